@@ -1,0 +1,8 @@
+//! duologue: a chat runtime for language models that other programs hold as a subprocess.
+//!
+//! One process is one conversation: JSON request lines in, JSON frames out. `ARCHITECTURE.md` has
+//! the picture; the modules below stand in reading order, and each uses only those above it.
+
+pub mod proto;
+
+pub mod any;
