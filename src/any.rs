@@ -70,8 +70,18 @@ impl Default for Any {
 
 impl prost::Message for Any {
     fn encode_raw(&self, _: &mut impl BufMut) {}
-    fn merge_field(&mut self, _: u32, _: WireType, _: &mut impl Buf, _: DecodeContext) -> Result<(), prost::DecodeError> { Ok(()) }
-    fn encoded_len(&self) -> usize { 0 }
+    fn merge_field(
+        &mut self,
+        _: u32,
+        _: WireType,
+        _: &mut impl Buf,
+        _: DecodeContext,
+    ) -> Result<(), prost::DecodeError> {
+        Ok(())
+    }
+    fn encoded_len(&self) -> usize {
+        0
+    }
     fn clear(&mut self) {}
 }
 
@@ -79,10 +89,22 @@ impl prost::Message for Any {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Struct;
 impl Eq for Struct {}
-impl std::hash::Hash for Struct { fn hash<H: std::hash::Hasher>(&self, _: &mut H) {} }
+impl std::hash::Hash for Struct {
+    fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
+}
 impl prost::Message for Struct {
     fn encode_raw(&self, _: &mut impl BufMut) {}
-    fn merge_field(&mut self, _: u32, _: WireType, _: &mut impl Buf, _: DecodeContext) -> Result<(), prost::DecodeError> { Ok(()) }
-    fn encoded_len(&self) -> usize { 0 }
+    fn merge_field(
+        &mut self,
+        _: u32,
+        _: WireType,
+        _: &mut impl Buf,
+        _: DecodeContext,
+    ) -> Result<(), prost::DecodeError> {
+        Ok(())
+    }
+    fn encoded_len(&self) -> usize {
+        0
+    }
     fn clear(&mut self) {}
 }

@@ -6,3 +6,8 @@
 pub mod proto;
 
 pub mod any;
+pub mod id;
+
+pub mod chat;
+
+pub mod engine;

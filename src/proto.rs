@@ -1,8 +1,6 @@
 //! The generated code: one module per protobuf package, as `build.rs` makes it from `proto/`.
 
 #![expect(
-    missing_docs,
-    unreachable_pub,
     clippy::allow_attributes,
     clippy::let_underscore_must_use,
     clippy::wildcard_enum_match_arm,

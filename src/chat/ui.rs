@@ -1,0 +1,1 @@
+//! Backend events → UI events.

@@ -1,0 +1,198 @@
+//! The seam between the session and whatever answers. An engine turns a transcript into a stream
+//! of events; it knows nothing of frames, requests or other runs.
+//!
+//! An engine is stopped by dropping its future: whatever it holds (a connection, a timer, a child)
+//! must go with it.
+
+pub mod echo;
+
+use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
+use crate::chat::transcript::Transcript;
+use crate::id::{RunId, ToolCallId};
+use std::future::{Future, pending};
+use std::pin::Pin;
+use tokio::sync::mpsc;
+
+/// Something that happened while an engine answers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EngineEvent {
+    /// A call to the provider begins. Everything up to its `CallFinished` belongs to it.
+    CallStarted,
+    /// The model reasons.
+    Reasoning {
+        /// The provider's field name.
+        source: &'static str,
+        /// The next piece.
+        text: String,
+    },
+    /// The model answers.
+    Text(String),
+    /// The model named a tool.
+    ToolCallStarted(ToolCall),
+    /// The model writes the arguments of a call it has started.
+    ToolArguments {
+        /// The call.
+        id: ToolCallId,
+        /// The next piece of JSON text.
+        text: String,
+    },
+    /// The arguments of the call are whole.
+    ToolCallRequested {
+        /// The call.
+        id: ToolCallId,
+    },
+    /// The tool begins to run.
+    ToolExecutionStarted {
+        /// The call.
+        id: ToolCallId,
+    },
+    /// The tool returned.
+    ToolReturned {
+        /// The call.
+        id: ToolCallId,
+        /// What.
+        result: ToolResult,
+    },
+    /// The provider told its token counts.
+    Usage(Usage),
+    /// The call to the provider ended by itself.
+    CallFinished {
+        /// In the provider's words.
+        stop_reason: String,
+        /// The same in ours.
+        class: FinishClass,
+    },
+}
+
+/// How a run ended by itself. A run that is stopped has no such end: its engine is dropped.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunEnd {
+    /// The model has answered.
+    Finished,
+    /// It could not.
+    Failed(RunError),
+}
+
+/// Why a run failed. Holds no secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunError {
+    /// What was being done.
+    pub stage: Stage,
+    /// What kind of trouble, for programs.
+    pub class: ErrorClass,
+    /// What happened, what it means and what to do, for people.
+    pub message: String,
+    /// More, for a bug report; may be empty.
+    pub detail: String,
+}
+
+/// What an engine was doing when it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Getting ready: nothing has been sent to a provider.
+    Init,
+    /// Answering.
+    Run,
+}
+
+/// What kind of trouble, as a client may act on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// The key is missing or refused.
+    Auth,
+    /// The provider wants us to slow down, or the account has run out.
+    RateLimited,
+    /// The conversation is too long for the model.
+    ContextOverflow,
+    /// Nothing came in time.
+    Timeout,
+    /// The provider could not be reached, or the connection broke.
+    Network,
+    /// The provider says it failed, or refuses the request.
+    Provider,
+    /// What the provider sent can't be read, or its answer was cut off.
+    MalformedStream,
+    /// A tool can't be called.
+    Tool,
+    /// The settings are wrong.
+    Config,
+    /// Cut off by this process.
+    Aborted,
+    /// A defect of this program.
+    Internal,
+}
+
+/// A run as it goes on; resolves to its end. Dropped to stop it.
+pub type Running = Pin<Box<dyn Future<Output = RunEnd> + Send>>;
+
+/// Where an engine puts what happens. Bounded: an engine that is faster than the reader waits here.
+#[derive(Clone, Debug)]
+pub struct Sink {
+    run: RunId,
+    events: mpsc::Sender<(RunId, EngineEvent)>,
+}
+
+impl Sink {
+    /// A sink whose events carry `run`.
+    pub fn new(run: RunId, events: mpsc::Sender<(RunId, EngineEvent)>) -> Self {
+        Self { run, events }
+    }
+
+    /// Hands over one event; waits while the reader is behind.
+    pub async fn send(&self, event: EngineEvent) {
+        if self.events.send((self.run, event)).await.is_err() {
+            // Nobody listens any more: all that can follow is that this future is dropped.
+            pending::<()>().await;
+        }
+    }
+}
+
+impl ErrorClass {
+    /// The word that begins the `detail` of an error frame.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auth => "auth",
+            Self::RateLimited => "rate_limited",
+            Self::ContextOverflow => "context_overflow",
+            Self::Timeout => "timeout",
+            Self::Network => "network",
+            Self::Provider => "provider",
+            Self::MalformedStream => "malformed_stream",
+            Self::Tool => "tool",
+            Self::Config => "config",
+            Self::Aborted => "aborted",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+/// Whatever answers.
+#[derive(Debug)]
+pub enum Engine {
+    /// The built-in one, which needs nothing.
+    Echo(echo::Echo),
+}
+
+impl Engine {
+    /// Begins to answer the last turn of `transcript`; what happens goes to `sink`. Nothing is
+    /// done before the future is polled, and everything stops when it is dropped.
+    pub fn start(&self, transcript: Transcript, sink: Sink) -> Running {
+        match self {
+            Self::Echo(echo) => Box::pin(echo.clone().answer(transcript, sink)),
+        }
+    }
+
+    /// The engine's name, as `--engine` takes it and `hello` tells it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Echo(_) => "echo",
+        }
+    }
+
+    /// The model that answers.
+    pub fn model(&self) -> &str {
+        match self {
+            Self::Echo(_) => "echo",
+        }
+    }
+}

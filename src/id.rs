@@ -1,0 +1,122 @@
+//! Ids, each its own type, so that one can't be handed over for another.
+
+use std::fmt;
+use uuid::Uuid;
+
+/// Names the conversation; trimmed, never empty.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SessionId(String);
+
+/// Names a request; trimmed, never empty. A client chooses it, or the server makes one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RequestId(String);
+
+/// Names a tool call, as the model gave it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ToolCallId(pub String);
+
+/// Names a run: one submit, from accepted to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RunId(Uuid);
+
+macro_rules! trimmed {
+    ($name:ident) => {
+        impl $name {
+            /// The id in `text` without the white space around it; `None` if nothing is left.
+            pub fn new(text: &str) -> Option<Self> {
+                let text = text.trim();
+                (!text.is_empty()).then(|| Self(text.to_owned()))
+            }
+
+            /// The id as it stands on the wire.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+    };
+}
+
+trimmed!(SessionId);
+trimmed!(RequestId);
+
+impl RunId {
+    /// Root of the message ids of the run, `chat-msg-<uuid>`.
+    pub fn root(self) -> String {
+        format!("chat-msg-{}", self.0)
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "run-{}", self.0)
+    }
+}
+
+/// Makes ids. Pure: all its chance comes in with the seed, so that a test can name every id.
+#[derive(Clone, Debug)]
+pub struct Ids {
+    high: u64,
+    low: u64,
+}
+
+impl Ids {
+    /// `seed` is 128 random bits; two processes with the same seed make the same ids.
+    pub fn new(seed: u128) -> Self {
+        let [high, low] = [(seed >> 64) as u64, seed as u64];
+        Self { high, low }
+    }
+
+    /// Takes the next session id.
+    pub fn session(&mut self) -> SessionId {
+        SessionId(format!("session-{}", self.next()))
+    }
+
+    /// Takes the next request id.
+    pub fn request(&mut self) -> RequestId {
+        RequestId(format!("req-{}", self.next()))
+    }
+
+    /// Takes the next run id.
+    pub fn run(&mut self) -> RunId {
+        RunId(self.next())
+    }
+
+    fn next(&mut self) -> Uuid {
+        let bits =
+            u128::from(split_mix(&mut self.high)) << 64 | u128::from(split_mix(&mut self.low));
+        uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut bits = *state;
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^ (bits >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn ids_are_trimmed_and_never_empty() {
+        assert_eq!(
+            SessionId::new(" demo\t").map(|id| id.as_str().to_owned()),
+            Some("demo".to_owned())
+        );
+        assert_eq!(RequestId::new(" \n"), None);
+    }
+
+    #[test]
+    fn ids_repeat_with_their_seed_and_never_within_it() {
+        let (mut one, mut two) = (Ids::new(7), Ids::new(7));
+        let made: HashSet<RunId> = (0..10_000).map(|_| one.run()).collect();
+        assert_eq!(made.len(), 10_000);
+        assert!(made.contains(&two.run()));
+        assert!(!made.contains(&Ids::new(8).run()));
+    }
+}
