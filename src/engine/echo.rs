@@ -4,6 +4,7 @@
 use super::{EngineEvent, RunEnd, Sink};
 use crate::chat::event::FinishClass;
 use crate::chat::transcript::{Transcript, Turn, TurnState};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Characters of an earlier prompt that an answer quotes.
@@ -33,8 +34,8 @@ impl Echo {
             self.pace().await;
             sink.send(EngineEvent::Text(text)).await;
         }
-        let [stop_reason, class] = [String::from("stop"), FinishClass::Completed];
-        sink.send(EngineEvent::CallFinished { stop_reason, class }).await;
+        let stop_reason = "stop".to_owned();
+        sink.send(EngineEvent::CallFinished { stop_reason, class: FinishClass::Completed }).await;
         RunEnd::Finished
     }
 
@@ -42,5 +43,68 @@ impl Echo {
         if !self.delay.is_zero() {
             tokio::time::sleep(self.delay).await;
         }
+    }
+}
+
+/// What the engine thinks of the last turn.
+fn reasoning(turns: &[Arc<Turn>]) -> String {
+    format!("This is turn {}. I repeat what I was told.", turns.len())
+}
+
+/// What the engine says to the last turn: a sentence for it, and one for the turn before.
+fn reply(turns: &[Arc<Turn>]) -> String {
+    let Some((turn, earlier)) = turns.split_last() else { return String::new() };
+    let mut reply = format!("Turn {}. You said: {}", turns.len(), turn.prompt);
+    if let Some(before) = earlier.last() {
+        reply += "\nBefore that you said: ";
+        reply += &quote(&before.prompt);
+        if before.state == TurnState::Interrupted {
+            reply += " (and my answer was interrupted)";
+        }
+    }
+    reply
+}
+
+fn quote(prompt: &str) -> String {
+    match prompt.char_indices().nth(QUOTE_CHARS_MAX) {
+        Some((end, _)) => format!("{}\u{2026}", &prompt[..end]),
+        None => prompt.to_owned(),
+    }
+}
+
+/// `text` in words, each with the white space after it; together they are `text` again.
+fn pieces(text: &str) -> impl Iterator<Item = String> + '_ {
+    text.split_inclusive(char::is_whitespace).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(prompt: &str, state: TurnState) -> Arc<Turn> {
+        Arc::new(Turn { prompt: prompt.to_owned(), steps: Vec::new(), state })
+    }
+
+    #[test]
+    fn a_reply_tells_the_turn_and_what_went_before() {
+        let first = [turn("hi there", TurnState::Open)];
+        assert_eq!(reply(&first), "Turn 1. You said: hi there");
+        let second = [turn("hi there", TurnState::Interrupted), turn("again", TurnState::Open)];
+        let expected = "Turn 2. You said: again\n\
+                        Before that you said: hi there (and my answer was interrupted)";
+        assert_eq!(reply(&second), expected);
+    }
+
+    #[test]
+    fn pieces_lose_nothing() {
+        let text = " a  b\n\u{2028}c\u{0}\r\u{1F600} ";
+        assert_eq!(pieces(text).collect::<String>(), text);
+    }
+
+    #[test]
+    fn a_long_prompt_is_quoted_in_part() {
+        let long = "\u{e9}".repeat(QUOTE_CHARS_MAX + 1);
+        assert_eq!(quote(&long).chars().count(), QUOTE_CHARS_MAX + 1);
+        assert_eq!(quote("short"), "short");
     }
 }
