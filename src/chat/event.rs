@@ -265,6 +265,13 @@ impl ToolResult {
         }
     }
 
+    /// What the tool said, to keep.
+    pub fn into_text(self) -> String {
+        match self {
+            Self::Success(text) | Self::Error(text) => text,
+        }
+    }
+
     /// The word on the wire.
     pub fn status(&self) -> &'static str {
         match self {

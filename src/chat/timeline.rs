@@ -1,1 +1,324 @@
-//! The timeline.
+//! The conversation as a person sees it: messages, tool calls and tool results, with the state each
+//! is in. `apply` the events, take a `snapshot` at any moment.
+
+use super::event::{
+    Ending, Event, Ordinal, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult,
+};
+use super::ui::{correlation, message_id, user_message_id};
+use crate::any::Any;
+use crate::id::SessionId;
+use crate::proto::chat::{self, ChatMessageEntity};
+use crate::proto::rpc::{SnapshotEntity, SnapshotFrame};
+
+/// The conversation so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Timeline {
+    ordinal: Ordinal,
+    entities: Vec<Entity>,
+}
+
+/// How much of the conversation a snapshot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// All of it.
+    Conversation,
+    /// What the newest run added.
+    LastTurn,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Entity {
+    scope: Scope,
+    created: Ordinal,
+    changed: Ordinal,
+    body: Body,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Body {
+    Prompt { text: String },
+    Segment { segment: Segment, text: String, state: SegmentState },
+    Failure { error: String },
+    Tool { tool: ToolCall, input: String, state: ToolState },
+    ToolResult { tool: ToolCall, result: ToolResult },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SegmentState {
+    Streaming,
+    Ended(Ending),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ToolState {
+    Pending,
+    StreamingArguments,
+    Executing,
+    Completed,
+}
+
+impl Timeline {
+    /// Takes in what happened. Events come in the order of their ordinals.
+    pub fn apply(&mut self, recorded: &Recorded) {
+        self.ordinal = recorded.ordinal;
+        match &recorded.event {
+            Event::PromptAccepted { prompt } => {
+                self.add(recorded, Body::Prompt { text: prompt.clone() });
+            }
+            Event::SegmentStarted { segment } => self.add(
+                recorded,
+                Body::Segment {
+                    segment: *segment,
+                    text: String::new(),
+                    state: SegmentState::Streaming,
+                },
+            ),
+            Event::SegmentPatched { segment, text: piece, .. } => {
+                self.segment(recorded, *segment, |text, _| text.push_str(piece));
+            }
+            Event::SegmentFinished { segment, status, .. } => {
+                self.segment(recorded, *segment, |_, state| {
+                    *state = SegmentState::Ended(*status);
+                });
+            }
+            Event::ToolCallStarted { tool } => self.add(
+                recorded,
+                Body::Tool { tool: tool.clone(), input: String::new(), state: ToolState::Pending },
+            ),
+            Event::ToolArgumentsPatched { tool, text, .. } => {
+                self.tool(recorded, tool, ToolState::StreamingArguments, |input| {
+                    input.push_str(text);
+                });
+            }
+            Event::ToolCallRequested { tool, input: whole } => {
+                self.tool(recorded, tool, ToolState::Pending, |input| input.clone_from(whole));
+            }
+            Event::ToolExecutionStarted { tool, .. } => {
+                self.tool(recorded, tool, ToolState::Executing, |_| {});
+            }
+            Event::ToolResultReady { tool, result } => {
+                self.add(recorded, Body::ToolResult { tool: tool.clone(), result: result.clone() })
+            }
+            Event::ToolCallFinished { tool } => {
+                self.tool(recorded, tool, ToolState::Completed, |_| {});
+            }
+            Event::RunFailed { error } => {
+                self.add(recorded, Body::Failure { error: error.clone() });
+            }
+            Event::RunStarted { .. }
+            | Event::CallStarted
+            | Event::CallMetadataUpdated { .. }
+            | Event::CallFinished { .. }
+            | Event::RunFinished { .. }
+            | Event::RunStopped { .. } => {}
+        }
+    }
+
+    /// The state so far, entities in the order they were made.
+    pub fn snapshot(&self, session: &SessionId, span: Span) -> SnapshotFrame {
+        let entities = match span {
+            Span::Conversation => self.entities.as_slice(),
+            Span::LastTurn => self.last_turn(),
+        };
+        SnapshotFrame {
+            snapshot_ordinal: self.ordinal.0,
+            entities: entities.iter().map(|entity| entity.on_wire(session)).collect(),
+        }
+    }
+
+    fn last_turn(&self) -> &[Entity] {
+        let Some(last) = self.entities.last() else { return &[] };
+        let start = self.entities.iter().rposition(|entity| entity.scope.run != last.scope.run);
+        &self.entities[start.map_or(0, |before| before + 1)..]
+    }
+
+    fn add(&mut self, recorded: &Recorded, body: Body) {
+        let Recorded { ordinal, scope, .. } = *recorded;
+        self.entities.push(Entity { scope, created: ordinal, changed: ordinal, body });
+    }
+
+    fn segment(
+        &mut self,
+        recorded: &Recorded,
+        wanted: Segment,
+        change: impl FnOnce(&mut String, &mut SegmentState),
+    ) {
+        for entity in self.newest_first(recorded) {
+            if let Body::Segment { segment, text, state } = &mut entity.body
+                && *segment == wanted
+            {
+                entity.changed = recorded.ordinal;
+                return change(text, state);
+            }
+        }
+    }
+
+    fn tool(
+        &mut self,
+        recorded: &Recorded,
+        wanted: &ToolCall,
+        next: ToolState,
+        change: impl FnOnce(&mut String),
+    ) {
+        for entity in self.newest_first(recorded) {
+            if let Body::Tool { tool, input, state } = &mut entity.body
+                && tool.id == wanted.id
+            {
+                entity.changed = recorded.ordinal;
+                *state = next;
+                return change(input);
+            }
+        }
+    }
+
+    /// The entities of the run that `recorded` belongs to. What changes is among the newest, so
+    /// that the search costs the same in a long conversation as in a short one.
+    fn newest_first(&mut self, recorded: &Recorded) -> impl Iterator<Item = &mut Entity> {
+        let run = recorded.scope.run;
+        self.entities.iter_mut().rev().take_while(move |entity| entity.scope.run == run)
+    }
+}
+
+impl Entity {
+    fn on_wire(&self, session: &SessionId) -> SnapshotEntity {
+        let (kind, id, payload) = self.payload(session);
+        SnapshotEntity {
+            kind: kind.to_owned(),
+            id,
+            created_ordinal: self.created.0,
+            last_event_ordinal: self.changed.0,
+            tombstone: false,
+            payload: Some(payload),
+        }
+    }
+
+    /// Kind, id and message of the entity.
+    fn payload(&self, session: &SessionId) -> (&'static str, String, Any) {
+        let root = self.scope.run.root();
+        let correlation = Some(correlation(session, self.scope));
+        let message = ChatMessageEntity { correlation, ..Default::default() };
+        match &self.body {
+            Body::Prompt { text } => as_message(prompt(message, &root, text)),
+            Body::Segment { segment, text, state } => {
+                as_message(segment_message(message, &root, (*segment, *state), text))
+            }
+            Body::Failure { error } => as_message(failure(message, &root, error)),
+            Body::Tool { tool, input, state } => {
+                let entity = tool_call(message, root, tool, (input, *state));
+                ("ChatToolCall", tool.id.0.clone(), entity)
+            }
+            Body::ToolResult { tool, result } => {
+                let entity = tool_result(message, root, tool, result);
+                ("ChatToolResult", format!("{}:result", tool.id.0), entity)
+            }
+        }
+    }
+}
+
+fn as_message(message: ChatMessageEntity) -> (&'static str, String, Any) {
+    ("ChatMessage", message.message_id.clone(), message.into())
+}
+
+fn prompt(message: ChatMessageEntity, root: &str, text: &str) -> ChatMessageEntity {
+    ChatMessageEntity {
+        message_id: user_message_id(root),
+        role: "user".to_owned(),
+        prompt: text.to_owned(),
+        text: text.to_owned(),
+        content: text.to_owned(),
+        status: "accepted".to_owned(),
+        r#final: true,
+        ..message
+    }
+}
+
+fn segment_message(
+    message: ChatMessageEntity,
+    root: &str,
+    (segment, state): (Segment, SegmentState),
+    text: &str,
+) -> ChatMessageEntity {
+    let (role, segment_type) = match segment.kind {
+        SegmentKind::Text => ("assistant", "text"),
+        SegmentKind::Thinking { .. } => ("thinking", "thinking"),
+    };
+    let (status, streaming) = match state {
+        SegmentState::Streaming => ("streaming", true),
+        SegmentState::Ended(ending) => (ending.as_str(), false),
+    };
+    let segment_id = segment.to_string();
+    ChatMessageEntity {
+        message_id: message_id(root, segment),
+        role: role.to_owned(),
+        text: text.to_owned(),
+        content: text.to_owned(),
+        status: status.to_owned(),
+        streaming,
+        parent_message_id: root.to_owned(),
+        segment: i32::try_from(segment.number).unwrap_or(i32::MAX),
+        segment_type: segment_type.to_owned(),
+        r#final: !streaming,
+        correlation: message.correlation.map(|ids| chat::CorrelationInfo { segment_id, ..ids }),
+        ..Default::default()
+    }
+}
+
+fn failure(message: ChatMessageEntity, root: &str, error: &str) -> ChatMessageEntity {
+    ChatMessageEntity {
+        message_id: format!("{root}:error"),
+        role: "error".to_owned(),
+        text: error.to_owned(),
+        content: error.to_owned(),
+        status: Ending::Failed.as_str().to_owned(),
+        error: error.to_owned(),
+        parent_message_id: root.to_owned(),
+        r#final: true,
+        ..message
+    }
+}
+
+fn tool_call(
+    message: ChatMessageEntity,
+    message_id: String,
+    tool: &ToolCall,
+    (input, state): (&str, ToolState),
+) -> Any {
+    let status = match state {
+        ToolState::Pending => "pending",
+        ToolState::StreamingArguments => "streaming_args",
+        ToolState::Executing => "executing",
+        ToolState::Completed => "completed",
+    };
+    chat::ToolCallEntity {
+        message_id,
+        tool_call_id: tool.id.0.clone(),
+        tool_name: tool.name.clone(),
+        input: input.to_owned(),
+        executing: state == ToolState::Executing,
+        status: status.to_owned(),
+        correlation: of_tool(message, tool),
+    }
+    .into()
+}
+
+fn tool_result(
+    message: ChatMessageEntity,
+    message_id: String,
+    tool: &ToolCall,
+    result: &ToolResult,
+) -> Any {
+    chat::ToolResultEntity {
+        message_id,
+        tool_call_id: tool.id.0.clone(),
+        tool_name: tool.name.clone(),
+        result: result.text().to_owned(),
+        status: result.status().to_owned(),
+        correlation: of_tool(message, tool),
+    }
+    .into()
+}
+
+fn of_tool(message: ChatMessageEntity, tool: &ToolCall) -> Option<chat::CorrelationInfo> {
+    let tool_call_id = tool.id.0.clone();
+    message.correlation.map(|ids| chat::CorrelationInfo { tool_call_id, ..ids })
+}

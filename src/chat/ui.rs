@@ -1,1 +1,427 @@
-//! Backend events → UI events.
+//! What a person sees happen: one UI event for each backend event.
+
+use super::event::{
+    Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult, Usage,
+};
+use crate::any::Any;
+use crate::id::SessionId;
+use crate::proto::chat::{self, ChatStreamPatchMode, CorrelationInfo};
+
+/// How text is streamed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PatchMode {
+    /// Each patch carries the new text. Output grows linearly with the text.
+    #[default]
+    Append,
+    /// Each patch carries all text so far, as older scripts expect. Output grows with its square.
+    Snapshot,
+}
+
+/// The projection. Holds what it must know of earlier events: the names of the current run and, in
+/// snapshot mode, the text of the open segment.
+#[derive(Debug)]
+pub struct Ui {
+    mode: PatchMode,
+    names: Names,
+    so_far: String,
+}
+
+/// The ids of a scope, spelled out once and not for each of its thousands of patches.
+#[derive(Debug)]
+struct Names {
+    session: SessionId,
+    scope: Option<Scope>,
+    root: String,
+    correlation: CorrelationInfo,
+}
+
+impl Ui {
+    /// A projection for one session.
+    pub fn new(session: SessionId, mode: PatchMode) -> Self {
+        Self { mode, names: Names::new(session), so_far: String::new() }
+    }
+
+    /// The UI event for `recorded`. Events come in the order of their ordinals.
+    pub fn project(&mut self, recorded: Recorded) -> Any {
+        self.names.enter(recorded.scope);
+        let names = &self.names;
+        match recorded.event {
+            Event::PromptAccepted { prompt } => names.prompt_accepted(prompt),
+            Event::RunStarted { prompt } => names.run_started(prompt),
+            Event::CallStarted => {
+                chat::ChatProviderCallStarted { correlation: names.call() }.into()
+            }
+            Event::SegmentStarted { segment } => self.segment_started(segment),
+            Event::SegmentPatched { segment, sequence, offset_bytes, text } => {
+                self.segment_patched(segment, Piece { sequence, offset_bytes, text })
+            }
+            Event::SegmentFinished { segment, status, text, finish_reason } => {
+                self.segment_finished(segment, status, text, finish_reason)
+            }
+            Event::ToolCallStarted { tool } => names.tool_started(tool),
+            Event::ToolArgumentsPatched { tool, sequence, offset_bytes, text } => {
+                names.arguments_patched(tool, Piece { sequence, offset_bytes, text })
+            }
+            Event::ToolCallRequested { tool, input } => names.tool_requested(tool, input),
+            Event::ToolExecutionStarted { tool, input } => names.tool_executing(tool, input),
+            Event::ToolResultReady { tool, result } => names.tool_returned(tool, result),
+            Event::ToolCallFinished { tool } => names.tool_finished(tool),
+            Event::CallMetadataUpdated { stop_reason, usage } => {
+                let usage = Some(usage.on_wire());
+                let correlation = names.call();
+                chat::ChatProviderCallMetadataUpdated { stop_reason, usage, correlation }.into()
+            }
+            Event::CallFinished { stop_reason, class, usage, duration_ms, has_tool_calls } => {
+                chat::ChatProviderCallFinished {
+                    stop_reason,
+                    finish_class: class.as_str().to_owned(),
+                    usage: usage.map(Usage::on_wire),
+                    duration_ms: Some(signed(duration_ms)),
+                    has_tool_calls,
+                    correlation: names.call(),
+                }
+                .into()
+            }
+            Event::RunFinished { duration_ms } => names.run_finished(duration_ms),
+            Event::RunStopped { reason } => names.run_stopped(reason),
+            Event::RunFailed { error } => names.run_failed(error),
+        }
+    }
+
+    fn segment_started(&mut self, segment: Segment) -> Any {
+        self.so_far.clear();
+        let message_id = self.names.message(segment);
+        let status = "streaming".to_owned();
+        let correlation = self.names.segment(segment);
+        match segment.kind {
+            SegmentKind::Text => chat::ChatTextSegmentStarted {
+                message_id,
+                role: "assistant".to_owned(),
+                prompt: String::new(),
+                status,
+                streaming: true,
+                correlation,
+            }
+            .into(),
+            SegmentKind::Thinking { source } => chat::ChatReasoningSegmentStarted {
+                message_id,
+                parent_message_id: self.names.root.clone(),
+                role: "thinking".to_owned(),
+                status,
+                streaming: true,
+                source: source.to_owned(),
+                correlation,
+            }
+            .into(),
+        }
+    }
+
+    fn segment_patched(&mut self, segment: Segment, piece: Piece) -> Any {
+        let piece = self.piece(piece);
+        let message_id = self.names.message(segment);
+        let stream_id = message_id.clone();
+        let status = "streaming".to_owned();
+        let correlation = self.names.segment(segment);
+        match segment.kind {
+            SegmentKind::Text => chat::ChatTextPatch {
+                message_id,
+                role: "assistant".to_owned(),
+                stream_id,
+                sequence: piece.sequence,
+                offset: piece.offset_bytes,
+                text: piece.text,
+                mode: self.mode.on_wire().into(),
+                status,
+                correlation,
+                ..Default::default()
+            }
+            .into(),
+            SegmentKind::Thinking { source } => chat::ChatReasoningPatch {
+                message_id,
+                parent_message_id: self.names.root.clone(),
+                role: "thinking".to_owned(),
+                stream_id,
+                sequence: piece.sequence,
+                offset: piece.offset_bytes,
+                text: piece.text,
+                mode: self.mode.on_wire().into(),
+                status,
+                source: source.to_owned(),
+                correlation,
+                ..Default::default()
+            }
+            .into(),
+        }
+    }
+
+    fn segment_finished(
+        &mut self,
+        segment: Segment,
+        status: Ending,
+        text: String,
+        finish_reason: String,
+    ) -> Any {
+        self.so_far.clear();
+        let status = status.as_str().to_owned();
+        let message_id = self.names.message(segment);
+        let correlation = self.names.segment(segment);
+        match segment.kind {
+            SegmentKind::Text => chat::ChatTextSegmentFinished {
+                message_id,
+                role: "assistant".to_owned(),
+                prompt: String::new(),
+                content: text.clone(),
+                text,
+                status,
+                streaming: false,
+                r#final: true,
+                finish_reason,
+                correlation,
+            }
+            .into(),
+            SegmentKind::Thinking { source } => chat::ChatReasoningSegmentFinished {
+                message_id,
+                parent_message_id: self.names.root.clone(),
+                role: "thinking".to_owned(),
+                content: text.clone(),
+                text,
+                status,
+                streaming: false,
+                source: source.to_owned(),
+                finish_reason,
+                correlation,
+            }
+            .into(),
+        }
+    }
+
+    fn piece(&mut self, piece: Piece) -> Piece {
+        match self.mode {
+            PatchMode::Append => piece,
+            PatchMode::Snapshot => {
+                self.so_far += &piece.text;
+                Piece { text: self.so_far.clone(), offset_bytes: 0, ..piece }
+            }
+        }
+    }
+}
+
+/// A stretch of streamed text.
+struct Piece {
+    sequence: u64,
+    offset_bytes: u64,
+    text: String,
+}
+
+impl PatchMode {
+    fn on_wire(self) -> ChatStreamPatchMode {
+        match self {
+            Self::Append => ChatStreamPatchMode::Append,
+            Self::Snapshot => ChatStreamPatchMode::Snapshot,
+        }
+    }
+}
+
+impl Usage {
+    /// The message that carries it.
+    pub(super) fn on_wire(self) -> chat::UsageInfo {
+        chat::UsageInfo {
+            input_tokens: self.input_tokens,
+            output_tokens: self.output_tokens,
+            cached_tokens: self.cached_tokens,
+            ..Default::default()
+        }
+    }
+}
+
+/// Milliseconds as the wire has them. A duration that does not fit is 292 million years long.
+fn signed(duration_ms: u64) -> i64 {
+    i64::try_from(duration_ms).unwrap_or(i64::MAX)
+}
+
+impl Names {
+    fn new(session: SessionId) -> Self {
+        Self { session, scope: None, root: String::new(), correlation: Default::default() }
+    }
+
+    fn enter(&mut self, scope: Scope) {
+        if self.scope != Some(scope) {
+            self.scope = Some(scope);
+            self.root = scope.run.root();
+            self.correlation = correlation(&self.session, scope);
+        }
+    }
+
+    fn message(&self, segment: Segment) -> String {
+        message_id(&self.root, segment)
+    }
+
+    /// Correlation of an event of the whole run.
+    fn run(&self) -> Option<CorrelationInfo> {
+        let provider_call_id = String::new();
+        Some(CorrelationInfo { provider_call_id, ..self.correlation.clone() })
+    }
+
+    /// Correlation of an event of the provider call.
+    fn call(&self) -> Option<CorrelationInfo> {
+        Some(self.correlation.clone())
+    }
+
+    fn segment(&self, segment: Segment) -> Option<CorrelationInfo> {
+        Some(CorrelationInfo { segment_id: segment.to_string(), ..self.correlation.clone() })
+    }
+
+    fn tool(&self, tool: &ToolCall) -> Option<CorrelationInfo> {
+        Some(CorrelationInfo { tool_call_id: tool.id.0.clone(), ..self.correlation.clone() })
+    }
+
+    fn prompt_accepted(&self, prompt: String) -> Any {
+        chat::ChatUserMessageAccepted {
+            message_id: user_message_id(&self.root),
+            role: "user".to_owned(),
+            text: prompt.clone(),
+            content: prompt.clone(),
+            prompt,
+            status: "accepted".to_owned(),
+            attachments: Vec::new(),
+        }
+        .into()
+    }
+
+    fn run_started(&self, prompt: String) -> Any {
+        let (message_id, correlation) = (self.root.clone(), self.run());
+        chat::ChatRunStarted { message_id, prompt, correlation }.into()
+    }
+
+    fn run_finished(&self, duration_ms: u64) -> Any {
+        chat::ChatRunFinished {
+            message_id: self.root.clone(),
+            status: Ending::Finished.as_str().to_owned(),
+            error: String::new(),
+            duration_ms: Some(signed(duration_ms)),
+            correlation: self.run(),
+        }
+        .into()
+    }
+
+    fn run_stopped(&self, error: String) -> Any {
+        let (message_id, correlation) = (self.root.clone(), self.run());
+        let status = Ending::Stopped.as_str().to_owned();
+        chat::ChatRunStopped { message_id, status, error, correlation }.into()
+    }
+
+    fn run_failed(&self, error: String) -> Any {
+        let (message_id, correlation) = (self.root.clone(), self.run());
+        let status = Ending::Failed.as_str().to_owned();
+        chat::ChatRunFailed { message_id, status, error, correlation }.into()
+    }
+
+    fn tool_started(&self, tool: ToolCall) -> Any {
+        chat::ChatToolCallStarted {
+            message_id: self.root.clone(),
+            correlation: self.tool(&tool),
+            tool_call_id: tool.id.0,
+            tool_name: tool.name,
+            input: String::new(),
+            executing: false,
+            status: "pending".to_owned(),
+        }
+        .into()
+    }
+
+    /// Several calls can be open at once, so arguments are sent as pieces in both patch modes.
+    fn arguments_patched(&self, tool: ToolCall, piece: Piece) -> Any {
+        chat::ChatToolArgumentsPatch {
+            message_id: self.root.clone(),
+            correlation: self.tool(&tool),
+            stream_id: tool.id.0.clone(),
+            tool_call_id: tool.id.0,
+            tool_name: tool.name,
+            sequence: piece.sequence,
+            offset: piece.offset_bytes,
+            arguments: piece.text,
+            mode: ChatStreamPatchMode::Append.into(),
+            status: "streaming_args".to_owned(),
+            r#final: false,
+        }
+        .into()
+    }
+
+    fn tool_requested(&self, tool: ToolCall, input: String) -> Any {
+        chat::ChatToolCallRequested {
+            message_id: self.root.clone(),
+            correlation: self.tool(&tool),
+            tool_call_id: tool.id.0,
+            tool_name: tool.name,
+            input,
+            executing: false,
+            status: "pending".to_owned(),
+        }
+        .into()
+    }
+
+    fn tool_executing(&self, tool: ToolCall, input: String) -> Any {
+        chat::ChatToolExecutionStarted {
+            message_id: self.root.clone(),
+            correlation: self.tool(&tool),
+            tool_call_id: tool.id.0,
+            tool_name: tool.name,
+            input,
+            executing: true,
+            status: "executing".to_owned(),
+        }
+        .into()
+    }
+
+    fn tool_returned(&self, tool: ToolCall, result: ToolResult) -> Any {
+        chat::ChatToolResultReady {
+            message_id: self.root.clone(),
+            correlation: self.tool(&tool),
+            tool_call_id: tool.id.0,
+            tool_name: tool.name,
+            status: result.status().to_owned(),
+            result: result.into_text(),
+        }
+        .into()
+    }
+
+    fn tool_finished(&self, tool: ToolCall) -> Any {
+        chat::ChatToolCallFinished {
+            message_id: self.root.clone(),
+            correlation: self.tool(&tool),
+            tool_call_id: tool.id.0,
+            tool_name: tool.name,
+            status: "completed".to_owned(),
+        }
+        .into()
+    }
+}
+
+/// Id of the message that a segment is.
+pub(super) fn message_id(root: &str, segment: Segment) -> String {
+    match segment.kind {
+        SegmentKind::Text => format!("{root}:text:{segment}"),
+        SegmentKind::Thinking { .. } => format!("{root}:thinking:{segment}"),
+    }
+}
+
+/// Id of the message that a prompt is.
+pub(super) fn user_message_id(root: &str) -> String {
+    format!("{root}-user")
+}
+
+/// The ids of a scope, as they stand on the wire.
+pub(super) fn correlation(session: &SessionId, scope: Scope) -> CorrelationInfo {
+    let run_id = scope.run.to_string();
+    let provider_call_id = match scope.call {
+        0 => String::new(),
+        call => format!("{run_id}:call-{call}"),
+    };
+    CorrelationInfo {
+        session_id: session.as_str().to_owned(),
+        run_id,
+        turn_id: format!("turn-{}", scope.turn),
+        provider_call_id,
+        ..Default::default()
+    }
+}
