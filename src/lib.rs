@@ -10,4 +10,8 @@ pub mod id;
 
 pub mod chat;
 
+pub mod wire;
+
 pub mod engine;
+
+pub mod session;

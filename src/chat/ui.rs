@@ -19,7 +19,7 @@ pub enum PatchMode {
 
 /// The projection. Holds what it must know of earlier events: the names of the current run and, in
 /// snapshot mode, the text of the open segment.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Ui {
     mode: PatchMode,
     names: Names,
@@ -27,7 +27,7 @@ pub struct Ui {
 }
 
 /// The ids of a scope, spelled out once and not for each of its thousands of patches.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Names {
     session: SessionId,
     scope: Option<Scope>,

@@ -1,0 +1,688 @@
+//! The state machine of a conversation: the only place that knows of busy, mismatch and draining.
+//! Decides what each input means; does nothing itself. Pure: time and chance come in.
+//!
+//! A run's last frames and its end are one returned list, and stopping a run ends it at once: what
+//! its engine says afterwards carries the id of a run that is no more, and is passed over. So
+//! nothing can come between a run's end and its `done`, and no cancel can be lost.
+
+mod book;
+mod run;
+
+#[cfg(test)]
+mod tests;
+
+use crate::chat::timeline::Span;
+use crate::chat::transcript::Transcript;
+use crate::chat::ui::PatchMode;
+use crate::engine::{EngineEvent, ErrorClass, RunEnd, RunError, Stage};
+use crate::id::{Ids, RequestId, RunId, SessionId};
+use crate::wire::{self, BadLine, Code, Command, Done, Frame, Prompt, Request, Trouble};
+use book::Book;
+use run::{Outcome, Run};
+use std::any::Any;
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Submits that may wait for their turn; past that, input is left unread.
+pub const QUEUED_SUBMITS_MAX: usize = 1_000;
+
+/// Bytes of prompts that may wait for their turn; past that, input is left unread.
+pub const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Milliseconds since the process began. Never goes back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(pub u64);
+
+/// Everything that can happen to a session.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A line that makes sense arrived.
+    Request(Request),
+    /// A line that makes none arrived.
+    BadLine(BadLine),
+    /// No more lines come.
+    InputEnded,
+    /// Reading lines failed; no more come.
+    InputFailed {
+        /// Why.
+        reason: String,
+    },
+    /// The engine of a run says something.
+    Engine(RunId, EngineEvent),
+    /// The engine of a run has ended.
+    RunEnded(RunId, RunEnd),
+    /// The process is told to end.
+    Interrupted(Signal),
+    /// Nobody reads the output any more.
+    ReaderGone,
+}
+
+/// Everything a session can want done, in this order.
+#[must_use]
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// Write this.
+    Frame(Frame),
+    /// Have the engine answer.
+    StartRun {
+        /// Goes with all the engine says.
+        run: RunId,
+        /// What to answer.
+        transcript: Transcript,
+    },
+    /// Drop the engine of the run; the session has ended it already.
+    CancelRun(RunId),
+    /// Write what is still to be written, then end the process.
+    Exit(ExitCode),
+    /// End the process now.
+    Abort(ExitCode),
+}
+
+/// Why the process is told to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// SIGHUP: the terminal is gone.
+    Hangup,
+    /// SIGINT: a person pressed Ctrl-C.
+    Interrupt,
+    /// SIGTERM: another process asks.
+    Terminate,
+}
+
+/// The status of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitCode {
+    /// All that was asked was answered. 0.
+    Ok,
+    /// Input could not be read. 1.
+    InputFailed,
+    /// A defect of this program. 70, as in sysexits.h.
+    Internal,
+    /// Output could not be written. 74, as in sysexits.h.
+    OutputFailed,
+    /// Ended by a signal. 128 and its number.
+    Interrupted(Signal),
+}
+
+/// What a session does with a submit while a run is active.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnBusy {
+    /// Refuse it.
+    #[default]
+    Reject,
+    /// Let it wait for its turn.
+    Queue,
+}
+
+/// What the snapshot at the end of a run holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FinalSnapshot {
+    /// The whole conversation.
+    #[default]
+    Full,
+    /// What the run added.
+    Turn,
+    /// There is none.
+    None,
+}
+
+/// How a session is to behave.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// The session the process is bound to from the start.
+    pub session: Option<SessionId>,
+    /// How the model is to behave.
+    pub system: Option<String>,
+    /// What happens to a submit during a run.
+    pub on_busy: OnBusy,
+    /// How text is streamed.
+    pub patch_mode: PatchMode,
+    /// What the snapshot at the end of a run holds.
+    pub final_snapshot: FinalSnapshot,
+}
+
+/// One conversation.
+#[derive(Clone, Debug)]
+pub struct Session {
+    rules: Rules,
+    binding: Binding,
+    ids: Ids,
+    turns: u32,
+    phase: Phase,
+    book: Book,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Binding {
+    /// The first valid request may name the session.
+    Open,
+    /// It has a name.
+    Bound,
+}
+
+#[derive(Clone, Debug)]
+enum Phase {
+    Idle,
+    Running(Live),
+    Draining(Live, Drain),
+    Closed,
+}
+
+/// A run and what waits for it.
+#[derive(Clone, Debug)]
+struct Live {
+    run: Run,
+    /// Empty unless submits may wait.
+    waiting: VecDeque<Submit>,
+}
+
+#[derive(Clone, Debug)]
+struct Submit {
+    request: RequestId,
+    prompt: Prompt,
+}
+
+/// What is to be done once the last run has ended.
+#[derive(Clone, Debug)]
+struct Drain {
+    shutdowns: Vec<RequestId>,
+    farewell: Farewell,
+}
+
+#[derive(Clone, Debug)]
+enum Farewell {
+    Quiet,
+    InputFailed { reason: String },
+    Interrupted(Signal),
+}
+
+impl Session {
+    /// A conversation in which nothing has been said. `seed` is 128 random bits, for its ids.
+    pub fn new(rules: Rules, seed: u128) -> Self {
+        let mut ids = Ids::new(seed);
+        let (binding, id) = match &rules.session {
+            Some(id) => (Binding::Bound, id.clone()),
+            None => (Binding::Open, ids.session()),
+        };
+        let transcript = Transcript::new(rules.system.as_deref());
+        let book = Book::new(id, rules.patch_mode, rules.final_snapshot, transcript);
+        Self { rules, binding, ids, turns: 0, phase: Phase::Idle, book }
+    }
+
+    /// The first frame. `capabilities` is what the process can do.
+    pub fn hello(&self, capabilities: Vec<String>) -> Frame {
+        wire::frame(self.book.session(), None, wire::hello(capabilities))
+    }
+
+    /// Takes in what happened at `now`, and says what to do about it. A defect met on the way ends
+    /// what it was about, with an error, and not the conversation.
+    pub fn handle(&mut self, now: Moment, input: Input) -> Vec<Output> {
+        let about = About::of(&input);
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.step(now, input))) {
+            self.recover(now, &about, &panic_text(panic.as_ref()));
+        }
+        self.book.take_outputs()
+    }
+
+    /// Whether another line may be read now.
+    pub fn wants_input(&self) -> bool {
+        match &self.phase {
+            Phase::Idle => true,
+            Phase::Running(live) | Phase::Draining(live, _) => live.has_room(),
+            Phase::Closed => false,
+        }
+    }
+
+    fn step(&mut self, now: Moment, input: Input) {
+        if let Phase::Closed = self.phase {
+            return self.after_close(&input);
+        }
+        match input {
+            Input::Request(request) => self.request(now, request),
+            Input::BadLine(line) => self.bad_line(line),
+            Input::InputEnded => self.drain(None, Farewell::Quiet),
+            Input::InputFailed { reason } => self.drain(None, Farewell::InputFailed { reason }),
+            Input::Engine(run, event) => self.engine_said(now, run, event),
+            Input::RunEnded(run, end) => self.run_ended(now, run, end),
+            Input::Interrupted(signal) => {
+                let reason = format!("the process was ended by {signal}");
+                self.end_now(now, reason, Farewell::Interrupted(signal));
+            }
+            Input::ReaderGone => {
+                let reason = "nobody reads the output any more".to_owned();
+                self.end_now(now, reason, Farewell::Quiet);
+            }
+        }
+    }
+
+    fn after_close(&mut self, input: &Input) {
+        // What is still to be written may never be taken: whoever asks twice need not wait for it.
+        if let Input::Interrupted(signal) = input {
+            self.book.push(Output::Abort(ExitCode::Interrupted(*signal)));
+        }
+    }
+
+    fn bad_line(&mut self, line: BadLine) {
+        self.book.refuse(line.id.as_ref(), line.fault.trouble());
+    }
+
+    fn request(&mut self, now: Moment, request: Request) {
+        let id = request.id;
+        if let Err(trouble) = self.bind(request.session) {
+            return self.book.refuse(Some(&id), trouble);
+        }
+        match request.command {
+            Command::Submit(prompt) => self.submit(now, Submit { request: id, prompt }),
+            Command::Cancel => self.cancel(now, &id),
+            Command::Snapshot => {
+                self.book.snapshot(&id, Span::Conversation);
+                self.book.done(Some(&id), Done::Ok);
+            }
+            Command::Shutdown => self.drain(Some(id), Farewell::Quiet),
+        }
+    }
+
+    fn bind(&mut self, named: Option<SessionId>) -> Result<(), Trouble> {
+        let bound = self.book.session();
+        if let Some(named) = named
+            && named != *bound
+        {
+            if self.binding == Binding::Bound {
+                return Err(mismatch(bound));
+            }
+            self.book.rename(named, self.rules.patch_mode);
+        }
+        self.binding = Binding::Bound;
+        Ok(())
+    }
+
+    fn submit(&mut self, now: Moment, submit: Submit) {
+        match &mut self.phase {
+            Phase::Idle => self.start(now, submit, VecDeque::new()),
+            Phase::Running(live) => match self.rules.on_busy {
+                OnBusy::Queue if live.has_room() => live.waiting.push_back(submit),
+                OnBusy::Queue | OnBusy::Reject => {
+                    let trouble = busy(&live.run);
+                    self.book.refuse(Some(&submit.request), trouble);
+                }
+            },
+            Phase::Draining(..) | Phase::Closed => {
+                self.book.refuse(Some(&submit.request), shutting_down());
+            }
+        }
+    }
+
+    fn start(&mut self, now: Moment, submit: Submit, waiting: VecDeque<Submit>) {
+        self.turns += 1;
+        let id = self.ids.run();
+        let run = Run::new(id, self.turns, submit.request, now);
+        let live = Live { run, waiting };
+        // Set before anything is told of the run: whatever happens, it can be found and ended.
+        self.phase = match std::mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Draining(_, drain) => Phase::Draining(live, drain),
+            Phase::Idle | Phase::Running(_) | Phase::Closed => Phase::Running(live),
+        };
+        if let Some((live, book)) = self.live() {
+            live.run.begin(book, submit.prompt.into_string());
+        }
+    }
+
+    fn cancel(&mut self, now: Moment, id: &RequestId) {
+        match self.phase {
+            Phase::Running(_) | Phase::Draining(..) => {
+                self.book.done(Some(id), Done::Ok);
+                let reason = format!("cancelled by request {}", id.as_str());
+                self.stop(now, reason);
+                self.next(now);
+            }
+            Phase::Idle | Phase::Closed => {
+                self.book.error(Some(id), no_active_request());
+                self.book.done(Some(id), Done::Ok);
+            }
+        }
+    }
+
+    /// Takes no more prompts, and ends once what runs and waits has ended.
+    fn drain(&mut self, shutdown: Option<RequestId>, farewell: Farewell) {
+        match std::mem::replace(&mut self.phase, Phase::Closed) {
+            Phase::Idle => {
+                self.close(Drain { shutdowns: shutdown.into_iter().collect(), farewell });
+            }
+            Phase::Running(live) => {
+                let shutdowns = shutdown.into_iter().collect();
+                self.phase = Phase::Draining(live, Drain { shutdowns, farewell });
+            }
+            Phase::Draining(live, mut drain) => {
+                drain.shutdowns.extend(shutdown);
+                drain.farewell = drain.farewell.or(farewell);
+                self.phase = Phase::Draining(live, drain);
+            }
+            Phase::Closed => {}
+        }
+    }
+
+    fn engine_said(&mut self, now: Moment, run: RunId, event: EngineEvent) {
+        if let Some((live, book)) = self.live()
+            && live.run.id() == run
+        {
+            live.run.engine_said(book, now, event);
+        }
+    }
+
+    fn run_ended(&mut self, now: Moment, run: RunId, end: RunEnd) {
+        let Some((live, book)) = self.live() else { return };
+        if live.run.id() != run {
+            return;
+        }
+        live.run.end(book, now, Outcome::from(end));
+        self.next(now);
+    }
+
+    /// Stops the active run, if there is one.
+    fn stop(&mut self, now: Moment, reason: String) {
+        if let Some((live, book)) = self.live() {
+            // First of all, so that the provider is left alone without delay.
+            book.push(Output::CancelRun(live.run.id()));
+            live.run.end(book, now, Outcome::Stopped { reason });
+        }
+    }
+
+    /// The active run has ended: the next one begins, or the process ends, or waits.
+    fn next(&mut self, now: Moment) {
+        let (live, drain) = match std::mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Running(live) => (live, None),
+            Phase::Draining(live, drain) => (live, Some(drain)),
+            phase @ (Phase::Idle | Phase::Closed) => {
+                self.phase = phase;
+                return;
+            }
+        };
+        let mut waiting = live.waiting;
+        match (waiting.pop_front(), drain) {
+            (Some(submit), None) => self.start(now, submit, waiting),
+            (Some(submit), Some(drain)) => {
+                let live = Live { run: live.run, waiting: VecDeque::new() };
+                self.phase = Phase::Draining(live, drain);
+                self.start(now, submit, waiting);
+            }
+            (None, Some(drain)) => self.close(drain),
+            (None, None) => {}
+        }
+    }
+
+    /// Ends everything at once; what waits is refused.
+    fn end_now(&mut self, now: Moment, reason: String, farewell: Farewell) {
+        self.stop(now, reason);
+        let (waiting, shutdowns) = match std::mem::replace(&mut self.phase, Phase::Closed) {
+            Phase::Running(live) => (live.waiting, Vec::new()),
+            Phase::Draining(live, drain) => (live.waiting, drain.shutdowns),
+            Phase::Idle | Phase::Closed => Default::default(),
+        };
+        for submit in waiting {
+            self.book.refuse(Some(&submit.request), shutting_down());
+        }
+        self.close(Drain { shutdowns, farewell });
+    }
+
+    fn close(&mut self, drain: Drain) {
+        self.phase = Phase::Closed;
+        for id in &drain.shutdowns {
+            self.book.done(Some(id), Done::Shutdown);
+        }
+        let exit = match drain.farewell {
+            Farewell::Quiet => ExitCode::Ok,
+            Farewell::InputFailed { reason } => {
+                self.book.refuse(None, stdin_read_failed(reason));
+                ExitCode::InputFailed
+            }
+            Farewell::Interrupted(signal) => {
+                self.book.error(None, interrupted(signal));
+                self.book.done(None, Done::Stopped);
+                ExitCode::Interrupted(signal)
+            }
+        };
+        self.book.push(Output::Exit(exit));
+    }
+
+    /// After a defect: what the input was about ends with an error; the rest goes on.
+    fn recover(&mut self, now: Moment, about: &About, defect: &str) {
+        tracing::error!(defect, "met a defect of this program; please report it");
+        let is_of_run = match about {
+            About::Run => true,
+            About::Line(id) => {
+                if !self.will_answer(id.as_ref()) {
+                    self.book.refuse(id.as_ref(), internal(defect));
+                }
+                false
+            }
+            About::Process => return self.give_up(),
+        };
+        if let Phase::Closed = self.phase {
+            return self.give_up();
+        }
+        let Some((live, book)) = self.live() else { return };
+        if is_of_run || !live.run.is_going() {
+            book.push(Output::CancelRun(live.run.id()));
+            fail_run(&mut live.run, book, now, defect);
+            // The run that comes next may meet the same defect. Each has its own end.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.next(now))) {
+                self.recover(now, &About::Run, &panic_text(panic.as_ref()));
+            }
+        }
+    }
+
+    /// Whether the request has its `done` already, or something is left that will give it one.
+    fn will_answer(&self, id: Option<&RequestId>) -> bool {
+        let is_held = match (&self.phase, id) {
+            (Phase::Running(live), Some(id)) => live.answers(id),
+            (Phase::Draining(live, drain), Some(id)) => {
+                live.answers(id) || drain.shutdowns.contains(id)
+            }
+            (Phase::Idle | Phase::Closed, _) | (_, None) => false,
+        };
+        is_held || self.book.is_done(id)
+    }
+
+    fn give_up(&mut self) {
+        self.phase = Phase::Closed;
+        self.book.push(Output::Exit(ExitCode::Internal));
+    }
+
+    fn live(&mut self) -> Option<(&mut Live, &mut Book)> {
+        match &mut self.phase {
+            Phase::Running(live) | Phase::Draining(live, _) => Some((live, &mut self.book)),
+            Phase::Idle | Phase::Closed => None,
+        }
+    }
+}
+
+/// Gives a run its end after a defect, with its events if they can still be told.
+fn fail_run(run: &mut Run, book: &mut Book, now: Moment, defect: &str) {
+    if !run.has_ended() {
+        let outcome = Outcome::Failed(run_defect(defect));
+        if catch_unwind(AssertUnwindSafe(|| run.end(book, now, outcome))).is_ok() {
+            return;
+        }
+    }
+    // Its events can't be told; the client still gets its answer.
+    if !book.is_done(Some(run.request())) {
+        book.refuse(Some(run.request()), run_failed(run_defect(defect)));
+    }
+}
+
+impl Live {
+    fn answers(&self, id: &RequestId) -> bool {
+        self.run.request() == id || self.waiting.iter().any(|submit| submit.request == *id)
+    }
+
+    fn has_room(&self) -> bool {
+        let bytes: usize = self.waiting.iter().map(|submit| submit.prompt.len_bytes()).sum();
+        self.waiting.len() < QUEUED_SUBMITS_MAX && bytes < QUEUED_BYTES_MAX
+    }
+}
+
+/// What an input is about, for the case that handling it meets a defect.
+enum About {
+    /// A line: it is to be answered.
+    Line(Option<RequestId>),
+    /// The active run: it is to end.
+    Run,
+    /// The process.
+    Process,
+}
+
+impl About {
+    fn of(input: &Input) -> Self {
+        match input {
+            Input::Request(request) => Self::Line(Some(request.id.clone())),
+            Input::BadLine(line) => Self::Line(line.id.clone()),
+            Input::Engine(..) | Input::RunEnded(..) => Self::Run,
+            Input::InputEnded
+            | Input::InputFailed { .. }
+            | Input::Interrupted(_)
+            | Input::ReaderGone => Self::Process,
+        }
+    }
+}
+
+impl Farewell {
+    /// What came first is told, unless it has nothing to tell.
+    fn or(self, later: Self) -> Self {
+        match self {
+            Self::Quiet => later,
+            Self::InputFailed { .. } | Self::Interrupted(_) => self,
+        }
+    }
+}
+
+impl From<RunEnd> for Outcome {
+    fn from(end: RunEnd) -> Self {
+        match end {
+            RunEnd::Finished => Self::Finished,
+            RunEnd::Failed(error) => Self::Failed(error),
+        }
+    }
+}
+
+impl ExitCode {
+    /// The number the process exits with.
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::InputFailed => 1,
+            Self::Internal => 70,
+            Self::OutputFailed => 74,
+            Self::Interrupted(signal) => 128 + signal.number(),
+        }
+    }
+}
+
+impl Signal {
+    /// Its number, the same on every Unix.
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Hangup => 1,
+            Self::Interrupt => 2,
+            Self::Terminate => 15,
+        }
+    }
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Hangup => "SIGHUP",
+            Self::Interrupt => "SIGINT",
+            Self::Terminate => "SIGTERM",
+        })
+    }
+}
+
+fn mismatch(bound: &SessionId) -> Trouble {
+    let bound = bound.as_str();
+    trouble(
+        Code::SessionMismatch,
+        format!(
+            "this process holds the session {bound:?} and no other; leave sessionId out, send \
+             {bound:?}, or start another process for another conversation"
+        ),
+    )
+}
+
+fn busy(run: &Run) -> Trouble {
+    trouble(
+        Code::SessionBusy,
+        format!(
+            "request {} is still being answered; send this one again after its done, or start the \
+             server with --on-busy queue",
+            run.request().as_str()
+        ),
+    )
+}
+
+fn shutting_down() -> Trouble {
+    trouble(
+        Code::ShuttingDown,
+        "the process is about to end and takes no more prompts; start another".to_owned(),
+    )
+}
+
+fn no_active_request() -> Trouble {
+    trouble(
+        Code::NoActiveRequest,
+        "there is no run to cancel; it may have ended on its own just before".to_owned(),
+    )
+}
+
+fn interrupted(signal: Signal) -> Trouble {
+    let message =
+        format!("the process was ended by {signal}; what was running was stopped and is shown");
+    Trouble { terminal: true, ..trouble(Code::Interrupted, message) }
+}
+
+fn stdin_read_failed(reason: String) -> Trouble {
+    let message = "standard input could not be read, so no more requests can come; the process \
+                   ends"
+        .to_owned();
+    Trouble { detail: reason, terminal: true, ..trouble(Code::StdinReadFailed, message) }
+}
+
+fn internal(defect: &str) -> Trouble {
+    let message = "the request met a defect of this program; the session goes on; please report it"
+        .to_owned();
+    Trouble { detail: defect.to_owned(), ..trouble(Code::Internal, message) }
+}
+
+fn run_defect(defect: &str) -> RunError {
+    RunError {
+        stage: Stage::Run,
+        class: ErrorClass::Internal,
+        message: "the run met a defect of this program and was ended; the session goes on; please \
+                  report it"
+            .to_owned(),
+        detail: defect.to_owned(),
+    }
+}
+
+/// What a client is told of a run that failed.
+fn run_failed(error: RunError) -> Trouble {
+    let code = match error.stage {
+        Stage::Init => Code::EngineInitFailed,
+        Stage::Run => Code::RunFailed,
+    };
+    let detail = format!("{}: {}", error.class.as_str(), error.detail);
+    Trouble { detail: detail.trim_end().to_owned(), ..trouble(code, error.message) }
+}
+
+fn trouble(code: Code, message: String) -> Trouble {
+    Trouble { code, message, detail: String::new(), terminal: false }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => (*text).to_owned(),
+        (None, Some(text)) => text.clone(),
+        (None, None) => "no description".to_owned(),
+    }
+}

@@ -1,0 +1,295 @@
+//! A run: turns what an engine says into events, and keeps them in order. Segments and tool calls
+//! are opened and closed here, so that however a run ends, nothing in it stays open.
+
+use super::Moment;
+use super::book::Book;
+use crate::chat::event::{
+    Ending, Event, FinishClass, Scope, Segment, SegmentKind, ToolCall, ToolResult, Usage,
+};
+use crate::chat::transcript::INTERRUPTED_TOOL;
+use crate::engine::{EngineEvent, RunError};
+use crate::id::{RequestId, RunId, ToolCallId};
+use crate::wire::Done;
+
+/// How a run ends.
+#[derive(Clone, Debug)]
+pub(super) enum Outcome {
+    Finished,
+    Stopped { reason: String },
+    Failed(RunError),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    request: RequestId,
+    scope: Scope,
+    started: Moment,
+    stage: Stage,
+    calls: u32,
+    call: Option<Call>,
+    segments: u32,
+    segment: Option<OpenSegment>,
+    tools: Vec<OpenTool>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Beginning,
+    Going,
+    Ended,
+}
+
+/// The open call to the provider.
+#[derive(Clone, Debug)]
+struct Call {
+    started: Moment,
+    usage: Option<Usage>,
+    has_tool_calls: bool,
+}
+
+#[derive(Clone, Debug)]
+struct OpenSegment {
+    segment: Segment,
+    pieces: u64,
+    text: String,
+}
+
+#[derive(Clone, Debug)]
+struct OpenTool {
+    tool: ToolCall,
+    pieces: u64,
+    input: String,
+    step: ToolStep,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ToolStep {
+    Started,
+    Requested,
+}
+
+/// How a provider call ends.
+struct CallEnd {
+    stop_reason: String,
+    class: FinishClass,
+    segment: Ending,
+}
+
+impl Run {
+    pub(super) fn new(id: RunId, turn: u32, request: RequestId, now: Moment) -> Self {
+        Self {
+            request,
+            scope: Scope { run: id, turn, call: 0 },
+            started: now,
+            stage: Stage::Beginning,
+            calls: 0,
+            call: None,
+            segments: 0,
+            segment: None,
+            tools: Vec::new(),
+        }
+    }
+
+    pub(super) fn id(&self) -> RunId {
+        self.scope.run
+    }
+
+    pub(super) fn request(&self) -> &RequestId {
+        &self.request
+    }
+
+    /// Its engine was started, and its end was not.
+    pub(super) fn is_going(&self) -> bool {
+        self.stage == Stage::Going
+    }
+
+    /// Its end was at least started.
+    pub(super) fn has_ended(&self) -> bool {
+        self.stage == Stage::Ended
+    }
+
+    /// Tells of the prompt and of the run, and has the engine answer.
+    pub(super) fn begin(&mut self, book: &mut Book, prompt: String) {
+        self.record(book, Event::PromptAccepted { prompt: prompt.clone() });
+        self.record(book, Event::RunStarted { prompt });
+        book.start_engine(self.id());
+        self.stage = Stage::Going;
+    }
+
+    pub(super) fn engine_said(&mut self, book: &mut Book, now: Moment, event: EngineEvent) {
+        match event {
+            EngineEvent::CallStarted => self.open_call(book, now),
+            EngineEvent::Reasoning { source, text } => {
+                self.say(book, SegmentKind::Thinking { source }, text);
+            }
+            EngineEvent::Text(text) => self.say(book, SegmentKind::Text, text),
+            EngineEvent::ToolCallStarted(tool) => self.open_tool(book, tool),
+            EngineEvent::ToolArguments { id, text } => self.tool_arguments(book, &id, text),
+            EngineEvent::ToolCallRequested { id } => self.tool_requested(book, &id),
+            EngineEvent::ToolExecutionStarted { id } => {
+                if let Some(open) = self.tools.iter().find(|open| open.tool.id == id) {
+                    let (tool, input) = (open.tool.clone(), open.input.clone());
+                    self.record(book, Event::ToolExecutionStarted { tool, input });
+                }
+            }
+            EngineEvent::ToolReturned { id, result } => self.tool_returned(book, &id, result),
+            EngineEvent::Usage(usage) => {
+                if let Some(call) = &mut self.call {
+                    call.usage = Some(usage);
+                }
+            }
+            EngineEvent::CallFinished { stop_reason, class } => {
+                self.close_call(
+                    book,
+                    now,
+                    CallEnd { stop_reason, class, segment: Ending::Finished },
+                );
+            }
+        }
+    }
+
+    /// Tells all of the end: what is open is closed, then the run, then its request.
+    pub(super) fn end(&mut self, book: &mut Book, now: Moment, outcome: Outcome) {
+        self.stage = Stage::Ended;
+        let (ending, class) = match outcome {
+            Outcome::Finished => (Ending::Finished, FinishClass::Completed),
+            Outcome::Stopped { .. } => (Ending::Stopped, FinishClass::Stopped),
+            Outcome::Failed(_) => (Ending::Failed, FinishClass::Failed),
+        };
+        self.close_call(book, now, CallEnd { stop_reason: String::new(), class, segment: ending });
+        self.close_tools(book);
+        self.scope.call = 0;
+        match outcome {
+            Outcome::Finished => {
+                let duration_ms = now.since(self.started);
+                self.record(book, Event::RunFinished { duration_ms });
+                book.final_snapshot(&self.request);
+                book.done(Some(&self.request), Done::Ok);
+            }
+            Outcome::Stopped { reason } => {
+                self.record(book, Event::RunStopped { reason });
+                book.final_snapshot(&self.request);
+                book.done(Some(&self.request), Done::Stopped);
+            }
+            Outcome::Failed(error) => {
+                self.record(book, Event::RunFailed { error: error.message.clone() });
+                book.final_snapshot(&self.request);
+                book.run_failed(&self.request, error);
+            }
+        }
+    }
+
+    fn open_call(&mut self, book: &mut Book, now: Moment) {
+        self.calls += 1;
+        self.scope.call = self.calls;
+        self.call = Some(Call { started: now, usage: None, has_tool_calls: false });
+        self.record(book, Event::CallStarted);
+    }
+
+    fn close_call(&mut self, book: &mut Book, now: Moment, end: CallEnd) {
+        self.close_segment(book, end.segment, &end.stop_reason);
+        let Some(call) = self.call.take() else { return };
+        let CallEnd { stop_reason, class, .. } = end;
+        if let Some(usage) = call.usage {
+            let stop_reason = stop_reason.clone();
+            self.record(book, Event::CallMetadataUpdated { stop_reason, usage });
+        }
+        let finished = Event::CallFinished {
+            stop_reason,
+            class,
+            usage: call.usage,
+            duration_ms: now.since(call.started),
+            has_tool_calls: call.has_tool_calls,
+        };
+        self.record(book, finished);
+    }
+
+    fn say(&mut self, book: &mut Book, kind: SegmentKind, text: String) {
+        if text.is_empty() {
+            return;
+        }
+        if self.segment.as_ref().is_none_or(|open| open.segment.kind != kind) {
+            self.close_segment(book, Ending::Finished, "");
+            self.open_segment(book, kind);
+        }
+        let Some(open) = &mut self.segment else { return };
+        open.pieces += 1;
+        let offset_bytes = open.text.len() as u64;
+        open.text += &text;
+        let (segment, sequence) = (open.segment, open.pieces);
+        self.record(book, Event::SegmentPatched { segment, sequence, offset_bytes, text });
+    }
+
+    fn open_segment(&mut self, book: &mut Book, kind: SegmentKind) {
+        self.segments += 1;
+        let segment = Segment { number: self.segments, kind };
+        self.segment = Some(OpenSegment { segment, pieces: 0, text: String::new() });
+        self.record(book, Event::SegmentStarted { segment });
+    }
+
+    fn close_segment(&mut self, book: &mut Book, status: Ending, finish_reason: &str) {
+        let Some(OpenSegment { segment, text, .. }) = self.segment.take() else { return };
+        let finish_reason = finish_reason.to_owned();
+        self.record(book, Event::SegmentFinished { segment, status, text, finish_reason });
+    }
+
+    fn open_tool(&mut self, book: &mut Book, tool: ToolCall) {
+        self.close_segment(book, Ending::Finished, "");
+        if let Some(call) = &mut self.call {
+            call.has_tool_calls = true;
+        }
+        let step = ToolStep::Started;
+        self.tools.push(OpenTool { tool: tool.clone(), pieces: 0, input: String::new(), step });
+        self.record(book, Event::ToolCallStarted { tool });
+    }
+
+    fn tool_arguments(&mut self, book: &mut Book, id: &ToolCallId, text: String) {
+        let Some(open) = self.tool(id) else { return };
+        open.pieces += 1;
+        let offset_bytes = open.input.len() as u64;
+        open.input += &text;
+        let (tool, sequence) = (open.tool.clone(), open.pieces);
+        self.record(book, Event::ToolArgumentsPatched { tool, sequence, offset_bytes, text });
+    }
+
+    fn tool_requested(&mut self, book: &mut Book, id: &ToolCallId) {
+        let Some(open) = self.tool(id) else { return };
+        open.step = ToolStep::Requested;
+        let (tool, input) = (open.tool.clone(), open.input.clone());
+        self.record(book, Event::ToolCallRequested { tool, input });
+    }
+
+    fn tool_returned(&mut self, book: &mut Book, id: &ToolCallId, result: ToolResult) {
+        let Some(at) = self.tools.iter().position(|open| open.tool.id == *id) else { return };
+        let tool = self.tools.remove(at).tool;
+        self.record(book, Event::ToolResultReady { tool: tool.clone(), result });
+        self.record(book, Event::ToolCallFinished { tool });
+    }
+
+    /// Closes what was cut off. A call that the model has made gets a result, because the next
+    /// request to the provider needs one.
+    fn close_tools(&mut self, book: &mut Book) {
+        for OpenTool { tool, step, .. } in std::mem::take(&mut self.tools) {
+            if step == ToolStep::Requested {
+                let result = ToolResult::Error(INTERRUPTED_TOOL.to_owned());
+                self.record(book, Event::ToolResultReady { tool: tool.clone(), result });
+            }
+            self.record(book, Event::ToolCallFinished { tool });
+        }
+    }
+
+    fn tool(&mut self, id: &ToolCallId) -> Option<&mut OpenTool> {
+        self.tools.iter_mut().find(|open| open.tool.id == *id)
+    }
+
+    fn record(&self, book: &mut Book, event: Event) {
+        book.record(&self.request, self.scope, event);
+    }
+}
+
+impl Moment {
+    /// Milliseconds from `earlier` to here.
+    fn since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
