@@ -5,6 +5,7 @@
 //! must go with it.
 
 pub mod echo;
+pub mod openai;
 
 use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
 use crate::chat::transcript::Transcript;
@@ -171,6 +172,8 @@ impl ErrorClass {
 pub enum Engine {
     /// The built-in one, which needs nothing.
     Echo(echo::Echo),
+    /// Any OpenAI-compatible server.
+    OpenAi(openai::OpenAi),
 }
 
 impl Engine {
@@ -179,6 +182,7 @@ impl Engine {
     pub fn start(&self, transcript: Transcript, sink: Sink) -> Running {
         match self {
             Self::Echo(echo) => Box::pin(echo.clone().answer(transcript, sink)),
+            Self::OpenAi(_) => todo!(),
         }
     }
 
@@ -186,6 +190,7 @@ impl Engine {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Echo(_) => "echo",
+            Self::OpenAi(_) => "openai",
         }
     }
 
@@ -193,6 +198,7 @@ impl Engine {
     pub fn model(&self) -> &str {
         match self {
             Self::Echo(_) => "echo",
+            Self::OpenAi(_) => "",
         }
     }
 }

@@ -6,12 +6,24 @@
 pub mod proto;
 
 pub mod any;
+pub mod fault;
 pub mod id;
+pub mod json;
 
 pub mod chat;
 
 pub mod wire;
 
+pub mod secret;
+
 pub mod engine;
 
 pub mod session;
+
+pub mod outbox;
+
+pub mod server;
+
+pub mod cli;
+pub mod config;
+pub mod log;

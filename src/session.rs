@@ -15,6 +15,7 @@ use crate::chat::timeline::Span;
 use crate::chat::transcript::Transcript;
 use crate::chat::ui::PatchMode;
 use crate::engine::{EngineEvent, ErrorClass, RunEnd, RunError, Stage};
+use crate::fault::Tripwire;
 use crate::id::{Ids, RequestId, RunId, SessionId};
 use crate::wire::{self, BadLine, Code, Command, Done, Frame, Prompt, Request, Trouble};
 use book::Book;
@@ -208,6 +209,11 @@ impl Session {
         let transcript = Transcript::new(rules.system.as_deref());
         let book = Book::new(id, rules.patch_mode, rules.final_snapshot, transcript);
         Self { rules, binding, ids, turns: 0, phase: Phase::Idle, book }
+    }
+
+    /// Plants a fault among the projections.
+    pub fn plant(&mut self, fault: Tripwire) {
+        self.book.plant(fault);
     }
 
     /// The first frame. `capabilities` is what the process can do.
@@ -447,7 +453,6 @@ impl Session {
 
     /// After a defect: what the input was about ends with an error; the rest goes on.
     fn recover(&mut self, now: Moment, about: &About, defect: &str) {
-        tracing::error!(defect, "met a defect of this program; please report it");
         let is_of_run = match about {
             About::Run => true,
             About::Line(id) => {
@@ -654,7 +659,8 @@ fn internal(defect: &str) -> Trouble {
     Trouble { detail: defect.to_owned(), ..trouble(Code::Internal, message) }
 }
 
-fn run_defect(defect: &str) -> RunError {
+/// How a run ends that met a defect of this program.
+pub(crate) fn run_defect(defect: &str) -> RunError {
     RunError {
         stage: Stage::Run,
         class: ErrorClass::Internal,
@@ -679,7 +685,8 @@ fn trouble(code: Code, message: String) -> Trouble {
     Trouble { code, message, detail: String::new(), terminal: false }
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> String {
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(text), _) => (*text).to_owned(),
         (None, Some(text)) => text.clone(),

@@ -6,6 +6,7 @@ use crate::chat::timeline::{Span, Timeline};
 use crate::chat::transcript::Transcript;
 use crate::chat::ui::{PatchMode, Ui};
 use crate::engine::RunError;
+use crate::fault::Tripwire;
 use crate::id::{RequestId, RunId, SessionId};
 use crate::proto::rpc::rpc_line::Frame as Body;
 use crate::wire::{self, Done, Trouble};
@@ -19,6 +20,7 @@ pub(super) struct Book {
     transcript: Transcript,
     ui: Ui,
     outputs: Vec<Output>,
+    fault: Tripwire,
 }
 
 impl Book {
@@ -36,6 +38,7 @@ impl Book {
             timeline: Timeline::default(),
             transcript,
             outputs: Vec::new(),
+            fault: Tripwire::default(),
         }
     }
 
@@ -49,6 +52,10 @@ impl Book {
         self.session = session;
     }
 
+    pub(super) fn plant(&mut self, fault: Tripwire) {
+        self.fault = fault;
+    }
+
     pub(super) fn take_outputs(&mut self) -> Vec<Output> {
         std::mem::take(&mut self.outputs)
     }
@@ -60,6 +67,7 @@ impl Book {
     /// Numbers an event, takes it into every projection and shows it.
     pub(super) fn record(&mut self, request: &RequestId, scope: Scope, event: Event) {
         self.ordinal.0 += 1;
+        self.fault.step();
         let recorded = Recorded { ordinal: self.ordinal, scope, event };
         self.timeline.apply(&recorded);
         self.transcript.apply(&recorded);

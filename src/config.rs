@@ -1,0 +1,137 @@
+//! What the command line means: options and environment → settings, once.
+
+use crate::chat::ui::PatchMode;
+use crate::cli::{self, EngineName, RpcArgs};
+use crate::engine::Engine;
+use crate::engine::echo::Echo;
+use crate::engine::openai::{self, OpenAi};
+use crate::fault::Plan;
+use crate::id::SessionId;
+use crate::secret::Secret;
+use crate::server::{DebugFile, Settings};
+use crate::session::{FinalSnapshot, OnBusy, Rules};
+use anyhow::{Context, Result, ensure};
+use std::time::Duration;
+
+/// Variables that may hold the key of the openai engine; the first one that is set is used.
+const KEY_VARIABLES: [&str; 2] = ["DUOLOGUE_API_KEY", "OPENAI_API_KEY"];
+
+/// Variable that other programs read the base URL from; ours wins.
+const COMMON_BASE_URL_VARIABLE: &str = "OPENAI_BASE_URL";
+
+/// What a process that reads requests can do, in the protocol's words.
+const CAPABILITIES: [&str; 7] =
+    ["ui-events", "snapshot", "done", "stdin-rpc", "single-session", "multi-turn", "cancel"];
+
+/// The extension that lets submits wait.
+const QUEUE: &str = "queue";
+
+/// Settings of `duologue rpc`. Opens the debug file; touches nothing else.
+pub fn rpc(args: RpcArgs) -> Result<Settings> {
+    let engine = engine(&args);
+    let session = match &args.session_id {
+        Some(id) => {
+            let id = SessionId::new(id);
+            ensure!(id.is_some(), "--session-id is blank; name the session or leave it out");
+            id
+        }
+        None => None,
+    };
+    let capabilities = capabilities(&args, &engine);
+    let debug_file = args.debug_events_jsonl.as_deref().map(|path| {
+        DebugFile::create(path)
+            .with_context(|| format!("--debug-events-jsonl: {} can't be written", path.display()))
+    });
+    Ok(Settings {
+        rules: Rules {
+            session,
+            system: args.system,
+            on_busy: args.on_busy.into(),
+            patch_mode: args.patch_mode.into(),
+            final_snapshot: args.final_snapshot.into(),
+        },
+        engine,
+        capabilities,
+        line_bytes_max: args.max_request_bytes,
+        debug_file: debug_file.transpose()?,
+        seed: uuid::Uuid::new_v4().as_u128(),
+        faults: Plan::from_environment(),
+    })
+}
+
+fn engine(args: &RpcArgs) -> Engine {
+    let key = KEY_VARIABLES.iter().find_map(|name| Secret::new(&std::env::var(name).ok()?));
+    let common_base_url = std::env::var(COMMON_BASE_URL_VARIABLE).ok();
+    let base_url = args.base_url.clone().or(common_base_url.filter(|url| !url.is_empty()));
+    let is_configured = key.is_some() || base_url.is_some() || args.model.is_some();
+    let name = args.engine.unwrap_or_else(|| unnamed_engine(is_configured));
+    match name {
+        EngineName::Echo => Engine::Echo(Echo {
+            delay: Duration::from_millis(args.engines.echo_delay_ms),
+            reasoning: args.engines.echo_reasoning,
+        }),
+        EngineName::Openai => Engine::OpenAi(OpenAi::new(openai::Settings {
+            base_url: base_url.unwrap_or_else(|| openai::DEFAULT_BASE_URL.to_owned()),
+            model: args.model.clone(),
+            key,
+            connect_timeout: Duration::from_millis(args.engines.connect_timeout_ms),
+            idle_timeout: Duration::from_millis(args.engines.idle_timeout_ms),
+            total_timeout: Duration::from_millis(args.engines.total_timeout_ms),
+            retries: args.engines.retries,
+        })),
+    }
+}
+
+/// The engine where none was named.
+fn unnamed_engine(is_configured: bool) -> EngineName {
+    if is_configured {
+        return EngineName::Openai;
+    }
+    tracing::warn!(
+        "no provider is configured, so the built-in echo engine answers; to talk to a model set \
+         OPENAI_API_KEY, or --base-url and --model"
+    );
+    EngineName::Echo
+}
+
+fn capabilities(args: &RpcArgs, engine: &Engine) -> Vec<String> {
+    let extension = match args.on_busy {
+        cli::OnBusy::Reject => None,
+        cli::OnBusy::Queue => Some(QUEUE.to_owned()),
+    };
+    let settings = [
+        format!("server-version={}", env!("CARGO_PKG_VERSION")),
+        format!("engine={}", engine.name()),
+        format!("model={}", engine.model()),
+        format!("max-request-bytes={}", args.max_request_bytes),
+    ];
+    CAPABILITIES.map(str::to_owned).into_iter().chain(settings).chain(extension).collect()
+}
+
+impl From<cli::OnBusy> for OnBusy {
+    fn from(typed: cli::OnBusy) -> Self {
+        match typed {
+            cli::OnBusy::Reject => Self::Reject,
+            cli::OnBusy::Queue => Self::Queue,
+        }
+    }
+}
+
+impl From<cli::PatchMode> for PatchMode {
+    fn from(typed: cli::PatchMode) -> Self {
+        match typed {
+            cli::PatchMode::Append => Self::Append,
+            cli::PatchMode::Snapshot => Self::Snapshot,
+        }
+    }
+}
+
+impl From<cli::FinalSnapshot> for FinalSnapshot {
+    fn from(typed: cli::FinalSnapshot) -> Self {
+        match typed {
+            cli::FinalSnapshot::Full => Self::Full,
+            cli::FinalSnapshot::Turn => Self::Turn,
+            cli::FinalSnapshot::None => Self::None,
+        }
+    }
+}

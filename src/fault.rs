@@ -1,0 +1,80 @@
+//! Planted faults: places that a test can make fail, to see that a defect there costs only what it
+//! must. Debug builds take the plan from `DUOLOGUE_FAULT`; release builds plant none.
+
+/// Where a fault can be planted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Reading a request line.
+    Decode,
+    /// Taking an event into the projections.
+    Project,
+    /// Encoding a frame.
+    Encode,
+    /// Writing to standard output.
+    Write,
+    /// In the engine, while it answers.
+    Engine,
+}
+
+/// A count of steps to a planted fault.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tripwire(Option<u32>);
+
+/// At most one planted fault.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan(Option<(Place, u32)>);
+
+impl Plan {
+    /// A fault at the `nth` time that `place` is passed, from 1.
+    pub fn new(place: Place, nth: u32) -> Self {
+        Self(Some((place, nth)))
+    }
+
+    /// The plan in the environment: `<place>:<nth>`, as in `project:3`. Anything else plants none.
+    #[cfg(debug_assertions)]
+    pub fn from_environment() -> Self {
+        let plan = std::env::var("DUOLOGUE_FAULT").ok();
+        let parse = |plan: String| {
+            let (place, nth) = plan.split_once(':')?;
+            let place = match place {
+                "decode" => Place::Decode,
+                "project" => Place::Project,
+                "encode" => Place::Encode,
+                "write" => Place::Write,
+                "engine" => Place::Engine,
+                _ => return None,
+            };
+            Some((place, nth.parse().ok()?))
+        };
+        Self(plan.and_then(parse))
+    }
+
+    /// No plan.
+    #[cfg(not(debug_assertions))]
+    pub fn from_environment() -> Self {
+        Self(None)
+    }
+
+    /// The tripwire for one place.
+    pub fn at(&self, place: Place) -> Tripwire {
+        Tripwire(self.0.filter(|(planted, _)| *planted == place).map(|(_, nth)| nth))
+    }
+}
+
+impl Tripwire {
+    /// Counts a step; true if the fault is planted here.
+    #[must_use]
+    pub fn is_tripped(&mut self) -> bool {
+        self.0 = self.0.map(|steps| steps.saturating_sub(1));
+        let is_here = self.0 == Some(0);
+        if is_here {
+            self.0 = None;
+        }
+        is_here
+    }
+
+    /// Counts a step; panics if the fault is planted here.
+    pub fn step(&mut self) {
+        assert!(!self.is_tripped(), "planted fault");
+    }
+}

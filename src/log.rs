@@ -1,0 +1,59 @@
+//! Where logs go: standard error or a file, from a thread of its own. A log that nobody reads loses
+//! lines; it never holds up the conversation.
+
+use crate::cli::LogLevel;
+use anyhow::{Context, Result};
+use std::fs::OpenOptions;
+use std::io::{self, IsTerminal};
+use std::panic::PanicHookInfo;
+use std::path::Path;
+use tracing::level_filters::LevelFilter;
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
+
+/// Lines that wait for whoever reads the log; more are dropped.
+const LINES_MAX: usize = 1024;
+
+/// Begins to log. What was logged is written out when the guard is dropped.
+pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<WorkerGuard>> {
+    if level == LogLevel::Off {
+        return Ok(None);
+    }
+    let has_colour =
+        file.is_none() && io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let to: Box<dyn io::Write + Send> = match file {
+        None => Box::new(io::stderr()),
+        Some(path) => {
+            let file = OpenOptions::new().create(true).append(true).open(path);
+            Box::new(
+                file.with_context(|| format!("--log-file: {} can't be written", path.display()))?,
+            )
+        }
+    };
+    let (writer, guard) =
+        NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_MAX).finish(to);
+    tracing_subscriber::fmt()
+        .with_max_level(filter(level))
+        .with_target(false)
+        .with_ansi(has_colour)
+        .with_writer(writer)
+        .init();
+    Ok(Some(guard))
+}
+
+/// Logs a panic in the words of this program: it costs what it was about, not the process.
+pub fn defect(info: &PanicHookInfo<'_>) {
+    let what = info.payload_as_str().unwrap_or("no description");
+    let place = info.location().map(ToString::to_string).unwrap_or_default();
+    tracing::error!(what, place, "met a defect of this program; please report it");
+}
+
+fn filter(level: LogLevel) -> LevelFilter {
+    match level {
+        LogLevel::Off => LevelFilter::OFF,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    }
+}

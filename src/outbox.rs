@@ -1,0 +1,232 @@
+//! Frames on their way to a reader that may be slow. Holds a bounded number of bytes: patches of
+//! one segment merge while they wait, nothing else is ever changed or dropped, and it says when to
+//! stop taking more. Pure.
+
+use crate::any::Any;
+use crate::fault::Tripwire;
+use crate::json;
+use crate::proto::chat::{ChatReasoningPatch, ChatStreamPatchMode, ChatTextPatch};
+use crate::proto::rpc::rpc_line::Frame as Body;
+use crate::proto::rpc::{RpcLine, UiEventFrame};
+use crate::wire::{self, Code, Done, Frame, Trouble};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Bytes that wait before patches begin to merge: a pipe's worth. A reader that keeps up gets each
+/// delta on its own.
+pub const MERGE_FROM_BYTES: usize = 64 * 1024;
+
+/// Text of a merged patch, so that lines stay short enough for any reader.
+pub const MERGED_TEXT_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes that wait before the engine is left waiting.
+pub const ENGINE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Answers that wait before requests are left unread.
+pub const ANSWERS_MAX: usize = 256;
+
+/// Bytes of answers that wait before requests are left unread.
+pub const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// What waits to be written.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    /// Lines that will not change any more.
+    sealed: Vec<u8>,
+    /// The last frame, if it is a patch that the next one may merge with.
+    open: Option<Patch>,
+    answers: usize,
+    answer_bytes: usize,
+    fault: Tripwire,
+    is_defective: bool,
+}
+
+/// A frame that holds a patch.
+#[derive(Debug)]
+struct Patch {
+    frame: Frame,
+    text_bytes: usize,
+}
+
+impl Outbox {
+    /// An empty one, with a fault planted in its encoder or none.
+    pub fn new(fault: Tripwire) -> Self {
+        Self { fault, ..Self::default() }
+    }
+
+    /// Puts a frame behind the others.
+    pub fn push(&mut self, frame: Frame) {
+        let Some(text_bytes) = patch_text(&frame).map(str::len) else {
+            return self.push_whole(&frame);
+        };
+        let patch = Patch { frame, text_bytes };
+        let is_behind = self.sealed.len() >= MERGE_FROM_BYTES;
+        self.open = Some(match self.open.take() {
+            Some(open) if is_behind => match merge(open, patch) {
+                Ok(merged) => merged,
+                Err((open, patch)) => {
+                    self.seal(&open.frame);
+                    patch
+                }
+            },
+            Some(open) => {
+                self.seal(&open.frame);
+                patch
+            }
+            None => patch,
+        });
+    }
+
+    /// Takes all that waits, as whole lines, and leaves `empty` in its place.
+    pub fn take(&mut self, mut empty: Vec<u8>) -> Vec<u8> {
+        if let Some(open) = self.open.take() {
+            self.seal(&open.frame);
+        }
+        empty.clear();
+        self.answers = 0;
+        self.answer_bytes = 0;
+        std::mem::replace(&mut self.sealed, empty)
+    }
+
+    /// Nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.sealed.is_empty() && self.open.is_none()
+    }
+
+    /// There is room for what an engine says.
+    pub fn has_room_for_engine(&self) -> bool {
+        let open = self.open.as_ref().map_or(0, |patch| patch.text_bytes);
+        self.sealed.len() + open < ENGINE_BYTES_MAX
+    }
+
+    /// There is room for another answer.
+    pub fn has_room_for_answers(&self) -> bool {
+        self.answers < ANSWERS_MAX && self.answer_bytes < ANSWER_BYTES_MAX
+    }
+
+    fn push_whole(&mut self, frame: &Frame) {
+        if let Some(open) = self.open.take() {
+            self.seal(&open.frame);
+        }
+        let before = self.sealed.len();
+        self.seal(frame);
+        match frame.frame {
+            Some(Body::Done(_)) => {
+                self.answers += 1;
+                self.answer_bytes += self.sealed.len() - before;
+            }
+            Some(Body::Snapshot(_) | Body::Error(_)) => {
+                self.answer_bytes += self.sealed.len() - before;
+            }
+            Some(Body::Hello(_) | Body::UiEvent(_) | Body::BackendEvent(_)) | None => {}
+        }
+    }
+
+    /// A frame could not be encoded. What was to be told can't be; the client was told that.
+    pub fn is_defective(&self) -> bool {
+        self.is_defective
+    }
+
+    fn seal(&mut self, frame: &Frame) {
+        if self.is_defective {
+            return;
+        }
+        let before = self.sealed.len();
+        let encoding = AssertUnwindSafe(|| {
+            self.fault.step();
+            json::write_line(&mut self.sealed, frame);
+        });
+        if catch_unwind(encoding).is_err() {
+            self.sealed.truncate(before);
+            self.is_defective = true;
+            for body in [wire::error(defect()), wire::done(Done::Failed)] {
+                let frame = RpcLine { frame: Some(body), ..frame.clone() };
+                json::write_line(&mut self.sealed, &frame);
+            }
+        }
+    }
+}
+
+fn defect() -> Trouble {
+    Trouble {
+        code: Code::Internal,
+        message: "a frame could not be encoded, which is a defect of this program; the process \
+                  ends; please report it"
+            .to_owned(),
+        detail: String::new(),
+        terminal: true,
+    }
+}
+
+/// The text of a frame that is a patch of a segment.
+fn patch_text(frame: &Frame) -> Option<&str> {
+    match payload(frame)? {
+        Any::ChatTextPatch(patch) => Some(&patch.text),
+        Any::ChatReasoningPatch(patch) => Some(&patch.text),
+        _ => None,
+    }
+}
+
+fn payload(frame: &Frame) -> Option<&Any> {
+    let RpcLine { frame: Some(Body::UiEvent(UiEventFrame { payload, .. })), .. } = frame else {
+        return None;
+    };
+    payload.as_ref()
+}
+
+/// One frame that says what both say, or both back if no frame can.
+fn merge(mut open: Patch, mut next: Patch) -> Result<Patch, (Patch, Patch)> {
+    let text_bytes = open.text_bytes + next.text_bytes;
+    if text_bytes > MERGED_TEXT_BYTES_MAX || open.frame.request_id != next.frame.request_id {
+        return Err((open, next));
+    }
+    let (Some(Body::UiEvent(first)), Some(Body::UiEvent(second))) =
+        (&mut open.frame.frame, &mut next.frame.frame)
+    else {
+        return Err((open, next));
+    };
+    let is_merged = match (&mut first.payload, &mut second.payload) {
+        (Some(Any::ChatTextPatch(first)), Some(Any::ChatTextPatch(second))) => first.absorb(second),
+        (Some(Any::ChatReasoningPatch(first)), Some(Any::ChatReasoningPatch(second))) => {
+            first.absorb(second)
+        }
+        _ => false,
+    };
+    if !is_merged {
+        return Err((open, next));
+    }
+    first.ordinal = second.ordinal;
+    let text_bytes = patch_text(&open.frame).map_or(0, str::len);
+    Ok(Patch { text_bytes, ..open })
+}
+
+/// A patch that can take in the one after it.
+trait Absorb {
+    /// Takes in `next`, the adjacent patch. False, with nothing changed, if it is of another
+    /// segment or another mode.
+    fn absorb(&mut self, next: &mut Self) -> bool;
+}
+
+macro_rules! absorb {
+    ($patch:ty) => {
+        impl Absorb for $patch {
+            fn absorb(&mut self, next: &mut Self) -> bool {
+                if self.message_id != next.message_id || self.mode != next.mode {
+                    return false;
+                }
+                match self.mode() {
+                    ChatStreamPatchMode::Append => self.text += &next.text,
+                    // All text so far takes the place of all text a moment ago.
+                    ChatStreamPatchMode::Snapshot => std::mem::swap(&mut self.text, &mut next.text),
+                    ChatStreamPatchMode::Unspecified | ChatStreamPatchMode::Replace => {
+                        return false;
+                    }
+                }
+                self.sequence = next.sequence;
+                true
+            }
+        }
+    };
+}
+
+absorb!(ChatTextPatch);
+absorb!(ChatReasoningPatch);

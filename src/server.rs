@@ -1,0 +1,377 @@
+//! The shell around a session: waits for what happens, hands it to the session, and does what the
+//! session says, in order. One loop owns everything; threads only read and write.
+
+mod debug_file;
+mod framer;
+mod input;
+mod signals;
+mod stdio;
+mod writer;
+
+pub use debug_file::DebugFile;
+pub use stdio::Stdio;
+
+use crate::chat::transcript::Transcript;
+use crate::engine::{Engine, EngineEvent, RunEnd, Running, Sink};
+use crate::fault::{Place, Plan, Tripwire};
+use crate::id::{Ids, RunId};
+use crate::outbox::Outbox;
+use crate::session::{ExitCode, Input, Moment, Output, Rules, Session, panic_text, run_defect};
+use crate::wire::{self, Frame};
+use framer::RawLine;
+use input::FromStdin;
+use signals::Signals;
+use std::collections::VecDeque;
+use std::future::{pending, poll_fn};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
+use writer::Writer;
+
+/// Engine events on their way to the loop. Past that the engine waits.
+const EVENTS_AHEAD_MAX: usize = 256;
+
+/// Engine events handled before the output is looked after again.
+const EVENTS_AT_ONCE_MAX: usize = 64;
+
+/// How long the last frames may take after a signal, if the reader does not take them.
+const INTERRUPTED_FLUSH_MAX: Duration = Duration::from_secs(5);
+
+/// How a server is to run.
+#[derive(Debug)]
+pub struct Settings {
+    /// How the session behaves.
+    pub rules: Rules,
+    /// Who answers.
+    pub engine: Engine,
+    /// What `hello` says the process can do.
+    pub capabilities: Vec<String>,
+    /// Bytes a request line may have.
+    pub line_bytes_max: usize,
+    /// Where frames are copied to.
+    pub debug_file: Option<DebugFile>,
+    /// Chance, for the ids of the session.
+    pub seed: u128,
+    /// A fault to run into.
+    pub faults: Plan,
+}
+
+/// Serves one conversation, from `hello` to the end of the process.
+pub async fn serve(stdio: Stdio, settings: Settings) -> io::Result<ExitCode> {
+    Ok(Server::start(stdio, settings)?.run().await)
+}
+
+struct Server {
+    started: Instant,
+    session: Session,
+    engine: Engine,
+    ids: Ids,
+    signals: Signals,
+    lines: mpsc::Receiver<Vec<FromStdin>>,
+    /// Lines that were read and wait for room.
+    pending: VecDeque<FromStdin>,
+    events: mpsc::Receiver<(RunId, EngineEvent)>,
+    ends: mpsc::Receiver<(RunId, RunEnd)>,
+    to_events: mpsc::Sender<(RunId, EngineEvent)>,
+    to_ends: mpsc::Sender<(RunId, RunEnd)>,
+    run: Option<AbortHandle>,
+    outbox: Outbox,
+    writer: Writer,
+    reader: Reader,
+    debug_file: Option<DebugFile>,
+    ending: Ending,
+    decode_fault: Tripwire,
+    engine_fault: Tripwire,
+}
+
+/// Whoever reads standard output.
+enum Reader {
+    Watched(oneshot::Receiver<()>),
+    /// Seen only when it is written to.
+    Unwatched,
+    Gone,
+}
+
+/// How far the process is from its end.
+#[derive(Clone, Copy)]
+enum Ending {
+    NotYet,
+    /// Once everything is written.
+    Flushing(ExitCode),
+    /// Once everything is written, or at the deadline.
+    FlushingUntil(ExitCode, Instant),
+    Now(ExitCode),
+}
+
+impl Server {
+    /// Greets the reader, and gets everything else ready behind its back.
+    fn start(stdio: Stdio, settings: Settings) -> io::Result<Self> {
+        let Stdio { input, output } = stdio;
+        let faults = &settings.faults;
+        let mut session = Session::new(settings.rules, settings.seed);
+        session.plant(faults.at(Place::Project));
+        // Heard from here on, so that whoever has seen `hello` can count on it.
+        let signals = Signals::listen()?;
+        let watched = output.try_clone()?;
+        let mut outbox = Outbox::new(faults.at(Place::Encode));
+        let hello = session.hello(settings.capabilities);
+        if let Some(file) = &settings.debug_file {
+            file.record(&hello);
+        }
+        outbox.push(hello);
+        let mut writer = Writer::spawn(output, faults.at(Place::Write))?;
+        writer.write(outbox.take(Vec::new()));
+        let (to_events, events) = mpsc::channel(EVENTS_AHEAD_MAX);
+        let (to_ends, ends) = mpsc::channel(1);
+        Ok(Self {
+            started: Instant::now(),
+            session,
+            engine: settings.engine,
+            ids: Ids::new(!settings.seed),
+            signals,
+            lines: input::spawn(input, settings.line_bytes_max)?,
+            pending: VecDeque::new(),
+            events,
+            ends,
+            to_events,
+            to_ends,
+            run: None,
+            outbox,
+            writer,
+            reader: Reader::Watched(stdio::watch(watched)?),
+            debug_file: settings.debug_file,
+            ending: Ending::NotYet,
+            decode_fault: faults.at(Place::Decode),
+            engine_fault: faults.at(Place::Engine),
+        })
+    }
+
+    async fn run(mut self) -> ExitCode {
+        loop {
+            self.flush();
+            if let Some(code) = self.is_over() {
+                return code;
+            }
+            let takes_lines = self.session.wants_input() && self.outbox.has_room_for_answers();
+            if takes_lines && let Some(line) = self.pending.pop_front() {
+                self.line(line);
+                continue;
+            }
+            self.wait(takes_lines).await;
+        }
+    }
+
+    /// Waits for one thing to happen and deals with it. What is listed first goes first: the end of
+    /// the process, then room for output, then requests, then answers.
+    async fn wait(&mut self, takes_lines: bool) {
+        let takes_events = self.outbox.has_room_for_engine();
+        let deadline = self.deadline();
+        tokio::select! {
+            biased;
+            signal = self.signals.next() => self.handle(Input::Interrupted(signal)),
+            () = self.reader.gone() => self.reader_gone(),
+            () = sleep_until(deadline) => self.give_up_flushing(),
+            written = self.writer.written(), if self.writer.is_busy() => {
+                if let Err(error) = written {
+                    self.write_failed(&error);
+                }
+            }
+            Some(lines) = self.lines.recv(), if takes_lines => self.pending.extend(lines),
+            Some((run, event)) = self.events.recv(), if takes_events => {
+                self.handle(Input::Engine(run, event));
+                self.more_events(EVENTS_AT_ONCE_MAX);
+            }
+            Some((run, end)) = self.ends.recv(), if takes_events => {
+                // All the engine has said comes before its end.
+                self.more_events(EVENTS_AHEAD_MAX);
+                self.handle(Input::RunEnded(run, end));
+            }
+        }
+    }
+
+    fn more_events(&mut self, most: usize) {
+        for _ in 0..most {
+            let Ok((run, event)) = self.events.try_recv() else { return };
+            self.handle(Input::Engine(run, event));
+        }
+    }
+
+    fn line(&mut self, line: FromStdin) {
+        let input = match line {
+            FromStdin::Line(RawLine::Whole(line)) => self.decode(&line),
+            FromStdin::Line(RawLine::TooLong { start, bytes_max }) => {
+                Input::BadLine(wire::too_long(&start, bytes_max))
+            }
+            FromStdin::Ended => Input::InputEnded,
+            FromStdin::Failed(error) => Input::InputFailed { reason: error.to_string() },
+        };
+        self.handle(input);
+    }
+
+    fn decode(&mut self, line: &[u8]) -> Input {
+        let Self { ids, decode_fault, .. } = self;
+        let decoding = AssertUnwindSafe(|| {
+            decode_fault.step();
+            wire::decode(line, || ids.request())
+        });
+        match catch_unwind(decoding) {
+            Ok(Ok(request)) => Input::Request(request),
+            Ok(Err(bad)) => Input::BadLine(bad),
+            Err(panic) => Input::BadLine(wire::unreadable(line, panic_text(panic.as_ref()))),
+        }
+    }
+
+    fn handle(&mut self, input: Input) {
+        let now = Moment(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX));
+        for output in self.session.handle(now, input) {
+            self.perform(output);
+        }
+    }
+
+    fn perform(&mut self, output: Output) {
+        match output {
+            Output::Frame(frame) => self.send(frame),
+            Output::StartRun { run, transcript } => self.start_run(run, transcript),
+            Output::CancelRun(run) => {
+                tracing::debug!(%run, "the run is stopped");
+                self.drop_run();
+            }
+            Output::Exit(code) => self.end(code),
+            Output::Abort(code) => self.ending = Ending::Now(code),
+        }
+    }
+
+    fn send(&mut self, frame: Frame) {
+        if let Some(file) = &self.debug_file {
+            file.record(&frame);
+        }
+        if let Reader::Gone = self.reader {
+            return;
+        }
+        self.outbox.push(frame);
+    }
+
+    fn start_run(&mut self, run: RunId, transcript: Transcript) {
+        let running = self.engine.start(transcript, Sink::new(run, self.to_events.clone()));
+        let fault = std::mem::take(&mut self.engine_fault);
+        let ends = self.to_ends.clone();
+        let task = tokio::spawn(async move {
+            let end = run_to_end(running, fault).await;
+            // A loop that has ended wants to know of no run's end.
+            drop(ends.send((run, end)).await);
+        });
+        self.run = Some(task.abort_handle());
+    }
+
+    fn drop_run(&mut self) {
+        if let Some(run) = self.run.take() {
+            run.abort();
+        }
+    }
+
+    fn end(&mut self, code: ExitCode) {
+        self.ending = match (code, self.ending) {
+            (_, Ending::Now(code)) => Ending::Now(code),
+            (ExitCode::Interrupted(_), _) => {
+                Ending::FlushingUntil(code, Instant::now() + INTERRUPTED_FLUSH_MAX)
+            }
+            (ExitCode::Ok | ExitCode::InputFailed | ExitCode::Internal, _)
+            | (ExitCode::OutputFailed, _) => Ending::Flushing(code),
+        };
+    }
+
+    /// Hands what waits to the writer, if it has time.
+    fn flush(&mut self) {
+        if !self.outbox.is_empty()
+            && let Some(buffer) = self.writer.ready()
+        {
+            let batch = self.outbox.take(buffer);
+            self.writer.write(batch);
+        }
+        if self.outbox.is_defective() {
+            self.drop_run();
+            self.end(ExitCode::Internal);
+        }
+    }
+
+    /// The status of the process, once there is nothing left to do.
+    fn is_over(&self) -> Option<ExitCode> {
+        let is_flushed = self.outbox.is_empty() && !self.writer.is_busy();
+        let is_unread = matches!(self.reader, Reader::Gone);
+        match self.ending {
+            Ending::NotYet => None,
+            Ending::Flushing(code) | Ending::FlushingUntil(code, _) => {
+                (is_flushed || is_unread).then_some(code)
+            }
+            Ending::Now(code) => Some(code),
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        match self.ending {
+            Ending::FlushingUntil(_, deadline) => Some(deadline),
+            Ending::NotYet | Ending::Flushing(_) | Ending::Now(_) => None,
+        }
+    }
+
+    fn give_up_flushing(&mut self) {
+        if let Ending::FlushingUntil(code, _) = self.ending {
+            tracing::warn!("the reader did not take the last frames in time");
+            self.ending = Ending::Now(code);
+        }
+    }
+
+    fn reader_gone(&mut self) {
+        tracing::info!("nobody reads standard output any more");
+        self.reader = Reader::Gone;
+        self.handle(Input::ReaderGone);
+    }
+
+    fn write_failed(&mut self, error: &io::Error) {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return self.reader_gone();
+        }
+        tracing::error!(%error, "standard output could not be written; the process ends");
+        self.reader = Reader::Gone;
+        self.handle(Input::ReaderGone);
+        self.ending = Ending::Now(ExitCode::OutputFailed);
+    }
+}
+
+impl Reader {
+    /// Waits until nobody reads any more.
+    async fn gone(&mut self) {
+        if let Self::Watched(told) = self {
+            let is_told = told.await.is_ok();
+            *self = Self::Unwatched;
+            if is_told {
+                return;
+            }
+        }
+        pending().await
+    }
+}
+
+/// A run, to its end: a defect of the engine is one, too.
+async fn run_to_end(mut running: Running, mut fault: Tripwire) -> RunEnd {
+    poll_fn(move |context| {
+        let poll = AssertUnwindSafe(|| {
+            fault.step();
+            running.as_mut().poll(context)
+        });
+        catch_unwind(poll).unwrap_or_else(|panic| {
+            Poll::Ready(RunEnd::Failed(run_defect(&panic_text(panic.as_ref()))))
+        })
+    })
+    .await
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,65 @@
+//! The thread that reads standard input. A thread and not a future: a read that is dropped halfway
+//! would lose what it had read.
+
+use super::framer::{Framer, RawLine};
+use rustix::event::PollFlags;
+use std::fs::File;
+use std::io::{self, Read};
+use tokio::sync::mpsc;
+
+/// Bytes asked for at a time.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Chunks read ahead of the loop.
+const CHUNKS_AHEAD_MAX: usize = 2;
+
+/// What came of reading.
+#[derive(Debug)]
+pub(super) enum FromStdin {
+    Line(RawLine),
+    Ended,
+    Failed(io::Error),
+}
+
+/// Begins to read. Each item holds the lines of one chunk; the last one ends in `Ended` or `Failed`.
+pub(super) fn spawn(
+    input: File,
+    line_bytes_max: usize,
+) -> io::Result<mpsc::Receiver<Vec<FromStdin>>> {
+    let (lines, received) = mpsc::channel(CHUNKS_AHEAD_MAX);
+    let read = move || read(input, Framer::new(line_bytes_max), &lines);
+    std::thread::Builder::new().name("stdin".to_owned()).spawn(read)?;
+    Ok(received)
+}
+
+fn read(mut input: File, mut framer: Framer, to: &mpsc::Sender<Vec<FromStdin>>) {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        let mut lines = Vec::new();
+        let end = match input.read(&mut chunk) {
+            Ok(0) => Some(FromStdin::Ended),
+            Ok(bytes) => {
+                framer.push(&chunk[..bytes], &mut lines);
+                None
+            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::Interrupted => continue,
+                // Another process that shares the pipe has made it so; waiting is up to us.
+                io::ErrorKind::WouldBlock => {
+                    super::stdio::wait_for(&input, PollFlags::IN);
+                    continue;
+                }
+                _ => Some(FromStdin::Failed(error)),
+            },
+        };
+        if end.is_some() {
+            lines.extend(framer.finish());
+        }
+        let is_last = end.is_some();
+        let batch: Vec<_> = lines.into_iter().map(FromStdin::Line).chain(end).collect();
+        let is_heard = batch.is_empty() || to.blocking_send(batch).is_ok();
+        if is_last || !is_heard {
+            return;
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The thread that writes standard output. It holds one batch of lines at a time; what comes
+//! meanwhile waits in the outbox, where patches can merge.
+
+use super::stdio::wait_for;
+use crate::fault::Tripwire;
+use rustix::event::PollFlags;
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::mpsc as blocking;
+use std::thread;
+use tokio::sync::mpsc;
+
+/// Size up to which a buffer is used again.
+const BUFFER_KEPT_BYTES_MAX: usize = 256 * 1024;
+
+/// The loop's end of the thread.
+#[derive(Debug)]
+pub(super) struct Writer {
+    batches: blocking::SyncSender<Vec<u8>>,
+    written: mpsc::Receiver<io::Result<Vec<u8>>>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Ready for a batch, with the last one's buffer.
+    Idle(Vec<u8>),
+    Busy,
+    /// Writing failed: nothing more can be told.
+    Broken,
+}
+
+impl Writer {
+    /// Begins to write to `output`.
+    pub(super) fn spawn(output: File, fault: Tripwire) -> io::Result<Self> {
+        let (batches, to_write) = blocking::sync_channel(1);
+        let (tell, written) = mpsc::channel(1);
+        let write = move || write(&output, fault, &to_write, &tell);
+        thread::Builder::new().name("stdout".to_owned()).spawn(write)?;
+        Ok(Self { batches, written, state: State::Idle(Vec::new()) })
+    }
+
+    /// The buffer for the next batch, if there can be one now.
+    pub(super) fn ready(&mut self) -> Option<Vec<u8>> {
+        match &mut self.state {
+            State::Idle(buffer) => Some(std::mem::take(buffer)),
+            State::Busy | State::Broken => None,
+        }
+    }
+
+    /// Hands over a batch. Only after `ready`.
+    pub(super) fn write(&mut self, batch: Vec<u8>) {
+        // A thread that has ended says so when it is asked what it has written.
+        drop(self.batches.try_send(batch));
+        self.state = State::Busy;
+    }
+
+    /// Waits until the batch is written, or can't be.
+    pub(super) async fn written(&mut self) -> io::Result<()> {
+        match self.written.recv().await {
+            Some(Ok(buffer)) => {
+                self.state = State::Idle(modest(buffer));
+                Ok(())
+            }
+            Some(Err(error)) => {
+                self.state = State::Broken;
+                Err(error)
+            }
+            None => {
+                self.state = State::Broken;
+                Err(io::Error::other("the thread that writes standard output has ended"))
+            }
+        }
+    }
+
+    /// A batch is under way.
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(self.state, State::Busy)
+    }
+}
+
+/// The buffer to use again, unless one large batch has made it large.
+fn modest(buffer: Vec<u8>) -> Vec<u8> {
+    if buffer.capacity() <= BUFFER_KEPT_BYTES_MAX { buffer } else { Vec::new() }
+}
+
+fn write(
+    mut output: &File,
+    mut fault: Tripwire,
+    to_write: &blocking::Receiver<Vec<u8>>,
+    tell: &mpsc::Sender<io::Result<Vec<u8>>>,
+) {
+    while let Ok(batch) = to_write.recv() {
+        let written = match fault.is_tripped() {
+            true => Err(io::Error::other("planted fault")),
+            false => write_all(&mut output, &batch),
+        };
+        let is_over = written.is_err();
+        if tell.blocking_send(written.map(|()| batch)).is_err() || is_over {
+            return;
+        }
+    }
+}
+
+fn write_all(output: &mut &File, mut rest: &[u8]) -> io::Result<()> {
+    while !rest.is_empty() {
+        match output.write(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(bytes) => rest = &rest[bytes..],
+            Err(error) => match error.kind() {
+                io::ErrorKind::Interrupted => {}
+                // Another process that shares the pipe has made it so; waiting is up to us.
+                io::ErrorKind::WouldBlock => wait_for(&**output, PollFlags::OUT),
+                _ => return Err(error),
+            },
+        }
+    }
+    Ok(())
+}
