@@ -6,7 +6,7 @@
 use anyhow::{Context, Result, bail};
 use duologue::proto::DESCRIPTORS;
 use prost::Message;
-use prost_types::field_descriptor_proto::{Label, Type};
+use prost_types::field_descriptor_proto::Label;
 use prost_types::{
     DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto,
     FileDescriptorSet,
@@ -113,9 +113,9 @@ fn enum_rows<'a>(
 fn field_kind(message: &DescriptorProto, field: &FieldDescriptorProto) -> Result<String> {
     if let Some(entry) = map_entry(message, field) {
         let [key, value] = entry.field.as_slice() else { bail!("a map entry has two fields") };
-        return Ok(format!("map<{},{}>", type_name(key)?, type_name(value)?));
+        return Ok(format!("map<{},{}>", type_name(key), type_name(value)));
     }
-    let kind = type_name(field)?;
+    let kind = type_name(field);
     if field.label() == Label::Repeated {
         return Ok(format!("repeated {kind}"));
     }
@@ -139,18 +139,11 @@ fn map_entry<'a>(
     })
 }
 
-fn type_name(field: &FieldDescriptorProto) -> Result<String> {
-    let name = match field.r#type() {
-        Type::Message | Type::Enum => field.type_name().trim_start_matches('.'),
-        Type::Bool => "bool",
-        Type::String => "string",
-        Type::Int32 => "int32",
-        Type::Int64 => "int64",
-        Type::Uint32 => "uint32",
-        Type::Uint64 => "uint64",
-        other => bail!("no field of the wire is a {other:?}, but {} is", field.name()),
-    };
-    Ok(name.to_owned())
+fn type_name(field: &FieldDescriptorProto) -> String {
+    if field.type_name().is_empty() {
+        return field.r#type().as_str_name().trim_start_matches("TYPE_").to_lowercase();
+    }
+    field.type_name().trim_start_matches('.').to_owned()
 }
 
 /// As protobuf makes JSON names: an underscore goes, the letter after it is a capital.
