@@ -1,0 +1,42 @@
+#!/bin/sh
+# Installs what the ignored tests of tests/it/clients.rs need, below target/clients/. Needs python3
+# with venv, node with npm, and go. Running it again is cheap and repairs what is broken.
+set -eu
+
+sources=$(cd "$(dirname "$0")" && pwd)
+target=${CARGO_TARGET_DIR:-$sources/../../target}
+mkdir -p "$target/clients"
+clients=$(cd "$target/clients" && pwd)
+
+need() {
+    command -v "$1" >/dev/null || { echo "install.sh: $1 is not on the PATH" >&2; exit 1; }
+}
+
+install_python() {
+    python3 -m venv "$clients/python"
+    "$clients/python/bin/python" -m pip install --quiet --disable-pip-version-check \
+        --only-binary :all: --requirement "$sources/python/requirements.txt"
+}
+
+# npm_package NAME FILE...: the files are linked, not copied, so that they are never stale.
+npm_package() {
+    name=$1
+    shift
+    mkdir -p "$clients/$name"
+    for file in package.json package-lock.json "$@"; do
+        ln -sf "$sources/$name/$file" "$clients/$name/$file"
+    done
+    npm ci --prefix "$clients/$name" --ignore-scripts --no-audit --no-fund --loglevel=error
+}
+
+# Built here once, so that the tests find the build cache warm and need no network.
+install_go() {
+    go build -C "$sources/go" -o "$clients/go/check_frames" .
+}
+
+for tool in python3 node npm go; do need "$tool"; done
+install_python
+npm_package node check_frames.mjs
+npm_package third_party
+install_go
+echo "install.sh: installed in $clients"
