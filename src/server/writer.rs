@@ -26,7 +26,9 @@ enum State {
     /// Ready for a batch, with the last one's buffer.
     Idle(Vec<u8>),
     Busy,
-    /// Writing failed: nothing more can be told.
+    /// Writing failed, which is still to be told.
+    Failed(io::Error),
+    /// Writing failed, which was told: nothing more can be written.
     Broken,
 }
 
@@ -42,9 +44,13 @@ impl Writer {
 
     /// The buffer for the next batch, if there can be one now.
     pub(super) fn ready(&mut self) -> Option<Vec<u8>> {
+        // Looked at without waiting, so that a loop with much to do does not think the thread slow.
+        if let Ok(written) = self.written.try_recv() {
+            self.state = State::from(written);
+        }
         match &mut self.state {
             State::Idle(buffer) => Some(std::mem::take(buffer)),
-            State::Busy | State::Broken => None,
+            State::Busy | State::Failed(_) | State::Broken => None,
         }
     }
 
@@ -57,25 +63,31 @@ impl Writer {
 
     /// Waits until the batch is written, or can't be.
     pub(super) async fn written(&mut self) -> io::Result<()> {
-        match self.written.recv().await {
-            Some(Ok(buffer)) => {
-                self.state = State::Idle(modest(buffer));
+        if let State::Busy = self.state {
+            let ended = || Err(io::Error::other("the thread that writes has ended"));
+            self.state = State::from(self.written.recv().await.unwrap_or_else(ended));
+        }
+        match std::mem::replace(&mut self.state, State::Broken) {
+            State::Failed(error) => Err(error),
+            state @ (State::Idle(_) | State::Busy | State::Broken) => {
+                self.state = state;
                 Ok(())
-            }
-            Some(Err(error)) => {
-                self.state = State::Broken;
-                Err(error)
-            }
-            None => {
-                self.state = State::Broken;
-                Err(io::Error::other("the thread that writes standard output has ended"))
             }
         }
     }
 
-    /// A batch is under way.
+    /// There is something to wait for.
     pub(super) fn is_busy(&self) -> bool {
-        matches!(self.state, State::Busy)
+        matches!(self.state, State::Busy | State::Failed(_))
+    }
+}
+
+impl From<io::Result<Vec<u8>>> for State {
+    fn from(written: io::Result<Vec<u8>>) -> Self {
+        match written {
+            Ok(buffer) => Self::Idle(modest(buffer)),
+            Err(error) => Self::Failed(error),
+        }
     }
 }
 
