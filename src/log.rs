@@ -31,12 +31,16 @@ pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<WorkerGuard>
     };
     let (writer, guard) =
         NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_MAX).finish(to);
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_max_level(filter(level))
         .with_target(false)
         .with_ansi(has_colour)
-        .with_writer(writer)
-        .init();
+        .with_writer(writer);
+    match file {
+        // Whoever reads a terminal knows what time it is.
+        None => log.without_time().init(),
+        Some(_) => log.init(),
+    }
     Ok(Some(guard))
 }
 
