@@ -1,0 +1,5 @@
+//! The program as its users meet it: the real binary over real pipes.
+
+mod clients;
+mod readme;
+mod wire_fields;
