@@ -45,7 +45,7 @@ pub fn rpc(args: RpcArgs) -> Result<Settings> {
     Ok(Settings {
         rules: Rules {
             session,
-            system: args.system,
+            system: not_blank(args.system),
             on_busy: args.on_busy.into(),
             patch_mode: args.patch_mode.into(),
             final_snapshot: args.final_snapshot.into(),
@@ -62,8 +62,9 @@ pub fn rpc(args: RpcArgs) -> Result<Settings> {
 fn engine(args: &RpcArgs) -> Engine {
     let key = KEY_VARIABLES.iter().find_map(|name| Secret::new(&std::env::var(name).ok()?));
     let common_base_url = std::env::var(COMMON_BASE_URL_VARIABLE).ok();
-    let base_url = args.base_url.clone().or(common_base_url.filter(|url| !url.is_empty()));
-    let is_configured = key.is_some() || base_url.is_some() || args.model.is_some();
+    let base_url = not_blank(args.base_url.clone()).or(not_blank(common_base_url));
+    let model = not_blank(args.model.clone());
+    let is_configured = key.is_some() || base_url.is_some() || model.is_some();
     let name = args.engine.unwrap_or_else(|| unnamed_engine(is_configured));
     match name {
         EngineName::Echo => Engine::Echo(Echo {
@@ -72,7 +73,7 @@ fn engine(args: &RpcArgs) -> Engine {
         }),
         EngineName::Openai => Engine::OpenAi(OpenAi::new(openai::Settings {
             base_url: base_url.unwrap_or_else(|| openai::DEFAULT_BASE_URL.to_owned()),
-            model: args.model.clone(),
+            model,
             key,
             connect_timeout: Duration::from_millis(args.engines.connect_timeout_ms),
             idle_timeout: Duration::from_millis(args.engines.idle_timeout_ms),
@@ -80,6 +81,11 @@ fn engine(args: &RpcArgs) -> Engine {
             retries: args.engines.retries,
         })),
     }
+}
+
+/// A variable that is set to nothing says as much as one that is not set.
+fn not_blank(value: Option<String>) -> Option<String> {
+    value.filter(|value| !value.trim().is_empty())
 }
 
 /// The engine where none was named.

@@ -6,7 +6,7 @@ use duologue::cli::{Cli, Command, RpcArgs};
 use duologue::server::{self, Stdio};
 use duologue::session::ExitCode as Exit;
 use duologue::{config, log};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use tokio::runtime;
 
@@ -33,6 +33,12 @@ fn rpc(args: RpcArgs) -> Result<Exit> {
     let _flush_at_end = log::start(args.log_level, args.log_file.as_deref())?;
     std::panic::set_hook(Box::new(|defect| log::defect(defect)));
     let settings = config::rpc(args)?;
+    if std::io::stdin().is_terminal() {
+        tracing::warn!(
+            "requests are read from this terminal, one JSON object a line, as in \
+             {{\"submit\":{{\"prompt\":\"hello\"}}}}; Ctrl-D ends, --help tells more"
+        );
+    }
     let stdio = Stdio::take().context("standard input or output can't be used")?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let exit = runtime.block_on(server::serve(stdio, settings));

@@ -1,0 +1,34 @@
+//! The clients in `examples/` hold a conversation.
+
+use std::process::Command;
+
+const CONVERSATION: &str = "\
+you: What is a duologue?
+it: Turn 1. You said: What is a duologue?
+you: And what is it good for?
+it: Turn 2. You said: And what is it good for?
+Before that you said: What is a duologue?
+";
+
+#[test]
+#[ignore = "needs python3"]
+fn the_python_client_holds_a_conversation() {
+    check("python3", "examples/client.py");
+}
+
+#[test]
+#[ignore = "needs node"]
+fn the_node_client_holds_a_conversation() {
+    check("node", "examples/client.mjs");
+}
+
+fn check(interpreter: &str, client: &str) {
+    let output = Command::new(interpreter)
+        .args([client, env!("CARGO_BIN_EXE_duologue"), "rpc", "--engine", "echo"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("the interpreter runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), CONVERSATION);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(output.status.success());
+}
