@@ -1,6 +1,7 @@
 //! The command line as it is typed. What it means is `config`'s business.
 
 use crate::engine::openai;
+use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -147,7 +148,7 @@ pub struct EngineArgs {
     pub echo_delay_ms: u64,
 
     /// Let the echo engine reason before it answers
-    #[arg(long, env = "DUOLOGUE_ECHO_REASONING")]
+    #[arg(long, env = "DUOLOGUE_ECHO_REASONING", value_parser = BoolishValueParser::new())]
     pub echo_reasoning: bool,
 
     /// Longest time to connect to a provider

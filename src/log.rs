@@ -18,8 +18,8 @@ pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<WorkerGuard>
     if level == LogLevel::Off {
         return Ok(None);
     }
-    let has_colour =
-        file.is_none() && io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let has_colour = file.is_none() && io::stderr().is_terminal() && !is_plain;
     let to: Box<dyn io::Write + Send> = match file {
         None => Box::new(io::stderr()),
         Some(path) => {
