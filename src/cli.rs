@@ -91,7 +91,7 @@ pub struct RpcArgs {
     pub model: Option<String>,
 
     /// Where the openai engine finds its server, for example http://localhost:11434/v1
-    #[arg(long, env = "DUOLOGUE_BASE_URL", value_name = "URL")]
+    #[arg(long, env = "DUOLOGUE_BASE_URL", value_name = "URL", hide_env_values = true)]
     pub base_url: Option<String>,
 
     /// How the model is to behave
