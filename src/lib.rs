@@ -5,6 +5,8 @@
 
 pub mod proto;
 
+pub mod json;
+
 pub mod any;
 pub mod id;
 
