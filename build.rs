@@ -17,14 +17,13 @@ const PROTOS: [&str; 3] = [
 const PAYLOADS: [(&str, &str); 2] =
     [("pinocchio.chatapp.v1", "chat"), ("pinocchio.chatapp.frontendtools.v1", "frontendtools")];
 
-/// The types of `src/any/wkt.rs`, and `Any` itself: in an `Any` their JSON stands under `value`.
-const WELL_KNOWN: [&str; 17] = [
+/// The types of `src/any/wkt.rs` whose JSON stands under `value` in an `Any`, and `Any` itself.
+const WELL_KNOWN: [&str; 16] = [
     "Any",
     "BoolValue",
     "BytesValue",
     "DoubleValue",
     "Duration",
-    "Empty",
     "FieldMask",
     "FloatValue",
     "Int32Value",
@@ -49,10 +48,25 @@ const WITHOUT_EQ: [&str; 4] = [
 
 /// Where pbjson's code reads or writes something else than the canonical mapping, as
 /// (what is put right, pattern, replacement). In this order; `src/json.rs` has what they call.
-const PATCHES: [(&str, &str, &str); 8] = [
+const PATCHES: [(&str, &str, &str); 11] = [
+    (
+        "fields can be counted",
+        r"enum GeneratedField \{",
+        "#[derive(Clone, Copy)] enum GeneratedField {",
+    ),
+    (
+        "each message counts its fields",
+        r"while let Some\(k\) = map_\.next_key\(\)\? \{",
+        "let mut fields__ = crate::json::Fields::default(); $0",
+    ),
+    (
+        "a field in both of its spellings is an error even if one is null",
+        r#"if \w+__\.is_some\(\) \{\s*return Err\(serde::de::Error::duplicate_field\(("\w+")\)\);\s*\}"#,
+        "fields__.add(k as u32, $1)?;",
+    ),
     (
         "a oneof member that is null leaves the others alone; two that are set are an error",
-        r#"if (\w+__)\.is_some\(\) \{\s*return Err\(serde::de::Error::duplicate_field\("\w+"\)\);\s*\}\s*\w+__ = (map_\.next_value::<::std::option::Option<_>>\(\)\?\.map\([\w:]+\))\s*;"#,
+        r"(\w+__) = (map_\.next_value::<::std::option::Option<_>>\(\)\?\.map\([\w:]+\))\s*;",
         "crate::json::set_one_of(&mut $1, $2)?;",
     ),
     (
@@ -138,6 +152,8 @@ fn payloads(files: &FileDescriptorSet) -> Result<String> {
             }
         }
     }
+    // Well-known, but a message like any other in JSON.
+    list.push_str("wkt::Empty = \"type.googleapis.com/google.protobuf.Empty\",\n");
     list.push_str("    }\n    well_known {\n");
     for name in WELL_KNOWN {
         writeln!(list, "{name} = \"type.googleapis.com/google.protobuf.{name}\",")?;

@@ -174,7 +174,7 @@ impl<'de> Visitor<'de> for KindVisitor {
     }
 }
 
-/// A message without fields; in an `Any`, an object under `value` like the others.
+/// A message without fields, and without a mapping of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message, Serialize, Deserialize)]
 pub struct Empty {}
 
@@ -223,12 +223,12 @@ wrappers! {
     BytesValue(bytes, Vec<u8>, write_base64, read_base64),
 }
 
-/// As in [`Kind`]: equal if the bits are.
+/// As in [`Kind`], except that -0 is 0: prost takes it for unset in a field without presence.
 macro_rules! equal_bits {
     ($($name:ident)*) => {$(
         impl PartialEq for $name {
             fn eq(&self, other: &Self) -> bool {
-                self.value.to_bits() == other.value.to_bits()
+                (self.value + 0.0).to_bits() == (other.value + 0.0).to_bits()
             }
         }
 
@@ -236,7 +236,7 @@ macro_rules! equal_bits {
 
         impl Hash for $name {
             fn hash<H: Hasher>(&self, state: &mut H) {
-                self.value.to_bits().hash(state);
+                (self.value + 0.0).to_bits().hash(state);
             }
         }
     )*};
@@ -303,7 +303,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-fn write_base64<S: Serializer>(value: &Vec<u8>, serializer: S) -> Result<S::Ok, S::Error> {
+fn write_base64<S: Serializer>(value: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&Base64Display::new(value, &BASE64))
 }
 
