@@ -1,110 +1,253 @@
 //! `google.protobuf.Any` as `{"@type": …}` over a closed list of payload types.
 
-use crate::proto::chat;
+mod wkt;
+
+#[cfg(test)]
+mod mapping;
+
+pub use wkt::{
+    BoolValue, BytesValue, DoubleValue, Duration, Empty, FieldMask, FloatValue, Int32Value,
+    Int64Value, Kind, ListValue, StringValue, Struct, Timestamp, UInt32Value, UInt64Value, Value,
+};
+
+use crate::proto::{chat, frontendtools};
+use prost::Message;
 use prost::bytes::{Buf, BufMut};
-use prost::encoding::{DecodeContext, WireType};
+use prost::encoding::{self, DecodeContext, WireType};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::ser::{self, SerializeMap, SerializeStruct, Serializer};
 use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The key that names the type.
+const TYPE: &str = "@type";
 
 macro_rules! payloads {
-    ($($module:ident :: $name:ident = $full:literal,)*) => {
-        /// A payload, typed.
-        #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    (
+        messages { $($module:ident :: $name:ident = $url:literal,)* }
+        well_known { $($known:ident = $known_url:literal,)* }
+    ) => {
+        /// A message of any type: one variant for each that may be a payload, so that JSON needs
+        /// no detour by way of bytes.
+        ///
+        /// JSON as in the canonical mapping: `@type` and the message's fields, or `value` for the
+        /// well-known types. It is written first and read in any place. Only the URLs of this list
+        /// are known, `type.googleapis.com/` included: what is read is written back unchanged.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
         #[serde(tag = "@type")]
         pub enum Any {
             $(
-                #[doc = $full]
-                #[serde(rename = $full)]
+                #[doc = concat!("`", $url, "`")]
+                #[serde(rename = $url)]
                 $name(Box<$module::$name>),
             )*
+            $(
+                #[doc = concat!("`", $known_url, "`")]
+                #[serde(rename = $known_url, serialize_with = "serialize_value")]
+                $known(Box<$known>),
+            )*
+            /// A type that is not in the list, as bytes. It has no JSON form, except that an `Any`
+            /// without a type is `{}`.
+            #[serde(untagged, serialize_with = "serialize_other")]
+            Other(Box<prost_types::Any>),
         }
 
         impl Any {
-            /// The message's own name, without its package.
+            /// The message's own name, without its package; empty for [`Any::Other`].
             pub fn name(&self) -> &'static str {
-                match self { $(Self::$name(_) => stringify!($name),)* }
+                match self {
+                    $(Self::$name(_) => stringify!($name),)*
+                    $(Self::$known(_) => stringify!($known),)*
+                    Self::Other(_) => "",
+                }
+            }
+
+            /// Reads the fields beside `@type`.
+            fn read<'de, D: Deserializer<'de>>(url: &str, fields: D) -> Result<Self, D::Error> {
+                match url {
+                    $($url => Ok(Self::$name(Box::deserialize(fields)?)),)*
+                    $($known_url => Ok(Self::$known(Box::new(deserialize_value(fields)?))),)*
+                    _ => Err(de::Error::custom(format_args!("unknown @type {url:?}"))),
+                }
+            }
+
+            fn from_bytes(
+                bytes: prost_types::Any,
+                context: DecodeContext,
+            ) -> Result<Self, prost::DecodeError> {
+                match bytes.type_url.as_str() {
+                    $($url => Ok(Self::$name(decode(&bytes.value, context)?)),)*
+                    $($known_url => Ok(Self::$known(decode(&bytes.value, context)?)),)*
+                    _ => Ok(Self::Other(Box::new(bytes))),
+                }
+            }
+
+            fn into_bytes(self) -> prost_types::Any {
+                match self {
+                    $(Self::$name(message) => encode($url, &*message),)*
+                    $(Self::$known(message) => encode($known_url, &*message),)*
+                    Self::Other(bytes) => *bytes,
+                }
+            }
+        }
+
+        impl Message for Any {
+            fn encode_raw(&self, out: &mut impl BufMut) {
+                match self {
+                    $(Self::$name(message) => encode_raw($url, &**message, out),)*
+                    $(Self::$known(message) => encode_raw($known_url, &**message, out),)*
+                    Self::Other(bytes) => bytes.encode_raw(out),
+                }
+            }
+
+            fn merge_field(
+                &mut self,
+                tag: u32,
+                wire_type: WireType,
+                input: &mut impl Buf,
+                context: DecodeContext,
+            ) -> Result<(), prost::DecodeError> {
+                // The two fields come in any order, and the last of each counts: both are kept as
+                // bytes while one is read.
+                let mut bytes = std::mem::take(self).into_bytes();
+                bytes.merge_field(tag, wire_type, input, context.clone())?;
+                *self = Self::from_bytes(bytes, context)?;
+                Ok(())
+            }
+
+            fn encoded_len(&self) -> usize {
+                match self {
+                    $(Self::$name(message) => encoded_len($url, &**message),)*
+                    $(Self::$known(message) => encoded_len($known_url, &**message),)*
+                    Self::Other(bytes) => bytes.encoded_len(),
+                }
+            }
+
+            fn clear(&mut self) {
+                *self = Self::default();
             }
         }
 
         $(
             impl From<$module::$name> for Any {
-                fn from(message: $module::$name) -> Self { Self::$name(Box::new(message)) }
+                fn from(message: $module::$name) -> Self {
+                    Self::$name(Box::new(message))
+                }
             }
         )*
     };
 }
 
-payloads! {
-    chat::ChatRunStarted = "type.googleapis.com/pinocchio.chatapp.v1.ChatRunStarted",
-    chat::ChatRunFinished = "type.googleapis.com/pinocchio.chatapp.v1.ChatRunFinished",
-    chat::ChatRunStopped = "type.googleapis.com/pinocchio.chatapp.v1.ChatRunStopped",
-    chat::ChatRunFailed = "type.googleapis.com/pinocchio.chatapp.v1.ChatRunFailed",
-    chat::ChatProviderCallStarted = "type.googleapis.com/pinocchio.chatapp.v1.ChatProviderCallStarted",
-    chat::ChatProviderCallMetadataUpdated = "type.googleapis.com/pinocchio.chatapp.v1.ChatProviderCallMetadataUpdated",
-    chat::ChatProviderCallFinished = "type.googleapis.com/pinocchio.chatapp.v1.ChatProviderCallFinished",
-    chat::ChatTextSegmentStarted = "type.googleapis.com/pinocchio.chatapp.v1.ChatTextSegmentStarted",
-    chat::ChatTextPatch = "type.googleapis.com/pinocchio.chatapp.v1.ChatTextPatch",
-    chat::ChatTextDelta = "type.googleapis.com/pinocchio.chatapp.v1.ChatTextDelta",
-    chat::ChatTextSegmentFinished = "type.googleapis.com/pinocchio.chatapp.v1.ChatTextSegmentFinished",
-    chat::ChatReasoningDelta = "type.googleapis.com/pinocchio.chatapp.v1.ChatReasoningDelta",
-    chat::ChatReasoningSegmentStarted = "type.googleapis.com/pinocchio.chatapp.v1.ChatReasoningSegmentStarted",
-    chat::ChatReasoningPatch = "type.googleapis.com/pinocchio.chatapp.v1.ChatReasoningPatch",
-    chat::ChatReasoningSegmentFinished = "type.googleapis.com/pinocchio.chatapp.v1.ChatReasoningSegmentFinished",
-    chat::ChatToolCallStarted = "type.googleapis.com/pinocchio.chatapp.v1.ChatToolCallStarted",
-    chat::ChatToolArgumentsDelta = "type.googleapis.com/pinocchio.chatapp.v1.ChatToolArgumentsDelta",
-    chat::ChatToolArgumentsPatch = "type.googleapis.com/pinocchio.chatapp.v1.ChatToolArgumentsPatch",
-    chat::ChatToolCallRequested = "type.googleapis.com/pinocchio.chatapp.v1.ChatToolCallRequested",
-    chat::ChatToolExecutionStarted = "type.googleapis.com/pinocchio.chatapp.v1.ChatToolExecutionStarted",
-    chat::ChatToolResultReady = "type.googleapis.com/pinocchio.chatapp.v1.ChatToolResultReady",
-    chat::ChatToolCallFinished = "type.googleapis.com/pinocchio.chatapp.v1.ChatToolCallFinished",
-    chat::ChatUserMessageAccepted = "type.googleapis.com/pinocchio.chatapp.v1.ChatUserMessageAccepted",
-    chat::ChatMessageEntity = "type.googleapis.com/pinocchio.chatapp.v1.ChatMessageEntity",
-    chat::ToolCallEntity = "type.googleapis.com/pinocchio.chatapp.v1.ToolCallEntity",
-    chat::ToolResultEntity = "type.googleapis.com/pinocchio.chatapp.v1.ToolResultEntity",
-}
+// Every message of the packages `chat` and `frontendtools`, as `build.rs` finds them in `proto/`.
+include!(concat!(env!("OUT_DIR"), "/payloads.rs"));
 
+/// No type and no bytes, as in protobuf.
 impl Default for Any {
     fn default() -> Self {
-        chat::ChatTextDelta::default().into()
+        Self::Other(Box::default())
     }
 }
 
-impl prost::Message for Any {
-    fn encode_raw(&self, _: &mut impl BufMut) {}
-    fn merge_field(
-        &mut self,
-        _: u32,
-        _: WireType,
-        _: &mut impl Buf,
-        _: DecodeContext,
-    ) -> Result<(), prost::DecodeError> {
-        Ok(())
+impl<'de> Deserialize<'de> for Any {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(AnyVisitor)
     }
-    fn encoded_len(&self) -> usize {
-        0
-    }
-    fn clear(&mut self) {}
 }
 
-/// placeholder
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Struct;
-impl Eq for Struct {}
-impl std::hash::Hash for Struct {
-    fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
+struct AnyVisitor;
+
+impl<'de> Visitor<'de> for AnyVisitor {
+    type Value = Any;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object with an `@type`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Any, A::Error> {
+        let mut fields = serde_json::Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            if key != TYPE {
+                fields.insert(key, map.next_value()?);
+                continue;
+            }
+            let url: String = map.next_value()?;
+            if fields.is_empty() {
+                // Our own spelling: the rest is read as it comes.
+                return Any::read(&url, MapAccessDeserializer::new(map));
+            }
+            while let Some((key, value)) = map.next_entry()? {
+                fields.insert(key, value);
+            }
+            return Any::read(&url, fields).map_err(de::Error::custom);
+        }
+        if fields.is_empty() { Ok(Any::default()) } else { Err(de::Error::missing_field(TYPE)) }
+    }
 }
-impl prost::Message for Struct {
-    fn encode_raw(&self, _: &mut impl BufMut) {}
-    fn merge_field(
-        &mut self,
-        _: u32,
-        _: WireType,
-        _: &mut impl Buf,
-        _: DecodeContext,
-    ) -> Result<(), prost::DecodeError> {
-        Ok(())
+
+/// How the well-known types stand in an `Any`.
+fn serialize_value<T: Serialize, S: Serializer>(
+    message: &T,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut fields = serializer.serialize_struct("Any", 1)?;
+    fields.serialize_field("value", message)?;
+    fields.end()
+}
+
+fn deserialize_value<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    fields: D,
+) -> Result<T, D::Error> {
+    #[derive(Deserialize)]
+    struct Fields<T> {
+        value: T,
     }
-    fn encoded_len(&self) -> usize {
-        0
+    Ok(Fields::deserialize(fields)?.value)
+}
+
+fn serialize_other<S: Serializer>(
+    bytes: &prost_types::Any,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    if *bytes != prost_types::Any::default() {
+        let url = &bytes.type_url;
+        return Err(ser::Error::custom(format_args!("no JSON for an Any of type {url:?}")));
     }
-    fn clear(&mut self) {}
+    serializer.serialize_map(Some(0))?.end()
+}
+
+/// Goes through `encoding::message`, which counts the levels: an `Any` in an `Any` in an `Any`
+/// must not overflow the stack.
+fn decode<M: Message + Default>(
+    bytes: &[u8],
+    context: DecodeContext,
+) -> Result<Box<M>, prost::DecodeError> {
+    let mut message = Box::<M>::default();
+    let mut length = Vec::new();
+    encoding::encode_varint(bytes.len() as u64, &mut length);
+    let mut prefixed = length.chain(bytes);
+    encoding::message::merge(WireType::LengthDelimited, &mut *message, &mut prefixed, context)?;
+    Ok(message)
+}
+
+fn encode(url: &str, message: &impl Message) -> prost_types::Any {
+    prost_types::Any { type_url: url.to_owned(), value: message.encode_to_vec() }
+}
+
+/// `type_url` = 1, `value` = 2; empty fields are left out.
+fn encode_raw(url: &'static str, message: &impl Message, out: &mut impl BufMut) {
+    encoding::encode_key(1, WireType::LengthDelimited, out);
+    encoding::encode_varint(url.len() as u64, out);
+    out.put_slice(url.as_bytes());
+    if message.encoded_len() > 0 {
+        encoding::message::encode(2, message, out);
+    }
+}
+
+fn encoded_len(url: &'static str, message: &impl Message) -> usize {
+    let url = encoding::key_len(1) + encoding::encoded_len_varint(url.len() as u64) + url.len();
+    match message.encoded_len() {
+        0 => url,
+        _ => url + encoding::message::encoded_len(2, message),
+    }
 }

@@ -1,6 +1,495 @@
-//! temporary
-/// temporary
-pub fn write_line(out: &mut Vec<u8>, frame: &impl serde::Serialize) {
-    serde_json::to_writer(&mut *out, frame).expect("encode");
-    out.push(b'\n');
+//! What JSON means here: RFC 8259 read strictly, numbers and enums as the canonical proto3 mapping
+//! spells them, and lines that no reader takes for two.
+
+use serde::de::{self, DeserializeOwned, IntoDeserializer, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer};
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+
+/// Arrays and objects that may stand in one another: the guard of `serde_json`, which goes no
+/// deeper in its own recursion. Nothing of the protocol comes near it.
+pub const DEPTH_MAX: usize = 127;
+
+/// Bytes of an [`Error`]'s text: serde quotes the value it refuses, and that may be a whole line.
+pub const ERROR_BYTES_MAX: usize = 240;
+
+/// Why a text was refused, with the column in bytes where that is known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Error(String);
+
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Self {
+        let mut text = error.to_string();
+        if text.len() > ERROR_BYTES_MAX {
+            text.truncate(text.floor_char_boundary(ERROR_BYTES_MAX));
+            text.push('…');
+        }
+        Self(text)
+    }
+}
+
+/// Reads one JSON value and nothing else.
+///
+/// # Errors
+/// If the text is not [`well_formed`], or is not a `T`.
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
+    well_formed(text)?;
+    Ok(serde_json::from_str(text)?)
+}
+
+/// Checks what a typed reader would pass over in fields that it does not know.
+///
+/// # Errors
+/// If the text is not one JSON value, has more than [`DEPTH_MAX`] levels, a key twice in one object
+/// (however it is escaped), half a surrogate pair, or a number that no `f64` can hold.
+pub fn well_formed(text: &str) -> Result<(), Error> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    WellFormed::deserialize(&mut reader)?;
+    Ok(reader.end()?)
+}
+
+/// A value of which nothing is kept.
+struct WellFormed;
+
+impl<'de> Deserialize<'de> for WellFormed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Not `IgnoredAny`: that one skips strings without decoding them.
+        deserializer.deserialize_any(WellFormedVisitor)
+    }
+}
+
+/// An object's key; it is copied only if it has escapes.
+#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
+struct WellFormedVisitor;
+
+impl<'de> Visitor<'de> for WellFormedVisitor {
+    type Value = WellFormed;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<WellFormed, E> {
+        Ok(WellFormed)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<WellFormed, E> {
+        Ok(WellFormed)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<WellFormed, E> {
+        Ok(WellFormed)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<WellFormed, E> {
+        Ok(WellFormed)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<WellFormed, E> {
+        Ok(WellFormed)
+    }
+
+    fn visit_unit<E>(self) -> Result<WellFormed, E> {
+        Ok(WellFormed)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<WellFormed, A::Error> {
+        while items.next_element::<WellFormed>()?.is_some() {}
+        Ok(WellFormed)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<WellFormed, A::Error> {
+        let mut keys: Vec<Key<'de>> = Vec::new();
+        while let Some((key, WellFormed)) = entries.next_entry()? {
+            keys.push(key);
+        }
+        // Sorted, not hashed: no seed to draw, and no keys that collide on purpose.
+        keys.sort_unstable();
+        match keys.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(twice) => Err(de::Error::custom(format_args!("duplicate key {:?}", twice[0].0))),
+            None => Ok(WellFormed),
+        }
+    }
+}
+
+/// An integer as the canonical mapping reads it: `1`, `1.0` or `1e0`, bare or in quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Number<T>(
+    /// Its value.
+    pub T,
+);
+
+impl<'de, T: TryFrom<i128>> Deserialize<'de> for Number<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NumberVisitor(PhantomData))
+    }
+}
+
+struct NumberVisitor<T>(PhantomData<T>);
+
+impl<'de, T: TryFrom<i128>> Visitor<'de> for NumberVisitor<T> {
+    type Value = Number<T>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an integer in range")
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Number<T>, E> {
+        in_range(value.into())
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Number<T>, E> {
+        in_range(value.into())
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Number<T>, E> {
+        if value.fract() != 0.0 {
+            return Err(de::Error::custom(format_args!("{value} is not an integer")));
+        }
+        // The least `i64` is refused in this spelling: integers just below it round to it.
+        if value <= i64::MIN as f64 {
+            return Err(de::Error::custom(format_args!("{value} is out of range")));
+        }
+        // A cast from above the range of `i128` stops at its end, out of range for any `T`.
+        in_range(value as i128)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Number<T>, E> {
+        bare(text)?.deserialize_any(self).map_err(E::custom)
+    }
+}
+
+fn in_range<T: TryFrom<i128>, E: de::Error>(value: i128) -> Result<Number<T>, E> {
+    match T::try_from(value) {
+        Ok(value) => Ok(Number(value)),
+        Err(_) => Err(E::custom(format_args!("{value} is out of range"))),
+    }
+}
+
+/// A floating-point number as the canonical mapping reads it: bare or in quotes, or one of the
+/// three names `NaN`, `Infinity` and `-Infinity`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Float(
+    /// Its value.
+    pub f64,
+);
+
+impl<'de> Deserialize<'de> for Float {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(FloatVisitor)
+    }
+}
+
+struct FloatVisitor;
+
+impl Visitor<'_> for FloatVisitor {
+    type Value = Float;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a number, \"NaN\", \"Infinity\" or \"-Infinity\"")
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Float, E> {
+        Ok(Float(value as f64))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Float, E> {
+        Ok(Float(value as f64))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Float, E> {
+        Ok(Float(value))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Float, E> {
+        match text {
+            "NaN" => Ok(Float(f64::NAN)),
+            "Infinity" => Ok(Float(f64::INFINITY)),
+            "-Infinity" => Ok(Float(f64::NEG_INFINITY)),
+            _ => bare(text)?.deserialize_any(self).map_err(E::custom),
+        }
+    }
+}
+
+/// What a string in place of a number says: it must be a JSON number, with nothing around it.
+fn bare<E: de::Error>(text: &str) -> Result<serde_json::Number, E> {
+    let spaced = text.bytes().any(|byte| byte.is_ascii_whitespace());
+    serde_json::from_str(text)
+        .ok()
+        .filter(|_| !spaced)
+        .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &"a number in quotes"))
+}
+
+/// A proto3 enum as the canonical mapping has it: by name, or by number if it has none here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenEnum<E> {
+    number: i32,
+    names: PhantomData<E>,
+}
+
+impl<E> OpenEnum<E> {
+    /// The value with that number, named or not.
+    pub fn new(number: i32) -> Self {
+        Self { number, names: PhantomData }
+    }
+
+    /// Its number.
+    pub fn number(self) -> i32 {
+        self.number
+    }
+}
+
+impl<E: Serialize + TryFrom<i32>> Serialize for OpenEnum<E> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match E::try_from(self.number) {
+            Ok(named) => named.serialize(serializer),
+            Err(_) => serializer.serialize_i32(self.number),
+        }
+    }
+}
+
+impl<'de, E: Deserialize<'de> + Into<i32>> Deserialize<'de> for OpenEnum<E> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(OpenEnumVisitor(PhantomData))
+    }
+}
+
+struct OpenEnumVisitor<E>(PhantomData<E>);
+
+impl<E> OpenEnumVisitor<E> {
+    fn number<R: de::Error>(Number(number): Number<i32>) -> Result<OpenEnum<E>, R> {
+        Ok(OpenEnum::new(number))
+    }
+}
+
+impl<'de, E: Deserialize<'de> + Into<i32>> Visitor<'de> for OpenEnumVisitor<E> {
+    type Value = OpenEnum<E>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an enum value's name or number")
+    }
+
+    fn visit_i64<R: de::Error>(self, value: i64) -> Result<OpenEnum<E>, R> {
+        NumberVisitor(PhantomData).visit_i64(value).and_then(Self::number)
+    }
+
+    fn visit_u64<R: de::Error>(self, value: u64) -> Result<OpenEnum<E>, R> {
+        NumberVisitor(PhantomData).visit_u64(value).and_then(Self::number)
+    }
+
+    fn visit_f64<R: de::Error>(self, value: f64) -> Result<OpenEnum<E>, R> {
+        NumberVisitor(PhantomData).visit_f64(value).and_then(Self::number)
+    }
+
+    fn visit_str<R: de::Error>(self, name: &str) -> Result<OpenEnum<E>, R> {
+        E::deserialize(name.into_deserializer()).map(|named: E| OpenEnum::new(named.into()))
+    }
+}
+
+/// Which fields of a message have been read, by their place in it.
+#[derive(Debug, Default)]
+pub struct Fields(u64);
+
+impl Fields {
+    /// Adds one. From the 65th on nothing is kept: no message of the protocol is half as long.
+    ///
+    /// # Errors
+    /// If it was there already, in the same or in the other spelling of its name.
+    pub fn add<E: de::Error>(&mut self, place: u32, name: &'static str) -> Result<(), E> {
+        let bit = 1_u64.checked_shl(place).unwrap_or(0);
+        if self.0 & bit != 0 {
+            return Err(E::duplicate_field(name));
+        }
+        self.0 |= bit;
+        Ok(())
+    }
+}
+
+/// Sets a oneof to the member just read, if that one is not `null`.
+///
+/// # Errors
+/// If another member is set already.
+pub fn set_one_of<T, E: de::Error>(oneof: &mut Option<T>, member: Option<T>) -> Result<(), E> {
+    if member.is_none() {
+        return Ok(());
+    }
+    match std::mem::replace(oneof, member) {
+        None => Ok(()),
+        Some(_) => Err(E::custom("two members of one oneof")),
+    }
+}
+
+/// A 64-bit integer on its way out: in quotes, because JavaScript's numbers end at 2^53.
+#[derive(Clone, Copy, Debug)]
+pub struct Quoted<T>(
+    /// The integer.
+    pub T,
+);
+
+impl<T: fmt::Display> Serialize for Quoted<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+/// Appends a message and a line feed; all of the line or, on an error, nothing of it.
+///
+/// # Errors
+/// If the message has no JSON form: an `Any` of unknown type, a NaN in a `Value`, a time out of
+/// range.
+pub fn write_line<T: Serialize>(message: &T, lines: &mut Vec<u8>) -> Result<(), Error> {
+    let before = lines.len();
+    let mut writer = serde_json::Serializer::with_formatter(&mut *lines, OneLine);
+    match message.serialize(&mut writer) {
+        Ok(()) => {
+            lines.push(b'\n');
+            Ok(())
+        }
+        Err(error) => {
+            lines.truncate(before);
+            Err(error.into())
+        }
+    }
+}
+
+/// Compact JSON in which the line separators that JSON itself leaves as they are (U+0085, U+2028
+/// and U+2029) are escaped: some readers split on them.
+struct OneLine;
+
+impl serde_json::ser::Formatter for OneLine {
+    fn write_string_fragment<W>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()>
+    where
+        W: ?Sized + io::Write,
+    {
+        let bytes = fragment.as_bytes();
+        let mut written = 0;
+        for at in memchr::memchr2_iter(0xC2, 0xE2, bytes) {
+            let (escape, len) = match &bytes[at..] {
+                [0xC2, 0x85, ..] => (b"\\u0085", 2),
+                [0xE2, 0x80, 0xA8, ..] => (b"\\u2028", 3),
+                [0xE2, 0x80, 0xA9, ..] => (b"\\u2029", 3),
+                _ => continue,
+            };
+            writer.write_all(&bytes[written..at])?;
+            writer.write_all(escape)?;
+            written = at + len;
+        }
+        writer.write_all(&bytes[written..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn nested(open: &str, close: &str, levels: usize) -> String {
+        format!("{}{}", open.repeat(levels), close.repeat(levels))
+    }
+
+    #[test]
+    fn depth() {
+        assert_eq!(well_formed(&nested("[", "]", DEPTH_MAX)), Ok(()));
+        for levels in [DEPTH_MAX + 1, 100_000, 1_000_000] {
+            assert!(well_formed(&nested("[", "]", levels)).is_err());
+            assert!(well_formed(&"[".repeat(levels)).is_err());
+            assert!(well_formed(&"{\"a\":".repeat(levels)).is_err());
+        }
+    }
+
+    #[test]
+    fn strictness() {
+        for text in ["1", " \t{} \r\n", r#"{"a":{"a":[{"a":1},{"a":1}]}}"#, r#""\ud83d\ude00""#] {
+            assert_eq!(well_formed(text), Ok(()), "{text}");
+        }
+        let wrong = [
+            r#"{"a":1,"b":2,"a":3}"#,
+            r#"{"a":1,"\u0061":2}"#,
+            r#"[[{"x":{"é":1,"\u00e9":1}}]]"#,
+            r#"["\ud800"]"#,
+            r#"{"\udc00":1}"#,
+            "{} {}",
+            "{}x",
+            "{}\0",
+            "",
+            "[1,]",
+            "NaN",
+            "'a'",
+            "1e999",
+            "\"a\tb\"",
+        ];
+        for text in wrong {
+            assert!(well_formed(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn many_keys() {
+        for keys in [10, 200_000] {
+            let members: Vec<String> = (0..keys).map(|key| format!("\"{key}\":0")).collect();
+            assert_eq!(well_formed(&format!("{{{}}}", members.join(","))), Ok(()));
+            let twice = format!("{{{},\"0\":0}}", members.join(","));
+            assert!(well_formed(&twice).is_err());
+        }
+    }
+
+    #[test]
+    fn long_errors_are_cut() {
+        let text = format!("\"{}\"", "é".repeat(1_000_000));
+        let error = read::<Number<i32>>(&text).expect_err("not a number").to_string();
+        assert!(error.len() <= ERROR_BYTES_MAX + '…'.len_utf8(), "{}", error.len());
+        assert!(error.starts_with("invalid value: string \"éé") && error.ends_with('…'), "{error}");
+    }
+
+    #[test]
+    fn every_integer_survives() {
+        for value in [0, 1, u64::MAX, u64::MAX - 1, (1 << 53) + 1] {
+            assert_eq!(read(&value.to_string()), Ok(Number(value)));
+            assert_eq!(read(&format!("\"{value}\"")), Ok(Number(value)));
+        }
+        for value in [i64::MIN, i64::MIN + 1, -1, i64::MAX] {
+            assert_eq!(read(&value.to_string()), Ok(Number(value)));
+            assert_eq!(read(&format!("\"{value}\"")), Ok(Number(value)));
+        }
+        assert_eq!(read("-9223372036854775809").ok(), None::<Number<i64>>);
+    }
+
+    #[test]
+    fn lines() {
+        let mut lines = Vec::new();
+        let text = "a\u{85}\u{2028}\u{2029}b\n\r\u{b}\u{c}\u{1c}é—’ÂâZ\u{2027}\u{202a}\u{84}\u{86}";
+        write_line(&json!({ text: text }), &mut lines).expect("JSON");
+        write_line(&json!({}), &mut lines).expect("JSON");
+        let lines = String::from_utf8(lines).expect("UTF-8");
+        assert_eq!(lines.matches('\n').count(), 2);
+        assert!(lines.starts_with(r#"{"a\u0085\u2028\u2029b\n\r\u000b\f\u001cé—’ÂâZ"#), "{lines}");
+        let first = lines.lines().next();
+        assert_eq!(first.map(read::<serde_json::Value>), Some(Ok(json!({ text: text }))));
+    }
+
+    #[test]
+    fn a_line_is_written_whole_or_not_at_all() {
+        struct Fails;
+        impl Serialize for Fails {
+            fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+                Err(serde::ser::Error::custom("no"))
+            }
+        }
+        let mut lines = b"{}\n".to_vec();
+        assert!(write_line(&(1, "a", Fails), &mut lines).is_err());
+        assert_eq!(lines, b"{}\n");
+    }
+
+    /// With that feature, which any crate of the build can turn on, numbers arrive as maps.
+    #[test]
+    fn arbitrary_precision_is_off() {
+        assert!(serde_json::from_str::<serde_json::Value>("1e400").is_err());
+        assert_eq!(read("1.00"), Ok(json!(1.0)));
+    }
 }

@@ -3,12 +3,13 @@
 //! One process is one conversation: JSON request lines in, JSON frames out. `ARCHITECTURE.md` has
 //! the picture; the modules below stand in reading order, and each uses only those above it.
 
-pub mod proto;
+pub mod json;
 
 pub mod any;
+pub mod proto;
+
 pub mod fault;
 pub mod id;
-pub mod json;
 
 pub mod chat;
 

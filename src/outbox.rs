@@ -133,14 +133,15 @@ impl Outbox {
         let before = self.sealed.len();
         let encoding = AssertUnwindSafe(|| {
             self.fault.step();
-            json::write_line(&mut self.sealed, frame);
+            json::write_line(frame, &mut self.sealed)
         });
-        if catch_unwind(encoding).is_err() {
+        if !matches!(catch_unwind(encoding), Ok(Ok(()))) {
             self.sealed.truncate(before);
             self.is_defective = true;
             for body in [wire::error(defect()), wire::done(Done::Failed)] {
                 let frame = RpcLine { frame: Some(body), ..frame.clone() };
-                json::write_line(&mut self.sealed, &frame);
+                // If not even this can be told, the exit status still tells.
+                json::write_line(&frame, &mut self.sealed).ok();
             }
         }
     }

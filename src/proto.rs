@@ -1,9 +1,9 @@
-//! The generated code: one module per protobuf package, as `build.rs` makes it from `proto/`.
+//! The generated code: one module per protobuf package, as `build.rs` makes it from `proto/`: prost
+//! structs, and serde for the canonical JSON mapping, which calls `json` for what is easy to get
+//! wrong.
 
 #![expect(
     clippy::allow_attributes,
-    clippy::let_underscore_must_use,
-    clippy::wildcard_enum_match_arm,
     reason = "generated: the comments stand in proto/, the style is the generators'"
 )]
 

@@ -4,6 +4,7 @@
 use crate::any::Any;
 use crate::chat::event::Ordinal;
 use crate::id::{RequestId, SessionId};
+use crate::json;
 use crate::proto::rpc::rpc_line::Frame as Body;
 use crate::proto::rpc::rpc_request_line::Request as Member;
 use crate::proto::rpc::{
@@ -171,7 +172,7 @@ pub fn decode(line: &[u8], fresh: impl FnOnce() -> RequestId) -> Result<Request,
         fault: Fault::InvalidJson { reason: format!("not UTF-8: {error}") },
     })?;
     let line: RpcRequestLine =
-        serde_json::from_str(text).map_err(|error| malformed(text, error.to_string()))?;
+        json::read(text).map_err(|error| malformed(text, error.to_string()))?;
     request(line, fresh)
 }
 

@@ -45,8 +45,10 @@ impl DebugFile {
     /// Copies a frame.
     pub fn record(&self, frame: &Frame) {
         let mut line = Vec::new();
-        json::write_line(&mut line, frame);
-        if let Some(lines) = &self.lines {
+        // What can't be encoded is told where it matters, on standard output.
+        if json::write_line(frame, &mut line).is_ok()
+            && let Some(lines) = &self.lines
+        {
             // The thread has ended only if the file failed, which it has told.
             drop(lines.send(line));
         }

@@ -1,0 +1,206 @@
+//! The JSON mapping held against `tests/data/json_mapping.jsonl`, whose expectations come from
+//! other implementations of protobuf.
+
+use super::{Any, Duration, FieldMask, Kind, Timestamp};
+use crate::json::{self, Error};
+use crate::proto::{DESCRIPTORS, chat, frontendtools, rpc};
+use prost::Message;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt::Debug;
+
+const CORPUS: &str = include_str!("../../tests/data/json_mapping.jsonl");
+
+/// A line of the corpus: `out` is the canonical form, and missing if `in` is an error.
+#[derive(Deserialize)]
+struct Row {
+    r#type: String,
+    r#in: String,
+    out: Option<Value>,
+}
+
+/// Reads and writes a message.
+fn canonical<T>(text: &str) -> Result<Value, Error>
+where
+    T: Message + Default + Debug + PartialEq + Serialize + DeserializeOwned,
+{
+    let message: T = json::read(text)?;
+    let mut line = Vec::new();
+    json::write_line(&message, &mut line)?;
+    let line = String::from_utf8(line).expect("what is written is UTF-8");
+    assert_eq!(line.lines().count(), 1, "{line:?}");
+    assert!(!line.contains(['\u{85}', '\u{2028}', '\u{2029}']), "{line:?}");
+    assert_eq!(json::read::<T>(&line).as_ref(), Ok(&message), "read again");
+    let bytes = message.encode_to_vec();
+    assert_eq!(bytes.len(), message.encoded_len());
+    assert_eq!(T::decode(&*bytes).as_ref(), Ok(&message), "by way of bytes");
+    Ok(json::read(&line).expect("what is written is well-formed"))
+}
+
+fn canonical_of(name: &str, text: &str) -> Result<Value, Error> {
+    match name {
+        "pinocchio.chatapp.rpc.v1.HelloFrame" => canonical::<rpc::HelloFrame>(text),
+        "pinocchio.chatapp.rpc.v1.RpcLine" => canonical::<rpc::RpcLine>(text),
+        "pinocchio.chatapp.rpc.v1.RpcRequestLine" => canonical::<rpc::RpcRequestLine>(text),
+        "pinocchio.chatapp.rpc.v1.SnapshotEntity" => canonical::<rpc::SnapshotEntity>(text),
+        "pinocchio.chatapp.rpc.v1.SnapshotFrame" => canonical::<rpc::SnapshotFrame>(text),
+        "pinocchio.chatapp.rpc.v1.UiEventFrame" => canonical::<rpc::UiEventFrame>(text),
+        "pinocchio.chatapp.v1.ChatAttachment" => canonical::<chat::ChatAttachment>(text),
+        "pinocchio.chatapp.v1.ChatMessageEntity" => canonical::<chat::ChatMessageEntity>(text),
+        "pinocchio.chatapp.v1.ChatRunFinished" => canonical::<chat::ChatRunFinished>(text),
+        "pinocchio.chatapp.v1.ChatTextPatch" => canonical::<chat::ChatTextPatch>(text),
+        "pinocchio.chatapp.v1.UsageInfo" => canonical::<chat::UsageInfo>(text),
+        "pinocchio.chatapp.frontendtools.v1.FrontendToolDescriptor" => {
+            canonical::<frontendtools::FrontendToolDescriptor>(text)
+        }
+        _ => panic!("the corpus names a type that this test does not: {name}"),
+    }
+}
+
+#[test]
+fn corpus() {
+    let mut wrong = Vec::new();
+    for (index, line) in CORPUS.lines().enumerate() {
+        let row: Row = serde_json::from_str(line).expect("a row of the corpus");
+        let out = canonical_of(&row.r#type, &row.r#in);
+        if out.as_ref().ok() != row.out.as_ref() {
+            let expected = row.out.map_or("an error".to_owned(), |out| out.to_string());
+            wrong.push(format!(
+                "line {}: {}\n  {out:?}\n  expected {expected}",
+                index + 1,
+                row.r#in
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The list of payloads is the packages', and every default survives both forms.
+#[test]
+fn every_message_is_a_payload() {
+    let files = prost_types::FileDescriptorSet::decode(DESCRIPTORS).expect("descriptors");
+    let mut payloads = 0;
+    for file in &files.file {
+        let payload = !["pinocchio.chatapp.rpc.v1", "google.protobuf"].contains(&file.package());
+        for message in &file.message_type {
+            let url = format!("type.googleapis.com/{}.{}", file.package(), message.name());
+            let read = json::read::<Any>(&format!(r#"{{"@type":"{url}"}}"#));
+            if !payload {
+                assert!(read.is_err(), "{url}");
+                continue;
+            }
+            let any = read.expect("a payload");
+            assert_eq!(any.name(), message.name());
+            let bytes = prost_types::Any { type_url: url, value: Vec::new() };
+            assert_eq!(any.encode_to_vec(), bytes.encode_to_vec());
+            assert_eq!(Any::decode(&*bytes.encode_to_vec()), Ok(any));
+            payloads += 1;
+        }
+    }
+    assert_eq!(payloads, 36);
+}
+
+/// One line, as it would be on the wire.
+fn written(any: &Any) -> Result<String, Error> {
+    let mut line = Vec::new();
+    json::write_line(any, &mut line)?;
+    Ok(String::from_utf8(line).expect("what is written is UTF-8"))
+}
+
+#[test]
+fn the_type_is_written_first_and_keys_are_sorted() {
+    let object = r#"{"z":1,"a":{"c":null,"b":[1.5,true]}}"#;
+    let text = format!(
+        r#"{{"input":{object},"@type":"{}FrontendToolCallRequested","messageId":"m"}}"#,
+        "type.googleapis.com/pinocchio.chatapp.frontendtools.v1."
+    );
+    let any: Any = json::read(&text).expect("a payload");
+    let expected = concat!(
+        r#"{"@type":"type.googleapis.com/pinocchio.chatapp.frontendtools.v1."#,
+        r#"FrontendToolCallRequested","messageId":"m","#,
+        r#""input":{"a":{"b":[1.5,true],"c":null},"z":1}}"#,
+        "\n"
+    );
+    assert_eq!(written(&any).as_deref(), Ok(expected));
+}
+
+#[test]
+fn bytes_in_any_order() {
+    let patch = chat::ChatTextPatch { text: "a".to_owned(), sequence: 7, ..Default::default() };
+    let any = Any::from(patch.clone());
+    let url = "type.googleapis.com/pinocchio.chatapp.v1.ChatTextPatch";
+    let whole = prost_types::Any { type_url: url.to_owned(), value: patch.encode_to_vec() };
+    let value = prost_types::Any { type_url: String::new(), ..whole.clone() }.encode_to_vec();
+    let name = prost_types::Any { value: Vec::new(), ..whole.clone() }.encode_to_vec();
+    assert_eq!(any.encode_to_vec(), whole.encode_to_vec());
+    for bytes in [[&*name, &*value].concat(), [&*value, &*name].concat()] {
+        assert_eq!(Any::decode(&*bytes), Ok(any.clone()));
+    }
+}
+
+#[test]
+fn an_unknown_type_is_kept_as_bytes() {
+    for (url, value) in [("example.com/x.Y", &b"\xff"[..]), ("", b"\x01"), ("x", b"")] {
+        let bytes = prost_types::Any { type_url: url.to_owned(), value: value.to_owned() };
+        let any = Any::decode(&*bytes.encode_to_vec()).expect("any bytes will do");
+        assert_eq!(any, Any::Other(Box::new(bytes.clone())));
+        assert_eq!(any.encode_to_vec(), bytes.encode_to_vec());
+        assert!(written(&any).is_err());
+    }
+    assert_eq!(written(&Any::default()).as_deref(), Ok("{}\n"));
+}
+
+#[test]
+fn bad_bytes_of_a_known_type_are_an_error() {
+    let url = "type.googleapis.com/pinocchio.chatapp.v1.ChatTextPatch".to_owned();
+    let bytes = prost_types::Any { type_url: url, value: b"\xff".to_vec() };
+    assert!(Any::decode(&*bytes.encode_to_vec()).is_err());
+}
+
+/// Each level is made by hand: the recursion under test is the reader's.
+#[test]
+fn an_any_in_an_any_does_not_overflow_the_stack() {
+    let mut bytes = Vec::new();
+    for level in 1..=2_000 {
+        let url = "type.googleapis.com/google.protobuf.Any".to_owned();
+        bytes = prost_types::Any { type_url: url, value: bytes }.encode_to_vec();
+        if [1, 100, 101, 2_000].contains(&level) {
+            assert_eq!(Any::decode(&*bytes).is_ok(), level <= 100, "{level}");
+        }
+    }
+    let open = r#"{"@type":"type.googleapis.com/google.protobuf.Any","value":"#;
+    let text = format!("{}{{}}{}", open.repeat(100_000), "}".repeat(100_000));
+    assert!(json::read::<Any>(&text).is_err());
+}
+
+#[test]
+fn what_has_no_json_form_is_not_written() {
+    let value = |kind| Any::Value(Box::new(super::Value { kind: Some(kind) }));
+    let time = |seconds, nanos| Any::Timestamp(Box::new(Timestamp { seconds, nanos }));
+    let span = |seconds, nanos| Any::Duration(Box::new(Duration { seconds, nanos }));
+    let mask = |path: &str| Any::FieldMask(Box::new(FieldMask { paths: vec![path.to_owned()] }));
+    let wrong = [
+        value(Kind::Number(f64::NAN)),
+        value(Kind::Number(f64::NEG_INFINITY)),
+        time(253_402_300_800, 0),
+        time(-62_135_596_801, 0),
+        time(i64::MAX, 0),
+        time(0, -1),
+        time(0, 1_000_000_000),
+        span(315_576_000_001, 0),
+        span(i64::MIN, 0),
+        span(1, -1),
+        span(-1, 1),
+        span(0, i32::MIN),
+        mask("a__b"),
+        mask("a_"),
+        mask("aB"),
+        mask("a_1"),
+        mask(""),
+    ];
+    for any in wrong {
+        assert!(written(&any).is_err(), "{any:?}");
+        assert_eq!(Any::decode(&*any.encode_to_vec()).as_ref(), Ok(&any));
+    }
+}
