@@ -31,7 +31,7 @@ fn main() -> ExitCode {
 
 fn rpc(args: RpcArgs) -> Result<Exit> {
     let _flush_at_end = log::start(args.log_level, args.log_file.as_deref())?;
-    std::panic::set_hook(Box::new(|defect| log::defect(defect)));
+    std::panic::set_hook(Box::new(log::defect));
     let settings = config::rpc(args)?;
     if std::io::stdin().is_terminal() {
         tracing::warn!(

@@ -58,22 +58,16 @@ impl Outbox {
         let Some(text_bytes) = patch_text(&frame).map(str::len) else {
             return self.push_whole(&frame);
         };
-        let patch = Patch { frame, text_bytes };
+        let mut patch = Patch { frame, text_bytes };
         let is_behind = self.sealed.len() >= MERGE_FROM_BYTES;
-        self.open = Some(match self.open.take() {
-            Some(open) if is_behind => match merge(open, patch) {
-                Ok(merged) => merged,
-                Err((open, patch)) => {
-                    self.seal(&open.frame);
-                    patch
-                }
-            },
-            Some(open) => {
-                self.seal(&open.frame);
-                patch
+        if let Some(open) = &mut self.open {
+            if is_behind && merge(open, &mut patch) {
+                return;
             }
-            None => patch,
-        });
+            let whole = std::mem::replace(open, patch);
+            return self.seal(&whole.frame);
+        }
+        self.open = Some(patch);
     }
 
     /// Takes all that waits, as whole lines, and leaves `empty` in its place.
@@ -160,30 +154,31 @@ fn defect() -> Trouble {
 
 /// The text of a frame that is a patch of a segment.
 fn patch_text(frame: &Frame) -> Option<&str> {
-    match payload(frame)? {
-        Any::ChatTextPatch(patch) => Some(&patch.text),
-        Any::ChatReasoningPatch(patch) => Some(&patch.text),
-        _ => None,
-    }
-}
-
-fn payload(frame: &Frame) -> Option<&Any> {
-    let RpcLine { frame: Some(Body::UiEvent(UiEventFrame { payload, .. })), .. } = frame else {
+    let RpcLine { frame: Some(Body::UiEvent(UiEventFrame { payload: Some(payload), .. })), .. } =
+        frame
+    else {
         return None;
     };
-    payload.as_ref()
+    if let Any::ChatTextPatch(patch) = payload {
+        return Some(&patch.text);
+    }
+    if let Any::ChatReasoningPatch(patch) = payload {
+        return Some(&patch.text);
+    }
+    None
 }
 
-/// One frame that says what both say, or both back if no frame can.
-fn merge(mut open: Patch, mut next: Patch) -> Result<Patch, (Patch, Patch)> {
-    let text_bytes = open.text_bytes + next.text_bytes;
-    if text_bytes > MERGED_TEXT_BYTES_MAX || open.frame.request_id != next.frame.request_id {
-        return Err((open, next));
+/// Has `open` say what both say. False, with nothing changed, if one frame can't.
+fn merge(open: &mut Patch, next: &mut Patch) -> bool {
+    if open.text_bytes + next.text_bytes > MERGED_TEXT_BYTES_MAX
+        || open.frame.request_id != next.frame.request_id
+    {
+        return false;
     }
     let (Some(Body::UiEvent(first)), Some(Body::UiEvent(second))) =
         (&mut open.frame.frame, &mut next.frame.frame)
     else {
-        return Err((open, next));
+        return false;
     };
     let is_merged = match (&mut first.payload, &mut second.payload) {
         (Some(Any::ChatTextPatch(first)), Some(Any::ChatTextPatch(second))) => first.absorb(second),
@@ -192,12 +187,11 @@ fn merge(mut open: Patch, mut next: Patch) -> Result<Patch, (Patch, Patch)> {
         }
         _ => false,
     };
-    if !is_merged {
-        return Err((open, next));
+    if is_merged {
+        first.ordinal = second.ordinal;
+        open.text_bytes = patch_text(&open.frame).map_or(0, str::len);
     }
-    first.ordinal = second.ordinal;
-    let text_bytes = patch_text(&open.frame).map_or(0, str::len);
-    Ok(Patch { text_bytes, ..open })
+    is_merged
 }
 
 /// A patch that can take in the one after it.

@@ -42,15 +42,13 @@ fn read(mut input: File, mut framer: Framer, to: &mpsc::Sender<Vec<FromStdin>>) 
                 framer.push(&chunk[..bytes], &mut lines);
                 None
             }
-            Err(error) => match error.kind() {
-                io::ErrorKind::Interrupted => continue,
-                // Another process that shares the pipe has made it so; waiting is up to us.
-                io::ErrorKind::WouldBlock => {
-                    super::stdio::wait_for(&input, PollFlags::IN);
-                    continue;
-                }
-                _ => Some(FromStdin::Failed(error)),
-            },
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            // Another process that shares the pipe has made it so; waiting is up to us.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                super::stdio::wait_for(&input, PollFlags::IN);
+                continue;
+            }
+            Err(error) => Some(FromStdin::Failed(error)),
         };
         if end.is_some() {
             lines.extend(framer.finish());

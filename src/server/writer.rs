@@ -119,12 +119,12 @@ fn write_all(output: &mut &File, mut rest: &[u8]) -> io::Result<()> {
         match output.write(rest) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(bytes) => rest = &rest[bytes..],
-            Err(error) => match error.kind() {
-                io::ErrorKind::Interrupted => {}
-                // Another process that shares the pipe has made it so; waiting is up to us.
-                io::ErrorKind::WouldBlock => wait_for(&**output, PollFlags::OUT),
-                _ => return Err(error),
-            },
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // Another process that shares the pipe has made it so; waiting is up to us.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait_for(&**output, PollFlags::OUT);
+            }
+            Err(error) => return Err(error),
         }
     }
     Ok(())
