@@ -172,7 +172,7 @@ impl ErrorClass {
 pub enum Engine {
     /// The built-in one, which needs nothing.
     Echo(echo::Echo),
-    /// Any OpenAI-compatible server.
+    /// Any provider with OpenAI's chat completions.
     OpenAi(openai::OpenAi),
 }
 
@@ -182,7 +182,7 @@ impl Engine {
     pub fn start(&self, transcript: Transcript, sink: Sink) -> Running {
         match self {
             Self::Echo(echo) => Box::pin(echo.clone().answer(transcript, sink)),
-            Self::OpenAi(_) => todo!(),
+            Self::OpenAi(openai) => Box::pin(openai.clone().answer(transcript, sink)),
         }
     }
 
@@ -194,11 +194,11 @@ impl Engine {
         }
     }
 
-    /// The model that answers.
+    /// The model that answers; empty if the settings name none where they must.
     pub fn model(&self) -> &str {
         match self {
             Self::Echo(_) => "echo",
-            Self::OpenAi(_) => "",
+            Self::OpenAi(openai) => openai.model(),
         }
     }
 }

@@ -1,26 +1,419 @@
-//! temporary
-#![allow(missing_docs, clippy::allow_attributes)]
-use crate::secret::Secret;
-use std::time::Duration;
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-pub const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
-pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(1800);
-pub const RETRIES: u32 = 2;
+//! Any provider with OpenAI's chat completions: OpenAI, Ollama, llama.cpp, vLLM, OpenRouter, …
+//!
+//! What bytes mean is decided in the pure modules below this one; this file holds the settings and
+//! waits: for the connection, for bytes, for the reader.
+
+mod answer;
+mod body;
+mod calls;
+mod chunk;
+mod fault;
+mod http;
+mod join;
+mod request;
+mod retry;
+mod sse;
+#[cfg(test)]
+mod tests;
+
+use super::{EngineEvent, ErrorClass, RunEnd, RunError, Sink, Stage};
+use crate::chat::transcript::Transcript;
+use crate::secret::{Secret, without_userinfo};
+use answer::Answer;
+use fault::{Elapsed, Fault, Faults};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
+use reqwest::{Client, Response, Url};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
+use tokio::time::{Instant, timeout};
+
+/// Where OpenAI itself answers.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
-#[derive(Debug)]
+
+/// The model where OpenAI itself answers. Other providers have their own names.
+pub const DEFAULT_MODEL: &str = "gpt-4o-mini";
+
+/// For the connection to come about.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Between two bytes, and before the first. A model may think for long before it speaks.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// For the whole call, its retries included.
+pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+
+/// How often a request is sent again.
+pub const RETRIES: u32 = 2;
+
+/// After the model has finished: for its token counts and the end mark. Also for the body of an
+/// error answer.
+const TAIL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// After the end mark: for the end of the body, so that the connection can be used again.
+const LINGER_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// Bytes of an error answer that are read.
+const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
+
+const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
+
+/// Settings of the engine. Nothing in them is checked before the first run.
+#[derive(Clone, Debug)]
 pub struct Settings {
+    /// What comes before `/chat/completions`: `http` or `https`.
     pub base_url: String,
+    /// The model's name, as the provider knows it; may be left out for [`DEFAULT_BASE_URL`].
     pub model: Option<String>,
+    /// The key; may be left out for any other provider than OpenAI.
     pub key: Option<Secret>,
+    /// For the connection to come about.
     pub connect_timeout: Duration,
+    /// Between two bytes, and before the first.
     pub idle_timeout: Duration,
+    /// For the whole call, its retries included. The time that the reader of the events takes
+    /// counts for none of the three.
     pub total_timeout: Duration,
+    /// How often a request is sent again, as long as nothing of its answer has been given on.
     pub retries: u32,
 }
+
+/// The engine. Clones share one client and its connection.
+#[derive(Clone, Debug)]
+pub struct OpenAi {
+    shared: Arc<Shared>,
+}
+
 #[derive(Debug)]
-pub struct OpenAi(pub Settings);
+struct Shared {
+    settings: Settings,
+    client: OnceLock<Client>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            base_url: DEFAULT_BASE_URL.to_owned(),
+            model: None,
+            key: None,
+            connect_timeout: CONNECT_TIMEOUT,
+            idle_timeout: IDLE_TIMEOUT,
+            total_timeout: TOTAL_TIMEOUT,
+            retries: RETRIES,
+        }
+    }
+}
+
+impl Settings {
+    /// The model that answers; empty if none is named where one must be.
+    fn model(&self) -> &str {
+        match self.model.as_deref().map(str::trim) {
+            Some(model) if !model.is_empty() => model,
+            Some(_) | None if self.is_openai() => DEFAULT_MODEL,
+            Some(_) | None => "",
+        }
+    }
+
+    fn is_openai(&self) -> bool {
+        self.base_url.trim().trim_end_matches('/') == DEFAULT_BASE_URL
+    }
+}
+
 impl OpenAi {
-    pub fn new(s: Settings) -> Self {
-        Self(s)
+    /// An engine with `settings`. Does nothing else.
+    pub fn new(settings: Settings) -> Self {
+        Self { shared: Arc::new(Shared { settings, client: OnceLock::new() }) }
+    }
+
+    /// The model that answers; empty if none is named where one must be.
+    pub fn model(&self) -> &str {
+        self.shared.settings.model()
+    }
+
+    /// Answers the last turn of `transcript`. Dropped, it closes the connection.
+    pub async fn answer(self, transcript: Transcript, sink: Sink) -> RunEnd {
+        match self.run(&transcript, &sink).await {
+            Ok(()) => RunEnd::Finished,
+            Err(error) => RunEnd::Failed(error),
+        }
+    }
+
+    async fn run(&self, transcript: &Transcript, sink: &Sink) -> Result<(), RunError> {
+        let settings = &self.shared.settings;
+        let target = Target::new(settings)?;
+        let client = self.client(&target.url)?;
+        let faults = Faults {
+            key: settings.key.clone(),
+            base_url: settings.base_url.split(['?', '#']).take(1).collect(),
+            model: settings.model().to_owned(),
+        };
+        let body = request::body(settings.model(), &transcript.messages())
+            .map_err(|why| faults.unwritable(&why).into_error())?;
+        sink.send(EngineEvent::CallStarted).await;
+        let clock = Clock::new(settings);
+        let call = Call { settings, client, target, faults: &faults, body, sink };
+        call.run(clock).await.map_err(Fault::into_error)
+    }
+
+    /// The client, built by the first run that comes here.
+    fn client(&self, url: &Url) -> Result<&Client, RunError> {
+        if let Some(client) = self.shared.client.get() {
+            return Ok(client);
+        }
+        let client = http::client(url, self.shared.settings.connect_timeout).map_err(|why| {
+            let message = "the HTTP client can't be built: check the proxy variables";
+            init_error(ErrorClass::Config, message, without_userinfo(&why.to_string()))
+        })?;
+        Ok(self.shared.client.get_or_init(|| client))
+    }
+}
+
+/// Where requests go, checked.
+struct Target {
+    url: Url,
+    headers: HeaderMap,
+}
+
+impl Target {
+    fn new(settings: &Settings) -> Result<Self, RunError> {
+        let url = endpoint(settings)?;
+        if settings.key.is_none() && settings.is_openai() {
+            let message = "OpenAI wants a key: set DUOLOGUE_API_KEY or OPENAI_API_KEY";
+            return Err(init_error(ErrorClass::Auth, message, "no key"));
+        }
+        if settings.model().is_empty() {
+            let message = "this provider's model has no default: name one with --model";
+            return Err(init_error(ErrorClass::Config, message, "no model"));
+        }
+        let headers = http::headers(settings.key.as_ref()).map_err(|_| {
+            let message = "the key holds characters that no key can hold: check \
+                           DUOLOGUE_API_KEY or OPENAI_API_KEY";
+            init_error(ErrorClass::Auth, message, "the key can't be a header")
+        })?;
+        Ok(Self { url, headers })
+    }
+}
+
+/// The base URL with the path of chat completions; its query stays.
+fn endpoint(settings: &Settings) -> Result<Url, RunError> {
+    let bad = |why: &str| {
+        let message = format!("the base URL {why}: check --base-url");
+        Err(init_error(ErrorClass::Config, message, "bad base URL"))
+    };
+    let Ok(mut url) = Url::parse(settings.base_url.trim()) else {
+        return bad("can't be read");
+    };
+    if !matches!(url.scheme(), "http" | "https") {
+        return bad("is neither http nor https");
+    }
+    url.set_fragment(None);
+    // The two would fight for one header; the key is meant for it.
+    let cleared =
+        settings.key.is_none() || (url.set_username("").is_ok() && url.set_password(None).is_ok());
+    match url.path_segments_mut() {
+        Ok(mut path) if cleared => {
+            path.pop_if_empty().extend(["chat", "completions"]);
+        }
+        Ok(_) | Err(()) => return bad("can't be used"),
+    }
+    Ok(url)
+}
+
+fn init_error(
+    class: ErrorClass,
+    message: impl Into<String>,
+    detail: impl Into<String>,
+) -> RunError {
+    RunError { stage: Stage::Init, class, message: message.into(), detail: detail.into() }
+}
+
+/// One call, with its retries.
+struct Call<'a> {
+    settings: &'a Settings,
+    client: &'a Client,
+    target: Target,
+    faults: &'a Faults,
+    body: Vec<u8>,
+    sink: &'a Sink,
+}
+
+/// A request that failed.
+struct Failed {
+    fault: Fault,
+    /// Some of the answer has been given on.
+    has_output: bool,
+}
+
+impl Call<'_> {
+    async fn run(&self, mut clock: Clock) -> Result<(), Fault> {
+        let mut attempt = 1;
+        loop {
+            let Err(failed) = self.attempt(&mut clock).await else { return Ok(()) };
+            let Some(wait) = self.retry_wait(&failed, attempt, &clock) else {
+                return Err(failed.fault);
+            };
+            let class = failed.fault.class.as_str();
+            tracing::warn!(class, ?wait, attempt, "the provider call failed; trying again");
+            clock.sleep(wait).await;
+            attempt += 1;
+        }
+    }
+
+    /// How long to wait before the request is sent again; `None` if it is not.
+    fn retry_wait(&self, failed: &Failed, attempt: u32, clock: &Clock) -> Option<Duration> {
+        if failed.has_output || attempt > self.settings.retries {
+            return None;
+        }
+        let mut seed = DefaultHasher::new();
+        self.sink.run.hash(&mut seed);
+        let wait = failed.fault.retry.wait(attempt, seed.finish())?;
+        (wait < clock.left).then_some(wait)
+    }
+
+    async fn attempt(&self, clock: &mut Clock) -> Result<(), Failed> {
+        let response = match self.send(clock).await {
+            Ok(response) => response,
+            Err(fault) => return Err(Failed { fault, has_output: false }),
+        };
+        let mut has_output = false;
+        let read = self.read(response, clock, &mut has_output).await;
+        read.map_err(|fault| Failed { fault, has_output })
+    }
+
+    /// Sends the request; gives the head of a good answer.
+    async fn send(&self, clock: &mut Clock) -> Result<Response, Fault> {
+        let request = self
+            .client
+            .post(self.target.url.clone())
+            .headers(self.target.headers.clone())
+            .body(self.body.clone());
+        let response = clock
+            .wait(self.settings.idle_timeout, request.send())
+            .await
+            .map_err(|elapsed| self.faults.timeout(elapsed))?
+            .map_err(|error| self.faults.network(&error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        if status.is_redirection() {
+            let location = header(&response, &LOCATION);
+            return Err(self.faults.redirected(status.as_u16(), location));
+        }
+        let (ms, after) = (header(&response, &RETRY_AFTER_MS), header(&response, &RETRY_AFTER));
+        let after = retry::retry_after(ms, after, SystemTime::now());
+        let body = self.error_body(response, clock).await;
+        Err(self.faults.status(status.as_u16(), &body, after))
+    }
+
+    /// What a provider says with an error status, as far as it comes: the status alone is an error
+    /// already.
+    async fn error_body(&self, mut response: Response, clock: &mut Clock) -> Vec<u8> {
+        let mut body = Vec::new();
+        let reading = async {
+            while body.len() < ERROR_BODY_BYTES_MAX
+                && let Ok(Some(bytes)) = response.chunk().await
+            {
+                body.extend_from_slice(&bytes);
+            }
+        };
+        let (Ok(()) | Err(_)) = clock.wait(TAIL_TIMEOUT, reading).await;
+        body.truncate(ERROR_BODY_BYTES_MAX);
+        body
+    }
+
+    /// Reads a good answer to its end. `has_output` tells, also after a fault, if some of it was
+    /// given on.
+    async fn read(
+        &self,
+        mut response: Response,
+        clock: &mut Clock,
+        has_output: &mut bool,
+    ) -> Result<(), Fault> {
+        let mut answer = Answer::new(self.faults);
+        let mut events = Vec::new();
+        while !answer.is_done() {
+            let pushed = match self.chunk(&mut response, clock, answer.has_finished()).await {
+                Ok(Some(bytes)) => answer.push(&bytes, &mut events),
+                Ok(None) => break,
+                Err(fault) => Err(fault),
+            };
+            if pushed.is_err() {
+                answer.flush(&mut events);
+            }
+            self.give(&mut events, has_output).await;
+            pushed?;
+        }
+        let linger = answer.is_done();
+        let content_type = header(&response, &CONTENT_TYPE).unwrap_or("unknown").to_owned();
+        let ended = answer.end(&content_type, &mut events);
+        self.give(&mut events, has_output).await;
+        if linger {
+            // Whatever comes of it: the answer is whole.
+            drop(timeout(LINGER_TIMEOUT, response.chunk()).await);
+        }
+        ended
+    }
+
+    /// The next bytes; `None` at the end. Once the model has finished, a broken or silent
+    /// connection is an end like any other.
+    async fn chunk(
+        &self,
+        response: &mut Response,
+        clock: &mut Clock,
+        finished: bool,
+    ) -> Result<Option<impl Deref<Target = [u8]> + use<>>, Fault> {
+        let limit = if finished { TAIL_TIMEOUT } else { self.settings.idle_timeout };
+        match clock.wait(limit, response.chunk()).await {
+            Ok(Ok(bytes)) => Ok(bytes),
+            Ok(Err(_)) | Err(_) if finished => Ok(None),
+            Ok(Err(error)) => Err(self.faults.network(&error)),
+            Err(elapsed) => Err(self.faults.timeout(elapsed)),
+        }
+    }
+
+    /// Hands over `events`, at the reader's pace: meanwhile nothing is read from the provider.
+    async fn give(&self, events: &mut Vec<EngineEvent>, has_output: &mut bool) {
+        *has_output |= !events.is_empty();
+        for event in events.drain(..) {
+            self.sink.send(event).await;
+        }
+    }
+}
+
+fn header<'a>(response: &'a Response, name: &HeaderName) -> Option<&'a str> {
+    response.headers().get(name)?.to_str().ok()
+}
+
+/// Counts the time that the provider takes, and no other.
+struct Clock {
+    total: Duration,
+    left: Duration,
+}
+
+impl Clock {
+    fn new(settings: &Settings) -> Self {
+        Self { total: settings.total_timeout, left: settings.total_timeout }
+    }
+
+    /// Waits for `future`, for `limit` and for what is left of the call.
+    async fn wait<T>(
+        &mut self,
+        limit: Duration,
+        future: impl Future<Output = T>,
+    ) -> Result<T, Elapsed> {
+        let begin = Instant::now();
+        let done = timeout(limit.min(self.left), future).await;
+        self.left = self.left.saturating_sub(begin.elapsed());
+        done.map_err(|_| match self.left.is_zero() {
+            true => Elapsed::Total(self.total),
+            false => Elapsed::Idle(limit),
+        })
+    }
+
+    async fn sleep(&mut self, wait: Duration) {
+        tokio::time::sleep(wait).await;
+        self.left = self.left.saturating_sub(wait);
     }
 }

@@ -1,0 +1,487 @@
+//! From the bytes of an answer to what happened. Pure: the same bytes in other pieces give the same
+//! events, but for where a text is cut.
+
+use super::body::{Body, Part, TooLong, WHOLE_BYTES_MAX};
+use super::calls::{Bad, CALLS_MAX, Calls};
+use super::chunk::{Choice, Chunk, Shape, decode};
+use super::fault::{Fault, Faults};
+use super::join::Joiner;
+use super::sse;
+use crate::chat::event::{FinishClass, Usage};
+use crate::engine::EngineEvent;
+use std::mem::take;
+
+/// What follows the last event of a stream.
+const DONE: &[u8] = b"[DONE]";
+
+/// One answer as it arrives.
+#[derive(Debug)]
+pub(super) struct Answer<'a> {
+    faults: &'a Faults,
+    body: Body,
+    text: Joiner,
+    reasoning: Joiner,
+    reasoning_field: &'static str,
+    calls: Calls,
+    usage: Option<Usage>,
+    finish_reason: Option<String>,
+    done: bool,
+    /// Some part of it could be read.
+    understood: bool,
+    /// Something was said.
+    has_output: bool,
+}
+
+impl<'a> Answer<'a> {
+    /// An answer of which nothing has come.
+    pub(super) fn new(faults: &'a Faults) -> Self {
+        Self {
+            faults,
+            body: Body::default(),
+            text: Joiner::default(),
+            reasoning: Joiner::default(),
+            reasoning_field: "",
+            calls: Calls::default(),
+            usage: None,
+            finish_reason: None,
+            done: false,
+            understood: false,
+            has_output: false,
+        }
+    }
+
+    /// Takes the next bytes; adds what happened to `events`, also if it ends in a fault.
+    pub(super) fn push(
+        &mut self,
+        bytes: &[u8],
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Fault> {
+        let mut parts = Vec::new();
+        let pushed = self.body.push(bytes, &mut parts);
+        for part in parts {
+            self.part(part, events)?;
+        }
+        pushed.map_err(|too_long| match too_long {
+            TooLong::Event => self.too_long("an event", sse::EVENT_BYTES_MAX),
+            TooLong::Whole => self.too_long("the answer", WHOLE_BYTES_MAX),
+        })
+    }
+
+    /// True when nothing that matters can follow.
+    pub(super) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// True when the model has told why it stopped: only token counts can follow.
+    pub(super) fn has_finished(&self) -> bool {
+        self.done || self.finish_reason.is_some()
+    }
+
+    /// Nothing follows. Adds the last events to `events`; `content_type` is the provider's name
+    /// for what it sent.
+    pub(super) fn end(
+        mut self,
+        content_type: &str,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Fault> {
+        if !self.done {
+            let blank = matches!(self.body, Body::Blank);
+            let last = take(&mut self.body).end().map_or(Ok(()), |part| self.part(part, events));
+            // An answer is not undone by half an event after its end.
+            if !self.has_finished() {
+                last?;
+            }
+            if blank {
+                return Err(self.faults.empty());
+            }
+        }
+        self.flush(events);
+        if !self.understood {
+            return Err(self.faults.not_an_answer(content_type));
+        }
+        self.finish(events)
+    }
+
+    /// Gives out what was held back for its other half: the answer goes no further.
+    pub(super) fn flush(&mut self, events: &mut Vec<EngineEvent>) {
+        let text = self.reasoning.end();
+        self.reasoned(text, events);
+        let text = self.text.end();
+        self.said(text, events);
+    }
+
+    fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Fault> {
+        match part {
+            Part::Whole(json) => {
+                self.chunk(&json, Shape::Whole, events)?;
+                // A whole answer needs no reason: its end is the end of the document.
+                self.done = true;
+                Ok(())
+            }
+            Part::Event(event) => self.event(&event, events),
+        }
+    }
+
+    fn event(&mut self, event: &sse::Event, events: &mut Vec<EngineEvent>) -> Result<(), Fault> {
+        let data = event.data.trim_ascii();
+        if self.done || data.is_empty() {
+            return Ok(());
+        }
+        if data == DONE {
+            self.done = true;
+            return Ok(());
+        }
+        if event.kind == b"error" {
+            return Err(self.reported(data));
+        }
+        self.chunk(data, Shape::Piece, events)
+    }
+
+    /// The fault of an `error` event, whose data may be of any form.
+    fn reported(&self, data: &[u8]) -> Fault {
+        match serde_json::from_slice::<serde_json::Value>(data) {
+            Ok(value) => match value.get("error") {
+                Some(error) if !error.is_null() => self.faults.reported(error),
+                Some(_) | None => self.faults.reported(&value),
+            },
+            Err(_) => self.faults.reported_text(data),
+        }
+    }
+
+    fn chunk(
+        &mut self,
+        json: &[u8],
+        shape: Shape,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Fault> {
+        let chunk = decode(json).map_err(|why| self.faults.unreadable(&why, json))?;
+        self.usage = chunk.usage().or(self.usage);
+        let Chunk { choice, mut error, .. } = chunk;
+        if let Some(mut choice) = choice {
+            if !is_error(&error) {
+                error = take(&mut choice.error);
+            }
+            self.understood = true;
+            self.choice(choice, shape, events)?;
+        }
+        match is_error(&error) {
+            true => Err(self.faults.reported(&error)),
+            false => Ok(()),
+        }
+    }
+
+    fn choice(
+        &mut self,
+        choice: Choice,
+        shape: Shape,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Fault> {
+        if let Some(reason) = choice.finish_reason() {
+            self.finish_reason = Some(reason.to_owned());
+        }
+        let said = choice.said(shape);
+        let (field, reasoning) = said.reasoning();
+        if !reasoning.is_empty() {
+            self.reasoning_field = field;
+            let text = self.reasoning.push(reasoning);
+            self.reasoned(text, events);
+        }
+        for text in said.text() {
+            let text = self.text.push(text);
+            self.said(text, events);
+        }
+        for delta in said.tool_calls() {
+            self.has_output = true;
+            self.calls.push(delta, events).map_err(|bad| self.bad_call(bad))?;
+        }
+        Ok(())
+    }
+
+    fn reasoned(&mut self, text: String, events: &mut Vec<EngineEvent>) {
+        if !text.is_empty() {
+            self.has_output = true;
+            events.push(EngineEvent::Reasoning { source: self.reasoning_field, text });
+        }
+    }
+
+    fn said(&mut self, text: String, events: &mut Vec<EngineEvent>) {
+        if !text.is_empty() {
+            self.has_output = true;
+            events.push(EngineEvent::Text(text));
+        }
+    }
+
+    fn finish(mut self, events: &mut Vec<EngineEvent>) -> Result<(), Fault> {
+        let stop_reason = match self.finish_reason.take() {
+            Some(reason) if reason == "error" => return Err(self.faults.gave_up()),
+            Some(reason) => reason,
+            None if self.done && self.has_output => String::new(),
+            None => return Err(self.faults.cut_off()),
+        };
+        self.calls.end(events).map_err(|bad| self.bad_call(bad))?;
+        events.extend(self.usage.map(EngineEvent::Usage));
+        let names = self.calls.names();
+        let class = match (stop_reason.as_str(), names.as_slice()) {
+            ("", [_, ..]) => FinishClass::ToolCalls,
+            (reason, _) => finish_class(reason),
+        };
+        events.push(EngineEvent::CallFinished { stop_reason, class });
+        // Tools are offered to the model by nobody here: a call can't be answered.
+        match names.as_slice() {
+            [] => Ok(()),
+            names => Err(self.faults.unknown_tools(names)),
+        }
+    }
+
+    fn too_long(&self, what: &str, limit_bytes: usize) -> Fault {
+        self.faults.too_long(format!("{what} is longer than {limit_bytes} bytes"))
+    }
+
+    fn bad_call(&self, bad: Bad) -> Fault {
+        match bad {
+            Bad::TooMany => {
+                self.faults.too_long(format!("more than {CALLS_MAX} tool calls, or one unnamed"))
+            }
+            Bad::Nameless => self.faults.nameless_tool(),
+        }
+    }
+}
+
+/// False for what a provider may put where there is no error.
+fn is_error(error: &serde_json::Value) -> bool {
+    match error {
+        serde_json::Value::Null | serde_json::Value::Bool(false) => false,
+        serde_json::Value::String(text) => !text.is_empty(),
+        serde_json::Value::Object(fields) => !fields.is_empty(),
+        serde_json::Value::Bool(true)
+        | serde_json::Value::Number(_)
+        | serde_json::Value::Array(_) => true,
+    }
+}
+
+/// The words of OpenAI, and those that other providers let through from the model below them.
+fn finish_class(reason: &str) -> FinishClass {
+    match reason {
+        // Empty: the stream said that it was done, and not why.
+        "stop" | "end_turn" | "stop_sequence" | "eos" | "eos_token" | "" => FinishClass::Completed,
+        "length" | "max_tokens" => FinishClass::MaxTokens,
+        "tool_calls" | "tool_use" | "function_call" => FinishClass::ToolCalls,
+        "content_filter" => FinishClass::ContentFilter,
+        _ => FinishClass::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::ErrorClass;
+
+    /// Reads a body that arrives in `pieces`; tells it in words, adjacent texts joined.
+    fn read(pieces: &[&[u8]]) -> String {
+        let faults = Faults { key: None, base_url: "http://host".into(), model: "m".into() };
+        let mut answer = Answer::new(&faults);
+        let mut events = Vec::new();
+        let mut result = Ok(());
+        for piece in pieces {
+            if result.is_ok() {
+                result = answer.push(piece, &mut events);
+            }
+        }
+        result = match result {
+            Ok(()) => answer.end("text/plain", &mut events),
+            Err(fault) => {
+                answer.flush(&mut events);
+                Err(fault)
+            }
+        };
+        let mut told = String::new();
+        let mut last = String::new();
+        for event in &events {
+            let (head, text) = tell(event);
+            if head != last || !(head.starts_with('<') || head.starts_with('[')) {
+                told += &format!(" {head}");
+            }
+            told += &text;
+            last = head;
+        }
+        if let Err(fault) = result {
+            told += &format!(" FAILED {}", fault.class.as_str());
+        }
+        told.trim_start().to_owned()
+    }
+
+    fn tell(event: &EngineEvent) -> (String, String) {
+        match event {
+            EngineEvent::Text(text) => ("<text>".into(), text.clone()),
+            EngineEvent::Reasoning { source, text } => (format!("<{source}>"), text.clone()),
+            EngineEvent::ToolCallStarted(tool) => (format!("+{}", tool.name), String::new()),
+            EngineEvent::ToolArguments { id, text } => (format!("[{}]", id.0), text.clone()),
+            EngineEvent::ToolCallRequested { id } => (format!("!{}", id.0), String::new()),
+            EngineEvent::Usage(usage) => {
+                (format!("{}/{}", usage.input_tokens, usage.output_tokens), String::new())
+            }
+            EngineEvent::CallFinished { stop_reason, class } => {
+                (format!("END {stop_reason:?} {}", class.as_str()), String::new())
+            }
+            EngineEvent::CallStarted
+            | EngineEvent::ToolExecutionStarted { .. }
+            | EngineEvent::ToolReturned { .. } => (format!("{event:?}"), String::new()),
+        }
+    }
+
+    /// `body` is read as `expected`, whole, split at every byte, and byte by byte.
+    fn check_bytes(body: &[u8], expected: &str) {
+        let shown = String::from_utf8_lossy(body);
+        assert_eq!(read(&[body]), expected, "{shown} whole");
+        for at in 0..=body.len() {
+            let (left, right) = body.split_at(at);
+            assert_eq!(read(&[left, right]), expected, "{shown} split at {at}");
+        }
+        assert_eq!(read(&body.chunks(1).collect::<Vec<_>>()), expected, "{shown} byte by byte");
+    }
+
+    fn check(body: &str, expected: &str) {
+        check_bytes(body.as_bytes(), expected);
+    }
+
+    fn event(json: &str) -> String {
+        format!("data: {json}\n\n")
+    }
+
+    fn delta(delta: &str) -> String {
+        event(&format!(r#"{{"choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]}}"#))
+    }
+
+    fn text(text: &str) -> String {
+        delta(&format!(r#"{{"content":"{text}"}}"#))
+    }
+
+    fn stop(reason: &str) -> String {
+        event(&format!(r#"{{"choices":[{{"index":0,"delta":{{}},"finish_reason":"{reason}"}}]}}"#))
+    }
+
+    const USAGE: &str = r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}"#;
+    const END: &str = "data: [DONE]\n\n";
+
+    #[test]
+    fn a_stream_is_told_in_order() {
+        let body = delta(r#"{"role":"assistant","content":""}"#)
+            + ": keep-alive\n\n"
+            + &delta(r#"{"reasoning_content":"hm"}"#)
+            + &text("a")
+            + &text("b")
+            + &stop("stop")
+            + &event(USAGE)
+            + END;
+        check(&body, r#"<reasoning_content>hm <text>ab 3/2 END "stop" completed"#);
+    }
+
+    #[test]
+    fn every_reason_has_its_class() {
+        for (reason, class) in [
+            ("stop", "completed"),
+            ("length", "max_tokens"),
+            ("content_filter", "content_filter"),
+            ("tool_calls", "tool_calls"),
+            ("weather", "other"),
+        ] {
+            check(&(stop(reason) + END), &format!("END {reason:?} {class}"));
+        }
+    }
+
+    #[test]
+    fn an_end_needs_a_reason_or_a_mark() {
+        check(&(text("a") + &stop("stop")), r#"<text>a END "stop" completed"#);
+        check(&(text("a") + END), r#"<text>a END "" completed"#);
+        check(&(text("a") + &stop("stop") + "data: {\"cho"), r#"<text>a END "stop" completed"#);
+        check(&text("a"), "<text>a FAILED malformed_stream");
+        check(&(text("a") + "data: [DO"), "<text>a FAILED malformed_stream");
+        check(END, "FAILED malformed_stream");
+        check("", "FAILED malformed_stream");
+        check("\r\n\r\n", "FAILED malformed_stream");
+        check("<!DOCTYPE html>\n<html>\n</html>\n", "FAILED malformed_stream");
+        check(&event(USAGE), "FAILED malformed_stream");
+    }
+
+    #[test]
+    fn what_follows_the_mark_is_not_read() {
+        check(
+            &(text("a") + &stop("stop") + END + "data: {\n\n"),
+            r#"<text>a END "stop" completed"#,
+        );
+    }
+
+    #[test]
+    fn characters_cut_between_deltas_are_joined() {
+        let body = text(r"a\ud83d") + &text(r"\ude00b") + &text(r"\ud83d") + END;
+        check(&body, "<text>a\u{1F600}b\u{FFFD} END \"\" completed");
+        let cut = text("X") + &text("Y") + END;
+        let mut bytes = Vec::new();
+        for byte in cut.bytes() {
+            match byte {
+                b'X' => bytes.extend(b"a\xF0\x9F"),
+                b'Y' => bytes.extend(b"\x98\x80b"),
+                byte => bytes.push(byte),
+            }
+        }
+        check_bytes(&bytes, "<text>a\u{1F600}b END \"\" completed");
+        let broken = text(r"a\ud83d") + "data: {\n\n";
+        check(&broken, "<text>a\u{FFFD} FAILED malformed_stream");
+    }
+
+    #[test]
+    fn an_error_in_the_stream_ends_it() {
+        let limited = r#"{"error":{"message":"slow","code":429},"choices":[{"delta":{"content":"b"},"finish_reason":"error"}]}"#;
+        check(&(text("a") + &event(limited) + END), "<text>ab FAILED rate_limited");
+        check(&event(r#"{"error":"gone"}"#), "FAILED provider");
+        check(&format!("event: error\n{}", event(r#"{"message":"x"}"#)), "FAILED provider");
+        check("event: error\ndata: text\n\n", "FAILED provider");
+        let inside = r#"{"choices":[{"delta":{},"error":{"code":401}}]}"#;
+        check(&event(inside), "FAILED auth");
+        check(&(text("a") + &stop("error") + END), "<text>a FAILED provider");
+        check(&(event(r#"{"error":null}"#) + &text("a") + END), r#"<text>a END "" completed"#);
+    }
+
+    #[test]
+    fn an_unreadable_event_ends_it() {
+        check(&(text("a") + "data: {oops}\n\n"), "<text>a FAILED malformed_stream");
+        check(&(text("a") + "data: hello\n\n" + END), "<text>a FAILED malformed_stream");
+        check(&(text("a") + &delta(r#"{"content":7}"#)), "<text>a FAILED malformed_stream");
+    }
+
+    #[test]
+    fn a_tool_call_that_nobody_offered_is_told_and_fails() {
+        let call =
+            r#"{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{\"a"}}]}"#;
+        let more = r#"{"tool_calls":[{"index":0,"function":{"arguments":"\":1}"}}]}"#;
+        let body = delta(call) + &delta(more) + &stop("tool_calls") + &event(USAGE) + END;
+        check(&body, r#"+f [c]{"a":1} !c 3/2 END "tool_calls" tool_calls FAILED tool"#);
+        check(&(delta(call) + END), r#"+f [c]{"a !c END "" tool_calls FAILED tool"#);
+        check(&delta(call), r#"+f [c]{"a FAILED malformed_stream"#);
+        let nameless = delta(r#"{"tool_calls":[{"index":0,"id":"c"}]}"#);
+        check(&(nameless + END), "FAILED malformed_stream");
+    }
+
+    #[test]
+    fn a_whole_answer_is_read_like_a_stream() {
+        let whole = r#"{"id":"x","object":"chat.completion","choices":[{"index":0,
+            "message":{"role":"assistant","content":"ab","reasoning":"hm"},"finish_reason":"stop"}],
+            "usage":{"prompt_tokens":3,"completion_tokens":2}}"#;
+        check(whole, r#"<reasoning>hm <text>ab 3/2 END "stop" completed"#);
+        check(r#"{"error":{"message":"x","code":"invalid_api_key"}}"#, "FAILED auth");
+        check(r#"{"choices":[{"message":{"content":"a"}}]}"#, r#"<text>a END "" completed"#);
+        check(r#"{"hello":1}"#, "FAILED malformed_stream");
+        check(r#"{"choices":[{"message"#, "FAILED malformed_stream");
+    }
+
+    #[test]
+    fn an_event_without_end_is_not_held_for_ever() {
+        let faults = Faults { key: None, base_url: String::new(), model: String::new() };
+        let mut answer = Answer::new(&faults);
+        let mut events = Vec::new();
+        answer.push(text("a").as_bytes(), &mut events).expect("fits");
+        let fault = answer.push(&vec![b'x'; sse::EVENT_BYTES_MAX + 1], &mut events);
+        assert_eq!(fault.expect_err("too long").class, ErrorClass::MalformedStream);
+        assert_eq!(events, [EngineEvent::Text("a".into())]);
+    }
+}

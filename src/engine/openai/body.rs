@@ -1,0 +1,126 @@
+//! The body of a good answer: events, or one JSON document from a provider that doesn't stream.
+
+use super::sse;
+
+/// Bytes of an answer that comes as one JSON document.
+pub(super) const WHOLE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Bytes of a body in any pieces; gives what is complete. Decides by the first byte which form it
+/// has, because providers send either under either content type.
+#[derive(Debug, Default)]
+pub(super) enum Body {
+    /// Nothing but white space has come.
+    #[default]
+    Blank,
+    /// Server-sent events.
+    Events(sse::Parser),
+    /// JSON.
+    Whole(Vec<u8>),
+}
+
+/// A complete part of a body.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// One event of a stream.
+    Event(sse::Event),
+    /// The whole body, as JSON.
+    Whole(Vec<u8>),
+}
+
+/// What is too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TooLong {
+    /// One event: longer than [`sse::EVENT_BYTES_MAX`].
+    Event,
+    /// The whole body: longer than [`WHOLE_BYTES_MAX`].
+    Whole,
+}
+
+impl Body {
+    /// Takes the next bytes; adds what they complete to `parts`.
+    pub(super) fn push(&mut self, bytes: &[u8], parts: &mut Vec<Part>) -> Result<(), TooLong> {
+        let mut bytes = bytes;
+        if matches!(self, Self::Blank) {
+            let start = bytes.iter().position(|byte| !is_blank(*byte)).unwrap_or(bytes.len());
+            bytes = &bytes[start..];
+            match bytes {
+                [] => return Ok(()),
+                [b'{', ..] => *self = Self::Whole(Vec::new()),
+                [..] => *self = Self::Events(sse::Parser::default()),
+            }
+        }
+        match self {
+            Self::Blank => Ok(()),
+            Self::Events(parser) => {
+                let mut events = Vec::new();
+                let pushed = parser.push(bytes, &mut events);
+                parts.extend(events.into_iter().map(Part::Event));
+                pushed.map_err(|sse::TooLong| TooLong::Event)
+            }
+            Self::Whole(whole) if whole.len() + bytes.len() > WHOLE_BYTES_MAX => {
+                Err(TooLong::Whole)
+            }
+            Self::Whole(whole) => {
+                whole.extend_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// The body has ended: gives the part it ended in.
+    pub(super) fn end(self) -> Option<Part> {
+        match self {
+            Self::Blank => None,
+            Self::Events(parser) => parser.end().map(Part::Event),
+            Self::Whole(whole) => Some(Part::Whole(whole)),
+        }
+    }
+}
+
+/// White space, or a byte of a byte order mark.
+fn is_blank(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, 0xEF | 0xBB | 0xBF)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(pieces: &[&[u8]]) -> Vec<Part> {
+        let mut body = Body::default();
+        let mut parts = Vec::new();
+        for piece in pieces {
+            body.push(piece, &mut parts).expect("short");
+        }
+        parts.extend(body.end());
+        parts
+    }
+
+    #[test]
+    fn the_first_byte_tells_the_form_however_the_bytes_arrive() {
+        let event = |data: &str| {
+            Part::Event(sse::Event { kind: Vec::new(), data: data.as_bytes().to_vec() })
+        };
+        let check = |bytes: &[u8], expected: &[Part]| {
+            for at in 0..=bytes.len() {
+                let (left, right) = bytes.split_at(at);
+                assert_eq!(parts(&[left, right]), expected, "{bytes:?} split at {at}");
+            }
+        };
+        check(b"", &[]);
+        check(b"\xEF\xBB\xBF \r\n", &[]);
+        check(b"\xEF\xBB\xBF {\"a\":\n\n1}", &[Part::Whole(b"{\"a\":\n\n1}".to_vec())]);
+        check(b"\xEF\xBB\xBFdata: {}\n\n\ndata: 2", &[event("{}"), event("2")]);
+        check(b": x\n\ndata: 1\n\n", &[event("1")]);
+        check(b"<html>\n\n</html>", &[]);
+    }
+
+    #[test]
+    fn a_whole_body_is_bounded() {
+        let mut body = Body::default();
+        let mut parts = Vec::new();
+        let fits = vec![b'{'; WHOLE_BYTES_MAX];
+        assert_eq!(body.push(&fits, &mut parts), Ok(()));
+        assert_eq!(body.push(b"}", &mut parts), Err(TooLong::Whole));
+    }
+}

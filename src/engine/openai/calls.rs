@@ -1,0 +1,239 @@
+//! Tool calls, put together from their pieces.
+
+use super::chunk::ToolDelta;
+use super::join::Joiner;
+use crate::chat::event::ToolCall;
+use crate::engine::EngineEvent;
+use crate::id::ToolCallId;
+
+/// Tool calls of one answer.
+pub(super) const CALLS_MAX: usize = 256;
+
+/// Bytes of arguments that may come before the tool is named.
+const UNNAMED_BYTES_MAX: usize = 1024 * 1024;
+
+/// The tool calls of one answer.
+#[derive(Debug, Default)]
+pub(super) struct Calls(Vec<Call>);
+
+#[derive(Debug)]
+struct Call {
+    index: Option<u64>,
+    /// As the provider gave it.
+    id: Option<String>,
+    arguments: Joiner,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The tool is not known yet; what has come of the arguments waits.
+    Unnamed(String),
+    /// Announced under this id.
+    Started(ToolCall),
+}
+
+/// Why calls can't be put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bad {
+    /// More than [`CALLS_MAX`], or too long without a name.
+    TooMany,
+    /// A call ended without having been named.
+    Nameless,
+}
+
+impl Calls {
+    /// Takes the next piece of a call; adds what happened to `events`.
+    pub(super) fn push(
+        &mut self,
+        delta: &ToolDelta,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Bad> {
+        let place = self.place(delta);
+        if place == self.0.len() {
+            if place == CALLS_MAX {
+                return Err(Bad::TooMany);
+            }
+            self.0.push(Call::new(delta));
+        }
+        // An id that came late, or never, or twice, must not make two calls one.
+        let id = self.0[place].id.clone().filter(|id| !self.is_taken(id, place));
+        let id =
+            id.or_else(|| delta.id().map(str::to_owned).filter(|id| !self.is_taken(id, place)));
+        let id = id.unwrap_or_else(|| format!("call_{place}"));
+        self.0[place].push(delta, id, events)
+    }
+
+    /// No piece follows: every call is whole. Adds what happened to `events`.
+    pub(super) fn end(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Bad> {
+        for call in &mut self.0 {
+            let Stage::Started(tool) = &call.stage else { return Err(Bad::Nameless) };
+            let id = tool.id.clone();
+            let text = call.arguments.end();
+            if !text.is_empty() {
+                events.push(EngineEvent::ToolArguments { id: id.clone(), text });
+            }
+            events.push(EngineEvent::ToolCallRequested { id });
+        }
+        Ok(())
+    }
+
+    /// The names of the tools called so far.
+    pub(super) fn names(&self) -> Vec<&str> {
+        let named = self.0.iter().filter_map(|call| match &call.stage {
+            Stage::Started(tool) => Some(tool.name.as_str()),
+            Stage::Unnamed(_) => None,
+        });
+        named.collect()
+    }
+
+    /// Where the call of `delta` stands, or will stand if it is new. Providers that leave out the
+    /// index tell a new call by a new id, or by a name.
+    fn place(&self, delta: &ToolDelta) -> usize {
+        let new = self.0.len();
+        if let Some(index) = delta.index() {
+            return self.position(|call| call.index == Some(index)).unwrap_or(new);
+        }
+        match (delta.id(), delta.name()) {
+            (Some(id), _) => self.position(|call| call.id.as_deref() == Some(id)).unwrap_or(new),
+            (None, Some(_)) => new,
+            (None, None) => new.saturating_sub(1),
+        }
+    }
+
+    fn position(&self, is_it: impl Fn(&Call) -> bool) -> Option<usize> {
+        self.0.iter().position(is_it)
+    }
+
+    fn is_taken(&self, id: &str, place: usize) -> bool {
+        self.0.iter().enumerate().any(|(at, call)| match &call.stage {
+            Stage::Started(tool) => at != place && tool.id.0 == id,
+            Stage::Unnamed(_) => false,
+        })
+    }
+}
+
+impl Call {
+    fn new(delta: &ToolDelta) -> Self {
+        Self {
+            index: delta.index(),
+            id: delta.id().map(str::to_owned),
+            arguments: Joiner::default(),
+            stage: Stage::Unnamed(String::new()),
+        }
+    }
+
+    /// Takes the next piece; `id` is the call's if it begins here.
+    fn push(
+        &mut self,
+        delta: &ToolDelta,
+        id: String,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Bad> {
+        let mut text = self.arguments.push(delta.arguments());
+        if let Stage::Unnamed(waiting) = &mut self.stage {
+            *waiting += &text;
+            let Some(name) = delta.name() else {
+                return if waiting.len() > UNNAMED_BYTES_MAX { Err(Bad::TooMany) } else { Ok(()) };
+            };
+            text = std::mem::take(waiting);
+            let tool = ToolCall { id: ToolCallId(id), name: name.to_owned() };
+            events.push(EngineEvent::ToolCallStarted(tool.clone()));
+            self.stage = Stage::Started(tool);
+        }
+        if let Stage::Started(tool) = &self.stage
+            && !text.is_empty()
+        {
+            events.push(EngineEvent::ToolArguments { id: tool.id.clone(), text });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::openai::chunk::{Shape, decode};
+
+    fn run(deltas: &[&str]) -> (String, Result<(), Bad>) {
+        let mut calls = Calls::default();
+        let mut events = Vec::new();
+        let mut result = Ok(());
+        for delta in deltas {
+            let json = format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{delta}]}}}}]}}"#);
+            let choice = decode(json.as_bytes()).expect("decodes").choice.expect("choice");
+            for delta in choice.said(Shape::Piece).tool_calls() {
+                result = result.and_then(|()| calls.push(delta, &mut events));
+            }
+        }
+        result = result.and_then(|()| calls.end(&mut events));
+        let mut seen = Vec::new();
+        for event in events {
+            if let EngineEvent::ToolCallStarted(tool) = &event {
+                seen.push(format!("+{}:{}", tool.id.0, tool.name));
+            } else if let EngineEvent::ToolArguments { id, text } = &event {
+                seen.push(format!("{}<{text}", id.0));
+            } else if let EngineEvent::ToolCallRequested { id } = &event {
+                seen.push(format!("!{}", id.0));
+            } else {
+                seen.push(format!("{event:?}"));
+            }
+        }
+        (seen.join(" "), result)
+    }
+
+    fn check(deltas: &[&str], expected: &str) {
+        assert_eq!(run(deltas), (expected.to_owned(), Ok(())), "{deltas:?}");
+    }
+
+    #[test]
+    fn pieces_go_to_their_calls() {
+        let first = r#"{"index":0,"id":"a","function":{"name":"f","arguments":""}}"#;
+        let more = r#"{"index":0,"function":{"arguments":"{}"}}"#;
+        let second = r#"{"index":1,"id":"b","function":{"name":"g","arguments":"[]"}}"#;
+        check(&[first, more], "+a:f a<{} !a");
+        check(&[first, second, more], "+a:f +b:g b<[] a<{} !a !b");
+        // Some providers repeat id and name in every piece.
+        let repeated = r#"{"index":0,"id":"a","function":{"name":"f","arguments":"1"}}"#;
+        check(&[repeated, repeated], "+a:f a<1 a<1 !a");
+    }
+
+    #[test]
+    fn missing_and_doubled_ids_are_made_up() {
+        let unnamed = r#"{"index":3,"id":"","function":{"name":"f","arguments":"1"}}"#;
+        let other = r#"{"index":4,"function":{"name":"f"}}"#;
+        check(&[unnamed, other], "+call_0:f call_0<1 +call_1:f !call_0 !call_1");
+        let same = r#"{"index":4,"id":"a","function":{"name":"g"}}"#;
+        let first = r#"{"index":0,"id":"a","function":{"name":"f"}}"#;
+        check(&[first, same], "+a:f +call_1:g !a !call_1");
+    }
+
+    #[test]
+    fn missing_indexes_are_guessed() {
+        let first = r#"{"id":"a","function":{"name":"f","arguments":"1"}}"#;
+        let second = r#"{"id":"b","function":{"name":"g"}}"#;
+        let more = r#"{"function":{"arguments":"2"}}"#;
+        check(&[first, more, second, more], "+a:f a<1 a<2 +b:g b<2 !a !b");
+        let nameless = r#"{"function":{"name":"h"}}"#;
+        check(&[nameless, nameless], "+call_0:h +call_1:h !call_0 !call_1");
+    }
+
+    #[test]
+    fn a_name_may_come_late_but_must_come() {
+        let early = r#"{"index":0,"id":"a","function":{"arguments":"1"}}"#;
+        let named = r#"{"index":0,"function":{"name":"f","arguments":"2"}}"#;
+        check(&[early, named], "+a:f a<12 !a");
+        assert_eq!(run(&[early]), (String::new(), Err(Bad::Nameless)));
+    }
+
+    #[test]
+    fn calls_are_bounded() {
+        let deltas: Vec<_> = (0..=CALLS_MAX)
+            .map(|at| format!(r#"{{"index":{at},"function":{{"name":"f"}}}}"#))
+            .collect();
+        let deltas: Vec<_> = deltas.iter().map(String::as_str).collect();
+        assert_eq!(run(&deltas).1, Err(Bad::TooMany));
+        let long = format!(r#"{{"function":{{"arguments":"{}"}}}}"#, "x".repeat(UNNAMED_BYTES_MAX));
+        assert_eq!(run(&[&long, &long]).1, Err(Bad::TooMany));
+    }
+}

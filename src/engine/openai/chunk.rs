@@ -1,0 +1,363 @@
+//! One JSON document of an answer: a piece of a streamed one, or a whole one.
+//!
+//! The format is that of OpenAI's "Chat completion chunk object" and "Chat completion object"
+//! (<https://platform.openai.com/docs/api-reference/chat-streaming>), with what other providers add
+//! to it. Fields that are not read here may hold anything.
+
+use crate::chat::event::Usage;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
+use serde_json::Value;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// What one document says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Chunk {
+    /// Of the choices the first: one is all that is asked for.
+    #[serde(rename = "choices", deserialize_with = "first")]
+    pub(super) choice: Option<Choice>,
+    /// Null unless something went wrong.
+    pub(super) error: Value,
+    usage: Value,
+}
+
+/// What the model says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Choice {
+    delta: Option<Said>,
+    message: Option<Said>,
+    finish_reason: Value,
+    /// Null unless something went wrong.
+    pub(super) error: Value,
+}
+
+/// The next piece of an answer, or all of it. Texts are WTF-8: they may begin and end inside a
+/// character.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Said {
+    content: Text,
+    refusal: Text,
+    reasoning_content: Text,
+    reasoning: Text,
+    tool_calls: Option<Vec<ToolDelta>>,
+}
+
+/// The next piece of a tool call.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ToolDelta {
+    index: Value,
+    id: Value,
+    function: Option<Function>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Function {
+    name: Value,
+    arguments: Text,
+}
+
+/// Where the pieces of a choice stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// A piece of a streamed answer.
+    Piece,
+    /// An answer in one piece.
+    Whole,
+}
+
+/// Reads one JSON object.
+pub(super) fn decode(json: &[u8]) -> Result<Chunk, serde_json::Error> {
+    // Derived readers take an array for an object, field by field; a provider means no such thing.
+    match json.trim_ascii_start() {
+        [b'{', ..] => serde_json::from_slice(json),
+        _ => Err(serde_json::Error::custom("not an object")),
+    }
+}
+
+impl Chunk {
+    /// The token counts, if it tells any.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let count =
+            |value: &Value| value.as_u64().map(|count| i32::try_from(count).unwrap_or(i32::MAX));
+        let input = count(&self.usage["prompt_tokens"]);
+        let output = count(&self.usage["completion_tokens"]);
+        let cached = count(&self.usage["prompt_tokens_details"]["cached_tokens"]);
+        (input.is_some() || output.is_some()).then(|| Usage {
+            input_tokens: input.unwrap_or_default(),
+            output_tokens: output.unwrap_or_default(),
+            cached_tokens: cached.unwrap_or_default(),
+        })
+    }
+}
+
+impl Choice {
+    /// Why the model stopped, in the provider's words; `None` while it goes on.
+    pub(super) fn finish_reason(&self) -> Option<&str> {
+        self.finish_reason.as_str().filter(|reason| !reason.is_empty())
+    }
+
+    /// What it says, from where `shape` has it.
+    pub(super) fn said(self, shape: Shape) -> Said {
+        match shape {
+            Shape::Piece => self.delta,
+            Shape::Whole => self.message,
+        }
+        .unwrap_or_default()
+    }
+}
+
+impl Said {
+    /// What the model thinks, and the name of the field that holds it. Providers that fill both
+    /// fields say the same in both.
+    pub(super) fn reasoning(&self) -> (&'static str, &[u8]) {
+        match self.reasoning_content.0.as_slice() {
+            [] => ("reasoning", &self.reasoning.0),
+            text => ("reasoning_content", text),
+        }
+    }
+
+    /// What the model says. Its refusal is an answer like any other.
+    pub(super) fn text(&self) -> [&[u8]; 2] {
+        [&self.content.0, &self.refusal.0]
+    }
+
+    /// The tool calls it begins or goes on with.
+    pub(super) fn tool_calls(&self) -> &[ToolDelta] {
+        self.tool_calls.as_deref().unwrap_or_default()
+    }
+}
+
+impl ToolDelta {
+    /// Which call of the answer it is, if told.
+    pub(super) fn index(&self) -> Option<u64> {
+        self.index.as_u64()
+    }
+
+    /// The id, if told.
+    pub(super) fn id(&self) -> Option<&str> {
+        self.id.as_str().filter(|id| !id.is_empty())
+    }
+
+    /// The tool's name, if told.
+    pub(super) fn name(&self) -> Option<&str> {
+        let name = self.function.as_ref()?.name.as_str()?;
+        (!name.is_empty()).then_some(name)
+    }
+
+    /// The next piece of the arguments, in WTF-8.
+    pub(super) fn arguments(&self) -> &[u8] {
+        self.function.as_ref().map_or(&[], |function| &function.arguments.0)
+    }
+}
+
+/// A string, null, or an array of objects with a `text`: as WTF-8, because a lone surrogate is no
+/// error here, only half a character.
+#[derive(Debug, Default)]
+struct Text(Vec<u8>);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_option(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string, null or an array of text parts")
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Text, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Text, D::Error> {
+        // The one way to ask serde_json for a string that need not be Unicode.
+        deserializer.deserialize_bytes(self)
+    }
+
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Text, E> {
+        Ok(Text(bytes.to_vec()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Text, A::Error> {
+        let mut text = Vec::new();
+        while let Some(part) = parts.next_element::<Part>()? {
+            text.extend(part.text.0);
+        }
+        Ok(Text(text))
+    }
+}
+
+/// A part of a content array. Parts without text (pictures, sounds) are none of ours.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Part {
+    text: Text,
+}
+
+/// The first element of an array; `None` if it is empty, or null in its stead.
+fn first<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    deserializer.deserialize_option(First(PhantomData))
+}
+
+struct First<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for First<T> {
+    type Value = Option<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array or null")
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Option<T>, E> {
+        Ok(None)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<T>, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Option<T>, A::Error> {
+        let first = elements.next_element::<Option<T>>()?.flatten();
+        while elements.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `json` decodes to `expected`: reasoning with its field, text, tool deltas, reason, usage.
+    fn check(json: &str, expected: &str) {
+        let chunk = decode(json.as_bytes()).expect(json);
+        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut seen = Vec::new();
+        let usage = chunk.usage();
+        if let Some(choice) = chunk.choice {
+            let reason = choice.finish_reason().map(str::to_owned);
+            let said = choice.said(Shape::Piece);
+            let (field, reasoning) = said.reasoning();
+            if !reasoning.is_empty() {
+                seen.push(format!("{field}={}", lossy(reasoning)));
+            }
+            seen.extend(said.text().iter().filter(|t| !t.is_empty()).map(|t| lossy(t)));
+            seen.extend(said.tool_calls().iter().map(|tool| {
+                let arguments = lossy(tool.arguments());
+                format!("{:?} {:?} {:?} {arguments}", tool.index(), tool.id(), tool.name())
+            }));
+            seen.extend(reason.map(|reason| format!("!{reason}")));
+        }
+        if let Some(Usage { input_tokens, output_tokens, cached_tokens }) = usage {
+            seen.push(format!("{input_tokens}/{output_tokens}/{cached_tokens}"));
+        }
+        if !chunk.error.is_null() {
+            seen.push(chunk.error.to_string());
+        }
+        assert_eq!(seen.join(", "), expected, "{json}");
+    }
+
+    fn check_delta(delta: &str, expected: &str) {
+        check(&format!(r#"{{"choices":[{{"index":0,"delta":{delta}}}]}}"#), expected);
+    }
+
+    #[test]
+    fn text_comes_as_a_string_null_or_parts() {
+        check_delta(r#"{"role":"assistant","content":"a\n\u00e9"}"#, "a\n\u{e9}");
+        check_delta(r#"{"content":null}"#, "");
+        check_delta(r#"{"content":""}"#, "");
+        check_delta(r#"{"content":[{"type":"text","text":"a"},{"type":"x"},{"text":"b"}]}"#, "ab");
+        check_delta(r#"{"content":null,"refusal":"no"}"#, "no");
+        check_delta("null", "");
+        check_delta("{}", "");
+    }
+
+    #[test]
+    fn reasoning_is_taken_once_with_its_field() {
+        check_delta(r#"{"reasoning_content":"a","content":null}"#, "reasoning_content=a");
+        check_delta(r#"{"reasoning":"a"}"#, "reasoning=a");
+        check_delta(r#"{"reasoning":"a","reasoning_content":"a"}"#, "reasoning_content=a");
+        check_delta(r#"{"reasoning_content":"","reasoning":"a"}"#, "reasoning=a");
+        check_delta(
+            r#"{"reasoning_content":null,"reasoning":"a","content":"b"}"#,
+            "reasoning=a, b",
+        );
+    }
+
+    #[test]
+    fn tool_calls_may_miss_what_they_have_told_before() {
+        let first = r#"{"tool_calls":[{"index":0,"id":"c","type":"function",
+                       "function":{"name":"f","arguments":""}},
+                       {"function":{"arguments":"{}"}},{"index":"x","id":7,"function":null}]}"#;
+        let expected = r#"Some(0) Some("c") Some("f") , None None None {}, None None None "#;
+        check_delta(first, expected);
+        check_delta(r#"{"tool_calls":null}"#, "");
+    }
+
+    #[test]
+    fn the_end_tells_reason_and_usage() {
+        check(r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#, "!stop");
+        check(r#"{"choices":[{"delta":{"content":"a"},"finish_reason":""}]}"#, "a");
+        let usage = r#"{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}"#;
+        check(&format!(r#"{{"choices":[],"usage":{usage}}}"#), "3/2/0");
+        check(&format!(r#"{{"choices":null,"usage":{usage}}}"#), "3/2/0");
+        check(&format!(r#"{{"usage":{usage}}}"#), "3/2/0");
+        let details =
+            r#"{"prompt_tokens":99999999999,"prompt_tokens_details":{"cached_tokens":1}}"#;
+        check(&format!(r#"{{"usage":{details}}}"#), "2147483647/0/1");
+        check(r#"{"usage":null}"#, "");
+        check(r#"{"usage":{"prompt_tokens":"x","prompt_tokens_details":[]}}"#, "");
+    }
+
+    #[test]
+    fn what_is_not_needed_may_be_anything() {
+        check(r#"{"id":[1],"object":{},"model":null,"created":"x","x_groq":{"id":"\ud83d"}}"#, "");
+        check(r#"{"choices":[{"index":"x","logprobs":1,"delta":{"role":[],"audio":2}},7]}"#, "");
+        check(r#"{"choices":[null]}"#, "");
+        check(r#"{"error":"x"}"#, r#""x""#);
+        check(r#"{"error":{"message":"x"},"choices":[]}"#, r#"{"message":"x"}"#);
+    }
+
+    #[test]
+    fn half_a_character_is_kept_as_bytes() {
+        let decode = |json: &[u8]| {
+            let said = decode(json).expect("decodes").choice.expect("choice").said(Shape::Piece);
+            said.content.0
+        };
+        assert_eq!(decode(br#"{"choices":[{"delta":{"content":"a\ud83d"}}]}"#), b"a\xED\xA0\xBD");
+        assert_eq!(decode(b"{\"choices\":[{\"delta\":{\"content\":\"\xF0\x9F\"}}]}"), b"\xF0\x9F");
+    }
+
+    #[test]
+    fn what_is_needed_must_be_readable() {
+        for json in [
+            "",
+            "{",
+            "[]",
+            "null",
+            "7",
+            r#"{"choices":{}}"#,
+            r#"{"choices":[{"delta":{"content":7}}]}"#,
+            r#"{"choices":[{"delta":{"content":"a}}]}"#,
+            r#"{"choices":[]} x"#,
+        ] {
+            assert!(decode(json.as_bytes()).is_err(), "{json}");
+        }
+        let deep = format!(r#"{{"x":{}}}"#, "[".repeat(100_000));
+        assert!(decode(deep.as_bytes()).is_err());
+    }
+}

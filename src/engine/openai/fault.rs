@@ -1,0 +1,509 @@
+//! What can go wrong in a provider call, in words for people and classes for programs.
+
+use super::retry::{RETRY_AFTER_MAX, Retry, is_passing};
+use crate::engine::{ErrorClass, RunError, Stage};
+use crate::secret::{Secret, without_userinfo};
+use serde_json::Value;
+use std::error::Error;
+use std::time::Duration;
+
+/// Characters of the provider's words that a message quotes.
+const QUOTE_CHARS_MAX: usize = 300;
+
+/// Characters of the provider's words that a detail holds.
+const DETAIL_CHARS_MAX: usize = 2_000;
+
+/// A failed call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) class: ErrorClass,
+    message: String,
+    detail: String,
+    pub(super) retry: Retry,
+}
+
+/// Makes faults. Everything that others wrote goes through [`Faults::quote`], so that no fault
+/// holds the key.
+#[derive(Clone, Debug)]
+pub(super) struct Faults {
+    /// The key of the call.
+    pub(super) key: Option<Secret>,
+    /// The provider, as the user named it, without what may be secret in its query.
+    pub(super) base_url: String,
+    /// The model, as the user named it.
+    pub(super) model: String,
+}
+
+/// Which time ran out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Elapsed {
+    /// Nothing came for so long.
+    Idle(Duration),
+    /// The call took so long.
+    Total(Duration),
+}
+
+/// What a provider says went wrong.
+#[derive(Debug, Default)]
+struct Complaint {
+    message: String,
+    /// Its words for programs: code and type.
+    code: String,
+    /// The HTTP status it names, if any.
+    status: Option<u16>,
+}
+
+impl Fault {
+    fn new(class: ErrorClass, message: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { class, message: message.into(), detail: detail.into(), retry: Retry::Never }
+    }
+
+    fn or(self, retry: Retry) -> Self {
+        Self { retry, ..self }
+    }
+
+    /// The end of a run that this happened in.
+    pub(super) fn into_error(self) -> RunError {
+        let Self { class, message, detail, retry: _ } = self;
+        RunError { stage: Stage::Run, class, message, detail }
+    }
+}
+
+impl Faults {
+    /// The provider answered with an error status. `after` is the wait it asks for.
+    pub(super) fn status(&self, status: u16, body: &[u8], after: Option<Duration>) -> Fault {
+        let complaint = Complaint::from_body(body);
+        let fault = self.complaint(Some(status), &complaint);
+        let passing = is_passing(status) && !is_out_of_credit(status, &complaint);
+        match after {
+            Some(wait) if passing && wait > RETRY_AFTER_MAX => {
+                let seconds = wait.as_secs();
+                let message = format!("{}; it asks to wait {seconds} s", fault.message);
+                Fault { message, ..fault }
+            }
+            Some(wait) if passing => fault.or(Retry::After(wait)),
+            None if passing => fault.or(Retry::Backoff),
+            Some(_) | None => fault,
+        }
+    }
+
+    /// The provider reports an error inside an answer that began well.
+    pub(super) fn reported(&self, error: &Value) -> Fault {
+        let complaint = Complaint::from_value(error);
+        let fault = self.complaint(complaint.status, &complaint);
+        match complaint.status {
+            Some(status) if is_passing(status) && !is_out_of_credit(status, &complaint) => {
+                fault.or(Retry::Backoff)
+            }
+            Some(_) | None => fault,
+        }
+    }
+
+    /// The provider reports an error inside an answer, in an event that is no JSON.
+    pub(super) fn reported_text(&self, text: &[u8]) -> Fault {
+        self.reported(&Value::String(String::from_utf8_lossy(text).into_owned()))
+    }
+
+    /// The provider sends us to another address.
+    pub(super) fn redirected(&self, status: u16, location: Option<&str>) -> Fault {
+        let location = self.quote(location.unwrap_or("nowhere"), QUOTE_CHARS_MAX);
+        let message = format!(
+            "the provider sends us on to {location} (status {status}), and the key must not \
+             follow by itself: check --base-url (now {})",
+            self.base()
+        );
+        Fault::new(ErrorClass::Config, message, format!("status {status}, location {location}"))
+    }
+
+    /// The provider could not be reached, or the connection broke.
+    pub(super) fn network(&self, error: &reqwest::Error) -> Fault {
+        let detail = self.quote(&causes(error), DETAIL_CHARS_MAX);
+        let base = self.base();
+        if error.is_connect() && error.is_timeout() {
+            let message = format!(
+                "no connection to {base} came about in time: check --base-url and your network, \
+                 or raise --connect-timeout-ms"
+            );
+            return Fault::new(ErrorClass::Timeout, message, detail);
+        }
+        if is_tls(error) {
+            let message = format!(
+                "no safe connection to {base} came about, because of its certificate or its TLS: \
+                 check --base-url and the clock"
+            );
+            return Fault::new(ErrorClass::Network, message, detail);
+        }
+        let message = match error.is_connect() {
+            true => {
+                format!("{base} can't be reached: check that it runs, --base-url and your network")
+            }
+            false => format!("the connection to {base} broke: send the prompt again"),
+        };
+        Fault::new(ErrorClass::Network, message, detail).or(Retry::Backoff)
+    }
+
+    /// Time ran out.
+    pub(super) fn timeout(&self, elapsed: Elapsed) -> Fault {
+        let base = self.base();
+        let (message, detail) = match elapsed {
+            Elapsed::Idle(limit) => (
+                format!(
+                    "{base} sent nothing for {limit:?}: send the prompt again, or raise \
+                     --idle-timeout-ms"
+                ),
+                format!("no byte for {limit:?}"),
+            ),
+            Elapsed::Total(limit) => (
+                format!(
+                    "the answer of {base} was not complete after {limit:?}: ask for less, or \
+                     raise --total-timeout-ms"
+                ),
+                format!("the call took {limit:?}"),
+            ),
+        };
+        Fault::new(ErrorClass::Timeout, message, detail)
+    }
+
+    /// The answer has a good status and no content.
+    pub(super) fn empty(&self) -> Fault {
+        self.malformed("sent an empty answer: check --base-url", "the body is empty")
+    }
+
+    /// The answer has content, and nothing of it is an answer.
+    pub(super) fn not_an_answer(&self, content_type: &str) -> Fault {
+        let content_type = self.quote(content_type, QUOTE_CHARS_MAX);
+        let detail = format!("no event in a body of type {content_type:?}");
+        self.malformed("sent something that is no answer: check --base-url", detail)
+    }
+
+    /// The answer ended without its end.
+    pub(super) fn cut_off(&self) -> Fault {
+        let detail = "the stream ended without a finish reason and without [DONE]";
+        self.malformed("cut off its answer: send the prompt again", detail)
+    }
+
+    /// An event can't be read.
+    pub(super) fn unreadable(&self, why: &serde_json::Error, data: &[u8]) -> Fault {
+        let data = self.quote(&String::from_utf8_lossy(data), DETAIL_CHARS_MAX);
+        let detail = format!("{why}: {data}");
+        self.malformed("sent something that can't be read: send the prompt again", detail)
+    }
+
+    /// Something is longer than its limit.
+    pub(super) fn too_long(&self, detail: String) -> Fault {
+        self.malformed("sent more at once than this program takes", detail)
+    }
+
+    /// A tool call never told its name.
+    pub(super) fn nameless_tool(&self) -> Fault {
+        let what = "called a tool without naming it: send the prompt again";
+        self.malformed(what, "a tool call has no name")
+    }
+
+    /// The provider gave up in the middle, without saying why.
+    pub(super) fn gave_up(&self) -> Fault {
+        let message = format!("{} gave up in its answer: send the prompt again", self.base());
+        Fault::new(ErrorClass::Provider, message, "finish reason \"error\"")
+    }
+
+    /// The model calls tools, and there are none.
+    pub(super) fn unknown_tools(&self, names: &[&str]) -> Fault {
+        let names = self.quote(&names.join(", "), QUOTE_CHARS_MAX);
+        let message = format!(
+            "the model called a tool that this process doesn't offer ({names}): ask again, or \
+             choose another --model"
+        );
+        Fault::new(ErrorClass::Tool, message, format!("called: {names}"))
+    }
+
+    /// The request can't be written.
+    pub(super) fn unwritable(&self, why: &serde_json::Error) -> Fault {
+        let message = "the request could not be written: this is a defect of this program";
+        Fault::new(ErrorClass::Internal, message, why.to_string())
+    }
+
+    /// What another wrote, without secrets, cut to `chars_max` characters.
+    fn quote(&self, text: &str, chars_max: usize) -> String {
+        let text = match &self.key {
+            Some(key) => key.redact(text),
+            None => without_userinfo(text),
+        };
+        match text.char_indices().nth(chars_max) {
+            Some((end, _)) => format!("{}\u{2026}", &text[..end]),
+            None => text,
+        }
+    }
+
+    fn base(&self) -> String {
+        self.quote(&self.base_url, QUOTE_CHARS_MAX)
+    }
+
+    fn malformed(&self, what: &str, detail: impl Into<String>) -> Fault {
+        Fault::new(ErrorClass::MalformedStream, format!("{} {what}", self.base()), detail)
+    }
+
+    fn complaint(&self, status: Option<u16>, complaint: &Complaint) -> Fault {
+        let class = complaint.class(status);
+        let mut message = self.headline(class, status, complaint);
+        if !complaint.message.is_empty() {
+            let words = self.quote(&complaint.message, QUOTE_CHARS_MAX);
+            message += &format!("; the provider says: {words}");
+        }
+        let mut detail = status.map_or("in the answer".into(), |status| format!("status {status}"));
+        for more in [&complaint.code, &complaint.message] {
+            if !more.is_empty() {
+                detail += ": ";
+                detail += &self.quote(more, DETAIL_CHARS_MAX);
+            }
+        }
+        Fault::new(class, message, detail)
+    }
+
+    /// What happened, what it means and what to do.
+    fn headline(&self, class: ErrorClass, status: Option<u16>, complaint: &Complaint) -> String {
+        let base = self.base();
+        let told = status.map_or(String::new(), |status| format!(" (status {status})"));
+        let model = self.quote(&self.model, QUOTE_CHARS_MAX);
+        match (class, status) {
+            (ErrorClass::Auth, _) if self.key.is_none() => {
+                format!("{base} wants a key{told}: set DUOLOGUE_API_KEY or OPENAI_API_KEY")
+            }
+            (ErrorClass::Auth, _) => format!(
+                "{base} refuses the key{told}: check DUOLOGUE_API_KEY or OPENAI_API_KEY, and \
+                 that the key may use model {model}"
+            ),
+            (ErrorClass::RateLimited, _)
+                if is_out_of_credit(status.unwrap_or_default(), complaint) =>
+            {
+                format!("the account at {base} has run out{told}: check its plan and billing")
+            }
+            (ErrorClass::RateLimited, _) => {
+                format!("{base} wants us to slow down{told}: wait a while, then try again")
+            }
+            (ErrorClass::ContextOverflow, _) => format!(
+                "the conversation is too long for model {model}{told}: begin a new session, or \
+                 choose a --model with a larger context"
+            ),
+            (_, Some(404)) => format!(
+                "{base} doesn't know the address or the model{told}: check --base-url (now \
+                 {base}) and --model (now {model})"
+            ),
+            (_, Some(400..=499)) => {
+                format!("{base} refuses the request{told}: check --model (now {model})")
+            }
+            (_, Some(_) | None) => format!("{base} failed{told}: try again later"),
+        }
+    }
+}
+
+impl Complaint {
+    /// In the body of an error answer: a JSON object with the complaint in `error`, the complaint
+    /// itself, a list of them, or plain text.
+    fn from_body(body: &[u8]) -> Self {
+        let Ok(value) = serde_json::from_slice::<Value>(body) else {
+            let message = String::from_utf8_lossy(body).trim().to_owned();
+            return Self { message, ..Self::default() };
+        };
+        let value = value.get(0).unwrap_or(&value);
+        Self::from_value(value.get("error").filter(|error| !error.is_null()).unwrap_or(value))
+    }
+
+    fn from_value(error: &Value) -> Self {
+        let word = |name: &str| match &error[name] {
+            Value::String(word) => Some(word.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        };
+        let text = error.as_str().map(str::to_owned);
+        let message = text.or_else(|| word("message")).or_else(|| word("detail"));
+        let code = [word("code"), word("type")].into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let status = error["code"].as_u64().or_else(|| error["status"].as_u64());
+        let status = status.filter(|status| (400..600).contains(status));
+        Self {
+            message: message.unwrap_or_else(|| error.to_string()),
+            code,
+            status: status.and_then(|status| u16::try_from(status).ok()),
+        }
+    }
+
+    fn class(&self, status: Option<u16>) -> ErrorClass {
+        let says = |words: &[&str]| {
+            let said = [self.code.to_lowercase(), self.message.to_lowercase()];
+            words.iter().any(|word| said.iter().any(|said| said.contains(word)))
+        };
+        let has_code = |words: &[&str]| words.iter().any(|word| self.code.contains(word));
+        match status {
+            Some(401 | 403) => ErrorClass::Auth,
+            Some(402 | 429) => ErrorClass::RateLimited,
+            Some(404) => ErrorClass::Provider,
+            Some(_) | None if says(OVERFLOW_WORDS) => ErrorClass::ContextOverflow,
+            None if has_code(&["rate_limit", "insufficient_quota"]) => ErrorClass::RateLimited,
+            None if has_code(&["invalid_api_key", "authentication"]) => ErrorClass::Auth,
+            Some(_) | None => ErrorClass::Provider,
+        }
+    }
+}
+
+/// How providers say that a conversation is too long: OpenAI's code, its message (vLLM's too),
+/// that of others, and llama.cpp's.
+const OVERFLOW_WORDS: &[&str] = &[
+    "context_length_exceeded",
+    "maximum context length",
+    "context window",
+    "context size",
+    "context_size",
+];
+
+/// Waiting doesn't help an empty account.
+fn is_out_of_credit(status: u16, complaint: &Complaint) -> bool {
+    status == 402 || complaint.code.contains("insufficient_quota")
+}
+
+/// The error and what lies below it, without the URL.
+fn causes(error: &reqwest::Error) -> String {
+    let mut text = match error.is_connect() {
+        true => "connecting".to_owned(),
+        false => "the connection".to_owned(),
+    };
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// True if the provider's TLS certificate was refused, or it doesn't speak TLS as it should.
+fn is_tls(error: &reqwest::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if error.is::<rustls::Error>() {
+            return true;
+        }
+        // An `io::Error` leaves the error it wraps out of its sources.
+        let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        cause = match wrapped {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        };
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(key: Option<&str>) -> Faults {
+        Faults {
+            key: key.and_then(Secret::new),
+            base_url: "https://user:pass@host/v1".into(),
+            model: "m".into(),
+        }
+    }
+
+    /// An answer with `status` and `body` is of `class`, and its message holds all of `words`.
+    fn check(status: u16, body: &str, class: ErrorClass, words: &[&str]) {
+        let error = faults(Some("sk-abc")).status(status, body.as_bytes(), None).into_error();
+        assert_eq!(error.class, class, "{status} {body}");
+        for word in words {
+            assert!(error.message.contains(word), "{word:?} in {:?}", error.message);
+        }
+        for shown in [&error.message, &error.detail] {
+            assert!(!shown.contains("sk-abc") && !shown.contains("pass"), "{shown}");
+        }
+        assert!(error.detail.starts_with(&format!("status {status}")), "{}", error.detail);
+    }
+
+    #[test]
+    fn a_status_has_its_class_and_says_what_to_do() {
+        use ErrorClass as E;
+        let said = r#"{"error":{"message":"no sk-abc here","type":"t","code":null}}"#;
+        check(401, said, E::Auth, &["DUOLOGUE_API_KEY", "no [redacted] here", "https://host/v1"]);
+        check(403, "", E::Auth, &["refuses the key"]);
+        check(402, "", E::RateLimited, &["billing"]);
+        check(429, said, E::RateLimited, &["slow down"]);
+        let quota = r#"{"error":{"message":"x","code":"insufficient_quota"}}"#;
+        check(429, quota, E::RateLimited, &["billing"]);
+        check(
+            404,
+            r#"{"detail":"Not Found"}"#,
+            E::Provider,
+            &["--base-url", "--model", "Not Found"],
+        );
+        check(400, said, E::Provider, &["refuses the request"]);
+        check(500, "a\nbc", E::Provider, &["failed (status 500)", "says: a\nbc"]);
+        check(503, r#"[{"error":{"message":"in a list"}}]"#, E::Provider, &["in a list"]);
+        check(400, r#"{"error":"only text"}"#, E::Provider, &["says: only text"]);
+        check(400, r#"{"object":"error","message":"flat","code":400}"#, E::Provider, &["flat"]);
+        check(400, r#"{"error":{"odd":1}}"#, E::Provider, &[r#"{"odd":1}"#]);
+    }
+
+    #[test]
+    fn a_conversation_that_is_too_long_is_told_apart() {
+        for body in [
+            r#"{"error":{"message":"x","code":"context_length_exceeded"}}"#,
+            r#"{"error":{"message":"This model's maximum context length is 8192 tokens."}}"#,
+            r#"{"message":"Your input exceeds the Context Window of this model"}"#,
+            r#"{"error":{"code":400,"message":"x","type":"exceed_context_size_error"}}"#,
+            r#"{"error":{"message":"the request exceeds the available context size"}}"#,
+        ] {
+            let class = faults(None).status(400, body.as_bytes(), None).class;
+            assert_eq!(class, ErrorClass::ContextOverflow, "{body}");
+        }
+    }
+
+    #[test]
+    fn only_passing_troubles_are_tried_again() {
+        let retry = |status, body: &str, after: Option<u64>| {
+            faults(None).status(status, body.as_bytes(), after.map(Duration::from_secs)).retry
+        };
+        for status in [408, 409, 429, 500, 502, 503, 504, 529] {
+            assert_eq!(retry(status, "", None), Retry::Backoff, "{status}");
+        }
+        for status in [400, 401, 402, 403, 404, 413, 422, 501] {
+            assert_eq!(retry(status, "", Some(1)), Retry::Never, "{status}");
+        }
+        assert_eq!(retry(429, "", Some(60)), Retry::After(RETRY_AFTER_MAX));
+        assert_eq!(retry(429, "", Some(61)), Retry::Never);
+        assert_eq!(retry(429, r#"{"error":{"code":"insufficient_quota"}}"#, Some(1)), Retry::Never);
+    }
+
+    #[test]
+    fn a_wait_that_is_too_long_is_told() {
+        let fault = faults(None).status(429, b"", Some(Duration::from_secs(3_600)));
+        assert!(fault.message.contains("3600 s"), "{}", fault.message);
+    }
+
+    #[test]
+    fn an_error_inside_an_answer_is_judged_by_its_code() {
+        let check = |error: Value, class: ErrorClass, retry: Retry| {
+            let fault = faults(None).reported(&error);
+            assert_eq!((fault.class, fault.retry), (class, retry), "{error}");
+        };
+        let coded = |code: Value| serde_json::json!({ "message": "x", "code": code });
+        check(coded(502.into()), ErrorClass::Provider, Retry::Backoff);
+        check(coded(429.into()), ErrorClass::RateLimited, Retry::Backoff);
+        check(coded(401.into()), ErrorClass::Auth, Retry::Never);
+        check(coded("rate_limit_exceeded".into()), ErrorClass::RateLimited, Retry::Never);
+        check(coded("invalid_api_key".into()), ErrorClass::Auth, Retry::Never);
+        check(coded("context_length_exceeded".into()), ErrorClass::ContextOverflow, Retry::Never);
+        check(coded(Value::Null), ErrorClass::Provider, Retry::Never);
+        check("text".into(), ErrorClass::Provider, Retry::Never);
+    }
+
+    #[test]
+    fn a_long_complaint_is_cut_after_its_secrets_are_gone() {
+        let long = "\u{e9}sk-abc".repeat(DETAIL_CHARS_MAX);
+        let error = faults(Some("sk-abc")).status(500, long.as_bytes(), None).into_error();
+        assert!(error.detail.chars().count() <= DETAIL_CHARS_MAX + "status 500: \u{2026}".len());
+        assert!(error.message.chars().count() < 2 * QUOTE_CHARS_MAX);
+        assert!(!error.detail.contains("sk-"));
+    }
+
+    #[test]
+    fn a_missing_key_is_told_apart_from_a_wrong_one() {
+        let error = faults(None).status(401, b"", None).into_error();
+        assert!(error.message.contains("wants a key"), "{}", error.message);
+    }
+}

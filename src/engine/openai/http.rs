@@ -1,0 +1,64 @@
+//! The HTTP client: HTTP/1.1, TLS by rustls with ring, Mozilla's root certificates.
+
+use crate::secret::Secret;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Client, Url, redirect};
+use rustls::{ClientConfig, RootCertStore, crypto};
+use std::error::Error;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+const USER_AGENT: &str = concat!("duologue/", env!("CARGO_PKG_VERSION"));
+
+/// Runs follow one another: one kept connection serves them all.
+const IDLE_CONNECTIONS_MAX: usize = 1;
+
+/// Builds the client; reads the certificates, and from the environment the proxies.
+pub(super) fn client(
+    url: &Url,
+    connect_timeout: Duration,
+) -> Result<Client, Box<dyn Error + Send + Sync>> {
+    let mut roots = RootCertStore::empty();
+    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    let tls = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let mut builder = Client::builder()
+        .tls_backend_preconfigured(tls)
+        .http1_only()
+        .user_agent(USER_AGENT)
+        .connect_timeout(connect_timeout)
+        .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+        // The key goes to the address that the user named and to no other.
+        .redirect(redirect::Policy::none())
+        .referer(false)
+        // What is sent again, and when, is decided in one place: here it isn't.
+        .retry(reqwest::retry::never());
+    if is_loopback(url) {
+        // A proxy's loopback is another machine.
+        builder = builder.no_proxy();
+    }
+    Ok(builder.build()?)
+}
+
+/// The headers of a request for a streamed answer. Errors: the key has characters that a header can't hold.
+pub(super) fn headers(
+    key: Option<&Secret>,
+) -> Result<HeaderMap, reqwest::header::InvalidHeaderValue> {
+    let mut headers = HeaderMap::new();
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(key) = key {
+        let mut value = HeaderValue::try_from(format!("Bearer {}", key.expose()))?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+    Ok(headers)
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}

@@ -1,0 +1,116 @@
+//! When to send a request again.
+//!
+//! A request is sent again only while nothing of its answer has been given on, after a broken or
+//! refused connection and after a status that tells of a passing trouble. Time-outs are not tried
+//! again: whoever waits has waited long enough, and the request may still be worked on.
+
+use std::time::{Duration, SystemTime};
+
+/// The wait before the first retry, before its jitter; doubles with each.
+const BACKOFF_FIRST: Duration = Duration::from_millis(500);
+
+/// Back-off grows no longer than this.
+const BACKOFF_MAX: Duration = Duration::from_secs(8);
+
+/// A provider that asks for a longer wait than this is not waited for.
+pub(super) const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+
+/// Whether a failed request may be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Retry {
+    /// It would fail again, or do harm.
+    Never,
+    /// After a while of our choice.
+    Backoff,
+    /// After what the provider asks for.
+    After(Duration),
+}
+
+impl Retry {
+    /// The wait before retry number `retry` (from 1); `None` if it is not to be sent again.
+    /// `seed` spreads the retries of many processes.
+    pub(super) fn wait(self, retry: u32, seed: u64) -> Option<Duration> {
+        match self {
+            Self::Never => None,
+            Self::Backoff => Some(backoff(retry, seed)),
+            Self::After(wait) => (wait <= RETRY_AFTER_MAX).then_some(wait),
+        }
+    }
+}
+
+/// True for a status that tells of a passing trouble: a time-out, a conflict or an overload.
+pub(super) fn is_passing(status: u16) -> bool {
+    // 529 is not registered; providers use it for "overloaded".
+    matches!(status, 408 | 409 | 429 | 500 | 502 | 503 | 504 | 529)
+}
+
+/// What the headers ask to wait: `retry-after-ms`, as OpenAI sends it, else `Retry-After` in
+/// seconds or as a date (RFC 9110, section 10.2.3). A date in the past is no wait.
+pub(super) fn retry_after(
+    milliseconds: Option<&str>,
+    after: Option<&str>,
+    now: SystemTime,
+) -> Option<Duration> {
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    let precise = milliseconds.and_then(number).map(|ms| ms / 1_000.0);
+    if let Some(seconds) = precise.or_else(|| after.and_then(number)) {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let date = httpdate::parse_http_date(after?.trim()).ok()?;
+    Some(date.duration_since(now).unwrap_or_default())
+}
+
+/// Doubles with each retry; the last quarter of it is chance.
+fn backoff(retry: u32, seed: u64) -> Duration {
+    let doublings = retry.saturating_sub(1).min(16);
+    let full = (BACKOFF_FIRST * 2_u32.pow(doublings)).min(BACKOFF_MAX);
+    // A multiplicative hash (Knuth, "The Art of Computer Programming", section 6.4).
+    let chance = seed.wrapping_add(u64::from(retry)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48;
+    full - full / 4 * u32::try_from(chance).unwrap_or_default() / (1 << 16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backoff_doubles_up_to_its_limit_and_varies_with_the_seed() {
+        for retry in 1..100 {
+            let full = (BACKOFF_FIRST * 2_u32.pow((retry - 1).min(16))).min(BACKOFF_MAX);
+            for seed in [0, 1, 7, u64::MAX] {
+                let wait = backoff(retry, seed);
+                assert!(wait <= full && wait >= full * 3 / 4, "{retry} {seed} {wait:?}");
+            }
+        }
+        assert_eq!(backoff(2, 5), backoff(2, 5));
+        assert_ne!(backoff(2, 5), backoff(2, 6));
+    }
+
+    #[test]
+    fn a_wait_is_asked_for_in_seconds_milliseconds_or_by_date() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        let check = |ms: Option<&str>, after: Option<&str>, expected_ms: Option<u64>| {
+            let expected = expected_ms.map(Duration::from_millis);
+            assert_eq!(retry_after(ms, after, now), expected, "{ms:?} {after:?}");
+        };
+        check(None, None, None);
+        check(None, Some("0"), Some(0));
+        check(None, Some(" 3 "), Some(3_000));
+        check(None, Some("1.5"), Some(1_500));
+        check(Some("250"), Some("3"), Some(250));
+        check(Some("soon"), Some("3"), Some(3_000));
+        check(None, Some("Sun, 06 Nov 1994 08:49:47 GMT"), Some(10_000));
+        check(None, Some("Sun, 06 Nov 1994 08:49:27 GMT"), Some(0));
+        for odd in ["", "soon", "-1", "NaN", "inf", "1e300"] {
+            check(None, Some(odd), None);
+        }
+    }
+
+    #[test]
+    fn a_long_wait_is_not_waited_for() {
+        assert_eq!(Retry::Never.wait(1, 0), None);
+        assert_eq!(Retry::After(RETRY_AFTER_MAX).wait(1, 0), Some(RETRY_AFTER_MAX));
+        assert_eq!(Retry::After(RETRY_AFTER_MAX + Duration::from_millis(1)).wait(1, 0), None);
+        assert_eq!(Retry::Backoff.wait(3, 9), Some(backoff(3, 9)));
+    }
+}

@@ -1,0 +1,193 @@
+//! Server-sent events, from bytes that arrive in any pieces.
+//!
+//! The format is that of the WHATWG HTML standard, section 9.2.6, "Interpreting an event stream".
+//! One thing differs: an event that the stream ends in is given out too, because providers leave
+//! out the last blank line.
+
+use std::mem::take;
+
+/// Bytes of one event, its line ends included. A whole picture in base64 fits; a runaway line
+/// doesn't.
+pub(super) const EVENT_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+
+/// One event that carries data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Event {
+    /// The `event` field; empty if there was none.
+    pub(super) kind: Vec<u8>,
+    /// The `data` fields, joined by LF.
+    pub(super) data: Vec<u8>,
+}
+
+/// An event is longer than [`EVENT_BYTES_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooLong;
+
+/// Takes bytes in, gives events out. Holds one event at most.
+#[derive(Debug, Default)]
+pub(super) struct Parser {
+    line: Vec<u8>,
+    event: Event,
+    has_data: bool,
+    held_bytes: usize,
+    after_cr: bool,
+    after_first_line: bool,
+}
+
+impl Parser {
+    /// Takes the next bytes; adds the events that they complete to `events`.
+    pub(super) fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLong> {
+        let mut rest = bytes;
+        while let [first, after @ ..] = rest {
+            // The LF of a CR LF, whose CR has already ended the line.
+            if take(&mut self.after_cr) && *first == b'\n' {
+                rest = after;
+                continue;
+            }
+            let end = rest.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
+            let (line, after) = rest.split_at(end.unwrap_or(rest.len()));
+            self.held_bytes += line.len() + usize::from(end.is_some());
+            if self.held_bytes > EVENT_BYTES_MAX {
+                return Err(TooLong);
+            }
+            self.line.extend_from_slice(line);
+            rest = after;
+            if let [end, after @ ..] = after {
+                self.after_cr = *end == b'\r';
+                rest = after;
+                events.extend(self.end_line());
+            }
+        }
+        Ok(())
+    }
+
+    /// The stream has ended: gives out the event it ended in.
+    pub(super) fn end(mut self) -> Option<Event> {
+        self.end_line().or_else(|| self.end_event())
+    }
+
+    fn end_line(&mut self) -> Option<Event> {
+        let mut line = take(&mut self.line);
+        let first = !std::mem::replace(&mut self.after_first_line, true);
+        let bom_bytes = if first && line.starts_with(BOM) { BOM.len() } else { 0 };
+        let ended = match &line[bom_bytes..] {
+            [] => self.end_event(),
+            line => {
+                self.field(line);
+                None
+            }
+        };
+        // Keeps the memory: the next line needs it again.
+        line.clear();
+        self.line = line;
+        ended
+    }
+
+    fn field(&mut self, line: &[u8]) {
+        let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+        let (name, value) = line.split_at(colon);
+        let value = value.strip_prefix(b":").unwrap_or(value);
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match name {
+            b"data" => {
+                if self.has_data {
+                    self.event.data.push(b'\n');
+                }
+                self.event.data.extend_from_slice(value);
+                self.has_data = true;
+            }
+            b"event" => self.event.kind = value.to_vec(),
+            // Comments have an empty name; `id` and `retry` are for readers that reconnect.
+            _ => {}
+        }
+    }
+
+    fn end_event(&mut self) -> Option<Event> {
+        self.held_bytes = 0;
+        let event = take(&mut self.event);
+        take(&mut self.has_data).then_some(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(pieces: &[&[u8]]) -> Vec<(String, String)> {
+        let mut parser = Parser::default();
+        let mut events = Vec::new();
+        for piece in pieces {
+            parser.push(piece, &mut events).expect("short events");
+        }
+        events.extend(parser.end());
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        events.into_iter().map(|event| (text(event.kind), text(event.data))).collect()
+    }
+
+    /// `stream` gives the data of `events` (`kind|data` where there is a kind), whole, split at
+    /// every byte, and byte by byte.
+    fn check(stream: &str, events: &[&str]) {
+        let expected: Vec<_> = events
+            .iter()
+            .map(|event| event.split_once('|').unwrap_or(("", event)))
+            .map(|(kind, data)| (kind.to_owned(), data.to_owned()))
+            .collect();
+        let bytes = stream.as_bytes();
+        assert_eq!(parse(&[bytes]), expected, "{stream:?} whole");
+        for at in 0..bytes.len() {
+            let (left, right) = bytes.split_at(at);
+            assert_eq!(parse(&[left, right]), expected, "{stream:?} split at {at}");
+        }
+        let single: Vec<_> = bytes.chunks(1).collect();
+        assert_eq!(parse(&single), expected, "{stream:?} byte by byte");
+    }
+
+    #[test]
+    fn events_are_found_however_the_bytes_arrive() {
+        check("", &[]);
+        check("\n\n\n", &[]);
+        check("data: a\n\ndata: b\n\n", &["a", "b"]);
+        check("data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]);
+        check("data: a\r\rdata: b\r\r", &["a", "b"]);
+        check("data: a\r\ndata: b\n\rdata: c\r\n\n", &["a\nb", "c"]);
+        check("\u{FEFF}data: a\n\n", &["a"]);
+        check("\u{FEFF}\ndata: a\n\n\u{FEFF}data: b\n\n", &["a"]);
+        check("data:a\n\ndata:  b \n\n", &["a", " b "]);
+        check("data: a\ndata: b\ndata\ndata:\n\n", &["a\nb\n\n"]);
+        check("data\n\n", &[""]);
+        check(": hello\n\n:\n:data: x\ndata: a\n: between\ndata: b\n\n", &["a\nb"]);
+        check("event: error\ndata: a\n\nevent: lost\n\ndata: b\n\n", &["error|a", "b"]);
+        check("id: 1\nretry: 5\nDATA: x\n data: x\nother\ndata: a:b\n\n", &["a:b"]);
+        check("data: \u{1F600}\u{2028}\u{85}\u{0}\n\n", &["\u{1F600}\u{2028}\u{85}\u{0}"]);
+    }
+
+    #[test]
+    fn an_event_that_the_stream_ends_in_counts() {
+        check("data: a\n\ndata: b\n", &["a", "b"]);
+        check("data: a\n\ndata: b", &["a", "b"]);
+        check("data: a\ndata: b\r", &["a\nb"]);
+        check("data: a\n\n: bye", &["a"]);
+    }
+
+    #[test]
+    fn an_event_is_bounded_in_one_line_or_in_many() {
+        let fits = vec![b'x'; EVENT_BYTES_MAX - "data:\n\n".len()];
+        let mut events = Vec::new();
+        let mut parser = Parser::default();
+        // Twice: the limit is for each event, not for the stream.
+        for _ in 0..2 {
+            for piece in [b"data:".as_slice(), &fits, b"\n\n"] {
+                parser.push(piece, &mut events).expect("fits");
+            }
+        }
+        assert_eq!(events.len(), 2);
+        for piece in [b"data:".as_slice(), &fits, b"\n"] {
+            parser.push(piece, &mut events).expect("fits");
+        }
+        assert_eq!(parser.push(b"data", &mut events), Err(TooLong));
+        let comments = b": x\n".repeat(EVENT_BYTES_MAX / 4 + 1);
+        assert_eq!(Parser::default().push(&comments, &mut events), Err(TooLong));
+    }
+}
