@@ -420,15 +420,20 @@ impl Session {
     /// Ends everything at once; what waits is refused.
     fn end_now(&mut self, now: Moment, reason: String, farewell: Farewell) {
         self.stop(now, reason);
-        let (waiting, shutdowns) = match std::mem::replace(&mut self.phase, Phase::Closed) {
-            Phase::Running(live) => (live.waiting, Vec::new()),
-            Phase::Draining(live, drain) => (live.waiting, drain.shutdowns),
-            Phase::Idle | Phase::Closed => Default::default(),
+        let mut end = Drain { shutdowns: Vec::new(), farewell };
+        let waiting = match std::mem::replace(&mut self.phase, Phase::Closed) {
+            Phase::Running(live) => live.waiting,
+            Phase::Draining(live, drain) => {
+                end =
+                    Drain { shutdowns: drain.shutdowns, farewell: end.farewell.or(drain.farewell) };
+                live.waiting
+            }
+            Phase::Idle | Phase::Closed => VecDeque::new(),
         };
         for submit in waiting {
             self.book.refuse(Some(&submit.request), shutting_down());
         }
-        self.close(Drain { shutdowns, farewell });
+        self.close(end);
     }
 
     fn close(&mut self, drain: Drain) {
@@ -552,10 +557,10 @@ impl About {
 }
 
 impl Farewell {
-    /// What came first is told, unless it has nothing to tell.
-    fn or(self, later: Self) -> Self {
+    /// This one is told, unless it has nothing to tell.
+    fn or(self, other: Self) -> Self {
         match self {
-            Self::Quiet => later,
+            Self::Quiet => other,
             Self::InputFailed { .. } | Self::Interrupted(_) => self,
         }
     }
