@@ -175,8 +175,7 @@ fn payload(frame: &Frame) -> Option<&Any> {
 
 /// One frame that says what both say, or both back if no frame can.
 fn merge(mut open: Patch, mut next: Patch) -> Result<Patch, (Patch, Patch)> {
-    let text_bytes = open.text_bytes + next.text_bytes;
-    if text_bytes > MERGED_TEXT_BYTES_MAX || open.frame.request_id != next.frame.request_id {
+    if open.frame.request_id != next.frame.request_id {
         return Err((open, next));
     }
     let (Some(Body::UiEvent(first)), Some(Body::UiEvent(second))) =
@@ -202,7 +201,7 @@ fn merge(mut open: Patch, mut next: Patch) -> Result<Patch, (Patch, Patch)> {
 /// A patch that can take in the one after it.
 trait Absorb {
     /// Takes in `next`, the adjacent patch. False, with nothing changed, if it is of another
-    /// segment or another mode.
+    /// segment or another mode, or the text would be too long.
     fn absorb(&mut self, next: &mut Self) -> bool;
 }
 
@@ -214,8 +213,13 @@ macro_rules! absorb {
                     return false;
                 }
                 match self.mode() {
-                    ChatStreamPatchMode::Append => self.text += &next.text,
-                    // All text so far takes the place of all text a moment ago.
+                    ChatStreamPatchMode::Append => {
+                        if self.text.len() + next.text.len() > MERGED_TEXT_BYTES_MAX {
+                            return false;
+                        }
+                        self.text += &next.text;
+                    }
+                    // All text so far takes the place of all text a moment ago: nothing grows.
                     ChatStreamPatchMode::Snapshot => std::mem::swap(&mut self.text, &mut next.text),
                     ChatStreamPatchMode::Unspecified | ChatStreamPatchMode::Replace => {
                         return false;
@@ -230,3 +234,6 @@ macro_rules! absorb {
 
 absorb!(ChatTextPatch);
 absorb!(ChatReasoningPatch);
+
+#[cfg(test)]
+mod tests;
