@@ -93,11 +93,15 @@ impl Transcript {
     /// Takes in what happened.
     pub fn apply(&mut self, recorded: &Recorded) {
         match &recorded.event {
-            Event::PromptAccepted { prompt } => self.turns.push(Arc::new(Turn {
-                prompt: prompt.clone(),
-                steps: Vec::new(),
-                state: TurnState::Open,
-            })),
+            Event::PromptAccepted { prompt } => {
+                // A turn whose end was never told was cut off by a defect.
+                self.end(Ending::Failed);
+                self.turns.push(Arc::new(Turn {
+                    prompt: prompt.clone(),
+                    steps: Vec::new(),
+                    state: TurnState::Open,
+                }));
+            }
             Event::SegmentFinished { segment, text, .. } => self.said(segment.kind, text),
             Event::ToolCallRequested { tool, input } => self.called(tool, input),
             Event::ToolResultReady { tool, result } => self.returned(tool, result),
