@@ -127,6 +127,7 @@ struct Said {
     text: String,
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "only these two are looked for")]
 fn said(frame: &Frame) -> Option<Said> {
     let (segment, sequence, offset, text) = match payload(frame)? {
         Any::ChatTextPatch(m) => (&m.message_id, m.sequence, m.offset, &m.text),
