@@ -401,6 +401,7 @@ fn a_snapshot_before_anything_happened_is_empty() {
 /// A patch on the wire: message, sequence, offset, text, mode.
 type Patch = (String, u64, u64, String, ChatStreamPatchMode);
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "only these two are looked for")]
 fn patches(mode: PatchMode, recorded: &[Recorded]) -> Vec<Patch> {
     let mut ui = Ui::new(session(), mode);
     let patch = |recorded: &Recorded| match ui.project(recorded.clone()) {

@@ -8,7 +8,7 @@ use crate::fault::{Place, Plan};
 use crate::id::{RequestId, ToolCallId};
 use crate::proto::rpc::rpc_line::Frame as Body;
 use crate::session::{ExitCode, Input, Moment, OnBusy, Output, Rules, Session, Signal};
-use crate::wire::{Command, Frame, Prompt, Request};
+use crate::wire::{self, Command, Done, Frame, Prompt, Request};
 use anyhow::{Context, Result, ensure};
 
 /// One step of a script. Engine events go to whatever run is live.
@@ -70,6 +70,7 @@ struct Stage {
     ledger: Ledger,
     exit: Option<ExitCode>,
     failures: usize,
+    has_answered: bool,
 }
 
 impl Stage {
@@ -78,7 +79,19 @@ impl Stage {
         let mut session = Session::new(rules.clone(), 1);
         session.plant(Plan::new(Place::Project, nth).at(Place::Project));
         let ledger = Ledger::new(&rules, &session);
-        Self { session, ledger, exit: None, failures: 0 }
+        Self { session, ledger, exit: None, failures: 0, has_answered: false }
+    }
+
+    /// Lets all runs end, and has another prompt answered.
+    fn still_works(&mut self) -> Result<()> {
+        while self.ledger.live().is_some() {
+            self.play(Line::End(RunEnd::Finished))?;
+        }
+        self.play(Line::Submit("after"))?;
+        self.play(Line::Engine(EngineEvent::Text("still here".to_owned())))?;
+        self.play(Line::End(RunEnd::Finished))?;
+        ensure!(self.has_answered, "the next prompt was not answered");
+        Ok(())
     }
 
     fn play(&mut self, line: Line) -> Result<()> {
@@ -100,6 +113,7 @@ impl Stage {
             match output {
                 Output::Exit(code) => self.exit = Some(code),
                 Output::Frame(frame) => {
+                    self.has_answered |= is_answer(&frame);
                     self.failures += usize::from(tells_the_fault(&frame));
                 }
                 Output::StartRun { .. } | Output::CancelRun(_) | Output::Abort(_) => {}
@@ -107,6 +121,11 @@ impl Stage {
         }
         Ok(())
     }
+}
+
+/// Whether the frame says that the request "after" was answered.
+fn is_answer(frame: &Frame) -> bool {
+    frame.request_id == "after" && frame.frame == Some(wire::done(Done::Ok))
 }
 
 /// Whether the frame blames a run, or the process, on the planted fault.
@@ -127,6 +146,9 @@ fn check(on_busy: OnBusy, (way_out, status): (Line, ExitCode), nth: u32) -> Resu
         stage.play(line)?;
     }
     ensure!(stage.exit.is_none(), "a defect in a run ended the process");
+    if stage.failures > 0 {
+        stage.still_works()?;
+    }
     stage.play(way_out)?;
     while stage.exit.is_none() && stage.ledger.live().is_some() {
         stage.play(Line::End(RunEnd::Finished))?;

@@ -45,6 +45,22 @@ const DEPTH: usize = 4;
 /// Inputs in a sequence that begins within a run, of the engine's alone.
 const ENGINE_DEPTH: usize = 4;
 
+/// What begins, ends and holds up runs: few enough to be tried at more length.
+const LIFE: &[Symbol] = &[
+    Symbol::Submit,
+    Symbol::Cancel,
+    Symbol::Shutdown,
+    Symbol::InputEnded,
+    Symbol::InputFailed,
+    Symbol::StaleEnd,
+    Symbol::Text,
+    Symbol::Finished,
+    Symbol::Failed,
+];
+
+/// Inputs in a sequence of `LIFE`.
+const LIFE_DEPTH: usize = 6;
+
 /// A sequence of inputs after which the contract is broken.
 #[derive(Debug)]
 pub(super) struct Broken {
@@ -109,6 +125,17 @@ fn every_sequence_keeps_the_contract() {
 #[test]
 fn every_sequence_keeps_the_contract_with_a_queue() {
     check(rules(OnBusy::Queue, PatchMode::Append, FinalSnapshot::Turn));
+}
+
+#[test]
+fn every_longer_sequence_of_what_begins_and_ends_runs_keeps_the_contract() {
+    let rules = rules(OnBusy::Queue, PatchMode::Append, FinalSnapshot::None);
+    let life = |scene: &Scene<_>| {
+        // The engine's part last, and only where there is one.
+        let symbols = if scene.has_live_run() { LIFE.len() } else { LIFE.len() - 3 };
+        LIFE[..symbols].to_vec()
+    };
+    kept(explore(&Scene::new(rules), &life, LIFE_DEPTH));
 }
 
 #[test]

@@ -221,7 +221,7 @@ fn count(outputs: &[Output], is_it: impl Fn(&Output) -> bool) -> u32 {
 
 fn remove_first(outputs: &mut Vec<Output>, is_it: impl Fn(&Output) -> bool) {
     if let Some(at) = outputs.iter().position(is_it) {
-        outputs.remove(at);
+        drop(outputs.remove(at));
     }
 }
 

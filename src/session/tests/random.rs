@@ -7,10 +7,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 /// Inputs of one conversation.
-const INPUTS_MAX: usize = 3_000;
+const INPUTS_MAX: usize = 5_000;
 
 /// Conversations.
-const CASES: u32 = 16;
+const CASES: u32 = 48;
 
 fn symbol() -> impl Strategy<Value = Symbol> {
     let common = vec![

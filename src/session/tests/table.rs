@@ -3,7 +3,7 @@
 use super::model::{Item, outline};
 use crate::engine::RunEnd;
 use crate::id::{Ids, RequestId, SessionId};
-use crate::session::{ExitCode, Input, Moment, OnBusy, Output, Rules, Session};
+use crate::session::{ExitCode, Input, Moment, OnBusy, Output, Rules, Session, Signal};
 use crate::wire::{self, Request};
 
 /// Where a session is when the line comes.
@@ -218,4 +218,24 @@ fn a_first_request_without_a_session_binds_to_the_generated_one() {
     };
     let same = session.handle(Moment(0), Input::Request(named));
     assert_eq!(answer(&same), ["no_active_request", "ok"]);
+}
+
+#[test]
+fn a_signal_ends_the_process_and_a_second_one_at_once() {
+    let signals = [Signal::Hangup, Signal::Interrupt, Signal::Terminate];
+    let pairs = signals.iter().flat_map(|first| signals.map(|second| (*first, second)));
+    for ((first, second), phase) in
+        pairs.flat_map(|pair| [Idle, Running, Draining].map(|phase| (pair, phase)))
+    {
+        let mut session = session_in(phase, OnBusy::Reject);
+        let items = outline(&session.handle(Moment(1), Input::Interrupted(first)));
+        let error = Item::Error(String::new(), "interrupted".to_owned(), true);
+        let done = Item::Done(String::new(), "stopped".to_owned());
+        let exit = Item::Exit(ExitCode::Interrupted(first));
+        assert_eq!(items[items.len() - 3..], [error, done, exit], "{first} {phase:?}");
+        assert_eq!(items.contains(&Item::End("ChatRunStopped")), !matches!(phase, Idle));
+        let items = outline(&session.handle(Moment(2), Input::Interrupted(second)));
+        assert_eq!(items, [Item::Abort(ExitCode::Interrupted(second))]);
+        assert_eq!(ExitCode::Interrupted(second).number(), 128 + second.number());
+    }
 }
