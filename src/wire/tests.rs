@@ -52,6 +52,20 @@ fn requests_are_read_in_both_name_styles() {
 }
 
 #[test]
+fn null_means_unset() {
+    check(&[
+        (
+            r#"{"requestId":null,"sessionId":null,"version":null,"cancel":{}}"#,
+            "cancel in - as fresh",
+        ),
+        (r#"{"submit":null,"cancel":{},"shutdown":null}"#, "cancel in - as fresh"),
+        (r#"{"requestId":"a","cancel":null}"#, "unknown_request as a"),
+        (r#"{"requestId":"a","submit":{"prompt":null}}"#, "empty_prompt as a"),
+        (r#"{"requestId":null,"cancel":7}"#, "invalid_request_json as -"),
+    ]);
+}
+
+#[test]
 fn ids_are_trimmed_and_blank_ones_are_none() {
     check(&[
         (r#"{"requestId":" a b\t","sessionId":"\u00a0s\n","cancel":{}}"#, "cancel in s as a b"),
@@ -78,6 +92,8 @@ fn versions_zero_and_one_are_spoken() {
         (r#"{"version":0,"cancel":{}}"#, "cancel in - as fresh"),
         (r#"{"version":1,"cancel":{}}"#, "cancel in - as fresh"),
         (r#"{"version":"1","cancel":{}}"#, "cancel in - as fresh"),
+        (r#"{"version":1.0,"cancel":{}}"#, "cancel in - as fresh"),
+        (r#"{"version":1e0,"cancel":{}}"#, "cancel in - as fresh"),
         (r#"{"requestId":"a","version":2,"cancel":{}}"#, "unsupported_version as a"),
         (r#"{"requestId":"a","version":4294967295}"#, "unsupported_version as a"),
         (r#"{"version":99,"submit":{"prompt":""}}"#, "unsupported_version as fresh"),
@@ -106,6 +122,8 @@ fn a_malformed_line_is_named_if_it_is_an_object_with_a_name() {
         (r#"{"requestId":"a","cancel":{},"snapshot":{}}"#, "invalid_request_json as a"),
         (r#"{"requestId":"a","cancel":{},"cancel":{}}"#, "invalid_request_json as a"),
         (r#"{"sessionId":7,"requestId":"a"}"#, "invalid_request_json as a"),
+        (r#"{"x":{"y":1,"y":2},"requestId":"a","cancel":{}}"#, "invalid_request_json as a"),
+        (r#"{"x":"\ud800","requestId":"a","cancel":{}}"#, "invalid_request_json as a"),
         (r#"{"submit":{"requestId":"a"},"cancel":7}"#, "invalid_request_json as -"),
         (r#"{"x":{"requestId":"a"},"cancel":7}"#, "invalid_request_json as -"),
         (r#"{"requestId":"  ","cancel":7}"#, "invalid_request_json as -"),
