@@ -1,7 +1,7 @@
 //! A long conversation: what its last turns cost, against its first.
 
 use crate::child::{Child, Program, submit};
-use crate::table::{Aim, Unit, median, row};
+use crate::table::{Aim, Unit, least, row};
 use std::io;
 use std::time::Instant;
 
@@ -27,7 +27,7 @@ pub(crate) fn measure() -> io::Result<()> {
             child.count()?;
             micros.push(start.elapsed().as_secs_f64() * 1_000_000.0);
         }
-        let (first, last) = (median(&micros[..COMPARED]), median(&micros[TURNS - COMPARED..]));
+        let (first, last) = (least(&micros[..COMPARED]), least(&micros[TURNS - COMPARED..]));
         let what = format!(
             "a turn, --final-snapshot {mode}: the last {COMPARED} of {TURNS} against the first"
         );
