@@ -6,7 +6,6 @@ use serde::ser::{Serialize, Serializer};
 use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
 use std::fmt;
-use std::io;
 use std::marker::PhantomData;
 
 /// Arrays and objects that may stand in one another: the guard of `serde_json`, which goes no
@@ -345,43 +344,38 @@ impl<T: fmt::Display> Serialize for Quoted<T> {
 /// range.
 pub fn write_line<T: Serialize>(message: &T, lines: &mut Vec<u8>) -> Result<(), Error> {
     let before = lines.len();
-    let mut writer = serde_json::Serializer::with_formatter(&mut *lines, OneLine);
-    match message.serialize(&mut writer) {
-        Ok(()) => {
-            lines.push(b'\n');
-            Ok(())
-        }
-        Err(error) => {
-            lines.truncate(before);
-            Err(error.into())
-        }
+    if let Err(error) = serde_json::to_writer(&mut *lines, message) {
+        lines.truncate(before);
+        return Err(error.into());
     }
+    escape_separators(lines, before);
+    lines.push(b'\n');
+    Ok(())
 }
 
-/// Compact JSON in which the line separators that JSON itself leaves as they are (U+0085, U+2028
-/// and U+2029) are escaped: some readers split on them.
-struct OneLine;
-
-impl serde_json::ser::Formatter for OneLine {
-    fn write_string_fragment<W>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()>
-    where
-        W: ?Sized + io::Write,
-    {
-        let bytes = fragment.as_bytes();
-        let mut written = 0;
-        for at in memchr::memchr2_iter(0xC2, 0xE2, bytes) {
-            let (escape, len) = match &bytes[at..] {
-                [0xC2, 0x85, ..] => (b"\\u0085", 2),
-                [0xE2, 0x80, 0xA8, ..] => (b"\\u2028", 3),
-                [0xE2, 0x80, 0xA9, ..] => (b"\\u2029", 3),
-                _ => continue,
-            };
-            writer.write_all(&bytes[written..at])?;
-            writer.write_all(escape)?;
-            written = at + len;
-        }
-        writer.write_all(&bytes[written..])
+/// Escapes the line separators that JSON itself leaves as they are (U+0085, U+2028 and U+2029) from
+/// `start` on: some readers split on them. They stand in strings only, where any character may be
+/// escaped.
+fn escape_separators(lines: &mut Vec<u8>, start: usize) {
+    let Some(first) = separators(&lines[start..]).next().map(|(at, ..)| start + at) else { return };
+    let rest = lines.split_off(first);
+    let mut written = 0;
+    for (at, len, escape) in separators(&rest) {
+        lines.extend_from_slice(&rest[written..at]);
+        lines.extend_from_slice(escape);
+        written = at + len;
     }
+    lines.extend_from_slice(&rest[written..]);
+}
+
+/// Where in `text` the separators are, how long they are, and how they are escaped.
+fn separators(text: &[u8]) -> impl Iterator<Item = (usize, usize, &'static [u8])> {
+    memchr::memchr2_iter(0xC2, 0xE2, text).filter_map(|at| match &text[at..] {
+        [0xC2, 0x85, ..] => Some((at, 2, b"\\u0085".as_slice())),
+        [0xE2, 0x80, 0xA8, ..] => Some((at, 3, b"\\u2028".as_slice())),
+        [0xE2, 0x80, 0xA9, ..] => Some((at, 3, b"\\u2029".as_slice())),
+        _ => None,
+    })
 }
 
 #[cfg(test)]

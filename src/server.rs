@@ -111,18 +111,19 @@ impl Server {
     fn start(stdio: Stdio, settings: Settings) -> io::Result<Self> {
         let Stdio { input, output } = stdio;
         let faults = &settings.faults;
+        let watched = output.try_clone()?;
+        // First, so that the thread gets ready while `hello` is made.
+        let mut writer = Writer::spawn(output, faults.at(Place::Write))?;
         let mut session = Session::new(settings.rules, settings.seed);
         session.plant(faults.at(Place::Project));
         // Heard from here on, so that whoever has seen `hello` can count on it.
         let signals = Signals::listen()?;
-        let watched = output.try_clone()?;
         let mut outbox = Outbox::new(faults.at(Place::Encode));
         let hello = session.hello(settings.capabilities);
         if let Some(file) = &settings.debug_file {
             file.record(&hello);
         }
         outbox.push(hello);
-        let mut writer = Writer::spawn(output, faults.at(Place::Write))?;
         writer.write(outbox.take(Vec::new()));
         let (to_events, events) = mpsc::channel(EVENTS_AHEAD_MAX);
         let (to_ends, ends) = mpsc::channel(1);

@@ -1,0 +1,66 @@
+//! What a delta costs, in answers of all lengths.
+
+use crate::child::{Child, Counted, Program};
+use crate::table::{Aim, Unit, least, row};
+use std::io;
+use std::time::Instant;
+
+/// Deltas, how often that is measured, and the aim against the minimal loop.
+const SIZES: [(usize, usize, Aim); 6] = [
+    (200, 40, Aim::None),
+    (1_000, 30, Aim::Ratio(2.0)),
+    (2_000, 30, Aim::None),
+    (20_000, 15, Aim::Ratio(1.5)),
+    (200_000, 5, Aim::None),
+    (1_000_000, 3, Aim::None),
+];
+
+/// Lines of a run that are no patches: seven events, the snapshot and the `done`.
+const OTHER_LINES: u64 = 9;
+
+/// Cost per delta of the longest answer, against the one of this many deltas.
+const FLAT_FROM: usize = 20_000;
+
+/// How much it may rise.
+const FLAT: f64 = 1.25;
+
+pub(crate) fn measure() -> io::Result<()> {
+    let mut flat_from = f64::NAN;
+    for (deltas, rounds, aim) in SIZES {
+        let (mut ours, mut minimal) = (Vec::new(), Vec::new());
+        let mut counted = Counted::default();
+        for _ in 0..rounds {
+            let (time, count) = micros_per_delta(Program::Duologue, OURS, deltas)?;
+            counted = count;
+            ours.push(time);
+            minimal.push(micros_per_delta(Program::MinimalLoop, &[], deltas)?.0);
+        }
+        let (ours, minimal) = (least(&ours), least(&minimal));
+        let patches = counted.lines - OTHER_LINES;
+        let merged = deltas as u64 - patches;
+        let megabytes = counted.bytes as f64 / 1e6;
+        let what = format!(
+            "per delta, answer of {deltas} deltas ({} lines, {megabytes:.1} MB, {merged} merged)",
+            counted.lines
+        );
+        row(&what, Unit::Micros, ours, Some(minimal), aim);
+        if deltas == FLAT_FROM {
+            flat_from = ours;
+        }
+        if deltas > FLAT_FROM {
+            let what = format!("per delta, {deltas} deltas against {FLAT_FROM}");
+            row(&what, Unit::Micros, ours, Some(flat_from), Aim::Ratio(FLAT));
+        }
+    }
+    Ok(())
+}
+
+const OURS: &[&str] = &["rpc", "--engine", "echo"];
+
+fn micros_per_delta(program: Program, args: &[&str], deltas: usize) -> io::Result<(f64, Counted)> {
+    let mut child = Child::greeted(program, args)?;
+    child.warm_up()?;
+    let start = Instant::now();
+    let counted = child.answer(deltas)?;
+    Ok((start.elapsed().as_secs_f64() * 1_000_000.0 / deltas as f64, counted))
+}

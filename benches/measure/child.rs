@@ -1,0 +1,184 @@
+//! A program under measurement, held by its pipes.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{self, ChildStdin, ChildStdout, Command, Stdio};
+
+/// Bytes read at a time where lines are only counted.
+const CHUNK_BYTES: usize = 256 * 1024;
+
+/// What is started.
+#[derive(Clone, Copy)]
+pub(crate) enum Program {
+    Duologue,
+    MinimalLoop,
+    Empty,
+}
+
+/// A running program.
+pub(crate) struct Child {
+    process: process::Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    line: String,
+}
+
+/// What was counted up to a `done`.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Counted {
+    pub(crate) lines: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Program {
+    /// Where the build puts it. `DUOLOGUE` names another server to measure.
+    fn path(self) -> io::Result<PathBuf> {
+        let beside = |name: &str| -> io::Result<PathBuf> {
+            // This program is `release/deps/measure-…`.
+            let built = std::env::current_exe()?.with_file_name("../examples").join(name);
+            Ok(built)
+        };
+        match self {
+            Self::Duologue => Ok(std::env::var_os("DUOLOGUE")
+                .map_or_else(|| env!("CARGO_BIN_EXE_duologue").into(), PathBuf::from)),
+            Self::MinimalLoop => beside("minimal_loop"),
+            Self::Empty => beside("empty"),
+        }
+    }
+}
+
+impl Child {
+    /// Starts `program` with nothing in its environment.
+    pub(crate) fn start(program: Program, args: &[&str]) -> io::Result<Self> {
+        let path = program.path()?;
+        let spawned = Command::new(&path)
+            .args(args)
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let mut process = spawned.map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+        })?;
+        let stdin = process.stdin.take();
+        let stdout = process.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        Ok(Self { process, stdin, stdout: BufReader::new(stdout), line: String::new() })
+    }
+
+    /// Starts `program` and reads its first frame.
+    pub(crate) fn greeted(program: Program, args: &[&str]) -> io::Result<Self> {
+        let mut child = Self::start(program, args)?;
+        child.line()?;
+        Ok(child)
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Writes `requests`, in one call.
+    pub(crate) fn send(&mut self, requests: &str) -> io::Result<()> {
+        self.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write_all(requests.as_bytes())
+    }
+
+    /// The pipe that requests go into, for a thread of its own.
+    pub(crate) fn take_stdin(&mut self) -> io::Result<ChildStdin> {
+        self.stdin.take().ok_or_else(|| io::ErrorKind::BrokenPipe.into())
+    }
+
+    /// The next line.
+    pub(crate) fn line(&mut self) -> io::Result<&str> {
+        self.line.clear();
+        match self.stdout.read_line(&mut self.line)? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(&self.line),
+        }
+    }
+
+    /// Reads on to the line that has `mark` in it.
+    pub(crate) fn line_with(&mut self, mark: &str) -> io::Result<()> {
+        while !self.line()?.contains(mark) {}
+        Ok(())
+    }
+
+    /// Reads on to a `done` behind which nothing comes, and only counts: a reader that is never the
+    /// one to wait for.
+    pub(crate) fn count(&mut self) -> io::Result<Counted> {
+        let mut counted = Counted::default();
+        let mut chunk = vec![0; CHUNK_BYTES];
+        // The end of what was read, long enough for any `done`.
+        let mut tail = Vec::new();
+        loop {
+            let bytes = self.stdout.read(&mut chunk)?;
+            if bytes == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let read = &chunk[..bytes];
+            counted.bytes += bytes as u64;
+            counted.lines += read.iter().filter(|&&byte| byte == b'\n').count() as u64;
+            tail.extend_from_slice(&read[bytes.saturating_sub(1024)..]);
+            tail.drain(..tail.len().saturating_sub(1024));
+            if is_done(&tail) {
+                return Ok(counted);
+            }
+        }
+    }
+
+    /// Asks for an answer of `deltas` deltas (ten or more, after a first turn that said "hi"), and
+    /// counts what comes.
+    pub(crate) fn answer(&mut self, deltas: usize) -> io::Result<Counted> {
+        self.send(&submit(&prompt(deltas)))?;
+        self.count()
+    }
+
+    /// Says "hi", so that what is needed only once is done.
+    pub(crate) fn warm_up(&mut self) -> io::Result<()> {
+        self.send(&submit("hi"))?;
+        self.count()?;
+        Ok(())
+    }
+
+    /// The share of memory that is this process's, in MB (2^20 bytes).
+    pub(crate) fn pss(&self) -> io::Result<f64> {
+        let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.id()))?;
+        let kilobytes = rollup
+            .lines()
+            .find_map(|line| {
+                line.strip_prefix("Pss:")?.trim().strip_suffix("kB")?.trim().parse().ok()
+            })
+            .unwrap_or(f64::NAN);
+        Ok(kilobytes / 1024.0)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // One that has ended already is all the better.
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+/// A submit, as a line.
+pub(crate) fn submit(prompt: &str) -> String {
+    format!(
+        "{{\"requestId\":\"req-0f6c1e2d-1b2a-4c3d-8e9f-a0b1c2d3e4f5\",\"submit\":{{\"prompt\":\"{prompt}\"}}}}\n"
+    )
+}
+
+/// What the second turn is to say so that the answer has `deltas` words: nine are the frame.
+fn prompt(deltas: usize) -> String {
+    let mut prompt = "model ".repeat(deltas.saturating_sub(FRAMING_DELTAS));
+    prompt.pop();
+    prompt
+}
+
+/// "Turn 2. You said:", and "Before that you said: hi" behind the prompt.
+const FRAMING_DELTAS: usize = 9;
+
+fn is_done(tail: &[u8]) -> bool {
+    let Some(line) = tail.strip_suffix(b"\n") else { return false };
+    let start = line.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    line[start..].windows(b"\"done\":{".len()).any(|bytes| bytes == b"\"done\":{")
+}

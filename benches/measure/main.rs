@@ -1,0 +1,43 @@
+//! What the server costs, against programs that do the same with nothing around it: prints one
+//! table. `benches/run` builds all it needs; `docs/performance.md` says how to read it.
+//!
+//! Whatever is compared is measured in turns, in one run, so that a busy machine slows both alike.
+
+mod answer;
+mod cancel;
+mod child;
+mod encode;
+#[path = "../reference/frames.rs"]
+mod frames;
+mod memory;
+mod pace;
+mod provider;
+mod start;
+mod table;
+mod turns;
+
+use std::io;
+
+type Measure = fn() -> io::Result<()>;
+
+const ALL: [(&str, Measure); 7] = [
+    ("start", start::measure),
+    ("encode", encode::measure),
+    ("pace", pace::measure),
+    ("answer", answer::measure),
+    ("memory", memory::measure),
+    ("turns", turns::measure),
+    ("cancel", cancel::measure),
+];
+
+/// Measures what is named on the command line, or everything.
+fn main() -> io::Result<()> {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    table::head();
+    for (name, measure) in ALL {
+        if wanted.is_empty() || wanted.iter().any(|arg| arg == name) {
+            measure()?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! Memory: the proportional set size, as the kernel counts it.
+
+use crate::child::{Child, Program};
+use crate::table::{Aim, Unit, row};
+use std::io;
+use std::thread::sleep;
+use std::time::Duration;
+
+const PROCESSES: usize = 20;
+
+/// Time for a process to get ready behind its `hello`.
+const SETTLED: Duration = Duration::from_millis(200);
+
+const OURS: &[&str] = &["rpc", "--engine", "echo"];
+
+pub(crate) fn measure() -> io::Result<()> {
+    let (ours, reference) = (one(Program::Duologue, OURS)?, one(Program::MinimalLoop, &[])?);
+    row("memory idle (PSS)", Unit::Mebibytes, ours.0, Some(reference.0), Aim::Value(6.0));
+    let what = "memory after an answer of 20000 deltas";
+    row(what, Unit::Mebibytes, ours.1, Some(reference.1), Aim::None);
+    let (ours, reference) = (many(Program::Duologue, OURS)?, many(Program::MinimalLoop, &[])?);
+    let what = format!("memory of {PROCESSES} processes idle, together");
+    row(&what, Unit::Mebibytes, ours, Some(reference), Aim::Value(40.0));
+    Ok(())
+}
+
+/// Memory of one process, idle and after a long answer.
+fn one(program: Program, args: &[&str]) -> io::Result<(f64, f64)> {
+    let mut child = Child::greeted(program, args)?;
+    sleep(SETTLED);
+    let idle = child.pss()?;
+    child.warm_up()?;
+    child.answer(20_000)?;
+    sleep(SETTLED);
+    Ok((idle, child.pss()?))
+}
+
+fn many(program: Program, args: &[&str]) -> io::Result<f64> {
+    let children =
+        (0..PROCESSES).map(|_| Child::greeted(program, args)).collect::<io::Result<Vec<_>>>()?;
+    sleep(SETTLED);
+    children.iter().map(Child::pss).sum()
+}

@@ -1,0 +1,116 @@
+//! A provider with OpenAI's chat completions that knows when it said what.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How the provider answers.
+#[derive(Clone, Copy)]
+pub(crate) enum Manner {
+    /// With this many deltas, this long apart.
+    Paced { deltas: usize, pace: Duration },
+    /// Not at all.
+    Silent,
+}
+
+/// A provider on a port of this machine, until the process ends.
+pub(crate) struct Provider {
+    address: SocketAddr,
+    said: mpsc::Receiver<Vec<Instant>>,
+}
+
+impl Provider {
+    pub(crate) fn start(manner: Manner) -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let (tell, said) = mpsc::channel();
+        thread::spawn(move || {
+            for connection in listener.incoming().flatten() {
+                let tell = tell.clone();
+                // A client that hangs up ends its connection, and nothing else.
+                thread::spawn(move || drop(serve(&connection, manner, &tell)));
+            }
+        });
+        Ok(Self { address, said })
+    }
+
+    pub(crate) fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    pub(crate) fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// When each delta of the last answer was said.
+    pub(crate) fn said(&self) -> io::Result<Vec<Instant>> {
+        self.said.recv().map_err(io::Error::other)
+    }
+}
+
+fn serve(
+    connection: &TcpStream,
+    manner: Manner,
+    tell: &mpsc::Sender<Vec<Instant>>,
+) -> io::Result<()> {
+    connection.set_nodelay(true)?;
+    let mut requests = BufReader::new(connection);
+    loop {
+        read_request(&mut requests)?;
+        if let Manner::Paced { deltas, pace } = manner {
+            let said = answer(connection, deltas, pace)?;
+            if tell.send(said).is_err() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn read_request(requests: &mut BufReader<&TcpStream>) -> io::Result<()> {
+    let mut body_bytes = 0;
+    loop {
+        let mut line = String::new();
+        if requests.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let line = line.trim_end().to_ascii_lowercase();
+        if let Some(length) = line.strip_prefix("content-length:") {
+            body_bytes = length.trim().parse().map_err(io::Error::other)?;
+        }
+        if line.is_empty() {
+            io::copy(&mut requests.by_ref().take(body_bytes), &mut io::sink())?;
+            return Ok(());
+        }
+    }
+}
+
+fn answer(mut connection: &TcpStream, deltas: usize, pace: Duration) -> io::Result<Vec<Instant>> {
+    connection.write_all(
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
+    )?;
+    let mut said = Vec::with_capacity(deltas);
+    for _ in 0..deltas {
+        thread::sleep(pace);
+        let event = event("{\"content\":\"conversation \"}", "null");
+        said.push(Instant::now());
+        connection.write_all(event.as_bytes())?;
+    }
+    connection.write_all(event("{}", "\"stop\"").as_bytes())?;
+    connection.write_all(chunk("data: [DONE]\n\n").as_bytes())?;
+    connection.write_all(b"0\r\n\r\n")?;
+    Ok(said)
+}
+
+fn event(delta: &str, finish_reason: &str) -> String {
+    chunk(&format!(
+        "data: {{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\
+         \"model\":\"model\",\"choices\":[{{\"index\":0,\"delta\":{delta},\
+         \"finish_reason\":{finish_reason}}}]}}\n\n"
+    ))
+}
+
+fn chunk(data: &str) -> String {
+    format!("{:x}\r\n{data}\r\n", data.len())
+}
