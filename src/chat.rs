@@ -4,3 +4,6 @@ pub mod event;
 pub mod timeline;
 pub mod transcript;
 pub mod ui;
+
+#[cfg(test)]
+mod tests;

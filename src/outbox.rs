@@ -154,11 +154,7 @@ fn defect() -> Trouble {
 
 /// The text of a frame that is a patch of a segment.
 fn patch_text(frame: &Frame) -> Option<&str> {
-    let RpcLine { frame: Some(Body::UiEvent(UiEventFrame { payload: Some(payload), .. })), .. } =
-        frame
-    else {
-        return None;
-    };
+    let payload = payload(frame)?;
     if let Any::ChatTextPatch(patch) = payload {
         return Some(&patch.text);
     }
@@ -168,11 +164,16 @@ fn patch_text(frame: &Frame) -> Option<&str> {
     None
 }
 
+fn payload(frame: &Frame) -> Option<&Any> {
+    let RpcLine { frame: Some(Body::UiEvent(UiEventFrame { payload, .. })), .. } = frame else {
+        return None;
+    };
+    payload.as_ref()
+}
+
 /// Has `open` say what both say. False, with nothing changed, if one frame can't.
 fn merge(open: &mut Patch, next: &mut Patch) -> bool {
-    if open.text_bytes + next.text_bytes > MERGED_TEXT_BYTES_MAX
-        || open.frame.request_id != next.frame.request_id
-    {
+    if open.frame.request_id != next.frame.request_id {
         return false;
     }
     let (Some(Body::UiEvent(first)), Some(Body::UiEvent(second))) =
@@ -197,7 +198,7 @@ fn merge(open: &mut Patch, next: &mut Patch) -> bool {
 /// A patch that can take in the one after it.
 trait Absorb {
     /// Takes in `next`, the adjacent patch. False, with nothing changed, if it is of another
-    /// segment or another mode.
+    /// segment or another mode, or the text would be too long.
     fn absorb(&mut self, next: &mut Self) -> bool;
 }
 
@@ -209,8 +210,13 @@ macro_rules! absorb {
                     return false;
                 }
                 match self.mode() {
-                    ChatStreamPatchMode::Append => self.text += &next.text,
-                    // All text so far takes the place of all text a moment ago.
+                    ChatStreamPatchMode::Append => {
+                        if self.text.len() + next.text.len() > MERGED_TEXT_BYTES_MAX {
+                            return false;
+                        }
+                        self.text += &next.text;
+                    }
+                    // All text so far takes the place of all text a moment ago: nothing grows.
                     ChatStreamPatchMode::Snapshot => std::mem::swap(&mut self.text, &mut next.text),
                     ChatStreamPatchMode::Unspecified | ChatStreamPatchMode::Replace => {
                         return false;
@@ -225,3 +231,6 @@ macro_rules! absorb {
 
 absorb!(ChatTextPatch);
 absorb!(ChatReasoningPatch);
+
+#[cfg(test)]
+mod tests;

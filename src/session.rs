@@ -381,6 +381,7 @@ impl Session {
         if live.run.id() != run {
             return;
         }
+        book.engine_ended();
         live.run.end(book, now, Outcome::from(end));
         self.next(now);
     }
@@ -389,7 +390,7 @@ impl Session {
     fn stop(&mut self, now: Moment, reason: String) {
         if let Some((live, book)) = self.live() {
             // First of all, so that the provider is left alone without delay.
-            book.push(Output::CancelRun(live.run.id()));
+            book.cancel_engine();
             live.run.end(book, now, Outcome::Stopped { reason });
         }
     }
@@ -420,15 +421,20 @@ impl Session {
     /// Ends everything at once; what waits is refused.
     fn end_now(&mut self, now: Moment, reason: String, farewell: Farewell) {
         self.stop(now, reason);
-        let (waiting, shutdowns) = match std::mem::replace(&mut self.phase, Phase::Closed) {
-            Phase::Running(live) => (live.waiting, Vec::new()),
-            Phase::Draining(live, drain) => (live.waiting, drain.shutdowns),
-            Phase::Idle | Phase::Closed => Default::default(),
+        let mut end = Drain { shutdowns: Vec::new(), farewell };
+        let waiting = match std::mem::replace(&mut self.phase, Phase::Closed) {
+            Phase::Running(live) => live.waiting,
+            Phase::Draining(live, drain) => {
+                end =
+                    Drain { shutdowns: drain.shutdowns, farewell: end.farewell.or(drain.farewell) };
+                live.waiting
+            }
+            Phase::Idle | Phase::Closed => VecDeque::new(),
         };
         for submit in waiting {
             self.book.refuse(Some(&submit.request), shutting_down());
         }
-        self.close(Drain { shutdowns, farewell });
+        self.close(end);
     }
 
     fn close(&mut self, drain: Drain) {
@@ -461,14 +467,14 @@ impl Session {
                 }
                 false
             }
-            About::Process => return self.give_up(),
+            About::Process => return self.give_up(defect),
         };
         if let Phase::Closed = self.phase {
-            return self.give_up();
+            return self.give_up(defect);
         }
         let Some((live, book)) = self.live() else { return };
         if is_of_run || !live.run.is_going() {
-            book.push(Output::CancelRun(live.run.id()));
+            book.cancel_engine();
             fail_run(&mut live.run, book, now, defect);
             // The run that comes next may meet the same defect. Each has its own end.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.next(now))) {
@@ -489,8 +495,25 @@ impl Session {
         is_held || self.book.is_done(id)
     }
 
-    fn give_up(&mut self) {
-        self.phase = Phase::Closed;
+    /// Ends the process after a defect in ending it. Its events can't be told; whoever waits for an
+    /// answer still gets one.
+    fn give_up(&mut self, defect: &str) {
+        self.book.cancel_engine();
+        let (live, shutdowns) = match std::mem::replace(&mut self.phase, Phase::Closed) {
+            Phase::Running(live) => (Some(live), Vec::new()),
+            Phase::Draining(live, drain) => (Some(live), drain.shutdowns),
+            Phase::Idle | Phase::Closed => (None, Vec::new()),
+        };
+        if let Some(Live { run, waiting }) = live {
+            answer_defect(&run, &mut self.book, defect);
+            for submit in waiting {
+                self.book.refuse(Some(&submit.request), shutting_down());
+            }
+        }
+        for id in &shutdowns {
+            self.book.done(Some(id), Done::Shutdown);
+        }
+        self.book.refuse(None, fatal(defect));
         self.book.push(Output::Exit(ExitCode::Internal));
     }
 
@@ -511,6 +534,11 @@ fn fail_run(run: &mut Run, book: &mut Book, now: Moment, defect: &str) {
         }
     }
     // Its events can't be told; the client still gets its answer.
+    answer_defect(run, book, defect);
+}
+
+/// Gives the request of a run its `done` after a defect, if it has none yet.
+fn answer_defect(run: &Run, book: &mut Book, defect: &str) {
     if !book.is_done(Some(run.request())) {
         book.refuse(Some(run.request()), run_failed(run_defect(defect)));
     }
@@ -552,10 +580,10 @@ impl About {
 }
 
 impl Farewell {
-    /// What came first is told, unless it has nothing to tell.
-    fn or(self, later: Self) -> Self {
+    /// This one is told, unless it has nothing to tell.
+    fn or(self, other: Self) -> Self {
         match self {
-            Self::Quiet => later,
+            Self::Quiet => other,
             Self::InputFailed { .. } | Self::Interrupted(_) => self,
         }
     }
@@ -657,6 +685,13 @@ fn internal(defect: &str) -> Trouble {
     let message = "the request met a defect of this program; the session goes on; please report it"
         .to_owned();
     Trouble { detail: defect.to_owned(), ..trouble(Code::Internal, message) }
+}
+
+fn fatal(defect: &str) -> Trouble {
+    let message = "the end of the process met a defect of this program; what was running was cut \
+                   off; please report it"
+        .to_owned();
+    Trouble { detail: defect.to_owned(), terminal: true, ..trouble(Code::Internal, message) }
 }
 
 /// How a run ends that met a defect of this program.

@@ -392,3 +392,6 @@ impl Fault {
         Trouble { code, message, detail, terminal: false }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,6 +36,8 @@ pub enum Step {
     Said(String),
     /// It called a tool.
     Called {
+        /// Number of the provider call in which it did, from 1.
+        round: u32,
         /// The call.
         tool: ToolCall,
         /// The arguments, as JSON text.
@@ -93,13 +95,19 @@ impl Transcript {
     /// Takes in what happened.
     pub fn apply(&mut self, recorded: &Recorded) {
         match &recorded.event {
-            Event::PromptAccepted { prompt } => self.turns.push(Arc::new(Turn {
-                prompt: prompt.clone(),
-                steps: Vec::new(),
-                state: TurnState::Open,
-            })),
+            Event::PromptAccepted { prompt } => {
+                // A turn whose end was never told was cut off by a defect.
+                self.end(Ending::Failed);
+                self.turns.push(Arc::new(Turn {
+                    prompt: prompt.clone(),
+                    steps: Vec::new(),
+                    state: TurnState::Open,
+                }));
+            }
             Event::SegmentFinished { segment, text, .. } => self.said(segment.kind, text),
-            Event::ToolCallRequested { tool, input } => self.called(tool, input),
+            Event::ToolCallRequested { tool, input } => {
+                self.called(recorded.scope.call, tool, input);
+            }
             Event::ToolResultReady { tool, result } => self.returned(tool, result),
             Event::RunFinished { .. } => self.end(Ending::Finished),
             Event::RunStopped { .. } => self.end(Ending::Stopped),
@@ -131,8 +139,9 @@ impl Transcript {
         }
     }
 
-    fn called(&mut self, tool: &ToolCall, input: &str) {
-        self.step(Step::Called { tool: tool.clone(), input: input.to_owned(), result: None });
+    fn called(&mut self, round: u32, tool: &ToolCall, input: &str) {
+        let (tool, input) = (tool.clone(), input.to_owned());
+        self.step(Step::Called { round, tool, input, result: None });
     }
 
     fn returned(&mut self, returned: &ToolCall, with: &ToolResult) {
@@ -205,9 +214,14 @@ fn leading_text<'a>(steps: &mut &'a [Step]) -> Cow<'a, str> {
 
 type Called<'a> = (&'a ToolCall, &'a str, Option<&'a ToolResult>);
 
+/// The calls of one round. Those of the next were made with the results of these in view, and a
+/// provider that is told otherwise can't use what it cached of its last request.
 fn leading_calls<'a>(steps: &mut &'a [Step]) -> Vec<Called<'a>> {
     let mut calls = Vec::new();
-    while let [Step::Called { tool, input, result }, rest @ ..] = *steps {
+    let mut first = None;
+    while let [Step::Called { round, tool, input, result }, rest @ ..] = *steps
+        && *first.get_or_insert(*round) == *round
+    {
         calls.push((tool, input.as_str(), result.as_ref()));
         *steps = rest;
     }

@@ -19,6 +19,8 @@ pub(super) struct Book {
     timeline: Timeline,
     transcript: Transcript,
     ui: Ui,
+    /// The run whose engine was started and has not ended.
+    engine: Option<RunId>,
     outputs: Vec<Output>,
     fault: Tripwire,
 }
@@ -37,6 +39,7 @@ impl Book {
             ordinal: Ordinal::default(),
             timeline: Timeline::default(),
             transcript,
+            engine: None,
             outputs: Vec::new(),
             fault: Tripwire::default(),
         }
@@ -77,7 +80,19 @@ impl Book {
 
     pub(super) fn start_engine(&mut self, run: RunId) {
         let transcript = self.transcript.clone();
+        self.engine = Some(run);
         self.push(Output::StartRun { run, transcript });
+    }
+
+    pub(super) fn engine_ended(&mut self) {
+        self.engine = None;
+    }
+
+    /// Has the engine dropped, if there is one. However often and from wherever it is called.
+    pub(super) fn cancel_engine(&mut self) {
+        if let Some(run) = self.engine.take() {
+            self.push(Output::CancelRun(run));
+        }
     }
 
     pub(super) fn snapshot(&mut self, request: &RequestId, span: Span) {

@@ -64,8 +64,12 @@ struct OpenTool {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ToolStep {
+    /// The model writes its arguments.
     Started,
+    /// The model has made it.
     Requested,
+    /// The tool runs.
+    Executing,
 }
 
 /// How a provider call ends.
@@ -120,18 +124,13 @@ impl Run {
         match event {
             EngineEvent::CallStarted => self.open_call(book, now),
             EngineEvent::Reasoning { source, text } => {
-                self.say(book, SegmentKind::Thinking { source }, text);
+                self.say(book, now, SegmentKind::Thinking { source }, text);
             }
-            EngineEvent::Text(text) => self.say(book, SegmentKind::Text, text),
-            EngineEvent::ToolCallStarted(tool) => self.open_tool(book, tool),
+            EngineEvent::Text(text) => self.say(book, now, SegmentKind::Text, text),
+            EngineEvent::ToolCallStarted(tool) => self.open_tool(book, now, tool),
             EngineEvent::ToolArguments { id, text } => self.tool_arguments(book, &id, text),
             EngineEvent::ToolCallRequested { id } => self.tool_requested(book, &id),
-            EngineEvent::ToolExecutionStarted { id } => {
-                if let Some(open) = self.tools.iter().find(|open| open.tool.id == id) {
-                    let (tool, input) = (open.tool.clone(), open.input.clone());
-                    self.record(book, Event::ToolExecutionStarted { tool, input });
-                }
-            }
+            EngineEvent::ToolExecutionStarted { id } => self.tool_executing(book, &id),
             EngineEvent::ToolReturned { id, result } => self.tool_returned(book, &id, result),
             EngineEvent::Usage(usage) => {
                 if let Some(call) = &mut self.call {
@@ -180,6 +179,9 @@ impl Run {
     }
 
     fn open_call(&mut self, book: &mut Book, now: Moment) {
+        // An engine that begins another call is done with the one before, even if it didn't say so.
+        let (stop_reason, class) = (String::new(), FinishClass::Other);
+        self.close_call(book, now, CallEnd { stop_reason, class, segment: Ending::Finished });
         self.calls += 1;
         self.scope.call = self.calls;
         self.call = Some(Call { started: now, usage: None, has_tool_calls: false });
@@ -204,10 +206,18 @@ impl Run {
         self.record(book, finished);
     }
 
-    fn say(&mut self, book: &mut Book, kind: SegmentKind, text: String) {
+    /// What a model says is always within a call, even if its engine forgot to begin one.
+    fn need_call(&mut self, book: &mut Book, now: Moment) {
+        if self.call.is_none() {
+            self.open_call(book, now);
+        }
+    }
+
+    fn say(&mut self, book: &mut Book, now: Moment, kind: SegmentKind, text: String) {
         if text.is_empty() {
             return;
         }
+        self.need_call(book, now);
         if self.segment.as_ref().is_none_or(|open| open.segment.kind != kind) {
             self.close_segment(book, Ending::Finished, "");
             self.open_segment(book, kind);
@@ -233,7 +243,12 @@ impl Run {
         self.record(book, Event::SegmentFinished { segment, status, text, finish_reason });
     }
 
-    fn open_tool(&mut self, book: &mut Book, tool: ToolCall) {
+    fn open_tool(&mut self, book: &mut Book, now: Moment, tool: ToolCall) {
+        // Two open calls of one name could not be told apart.
+        if self.tools.iter().any(|open| open.tool.id == tool.id) {
+            return;
+        }
+        self.need_call(book, now);
         self.close_segment(book, Ending::Finished, "");
         if let Some(call) = &mut self.call {
             call.has_tool_calls = true;
@@ -244,7 +259,10 @@ impl Run {
     }
 
     fn tool_arguments(&mut self, book: &mut Book, id: &ToolCallId, text: String) {
-        let Some(open) = self.tool(id) else { return };
+        let Some(open) = self.tool(id, ToolStep::Started) else { return };
+        if text.is_empty() {
+            return;
+        }
         open.pieces += 1;
         let offset_bytes = open.input.len() as u64;
         open.input += &text;
@@ -253,14 +271,22 @@ impl Run {
     }
 
     fn tool_requested(&mut self, book: &mut Book, id: &ToolCallId) {
-        let Some(open) = self.tool(id) else { return };
+        let Some(open) = self.tool(id, ToolStep::Started) else { return };
         open.step = ToolStep::Requested;
         let (tool, input) = (open.tool.clone(), open.input.clone());
         self.record(book, Event::ToolCallRequested { tool, input });
     }
 
+    fn tool_executing(&mut self, book: &mut Book, id: &ToolCallId) {
+        let Some(open) = self.tool(id, ToolStep::Requested) else { return };
+        open.step = ToolStep::Executing;
+        let (tool, input) = (open.tool.clone(), open.input.clone());
+        self.record(book, Event::ToolExecutionStarted { tool, input });
+    }
+
     fn tool_returned(&mut self, book: &mut Book, id: &ToolCallId, result: ToolResult) {
-        let Some(at) = self.tools.iter().position(|open| open.tool.id == *id) else { return };
+        let is_it = |open: &OpenTool| open.tool.id == *id && open.step != ToolStep::Started;
+        let Some(at) = self.tools.iter().position(is_it) else { return };
         let tool = self.tools.remove(at).tool;
         self.record(book, Event::ToolResultReady { tool: tool.clone(), result });
         self.record(book, Event::ToolCallFinished { tool });
@@ -270,7 +296,7 @@ impl Run {
     /// request to the provider needs one.
     fn close_tools(&mut self, book: &mut Book) {
         for OpenTool { tool, step, .. } in std::mem::take(&mut self.tools) {
-            if step == ToolStep::Requested {
+            if step != ToolStep::Started {
                 let result = ToolResult::Error(INTERRUPTED_TOOL.to_owned());
                 self.record(book, Event::ToolResultReady { tool: tool.clone(), result });
             }
@@ -278,8 +304,10 @@ impl Run {
         }
     }
 
-    fn tool(&mut self, id: &ToolCallId) -> Option<&mut OpenTool> {
-        self.tools.iter_mut().find(|open| open.tool.id == *id)
+    /// The open call of that name, if it is at `step`. What an engine says of any other is passed
+    /// over: a call would otherwise be shown out of order, or be made twice in the transcript.
+    fn tool(&mut self, id: &ToolCallId, step: ToolStep) -> Option<&mut OpenTool> {
+        self.tools.iter_mut().find(|open| open.tool.id == *id && open.step == step)
     }
 
     fn record(&self, book: &mut Book, event: Event) {

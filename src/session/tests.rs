@@ -1,1 +1,17 @@
+//! The state machine against its contract: every short sequence of inputs, long random ones, the
+//! table of answers, planted defects, and conversations kept as text.
+//!
+//! `contract` holds what must be true; `scene` makes the inputs; the rest feeds the one from the
+//! other.
 
+mod contract;
+mod defects;
+mod exhaustive;
+mod golden;
+mod ledger;
+mod model;
+mod planted;
+mod random;
+mod scene;
+mod story;
+mod table;

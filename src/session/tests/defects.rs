@@ -1,0 +1,180 @@
+//! A defect at each step of a conversation: it costs the run or the request it is in, and never a
+//! `done`. Afterwards the session works, or ends with the status of a defect.
+
+use super::ledger::Ledger;
+use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
+use crate::engine::{EngineEvent, RunEnd};
+use crate::fault::{Place, Plan};
+use crate::id::{RequestId, ToolCallId};
+use crate::proto::rpc::rpc_line::Frame as Body;
+use crate::session::{ExitCode, Input, Moment, OnBusy, Output, Rules, Session, Signal};
+use crate::wire::{self, Command, Done, Frame, Prompt, Request};
+use anyhow::{Context, Result, ensure};
+
+/// One step of a script. Engine events go to whatever run is live.
+#[derive(Clone)]
+enum Line {
+    Submit(&'static str),
+    Ask(&'static str, Command),
+    Engine(EngineEvent),
+    End(RunEnd),
+    Input(Input),
+}
+
+fn conversation() -> Vec<Line> {
+    use Line::{Ask, End, Engine, Submit};
+    let tool = ToolCallId("t".to_owned());
+    let call = ToolCall { id: tool.clone(), name: "clock".to_owned() };
+    let finished = || EngineEvent::CallFinished {
+        stop_reason: "stop".to_owned(),
+        class: FinishClass::Completed,
+    };
+    let result = ToolResult::Success("noon".to_owned());
+    vec![
+        Submit("a"),
+        Engine(EngineEvent::CallStarted),
+        Engine(EngineEvent::Reasoning { source: "reasoning", text: "hm".to_owned() }),
+        Submit("b"),
+        Engine(EngineEvent::Text("let me see".to_owned())),
+        Engine(EngineEvent::ToolCallStarted(call)),
+        Engine(EngineEvent::ToolArguments { id: tool.clone(), text: "{}".to_owned() }),
+        Engine(EngineEvent::ToolCallRequested { id: tool.clone() }),
+        Engine(finished()),
+        Ask("look", Command::Snapshot),
+        Engine(EngineEvent::ToolReturned { id: tool, result }),
+        Engine(EngineEvent::Usage(Usage::default())),
+        End(RunEnd::Finished),
+        Submit("c"),
+        Engine(EngineEvent::CallStarted),
+        Engine(EngineEvent::Text("half".to_owned())),
+        Submit("d"),
+        Ask("stop", Command::Cancel),
+        Submit("e"),
+        Engine(EngineEvent::Text("last".to_owned())),
+    ]
+}
+
+/// How the conversation is brought to its end, and the status that means.
+fn ways_out() -> [(Line, ExitCode); 4] {
+    let signal = Signal::Terminate;
+    [
+        (Line::Ask("bye", Command::Shutdown), ExitCode::Ok),
+        (Line::Input(Input::InputEnded), ExitCode::Ok),
+        (Line::Input(Input::ReaderGone), ExitCode::Ok),
+        (Line::Input(Input::Interrupted(signal)), ExitCode::Interrupted(signal)),
+    ]
+}
+
+struct Stage {
+    session: Session,
+    ledger: Ledger,
+    exit: Option<ExitCode>,
+    failures: usize,
+    has_answered: bool,
+}
+
+impl Stage {
+    fn new(on_busy: OnBusy, nth: u32) -> Self {
+        let rules = Rules { on_busy, ..Rules::default() };
+        let mut session = Session::new(rules.clone(), 1);
+        session.plant(Plan::new(Place::Project, nth).at(Place::Project));
+        let ledger = Ledger::new(&rules, &session);
+        Self { session, ledger, exit: None, failures: 0, has_answered: false }
+    }
+
+    /// Lets all runs end, and has another prompt answered.
+    fn still_works(&mut self) -> Result<()> {
+        while self.ledger.live().is_some() {
+            self.play(Line::End(RunEnd::Finished))?;
+        }
+        self.play(Line::Submit("after"))?;
+        self.play(Line::Engine(EngineEvent::Text("still here".to_owned())))?;
+        self.play(Line::End(RunEnd::Finished))?;
+        ensure!(self.has_answered, "the next prompt was not answered");
+        Ok(())
+    }
+
+    fn play(&mut self, line: Line) -> Result<()> {
+        let live = self.ledger.live();
+        let input = match (line, live) {
+            (Line::Submit(id), _) => {
+                let prompt = Prompt::new("hi".to_owned()).context("blank")?;
+                request(id, Command::Submit(prompt))?
+            }
+            (Line::Ask(id, command), _) => request(id, command)?,
+            (Line::Engine(event), Some(run)) => Input::Engine(run, event),
+            (Line::End(end), Some(run)) => Input::RunEnded(run, end),
+            (Line::Input(input), _) => input,
+            (Line::Engine(_) | Line::End(_), None) => return Ok(()),
+        };
+        let outputs = self.session.handle(Moment(1), input.clone());
+        self.ledger.watch(&input, &outputs).with_context(|| format!("{outputs:#?}"))?;
+        for output in outputs {
+            match output {
+                Output::Exit(code) => self.exit = Some(code),
+                Output::Frame(frame) => {
+                    self.has_answered |= is_answer(&frame);
+                    self.failures += usize::from(tells_the_fault(&frame));
+                }
+                Output::StartRun { .. } | Output::CancelRun(_) | Output::Abort(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the frame says that the request "after" was answered.
+fn is_answer(frame: &Frame) -> bool {
+    frame.request_id == "after" && frame.frame == Some(wire::done(Done::Ok))
+}
+
+/// Whether the frame blames a run, or the process, on the planted fault.
+fn tells_the_fault(frame: &Frame) -> bool {
+    let Some(Body::Error(error)) = &frame.frame else { return false };
+    error.detail.contains("planted fault") && !error.terminal
+}
+
+fn request(id: &str, command: Command) -> Result<Input> {
+    let id = RequestId::new(id).context("a blank id")?;
+    Ok(Input::Request(Request { session: None, id, command }))
+}
+
+/// Plays the conversation with a fault at the `nth` event; false if it has fewer.
+fn check(on_busy: OnBusy, (way_out, status): (Line, ExitCode), nth: u32) -> Result<bool> {
+    let mut stage = Stage::new(on_busy, nth);
+    for line in conversation() {
+        stage.play(line)?;
+    }
+    ensure!(stage.exit.is_none(), "a defect in a run ended the process");
+    if stage.failures > 0 {
+        stage.still_works()?;
+    }
+    stage.play(way_out)?;
+    while stage.exit.is_none() && stage.ledger.live().is_some() {
+        stage.play(Line::End(RunEnd::Finished))?;
+    }
+    match stage.exit {
+        Some(exit) if exit == status => {
+            ensure!(stage.failures <= 1, "the client was told {} times", stage.failures);
+            Ok(stage.failures == 1)
+        }
+        Some(ExitCode::Internal) => Ok(true),
+        exit => anyhow::bail!("exit {exit:?}"),
+    }
+}
+
+#[test]
+fn a_defect_at_any_event_costs_no_done_and_not_the_session() {
+    for on_busy in [OnBusy::Reject, OnBusy::Queue] {
+        for way_out in ways_out() {
+            let mut nth = 0;
+            let mut is_met = true;
+            while is_met {
+                nth += 1;
+                let played = check(on_busy, way_out.clone(), nth);
+                is_met = played.unwrap_or_else(|why| panic!("{on_busy:?}, fault {nth}: {why:?}"));
+            }
+            assert!(nth > 30, "only {nth} places for a fault");
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Conversations as text, in `tests/golden`: what goes in, and every line that comes out.
+//!
+//! ```text
+//! # a comment
+//! % queue                     the server's options
+//! > {"submit":…}              a line of input
+//! ~ text "Hel"                the engine of the live run says something
+//! ! end of input              something else happens
+//! < {"uiEvent":…}             a line of output, compared as JSON
+//! = start [["user","hi"]]     the engine is started, with these messages; is cancelled; exit
+//! ```
+//!
+//! Generated ids are numbered in the order in which they appear. `UPDATE_GOLDEN=1` writes the `<`
+//! and `=` lines anew; look at the difference before it is kept.
+
+use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
+use crate::chat::transcript::{Message, Transcript};
+use crate::chat::ui::PatchMode;
+use crate::engine::{EngineEvent, ErrorClass, RunEnd, RunError, Stage};
+use crate::fault::Tripwire;
+use crate::id::{Ids, RunId, ToolCallId};
+use crate::outbox::Outbox;
+use crate::proto::rpc::rpc_line::Frame as Body;
+use crate::session::{FinalSnapshot, Input, Moment, OnBusy, Output, Rules, Session, Signal};
+use crate::wire::{self, Frame};
+use serde_json::{Value, json};
+use std::path::Path;
+
+const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
+
+/// Milliseconds between two lines of a script.
+const STEP_MS: u64 = 10;
+
+/// Plays `script`; returns it with the output lines that there are.
+fn play(script: &str) -> String {
+    let mut stage = Play::new(rules(script));
+    let mut played = String::new();
+    let mut has_begun = false;
+    for line in script.lines().filter(|line| !is_output(line)) {
+        let input = stage.input(line);
+        if input.is_some() && !has_begun {
+            has_begun = true;
+            played += &stage.hello();
+        }
+        played += line;
+        played += "\n";
+        played += &input.map_or_else(String::new, |input| stage.step(input));
+    }
+    played
+}
+
+fn is_output(line: &str) -> bool {
+    line.starts_with('<') || line.starts_with('=')
+}
+
+fn rules(script: &str) -> Rules {
+    let mut rules = Rules::default();
+    for option in script.lines().filter_map(|line| line.strip_prefix("% ")) {
+        match option {
+            "queue" => rules.on_busy = OnBusy::Queue,
+            "snapshot patches" => rules.patch_mode = PatchMode::Snapshot,
+            "final snapshot: turn" => rules.final_snapshot = FinalSnapshot::Turn,
+            "final snapshot: none" => rules.final_snapshot = FinalSnapshot::None,
+            "system prompt" => rules.system = Some("Be brief.".to_owned()),
+            other => panic!("no such option: {other}"),
+        }
+    }
+    rules
+}
+
+/// A session at the place it has in the process: lines on one side, an engine on the other.
+struct Play {
+    session: Session,
+    ids: Ids,
+    names: Names,
+    live: Option<RunId>,
+    now: Moment,
+}
+
+impl Play {
+    fn new(rules: Rules) -> Self {
+        Self {
+            session: Session::new(rules, 1),
+            ids: Ids::new(2),
+            names: Names::default(),
+            live: None,
+            now: Moment(0),
+        }
+    }
+
+    fn hello(&mut self) -> String {
+        let hello = self.session.hello(vec!["single-session".to_owned()]);
+        self.line(hello)
+    }
+
+    fn input(&mut self, line: &str) -> Option<Input> {
+        match line.split_at_checked(2)? {
+            ("> ", line) => Some(match wire::decode(line.as_bytes(), || self.ids.request()) {
+                Ok(request) => Input::Request(request),
+                Err(bad) => Input::BadLine(bad),
+            }),
+            ("~ ", said) => {
+                let run = self.live.unwrap_or_else(|| panic!("no live run: {line}"));
+                Some(engine(run, said))
+            }
+            ("! ", what) => Some(other_input(what)),
+            ("# " | "% ", _) => None,
+            _ => panic!("a line of no kind: {line}"),
+        }
+    }
+
+    fn step(&mut self, input: Input) -> String {
+        self.now.0 += STEP_MS;
+        if let Input::RunEnded(..) = input {
+            self.live = None;
+        }
+        let outputs = self.session.handle(self.now, input);
+        outputs.into_iter().map(|output| self.output(output)).collect()
+    }
+
+    fn output(&mut self, output: Output) -> String {
+        match output {
+            Output::Frame(frame) => self.line(frame),
+            Output::StartRun { run, transcript } => {
+                self.live = Some(run);
+                format!("= start {}\n", messages(&transcript))
+            }
+            Output::CancelRun(_) => {
+                self.live = None;
+                "= cancel\n".to_owned()
+            }
+            Output::Exit(code) => format!("= exit {}\n", code.number()),
+            Output::Abort(code) => format!("= abort {}\n", code.number()),
+        }
+    }
+
+    fn line(&mut self, mut frame: Frame) -> String {
+        if let Some(Body::Error(error)) = &mut frame.frame
+            && error.code == "invalid_request_json"
+        {
+            // The words of the JSON reader: free to change.
+            error.detail.clear();
+        }
+        let mut outbox = Outbox::new(Tripwire::default());
+        outbox.push(frame);
+        let line = String::from_utf8(outbox.take(Vec::new())).expect("UTF-8");
+        format!("< {}", self.names.number(&line))
+    }
+}
+
+/// What the engine says. Words, of which those in quotes are JSON strings.
+fn engine(run: RunId, said: &str) -> Input {
+    let words = words(said);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let id = |id: &str| ToolCallId(id.to_owned());
+    let text = |text: &str| text.to_owned();
+    let event = match words.as_slice() {
+        ["call"] => EngineEvent::CallStarted,
+        ["text", it] => EngineEvent::Text(text(it)),
+        ["reasoning", it] => EngineEvent::Reasoning { source: "reasoning", text: text(it) },
+        ["tool", tool, name] => {
+            EngineEvent::ToolCallStarted(ToolCall { id: id(tool), name: text(name) })
+        }
+        ["arguments", tool, it] => EngineEvent::ToolArguments { id: id(tool), text: text(it) },
+        ["requested", tool] => EngineEvent::ToolCallRequested { id: id(tool) },
+        ["executing", tool] => EngineEvent::ToolExecutionStarted { id: id(tool) },
+        ["returned", tool, it] => {
+            EngineEvent::ToolReturned { id: id(tool), result: ToolResult::Success(text(it)) }
+        }
+        ["usage", input, output] => EngineEvent::Usage(Usage {
+            input_tokens: input.parse().expect("a number"),
+            output_tokens: output.parse().expect("a number"),
+            cached_tokens: 0,
+        }),
+        ["stop"] => call_finished("stop", FinishClass::Completed),
+        ["tool_calls"] => call_finished("tool_calls", FinishClass::ToolCalls),
+        ["end"] => return Input::RunEnded(run, RunEnd::Finished),
+        ["not", "ready", message] => return failed(run, Stage::Init, ErrorClass::Config, message),
+        ["fail", message] => return failed(run, Stage::Run, ErrorClass::Network, message),
+        _ => panic!("an engine does not say: {said}"),
+    };
+    Input::Engine(run, event)
+}
+
+fn call_finished(stop_reason: &str, class: FinishClass) -> EngineEvent {
+    EngineEvent::CallFinished { stop_reason: stop_reason.to_owned(), class }
+}
+
+fn failed(run: RunId, stage: Stage, class: ErrorClass, message: &str) -> Input {
+    let (message, detail) = (message.to_owned(), "more".to_owned());
+    Input::RunEnded(run, RunEnd::Failed(RunError { stage, class, message, detail }))
+}
+
+fn other_input(what: &str) -> Input {
+    match what {
+        "end of input" => Input::InputEnded,
+        "input failed" => Input::InputFailed { reason: "an I/O error".to_owned() },
+        "SIGTERM" => Input::Interrupted(Signal::Terminate),
+        "reader gone" => Input::ReaderGone,
+        _ => panic!("this does not happen: {what}"),
+    }
+}
+
+fn words(mut text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    while !text.is_empty() {
+        let mut quoted = serde_json::Deserializer::from_str(text).into_iter::<String>();
+        let (word, end) = match quoted.next() {
+            Some(Ok(word)) if text.starts_with('"') => (word, quoted.byte_offset()),
+            Some(_) | None => {
+                let end = text.find(' ').unwrap_or(text.len());
+                (text[..end].to_owned(), end)
+            }
+        };
+        words.push(word);
+        text = text[end..].trim_start();
+    }
+    words
+}
+
+/// What the model is sent.
+fn messages(transcript: &Transcript) -> Value {
+    let message = |message: Message<'_>| match message {
+        Message::System(text) => json!(["system", text]),
+        Message::User(text) => json!(["user", text]),
+        Message::Assistant { text, calls } => {
+            let calls = calls.iter().map(|(tool, input)| json!([tool.id.0, tool.name, input]));
+            json!(["assistant", text, calls.collect::<Vec<_>>()])
+        }
+        Message::Tool { tool, result } => json!(["tool", tool.id.0, result]),
+    };
+    transcript.messages().into_iter().map(message).collect()
+}
+
+/// Short names for generated ids.
+#[derive(Default)]
+struct Names(Vec<String>);
+
+impl Names {
+    /// The text with each UUID replaced by its number.
+    fn number(&mut self, text: &str) -> String {
+        let mut short = String::new();
+        let mut rest = text;
+        while let Some(next) = rest.chars().next() {
+            let length = match rest.get(..36).filter(|text| uuid::Uuid::try_parse(text).is_ok()) {
+                Some(id) => {
+                    short += &self.name(id);
+                    id.len()
+                }
+                None => {
+                    short.push(next);
+                    next.len_utf8()
+                }
+            };
+            rest = &rest[length..];
+        }
+        short
+    }
+
+    fn name(&mut self, id: &str) -> String {
+        let at = self.0.iter().position(|known| known == id).unwrap_or_else(|| {
+            self.0.push(id.to_owned());
+            self.0.len() - 1
+        });
+        (at + 1).to_string()
+    }
+}
+
+fn parsed(line: &str) -> Value {
+    match line.strip_prefix("< ") {
+        Some(json) => serde_json::from_str(json).unwrap_or_else(|why| panic!("{why}: {line}")),
+        None => Value::from(line),
+    }
+}
+
+/// The first line in which the two differ, from 1.
+fn difference(expected: &str, actual: &str) -> Option<usize> {
+    let is_same = |(expected, actual): (&str, &str)| parsed(expected) == parsed(actual);
+    let pairs = || expected.lines().zip(actual.lines());
+    let lines = [expected.lines().count(), actual.lines().count()];
+    let at = pairs().position(|pair| !is_same(pair));
+    at.or_else(|| (lines[0] != lines[1]).then(|| lines[0].min(lines[1]))).map(|at| at + 1)
+}
+
+fn check(path: &Path) {
+    let script = std::fs::read_to_string(path).expect("a script");
+    let played = play(&script);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(path, &played).expect("a script that can be written");
+        return;
+    }
+    if let Some(at) = difference(&script, &played) {
+        let line = |text: &str| text.lines().nth(at - 1).unwrap_or("no line").to_owned();
+        let (name, expected, actual) = (path.display(), line(&script), line(&played));
+        panic!("{name}:{at}\nexpected {expected}\n     got {actual}");
+    }
+}
+
+#[test]
+fn conversations_are_as_they_were() {
+    let scripts = std::fs::read_dir(DIRECTORY).expect("the directory of scripts");
+    let scripts: Vec<_> = scripts.map(|entry| entry.expect("a file").path()).collect();
+    assert!(scripts.len() >= 8, "only {} scripts", scripts.len());
+    scripts.iter().for_each(|path| check(path));
+}
+
+#[test]
+fn an_output_line_that_is_missing_or_changed_is_seen() {
+    let script = "# a\n> {\"requestId\":\"a\",\"cancel\":{}}\n! end of input\n";
+    let played = play(script);
+    assert_eq!(difference(&played, &play(&played)), None);
+    let lines: Vec<&str> = played.lines().collect();
+    for at in (0..lines.len()).filter(|at| is_output(lines[*at])) {
+        let without = [&lines[..at], &lines[at + 1..]].concat().join("\n");
+        assert_eq!(difference(&without, &play(&without)), Some(at + 1));
+        let changed = played.replacen(lines[at], "< {}", 1);
+        assert_eq!(difference(&changed, &play(&changed)), Some(at + 1));
+    }
+}

@@ -1,0 +1,248 @@
+//! What a session answers, in outline: the contract's table of requests and phases, written a
+//! second time and more simply, to hold the session against.
+
+use crate::engine::{RunEnd, Stage};
+use crate::id::SessionId;
+use crate::proto::rpc::rpc_line::Frame as Body;
+use crate::session::{
+    ExitCode, FinalSnapshot, Input, OnBusy, Output, QUEUED_SUBMITS_MAX, Rules, Signal,
+};
+use crate::wire::{Command, Request};
+use std::collections::VecDeque;
+
+/// An output, without what is inside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Item {
+    /// A prompt was accepted.
+    Begin(String),
+    Start,
+    Cancel,
+    /// A run's end event, by its name.
+    End(&'static str),
+    Snapshot(String),
+    /// Request, code, whether it is terminal.
+    Error(String, String, bool),
+    Done(String, String),
+    Exit(ExitCode),
+    Abort(ExitCode),
+}
+
+/// The outline of what a session did.
+pub(super) fn outline(outputs: &[Output]) -> Vec<Item> {
+    outputs.iter().filter_map(item).collect()
+}
+
+fn item(output: &Output) -> Option<Item> {
+    let frame = match output {
+        Output::Frame(frame) => frame,
+        Output::StartRun { .. } => return Some(Item::Start),
+        Output::CancelRun(_) => return Some(Item::Cancel),
+        Output::Exit(code) => return Some(Item::Exit(*code)),
+        Output::Abort(code) => return Some(Item::Abort(*code)),
+    };
+    let id = frame.request_id.clone();
+    match frame.frame.as_ref()? {
+        Body::UiEvent(event) => match event.name.as_str() {
+            "ChatUserMessageAccepted" => Some(Item::Begin(id)),
+            "ChatRunFinished" => Some(Item::End("ChatRunFinished")),
+            "ChatRunStopped" => Some(Item::End("ChatRunStopped")),
+            "ChatRunFailed" => Some(Item::End("ChatRunFailed")),
+            _ => None,
+        },
+        Body::Snapshot(_) => Some(Item::Snapshot(id)),
+        Body::Error(error) => Some(Item::Error(id, error.code.clone(), error.terminal)),
+        Body::Done(done) => Some(Item::Done(id, done.status.clone())),
+        Body::Hello(_) | Body::BackendEvent(_) => None,
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Model {
+    on_busy: OnBusy,
+    final_snapshot: FinalSnapshot,
+    session: Option<SessionId>,
+    is_bound: bool,
+    running: Option<String>,
+    waiting: VecDeque<String>,
+    shutdowns: Vec<String>,
+    is_draining: bool,
+    farewell: Farewell,
+    is_closed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Farewell {
+    None,
+    InputFailed,
+    Interrupted(Signal),
+}
+
+impl Model {
+    pub(super) fn new(rules: &Rules) -> Self {
+        Self {
+            on_busy: rules.on_busy,
+            final_snapshot: rules.final_snapshot,
+            session: rules.session.clone(),
+            is_bound: rules.session.is_some(),
+            running: None,
+            waiting: VecDeque::new(),
+            shutdowns: Vec::new(),
+            is_draining: false,
+            farewell: Farewell::None,
+            is_closed: false,
+        }
+    }
+
+    /// What must be done about `input`.
+    pub(super) fn step(&mut self, input: &Input, is_live: bool) -> Vec<Item> {
+        match input {
+            Input::Interrupted(signal) if self.is_closed => {
+                vec![Item::Abort(ExitCode::Interrupted(*signal))]
+            }
+            _ if self.is_closed => Vec::new(),
+            Input::Request(request) => self.request(request),
+            Input::BadLine(line) => {
+                let id = line.id.as_ref().map_or("", |id| id.as_str());
+                refused(id, line.fault.trouble().code.as_str())
+            }
+            Input::InputEnded => self.drain(),
+            Input::InputFailed { .. } => {
+                self.farewell = Farewell::InputFailed;
+                self.drain()
+            }
+            Input::RunEnded(_, end) if is_live => self.ended(end),
+            Input::RunEnded(..) | Input::Engine(..) => Vec::new(),
+            Input::Interrupted(signal) => {
+                self.farewell = Farewell::Interrupted(*signal);
+                self.end_now()
+            }
+            Input::ReaderGone => self.end_now(),
+        }
+    }
+
+    fn request(&mut self, request: &Request) -> Vec<Item> {
+        let id = request.id.as_str();
+        if !self.is_bound {
+            self.is_bound = true;
+            self.session.clone_from(&request.session);
+        }
+        // A session that the first request left without a name has a generated one.
+        if request.session.is_some() && request.session != self.session {
+            return refused(id, "session_mismatch");
+        }
+        match request.command {
+            Command::Submit(_) => self.submit(id),
+            Command::Cancel if self.running.is_some() => {
+                let stopped = self.stop();
+                [vec![done(id, "ok")], stopped, self.next()].concat()
+            }
+            Command::Cancel => vec![error(id, "no_active_request"), done(id, "ok")],
+            Command::Snapshot => vec![Item::Snapshot(id.to_owned()), done(id, "ok")],
+            Command::Shutdown => {
+                self.shutdowns.push(id.to_owned());
+                self.drain()
+            }
+        }
+    }
+
+    fn submit(&mut self, id: &str) -> Vec<Item> {
+        if self.is_draining {
+            return refused(id, "shutting_down");
+        }
+        if self.running.is_none() {
+            return self.begin(id.to_owned());
+        }
+        if self.on_busy == OnBusy::Reject || self.waiting.len() == QUEUED_SUBMITS_MAX {
+            return refused(id, "session_busy");
+        }
+        self.waiting.push_back(id.to_owned());
+        Vec::new()
+    }
+
+    fn begin(&mut self, id: String) -> Vec<Item> {
+        self.running = Some(id.clone());
+        vec![Item::Begin(id), Item::Start]
+    }
+
+    fn ended(&mut self, end: &RunEnd) -> Vec<Item> {
+        let items = match end {
+            RunEnd::Finished => self.run_end("ChatRunFinished", Vec::new(), "ok"),
+            RunEnd::Failed(why) => {
+                let code = match why.stage {
+                    Stage::Init => "engine_init_failed",
+                    Stage::Run => "run_failed",
+                };
+                let id = self.running.clone().unwrap_or_default();
+                self.run_end("ChatRunFailed", vec![error(&id, code)], "failed")
+            }
+        };
+        [items, self.next()].concat()
+    }
+
+    fn stop(&mut self) -> Vec<Item> {
+        if self.running.is_none() {
+            return Vec::new();
+        }
+        [vec![Item::Cancel], self.run_end("ChatRunStopped", Vec::new(), "stopped")].concat()
+    }
+
+    fn run_end(&mut self, event: &'static str, errors: Vec<Item>, status: &str) -> Vec<Item> {
+        let id = self.running.take().unwrap_or_default();
+        let snapshot = match self.final_snapshot {
+            FinalSnapshot::Full | FinalSnapshot::Turn => vec![Item::Snapshot(id.clone())],
+            FinalSnapshot::None => Vec::new(),
+        };
+        [vec![Item::End(event)], snapshot, errors, vec![done(&id, status)]].concat()
+    }
+
+    fn next(&mut self) -> Vec<Item> {
+        match self.waiting.pop_front() {
+            Some(id) => self.begin(id),
+            None if self.is_draining => self.close(),
+            None => Vec::new(),
+        }
+    }
+
+    fn drain(&mut self) -> Vec<Item> {
+        self.is_draining = true;
+        if self.running.is_some() { Vec::new() } else { self.close() }
+    }
+
+    fn end_now(&mut self) -> Vec<Item> {
+        let stopped = self.stop();
+        let waiting = std::mem::take(&mut self.waiting);
+        let refusals = waiting.iter().flat_map(|id| refused(id, "shutting_down")).collect();
+        [stopped, refusals, self.close()].concat()
+    }
+
+    fn close(&mut self) -> Vec<Item> {
+        self.is_closed = true;
+        let mut items: Vec<_> = self.shutdowns.iter().map(|id| done(id, "shutdown")).collect();
+        items.extend(match self.farewell {
+            Farewell::None => vec![Item::Exit(ExitCode::Ok)],
+            Farewell::InputFailed => vec![
+                Item::Error(String::new(), "stdin_read_failed".to_owned(), true),
+                done("", "failed"),
+                Item::Exit(ExitCode::InputFailed),
+            ],
+            Farewell::Interrupted(signal) => vec![
+                Item::Error(String::new(), "interrupted".to_owned(), true),
+                done("", "stopped"),
+                Item::Exit(ExitCode::Interrupted(signal)),
+            ],
+        });
+        items
+    }
+}
+
+fn refused(id: &str, code: &str) -> Vec<Item> {
+    vec![error(id, code), done(id, "failed")]
+}
+
+fn error(id: &str, code: &str) -> Item {
+    Item::Error(id.to_owned(), code.to_owned(), false)
+}
+
+fn done(id: &str, status: &str) -> Item {
+    Item::Done(id.to_owned(), status.to_owned())
+}

@@ -1,0 +1,289 @@
+//! Faults of a kind that other implementations had, put between the session and its checker: the
+//! exhaustive test must see each, and soon.
+
+use super::exhaustive::{everything, explore};
+use super::scene::{Machine, Scene, rules};
+use crate::any::Any;
+use crate::chat::ui::PatchMode;
+use crate::id::Ids;
+use crate::proto::rpc::rpc_line::Frame as Body;
+use crate::session::{FinalSnapshot, Input, Moment, OnBusy, Output, Rules, Session};
+use crate::wire::{Command, Frame};
+
+/// Inputs in a sequence that shows the fault.
+const DEPTH: usize = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    DropsTheDoneOfACancel,
+    SaysDoneBeforeTheLastFrame,
+    SaysDoneTwice,
+    SwallowsCancelRun,
+    SwapsRequestIds,
+    StampsAnotherSession,
+    BeginsOrdinalsAgain,
+    SpeaksAfterDone,
+    LeavesASegmentOpen,
+    LeavesTheRunOpen,
+    StartsTwoRuns,
+    StaysAfterShutdown,
+    LosesAQueuedSubmit,
+    ListensToStaleEngines,
+    AnswersAfterExit,
+    DropsAPatch,
+    ForgetsTheNamelessLine,
+    SkipsTheFinalSnapshot,
+    ExitsWithTheWrongStatus,
+    HoldsAnswersBackInARun,
+}
+
+#[derive(Clone)]
+struct Faulty {
+    inner: Session,
+    fault: Fault,
+    runs: u32,
+    /// Frames that the fault keeps for later.
+    held: Vec<Output>,
+    has_exited: bool,
+}
+
+impl Faulty {
+    fn new(inner: Session, fault: Fault) -> Self {
+        Self { inner, fault, runs: 0, held: Vec::new(), has_exited: false }
+    }
+}
+
+impl Machine for Faulty {
+    fn handle(&mut self, now: Moment, input: Input) -> Vec<Output> {
+        let is_submit = is_submit(&input);
+        let is_live = self.inner.live().is_some();
+        if self.fault == Fault::LosesAQueuedSubmit && is_submit && is_live {
+            return Vec::new();
+        }
+        let input = self.bend(input);
+        let mut outputs = self.inner.handle(now, input.clone());
+        self.runs += count(&outputs, |output| matches!(output, Output::StartRun { .. }));
+        self.spoil(&input, &mut outputs);
+        self.has_exited |= outputs.iter().any(|output| matches!(output, Output::Exit(_)));
+        outputs
+    }
+}
+
+impl Faulty {
+    fn bend(&self, input: Input) -> Input {
+        let live = self.inner.clone().live().map(|(live, _)| live.run.id());
+        match (self.fault, input, live) {
+            (Fault::ListensToStaleEngines, Input::RunEnded(_, end), Some(run)) => {
+                Input::RunEnded(run, end)
+            }
+            (_, input, _) => input,
+        }
+    }
+
+    fn spoil(&mut self, input: &Input, outputs: &mut Vec<Output>) {
+        match self.fault {
+            Fault::DropsTheDoneOfACancel => {
+                if is(input, &Command::Cancel) {
+                    remove_first(outputs, is_done);
+                }
+            }
+            Fault::SaysDoneBeforeTheLastFrame => {
+                if let Some(at) = outputs.iter().position(is_done)
+                    && at > 0
+                {
+                    outputs.swap(at - 1, at);
+                }
+            }
+            Fault::SaysDoneTwice => double(outputs, is_done),
+            Fault::SwallowsCancelRun => {
+                outputs.retain(|output| !matches!(output, Output::CancelRun(_)));
+            }
+            Fault::SwapsRequestIds => {
+                // As a writer does that keeps the id of the line read last.
+                if let Input::Engine(..) = input {
+                    each_frame(outputs, |frame| "other".clone_into(&mut frame.request_id));
+                }
+            }
+            Fault::StampsAnotherSession => {
+                each_frame(outputs, |frame| "session-x".clone_into(&mut frame.session_id));
+            }
+            Fault::BeginsOrdinalsAgain => {
+                if self.runs > 1 {
+                    each_event(outputs, |ordinal| *ordinal %= 4);
+                }
+            }
+            Fault::SpeaksAfterDone => {
+                if let Some(event) = outputs.iter().find(|output| is_event(output)).cloned() {
+                    self.held.push(event);
+                }
+                if let Input::RunEnded(..) = input {
+                    outputs.append(&mut self.held);
+                }
+            }
+            Fault::LeavesASegmentOpen => outputs
+                .retain(|output| !matches!(payload(output), Some(Any::ChatTextSegmentFinished(_)))),
+            Fault::LeavesTheRunOpen => {
+                outputs.retain(|output| !matches!(payload(output), Some(Any::ChatRunStopped(_))))
+            }
+            Fault::StartsTwoRuns => {
+                let start = outputs.iter().find_map(|output| match output {
+                    Output::StartRun { transcript, .. } => Some(transcript.clone()),
+                    Output::Frame(_)
+                    | Output::CancelRun(_)
+                    | Output::Exit(_)
+                    | Output::Abort(_) => None,
+                });
+                let run = Ids::new(77).run();
+                outputs.extend(start.map(|transcript| Output::StartRun { run, transcript }));
+            }
+            Fault::StaysAfterShutdown => {
+                if is(input, &Command::Shutdown) {
+                    outputs.retain(|output| !matches!(output, Output::Exit(_)));
+                }
+            }
+            // These two are in what the session is given.
+            Fault::LosesAQueuedSubmit | Fault::ListensToStaleEngines => {}
+            Fault::AnswersAfterExit => {
+                if self.has_exited && is(input, &Command::Snapshot) {
+                    let mut idle = Session::new(Rules::default(), 1);
+                    outputs.extend(idle.handle(Moment(0), input.clone()));
+                }
+            }
+            Fault::DropsAPatch => {
+                remove_first(outputs, |output| {
+                    matches!(payload(output), Some(Any::ChatTextPatch(_)))
+                });
+            }
+            Fault::ForgetsTheNamelessLine => {
+                if let Input::BadLine(line) = input
+                    && line.id.is_none()
+                {
+                    outputs.clear();
+                }
+            }
+            Fault::SkipsTheFinalSnapshot => {
+                if let Input::RunEnded(..) = input {
+                    remove_first(outputs, is_snapshot);
+                }
+            }
+            Fault::ExitsWithTheWrongStatus => {
+                for output in outputs {
+                    if let Output::Exit(code) = output {
+                        *code = crate::session::ExitCode::Ok;
+                    }
+                }
+            }
+            Fault::HoldsAnswersBackInARun => {
+                // As a reader does that waits for the run before it reads on.
+                if is(input, &Command::Snapshot) && self.inner.live().is_some() {
+                    self.held.append(outputs);
+                } else if self.inner.live().is_none() {
+                    outputs.splice(0..0, std::mem::take(&mut self.held));
+                }
+            }
+        }
+    }
+}
+
+fn is_submit(input: &Input) -> bool {
+    matches!(input, Input::Request(request) if matches!(request.command, Command::Submit(_)))
+}
+
+fn is(input: &Input, command: &Command) -> bool {
+    matches!(input, Input::Request(request) if request.command == *command)
+}
+
+fn body(output: &Output) -> Option<&Body> {
+    let Output::Frame(frame) = output else { return None };
+    frame.frame.as_ref()
+}
+
+fn payload(output: &Output) -> Option<&Any> {
+    let Some(Body::UiEvent(event)) = body(output) else { return None };
+    event.payload.as_ref()
+}
+
+fn is_done(output: &Output) -> bool {
+    matches!(body(output), Some(Body::Done(_)))
+}
+
+fn is_snapshot(output: &Output) -> bool {
+    matches!(body(output), Some(Body::Snapshot(_)))
+}
+
+fn is_event(output: &Output) -> bool {
+    matches!(body(output), Some(Body::UiEvent(_)))
+}
+
+fn count(outputs: &[Output], is_it: impl Fn(&Output) -> bool) -> u32 {
+    outputs.iter().map(|output| u32::from(is_it(output))).sum()
+}
+
+fn remove_first(outputs: &mut Vec<Output>, is_it: impl Fn(&Output) -> bool) {
+    if let Some(at) = outputs.iter().position(is_it) {
+        drop(outputs.remove(at));
+    }
+}
+
+fn double(outputs: &mut Vec<Output>, is_it: impl Fn(&Output) -> bool) {
+    if let Some(at) = outputs.iter().position(is_it) {
+        outputs.insert(at, outputs[at].clone());
+    }
+}
+
+fn each_frame(outputs: &mut [Output], change: impl Fn(&mut Frame)) {
+    for output in outputs {
+        if let Output::Frame(frame) = output {
+            change(frame);
+        }
+    }
+}
+
+fn each_event(outputs: &mut [Output], change: impl Fn(&mut u64)) {
+    each_frame(outputs, |frame| {
+        if let Some(Body::UiEvent(event)) = &mut frame.frame {
+            change(&mut event.ordinal);
+        }
+    });
+}
+
+fn check(fault: Fault) {
+    let rules = rules(OnBusy::Queue, PatchMode::Append, FinalSnapshot::Full);
+    let sound = Scene::with(rules.clone(), |session| session);
+    let faulty = Scene::with(rules, |session| Faulty::new(session, fault));
+    let broken = explore(&faulty, &everything, DEPTH);
+    let broken = broken.expect_err(&format!("{fault:?} went unseen"));
+    // The same sequence is fine without the fault: it is the fault that was seen.
+    let mut sound = sound;
+    for symbol in broken.path {
+        sound.play(symbol).unwrap_or_else(|why| panic!("{fault:?}: {why:#}"));
+    }
+}
+
+#[test]
+fn planted_faults_are_seen() {
+    for fault in [
+        Fault::DropsTheDoneOfACancel,
+        Fault::SaysDoneBeforeTheLastFrame,
+        Fault::SaysDoneTwice,
+        Fault::SwallowsCancelRun,
+        Fault::SwapsRequestIds,
+        Fault::StampsAnotherSession,
+        Fault::BeginsOrdinalsAgain,
+        Fault::SpeaksAfterDone,
+        Fault::LeavesASegmentOpen,
+        Fault::LeavesTheRunOpen,
+        Fault::StartsTwoRuns,
+        Fault::StaysAfterShutdown,
+        Fault::LosesAQueuedSubmit,
+        Fault::ListensToStaleEngines,
+        Fault::AnswersAfterExit,
+        Fault::DropsAPatch,
+        Fault::ForgetsTheNamelessLine,
+        Fault::SkipsTheFinalSnapshot,
+        Fault::ExitsWithTheWrongStatus,
+        Fault::HoldsAnswersBackInARun,
+    ] {
+        check(fault);
+    }
+}

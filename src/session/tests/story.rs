@@ -1,0 +1,461 @@
+//! A run as a client follows it: the order of its events, what is open and what is closed, and the
+//! conversation it builds up from them, which every snapshot must agree with.
+
+use crate::any::Any;
+use crate::chat::ui::PatchMode;
+use crate::engine::EngineEvent;
+use crate::proto::chat::{ChatStreamPatchMode, CorrelationInfo};
+use crate::proto::rpc::rpc_line::Frame as Body;
+use crate::proto::rpc::{SnapshotEntity, SnapshotFrame, UiEventFrame};
+use crate::session::{FinalSnapshot, Input, Output, Rules};
+use anyhow::{Context, Result, bail, ensure};
+
+#[derive(Clone, Debug)]
+pub(super) struct Story {
+    patch_mode: PatchMode,
+    final_snapshot: FinalSnapshot,
+    ordinal: u64,
+    entities: Vec<Entity>,
+    /// Where the entities of the newest turn begin.
+    turn: usize,
+    run: Option<Run>,
+}
+
+/// An entity as a client that follows the events believes it to be.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Entity {
+    kind: &'static str,
+    id: String,
+    created: u64,
+    changed: u64,
+    text: String,
+    status: String,
+}
+
+#[derive(Clone, Debug)]
+struct Run {
+    request: String,
+    step: Step,
+    call: Option<Call>,
+    segment: Option<Segment>,
+    tools: Vec<Tool>,
+    /// All that the engine said, and all that was shown of it.
+    said: String,
+    shown: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    Accepted,
+    Started,
+    Going,
+    Finished,
+    Stopped,
+    Failed,
+    /// Its last snapshot was sent.
+    Shown,
+    /// Its error was sent.
+    Explained,
+}
+
+#[derive(Clone, Debug)]
+struct Call {
+    id: String,
+    has_metadata: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Segment {
+    id: String,
+    text: String,
+    sequence: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Tool {
+    id: String,
+    arguments: String,
+    sequence: u64,
+    step: ToolStep,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum ToolStep {
+    Started,
+    Requested,
+    Executing,
+    Returned,
+}
+
+/// A piece of streamed text.
+struct Patch<'a> {
+    sequence: u64,
+    offset: u64,
+    text: &'a str,
+    mode: ChatStreamPatchMode,
+}
+
+impl Story {
+    pub(super) fn new(rules: &Rules) -> Self {
+        Self {
+            patch_mode: rules.patch_mode,
+            final_snapshot: rules.final_snapshot,
+            ordinal: 0,
+            entities: Vec::new(),
+            turn: 0,
+            run: None,
+        }
+    }
+
+    pub(super) fn watch(&mut self, input: &Input, is_live: bool, outputs: &[Output]) -> Result<()> {
+        if let (Input::Engine(_, event), true) = (input, is_live) {
+            self.engine_said(event)?;
+        }
+        for output in outputs {
+            match output {
+                Output::Frame(frame) => match &frame.frame {
+                    Some(Body::UiEvent(event)) => self.event(&frame.request_id, event)?,
+                    Some(Body::Snapshot(snapshot)) => self.snapshot(&frame.request_id, snapshot)?,
+                    Some(Body::Error(_)) => self.error(&frame.request_id)?,
+                    Some(Body::Done(_)) => self.done(&frame.request_id)?,
+                    Some(Body::Hello(_) | Body::BackendEvent(_)) | None => bail!("{frame:?}"),
+                },
+                Output::StartRun { .. } => self.advance(Step::Started, Step::Going)?,
+                Output::CancelRun(_) | Output::Exit(_) | Output::Abort(_) => {}
+            }
+        }
+        if let Some(run) = &self.run {
+            ensure!(run.step == Step::Going, "left at {:?}", run.step);
+            ensure!(run.said == run.shown, "said {:?}, shown {:?}", run.said, run.shown);
+        }
+        Ok(())
+    }
+
+    fn engine_said(&mut self, event: &EngineEvent) -> Result<()> {
+        if let EngineEvent::Text(text) | EngineEvent::Reasoning { text, .. } = event {
+            self.run()?.said += text;
+        }
+        Ok(())
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a payload that is no event is a fault")]
+    fn event(&mut self, request: &str, event: &UiEventFrame) -> Result<()> {
+        self.ordinal = event.ordinal;
+        let payload = event.payload.as_ref().context("an event without payload")?;
+        ensure!(event.name == payload.name(), "{} is called {}", payload.name(), event.name);
+        if let Any::ChatUserMessageAccepted(accepted) = payload {
+            return self.accepted(request, &accepted.message_id, &accepted.text);
+        }
+        ensure!(self.run()?.request == request, "a frame of the run with the id {request:?}");
+        match payload {
+            Any::ChatRunStarted(_) => self.advance(Step::Accepted, Step::Started),
+            Any::ChatProviderCallStarted(m) => self.call_started(&m.correlation),
+            Any::ChatTextSegmentStarted(m) => self.opened(&m.message_id, &m.correlation),
+            Any::ChatReasoningSegmentStarted(m) => self.opened(&m.message_id, &m.correlation),
+            Any::ChatTextPatch(m) => {
+                let (sequence, offset, mode) = (m.sequence, m.offset, m.mode());
+                self.patched(&m.message_id, &Patch { sequence, offset, text: &m.text, mode })
+            }
+            Any::ChatReasoningPatch(m) => {
+                let (sequence, offset, mode) = (m.sequence, m.offset, m.mode());
+                self.patched(&m.message_id, &Patch { sequence, offset, text: &m.text, mode })
+            }
+            Any::ChatTextSegmentFinished(m) => self.closed(&m.message_id, &m.text, &m.status),
+            Any::ChatReasoningSegmentFinished(m) => self.closed(&m.message_id, &m.text, &m.status),
+            Any::ChatToolCallStarted(m) => self.tool_started(&m.tool_call_id, &m.correlation),
+            Any::ChatToolArgumentsPatch(m) => {
+                let (sequence, offset, mode) = (m.sequence, m.offset, m.mode());
+                let patch = Patch { sequence, offset, text: &m.arguments, mode };
+                self.arguments_patched(&m.tool_call_id, &patch)
+            }
+            Any::ChatToolCallRequested(m) => self.requested(&m.tool_call_id, &m.input),
+            Any::ChatToolExecutionStarted(m) => self.executing(&m.tool_call_id),
+            Any::ChatToolResultReady(m) => self.returned(&m.tool_call_id, &m.result, &m.status),
+            Any::ChatToolCallFinished(m) => self.tool_finished(&m.tool_call_id),
+            Any::ChatProviderCallMetadataUpdated(m) => self.metadata(&m.correlation),
+            Any::ChatProviderCallFinished(m) => self.call_finished(&m.correlation),
+            Any::ChatRunFinished(_) => self.ended(Step::Finished),
+            Any::ChatRunStopped(_) => self.ended(Step::Stopped),
+            Any::ChatRunFailed(m) => {
+                self.ended(Step::Failed)?;
+                self.add("ChatMessage", format!("{}:error", m.message_id), &m.error, "failed")
+            }
+            other => bail!("no event of a run: {other:?}"),
+        }
+    }
+
+    fn accepted(&mut self, request: &str, id: &str, text: &str) -> Result<()> {
+        ensure!(self.run.is_none(), "a run begins in a run");
+        self.run = Some(Run {
+            request: request.to_owned(),
+            step: Step::Accepted,
+            call: None,
+            segment: None,
+            tools: Vec::new(),
+            said: String::new(),
+            shown: String::new(),
+        });
+        self.turn = self.entities.len();
+        self.add("ChatMessage", id.to_owned(), text, "accepted")
+    }
+
+    fn call_started(&mut self, ids: &Option<CorrelationInfo>) -> Result<()> {
+        let run = self.going()?;
+        ensure!(run.call.is_none(), "a provider call begins in another");
+        let id = call_id(ids)?.to_owned();
+        run.call = Some(Call { id, has_metadata: false });
+        Ok(())
+    }
+
+    fn opened(&mut self, id: &str, ids: &Option<CorrelationInfo>) -> Result<()> {
+        let run = self.going()?;
+        ensure!(run.segment.is_none(), "a segment begins in another");
+        ensure!(run.call_id()? == call_id(ids)?, "a segment of another call");
+        run.segment = Some(Segment { id: id.to_owned(), text: String::new(), sequence: 0 });
+        self.add("ChatMessage", id.to_owned(), "", "streaming")
+    }
+
+    fn patched(&mut self, id: &str, patch: &Patch<'_>) -> Result<()> {
+        let mode = self.patch_mode;
+        let segment = self.segment(id)?;
+        let before = segment.text.len();
+        patch.apply(mode, &mut segment.text, &mut segment.sequence)?;
+        let (whole, new) = (segment.text.clone(), segment.text[before..].to_owned());
+        self.going()?.shown += &new;
+        self.change("ChatMessage", id, |entity| entity.text = whole)
+    }
+
+    fn closed(&mut self, id: &str, text: &str, status: &str) -> Result<()> {
+        let whole = &self.segment(id)?.text;
+        ensure!(!whole.is_empty(), "an empty segment");
+        ensure!(whole == text, "patches say {whole:?}, the end of the segment {text:?}");
+        self.going()?.segment = None;
+        self.change("ChatMessage", id, |entity| status.clone_into(&mut entity.status))
+    }
+
+    fn tool_started(&mut self, id: &str, ids: &Option<CorrelationInfo>) -> Result<()> {
+        let run = self.going()?;
+        ensure!(run.segment.is_none(), "a tool call begins in a segment");
+        ensure!(run.call_id()? == call_id(ids)?, "a tool call of another provider call");
+        ensure!(run.tools.iter().all(|tool| tool.id != id), "tool call {id} begins twice");
+        run.tools.push(Tool {
+            id: id.to_owned(),
+            arguments: String::new(),
+            sequence: 0,
+            step: ToolStep::Started,
+        });
+        self.add("ChatToolCall", id.to_owned(), "", "pending")
+    }
+
+    fn arguments_patched(&mut self, id: &str, patch: &Patch<'_>) -> Result<()> {
+        let tool = self.tool(id, ToolStep::Started..=ToolStep::Started)?;
+        patch.apply(PatchMode::Append, &mut tool.arguments, &mut tool.sequence)?;
+        let arguments = tool.arguments.clone();
+        self.change("ChatToolCall", id, |entity| {
+            entity.text = arguments;
+            entity.status = "streaming_args".to_owned();
+        })
+    }
+
+    fn requested(&mut self, id: &str, input: &str) -> Result<()> {
+        let tool = self.tool(id, ToolStep::Started..=ToolStep::Started)?;
+        ensure!(tool.arguments == input, "patches say {:?}, the call {input:?}", tool.arguments);
+        tool.step = ToolStep::Requested;
+        self.change("ChatToolCall", id, |entity| entity.status = "pending".to_owned())
+    }
+
+    fn executing(&mut self, id: &str) -> Result<()> {
+        let tool = self.tool(id, ToolStep::Requested..=ToolStep::Requested)?;
+        tool.step = ToolStep::Executing;
+        self.change("ChatToolCall", id, |entity| entity.status = "executing".to_owned())
+    }
+
+    fn returned(&mut self, id: &str, result: &str, status: &str) -> Result<()> {
+        self.tool(id, ToolStep::Requested..=ToolStep::Executing)?.step = ToolStep::Returned;
+        self.add("ChatToolResult", format!("{id}:result"), result, status)
+    }
+
+    fn tool_finished(&mut self, id: &str) -> Result<()> {
+        let step = self.tool(id, ToolStep::Started..=ToolStep::Returned)?.step;
+        let is_answered = step == ToolStep::Started || step == ToolStep::Returned;
+        ensure!(is_answered, "the tool call {id} was made and ends without a result");
+        self.going()?.tools.retain(|tool| tool.id != id);
+        self.change("ChatToolCall", id, |entity| entity.status = "completed".to_owned())
+    }
+
+    fn metadata(&mut self, ids: &Option<CorrelationInfo>) -> Result<()> {
+        let call = self.open_call(ids)?;
+        ensure!(!call.has_metadata, "metadata twice");
+        call.has_metadata = true;
+        Ok(())
+    }
+
+    fn call_finished(&mut self, ids: &Option<CorrelationInfo>) -> Result<()> {
+        self.open_call(ids)?;
+        self.going()?.call = None;
+        Ok(())
+    }
+
+    fn open_call(&mut self, ids: &Option<CorrelationInfo>) -> Result<&mut Call> {
+        let run = self.going()?;
+        ensure!(run.segment.is_none(), "a provider call ends in a segment");
+        ensure!(run.call_id()? == call_id(ids)?, "the end of another call");
+        run.call.as_mut().context("no open call")
+    }
+
+    fn ended(&mut self, how: Step) -> Result<()> {
+        let run = self.going()?;
+        let is_closed = run.segment.is_none() && run.call.is_none() && run.tools.is_empty();
+        ensure!(is_closed, "left open: {run:?}");
+        run.step = how;
+        Ok(())
+    }
+
+    fn snapshot(&mut self, request: &str, snapshot: &SnapshotFrame) -> Result<()> {
+        ensure!(snapshot.snapshot_ordinal == self.ordinal, "snapshot of another moment");
+        let is_final = self.run.as_ref().is_some_and(|run| run.request == request);
+        let from = match (is_final, self.final_snapshot) {
+            (false, _) | (true, FinalSnapshot::Full) => 0,
+            (true, FinalSnapshot::Turn) => self.turn,
+            (true, FinalSnapshot::None) => bail!("a final snapshot that nobody wants"),
+        };
+        let told: Result<Vec<_>> = snapshot.entities.iter().map(entity).collect();
+        let (told, known) = (told?, &self.entities[from..]);
+        ensure!(told == known, "the snapshot says {told:?}\n  the events said {known:?}");
+        if is_final {
+            let run = self.run()?;
+            let is_over = matches!(run.step, Step::Finished | Step::Stopped | Step::Failed);
+            ensure!(is_over, "a final snapshot at {:?}", run.step);
+            run.step = if run.step == Step::Failed { Step::Failed } else { Step::Shown };
+        }
+        Ok(())
+    }
+
+    fn error(&mut self, request: &str) -> Result<()> {
+        if self.run.as_ref().is_some_and(|run| run.request == request) {
+            self.advance(Step::Failed, Step::Explained)?;
+        }
+        Ok(())
+    }
+
+    fn done(&mut self, request: &str) -> Result<()> {
+        let Some(run) = self.run.take_if(|run| run.request == request) else { return Ok(()) };
+        let has_snapshot = self.final_snapshot != FinalSnapshot::None;
+        let is_over = match run.step {
+            Step::Finished | Step::Stopped => !has_snapshot,
+            Step::Shown | Step::Explained => true,
+            Step::Accepted | Step::Started | Step::Going | Step::Failed => false,
+        };
+        ensure!(is_over, "done at {:?}", run.step);
+        ensure!(run.said == run.shown, "said {:?}, shown {:?}", run.said, run.shown);
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<&mut Run> {
+        self.run.as_mut().context("an event outside of any run")
+    }
+
+    fn going(&mut self) -> Result<&mut Run> {
+        let run = self.run()?;
+        ensure!(run.step == Step::Going, "an event of a run at {:?}", run.step);
+        Ok(run)
+    }
+
+    fn advance(&mut self, from: Step, to: Step) -> Result<()> {
+        let run = self.run()?;
+        ensure!(run.step == from, "{to:?} comes after {from:?}, not after {:?}", run.step);
+        run.step = to;
+        Ok(())
+    }
+
+    fn segment(&mut self, id: &str) -> Result<&mut Segment> {
+        let open = self.going()?.segment.as_mut().filter(|segment| segment.id == id);
+        open.with_context(|| format!("segment {id} is not open"))
+    }
+
+    fn tool(&mut self, id: &str, steps: std::ops::RangeInclusive<ToolStep>) -> Result<&mut Tool> {
+        let open = self.going()?.tools.iter_mut().find(|tool| tool.id == id);
+        let tool = open.with_context(|| format!("tool call {id} is not open"))?;
+        ensure!(steps.contains(&tool.step), "tool call {id} is at {:?}", tool.step);
+        Ok(tool)
+    }
+
+    fn add(&mut self, kind: &'static str, id: String, text: &str, status: &str) -> Result<()> {
+        self.entities.push(Entity {
+            kind,
+            id,
+            created: self.ordinal,
+            changed: self.ordinal,
+            text: text.to_owned(),
+            status: status.to_owned(),
+        });
+        Ok(())
+    }
+
+    fn change(&mut self, kind: &str, id: &str, change: impl FnOnce(&mut Entity)) -> Result<()> {
+        let mut newest = self.entities.iter_mut().rev();
+        let entity = newest.find(|entity| entity.kind == kind && entity.id == id);
+        let entity = entity.with_context(|| format!("no {kind} {id}"))?;
+        entity.changed = self.ordinal;
+        change(entity);
+        Ok(())
+    }
+}
+
+impl Run {
+    fn call_id(&self) -> Result<&str> {
+        self.call.as_ref().map(|call| call.id.as_str()).context("outside of any provider call")
+    }
+}
+
+impl Patch<'_> {
+    /// Adds the patch to what came before it.
+    fn apply(&self, mode: PatchMode, text: &mut String, sequence: &mut u64) -> Result<()> {
+        ensure!(self.sequence == *sequence + 1, "piece {} after {sequence}", self.sequence);
+        *sequence = self.sequence;
+        let new = match mode {
+            PatchMode::Append => {
+                ensure!(self.mode == ChatStreamPatchMode::Append, "mode {:?}", self.mode);
+                ensure!(self.offset == text.len() as u64, "offset {}", self.offset);
+                self.text
+            }
+            PatchMode::Snapshot => {
+                ensure!(self.mode == ChatStreamPatchMode::Snapshot, "mode {:?}", self.mode);
+                ensure!(self.offset == 0, "offset {}", self.offset);
+                self.text.strip_prefix(text.as_str()).context("text was taken back")?
+            }
+        };
+        ensure!(!new.is_empty(), "an empty patch");
+        *text += new;
+        Ok(())
+    }
+}
+
+fn call_id(ids: &Option<CorrelationInfo>) -> Result<&str> {
+    let id = ids.as_ref().map_or("", |ids| ids.provider_call_id.as_str());
+    ensure!(!id.is_empty(), "no provider call id");
+    Ok(id)
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "a payload that is no entity is a fault")]
+fn entity(entity: &SnapshotEntity) -> Result<Entity> {
+    let (kind, text, status) = match entity.payload.as_ref().context("an entity without payload")? {
+        Any::ChatMessageEntity(m) => {
+            ensure!(m.text == m.content, "text {:?}, content {:?}", m.text, m.content);
+            ensure!(m.streaming == (m.status == "streaming"), "{m:?}");
+            ("ChatMessage", &m.text, &m.status)
+        }
+        Any::ToolCallEntity(m) => ("ChatToolCall", &m.input, &m.status),
+        Any::ToolResultEntity(m) => ("ChatToolResult", &m.result, &m.status),
+        other => bail!("no entity: {other:?}"),
+    };
+    ensure!(entity.kind == kind, "{kind} is called {}", entity.kind);
+    Ok(Entity {
+        kind,
+        id: entity.id.clone(),
+        created: entity.created_ordinal,
+        changed: entity.last_event_ordinal,
+        text: text.clone(),
+        status: status.clone(),
+    })
+}
