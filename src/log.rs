@@ -1,6 +1,10 @@
 //! Where logs go: standard error or a file, from a thread of its own. A log that nobody reads loses
 //! lines; it never holds up the conversation.
 
+mod lines;
+
+pub use lines::Flush;
+
 use crate::cli::LogLevel;
 use anyhow::{Context, Result};
 use std::fs::OpenOptions;
@@ -8,13 +12,9 @@ use std::io::{self, IsTerminal};
 use std::panic::PanicHookInfo;
 use std::path::Path;
 use tracing::level_filters::LevelFilter;
-use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 
-/// Lines that wait for whoever reads the log; more are dropped.
-const LINES_MAX: usize = 1024;
-
-/// Begins to log. What was logged is written out when the guard is dropped.
-pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<WorkerGuard>> {
+/// Begins to log.
+pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
     if level == LogLevel::Off {
         return Ok(None);
     }
@@ -29,19 +29,18 @@ pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<WorkerGuard>
             )
         }
     };
-    let (writer, guard) =
-        NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_MAX).finish(to);
+    let (lines, flush) = lines::spawn(to)?;
     let log = tracing_subscriber::fmt()
         .with_max_level(filter(level))
         .with_target(false)
         .with_ansi(has_colour)
-        .with_writer(writer);
+        .with_writer(move || lines.clone());
     match file {
         // Whoever reads a terminal knows what time it is.
         None => log.without_time().init(),
         Some(_) => log.init(),
     }
-    Ok(Some(guard))
+    Ok(Some(flush))
 }
 
 /// Logs a panic in the words of this program: it costs what it was about, not the process.

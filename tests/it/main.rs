@@ -1,6 +1,61 @@
 //! The program as its users meet it: the real binary over real pipes.
 
+// The harness: starts the binary, collects what it says, and asks the oracle at the end.
+mod server;
+
+// A frame, as a test asks about it, and request lines.
+mod frames;
+
+// What every conversation must be, whatever happened in it.
+mod oracle;
+
+// What the system tells about a process.
+mod process;
+
+// A provider whose timing and faults are written down.
+mod provider;
+
+// Runs, requests and their ends, one process long.
+mod lifecycle;
+
+// A cancel acts at once, wherever the run is.
+mod cancel;
+
+// Input as nobody should write it.
+mod input;
+
+// Output that is read slowly, late or not at all.
+mod slow_reader;
+
+// Standard input and output belong to the protocol alone.
+mod stdio;
+
+// What a provider can do wrong, and what the client is told.
+mod providers;
+
+// Signals end the process in order, or at once.
+mod signals;
+
+// Defects planted in the program cost only what they must.
+mod defects;
+
+// Ten thousand turns, and answers of many pieces.
+mod long;
+
+// The session of the protocol's documentation, word for word.
+mod session_over_pipes;
+
+// Options, their variables, help, and how the command line is refused.
+mod options;
+
+// Programs that are not ours on both sides of the binary.
 mod clients;
-mod examples;
-mod readme;
+
+// The numbers and types of the fields on the wire.
 mod wire_fields;
+
+// The examples, run as a reader would run them.
+mod examples;
+
+// The transcripts of the README.
+mod readme;

@@ -1,0 +1,145 @@
+//! Options, their variables, help, and how the command line is refused.
+
+use crate::frames::{Frame, finished_text, submit};
+use crate::oracle::Answers;
+use crate::provider::{Provider, says};
+use crate::server::{Folder, Launch, Server};
+use std::fs;
+use std::process::{Command, Output};
+
+/// A turn of a server that was set up by a variable; gives its frames.
+fn with_variable(name: &str, value: &str) -> Vec<Frame> {
+    let mut server = Launch::new(&["rpc"]).env(name, value).start();
+    server.turn("r", "hello there");
+    server.finish().frames
+}
+
+fn count(frames: &[Frame], name: &str) -> usize {
+    frames.iter().filter(|frame| frame.is_event(name)).count()
+}
+
+#[test]
+fn variables_say_what_options_say() {
+    let hello = |name, value| with_variable(name, value)[0].0.to_string();
+    assert!(hello("DUOLOGUE_ENGINE", "echo").contains("engine=echo"));
+    assert!(hello("DUOLOGUE_SESSION_ID", "mine").contains(r#""sessionId":"mine""#));
+    assert!(hello("DUOLOGUE_MAX_REQUEST_BYTES", "4321").contains("max-request-bytes=4321"));
+    assert!(hello("DUOLOGUE_ON_BUSY", "queue").contains(r#""queue""#));
+
+    let patches = with_variable("DUOLOGUE_PATCH_MODE", "snapshot");
+    assert!(patches.iter().any(|frame| frame.payload("mode").ends_with("_SNAPSHOT")));
+    let none = with_variable("DUOLOGUE_FINAL_SNAPSHOT", "none");
+    assert!(!none.iter().any(Frame::is_snapshot));
+    let reasons = with_variable("DUOLOGUE_ECHO_REASONING", "true");
+    assert_eq!(count(&reasons, "ChatReasoningSegmentFinished"), 1);
+    assert_eq!(count(&with_variable("DUOLOGUE_ECHO_DELAY_MS", "1"), "ChatRunFinished"), 1);
+}
+
+#[test]
+fn variables_name_files() {
+    let folder = Folder::new();
+    let events = folder.name("events.jsonl");
+    let frames = with_variable("DUOLOGUE_DEBUG_EVENTS_JSONL", &events);
+    let copied = fs::read_to_string(&events).expect("the debug file");
+    assert_eq!(copied.lines().count(), frames.len());
+
+    let log = folder.name("log");
+    let server = Launch::new(&["rpc"]).env("DUOLOGUE_LOG_FILE", &log);
+    let server = server.env("DUOLOGUE_LOG_LEVEL", "warn").start();
+    assert_eq!(server.finish().stderr.trim(), "");
+    assert!(fs::read_to_string(&log).expect("the log").contains("echo engine answers"));
+}
+
+#[test]
+fn variables_set_up_a_provider() {
+    let provider = Provider::start(vec![says("hello")]);
+    let mut server = Launch::new(&["rpc"])
+        .env("DUOLOGUE_BASE_URL", &provider.base_url())
+        .env("DUOLOGUE_MODEL", "the-model")
+        .env("DUOLOGUE_SYSTEM", "Be brief.")
+        .env("DUOLOGUE_RETRIES", "0")
+        .env("DUOLOGUE_CONNECT_TIMEOUT_MS", "5000")
+        .env("DUOLOGUE_IDLE_TIMEOUT_MS", "5000")
+        .env("DUOLOGUE_TOTAL_TIMEOUT_MS", "5000")
+        .secret("OPENAI_API_KEY", "sk-from-the-common-variable")
+        .start();
+    let hello = server.wait_hello().0.to_string();
+    assert!(hello.contains("engine=openai") && hello.contains("model=the-model"), "{hello}");
+    assert_eq!(server.turn("r", "hello"), "ok");
+    server.finish();
+    let request = provider.wait_request(1);
+    assert_eq!(request.header("authorization"), Some("Bearer sk-from-the-common-variable"));
+    assert_eq!(request.body["model"], "the-model");
+    assert_eq!(request.body["messages"][0]["content"], "Be brief.");
+}
+
+#[test]
+fn an_option_wins_over_its_variable() {
+    let server = Launch::new(&["rpc", "--session-id", "option"]);
+    let mut server = server.env("DUOLOGUE_SESSION_ID", "variable").start();
+    assert_eq!(server.wait_hello().text("/sessionId"), "option");
+    server.finish();
+}
+
+/// The command may be left out.
+#[test]
+fn without_a_command_the_program_does_what_rpc_does() {
+    for args in [&[][..], &["--session-id", "mine"]] {
+        let mut server = Launch::new(args).start();
+        assert_eq!(server.turn("r", "hello"), "ok");
+        let frames = server.finish().frames;
+        assert_eq!(finished_text(&frames, "r"), "Turn 1. You said: hello");
+    }
+}
+
+/// Without any setting the program answers, and says who does.
+#[test]
+fn without_a_provider_the_echo_engine_answers_and_says_so() {
+    let mut server = Launch::new(&["rpc"]).start();
+    server.send(submit("r", "hello"));
+    let hello = server.wait_hello().0.to_string();
+    assert!(hello.contains("engine=echo"), "{hello}");
+    let transcript = server.finish_with(0, Answers::All);
+    assert!(transcript.stderr.contains("no provider is configured"), "{}", transcript.stderr);
+    let quiet = Server::start(&[]).finish().stderr;
+    assert_eq!(quiet.trim(), "", "who asked for the echo engine knows");
+}
+
+fn run(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
+    command.env_clear().args(args).output().expect("the binary runs")
+}
+
+#[test]
+fn help_tells_that_the_command_streams_json_lines() {
+    for args in [&["rpc", "--help"][..], &["--help"], &["help", "rpc"]] {
+        let output = run(args);
+        let help = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && help.contains("JSON Lines"), "{args:?}: {help}");
+        assert!(help.contains("Exit status"), "{args:?}");
+    }
+    assert!(String::from_utf8_lossy(&run(&["rpc", "-h"]).stdout).contains("JSON Lines"));
+    let version = run(&["--version"]).stdout;
+    assert!(String::from_utf8_lossy(&version).starts_with("duologue "));
+}
+
+#[test]
+fn a_wrong_command_line_has_status_2_and_nothing_on_standard_output() {
+    let wrong: &[&[&str]] = &[
+        &["dance"],
+        &["rpc", "--dance"],
+        &["rpc", "--engine", "abacus"],
+        &["rpc", "--max-request-bytes", "many"],
+        &["rpc", "--echo-delay-ms", "-1"],
+        &["rpc", "--session-id", " "],
+        &["rpc", "--debug-events-jsonl", "/proc/nowhere/events"],
+        &["rpc", "--log-file", "/proc/nowhere/log"],
+        &["rpc", "prompt"],
+    ];
+    for args in wrong {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(output.stdout.is_empty(), "{args:?}");
+        assert!(!output.stderr.is_empty(), "{args:?}");
+    }
+}

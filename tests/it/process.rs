@@ -1,0 +1,135 @@
+//! What the system tells about a process, by its files under `/proc`.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Waiting longer than this is a failed test.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Between two looks at something that tells nobody when it changes.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
+
+/// Looks in a row at which a value must be the same to count as settled.
+const SETTLED_LOOKS: u32 = 100;
+
+/// `O_CLOEXEC`, as the kernel writes it on x86-64, Arm and RISC-V.
+const CLOEXEC: u32 = 0o2_000_000;
+
+/// Looks again and again until there is something to see. For what only the system knows; whatever
+/// a frame or a thread tells is waited for.
+#[track_caller]
+pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(started.elapsed() < DEADLINE, "waited {DEADLINE:?} until {what}");
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// Looks again and again until a value no longer changes.
+#[track_caller]
+pub(crate) fn settled<T: PartialEq>(what: &str, mut look: impl FnMut() -> T) -> T {
+    let mut last = look();
+    let mut looks = 0;
+    eventually(what, || {
+        let now = look();
+        looks = if now == last { looks + 1 } else { 0 };
+        last = now;
+        (looks >= SETTLED_LOOKS).then_some(())
+    });
+    last
+}
+
+/// A process that runs, or has run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Process(pub(crate) u32);
+
+impl Process {
+    /// The processes that have `text` in the environment they were started with.
+    pub(crate) fn marked(text: &str) -> Vec<Self> {
+        let all = fs::read_dir("/proc").expect("/proc").filter_map(Result::ok);
+        let ids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        ids.map(Self).filter(|process| process.has_environment(text)).collect()
+    }
+
+    fn has_environment(self, text: &str) -> bool {
+        let environment = fs::read(self.path("environ")).unwrap_or_default();
+        environment.windows(text.len()).any(|window| window == text.as_bytes())
+    }
+
+    /// The name of the program.
+    pub(crate) fn name(self) -> String {
+        let name = fs::read_to_string(self.path("comm")).unwrap_or_default();
+        name.trim_end().to_owned()
+    }
+
+    pub(crate) fn send(self, signal: Signal) {
+        let id = Pid::from_raw(self.0.cast_signed()).expect("a process id");
+        // It may have ended just before.
+        kill_process(id, signal).ok();
+    }
+
+    /// Bytes of memory that are in use.
+    pub(crate) fn memory_bytes(self) -> u64 {
+        let pages = fs::read_to_string(self.path("statm")).unwrap_or_default();
+        let resident = pages.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
+        resident.unwrap_or(0) * rustix::param::page_size() as u64
+    }
+
+    /// The most memory that was ever in use, in bytes.
+    pub(crate) fn peak_memory_bytes(self) -> u64 {
+        let status = fs::read_to_string(self.path("status")).expect("a process that lives");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("VmHWM");
+        let kib = peak.trim().trim_end_matches(" kB").parse::<u64>().expect("a number");
+        kib * 1024
+    }
+
+    /// Time spent computing.
+    pub(crate) fn cpu_time(self) -> Duration {
+        let stat = fs::read_to_string(self.path("stat")).expect("a process that lives");
+        // The name, in parentheses, may hold spaces; user and system time are the 14th and 15th.
+        let (_, fields) = stat.rsplit_once(") ").expect("a name");
+        let ticks = fields.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>());
+        let ticks: u64 = ticks.map(|ticks| ticks.expect("a number")).sum();
+        Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
+    }
+
+    /// The open file descriptors, each with what it is open on.
+    pub(crate) fn files(self) -> Vec<(i32, String)> {
+        let files = fs::read_dir(self.path("fd")).expect("a process that lives");
+        let files = files.filter_map(|entry| {
+            let entry = entry.ok()?;
+            let target = fs::read_link(entry.path()).ok()?;
+            let number = entry.file_name().to_str()?.parse().ok()?;
+            Some((number, target.to_string_lossy().into_owned()))
+        });
+        files.collect()
+    }
+
+    /// Whether a child would not get this descriptor.
+    pub(crate) fn is_private(self, descriptor: i32) -> bool {
+        let path = self.path(&format!("fdinfo/{descriptor}"));
+        let info = fs::read_to_string(path).expect("an open descriptor");
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).expect("flags");
+        let flags = u32::from_str_radix(flags.trim(), 8).expect("an octal number");
+        flags & CLOEXEC != 0
+    }
+
+    fn path(self, file: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/{file}", self.0))
+    }
+}
+
+/// What one of our own descriptors is open on. Both ends of a pipe have the same name.
+pub(crate) fn target(descriptor: &impl AsRawFd) -> String {
+    let path = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
+    let target = fs::read_link(path).expect("an open descriptor");
+    target.to_string_lossy().into_owned()
+}

@@ -1,0 +1,542 @@
+//! The harness: starts the binary on real pipes, collects what it says, and asks the oracle at the
+//! end. Nothing here waits for time to pass: it waits for frames, with a deadline.
+
+use crate::frames::{Frame, submit};
+use crate::oracle::{Answers, Output, check_output};
+use crate::process::{DEADLINE, Process, eventually, target};
+use crate::provider::Provider;
+use rustix::process::Signal;
+use std::fmt;
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+/// Variable by which a process and all its descendants are found again.
+const MARK_VARIABLE: &str = "DUOLOGUE_TEST_MARK";
+
+/// Bytes read at a time by a reader that keeps up.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Lines that a failed test shows of each stream, and characters of each line.
+const SHOWN_LINES: usize = 40;
+const SHOWN_CHARS: usize = 400;
+
+/// How a stream of the server is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// At once.
+    Eager,
+    /// In pieces of so many bytes.
+    Pieces(usize),
+    /// Until a line with this text; then the pipe is closed.
+    Until(&'static str),
+    /// Not before [`Server::read_on`].
+    Held,
+}
+
+/// A server to be started.
+pub(crate) struct Launch {
+    command: Command,
+    mark: String,
+    stdout: Reading,
+    stderr: Reading,
+    pipe_bytes: Option<usize>,
+    secrets: Vec<String>,
+}
+
+/// A server that runs, and what it said so far.
+pub(crate) struct Server {
+    child: Child,
+    mark: String,
+    stdin: Option<ChildStdin>,
+    /// The pipes of the three standard streams, by the names the system has for them.
+    pub(crate) pipes: [String; 3],
+    feeding: Option<JoinHandle<()>>,
+    held_stdout: Option<ChildStdout>,
+    held_stderr: Option<ChildStderr>,
+    stdout: Arc<Stream>,
+    stderr: Arc<Stream>,
+    secrets: Vec<String>,
+    asked: Asked,
+    /// Lines that were waited for already.
+    seen: usize,
+}
+
+/// Counts the lines that are not blank.
+#[derive(Default)]
+struct Asked {
+    lines: usize,
+    has_text: bool,
+}
+
+/// What came out of one pipe.
+#[derive(Default)]
+struct Stream {
+    state: Mutex<StreamState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct StreamState {
+    output: Output,
+    bytes: u64,
+    /// Somebody reads the pipe.
+    is_read: bool,
+    is_over: bool,
+}
+
+/// All that a server said, checked by the oracle.
+pub(crate) struct Transcript {
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) stdout_bytes: u64,
+    pub(crate) stderr: String,
+}
+
+impl Launch {
+    /// `duologue <args>`.
+    pub(crate) fn new(args: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
+        command.args(args);
+        Self::of(command)
+    }
+
+    /// `script`, run by a shell in which `$0` is the binary and `$1`, … are `args`.
+    pub(crate) fn shell(script: &str, args: &[&str]) -> Self {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_duologue")]).args(args);
+        Self::of(command)
+    }
+
+    fn of(mut command: Command) -> Self {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let mark = format!("{}-{number}-", std::process::id());
+        command.env_clear().env(MARK_VARIABLE, &mark);
+        for name in ["PATH", "HOME"] {
+            command.envs(std::env::var_os(name).map(|value| (name, value)));
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let (stdout, stderr) = (Reading::Eager, Reading::Eager);
+        Self { command, mark, stdout, stderr, pipe_bytes: None, secrets: Vec::new() }
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// A variable whose value may appear nowhere.
+    pub(crate) fn secret(mut self, name: &str, value: &str) -> Self {
+        self.secrets.push(value.to_owned());
+        self.env(name, value)
+    }
+
+    pub(crate) fn stdout(mut self, reading: Reading) -> Self {
+        self.stdout = reading;
+        self
+    }
+
+    pub(crate) fn stderr(mut self, reading: Reading) -> Self {
+        self.stderr = reading;
+        self
+    }
+
+    /// Makes the pipes of both outputs as small as this.
+    pub(crate) fn pipe_bytes(mut self, bytes: usize) -> Self {
+        self.pipe_bytes = Some(bytes);
+        self
+    }
+
+    pub(crate) fn start(mut self) -> Server {
+        let mut child = self.command.spawn().expect("the binary starts");
+        let stdout = child.stdout.take().expect("a pipe");
+        let stderr = child.stderr.take().expect("a pipe");
+        let stdin = child.stdin.take().expect("a pipe");
+        let pipes = [target(&stdin), target(&stdout), target(&stderr)];
+        if let Some(bytes) = self.pipe_bytes {
+            rustix::pipe::fcntl_setpipe_size(&stdout, bytes).expect("a smaller pipe");
+            rustix::pipe::fcntl_setpipe_size(&stderr, bytes).expect("a smaller pipe");
+        }
+        let mut server = Server {
+            stdin: Some(stdin),
+            child,
+            pipes,
+            mark: format!("{MARK_VARIABLE}={}", self.mark),
+            feeding: None,
+            held_stdout: Some(stdout),
+            held_stderr: Some(stderr),
+            stdout: Arc::default(),
+            stderr: Arc::default(),
+            secrets: self.secrets,
+            asked: Asked::default(),
+            seen: 0,
+        };
+        server.read_on(self.stdout);
+        server.read_stderr(self.stderr);
+        server
+    }
+}
+
+impl Server {
+    /// `duologue rpc <args>`, with the echo engine.
+    pub(crate) fn start(args: &[&str]) -> Self {
+        echo(args).start()
+    }
+
+    /// Writes a request line.
+    pub(crate) fn send(&mut self, line: impl AsRef<str>) {
+        self.send_raw(format!("{}\n", line.as_ref()).as_bytes());
+    }
+
+    /// Writes request lines with one write.
+    pub(crate) fn send_together(&mut self, lines: &[String]) {
+        self.send_raw((lines.join("\n") + "\n").as_bytes());
+    }
+
+    /// Writes bytes with one write.
+    pub(crate) fn send_raw(&mut self, bytes: &[u8]) {
+        self.asked.count(bytes);
+        let stdin = self.stdin.as_mut().expect("standard input is open");
+        stdin.write_all(bytes).expect("the server reads");
+    }
+
+    /// So many request lines reach the server by another way.
+    pub(crate) fn expect_requests(&mut self, lines: usize) {
+        self.asked.lines += lines;
+    }
+
+    /// Has a thread write, `lines` request lines in all; then standard input is closed.
+    pub(crate) fn feed(
+        &mut self,
+        lines: usize,
+        write: impl FnOnce(&mut ChildStdin) -> std::io::Result<()> + Send + 'static,
+    ) {
+        self.asked.lines += lines;
+        let mut stdin = self.stdin.take().expect("standard input is open");
+        self.feeding = Some(thread::spawn(move || write(&mut stdin).expect("the server reads")));
+    }
+
+    pub(crate) fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Waits for the next frame of which `wanted` holds; those before it are passed over.
+    #[track_caller]
+    pub(crate) fn wait(&mut self, wanted: impl Fn(&Frame) -> bool) -> Frame {
+        self.wait_with("", wanted)
+    }
+
+    /// The same, if the line holds `text`: a long conversation is looked through faster.
+    #[track_caller]
+    fn wait_with(&mut self, text: &str, wanted: impl Fn(&Frame) -> bool) -> Frame {
+        loop {
+            let line = self.next_line();
+            self.seen += 1;
+            if String::from_utf8_lossy(&line).contains(text) {
+                let frame = Frame::parse(&line);
+                if wanted(&frame) {
+                    return frame;
+                }
+            }
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_hello(&mut self) -> Frame {
+        self.wait(|frame| frame.0.get("hello").is_some())
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_event(&mut self, name: &str) -> Frame {
+        self.wait_with(name, |frame| frame.is_event(name))
+    }
+
+    /// Waits for the end of a request; gives its status.
+    #[track_caller]
+    pub(crate) fn wait_done(&mut self, id: &str) -> String {
+        let end = self.wait_with("\"done\"", |frame| frame.ends(id));
+        end.done().unwrap_or_default().to_owned()
+    }
+
+    /// Submits, and waits for the end; gives the status.
+    #[track_caller]
+    pub(crate) fn turn(&mut self, id: &str, prompt: &str) -> String {
+        self.send(submit(id, prompt));
+        self.wait_done(id)
+    }
+
+    #[track_caller]
+    fn next_line(&self) -> Vec<u8> {
+        let seen = self.seen;
+        let state = self.stdout.lock();
+        let missing = |state: &mut StreamState| state.output.lines.len() <= seen && !state.is_over;
+        let waited = self.stdout.changed.wait_timeout_while(state, DEADLINE, missing);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let line = state.output.lines.get(seen).cloned();
+        drop(state);
+        line.unwrap_or_else(|| panic!("the frame never came; {self:?}"))
+    }
+
+    /// Waits for a line on standard error.
+    #[track_caller]
+    pub(crate) fn wait_log(&self, text: &str) {
+        let missing = |state: &mut StreamState| !state.text().contains(text) && !state.is_over;
+        let state = self.stderr.lock();
+        let waited = self.stderr.changed.wait_timeout_while(state, DEADLINE, missing);
+        let is_there = waited.unwrap_or_else(PoisonError::into_inner).0.text().contains(text);
+        assert!(is_there, "{text:?} was never logged; {self:?}");
+    }
+
+    pub(crate) fn process(&self) -> Process {
+        Process(self.child.id())
+    }
+
+    /// The server among the descendants of a shell.
+    pub(crate) fn descendant(&self) -> Process {
+        eventually("the server runs", || {
+            let all = Process::marked(&self.mark);
+            all.into_iter().find(|process| process.name() == "duologue")
+        })
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.process().send(signal);
+    }
+
+    /// The pipes that are not read yet.
+    pub(crate) fn held_stdout(&self) -> &ChildStdout {
+        self.held_stdout.as_ref().expect("held")
+    }
+
+    pub(crate) fn held_stderr(&self) -> &ChildStderr {
+        self.held_stderr.as_ref().expect("held")
+    }
+
+    /// Closes standard output, which was held.
+    pub(crate) fn close_stdout(&mut self) {
+        self.held_stdout = None;
+    }
+
+    /// Begins to read standard output.
+    pub(crate) fn read_on(&mut self, reading: Reading) {
+        if reading != Reading::Held
+            && let Some(pipe) = self.held_stdout.take()
+        {
+            read(pipe, reading, &self.stdout);
+        }
+    }
+
+    /// Begins to read standard error.
+    fn read_stderr(&mut self, reading: Reading) {
+        if reading != Reading::Held
+            && let Some(pipe) = self.held_stderr.take()
+        {
+            read(pipe, reading, &self.stderr);
+        }
+    }
+
+    /// Closes standard input; the server answers everything and exits with 0.
+    #[track_caller]
+    pub(crate) fn finish(self) -> Transcript {
+        self.finish_with(0, Answers::All)
+    }
+
+    /// Closes standard input, waits for the end of the process and asks the oracle.
+    #[track_caller]
+    pub(crate) fn finish_with(mut self, status: i32, answers: Answers) -> Transcript {
+        self.close_stdin();
+        let ended = self.exit_status();
+        assert_eq!(status_number(ended), status, "exit status; {self:?}");
+        eventually("no descendant is left", || {
+            Process::marked(&self.mark).is_empty().then_some(())
+        });
+        self.held_stdout = None;
+        self.read_stderr(Reading::Eager);
+        let stdout = self.stdout.ended();
+        let stderr = self.stderr.ended().text();
+        self.asked.end();
+        let frames = check_output(&stdout.output, self.asked.lines, answers);
+        self.check_secrets(&stdout.text(), &stderr);
+        assert!(!stderr.contains("panicked"), "{stderr}");
+        if let Some(feeding) = self.feeding.take() {
+            // Who ends before reading all breaks the pipe that is fed.
+            let is_fed = feeding.join().is_ok();
+            assert!(is_fed || answers == Answers::Some, "the server read all");
+        }
+        Transcript { frames, stdout_bytes: stdout.bytes, stderr }
+    }
+
+    /// Whether the process has ended, be it by itself or not.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("our own child").is_some()
+    }
+
+    fn exit_status(&mut self) -> ExitStatus {
+        let child = &mut self.child;
+        eventually("the process ends", || child.try_wait().expect("our own child"))
+    }
+
+    fn check_secrets(&self, stdout: &str, stderr: &str) {
+        for secret in &self.secrets {
+            assert!(!stdout.contains(secret), "a secret is in a frame");
+            assert!(!stderr.contains(secret), "a secret was logged: {stderr}");
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Most have ended already.
+        self.child.kill().ok();
+        self.child.wait().ok();
+        for process in Process::marked(&self.mark) {
+            process.send(Signal::KILL);
+        }
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stdout = self.stdout.lock().output.clone();
+        let lines = stdout.lines.iter().chain(Some(&stdout.rest));
+        let lines: Vec<_> = lines.map(|line| String::from_utf8_lossy(line)).collect();
+        writeln!(f, "standard output, {} lines:", stdout.lines.len())?;
+        for line in lines.iter().skip(lines.len().saturating_sub(SHOWN_LINES)) {
+            writeln!(f, "  {}", line.chars().take(SHOWN_CHARS).collect::<String>())?;
+        }
+        writeln!(f, "standard error:\n{}", self.stderr.lock().text())
+    }
+}
+
+impl Asked {
+    fn count(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            if byte == b'\n' {
+                self.end();
+            }
+            self.has_text |= !byte.is_ascii_whitespace();
+        }
+    }
+
+    fn end(&mut self) {
+        self.lines += usize::from(std::mem::take(&mut self.has_text));
+    }
+}
+
+impl Stream {
+    fn lock(&self) -> MutexGuard<'_, StreamState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut StreamState)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    /// All that came, once the pipe is closed.
+    #[track_caller]
+    fn ended(&self) -> StreamState {
+        let waiting = |state: &mut StreamState| state.is_read && !state.is_over;
+        let waited = self.changed.wait_timeout_while(self.lock(), DEADLINE, waiting);
+        let (mut state, result) = waited.unwrap_or_else(PoisonError::into_inner);
+        assert!(!result.timed_out(), "a pipe is still open although the process has ended");
+        std::mem::take(&mut *state)
+    }
+}
+
+impl StreamState {
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        let mut parts = bytes.split(|&byte| byte == b'\n');
+        self.output.rest.extend(parts.next().unwrap_or_default());
+        for part in parts {
+            let line = std::mem::replace(&mut self.output.rest, part.to_vec());
+            self.output.lines.push(line);
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut lines = self.output.lines.clone();
+        lines.push(self.output.rest.clone());
+        String::from_utf8_lossy(&lines.join(&b'\n')).into_owned()
+    }
+}
+
+/// Begins to collect what comes out of `pipe`.
+fn read(mut pipe: impl Read + Send + 'static, reading: Reading, stream: &Arc<Stream>) {
+    let stream = Arc::clone(stream);
+    stream.change(|state| state.is_read = true);
+    let (piece_bytes, last) = match reading {
+        Reading::Eager | Reading::Held => (READ_BYTES, None),
+        Reading::Pieces(bytes) => (bytes, None),
+        Reading::Until(text) => (READ_BYTES, Some(text)),
+    };
+    let is_last =
+        move |line: &Vec<u8>| last.is_some_and(|text| String::from_utf8_lossy(line).contains(text));
+    thread::spawn(move || {
+        let mut piece = vec![0; piece_bytes];
+        let mut is_over = false;
+        while !is_over && let Ok(bytes @ 1..) = pipe.read(&mut piece) {
+            stream.change(|state| {
+                let seen = state.output.lines.len();
+                state.push(&piece[..bytes]);
+                is_over = state.output.lines[seen..].iter().any(is_last);
+            });
+        }
+        drop(pipe);
+        stream.change(|state| state.is_over = true);
+    });
+}
+
+/// `duologue rpc <args>`, with the echo engine.
+pub(crate) fn echo(args: &[&str]) -> Launch {
+    Launch::new(&[&["rpc", "--engine", "echo"], args].concat())
+}
+
+/// The key that is given to servers with a provider; it may appear nowhere.
+pub(crate) const KEY: &str = "sk-a-key-that-nobody-may-see";
+
+/// `duologue rpc <args>`, with `provider`.
+pub(crate) fn openai(provider: &Provider, args: &[&str]) -> Launch {
+    let base_url = provider.base_url();
+    let engine = ["rpc", "--engine", "openai", "--model", "scripted", "--base-url", &base_url];
+    Launch::new(&[&engine, args].concat()).secret("DUOLOGUE_API_KEY", KEY)
+}
+
+/// As a shell tells it: the code, or 128 and the number of the signal.
+fn status_number(status: ExitStatus) -> i32 {
+    status.code().or_else(|| status.signal().map(|number| 128 + number)).expect("it ended")
+}
+
+/// A folder of a test's own, removed with it.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("it-{}-{number}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::create_dir_all(&path).expect("a folder");
+        Self(path)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// The same as text, for a command line.
+    pub(crate) fn name(&self, name: &str) -> String {
+        self.path(name).into_os_string().into_string().expect("UTF-8")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}

@@ -1,0 +1,124 @@
+//! Signals end the process in order, or at once.
+
+use crate::frames::{Frame, ends, submit};
+use crate::oracle::Answers;
+use crate::process::{eventually, settled};
+use crate::server::{Reading, Server, echo};
+use rustix::process::Signal;
+
+/// Each signal that asks the process to end, with its exit status.
+const SIGNALS: [(Signal, i32); 3] = [(Signal::HUP, 129), (Signal::INT, 130), (Signal::TERM, 143)];
+
+/// A piece of the echo engine's answer never comes.
+const NEVER_MS: &str = "3600000";
+
+const SMALL_PIPE_BYTES: usize = 4096;
+
+/// What a process says last.
+fn check_farewell(frames: &[Frame]) {
+    let [.., error, done] = frames else { panic!("too few frames: {frames:?}") };
+    assert_eq!((error.error(), error.id()), (Some("interrupted"), ""));
+    assert_eq!(error.0["error"]["terminal"], true);
+    assert_eq!((done.done(), done.id()), (Some("stopped"), ""));
+}
+
+/// Fault 26.
+#[test]
+fn a_signal_ends_an_idle_process() {
+    for (signal, status) in SIGNALS {
+        let mut server = Server::start(&[]);
+        server.wait_hello();
+        server.signal(signal);
+        eventually("the process ends", || server.has_ended().then_some(()));
+        check_farewell(&server.finish_with(status, Answers::AllAndFarewell).frames);
+    }
+}
+
+/// Fault 26.
+#[test]
+fn a_signal_stops_a_run_and_tells_all_of_it() {
+    for (signal, status) in SIGNALS {
+        let mut server = Server::start(&["--echo-delay-ms", "20"]);
+        server.send(submit("r", "a few words and no more than that"));
+        server.wait_event("ChatTextPatch");
+        server.signal(signal);
+        eventually("the process ends", || server.has_ended().then_some(()));
+        let frames = server.finish_with(status, Answers::AllAndFarewell).frames;
+        check_farewell(&frames);
+        check_stopped(&frames);
+    }
+}
+
+fn check_stopped(frames: &[Frame]) {
+    let names: Vec<_> = frames.iter().filter_map(Frame::event).collect();
+    let last = ["ChatTextSegmentFinished", "ChatProviderCallFinished", "ChatRunStopped"];
+    assert_eq!(names[names.len() - 3..], last);
+    let stopped = ("r".to_owned(), "stopped".to_owned());
+    assert_eq!(ends(frames)[0], stopped);
+    assert!(frames.iter().any(Frame::is_snapshot));
+}
+
+/// Fault 26: the reader is behind when the signal comes, and then reads on.
+#[test]
+fn a_signal_cuts_no_frame_that_is_being_written() {
+    for (signal, status) in SIGNALS {
+        let mut server = blocked();
+        server.signal(signal);
+        server.wait_log("the run is stopped");
+        server.read_on(Reading::Eager);
+        eventually("the process ends", || server.has_ended().then_some(()));
+        let frames = server.finish_with(status, Answers::AllAndFarewell).frames;
+        check_farewell(&frames);
+        check_stopped(&frames);
+    }
+}
+
+/// Fault 26.
+#[test]
+fn a_second_signal_ends_the_process_at_once() {
+    for (signal, status) in SIGNALS {
+        let mut server = blocked();
+        server.signal(Signal::TERM);
+        server.wait_log("the run is stopped");
+        server.signal(signal);
+        eventually("the process ends", || server.has_ended().then_some(()));
+        server.read_on(Reading::Eager);
+        server.finish_with(status, Answers::Cut);
+    }
+}
+
+/// Nobody reads, and nobody sends a second signal either.
+#[test]
+fn a_signal_ends_a_process_that_nobody_reads() {
+    let mut server = blocked();
+    server.signal(Signal::TERM);
+    eventually("the process ends", || server.has_ended().then_some(()));
+    server.read_on(Reading::Eager);
+    let log = server.finish_with(143, Answers::Cut).stderr;
+    assert!(log.contains("did not take the last frames"), "{log}");
+}
+
+/// A server in the middle of a run, whose pipe is full.
+fn blocked() -> Server {
+    let args = ["--log-level", "debug", "--echo-delay-ms", "1"];
+    let mut server = echo(&args).stdout(Reading::Held).pipe_bytes(SMALL_PIPE_BYTES).start();
+    server.send(submit("r", &format!("{} {}", "x".repeat(50_000), "word ".repeat(20_000))));
+    settled("the pipe is full", || {
+        rustix::io::ioctl_fionread(server.held_stdout()).expect("a pipe")
+    });
+    server
+}
+
+#[test]
+fn a_signal_refuses_what_waits() {
+    let mut server = Server::start(&["--on-busy", "queue", "--echo-delay-ms", NEVER_MS]);
+    server.send_together(&[submit("r", "one"), submit("waits", "two")]);
+    server.wait_event("ChatRunStarted");
+    server.send(crate::frames::snapshot("s"));
+    server.wait_done("s");
+    server.signal(Signal::INT);
+    let frames = server.finish_with(130, Answers::AllAndFarewell).frames;
+    check_farewell(&frames);
+    assert!(ends(&frames).contains(&("waits".to_owned(), "failed".to_owned())));
+    assert_eq!(crate::frames::errors(&frames, "waits"), ["shutting_down"]);
+}
