@@ -1,12 +1,20 @@
 //! The command line as it is typed. What it means is `config`'s business.
 
 use crate::engine::openai;
-use clap::builder::BoolishValueParser;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::builder::{BoolishValueParser, Resettable};
+use clap::{
+    Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, value_parser,
+};
 use std::path::PathBuf;
 
 /// Bytes a request line may have unless told otherwise.
-const REQUEST_BYTES_MAX: usize = 10 * 1024 * 1024;
+const REQUEST_BYTES: u32 = 10 * 1024 * 1024;
+
+/// Bytes a request line can be allowed to have: it is held in memory.
+const REQUEST_BYTES_MAX: u32 = 1024 * 1024 * 1024;
+
+/// Times a call to a provider can be asked to be tried again.
+const RETRIES_MAX: i64 = 10;
 
 const ABOUT: &str = "A chat runtime for language models that other programs hold as a subprocess";
 
@@ -25,10 +33,10 @@ This command streams JSON Lines: standard output is one JSON object per line (pr
 pinocchio.chatapp.rpc.v1.RpcLine), written as things happen. The first line is `hello`, and every
 request line gets exactly one `done`, the last line with its requestId. Requests are
 
-  {\"requestId\":\"r1\",\"submit\":{\"prompt\":\"hello\"}}   start a run
-  {\"requestId\":\"r2\",\"cancel\":{}}                     stop the active run
-  {\"requestId\":\"r3\",\"snapshot\":{}}                   tell the state of the conversation
-  {\"requestId\":\"r4\",\"shutdown\":{}}                   end once the active run has ended
+  {\"requestId\":\"r1\",\"submit\":{\"prompt\":\"hello\"}}  start a run
+  {\"requestId\":\"r2\",\"cancel\":{}}                  stop the active run
+  {\"requestId\":\"r3\",\"snapshot\":{}}                tell the state of the conversation
+  {\"requestId\":\"r4\",\"shutdown\":{}}                end once the active run has ended
 
 Logs go to standard error or to --log-file, never to standard output.";
 
@@ -40,7 +48,10 @@ Examples:
 
 Environment:
   DUOLOGUE_API_KEY, OPENAI_API_KEY   key for the openai engine; the first one that is set is used
-  Every option has a variable of its own, shown with it; the option wins.
+  OPENAI_BASE_URL                    its server, if neither --base-url nor DUOLOGUE_BASE_URL is set
+  NO_COLOR                           no colours on a terminal
+  Every option has a variable of its own, shown with it; the option wins. A variable that is empty
+  counts as not set.
 
 Exit status:
   0    end of input or shutdown, or nobody reads the output any more
@@ -70,6 +81,27 @@ pub struct Cli {
     pub rpc: RpcArgs,
 }
 
+impl Cli {
+    /// Reads the command line and the environment. If these are wrong, or help is asked for, the
+    /// process ends here.
+    pub fn read() -> Self {
+        let mut command = without_empty_variables(Self::command());
+        let typed = command.get_matches_mut();
+        Self::from_arg_matches(&typed).unwrap_or_else(|error| error.format(&mut command).exit())
+    }
+}
+
+/// An empty variable is how scripts and CI files say that it is not set.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let is_empty = |arg: &Arg| {
+        let value = arg.get_env().and_then(std::env::var_os);
+        value.is_some_and(|value| value.is_empty())
+    };
+    command
+        .mut_args(|arg| if is_empty(&arg) { arg.env(Resettable::Reset) } else { arg })
+        .mut_subcommands(without_empty_variables)
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -86,7 +118,7 @@ pub struct RpcArgs {
     #[arg(long, env = "DUOLOGUE_ENGINE", value_enum)]
     pub engine: Option<EngineName>,
 
-    /// Model that answers, for the openai engine
+    /// Model that answers, for the openai engine; OpenAI itself has a default, gpt-4o-mini
     #[arg(long, env = "DUOLOGUE_MODEL")]
     pub model: Option<String>,
 
@@ -107,20 +139,21 @@ pub struct RpcArgs {
         long,
         env = "DUOLOGUE_MAX_REQUEST_BYTES",
         value_name = "BYTES",
-        default_value_t = REQUEST_BYTES_MAX
+        default_value_t = REQUEST_BYTES,
+        value_parser = value_parser!(u32).range(1..=i64::from(REQUEST_BYTES_MAX))
     )]
-    pub max_request_bytes: usize,
+    pub max_request_bytes: u32,
 
     /// What happens to a submit while a run is active
-    #[arg(long, env = "DUOLOGUE_ON_BUSY", value_enum, default_value_t)]
+    #[arg(long, env = "DUOLOGUE_ON_BUSY", value_name = "WHAT", value_enum, default_value_t)]
     pub on_busy: OnBusy,
 
     /// What a patch carries
-    #[arg(long, env = "DUOLOGUE_PATCH_MODE", value_enum, default_value_t)]
+    #[arg(long, env = "DUOLOGUE_PATCH_MODE", value_name = "MODE", value_enum, default_value_t)]
     pub patch_mode: PatchMode,
 
     /// What the snapshot at the end of a run holds
-    #[arg(long, env = "DUOLOGUE_FINAL_SNAPSHOT", value_enum, default_value_t)]
+    #[arg(long, env = "DUOLOGUE_FINAL_SNAPSHOT", value_name = "SPAN", value_enum, default_value_t)]
     pub final_snapshot: FinalSnapshot,
 
     /// Copy the frames to this file, which is created or truncated
@@ -128,7 +161,7 @@ pub struct RpcArgs {
     pub debug_events_jsonl: Option<PathBuf>,
 
     /// How much is logged
-    #[arg(long, env = "DUOLOGUE_LOG_LEVEL", value_enum, default_value_t)]
+    #[arg(long, env = "DUOLOGUE_LOG_LEVEL", value_name = "LEVEL", value_enum, default_value_t)]
     pub log_level: LogLevel,
 
     /// Log to the end of this file instead of standard error
@@ -156,7 +189,8 @@ pub struct EngineArgs {
         long,
         env = "DUOLOGUE_CONNECT_TIMEOUT_MS",
         value_name = "MS",
-        default_value_t = millis(openai::CONNECT_TIMEOUT)
+        default_value_t = millis(openai::CONNECT_TIMEOUT),
+        value_parser = value_parser!(u64).range(1..)
     )]
     pub connect_timeout_ms: u64,
 
@@ -165,7 +199,8 @@ pub struct EngineArgs {
         long,
         env = "DUOLOGUE_IDLE_TIMEOUT_MS",
         value_name = "MS",
-        default_value_t = millis(openai::IDLE_TIMEOUT)
+        default_value_t = millis(openai::IDLE_TIMEOUT),
+        value_parser = value_parser!(u64).range(1..)
     )]
     pub idle_timeout_ms: u64,
 
@@ -174,7 +209,8 @@ pub struct EngineArgs {
         long,
         env = "DUOLOGUE_TOTAL_TIMEOUT_MS",
         value_name = "MS",
-        default_value_t = millis(openai::TOTAL_TIMEOUT)
+        default_value_t = millis(openai::TOTAL_TIMEOUT),
+        value_parser = value_parser!(u64).range(1..)
     )]
     pub total_timeout_ms: u64,
 
@@ -183,7 +219,8 @@ pub struct EngineArgs {
         long,
         env = "DUOLOGUE_RETRIES",
         value_name = "N",
-        default_value_t = openai::RETRIES
+        default_value_t = openai::RETRIES,
+        value_parser = value_parser!(u32).range(0..=RETRIES_MAX)
     )]
     pub retries: u32,
 }

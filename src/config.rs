@@ -5,12 +5,15 @@ use crate::cli::{self, EngineName, RpcArgs};
 use crate::engine::Engine;
 use crate::engine::echo::Echo;
 use crate::engine::openai::{self, OpenAi};
+#[cfg(debug_assertions)]
+use crate::fault::Place;
 use crate::fault::Plan;
 use crate::id::SessionId;
 use crate::secret::Secret;
 use crate::server::{DebugFile, Settings};
 use crate::session::{FinalSnapshot, OnBusy, Rules};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use std::env::VarError;
 use std::time::Duration;
 
 /// Variables that may hold the key of the openai engine; the first one that is set is used.
@@ -28,7 +31,7 @@ const QUEUE: &str = "queue";
 
 /// Settings of `duologue rpc`. Opens the debug file; touches nothing else.
 pub fn rpc(args: RpcArgs) -> Result<Settings> {
-    let engine = engine(&args);
+    let engine = engine(&args)?;
     let session = match &args.session_id {
         Some(id) => {
             let id = SessionId::new(id);
@@ -52,21 +55,21 @@ pub fn rpc(args: RpcArgs) -> Result<Settings> {
         },
         engine,
         capabilities,
-        line_bytes_max: args.max_request_bytes,
+        line_bytes_max: usize::try_from(args.max_request_bytes)?,
         debug_file: debug_file.transpose()?,
         seed: uuid::Uuid::new_v4().as_u128(),
-        faults: Plan::from_environment(),
+        faults: faults(),
     })
 }
 
-fn engine(args: &RpcArgs) -> Engine {
-    let key = KEY_VARIABLES.iter().find_map(|name| Secret::new(&std::env::var(name).ok()?));
+fn engine(args: &RpcArgs) -> Result<Engine> {
+    let key = key()?;
     let common_base_url = std::env::var(COMMON_BASE_URL_VARIABLE).ok();
     let base_url = not_blank(args.base_url.clone()).or(not_blank(common_base_url));
     let model = not_blank(args.model.clone());
     let is_configured = key.is_some() || base_url.is_some() || model.is_some();
     let name = args.engine.unwrap_or_else(|| unnamed_engine(is_configured));
-    match name {
+    Ok(match name {
         EngineName::Echo => Engine::Echo(Echo {
             delay: Duration::from_millis(args.engines.echo_delay_ms),
             reasoning: args.engines.echo_reasoning,
@@ -80,7 +83,38 @@ fn engine(args: &RpcArgs) -> Engine {
             total_timeout: Duration::from_millis(args.engines.total_timeout_ms),
             retries: args.engines.retries,
         })),
+    })
+}
+
+/// The key in the environment.
+fn key() -> Result<Option<Secret>> {
+    for name in KEY_VARIABLES {
+        match std::env::var(name) {
+            Ok(text) => match Secret::new(&text) {
+                Some(key) => return Ok(Some(key)),
+                None => continue,
+            },
+            Err(VarError::NotPresent) => {}
+            Err(VarError::NotUnicode(_)) => bail!("{name} is not a key: it is not UTF-8"),
+        }
     }
+    Ok(None)
+}
+
+/// The fault that a test has planted: `<place>:<nth>`, as in `project:3`. Anything else plants none.
+#[cfg(debug_assertions)]
+fn faults() -> Plan {
+    let plan = std::env::var("DUOLOGUE_FAULT").unwrap_or_default();
+    let planted = plan
+        .split_once(':')
+        .and_then(|(place, nth)| Some(Plan::new(Place::named(place)?, nth.parse().ok()?)));
+    planted.unwrap_or_default()
+}
+
+/// Nothing plants a fault in a release.
+#[cfg(not(debug_assertions))]
+fn faults() -> Plan {
+    Plan::default()
 }
 
 /// A variable that is set to nothing says as much as one that is not set.

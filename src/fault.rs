@@ -1,5 +1,5 @@
 //! Planted faults: places that a test can make fail, to see that a defect there costs only what it
-//! must. Debug builds take the plan from `DUOLOGUE_FAULT`; release builds plant none.
+//! must. Only debug builds can be told to plant one.
 
 /// Where a fault can be planted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,35 +24,24 @@ pub struct Tripwire(Option<u32>);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan(Option<(Place, u32)>);
 
+impl Place {
+    /// The place with that name, in lower case.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "decode" => Some(Self::Decode),
+            "project" => Some(Self::Project),
+            "encode" => Some(Self::Encode),
+            "write" => Some(Self::Write),
+            "engine" => Some(Self::Engine),
+            _ => None,
+        }
+    }
+}
+
 impl Plan {
     /// A fault at the `nth` time that `place` is passed, from 1.
     pub fn new(place: Place, nth: u32) -> Self {
         Self(Some((place, nth)))
-    }
-
-    /// The plan in the environment: `<place>:<nth>`, as in `project:3`. Anything else plants none.
-    #[cfg(debug_assertions)]
-    pub fn from_environment() -> Self {
-        let plan = std::env::var("DUOLOGUE_FAULT").ok();
-        let parse = |plan: String| {
-            let (place, nth) = plan.split_once(':')?;
-            let place = match place {
-                "decode" => Place::Decode,
-                "project" => Place::Project,
-                "encode" => Place::Encode,
-                "write" => Place::Write,
-                "engine" => Place::Engine,
-                _ => return None,
-            };
-            Some((place, nth.parse().ok()?))
-        };
-        Self(plan.and_then(parse))
-    }
-
-    /// No plan.
-    #[cfg(not(debug_assertions))]
-    pub fn from_environment() -> Self {
-        Self(None)
     }
 
     /// The tripwire for one place.

@@ -7,8 +7,10 @@ pub use lines::Flush;
 
 use crate::cli::LogLevel;
 use anyhow::{Context, Result};
-use std::fs::OpenOptions;
+use rustix::fs::OFlags;
+use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal};
+use std::os::unix::fs::OpenOptionsExt;
 use std::panic::PanicHookInfo;
 use std::path::Path;
 use tracing::level_filters::LevelFilter;
@@ -23,7 +25,7 @@ pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
     let to: Box<dyn io::Write + Send> = match file {
         None => Box::new(io::stderr()),
         Some(path) => {
-            let file = OpenOptions::new().create(true).append(true).open(path);
+            let file = open(path);
             Box::new(
                 file.with_context(|| format!("--log-file: {} can't be written", path.display()))?,
             )
@@ -41,6 +43,16 @@ pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
         Some(_) => log.init(),
     }
     Ok(Some(flush))
+}
+
+/// Opens a log file, and makes the folders it is in.
+fn open(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    // Not to wait for the reader of a named pipe: without one, opening is an error.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
+    OpenOptions::new().create(true).append(true).custom_flags(flags).open(path)
 }
 
 /// Logs a panic in the words of this program: it costs what it was about, not the process.

@@ -1,9 +1,8 @@
 //! The program: reads the command line, and serves.
 
 use anyhow::{Context, Result};
-use clap::Parser;
 use duologue::cli::{Cli, Command, RpcArgs};
-use duologue::server::{self, Stdio};
+use duologue::server::{self, Settings, Stdio};
 use duologue::session::ExitCode as Exit;
 use duologue::{config, log};
 use std::io::{IsTerminal, Write};
@@ -14,35 +13,53 @@ use tokio::runtime;
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::read();
     let args = match cli.command {
         Some(Command::Rpc(args)) => args,
         None => cli.rpc,
     };
-    match rpc(args) {
-        Ok(exit) => ExitCode::from(exit.number()),
-        Err(error) => {
-            // There is no one else to tell if standard error is gone as well.
-            drop(writeln!(std::io::stderr(), "duologue: {error:#}"));
-            ExitCode::from(USAGE)
-        }
-    }
+    ExitCode::from(rpc(args))
 }
 
-fn rpc(args: RpcArgs) -> Result<Exit> {
-    let _flush_at_end = log::start(args.log_level, args.log_file.as_deref())?;
+fn rpc(args: RpcArgs) -> u8 {
+    let is_terminal = std::io::stdin().is_terminal();
+    // First of all, so that not even a file that is named on the command line can be the reader's.
+    let stdio = match Stdio::take().context("standard input or output can't be used") {
+        Ok(stdio) => stdio,
+        Err(error) => return complain(&error, Exit::Internal.number()),
+    };
+    let _flush_at_end = match log::start(args.log_level, args.log_file.as_deref()) {
+        Ok(flush) => flush,
+        Err(error) => return complain(&error, USAGE),
+    };
     std::panic::set_hook(Box::new(log::defect));
-    let settings = config::rpc(args)?;
-    if std::io::stdin().is_terminal() {
+    let settings = match config::rpc(args) {
+        Ok(settings) => settings,
+        Err(error) => return complain(&error, USAGE),
+    };
+    if is_terminal {
         tracing::warn!(
             "requests are read from this terminal, one JSON object a line, as in \
              {{\"submit\":{{\"prompt\":\"hello\"}}}}; Ctrl-D ends, --help tells more"
         );
     }
-    let stdio = Stdio::take().context("standard input or output can't be used")?;
+    match serve(stdio, settings) {
+        Ok(exit) => exit.number(),
+        Err(error) => complain(&error, Exit::Internal.number()),
+    }
+}
+
+fn serve(stdio: Stdio, settings: Settings) -> Result<Exit> {
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let exit = runtime.block_on(server::serve(stdio, settings));
     // A name that is still being looked up must not hold up the end.
     runtime.shutdown_background();
     Ok(exit?)
+}
+
+/// Tells a person why there is no conversation; gives back the status.
+fn complain(error: &anyhow::Error, status: u8) -> u8 {
+    // There is no one else to tell if standard error is gone as well.
+    drop(writeln!(std::io::stderr(), "duologue: {error:#}"));
+    status
 }

@@ -4,6 +4,7 @@
 mod debug_file;
 mod framer;
 mod input;
+mod journal;
 mod signals;
 mod stdio;
 mod writer;
@@ -19,7 +20,7 @@ use crate::outbox::Outbox;
 use crate::session::{ExitCode, Input, Moment, Output, Rules, Session, panic_text, run_defect};
 use crate::wire::{self, Frame};
 use framer::RawLine;
-use input::FromStdin;
+use input::{FromStdin, Lines};
 use signals::Signals;
 use std::collections::VecDeque;
 use std::future::{pending, poll_fn};
@@ -70,7 +71,7 @@ struct Server {
     engine: Engine,
     ids: Ids,
     signals: Signals,
-    lines: mpsc::Receiver<Vec<FromStdin>>,
+    lines: Lines,
     /// Lines that were read and wait for room.
     pending: VecDeque<FromStdin>,
     events: mpsc::Receiver<(RunId, EngineEvent)>,
@@ -108,7 +109,7 @@ enum Ending {
 
 impl Server {
     /// Greets the reader, and gets everything else ready behind its back.
-    fn start(stdio: Stdio, settings: Settings) -> io::Result<Self> {
+    fn start(stdio: Stdio, mut settings: Settings) -> io::Result<Self> {
         let Stdio { input, output } = stdio;
         let faults = &settings.faults;
         let watched = output.try_clone()?;
@@ -120,7 +121,7 @@ impl Server {
         let signals = Signals::listen()?;
         let mut outbox = Outbox::new(faults.at(Place::Encode));
         let hello = session.hello(settings.capabilities);
-        if let Some(file) = &settings.debug_file {
+        if let Some(file) = &mut settings.debug_file {
             file.record(&hello);
         }
         outbox.push(hello);
@@ -131,9 +132,10 @@ impl Server {
             started: Instant::now(),
             session,
             engine: settings.engine,
+            // Other ids than the session's, from the same chance.
             ids: Ids::new(!settings.seed),
             signals,
-            lines: input::spawn(input, settings.line_bytes_max)?,
+            lines: Lines::spawn(input, settings.line_bytes_max)?,
             pending: VecDeque::new(),
             events,
             ends,
@@ -154,7 +156,7 @@ impl Server {
         loop {
             self.flush();
             if let Some(code) = self.is_over() {
-                return code;
+                return self.exit(code);
             }
             let takes_lines = self.session.wants_input() && self.outbox.has_room_for_answers();
             if takes_lines && let Some(line) = self.pending.pop_front() {
@@ -180,7 +182,7 @@ impl Server {
                     self.write_failed(&error);
                 }
             }
-            Some(lines) = self.lines.recv(), if takes_lines => self.pending.extend(lines),
+            lines = self.lines.next(), if takes_lines => self.pending.extend(lines),
             Some((run, event)) = self.events.recv(), if takes_events => {
                 self.handle(Input::Engine(run, event));
                 self.more_events(EVENTS_AT_ONCE_MAX);
@@ -226,6 +228,7 @@ impl Server {
     }
 
     fn handle(&mut self, input: Input) {
+        journal::input(&input);
         let now = Moment(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX));
         for output in self.session.handle(now, input) {
             self.perform(output);
@@ -235,9 +238,12 @@ impl Server {
     fn perform(&mut self, output: Output) {
         match output {
             Output::Frame(frame) => self.send(frame),
-            Output::StartRun { run, transcript } => self.start_run(run, transcript),
+            Output::StartRun { run, transcript } => {
+                tracing::info!(%run, "a run starts");
+                self.start_run(run, transcript);
+            }
             Output::CancelRun(run) => {
-                tracing::debug!(%run, "the run is stopped");
+                tracing::info!(%run, "the run is stopped");
                 self.drop_run();
             }
             Output::Exit(code) => self.end(code),
@@ -246,7 +252,7 @@ impl Server {
     }
 
     fn send(&mut self, frame: Frame) {
-        if let Some(file) = &self.debug_file {
+        if let Some(file) = &mut self.debug_file {
             file.record(&frame);
         }
         if let Reader::Gone = self.reader {
@@ -279,8 +285,10 @@ impl Server {
             (ExitCode::Interrupted(_), _) => {
                 Ending::FlushingUntil(code, Instant::now() + INTERRUPTED_FLUSH_MAX)
             }
-            (ExitCode::Ok | ExitCode::InputFailed | ExitCode::Internal, _)
-            | (ExitCode::OutputFailed, _) => Ending::Flushing(code),
+            (
+                ExitCode::Ok | ExitCode::InputFailed | ExitCode::Internal | ExitCode::OutputFailed,
+                _,
+            ) => Ending::Flushing(code),
         };
     }
 
@@ -311,6 +319,14 @@ impl Server {
         }
     }
 
+    fn exit(mut self, code: ExitCode) -> ExitCode {
+        tracing::info!(status = code.number(), "the process ends");
+        if let (Ending::Now(_), Some(file)) = (self.ending, &mut self.debug_file) {
+            file.abandon();
+        }
+        code
+    }
+
     fn deadline(&self) -> Option<Instant> {
         match self.ending {
             Ending::FlushingUntil(_, deadline) => Some(deadline),
@@ -326,7 +342,6 @@ impl Server {
     }
 
     fn reader_gone(&mut self) {
-        tracing::info!("nobody reads standard output any more");
         self.reader = Reader::Gone;
         self.handle(Input::ReaderGone);
     }

@@ -19,7 +19,7 @@ use crate::fault::Tripwire;
 use crate::id::{Ids, RequestId, RunId, SessionId};
 use crate::wire::{self, BadLine, Code, Command, Done, Frame, Prompt, Request, Trouble};
 use book::Book;
-use run::{Outcome, Run};
+use run::{ANSWER_BYTES_MAX, Outcome, Run};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
@@ -369,11 +369,16 @@ impl Session {
     }
 
     fn engine_said(&mut self, now: Moment, run: RunId, event: EngineEvent) {
-        if let Some((live, book)) = self.live()
-            && live.run.id() == run
-        {
-            live.run.engine_said(book, now, event);
+        let Some((live, book)) = self.live() else { return };
+        if live.run.id() != run {
+            return;
         }
+        if live.run.has_room_for(&event) {
+            return live.run.engine_said(book, now, event);
+        }
+        book.cancel_engine();
+        live.run.end(book, now, Outcome::Failed(endless_answer()));
+        self.next(now);
     }
 
     fn run_ended(&mut self, now: Moment, run: RunId, end: RunEnd) {
@@ -629,6 +634,18 @@ impl fmt::Display for Signal {
             Self::Interrupt => "SIGINT",
             Self::Terminate => "SIGTERM",
         })
+    }
+}
+
+fn endless_answer() -> RunError {
+    RunError {
+        stage: Stage::Run,
+        class: ErrorClass::Provider,
+        message: format!(
+            "the answer grew past {ANSWER_BYTES_MAX} bytes and was ended there; what came until \
+             then is kept; ask for less at a time"
+        ),
+        detail: "the answer is too long".to_owned(),
     }
 }
 

@@ -1,12 +1,18 @@
-//! A copy of the frames in a file, as they are made: before a slow reader makes patches merge.
+//! A copy of the frames in a file, as they are made: before a slow reader makes patches merge. The
+//! conversation never waits for it: a file that falls too far behind loses lines, and says so.
 
+use super::stdio::write_all;
 use crate::json;
 use crate::wire::Frame;
-use std::fs::File;
-use std::io::{self, Write};
+use rustix::fs::OFlags;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Lines that wait before they are written together.
@@ -15,14 +21,20 @@ const LINES_MAX: usize = 100;
 /// Time a line waits before it is written.
 const WAIT_MAX: Duration = Duration::from_millis(50);
 
-/// Lines on their way to the thread. Past that the session waits for the disk.
-const LINES_AHEAD_MAX: usize = 1024;
+/// Bytes that wait for the file. More are lost.
+const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// How long the end of the process waits for the last lines to be written.
+const FLUSH_MAX: Duration = Duration::from_secs(5);
 
 /// A file that frames are copied to. Dropped, it is flushed.
 #[derive(Debug)]
 pub struct DebugFile {
-    lines: Option<mpsc::SyncSender<Vec<u8>>>,
-    thread: Option<JoinHandle<()>>,
+    lines: Option<mpsc::Sender<Vec<u8>>>,
+    /// Ends when the thread has written everything.
+    written: mpsc::Receiver<()>,
+    waiting_bytes: Arc<AtomicUsize>,
+    lost_lines: u64,
 }
 
 impl DebugFile {
@@ -31,40 +43,68 @@ impl DebugFile {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        let file = File::create(path)?;
-        let (lines, to_write) = mpsc::sync_channel(LINES_AHEAD_MAX);
+        // Not to wait for the reader of a named pipe: without one, opening is an error.
+        let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
+        let mut options = OpenOptions::new();
+        let file =
+            options.write(true).create(true).truncate(true).custom_flags(flags).open(path)?;
+        let (lines, to_write) = mpsc::channel();
+        let (is_written, written) = mpsc::channel();
+        let waiting_bytes = Arc::new(AtomicUsize::new(0));
+        let waiting = Arc::clone(&waiting_bytes);
         let write = move || {
-            if let Err(error) = write(file, &to_write) {
+            if let Err(error) = write(&file, &to_write, &waiting) {
                 tracing::warn!(%error, "the debug file is no longer written");
             }
+            drop(is_written);
         };
-        let thread = thread::Builder::new().name("debug-file".to_owned()).spawn(write)?;
-        Ok(Self { lines: Some(lines), thread: Some(thread) })
+        thread::Builder::new().name("debug-file".to_owned()).spawn(write)?;
+        Ok(Self { lines: Some(lines), written, waiting_bytes, lost_lines: 0 })
     }
 
     /// Copies a frame.
-    pub fn record(&self, frame: &Frame) {
+    pub fn record(&mut self, frame: &Frame) {
+        let Some(lines) = &self.lines else { return };
         let mut line = Vec::new();
         // What can't be encoded is told where it matters, on standard output.
-        if json::write_line(frame, &mut line).is_ok()
-            && let Some(lines) = &self.lines
-        {
-            // The thread has ended only if the file failed, which it has told.
-            drop(lines.send(line));
+        if json::write_line(frame, &mut line).is_err() {
+            return;
         }
+        let bytes = line.len();
+        if self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > WAITING_BYTES_MAX {
+            self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.lost_lines += 1;
+        } else if lines.send(line).is_err() {
+            // The thread has ended because the file failed, which it has told.
+            self.lines = None;
+        }
+    }
+
+    /// Leaves what is not written yet to its fate: the process ends now.
+    pub fn abandon(&mut self) {
+        self.lines = None;
+        self.written = mpsc::channel().1;
     }
 }
 
 impl Drop for DebugFile {
     fn drop(&mut self) {
         self.lines = None;
-        if let Some(thread) = self.thread.take() {
-            drop(thread.join());
+        if let Err(RecvTimeoutError::Timeout) = self.written.recv_timeout(FLUSH_MAX) {
+            tracing::warn!("the debug file did not take its last lines in time");
+        }
+        if self.lost_lines > 0 {
+            let lost_lines = self.lost_lines;
+            tracing::warn!(lost_lines, "the debug file could not keep up");
         }
     }
 }
 
-fn write(mut file: File, lines: &mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
+fn write(
+    file: &File,
+    lines: &mpsc::Receiver<Vec<u8>>,
+    waiting_bytes: &AtomicUsize,
+) -> io::Result<()> {
     // The first line of a batch is waited for as long as it takes, the others until its time is up.
     while let Ok(mut batch) = lines.recv() {
         let deadline = Instant::now() + WAIT_MAX;
@@ -74,7 +114,8 @@ fn write(mut file: File, lines: &mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
         }
-        file.write_all(&batch)?;
+        write_all(file, &batch)?;
+        waiting_bytes.fetch_sub(batch.len(), Ordering::Relaxed);
     }
     Ok(())
 }

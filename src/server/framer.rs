@@ -65,7 +65,7 @@ impl Framer {
         if self.is_too_long {
             return;
         }
-        let room = (self.bytes_max + AROUND_BYTES_MAX).saturating_sub(self.line.len());
+        let room = self.bytes_max.saturating_add(AROUND_BYTES_MAX).saturating_sub(self.line.len());
         if bytes.len() <= room {
             self.line.extend_from_slice(bytes);
             return;

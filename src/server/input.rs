@@ -4,7 +4,9 @@
 use super::framer::{Framer, RawLine};
 use rustix::event::PollFlags;
 use std::fs::File;
+use std::future::pending;
 use std::io::{self, Read};
+use std::thread;
 use tokio::sync::mpsc;
 
 /// Bytes asked for at a time.
@@ -21,15 +23,30 @@ pub(super) enum FromStdin {
     Failed(io::Error),
 }
 
-/// Begins to read. Each item holds the lines of one chunk; the last one ends in `Ended` or `Failed`.
-pub(super) fn spawn(
-    input: File,
-    line_bytes_max: usize,
-) -> io::Result<mpsc::Receiver<Vec<FromStdin>>> {
-    let (lines, received) = mpsc::channel(CHUNKS_AHEAD_MAX);
-    let read = move || read(input, Framer::new(line_bytes_max), &lines);
-    std::thread::Builder::new().name("stdin".to_owned()).spawn(read)?;
-    Ok(received)
+/// The loop's end of the thread. Nothing is left once the end was told.
+pub(super) struct Lines(Option<mpsc::Receiver<Vec<FromStdin>>>);
+
+impl Lines {
+    /// Begins to read from `input`.
+    pub(super) fn spawn(input: File, line_bytes_max: usize) -> io::Result<Self> {
+        let (lines, received) = mpsc::channel(CHUNKS_AHEAD_MAX);
+        let read = move || read(input, Framer::new(line_bytes_max), &lines);
+        thread::Builder::new().name("stdin".to_owned()).spawn(read)?;
+        Ok(Self(Some(received)))
+    }
+
+    /// Waits for the lines of one chunk. The last of them all is `Ended` or `Failed`.
+    pub(super) async fn next(&mut self) -> Vec<FromStdin> {
+        let Some(received) = &mut self.0 else { return pending().await };
+        // A thread that ends without a word has met a defect, and must not leave us deaf.
+        let unheard =
+            || vec![FromStdin::Failed(io::Error::other("the thread that reads has ended"))];
+        let lines = received.recv().await.unwrap_or_else(unheard);
+        if !matches!(lines.last(), Some(FromStdin::Line(_))) {
+            self.0 = None;
+        }
+        lines
+    }
 }
 
 fn read(mut input: File, mut framer: Framer, to: &mpsc::Sender<Vec<FromStdin>>) {

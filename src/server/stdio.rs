@@ -4,7 +4,7 @@
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::fcntl_dupfd_cloexec;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::thread;
 use tokio::sync::oneshot;
@@ -39,6 +39,23 @@ impl Stdio {
 pub(super) fn wait_for(file: impl AsFd, flags: PollFlags) {
     // An error here shows again, and is dealt with, when the file is read or written.
     poll(&mut [PollFd::new(&file, flags)], None).ok();
+}
+
+/// Writes all of `bytes`, whatever the state of the file's flags.
+pub(super) fn write_all(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // Another process that shares the pipe has made it so; waiting is up to us.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait_for(file, PollFlags::OUT);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Tells when nobody can read `output` any more, even while nothing is being written.

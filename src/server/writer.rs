@@ -1,11 +1,10 @@
 //! The thread that writes standard output. It holds one batch of lines at a time; what comes
 //! meanwhile waits in the outbox, where patches can merge.
 
-use super::stdio::wait_for;
+use super::stdio::write_all;
 use crate::fault::Tripwire;
-use rustix::event::PollFlags;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::sync::mpsc as blocking;
 use std::thread;
 use tokio::sync::mpsc;
@@ -97,7 +96,7 @@ fn modest(buffer: Vec<u8>) -> Vec<u8> {
 }
 
 fn write(
-    mut output: &File,
+    output: &File,
     mut fault: Tripwire,
     to_write: &blocking::Receiver<Vec<u8>>,
     tell: &mpsc::Sender<io::Result<Vec<u8>>>,
@@ -105,27 +104,11 @@ fn write(
     while let Ok(batch) = to_write.recv() {
         let written = match fault.is_tripped() {
             true => Err(io::Error::other("planted fault")),
-            false => write_all(&mut output, &batch),
+            false => write_all(output, &batch),
         };
         let is_over = written.is_err();
         if tell.blocking_send(written.map(|()| batch)).is_err() || is_over {
             return;
         }
     }
-}
-
-fn write_all(output: &mut &File, mut rest: &[u8]) -> io::Result<()> {
-    while !rest.is_empty() {
-        match output.write(rest) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(bytes) => rest = &rest[bytes..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Another process that shares the pipe has made it so; waiting is up to us.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                wait_for(&**output, PollFlags::OUT);
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

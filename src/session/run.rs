@@ -11,6 +11,9 @@ use crate::engine::{EngineEvent, RunError};
 use crate::id::{RequestId, RunId, ToolCallId};
 use crate::wire::Done;
 
+/// Bytes of text, reasoning and arguments that a run may bring: a conversation is held in memory.
+pub(super) const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+
 /// How a run ends.
 #[derive(Clone, Debug)]
 pub(super) enum Outcome {
@@ -30,6 +33,7 @@ pub(super) struct Run {
     segments: u32,
     segment: Option<OpenSegment>,
     tools: Vec<OpenTool>,
+    said_bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +95,7 @@ impl Run {
             segments: 0,
             segment: None,
             tools: Vec::new(),
+            said_bytes: 0,
         }
     }
 
@@ -118,6 +123,23 @@ impl Run {
         self.record(book, Event::RunStarted { prompt });
         book.start_engine(self.id());
         self.stage = Stage::Going;
+    }
+
+    /// Counts what `event` brings; false if it is more than a run may bring.
+    pub(super) fn has_room_for(&mut self, event: &EngineEvent) -> bool {
+        self.said_bytes += match event {
+            EngineEvent::Reasoning { text, .. }
+            | EngineEvent::Text(text)
+            | EngineEvent::ToolArguments { text, .. } => text.len(),
+            EngineEvent::ToolReturned { result, .. } => result.text().len(),
+            EngineEvent::CallStarted
+            | EngineEvent::ToolCallStarted(_)
+            | EngineEvent::ToolCallRequested { .. }
+            | EngineEvent::ToolExecutionStarted { .. }
+            | EngineEvent::Usage(_)
+            | EngineEvent::CallFinished { .. } => 0,
+        };
+        self.said_bytes <= ANSWER_BYTES_MAX
     }
 
     pub(super) fn engine_said(&mut self, book: &mut Book, now: Moment, event: EngineEvent) {
