@@ -36,7 +36,7 @@ impl Framer {
 
     /// Takes the next bytes; the lines they complete are added to `lines`.
     pub(super) fn push(&mut self, mut chunk: &[u8], lines: &mut Vec<RawLine>) {
-        while let Some(end) = chunk.iter().position(|&byte| byte == b'\n') {
+        while let Some(end) = memchr::memchr(b'\n', chunk) {
             self.keep(&chunk[..end]);
             lines.extend(self.finish());
             chunk = &chunk[end + 1..];

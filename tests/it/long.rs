@@ -45,8 +45,8 @@ fn ten_thousand_turns_leave_files_and_memory_flat() {
 fn take_turn(server: &mut Server, turn: u64, chance: &mut Chance) {
     let (run, other) = (format!("r{turn}"), format!("o{turn}"));
     let ask = submit(&run, "x");
-    // A snapshot holds the whole conversation, so there are few of them.
-    if turn % 500 == 250 {
+    // A snapshot holds the whole conversation, so they grow rarer as they grow longer.
+    if chance.below(turn + 1) < 2 {
         server.send_together(&[ask, snapshot(&other)]);
     } else {
         match chance.below(10) {
