@@ -85,7 +85,10 @@ impl Cli {
     /// Reads the command line and the environment. If these are wrong, or help is asked for, the
     /// process ends here.
     pub fn read() -> Self {
-        let mut command = without_empty_variables(Self::command());
+        let mut command = Self::command();
+        if std::env::vars_os().any(|(_, value)| value.is_empty()) {
+            command = without_empty_variables(command);
+        }
         let typed = command.get_matches_mut();
         Self::from_arg_matches(&typed).unwrap_or_else(|error| error.format(&mut command).exit())
     }

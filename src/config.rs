@@ -22,6 +22,14 @@ const KEY_VARIABLES: [&str; 2] = ["DUOLOGUE_API_KEY", "OPENAI_API_KEY"];
 /// Variable that other programs read the base URL from; ours wins.
 const COMMON_BASE_URL_VARIABLE: &str = "OPENAI_BASE_URL";
 
+/// For whoever has configured nothing.
+const ECHO_ANSWERS: &str = "no provider is configured, so the built-in echo engine answers; to talk to a model set \
+     OPENAI_API_KEY, or --base-url and --model";
+
+/// For whoever has started the program by hand.
+const TERMINAL_READ: &str = "requests are read from this terminal, one JSON object a line, as in \
+     {\"submit\":{\"prompt\":\"hello\"}}; Ctrl-D ends, --help tells more";
+
 /// What a process that reads requests can do, in the protocol's words.
 const CAPABILITIES: [&str; 7] =
     ["ui-events", "snapshot", "done", "stdin-rpc", "single-session", "multi-turn", "cancel"];
@@ -29,9 +37,14 @@ const CAPABILITIES: [&str; 7] =
 /// The extension that lets submits wait.
 const QUEUE: &str = "queue";
 
-/// Settings of `duologue rpc`. Opens the debug file; touches nothing else.
-pub fn rpc(args: RpcArgs) -> Result<Settings> {
-    let engine = engine(&args)?;
+/// Settings of `duologue rpc`, which reads requests from a terminal or not. Opens the debug file;
+/// touches nothing else.
+pub fn rpc(args: RpcArgs, is_terminal: bool) -> Result<Settings> {
+    let mut notices = Vec::new();
+    if is_terminal {
+        notices.push(TERMINAL_READ);
+    }
+    let engine = engine(&args, &mut notices)?;
     let session = match &args.session_id {
         Some(id) => {
             let id = SessionId::new(id);
@@ -58,17 +71,25 @@ pub fn rpc(args: RpcArgs) -> Result<Settings> {
         line_bytes_max: usize::try_from(args.max_request_bytes)?,
         debug_file: debug_file.transpose()?,
         seed: uuid::Uuid::new_v4().as_u128(),
+        notices,
         faults: faults(),
     })
 }
 
-fn engine(args: &RpcArgs) -> Result<Engine> {
+fn engine(args: &RpcArgs, notices: &mut Vec<&'static str>) -> Result<Engine> {
     let key = key()?;
     let common_base_url = std::env::var(COMMON_BASE_URL_VARIABLE).ok();
     let base_url = not_blank(args.base_url.clone()).or(not_blank(common_base_url));
     let model = not_blank(args.model.clone());
     let is_configured = key.is_some() || base_url.is_some() || model.is_some();
-    let name = args.engine.unwrap_or_else(|| unnamed_engine(is_configured));
+    let name = match args.engine {
+        Some(name) => name,
+        None if is_configured => EngineName::Openai,
+        None => {
+            notices.push(ECHO_ANSWERS);
+            EngineName::Echo
+        }
+    };
     Ok(match name {
         EngineName::Echo => Engine::Echo(Echo {
             delay: Duration::from_millis(args.engines.echo_delay_ms),
@@ -120,18 +141,6 @@ fn faults() -> Plan {
 /// A variable that is set to nothing says as much as one that is not set.
 fn not_blank(value: Option<String>) -> Option<String> {
     value.filter(|value| !value.trim().is_empty())
-}
-
-/// The engine where none was named.
-fn unnamed_engine(is_configured: bool) -> EngineName {
-    if is_configured {
-        return EngineName::Openai;
-    }
-    tracing::warn!(
-        "no provider is configured, so the built-in echo engine answers; to talk to a model set \
-         OPENAI_API_KEY, or --base-url and --model"
-    );
-    EngineName::Echo
 }
 
 fn capabilities(args: &RpcArgs, engine: &Engine) -> Vec<String> {

@@ -12,7 +12,8 @@ use crate::chat::transcript::Transcript;
 use crate::id::{RunId, ToolCallId};
 use std::future::{Future, pending};
 use std::pin::Pin;
-use tokio::sync::mpsc;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 /// Something that happened while an engine answers.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,24 +127,73 @@ pub enum ErrorClass {
 /// A run as it goes on; resolves to its end. Dropped to stop it.
 pub type Running = Pin<Box<dyn Future<Output = RunEnd> + Send>>;
 
-/// Where an engine puts what happens. Bounded: an engine that is faster than the reader waits here.
+/// Where an engine puts what happens. Bounded, in events and in bytes: an engine that is faster
+/// than the reader waits here.
 #[derive(Clone, Debug)]
 pub struct Sink {
     run: RunId,
-    events: mpsc::Sender<(RunId, EngineEvent)>,
+    events: mpsc::Sender<Said>,
+    room: Arc<Semaphore>,
+}
+
+/// An event on its way. Dropped, it makes room for others.
+#[derive(Debug)]
+pub struct Said {
+    /// The run it belongs to.
+    pub run: RunId,
+    /// What happened.
+    pub event: EngineEvent,
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 impl Sink {
+    /// Bytes of large events that may be on their way at a time.
+    pub const BYTES_AHEAD_MAX: usize = 1024 * 1024;
+
+    /// Bytes up to which an event is small: the number of those is limited, not their size.
+    const SMALL_BYTES_MAX: usize = 1024;
+
     /// A sink whose events carry `run`.
-    pub fn new(run: RunId, events: mpsc::Sender<(RunId, EngineEvent)>) -> Self {
-        Self { run, events }
+    pub fn new(run: RunId, events: mpsc::Sender<Said>) -> Self {
+        Self { run, events, room: Arc::new(Semaphore::new(Self::BYTES_AHEAD_MAX)) }
     }
 
     /// Hands over one event; waits while the reader is behind.
     pub async fn send(&self, event: EngineEvent) {
-        if self.events.send((self.run, event)).await.is_err() {
+        let room = match event.text_bytes() {
+            0..=Self::SMALL_BYTES_MAX => None,
+            bytes => Some(self.room(bytes.min(Self::BYTES_AHEAD_MAX)).await),
+        };
+        if self.events.send(Said { run: self.run, event, _room: room }).await.is_err() {
             // Nobody listens any more: all that can follow is that this future is dropped.
             pending::<()>().await;
+        }
+    }
+
+    async fn room(&self, bytes: usize) -> OwnedSemaphorePermit {
+        // The most that is asked for fits; the semaphore is never closed.
+        let permits = u32::try_from(bytes).unwrap_or(u32::MAX);
+        match Arc::clone(&self.room).acquire_many_owned(permits).await {
+            Ok(room) => room,
+            Err(_) => pending().await,
+        }
+    }
+}
+
+impl EngineEvent {
+    /// Bytes of text it brings.
+    pub fn text_bytes(&self) -> usize {
+        match self {
+            Self::Reasoning { text, .. } | Self::Text(text) | Self::ToolArguments { text, .. } => {
+                text.len()
+            }
+            Self::ToolReturned { result, .. } => result.text().len(),
+            Self::CallStarted
+            | Self::ToolCallStarted(_)
+            | Self::ToolCallRequested { .. }
+            | Self::ToolExecutionStarted { .. }
+            | Self::Usage(_)
+            | Self::CallFinished { .. } => 0,
         }
     }
 }

@@ -31,7 +31,7 @@ pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
             )
         }
     };
-    let (lines, flush) = lines::spawn(to)?;
+    let (lines, flush) = lines::to(to);
     let log = tracing_subscriber::fmt()
         .with_max_level(filter(level))
         .with_target(false)

@@ -33,16 +33,10 @@ fn rpc(args: RpcArgs) -> u8 {
         Err(error) => return complain(&error, USAGE),
     };
     std::panic::set_hook(Box::new(log::defect));
-    let settings = match config::rpc(args) {
+    let settings = match config::rpc(args, is_terminal) {
         Ok(settings) => settings,
         Err(error) => return complain(&error, USAGE),
     };
-    if is_terminal {
-        tracing::warn!(
-            "requests are read from this terminal, one JSON object a line, as in \
-             {{\"submit\":{{\"prompt\":\"hello\"}}}}; Ctrl-D ends, --help tells more"
-        );
-    }
     match serve(stdio, settings) {
         Ok(exit) => exit.number(),
         Err(error) => complain(&error, Exit::Internal.number()),

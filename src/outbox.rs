@@ -103,15 +103,12 @@ impl Outbox {
         }
         let before = self.sealed.len();
         self.seal(frame);
-        match frame.frame {
-            Some(Body::Done(_)) => {
-                self.answers += 1;
-                self.answer_bytes += self.sealed.len() - before;
-            }
-            Some(Body::Snapshot(_) | Body::Error(_)) => {
-                self.answer_bytes += self.sealed.len() - before;
-            }
-            Some(Body::Hello(_) | Body::UiEvent(_) | Body::BackendEvent(_)) | None => {}
+        if let Some(Body::Done(_)) = frame.frame {
+            self.answers += 1;
+        }
+        // What the engine said has a limit of its own.
+        if !is_segment(frame) {
+            self.answer_bytes += self.sealed.len() - before;
         }
     }
 
@@ -162,6 +159,12 @@ fn patch_text(frame: &Frame) -> Option<&str> {
         return Some(&patch.text);
     }
     None
+}
+
+/// The frame ends a segment, and so carries all that the engine said in it.
+fn is_segment(frame: &Frame) -> bool {
+    let Some(payload) = payload(frame) else { return false };
+    matches!(payload, Any::ChatTextSegmentFinished(_) | Any::ChatReasoningSegmentFinished(_))
 }
 
 fn payload(frame: &Frame) -> Option<&Any> {

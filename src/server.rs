@@ -13,11 +13,13 @@ pub use debug_file::DebugFile;
 pub use stdio::Stdio;
 
 use crate::chat::transcript::Transcript;
-use crate::engine::{Engine, EngineEvent, RunEnd, Running, Sink};
+use crate::engine::{Engine, RunEnd, Running, Said, Sink};
 use crate::fault::{Place, Plan, Tripwire};
 use crate::id::{Ids, RunId};
 use crate::outbox::Outbox;
-use crate::session::{ExitCode, Input, Moment, Output, Rules, Session, panic_text, run_defect};
+use crate::session::{
+    ExitCode, Input, Moment, Output, Rules, Session, Signal, panic_text, run_defect,
+};
 use crate::wire::{self, Frame};
 use framer::RawLine;
 use input::{FromStdin, Lines};
@@ -56,6 +58,8 @@ pub struct Settings {
     pub debug_file: Option<DebugFile>,
     /// Chance, for the ids of the session.
     pub seed: u128,
+    /// What a person should know, for the log.
+    pub notices: Vec<&'static str>,
     /// A fault to run into.
     pub faults: Plan,
 }
@@ -74,9 +78,9 @@ struct Server {
     lines: Lines,
     /// Lines that were read and wait for room.
     pending: VecDeque<FromStdin>,
-    events: mpsc::Receiver<(RunId, EngineEvent)>,
+    events: mpsc::Receiver<Said>,
     ends: mpsc::Receiver<(RunId, RunEnd)>,
-    to_events: mpsc::Sender<(RunId, EngineEvent)>,
+    to_events: mpsc::Sender<Said>,
     to_ends: mpsc::Sender<(RunId, RunEnd)>,
     run: Option<AbortHandle>,
     outbox: Outbox,
@@ -113,8 +117,6 @@ impl Server {
         let Stdio { input, output } = stdio;
         let faults = &settings.faults;
         let watched = output.try_clone()?;
-        // First, so that the thread gets ready while `hello` is made.
-        let mut writer = Writer::spawn(output, faults.at(Place::Write))?;
         let mut session = Session::new(settings.rules, settings.seed);
         session.plant(faults.at(Place::Project));
         // Heard from here on, so that whoever has seen `hello` can count on it.
@@ -125,7 +127,12 @@ impl Server {
             file.record(&hello);
         }
         outbox.push(hello);
+        let mut writer = Writer::new(output, faults.at(Place::Write));
         writer.write(outbox.take(Vec::new()));
+        // After `hello`, which is not to wait for a log.
+        for notice in settings.notices {
+            tracing::warn!("{notice}");
+        }
         let (to_events, events) = mpsc::channel(EVENTS_AHEAD_MAX);
         let (to_ends, ends) = mpsc::channel(1);
         Ok(Self {
@@ -159,11 +166,15 @@ impl Server {
                 return self.exit(code);
             }
             let takes_lines = self.session.wants_input() && self.outbox.has_room_for_answers();
-            if takes_lines && let Some(line) = self.pending.pop_front() {
-                self.line(line);
-                continue;
+            match self.pending.pop_front_if(|_| takes_lines) {
+                Some(line) => {
+                    self.line(line);
+                    // However many lines come, the run goes on between them.
+                    tokio::task::yield_now().await;
+                    self.engine_turn();
+                }
+                None => self.wait(takes_lines).await,
             }
-            self.wait(takes_lines).await;
         }
     }
 
@@ -174,7 +185,7 @@ impl Server {
         let deadline = self.deadline();
         tokio::select! {
             biased;
-            signal = self.signals.next() => self.handle(Input::Interrupted(signal)),
+            signal = self.signals.next() => self.interrupted(signal),
             () = self.reader.gone() => self.reader_gone(),
             () = sleep_until(deadline) => self.give_up_flushing(),
             written = self.writer.written(), if self.writer.is_busy() => {
@@ -183,23 +194,39 @@ impl Server {
                 }
             }
             lines = self.lines.next(), if takes_lines => self.pending.extend(lines),
-            Some((run, event)) = self.events.recv(), if takes_events => {
-                self.handle(Input::Engine(run, event));
+            Some(said) = self.events.recv(), if takes_events => {
+                self.engine_said(said);
                 self.more_events(EVENTS_AT_ONCE_MAX);
             }
-            Some((run, end)) = self.ends.recv(), if takes_events => {
-                // All the engine has said comes before its end.
-                self.more_events(EVENTS_AHEAD_MAX);
-                self.handle(Input::RunEnded(run, end));
+            Some((run, end)) = self.ends.recv(), if takes_events => self.run_ended(run, end),
+        }
+    }
+
+    /// Takes what the engine has said by now, without waiting for more.
+    fn engine_turn(&mut self) {
+        if self.outbox.has_room_for_engine() {
+            self.more_events(EVENTS_AT_ONCE_MAX);
+            if let Ok((run, end)) = self.ends.try_recv() {
+                self.run_ended(run, end);
             }
         }
     }
 
     fn more_events(&mut self, most: usize) {
         for _ in 0..most {
-            let Ok((run, event)) = self.events.try_recv() else { return };
-            self.handle(Input::Engine(run, event));
+            let Ok(said) = self.events.try_recv() else { return };
+            self.engine_said(said);
         }
+    }
+
+    fn engine_said(&mut self, said: Said) {
+        self.handle(Input::Engine(said.run, said.event));
+    }
+
+    fn run_ended(&mut self, run: RunId, end: RunEnd) {
+        // All the engine has said comes before its end.
+        self.more_events(EVENTS_AHEAD_MAX);
+        self.handle(Input::RunEnded(run, end));
     }
 
     fn line(&mut self, line: FromStdin) {
@@ -331,6 +358,17 @@ impl Server {
         match self.ending {
             Ending::FlushingUntil(_, deadline) => Some(deadline),
             Ending::NotYet | Ending::Flushing(_) | Ending::Now(_) => None,
+        }
+    }
+
+    /// The first signal leaves the reader some time, whatever the process was about; the second
+    /// does not.
+    fn interrupted(&mut self, signal: Signal) {
+        match self.ending {
+            Ending::Flushing(_) => self.end(ExitCode::Interrupted(signal)),
+            Ending::NotYet | Ending::FlushingUntil(..) | Ending::Now(_) => {
+                self.handle(Input::Interrupted(signal));
+            }
         }
     }
 

@@ -28,6 +28,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Submits that may wait for their turn; past that, input is left unread.
 pub const QUEUED_SUBMITS_MAX: usize = 1_000;
 
+/// Shutdowns that may wait for the end of a run; past that, input is left unread.
+pub const HELD_SHUTDOWNS_MAX: usize = 256;
+
+/// Bytes of the ids of shutdowns that wait; past that, input is left unread.
+pub const HELD_BYTES_MAX: usize = 1024 * 1024;
+
 /// Bytes of prompts that may wait for their turn; past that, input is left unread.
 pub const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -235,7 +241,8 @@ impl Session {
     pub fn wants_input(&self) -> bool {
         match &self.phase {
             Phase::Idle => true,
-            Phase::Running(live) | Phase::Draining(live, _) => live.has_room(),
+            Phase::Running(live) => live.has_room(),
+            Phase::Draining(live, drain) => live.has_room() && drain.has_room(),
             Phase::Closed => false,
         }
     }
@@ -555,8 +562,21 @@ impl Live {
     }
 
     fn has_room(&self) -> bool {
-        let bytes: usize = self.waiting.iter().map(|submit| submit.prompt.len_bytes()).sum();
+        let bytes: usize = self.waiting.iter().map(Submit::len_bytes).sum();
         self.waiting.len() < QUEUED_SUBMITS_MAX && bytes < QUEUED_BYTES_MAX
+    }
+}
+
+impl Submit {
+    fn len_bytes(&self) -> usize {
+        self.prompt.len_bytes() + self.request.as_str().len()
+    }
+}
+
+impl Drain {
+    fn has_room(&self) -> bool {
+        let bytes: usize = self.shutdowns.iter().map(|id| id.as_str().len()).sum();
+        self.shutdowns.len() < HELD_SHUTDOWNS_MAX && bytes < HELD_BYTES_MAX
     }
 }
 

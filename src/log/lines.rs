@@ -14,35 +14,32 @@ const LINES_MAX: usize = 1024;
 const FLUSH_MAX: Duration = Duration::from_secs(1);
 
 /// Where the log is written to, a line at a time.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Lines(Arc<Queue>);
 
 /// Writes out what was logged when it is dropped, as far as somebody reads it.
-#[derive(Debug)]
 pub struct Flush(Arc<Queue>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Queue {
     state: Mutex<State>,
     changed: Condvar,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     lines: VecDeque<Vec<u8>>,
     lost: u64,
     is_writing: bool,
+    /// Until the first line comes, which starts the thread.
+    output: Option<Box<dyn Write + Send>>,
 }
 
-/// Begins to write lines to `output`.
-pub(super) fn spawn(output: impl Write + Send + 'static) -> io::Result<(Lines, Flush)> {
+/// Lines that go to `output`.
+pub(super) fn to(output: Box<dyn Write + Send>) -> (Lines, Flush) {
     let queue = Arc::<Queue>::default();
-    let write = {
-        let queue = Arc::clone(&queue);
-        move || queue.write_to(output)
-    };
-    thread::Builder::new().name("log".to_owned()).spawn(write)?;
-    Ok((Lines(Arc::clone(&queue)), Flush(queue)))
+    queue.lock().output = Some(output);
+    (Lines(Arc::clone(&queue)), Flush(queue))
 }
 
 impl Write for Lines {
@@ -53,8 +50,16 @@ impl Write for Lines {
         } else {
             state.lost += 1;
         }
+        let output = state.output.take();
         drop(state);
-        self.0.changed.notify_all();
+        match output {
+            None => self.0.changed.notify_all(),
+            Some(output) => {
+                let queue = Arc::clone(&self.0);
+                let write = move || queue.write_to(output);
+                thread::Builder::new().name("log".to_owned()).spawn(write)?;
+            }
+        }
         Ok(line.len())
     }
 
@@ -128,7 +133,7 @@ mod tests {
     fn what_nobody_reads_is_lost_and_counted_and_holds_up_nothing() {
         let (open, gate) = mpsc::channel();
         let (write, written) = mpsc::channel();
-        let (mut lines, flush) = spawn(Gate(gate, write)).expect("a thread");
+        let (mut lines, flush) = to(Box::new(Gate(gate, write)));
         for _ in 0..LINES_MAX * 3 {
             lines.write_all(b"line\n").expect("never fails");
         }
@@ -147,7 +152,7 @@ mod tests {
     fn the_end_waits_for_a_moment_only() {
         let (_open, gate) = mpsc::channel();
         let (write, _written) = mpsc::channel();
-        let (mut lines, flush) = spawn(Gate(gate, write)).expect("a thread");
+        let (mut lines, flush) = to(Box::new(Gate(gate, write)));
         lines.write_all(b"line\n").expect("never fails");
         drop(flush);
     }

@@ -19,7 +19,7 @@ pub(super) fn input(input: &Input) {
         Input::InputEnded => info!("no more requests come"),
         Input::InputFailed { reason } => info!(reason, "requests can't be read any more"),
         Input::Engine(run, event) => {
-            let (event, bytes) = engine_event(event);
+            let (event, bytes) = (kind(event), event.text_bytes());
             trace!(%run, event, bytes, "the engine says");
         }
         Input::RunEnded(run, RunEnd::Finished) => info!(%run, "the engine has answered"),
@@ -41,18 +41,17 @@ fn command(command: &Command) -> &'static str {
     }
 }
 
-/// The kind of an event, and how much text it has.
-fn engine_event(event: &EngineEvent) -> (&'static str, usize) {
+fn kind(event: &EngineEvent) -> &'static str {
     match event {
-        EngineEvent::CallStarted => ("call started", 0),
-        EngineEvent::Reasoning { text, .. } => ("reasoning", text.len()),
-        EngineEvent::Text(text) => ("text", text.len()),
-        EngineEvent::ToolCallStarted(_) => ("tool call started", 0),
-        EngineEvent::ToolArguments { text, .. } => ("tool arguments", text.len()),
-        EngineEvent::ToolCallRequested { .. } => ("tool call requested", 0),
-        EngineEvent::ToolExecutionStarted { .. } => ("tool execution started", 0),
-        EngineEvent::ToolReturned { result, .. } => ("tool returned", result.text().len()),
-        EngineEvent::Usage(_) => ("usage", 0),
-        EngineEvent::CallFinished { .. } => ("call finished", 0),
+        EngineEvent::CallStarted => "call started",
+        EngineEvent::Reasoning { .. } => "reasoning",
+        EngineEvent::Text(_) => "text",
+        EngineEvent::ToolCallStarted(_) => "tool call started",
+        EngineEvent::ToolArguments { .. } => "tool arguments",
+        EngineEvent::ToolCallRequested { .. } => "tool call requested",
+        EngineEvent::ToolExecutionStarted { .. } => "tool execution started",
+        EngineEvent::ToolReturned { .. } => "tool returned",
+        EngineEvent::Usage(_) => "usage",
+        EngineEvent::CallFinished { .. } => "call finished",
     }
 }

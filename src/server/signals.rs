@@ -1,31 +1,77 @@
 //! The signals that ask the process to end.
 
 use crate::session::Signal;
+use std::future::pending;
 use std::io;
 use tokio::signal::unix::{self, SignalKind};
 
 pub(super) struct Signals {
-    hangup: unix::Signal,
-    interrupt: unix::Signal,
-    terminate: unix::Signal,
+    hangup: Option<unix::Signal>,
+    interrupt: Option<unix::Signal>,
+    terminate: Option<unix::Signal>,
 }
 
 impl Signals {
-    /// From here on signals are heard and do not end the process by themselves.
+    /// From here on signals are heard and do not end the process by themselves. One that whoever
+    /// started the process has had it ignore, as `nohup` does, stays ignored.
     pub(super) fn listen() -> io::Result<Self> {
+        // Without /proc nothing is known to be ignored.
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let listen = |signal: Signal, kind: SignalKind| {
+            (!is_ignored(&status, signal)).then(|| unix::signal(kind)).transpose()
+        };
         Ok(Self {
-            hangup: unix::signal(SignalKind::hangup())?,
-            interrupt: unix::signal(SignalKind::interrupt())?,
-            terminate: unix::signal(SignalKind::terminate())?,
+            hangup: listen(Signal::Hangup, SignalKind::hangup())?,
+            interrupt: listen(Signal::Interrupt, SignalKind::interrupt())?,
+            terminate: listen(Signal::Terminate, SignalKind::terminate())?,
         })
     }
 
     /// Waits for the next one.
     pub(super) async fn next(&mut self) -> Signal {
         tokio::select! {
-            _ = self.hangup.recv() => Signal::Hangup,
-            _ = self.interrupt.recv() => Signal::Interrupt,
-            _ = self.terminate.recv() => Signal::Terminate,
+            () = heard(&mut self.hangup) => Signal::Hangup,
+            () = heard(&mut self.interrupt) => Signal::Interrupt,
+            () = heard(&mut self.terminate) => Signal::Terminate,
         }
+    }
+}
+
+async fn heard(signal: &mut Option<unix::Signal>) {
+    match signal {
+        Some(signal) => match signal.recv().await {
+            Some(()) => {}
+            None => pending().await,
+        },
+        None => pending().await,
+    }
+}
+
+/// Whether `status`, the text of proc(5)'s `/proc/pid/status`, has the signal ignored.
+fn is_ignored(status: &str, signal: Signal) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask & (1 << (signal.number() - 1)) != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_read_from_the_mask() {
+        let check = |mask: &str, hangup, interrupt, terminate| {
+            let status = format!("Name:\tduologue\nSigIgn:\t{mask}\nSigCgt:\tffff\n");
+            let read = |signal| is_ignored(&status, signal);
+            assert_eq!(read(Signal::Hangup), hangup, "{mask}");
+            assert_eq!(read(Signal::Interrupt), interrupt, "{mask}");
+            assert_eq!(read(Signal::Terminate), terminate, "{mask}");
+        };
+        check("0000000000000000", false, false, false);
+        check("0000000000001001", true, false, false);
+        check("0000000000001002", false, true, false);
+        check("0000000000004003", true, true, true);
+        check("no mask", false, false, false);
+        assert!(!is_ignored("", Signal::Hangup));
     }
 }

@@ -1,7 +1,8 @@
 //! Standard input and output, made private: nothing but frames ever reaches the reader, and no
 //! child process takes a request or keeps the pipe open.
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, fstat};
 use rustix::io::fcntl_dupfd_cloexec;
 use std::fs::File;
 use std::io::{self, Write};
@@ -39,6 +40,23 @@ impl Stdio {
 pub(super) fn wait_for(file: impl AsFd, flags: PollFlags) {
     // An error here shows again, and is dealt with, when the file is read or written.
     poll(&mut [PollFd::new(&file, flags)], None).ok();
+}
+
+/// The largest write to `output` that never waits where there is room at all: 0 if that is not
+/// known. A pipe that polls as writable takes as much as it writes in one piece (POSIX, `write`),
+/// and a local socket more.
+pub(super) fn never_blocks_for(output: &File) -> usize {
+    const PIPE_BUF: usize = 4096;
+    match fstat(output).map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+        Ok(FileType::Fifo | FileType::Socket) => PIPE_BUF,
+        Ok(_) | Err(_) => 0,
+    }
+}
+
+/// Whether something can be written to `output` without waiting.
+pub(super) fn has_room(output: &File) -> bool {
+    let mut files = [PollFd::new(output, PollFlags::OUT)];
+    poll(&mut files, Some(&Timespec::default())).is_ok() && files[0].revents() == PollFlags::OUT
 }
 
 /// Writes all of `bytes`, whatever the state of the file's flags.

@@ -1,10 +1,12 @@
-//! The thread that writes standard output. It holds one batch of lines at a time; what comes
+//! Writes standard output. What the pipe has room for is written at once; what it has not goes to a
+//! thread, which holds one batch of lines at a time and may wait for the reader. What comes
 //! meanwhile waits in the outbox, where patches can merge.
 
-use super::stdio::write_all;
+use super::stdio::{has_room, never_blocks_for, write_all};
 use crate::fault::Tripwire;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::mpsc as blocking;
 use std::thread;
 use tokio::sync::mpsc;
@@ -12,18 +14,29 @@ use tokio::sync::mpsc;
 /// Size up to which a buffer is used again.
 const BUFFER_KEPT_BYTES_MAX: usize = 256 * 1024;
 
-/// The loop's end of the thread.
+/// The loop's end.
 #[derive(Debug)]
 pub(super) struct Writer {
+    output: Arc<File>,
+    /// Largest batch that can be written at once where there is room; 0 if none can.
+    at_once_bytes_max: usize,
+    /// Started when it is first needed.
+    thread: Option<Thread>,
+    state: State,
+    fault: Tripwire,
+}
+
+#[derive(Debug)]
+struct Thread {
     batches: blocking::SyncSender<Vec<u8>>,
     written: mpsc::Receiver<io::Result<Vec<u8>>>,
-    state: State,
 }
 
 #[derive(Debug)]
 enum State {
     /// Ready for a batch, with the last one's buffer.
     Idle(Vec<u8>),
+    /// The thread writes.
     Busy,
     /// Writing failed, which is still to be told.
     Failed(io::Error),
@@ -32,19 +45,20 @@ enum State {
 }
 
 impl Writer {
-    /// Begins to write to `output`.
-    pub(super) fn spawn(output: File, fault: Tripwire) -> io::Result<Self> {
-        let (batches, to_write) = blocking::sync_channel(1);
-        let (tell, written) = mpsc::channel(1);
-        let write = move || write(&output, fault, &to_write, &tell);
-        thread::Builder::new().name("stdout".to_owned()).spawn(write)?;
-        Ok(Self { batches, written, state: State::Idle(Vec::new()) })
+    /// Writes to `output`.
+    pub(super) fn new(output: File, fault: Tripwire) -> Self {
+        let at_once_bytes_max = never_blocks_for(&output);
+        let state = State::Idle(Vec::new());
+        Self { output: Arc::new(output), at_once_bytes_max, thread: None, state, fault }
     }
 
     /// The buffer for the next batch, if there can be one now.
     pub(super) fn ready(&mut self) -> Option<Vec<u8>> {
         // Looked at without waiting, so that a loop with much to do does not think the thread slow.
-        if let Ok(written) = self.written.try_recv() {
+        if let State::Busy = self.state
+            && let Some(thread) = &mut self.thread
+            && let Ok(written) = thread.written.try_recv()
+        {
             self.state = State::from(written);
         }
         match &mut self.state {
@@ -53,18 +67,34 @@ impl Writer {
         }
     }
 
-    /// Hands over a batch. Only after `ready`.
-    pub(super) fn write(&mut self, batch: Vec<u8>) {
-        // A thread that has ended says so when it is asked what it has written.
-        drop(self.batches.try_send(batch));
-        self.state = State::Busy;
+    /// Writes a batch, or has it written. Only after `ready`.
+    pub(super) fn write(&mut self, mut batch: Vec<u8>) {
+        if self.fault.is_tripped() {
+            self.state = State::Failed(io::Error::other("planted fault"));
+            return;
+        }
+        // A small batch costs less than to wake a thread for it.
+        if batch.len() <= self.at_once_bytes_max
+            && has_room(&self.output)
+            && let Ok(written) = (&*self.output).write(&batch)
+        {
+            batch.drain(..written);
+            if batch.is_empty() {
+                self.state = State::Idle(batch);
+                return;
+            }
+        }
+        self.state = match self.hand_over(batch) {
+            Ok(()) => State::Busy,
+            Err(error) => State::Failed(error),
+        };
     }
 
     /// Waits until the batch is written, or can't be.
     pub(super) async fn written(&mut self) -> io::Result<()> {
-        if let State::Busy = self.state {
+        if let (State::Busy, Some(thread)) = (&self.state, &mut self.thread) {
             let ended = || Err(io::Error::other("the thread that writes has ended"));
-            self.state = State::from(self.written.recv().await.unwrap_or_else(ended));
+            self.state = State::from(thread.written.recv().await.unwrap_or_else(ended));
         }
         match std::mem::replace(&mut self.state, State::Broken) {
             State::Failed(error) => Err(error),
@@ -78,6 +108,16 @@ impl Writer {
     /// There is something to wait for.
     pub(super) fn is_busy(&self) -> bool {
         matches!(self.state, State::Busy | State::Failed(_))
+    }
+
+    fn hand_over(&mut self, batch: Vec<u8>) -> io::Result<()> {
+        let thread = match &mut self.thread {
+            Some(thread) => thread,
+            None => self.thread.insert(Thread::spawn(Arc::clone(&self.output))?),
+        };
+        // A thread that has ended says so when it is asked what it has written.
+        drop(thread.batches.try_send(batch));
+        Ok(())
     }
 }
 
@@ -95,17 +135,23 @@ fn modest(buffer: Vec<u8>) -> Vec<u8> {
     if buffer.capacity() <= BUFFER_KEPT_BYTES_MAX { buffer } else { Vec::new() }
 }
 
+impl Thread {
+    fn spawn(output: Arc<File>) -> io::Result<Self> {
+        let (batches, to_write) = blocking::sync_channel(1);
+        let (tell, written) = mpsc::channel(1);
+        let write = move || write(&output, &to_write, &tell);
+        thread::Builder::new().name("stdout".to_owned()).spawn(write)?;
+        Ok(Self { batches, written })
+    }
+}
+
 fn write(
     output: &File,
-    mut fault: Tripwire,
     to_write: &blocking::Receiver<Vec<u8>>,
     tell: &mpsc::Sender<io::Result<Vec<u8>>>,
 ) {
     while let Ok(batch) = to_write.recv() {
-        let written = match fault.is_tripped() {
-            true => Err(io::Error::other("planted fault")),
-            false => write_all(output, &batch),
-        };
+        let written = write_all(output, &batch);
         let is_over = written.is_err();
         if tell.blocking_send(written.map(|()| batch)).is_err() || is_over {
             return;

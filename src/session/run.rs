@@ -127,18 +127,7 @@ impl Run {
 
     /// Counts what `event` brings; false if it is more than a run may bring.
     pub(super) fn has_room_for(&mut self, event: &EngineEvent) -> bool {
-        self.said_bytes += match event {
-            EngineEvent::Reasoning { text, .. }
-            | EngineEvent::Text(text)
-            | EngineEvent::ToolArguments { text, .. } => text.len(),
-            EngineEvent::ToolReturned { result, .. } => result.text().len(),
-            EngineEvent::CallStarted
-            | EngineEvent::ToolCallStarted(_)
-            | EngineEvent::ToolCallRequested { .. }
-            | EngineEvent::ToolExecutionStarted { .. }
-            | EngineEvent::Usage(_)
-            | EngineEvent::CallFinished { .. } => 0,
-        };
+        self.said_bytes += event.text_bytes();
         self.said_bytes <= ANSWER_BYTES_MAX
     }
 

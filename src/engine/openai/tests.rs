@@ -5,7 +5,7 @@ mod provider;
 
 use super::*;
 use crate::chat::event::{Event, FinishClass, Ordinal, Recorded, Scope, Usage};
-use crate::engine::{Engine, Running};
+use crate::engine::{Engine, Running, Said};
 use crate::id::{Ids, RunId};
 use provider::{Provider, Step, says};
 use std::io::{Read, Write};
@@ -44,17 +44,21 @@ fn transcript(prompt: &str) -> Transcript {
     transcript
 }
 
-fn start(engine: &Engine, events_max: usize) -> (Running, mpsc::Receiver<(RunId, EngineEvent)>) {
+fn start(engine: &Engine, events_max: usize) -> (Running, mpsc::Receiver<Said>) {
     let (sender, receiver) = mpsc::channel(events_max);
     (engine.start(transcript("hi"), Sink::new(run_id(), sender)), receiver)
 }
 
-async fn collect(mut events: mpsc::Receiver<(RunId, EngineEvent)>) -> Vec<EngineEvent> {
+async fn collect(mut events: mpsc::Receiver<Said>) -> Vec<EngineEvent> {
     let mut collected = Vec::new();
-    while let Some((_, event)) = events.recv().await {
-        collected.push(event);
+    while let Some(said) = events.recv().await {
+        collected.push(said.event);
     }
     collected
+}
+
+async fn next(events: &mut mpsc::Receiver<Said>) -> Option<EngineEvent> {
+    events.recv().await.map(|said| said.event)
 }
 
 async fn run(settings: Settings) -> (Vec<EngineEvent>, RunEnd) {
@@ -254,7 +258,7 @@ async fn a_dropped_run_closes_its_connection_at_any_stage() {
         let provider = Arc::new(Provider::start(vec![script]));
         let (running, mut events) = start(&engine(settings(&provider)), 1);
         let running = tokio::spawn(running);
-        assert_eq!(events.recv().await, Some((run_id(), EngineEvent::CallStarted)));
+        assert_eq!(next(&mut events).await, Some(EngineEvent::CallStarted));
         with(&provider, |provider| drop(provider.wait_request(1))).await;
         running.abort();
         with(&provider, Provider::wait_disconnect).await;
@@ -536,9 +540,9 @@ async fn an_answer_that_is_finished_is_not_lost_to_a_stall_or_a_cut() {
         let frozen = Frozen::begin();
         let (running, mut events) = start(&engine(settings(&provider)), 1);
         let running = tokio::spawn(running);
-        assert_eq!(events.recv().await, Some((run_id(), EngineEvent::CallStarted)));
+        assert_eq!(next(&mut events).await, Some(EngineEvent::CallStarted));
         // It stands after the finish reason: by now the engine has both.
-        assert_eq!(events.recv().await, Some((run_id(), EngineEvent::Text("all".into()))));
+        assert_eq!(next(&mut events).await, Some(EngineEvent::Text("all".into())));
         frozen.end().await;
         let rest = collect(events).await;
         assert!(matches!(rest.last(), Some(EngineEvent::CallFinished { .. })), "{rest:?}");
@@ -556,7 +560,7 @@ async fn the_time_of_a_slow_reader_is_not_the_providers() {
     let frozen = Frozen::begin();
     let (running, mut events) = start(&engine(settings(&provider)), 1);
     let running = tokio::spawn(running);
-    assert_eq!(events.recv().await, Some((run_id(), EngineEvent::CallStarted)));
+    assert_eq!(next(&mut events).await, Some(EngineEvent::CallStarted));
     for _ in 0..40 {
         assert!(events.recv().await.is_some());
         tokio::time::advance(Duration::from_secs(60 * 60)).await;
