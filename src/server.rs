@@ -40,6 +40,9 @@ const EVENTS_AHEAD_MAX: usize = 256;
 /// Engine events handled before the output is looked after again.
 const EVENTS_AT_ONCE_MAX: usize = 64;
 
+/// Chunks of input that are handled before the engine gets a turn, however many more there are.
+const CHUNKS_BEFORE_ENGINE_MAX: u32 = 32;
+
 /// How long the last frames may take after a signal, if the reader does not take them.
 const INTERRUPTED_FLUSH_MAX: Duration = Duration::from_secs(5);
 
@@ -78,6 +81,9 @@ struct Server {
     lines: Lines,
     /// Lines that were read and wait for room.
     pending: VecDeque<FromStdin>,
+    /// More can be read at once than was.
+    comes_more: bool,
+    chunks_since_engine: u32,
     events: mpsc::Receiver<Said>,
     ends: mpsc::Receiver<(RunId, RunEnd)>,
     to_events: mpsc::Sender<Said>,
@@ -144,6 +150,8 @@ impl Server {
             signals,
             lines: Lines::spawn(input, settings.line_bytes_max)?,
             pending: VecDeque::new(),
+            comes_more: false,
+            chunks_since_engine: 0,
             events,
             ends,
             to_events,
@@ -166,22 +174,25 @@ impl Server {
                 return self.exit(code);
             }
             let takes_lines = self.session.wants_input() && self.outbox.has_room_for_answers();
-            match self.pending.pop_front_if(|_| takes_lines) {
-                Some(line) => {
-                    self.line(line);
-                    // However many lines come, the run goes on between them.
-                    tokio::task::yield_now().await;
-                    self.engine_turn();
-                }
-                None => self.wait(takes_lines).await,
+            if let Some(line) = self.pending.pop_front_if(|_| takes_lines) {
+                self.line(line);
+                continue;
             }
+            if self.chunks_since_engine >= CHUNKS_BEFORE_ENGINE_MAX {
+                tokio::task::yield_now().await;
+                self.engine_turn();
+            }
+            self.wait(takes_lines).await;
         }
     }
 
     /// Waits for one thing to happen and deals with it. What is listed first goes first: the end of
     /// the process, then room for output, then requests, then answers.
     async fn wait(&mut self, takes_lines: bool) {
-        let takes_events = self.outbox.has_room_for_engine();
+        // What is there to be read comes first: a cancel in the same write as its submit must find
+        // the run as it was.
+        let comes_more = takes_lines && self.comes_more;
+        let takes_events = self.outbox.has_room_for_engine() && !comes_more;
         let deadline = self.deadline();
         tokio::select! {
             biased;
@@ -193,7 +204,11 @@ impl Server {
                     self.write_failed(&error);
                 }
             }
-            lines = self.lines.next(), if takes_lines => self.pending.extend(lines),
+            chunk = self.lines.next(), if takes_lines => {
+                self.pending.extend(chunk.lines);
+                self.comes_more = chunk.comes_more;
+                self.chunks_since_engine += 1;
+            }
             Some(said) = self.events.recv(), if takes_events => {
                 self.engine_said(said);
                 self.more_events(EVENTS_AT_ONCE_MAX);
@@ -204,6 +219,7 @@ impl Server {
 
     /// Takes what the engine has said by now, without waiting for more.
     fn engine_turn(&mut self) {
+        self.chunks_since_engine = 0;
         if self.outbox.has_room_for_engine() {
             self.more_events(EVENTS_AT_ONCE_MAX);
             if let Ok((run, end)) = self.ends.try_recv() {
@@ -220,6 +236,7 @@ impl Server {
     }
 
     fn engine_said(&mut self, said: Said) {
+        self.chunks_since_engine = 0;
         self.handle(Input::Engine(said.run, said.event));
     }
 
@@ -289,6 +306,7 @@ impl Server {
     }
 
     fn start_run(&mut self, run: RunId, transcript: Transcript) {
+        self.chunks_since_engine = 0;
         let running = self.engine.start(transcript, Sink::new(run, self.to_events.clone()));
         let fault = std::mem::take(&mut self.engine_fault);
         let ends = self.to_ends.clone();

@@ -2,6 +2,7 @@
 //! would lose what it had read.
 
 use super::framer::{Framer, RawLine};
+use super::stdio::{can_be_read, wait_for};
 use rustix::event::PollFlags;
 use std::fs::File;
 use std::future::pending;
@@ -23,8 +24,17 @@ pub(super) enum FromStdin {
     Failed(io::Error),
 }
 
+/// What came of one read.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    /// The lines that it completed. The last of them all is `Ended` or `Failed`.
+    pub(super) lines: Vec<FromStdin>,
+    /// Another chunk follows at once: there is more to be read, or to be told.
+    pub(super) comes_more: bool,
+}
+
 /// The loop's end of the thread. Nothing is left once the end was told.
-pub(super) struct Lines(Option<mpsc::Receiver<Vec<FromStdin>>>);
+pub(super) struct Lines(Option<mpsc::Receiver<Chunk>>);
 
 impl Lines {
     /// Begins to read from `input`.
@@ -35,21 +45,23 @@ impl Lines {
         Ok(Self(Some(received)))
     }
 
-    /// Waits for the lines of one chunk. The last of them all is `Ended` or `Failed`.
-    pub(super) async fn next(&mut self) -> Vec<FromStdin> {
+    /// Waits for the next chunk.
+    pub(super) async fn next(&mut self) -> Chunk {
         let Some(received) = &mut self.0 else { return pending().await };
         // A thread that ends without a word has met a defect, and must not leave us deaf.
-        let unheard =
-            || vec![FromStdin::Failed(io::Error::other("the thread that reads has ended"))];
-        let lines = received.recv().await.unwrap_or_else(unheard);
-        if !matches!(lines.last(), Some(FromStdin::Line(_))) {
+        let unheard = || Chunk {
+            lines: vec![FromStdin::Failed(io::Error::other("the thread that reads has ended"))],
+            comes_more: false,
+        };
+        let chunk = received.recv().await.unwrap_or_else(unheard);
+        if let Some(FromStdin::Ended | FromStdin::Failed(_)) = chunk.lines.last() {
             self.0 = None;
         }
-        lines
+        chunk
     }
 }
 
-fn read(mut input: File, mut framer: Framer, to: &mpsc::Sender<Vec<FromStdin>>) {
+fn read(mut input: File, mut framer: Framer, to: &mpsc::Sender<Chunk>) {
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
         let mut lines = Vec::new();
@@ -62,7 +74,7 @@ fn read(mut input: File, mut framer: Framer, to: &mpsc::Sender<Vec<FromStdin>>) 
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             // Another process that shares the pipe has made it so; waiting is up to us.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                super::stdio::wait_for(&input, PollFlags::IN);
+                wait_for(&input, PollFlags::IN);
                 continue;
             }
             Err(error) => Some(FromStdin::Failed(error)),
@@ -71,9 +83,9 @@ fn read(mut input: File, mut framer: Framer, to: &mpsc::Sender<Vec<FromStdin>>) 
             lines.extend(framer.finish());
         }
         let is_last = end.is_some();
-        let batch: Vec<_> = lines.into_iter().map(FromStdin::Line).chain(end).collect();
-        let is_heard = batch.is_empty() || to.blocking_send(batch).is_ok();
-        if is_last || !is_heard {
+        let lines = lines.into_iter().map(FromStdin::Line).chain(end).collect();
+        let comes_more = !is_last && can_be_read(&input);
+        if to.blocking_send(Chunk { lines, comes_more }).is_err() || is_last {
             return;
         }
     }

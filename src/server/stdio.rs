@@ -53,6 +53,12 @@ pub(super) fn never_blocks_for(output: &File) -> usize {
     }
 }
 
+/// Whether a read of `input` would not wait: there is something, or the end.
+pub(super) fn can_be_read(input: &File) -> bool {
+    let mut files = [PollFd::new(input, PollFlags::IN)];
+    poll(&mut files, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+}
+
 /// Whether something can be written to `output` without waiting.
 pub(super) fn has_room(output: &File) -> bool {
     let mut files = [PollFd::new(output, PollFlags::OUT)];
