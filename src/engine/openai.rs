@@ -1,18 +1,24 @@
 //! Any provider with OpenAI's chat completions: OpenAI, Ollama, llama.cpp, vLLM, OpenRouter, …
 //!
-//! What bytes mean is decided in the pure modules below this one; this file holds the settings and
-//! waits: for the connection, for bytes, for the reader.
+//! What bytes mean is decided in the pure modules of this folder, which stand here in reading order:
+//! each uses only those above it. This file holds the settings and waits: for the connection, for
+//! bytes, for the reader.
+
+mod join;
+mod sse;
+
+mod body;
+mod chunk;
+
+mod calls;
+mod retry;
+
+mod http;
+mod request;
+mod trouble;
 
 mod answer;
-mod body;
-mod calls;
-mod chunk;
-mod fault;
-mod http;
-mod join;
-mod request;
-mod retry;
-mod sse;
+
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +26,6 @@ use super::{EngineEvent, ErrorClass, RunEnd, RunError, Sink, Stage};
 use crate::chat::transcript::Transcript;
 use crate::secret::{Secret, without_userinfo};
 use answer::Answer;
-use fault::{Elapsed, Fault, Faults};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -28,6 +33,7 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, timeout};
+use trouble::{Elapsed, Trouble, Troubles};
 
 /// Where OpenAI itself answers.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
@@ -143,17 +149,17 @@ impl OpenAi {
         let settings = &self.shared.settings;
         let target = Target::new(settings)?;
         let client = self.client(&target.url)?;
-        let faults = Faults {
+        let troubles = Troubles {
             key: settings.key.clone(),
             base_url: settings.base_url.split(['?', '#']).take(1).collect(),
             model: settings.model().to_owned(),
         };
         let body = request::body(settings.model(), &transcript.messages())
-            .map_err(|why| faults.unwritable(&why).into_error())?;
+            .map_err(|why| troubles.unwritable(&why).into_error())?;
         sink.send(EngineEvent::CallStarted).await;
         let clock = Clock::new(settings);
-        let call = Call { settings, client, target, faults: &faults, body, sink };
-        call.run(clock).await.map_err(Fault::into_error)
+        let call = Call { settings, client, target, troubles: &troubles, body, sink };
+        call.run(clock).await.map_err(Trouble::into_error)
     }
 
     /// The client, built by the first run that comes here.
@@ -233,27 +239,27 @@ struct Call<'a> {
     settings: &'a Settings,
     client: &'a Client,
     target: Target,
-    faults: &'a Faults,
+    troubles: &'a Troubles,
     body: Vec<u8>,
     sink: &'a Sink,
 }
 
 /// A request that failed.
 struct Failed {
-    fault: Fault,
+    trouble: Trouble,
     /// Some of the answer has been given on.
     has_output: bool,
 }
 
 impl Call<'_> {
-    async fn run(&self, mut clock: Clock) -> Result<(), Fault> {
+    async fn run(&self, mut clock: Clock) -> Result<(), Trouble> {
         let mut attempt = 1;
         loop {
             let Err(failed) = self.attempt(&mut clock).await else { return Ok(()) };
             let Some(wait) = self.retry_wait(&failed, attempt, &clock) else {
-                return Err(failed.fault);
+                return Err(failed.trouble);
             };
-            let class = failed.fault.class.as_str();
+            let class = failed.trouble.class.as_str();
             tracing::warn!(class, ?wait, attempt, "the provider call failed; trying again");
             clock.sleep(wait).await;
             attempt += 1;
@@ -267,22 +273,22 @@ impl Call<'_> {
         }
         let mut seed = DefaultHasher::new();
         self.sink.run.hash(&mut seed);
-        let wait = failed.fault.retry.wait(attempt, seed.finish())?;
+        let wait = failed.trouble.retry.wait(attempt, seed.finish())?;
         (wait < clock.left).then_some(wait)
     }
 
     async fn attempt(&self, clock: &mut Clock) -> Result<(), Failed> {
         let response = match self.send(clock).await {
             Ok(response) => response,
-            Err(fault) => return Err(Failed { fault, has_output: false }),
+            Err(trouble) => return Err(Failed { trouble, has_output: false }),
         };
         let mut has_output = false;
         let read = self.read(response, clock, &mut has_output).await;
-        read.map_err(|fault| Failed { fault, has_output })
+        read.map_err(|trouble| Failed { trouble, has_output })
     }
 
     /// Sends the request; gives the head of a good answer.
-    async fn send(&self, clock: &mut Clock) -> Result<Response, Fault> {
+    async fn send(&self, clock: &mut Clock) -> Result<Response, Trouble> {
         let request = self
             .client
             .post(self.target.url.clone())
@@ -291,20 +297,20 @@ impl Call<'_> {
         let response = clock
             .wait(self.settings.idle_timeout, request.send())
             .await
-            .map_err(|elapsed| self.faults.timeout(elapsed))?
-            .map_err(|error| self.faults.network(&error))?;
+            .map_err(|elapsed| self.troubles.timeout(elapsed))?
+            .map_err(|error| self.troubles.network(&error))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
         if status.is_redirection() {
             let location = header(&response, &LOCATION);
-            return Err(self.faults.redirected(status.as_u16(), location));
+            return Err(self.troubles.redirected(status.as_u16(), location));
         }
         let (ms, after) = (header(&response, &RETRY_AFTER_MS), header(&response, &RETRY_AFTER));
         let after = retry::retry_after(ms, after, SystemTime::now());
         let body = self.error_body(response, clock).await;
-        Err(self.faults.status(status.as_u16(), &body, after))
+        Err(self.troubles.status(status.as_u16(), &body, after))
     }
 
     /// What a provider says with an error status, as far as it comes: the status alone is an error
@@ -323,21 +329,21 @@ impl Call<'_> {
         body
     }
 
-    /// Reads a good answer to its end. `has_output` tells, also after a fault, if some of it was
+    /// Reads a good answer to its end. `has_output` tells, also if it fails, whether some of it was
     /// given on.
     async fn read(
         &self,
         mut response: Response,
         clock: &mut Clock,
         has_output: &mut bool,
-    ) -> Result<(), Fault> {
-        let mut answer = Answer::new(self.faults);
+    ) -> Result<(), Trouble> {
+        let mut answer = Answer::new(self.troubles);
         let mut events = Vec::new();
         while !answer.is_done() {
             let pushed = match self.chunk(&mut response, clock, answer.has_finished()).await {
                 Ok(Some(bytes)) => answer.push(&bytes, &mut events),
                 Ok(None) => break,
-                Err(fault) => Err(fault),
+                Err(trouble) => Err(trouble),
             };
             if pushed.is_err() {
                 answer.flush(&mut events);
@@ -363,13 +369,13 @@ impl Call<'_> {
         response: &mut Response,
         clock: &mut Clock,
         finished: bool,
-    ) -> Result<Option<impl Deref<Target = [u8]> + use<>>, Fault> {
+    ) -> Result<Option<impl Deref<Target = [u8]> + use<>>, Trouble> {
         let limit = if finished { TAIL_TIMEOUT } else { self.settings.idle_timeout };
         match clock.wait(limit, response.chunk()).await {
             Ok(Ok(bytes)) => Ok(bytes),
             Ok(Err(_)) | Err(_) if finished => Ok(None),
-            Ok(Err(error)) => Err(self.faults.network(&error)),
-            Err(elapsed) => Err(self.faults.timeout(elapsed)),
+            Ok(Err(error)) => Err(self.troubles.network(&error)),
+            Err(elapsed) => Err(self.troubles.timeout(elapsed)),
         }
     }
 

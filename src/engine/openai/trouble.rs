@@ -15,17 +15,17 @@ const DETAIL_CHARS_MAX: usize = 2_000;
 
 /// A failed call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct Trouble {
     pub(super) class: ErrorClass,
     message: String,
     detail: String,
     pub(super) retry: Retry,
 }
 
-/// Makes faults. Everything that others wrote goes through [`Faults::quote`], so that no fault
-/// holds the key.
+/// Puts troubles into words. Everything that others wrote goes through [`Troubles::quote`], so that
+/// no trouble holds the key.
 #[derive(Clone, Debug)]
-pub(super) struct Faults {
+pub(super) struct Troubles {
     /// The key of the call.
     pub(super) key: Option<Secret>,
     /// The provider, as the user named it, without what may be secret in its query.
@@ -53,7 +53,7 @@ struct Complaint {
     status: Option<u16>,
 }
 
-impl Fault {
+impl Trouble {
     fn new(class: ErrorClass, message: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { class, message: message.into(), detail: detail.into(), retry: Retry::Never }
     }
@@ -69,54 +69,54 @@ impl Fault {
     }
 }
 
-impl Faults {
+impl Troubles {
     /// The provider answered with an error status. `after` is the wait it asks for.
-    pub(super) fn status(&self, status: u16, body: &[u8], after: Option<Duration>) -> Fault {
+    pub(super) fn status(&self, status: u16, body: &[u8], after: Option<Duration>) -> Trouble {
         let complaint = Complaint::from_body(body);
-        let fault = self.complaint(Some(status), &complaint);
+        let trouble = self.complaint(Some(status), &complaint);
         let passing = is_passing(status) && !is_out_of_credit(status, &complaint);
         match after {
             Some(wait) if passing && wait > RETRY_AFTER_MAX => {
                 let seconds = wait.as_secs();
-                let message = format!("{}; it asks to wait {seconds} s", fault.message);
-                Fault { message, ..fault }
+                let message = format!("{}; it asks to wait {seconds} s", trouble.message);
+                Trouble { message, ..trouble }
             }
-            Some(wait) if passing => fault.or(Retry::After(wait)),
-            None if passing => fault.or(Retry::Backoff),
-            Some(_) | None => fault,
+            Some(wait) if passing => trouble.or(Retry::After(wait)),
+            None if passing => trouble.or(Retry::Backoff),
+            Some(_) | None => trouble,
         }
     }
 
     /// The provider reports an error inside an answer that began well.
-    pub(super) fn reported(&self, error: &Value) -> Fault {
+    pub(super) fn reported(&self, error: &Value) -> Trouble {
         let complaint = Complaint::from_value(error);
-        let fault = self.complaint(complaint.status, &complaint);
+        let trouble = self.complaint(complaint.status, &complaint);
         match complaint.status {
             Some(status) if is_passing(status) && !is_out_of_credit(status, &complaint) => {
-                fault.or(Retry::Backoff)
+                trouble.or(Retry::Backoff)
             }
-            Some(_) | None => fault,
+            Some(_) | None => trouble,
         }
     }
 
     /// The provider reports an error inside an answer, in an event that is no JSON.
-    pub(super) fn reported_text(&self, text: &[u8]) -> Fault {
+    pub(super) fn reported_text(&self, text: &[u8]) -> Trouble {
         self.reported(&Value::String(String::from_utf8_lossy(text).into_owned()))
     }
 
     /// The provider sends us to another address.
-    pub(super) fn redirected(&self, status: u16, location: Option<&str>) -> Fault {
+    pub(super) fn redirected(&self, status: u16, location: Option<&str>) -> Trouble {
         let location = self.quote(location.unwrap_or("nowhere"), QUOTE_CHARS_MAX);
         let message = format!(
             "the provider sends us on to {location} (status {status}), and the key must not \
              follow by itself: check --base-url (now {})",
             self.base()
         );
-        Fault::new(ErrorClass::Config, message, format!("status {status}, location {location}"))
+        Trouble::new(ErrorClass::Config, message, format!("status {status}, location {location}"))
     }
 
     /// The provider could not be reached, or the connection broke.
-    pub(super) fn network(&self, error: &reqwest::Error) -> Fault {
+    pub(super) fn network(&self, error: &reqwest::Error) -> Trouble {
         let detail = self.quote(&causes(error), DETAIL_CHARS_MAX);
         let base = self.base();
         if error.is_connect() && error.is_timeout() {
@@ -124,14 +124,14 @@ impl Faults {
                 "no connection to {base} came about in time: check --base-url and your network, \
                  or raise --connect-timeout-ms"
             );
-            return Fault::new(ErrorClass::Timeout, message, detail);
+            return Trouble::new(ErrorClass::Timeout, message, detail);
         }
         if is_tls(error) {
             let message = format!(
                 "no safe connection to {base} came about, because of its certificate or its TLS: \
                  check --base-url and the clock"
             );
-            return Fault::new(ErrorClass::Network, message, detail);
+            return Trouble::new(ErrorClass::Network, message, detail);
         }
         let message = match error.is_connect() {
             true => {
@@ -139,11 +139,11 @@ impl Faults {
             }
             false => format!("the connection to {base} broke: send the prompt again"),
         };
-        Fault::new(ErrorClass::Network, message, detail).or(Retry::Backoff)
+        Trouble::new(ErrorClass::Network, message, detail).or(Retry::Backoff)
     }
 
     /// Time ran out.
-    pub(super) fn timeout(&self, elapsed: Elapsed) -> Fault {
+    pub(super) fn timeout(&self, elapsed: Elapsed) -> Trouble {
         let base = self.base();
         let (message, detail) = match elapsed {
             Elapsed::Idle(limit) => (
@@ -161,65 +161,65 @@ impl Faults {
                 format!("the call took {limit:?}"),
             ),
         };
-        Fault::new(ErrorClass::Timeout, message, detail)
+        Trouble::new(ErrorClass::Timeout, message, detail)
     }
 
     /// The answer has a good status and no content.
-    pub(super) fn empty(&self) -> Fault {
+    pub(super) fn empty(&self) -> Trouble {
         self.malformed("sent an empty answer: check --base-url", "the body is empty")
     }
 
     /// The answer has content, and nothing of it is an answer.
-    pub(super) fn not_an_answer(&self, content_type: &str) -> Fault {
+    pub(super) fn not_an_answer(&self, content_type: &str) -> Trouble {
         let content_type = self.quote(content_type, QUOTE_CHARS_MAX);
         let detail = format!("no event in a body of type {content_type:?}");
         self.malformed("sent something that is no answer: check --base-url", detail)
     }
 
     /// The answer ended without its end.
-    pub(super) fn cut_off(&self) -> Fault {
+    pub(super) fn cut_off(&self) -> Trouble {
         let detail = "the stream ended without a finish reason and without [DONE]";
         self.malformed("cut off its answer: send the prompt again", detail)
     }
 
     /// An event can't be read.
-    pub(super) fn unreadable(&self, why: &serde_json::Error, data: &[u8]) -> Fault {
+    pub(super) fn unreadable(&self, why: &serde_json::Error, data: &[u8]) -> Trouble {
         let data = self.quote(&String::from_utf8_lossy(data), DETAIL_CHARS_MAX);
         let detail = format!("{why}: {data}");
         self.malformed("sent something that can't be read: send the prompt again", detail)
     }
 
     /// Something is longer than its limit.
-    pub(super) fn too_long(&self, detail: String) -> Fault {
+    pub(super) fn too_long(&self, detail: String) -> Trouble {
         self.malformed("sent more at once than this program takes", detail)
     }
 
     /// A tool call never told its name.
-    pub(super) fn nameless_tool(&self) -> Fault {
+    pub(super) fn nameless_tool(&self) -> Trouble {
         let what = "called a tool without naming it: send the prompt again";
         self.malformed(what, "a tool call has no name")
     }
 
     /// The provider gave up in the middle, without saying why.
-    pub(super) fn gave_up(&self) -> Fault {
+    pub(super) fn gave_up(&self) -> Trouble {
         let message = format!("{} gave up in its answer: send the prompt again", self.base());
-        Fault::new(ErrorClass::Provider, message, "finish reason \"error\"")
+        Trouble::new(ErrorClass::Provider, message, "finish reason \"error\"")
     }
 
     /// The model calls tools, and there are none.
-    pub(super) fn unknown_tools(&self, names: &[&str]) -> Fault {
+    pub(super) fn unknown_tools(&self, names: &[&str]) -> Trouble {
         let names = self.quote(&names.join(", "), QUOTE_CHARS_MAX);
         let message = format!(
             "the model called a tool that this process doesn't offer ({names}): ask again, or \
              choose another --model"
         );
-        Fault::new(ErrorClass::Tool, message, format!("called: {names}"))
+        Trouble::new(ErrorClass::Tool, message, format!("called: {names}"))
     }
 
     /// The request can't be written.
-    pub(super) fn unwritable(&self, why: &serde_json::Error) -> Fault {
+    pub(super) fn unwritable(&self, why: &serde_json::Error) -> Trouble {
         let message = "the request could not be written: this is a defect of this program";
-        Fault::new(ErrorClass::Internal, message, why.to_string())
+        Trouble::new(ErrorClass::Internal, message, why.to_string())
     }
 
     /// What another wrote, without secrets, cut to `chars_max` characters.
@@ -238,11 +238,11 @@ impl Faults {
         self.quote(&self.base_url, QUOTE_CHARS_MAX)
     }
 
-    fn malformed(&self, what: &str, detail: impl Into<String>) -> Fault {
-        Fault::new(ErrorClass::MalformedStream, format!("{} {what}", self.base()), detail)
+    fn malformed(&self, what: &str, detail: impl Into<String>) -> Trouble {
+        Trouble::new(ErrorClass::MalformedStream, format!("{} {what}", self.base()), detail)
     }
 
-    fn complaint(&self, status: Option<u16>, complaint: &Complaint) -> Fault {
+    fn complaint(&self, status: Option<u16>, complaint: &Complaint) -> Trouble {
         let class = complaint.class(status);
         let mut message = self.headline(class, status, complaint);
         if !complaint.message.is_empty() {
@@ -256,7 +256,7 @@ impl Faults {
                 detail += &self.quote(more, DETAIL_CHARS_MAX);
             }
         }
-        Fault::new(class, message, detail)
+        Trouble::new(class, message, detail)
     }
 
     /// What happened, what it means and what to do.
@@ -394,8 +394,8 @@ fn is_tls(error: &reqwest::Error) -> bool {
 mod tests {
     use super::*;
 
-    fn faults(key: Option<&str>) -> Faults {
-        Faults {
+    fn troubles(key: Option<&str>) -> Troubles {
+        Troubles {
             key: key.and_then(Secret::new),
             base_url: "https://user:pass@host/v1".into(),
             model: "m".into(),
@@ -404,7 +404,7 @@ mod tests {
 
     /// An answer with `status` and `body` is of `class`, and its message holds all of `words`.
     fn check(status: u16, body: &str, class: ErrorClass, words: &[&str]) {
-        let error = faults(Some("sk-abc")).status(status, body.as_bytes(), None).into_error();
+        let error = troubles(Some("sk-abc")).status(status, body.as_bytes(), None).into_error();
         assert_eq!(error.class, class, "{status} {body}");
         for word in words {
             assert!(error.message.contains(word), "{word:?} in {:?}", error.message);
@@ -448,7 +448,7 @@ mod tests {
             r#"{"error":{"code":400,"message":"x","type":"exceed_context_size_error"}}"#,
             r#"{"error":{"message":"the request exceeds the available context size"}}"#,
         ] {
-            let class = faults(None).status(400, body.as_bytes(), None).class;
+            let class = troubles(None).status(400, body.as_bytes(), None).class;
             assert_eq!(class, ErrorClass::ContextOverflow, "{body}");
         }
     }
@@ -456,7 +456,7 @@ mod tests {
     #[test]
     fn only_passing_troubles_are_tried_again() {
         let retry = |status, body: &str, after: Option<u64>| {
-            faults(None).status(status, body.as_bytes(), after.map(Duration::from_secs)).retry
+            troubles(None).status(status, body.as_bytes(), after.map(Duration::from_secs)).retry
         };
         for status in [408, 409, 429, 500, 502, 503, 504, 529] {
             assert_eq!(retry(status, "", None), Retry::Backoff, "{status}");
@@ -471,15 +471,15 @@ mod tests {
 
     #[test]
     fn a_wait_that_is_too_long_is_told() {
-        let fault = faults(None).status(429, b"", Some(Duration::from_secs(3_600)));
-        assert!(fault.message.contains("3600 s"), "{}", fault.message);
+        let trouble = troubles(None).status(429, b"", Some(Duration::from_secs(3_600)));
+        assert!(trouble.message.contains("3600 s"), "{}", trouble.message);
     }
 
     #[test]
     fn an_error_inside_an_answer_is_judged_by_its_code() {
         let check = |error: Value, class: ErrorClass, retry: Retry| {
-            let fault = faults(None).reported(&error);
-            assert_eq!((fault.class, fault.retry), (class, retry), "{error}");
+            let trouble = troubles(None).reported(&error);
+            assert_eq!((trouble.class, trouble.retry), (class, retry), "{error}");
         };
         let coded = |code: Value| serde_json::json!({ "message": "x", "code": code });
         check(coded(502.into()), ErrorClass::Provider, Retry::Backoff);
@@ -495,7 +495,7 @@ mod tests {
     #[test]
     fn a_long_complaint_is_cut_after_its_secrets_are_gone() {
         let long = "\u{e9}sk-abc".repeat(DETAIL_CHARS_MAX);
-        let error = faults(Some("sk-abc")).status(500, long.as_bytes(), None).into_error();
+        let error = troubles(Some("sk-abc")).status(500, long.as_bytes(), None).into_error();
         assert!(error.detail.chars().count() <= DETAIL_CHARS_MAX + "status 500: \u{2026}".len());
         assert!(error.message.chars().count() < 2 * QUOTE_CHARS_MAX);
         assert!(!error.detail.contains("sk-"));
@@ -503,7 +503,7 @@ mod tests {
 
     #[test]
     fn a_missing_key_is_told_apart_from_a_wrong_one() {
-        let error = faults(None).status(401, b"", None).into_error();
+        let error = troubles(None).status(401, b"", None).into_error();
         assert!(error.message.contains("wants a key"), "{}", error.message);
     }
 }
