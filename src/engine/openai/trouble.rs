@@ -184,8 +184,9 @@ impl Troubles {
 
     /// An event can't be read.
     pub(super) fn unreadable(&self, why: &serde_json::Error, data: &[u8]) -> Trouble {
-        let data = self.quote(&String::from_utf8_lossy(data), DETAIL_CHARS_MAX);
-        let detail = format!("{why}: {data}");
+        // `why` may quote the data too.
+        let detail = format!("{why}: {}", String::from_utf8_lossy(data));
+        let detail = self.quote(&detail, DETAIL_CHARS_MAX);
         self.malformed("sent something that can't be read: send the prompt again", detail)
     }
 
@@ -404,13 +405,13 @@ mod tests {
 
     /// An answer with `status` and `body` is of `class`, and its message holds all of `words`.
     fn check(status: u16, body: &str, class: ErrorClass, words: &[&str]) {
-        let error = troubles(Some("sk-abc")).status(status, body.as_bytes(), None).into_error();
+        let error = troubles(Some("sk-abcdef")).status(status, body.as_bytes(), None).into_error();
         assert_eq!(error.class, class, "{status} {body}");
         for word in words {
             assert!(error.message.contains(word), "{word:?} in {:?}", error.message);
         }
         for shown in [&error.message, &error.detail] {
-            assert!(!shown.contains("sk-abc") && !shown.contains("pass"), "{shown}");
+            assert!(!shown.contains("sk-abcdef") && !shown.contains("pass"), "{shown}");
         }
         assert!(error.detail.starts_with(&format!("status {status}")), "{}", error.detail);
     }
@@ -418,7 +419,7 @@ mod tests {
     #[test]
     fn a_status_has_its_class_and_says_what_to_do() {
         use ErrorClass as E;
-        let said = r#"{"error":{"message":"no sk-abc here","type":"t","code":null}}"#;
+        let said = r#"{"error":{"message":"no sk-abcdef here","type":"t","code":null}}"#;
         check(401, said, E::Auth, &["DUOLOGUE_API_KEY", "no [redacted] here", "https://host/v1"]);
         check(403, "", E::Auth, &["refuses the key"]);
         check(402, "", E::RateLimited, &["billing"]);
@@ -494,11 +495,31 @@ mod tests {
 
     #[test]
     fn a_long_complaint_is_cut_after_its_secrets_are_gone() {
-        let long = "\u{e9}sk-abc".repeat(DETAIL_CHARS_MAX);
-        let error = troubles(Some("sk-abc")).status(500, long.as_bytes(), None).into_error();
+        let long = "\u{e9}sk-abcdef".repeat(DETAIL_CHARS_MAX);
+        let error = troubles(Some("sk-abcdef")).status(500, long.as_bytes(), None).into_error();
         assert!(error.detail.chars().count() <= DETAIL_CHARS_MAX + "status 500: \u{2026}".len());
         assert!(error.message.chars().count() < 2 * QUOTE_CHARS_MAX);
         assert!(!error.detail.contains("sk-"));
+    }
+
+    #[test]
+    fn a_key_is_redacted_however_the_provider_spells_it() {
+        let check = |key: &str, trouble: &dyn Fn(&Troubles) -> Trouble, words: &str| {
+            let error = trouble(&troubles(Some(key))).into_error();
+            assert!(error.detail.contains(words), "{error:?}");
+            let marks = ["ab\"c", "ab\\", "0123456789"];
+            let shown = [error.message, error.detail].concat();
+            assert!(!marks.iter().any(|mark| shown.contains(mark)), "{shown}");
+        };
+        let event = br#"{"error":"bad key sk\/abcdef\/0123456789", nope}"#;
+        let why = serde_json::from_slice::<Value>(event).expect_err("no JSON");
+        let unreadable = |troubles: &Troubles| troubles.unreadable(&why, event);
+        check("sk/abcdef/0123456789", &unreadable, "bad key [redacted]");
+        let odd = br#"{"error":{"odd":"bad key sk/ab\"c"}}"#;
+        check("sk/ab\"c", &|troubles| troubles.status(401, odd, None), "bad key [redacted]");
+        let data = br#""sk/abcdef/0123456789""#;
+        let why = serde_json::from_slice::<Vec<u8>>(data).expect_err("no list");
+        check("sk/abcdef/0123456789", &|troubles| troubles.unreadable(&why, data), "[redacted]");
     }
 
     #[test]
