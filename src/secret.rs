@@ -87,7 +87,7 @@ fn is_in_word(c: char) -> bool {
 
 /// `text` with the escapes of JSON, URLs and HTML for ASCII undone, however often they were done:
 /// all spellings of a text give the same one here, and so does that one itself.
-fn unescaped(text: &str) -> String {
+pub fn unescaped(text: &str) -> String {
     let mut plain = Vec::with_capacity(text.len());
     for byte in text.bytes() {
         plain.push(byte);

@@ -4,6 +4,7 @@
 //! each uses only those above it. This file holds the settings and waits: for the connection, for
 //! bytes, for the reader.
 
+mod address;
 mod join;
 mod sse;
 
@@ -22,9 +23,9 @@ mod answer;
 #[cfg(test)]
 mod tests;
 
-use super::{EngineEvent, ErrorClass, RunEnd, RunError, Sink, Stage};
+use super::{EngineEvent, RunEnd, RunError, Sink};
 use crate::chat::transcript::Transcript;
-use crate::secret::{Secret, without_userinfo};
+use crate::secret::Secret;
 use answer::Answer;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
@@ -147,13 +148,9 @@ impl OpenAi {
 
     async fn run(&self, transcript: &Transcript, sink: &Sink) -> Result<(), RunError> {
         let settings = &self.shared.settings;
-        let target = Target::new(settings)?;
-        let client = self.client(&target.url)?;
-        let troubles = Troubles {
-            key: settings.key.clone(),
-            base_url: settings.base_url.split(['?', '#']).take(1).collect(),
-            model: settings.model().to_owned(),
-        };
+        let troubles = Troubles::new(settings.key.as_ref(), &settings.base_url, settings.model());
+        let target = Target::new(settings, &troubles).map_err(Trouble::into_error)?;
+        let client = self.client(&target.url, &troubles).map_err(Trouble::into_error)?;
         let body = request::body(settings.model(), &transcript.messages())
             .map_err(|why| troubles.unwritable(&why).into_error())?;
         sink.send(EngineEvent::CallStarted).await;
@@ -163,14 +160,12 @@ impl OpenAi {
     }
 
     /// The client, built by the first run that comes here.
-    fn client(&self, url: &Url) -> Result<&Client, RunError> {
+    fn client(&self, url: &Url, troubles: &Troubles) -> Result<&Client, Trouble> {
         if let Some(client) = self.shared.client.get() {
             return Ok(client);
         }
-        let client = http::client(url, self.shared.settings.connect_timeout).map_err(|why| {
-            let message = "the HTTP client can't be built: check the proxy variables";
-            init_error(ErrorClass::Config, message, without_userinfo(&why.to_string()))
-        })?;
+        let client = http::client(url, self.shared.settings.connect_timeout)
+            .map_err(|why| troubles.no_client(&*why))?;
         Ok(self.shared.client.get_or_init(|| client))
     }
 }
@@ -182,56 +177,18 @@ struct Target {
 }
 
 impl Target {
-    fn new(settings: &Settings) -> Result<Self, RunError> {
-        let url = endpoint(settings)?;
+    fn new(settings: &Settings, troubles: &Troubles) -> Result<Self, Trouble> {
+        let url = address::endpoint(&settings.base_url, settings.key.is_none())
+            .map_err(|why| troubles.bad_base_url(&why))?;
         if settings.key.is_none() && settings.is_openai() {
-            let message = "OpenAI wants a key: set DUOLOGUE_API_KEY or OPENAI_API_KEY";
-            return Err(init_error(ErrorClass::Auth, message, "no key"));
+            return Err(troubles.no_key());
         }
         if settings.model().is_empty() {
-            let message = "this provider's model has no default: name one with --model";
-            return Err(init_error(ErrorClass::Config, message, "no model"));
+            return Err(troubles.no_model());
         }
-        let headers = http::headers(settings.key.as_ref()).map_err(|_| {
-            let message = "the key holds characters that no key can hold: check \
-                           DUOLOGUE_API_KEY or OPENAI_API_KEY";
-            init_error(ErrorClass::Auth, message, "the key can't be a header")
-        })?;
+        let headers = http::headers(settings.key.as_ref()).ok_or_else(|| troubles.odd_key())?;
         Ok(Self { url, headers })
     }
-}
-
-/// The base URL with the path of chat completions; its query stays.
-fn endpoint(settings: &Settings) -> Result<Url, RunError> {
-    let bad = |why: &str| {
-        let message = format!("the base URL {why}: check --base-url");
-        Err(init_error(ErrorClass::Config, message, "bad base URL"))
-    };
-    let Ok(mut url) = Url::parse(settings.base_url.trim()) else {
-        return bad("can't be read");
-    };
-    if !matches!(url.scheme(), "http" | "https") {
-        return bad("is neither http nor https");
-    }
-    url.set_fragment(None);
-    // The two would fight for one header; the key is meant for it.
-    let cleared =
-        settings.key.is_none() || (url.set_username("").is_ok() && url.set_password(None).is_ok());
-    match url.path_segments_mut() {
-        Ok(mut path) if cleared => {
-            path.pop_if_empty().extend(["chat", "completions"]);
-        }
-        Ok(_) | Err(()) => return bad("can't be used"),
-    }
-    Ok(url)
-}
-
-fn init_error(
-    class: ErrorClass,
-    message: impl Into<String>,
-    detail: impl Into<String>,
-) -> RunError {
-    RunError { stage: Stage::Init, class, message: message.into(), detail: detail.into() }
 }
 
 /// One call, with its retries.
@@ -305,7 +262,8 @@ impl Call<'_> {
         }
         if status.is_redirection() {
             let location = header(&response, &LOCATION);
-            return Err(self.troubles.redirected(status.as_u16(), location));
+            let location = location.and_then(|location| self.target.url.join(location).ok());
+            return Err(self.troubles.redirected(status.as_u16(), location.as_ref()));
         }
         let (ms, after) = (header(&response, &RETRY_AFTER_MS), header(&response, &RETRY_AFTER));
         let after = retry::retry_after(ms, after, SystemTime::now());

@@ -278,7 +278,7 @@ mod tests {
 
     /// Reads a body that arrives in `pieces`; tells it in words, adjacent texts joined.
     fn read(pieces: &[&[u8]]) -> String {
-        let troubles = Troubles { key: None, base_url: "http://host".into(), model: "m".into() };
+        let troubles = Troubles::new(None, "http://host", "m");
         let mut answer = Answer::new(&troubles);
         let mut events = Vec::new();
         let mut result = Ok(());
@@ -476,7 +476,7 @@ mod tests {
 
     #[test]
     fn an_event_without_end_is_not_held_for_ever() {
-        let troubles = Troubles { key: None, base_url: String::new(), model: String::new() };
+        let troubles = Troubles::new(None, "", "");
         let mut answer = Answer::new(&troubles);
         let mut events = Vec::new();
         answer.push(text("a").as_bytes(), &mut events).expect("fits");

@@ -43,19 +43,21 @@ pub(super) fn client(
     Ok(builder.build()?)
 }
 
-/// The headers of a request for a streamed answer. Errors: the key has characters that a header can't hold.
-pub(super) fn headers(
-    key: Option<&Secret>,
-) -> Result<HeaderMap, reqwest::header::InvalidHeaderValue> {
+/// The headers of a request for a streamed answer; `None` if the key has characters that a header
+/// can't hold, or that are no ASCII: no provider gives such keys.
+pub(super) fn headers(key: Option<&Secret>) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(key) = key {
-        let mut value = HeaderValue::try_from(format!("Bearer {}", key.expose()))?;
+        if !key.expose().is_ascii() {
+            return None;
+        }
+        let mut value = HeaderValue::try_from(format!("Bearer {}", key.expose())).ok()?;
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
     }
-    Ok(headers)
+    Some(headers)
 }
 
 fn is_loopback(url: &Url) -> bool {

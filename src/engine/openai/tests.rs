@@ -5,7 +5,7 @@ mod provider;
 
 use super::*;
 use crate::chat::event::{Event, FinishClass, Ordinal, Recorded, Scope, Usage};
-use crate::engine::{Engine, Running};
+use crate::engine::{Engine, ErrorClass, Running, Stage};
 use crate::id::{Ids, RunId};
 use provider::{Provider, Step, says};
 use std::io::{Read, Write};
@@ -195,13 +195,27 @@ async fn settings_are_checked_by_the_run_before_anything_is_sent() {
     check(Settings::default(), ErrorClass::Auth, "DUOLOGUE_API_KEY or OPENAI_API_KEY").await;
     let slash = Settings { base_url: format!("{DEFAULT_BASE_URL}/"), ..Settings::default() };
     check(slash, ErrorClass::Auth, "OPENAI_API_KEY").await;
-    for bad in ["", "nonsense", "localhost:1234/v1", "ftp://host/v1", "http://", "data:x"] {
-        check(with_url(bad), ErrorClass::Config, "--base-url").await;
+    for (bad, shown) in [
+        ("", "\"\""),
+        ("nonsense", "\"nonsense\""),
+        ("localhost:1234/v1", "\"localhos\u{2026}\""),
+        ("ftp://user:pass@host/v1", "\"ftp://host/v1\""),
+        ("http://", "\"http://\""),
+        ("data:x", "\"data:x\""),
+        ("http://user:p@ss/word@127.0.0.1:9/v1", "\"http://127.0.0.1:9/v1\""),
+        (&format!("a://{KEY}"), "\"a://[redacted]\""),
+    ] {
+        check(with_url(bad), ErrorClass::Config, &format!("the base URL {shown} ")).await;
+        let knobs = "--base-url, DUOLOGUE_BASE_URL or OPENAI_BASE_URL";
+        check(with_url(bad), ErrorClass::Config, knobs).await;
+        check(with_url(bad), ErrorClass::Config, "http://localhost:11434/v1").await;
     }
     let unnamed = Settings { model: Some(" ".into()), ..with_url("http://localhost/v1") };
-    check(unnamed, ErrorClass::Config, "--model").await;
-    let odd = Settings { key: Secret::new("a\nb"), ..with_url("http://localhost/v1") };
-    check(odd, ErrorClass::Auth, "key").await;
+    check(unnamed, ErrorClass::Config, "--model or DUOLOGUE_MODEL").await;
+    for odd in ["a\nb", "caf\u{e9}-0123456789"] {
+        let odd = Settings { key: Secret::new(odd), ..with_url("http://localhost/v1") };
+        check(odd, ErrorClass::Auth, "DUOLOGUE_API_KEY or OPENAI_API_KEY").await;
+    }
 }
 
 #[test]
@@ -217,21 +231,6 @@ fn the_model_has_a_default_at_openai_alone() {
     assert_eq!(model(DEFAULT_BASE_URL, None), DEFAULT_MODEL);
     assert_eq!(model(DEFAULT_BASE_URL, Some("m")), "m");
     assert_eq!(model("http://localhost:11434/v1", None), "");
-}
-
-#[test]
-fn the_endpoint_keeps_path_and_query_and_drops_a_second_login() {
-    let check = |base_url: &str, key: Option<&str>, expected: &str| {
-        let key = key.and_then(Secret::new);
-        let settings = Settings { base_url: base_url.into(), key, ..Settings::default() };
-        assert_eq!(endpoint(&settings).expect("good").as_str(), expected);
-    };
-    check("http://h/v1", None, "http://h/v1/chat/completions");
-    check(" http://h/v1/ ", None, "http://h/v1/chat/completions");
-    check("https://h", None, "https://h/chat/completions");
-    check("https://h/d?api-version=1#x", None, "https://h/d/chat/completions?api-version=1");
-    check("http://u:p@h", None, "http://u:p@h/chat/completions");
-    check("http://u:p@h", Some("k"), "http://h/chat/completions");
 }
 
 #[tokio::test]
@@ -390,11 +389,20 @@ async fn a_refusal_is_not_tried_again() {
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let elsewhere = vec![("Location", "http://user:pw@other/v1".into())];
-    let (_, error) = fails(vec![vec![Step::Status(307, elsewhere, String::new())]]).await;
-    assert_eq!(error.class, ErrorClass::Config);
-    assert!(error.message.contains("http://other/v1"), "{error:?}");
-    assert!(!error.message.contains("pw"), "{error:?}");
+    for (location, shown) in [
+        ("http://user:pw@other/v1", "http://other/v1 "),
+        ("http://other/?k=sk%2Fpw#pw", "http://other "),
+        ("//user:pw@other/v1", "http://other/v1 "),
+        ("/login?pw", "/login "),
+        (&format!("/{KEY}"), "/[redacted] "),
+        ("http://pw:pw", "nowhere that can be read "),
+    ] {
+        let elsewhere = vec![("Location", location.to_owned())];
+        let (_, error) = fails(vec![vec![Step::Status(307, elsewhere, String::new())]]).await;
+        assert_eq!(error.class, ErrorClass::Config);
+        assert!(error.message.contains(shown), "{error:?}");
+        assert!(!error.message.contains("pw") && !error.detail.contains("pw"), "{error:?}");
+    }
 }
 
 #[tokio::test]

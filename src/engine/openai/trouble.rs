@@ -1,8 +1,12 @@
 //! What can go wrong in a provider call, in words for people and classes for programs.
 
+use super::address;
 use super::retry::{RETRY_AFTER_MAX, Retry, is_passing};
 use crate::engine::{ErrorClass, RunError, Stage};
-use crate::secret::{Secret, without_userinfo};
+use crate::secret::{Secret, unescaped, without_userinfo};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use reqwest::Url;
 use serde_json::Value;
 use std::error::Error;
 use std::time::Duration;
@@ -13,9 +17,19 @@ const QUOTE_CHARS_MAX: usize = 300;
 /// Characters of the provider's words that a detail holds.
 const DETAIL_CHARS_MAX: usize = 2_000;
 
+/// Where the base URL comes from.
+const BASE_URL: &str = "--base-url, DUOLOGUE_BASE_URL or OPENAI_BASE_URL";
+
+/// Where the model comes from.
+const MODEL: &str = "--model or DUOLOGUE_MODEL";
+
+/// Where the key comes from.
+const KEY: &str = "DUOLOGUE_API_KEY or OPENAI_API_KEY";
+
 /// A failed call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Trouble {
+    stage: Stage,
     pub(super) class: ErrorClass,
     message: String,
     detail: String,
@@ -23,15 +37,16 @@ pub(super) struct Trouble {
 }
 
 /// Puts troubles into words. Everything that others wrote goes through [`Troubles::quote`], so that
-/// no trouble holds the key.
+/// no trouble holds a secret.
 #[derive(Clone, Debug)]
 pub(super) struct Troubles {
-    /// The key of the call.
-    pub(super) key: Option<Secret>,
-    /// The provider, as the user named it, without what may be secret in its query.
-    pub(super) base_url: String,
-    /// The model, as the user named it.
-    pub(super) model: String,
+    /// The key, and what the login in the base URL holds.
+    secrets: Vec<Secret>,
+    has_key: bool,
+    /// As it may be shown.
+    base_url: String,
+    /// As the user named it.
+    model: String,
 }
 
 /// Which time ran out.
@@ -55,7 +70,13 @@ struct Complaint {
 
 impl Trouble {
     fn new(class: ErrorClass, message: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { class, message: message.into(), detail: detail.into(), retry: Retry::Never }
+        let (stage, retry) = (Stage::Run, Retry::Never);
+        Self { stage, class, message: message.into(), detail: detail.into(), retry }
+    }
+
+    /// Found before anything was sent.
+    fn at_init(self) -> Self {
+        Self { stage: Stage::Init, ..self }
     }
 
     fn or(self, retry: Retry) -> Self {
@@ -64,12 +85,63 @@ impl Trouble {
 
     /// The end of a run that this happened in.
     pub(super) fn into_error(self) -> RunError {
-        let Self { class, message, detail, retry: _ } = self;
-        RunError { stage: Stage::Run, class, message, detail }
+        let Self { stage, class, message, detail, retry: _ } = self;
+        RunError { stage, class, message, detail }
     }
 }
 
 impl Troubles {
+    /// Of calls with these settings.
+    pub(super) fn new(key: Option<&Secret>, base_url: &str, model: &str) -> Self {
+        let login = Url::parse(base_url.trim()).map_or(Vec::new(), |url| login(&url));
+        Self {
+            secrets: key.cloned().into_iter().chain(login).collect(),
+            has_key: key.is_some(),
+            base_url: address::shown(base_url),
+            model: model.to_owned(),
+        }
+    }
+
+    /// The base URL can't be used. `why` goes on from "the base URL".
+    pub(super) fn bad_base_url(&self, why: &str) -> Trouble {
+        let message = format!(
+            "the base URL {:?} {why}: name one like http://localhost:11434/v1 with {BASE_URL}",
+            self.base()
+        );
+        Trouble::new(ErrorClass::Config, message, format!("the base URL {why}")).at_init()
+    }
+
+    /// OpenAI itself is the provider, and there is no key.
+    pub(super) fn no_key(&self) -> Trouble {
+        let message = format!(
+            "OpenAI wants a key: set {KEY}; for another provider name its address with {BASE_URL}"
+        );
+        Trouble::new(ErrorClass::Auth, message, "no key").at_init()
+    }
+
+    /// The key can't be sent.
+    pub(super) fn odd_key(&self) -> Trouble {
+        let message = format!("the key holds characters that no key can hold: check {KEY}");
+        Trouble::new(ErrorClass::Auth, message, "the key can't be a header").at_init()
+    }
+
+    /// No model is named where one must be.
+    pub(super) fn no_model(&self) -> Trouble {
+        let message =
+            format!("no model is named, and {} has no default: name one with {MODEL}", self.base());
+        Trouble::new(ErrorClass::Config, message, "no model").at_init()
+    }
+
+    /// The HTTP client can't be built.
+    pub(super) fn no_client(&self, why: &dyn Error) -> Trouble {
+        let why = self.quote(&why.to_string(), DETAIL_CHARS_MAX);
+        let message = format!(
+            "the HTTP client can't be built ({why}): check the proxy variables HTTP_PROXY, \
+             HTTPS_PROXY and ALL_PROXY"
+        );
+        Trouble::new(ErrorClass::Config, message, why).at_init()
+    }
+
     /// The provider answered with an error status. `after` is the wait it asks for.
     pub(super) fn status(&self, status: u16, body: &[u8], after: Option<Duration>) -> Trouble {
         let complaint = Complaint::from_body(body);
@@ -105,11 +177,13 @@ impl Troubles {
     }
 
     /// The provider sends us to another address.
-    pub(super) fn redirected(&self, status: u16, location: Option<&str>) -> Trouble {
-        let location = self.quote(location.unwrap_or("nowhere"), QUOTE_CHARS_MAX);
+    pub(super) fn redirected(&self, status: u16, location: Option<&Url>) -> Trouble {
+        let location = location.map(address::shown_url);
+        let location = location.as_deref().unwrap_or("nowhere that can be read");
+        let location = self.quote(location, QUOTE_CHARS_MAX);
         let message = format!(
-            "the provider sends us on to {location} (status {status}), and the key must not \
-             follow by itself: check --base-url (now {})",
+            "{} sends us on to {location} (status {status}), and the key must not follow by \
+             itself: if that is the right address, name it with {BASE_URL}",
             self.base()
         );
         Trouble::new(ErrorClass::Config, message, format!("status {status}, location {location}"))
@@ -225,10 +299,8 @@ impl Troubles {
 
     /// What another wrote, without secrets, cut to `chars_max` characters.
     fn quote(&self, text: &str, chars_max: usize) -> String {
-        let text = match &self.key {
-            Some(key) => key.redact(text),
-            None => without_userinfo(text),
-        };
+        let redact = |text: String, secret: &Secret| secret.redact(&text);
+        let text = without_userinfo(&self.secrets.iter().fold(text.to_owned(), redact));
         match text.char_indices().nth(chars_max) {
             Some((end, _)) => format!("{}\u{2026}", &text[..end]),
             None => text,
@@ -266,7 +338,7 @@ impl Troubles {
         let told = status.map_or(String::new(), |status| format!(" (status {status})"));
         let model = self.quote(&self.model, QUOTE_CHARS_MAX);
         match (class, status) {
-            (ErrorClass::Auth, _) if self.key.is_none() => {
+            (ErrorClass::Auth, _) if !self.has_key => {
                 format!("{base} wants a key{told}: set DUOLOGUE_API_KEY or OPENAI_API_KEY")
             }
             (ErrorClass::Auth, _) => format!(
@@ -355,6 +427,20 @@ const OVERFLOW_WORDS: &[&str] = &[
     "context_size",
 ];
 
+/// What is secret of the login in `url`: the password and the header that it becomes, or a user
+/// name without one, which is a key.
+fn login(url: &Url) -> Vec<Secret> {
+    let user = url.username();
+    let secrets = match url.password() {
+        Some(password) => {
+            let token = BASE64_STANDARD.encode(unescaped(&format!("{user}:{password}")));
+            [Secret::new(password), Secret::new(&token)]
+        }
+        None => [Secret::new(user), None],
+    };
+    secrets.into_iter().flatten().collect()
+}
+
 /// Waiting doesn't help an empty account.
 fn is_out_of_credit(status: u16, complaint: &Complaint) -> bool {
     status == 402 || complaint.code.contains("insufficient_quota")
@@ -396,11 +482,8 @@ mod tests {
     use super::*;
 
     fn troubles(key: Option<&str>) -> Troubles {
-        Troubles {
-            key: key.and_then(Secret::new),
-            base_url: "https://user:pass@host/v1".into(),
-            model: "m".into(),
-        }
+        let key = key.and_then(Secret::new);
+        Troubles::new(key.as_ref(), "https://user:a%2Fpass@host/v1?q=secret", "m")
     }
 
     /// An answer with `status` and `body` is of `class`, and its message holds all of `words`.
@@ -520,6 +603,17 @@ mod tests {
         let data = br#""sk/abcdef/0123456789""#;
         let why = serde_json::from_slice::<Vec<u8>>(data).expect_err("no list");
         check("sk/abcdef/0123456789", &|troubles| troubles.unreadable(&why, data), "[redacted]");
+    }
+
+    #[test]
+    fn the_login_in_the_base_url_is_a_secret_too() {
+        let check = |base_url: &str, said: &str, redacted: &str| {
+            let error = Troubles::new(None, base_url, "m").status(500, said.as_bytes(), None);
+            assert!(error.message.ends_with(&format!("says: {redacted}")), "{}", error.message);
+        };
+        check("http://user:a%2Fpassword@h", "a/password user", "[redacted] user");
+        check("http://user:a%2Fpassword@h", "Basic dXNlcjphL3Bhc3N3b3Jk", "Basic [redacted]");
+        check("http://token-0123@h", "no token-0123", "no [redacted]");
     }
 
     #[test]
