@@ -216,8 +216,13 @@ impl Call<'_> {
             let Some(wait) = self.retry_wait(&failed, attempt, &clock) else {
                 return Err(failed.trouble);
             };
-            let class = failed.trouble.class.as_str();
-            tracing::warn!(class, ?wait, attempt, "the provider call failed; trying again");
+            tracing::warn!(
+                class = failed.trouble.class.as_str(),
+                why = failed.trouble.message(),
+                "attempt {attempt} of {} failed; trying again in {} ms",
+                self.settings.retries.saturating_add(1),
+                wait.as_millis()
+            );
             clock.sleep(wait).await;
             attempt += 1;
         }

@@ -306,7 +306,13 @@ async fn a_retry_is_logged_waited_for_and_dropped_with_the_run() {
         while !log.text().contains("WARN") {
             assert_eq!(poll_once(&mut running).await, None);
         }
-        for word in ["class=\"provider\"", "wait=", "attempt=1"] {
+        let words = [
+            "attempt 1 of 3 failed; trying again in ",
+            " ms class=\"provider\" why=\"http://127.0.0.1:",
+            "failed (status 503)",
+            "the provider says: busy [redacted]\"",
+        ];
+        for word in words {
             assert!(log.text().contains(word) && !log.text().contains(KEY), "{}", log.text());
         }
         // Shorter than the shortest back-off.

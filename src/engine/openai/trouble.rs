@@ -83,6 +83,11 @@ impl Trouble {
         Self { retry, ..self }
     }
 
+    /// For people; holds no secret.
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The end of a run that this happened in.
     pub(super) fn into_error(self) -> RunError {
         let Self { stage, class, message, detail, retry: _ } = self;
