@@ -63,9 +63,20 @@ pub(super) enum Elapsed {
 struct Complaint {
     message: String,
     /// Its words for programs: code and type.
-    code: String,
+    codes: Vec<String>,
     /// The HTTP status it names, if any.
     status: Option<u16>,
+}
+
+/// Which number tells what kind of trouble it is.
+#[derive(Clone, Copy, Debug)]
+enum Told {
+    /// The status of the answer.
+    Status(u16),
+    /// A status in an answer whose own status is good.
+    Code(u16),
+    /// None.
+    Nothing,
 }
 
 impl Trouble {
@@ -150,7 +161,7 @@ impl Troubles {
     /// The provider answered with an error status. `after` is the wait it asks for.
     pub(super) fn status(&self, status: u16, body: &[u8], after: Option<Duration>) -> Trouble {
         let complaint = Complaint::from_body(body);
-        let trouble = self.complaint(Some(status), &complaint);
+        let trouble = self.complaint(Told::Status(status), &complaint);
         let passing = is_passing(status) && !is_out_of_credit(status, &complaint);
         match after {
             Some(wait) if passing && wait > RETRY_AFTER_MAX => {
@@ -167,7 +178,8 @@ impl Troubles {
     /// The provider reports an error inside an answer that began well.
     pub(super) fn reported(&self, error: &Value) -> Trouble {
         let complaint = Complaint::from_value(error);
-        let trouble = self.complaint(complaint.status, &complaint);
+        let told = complaint.status.map_or(Told::Nothing, Told::Code);
+        let trouble = self.complaint(told, &complaint);
         match complaint.status {
             Some(status) if is_passing(status) && !is_out_of_credit(status, &complaint) => {
                 trouble.or(Retry::Backoff)
@@ -200,23 +212,26 @@ impl Troubles {
         let base = self.base();
         if error.is_connect() && error.is_timeout() {
             let message = format!(
-                "no connection to {base} came about in time: check --base-url and your network, \
-                 or raise --connect-timeout-ms"
+                "no connection to {base} came about in time: check your network and {BASE_URL}, or \
+                 raise --connect-timeout-ms"
             );
             return Trouble::new(ErrorClass::Timeout, message, detail);
         }
         if is_tls(error) {
             let message = format!(
                 "no safe connection to {base} came about, because of its certificate or its TLS: \
-                 check --base-url and the clock"
+                 check {BASE_URL}, and the clock of this computer"
             );
             return Trouble::new(ErrorClass::Network, message, detail);
         }
         let message = match error.is_connect() {
             true => {
-                format!("{base} can't be reached: check that it runs, --base-url and your network")
+                format!("{base} can't be reached: check that it runs, your network, and {BASE_URL}")
             }
-            false => format!("the connection to {base} broke: send the prompt again"),
+            false => format!(
+                "the connection to {base} broke: send the prompt again, and check your network if \
+                 it breaks again"
+            ),
         };
         Trouble::new(ErrorClass::Network, message, detail).or(Retry::Backoff)
     }
@@ -245,14 +260,18 @@ impl Troubles {
 
     /// The answer has a good status and no content.
     pub(super) fn empty(&self) -> Trouble {
-        self.malformed("sent an empty answer: check --base-url", "the body is empty")
+        let what = format!("sent an empty answer: check {BASE_URL}");
+        self.malformed(&what, "the body is empty")
     }
 
     /// The answer has content, and nothing of it is an answer.
     pub(super) fn not_an_answer(&self, content_type: &str) -> Trouble {
         let content_type = self.quote(content_type, QUOTE_CHARS_MAX);
         let detail = format!("no event in a body of type {content_type:?}");
-        self.malformed("sent something that is no answer: check --base-url", detail)
+        let what = format!(
+            "sent something that is no answer of a chat-completions server: check {BASE_URL}"
+        );
+        self.malformed(&what, detail)
     }
 
     /// The answer ended without its end.
@@ -266,18 +285,29 @@ impl Troubles {
         // `why` may quote the data too.
         let detail = format!("{why}: {}", String::from_utf8_lossy(data));
         let detail = self.quote(&detail, DETAIL_CHARS_MAX);
-        self.malformed("sent something that can't be read: send the prompt again", detail)
+        let what = format!(
+            "sent something that can't be read: send the prompt again, and check {BASE_URL} if it \
+             stays so"
+        );
+        self.malformed(&what, detail)
     }
 
     /// Something is longer than its limit.
     pub(super) fn too_long(&self, detail: String) -> Trouble {
-        self.malformed("sent more at once than this program takes", detail)
+        let what = format!(
+            "sent more than this program takes ({detail}), so the rest is lost: ask for a shorter \
+             answer, or choose another model with {MODEL}"
+        );
+        self.malformed(&what, detail)
     }
 
     /// A tool call never told its name.
     pub(super) fn nameless_tool(&self) -> Trouble {
-        let what = "called a tool without naming it: send the prompt again";
-        self.malformed(what, "a tool call has no name")
+        let what = format!(
+            "called a tool without naming it: send the prompt again, or choose another model with \
+             {MODEL}"
+        );
+        self.malformed(&what, "a tool call has no name")
     }
 
     /// The provider gave up in the middle, without saying why.
@@ -291,14 +321,15 @@ impl Troubles {
         let names = self.quote(&names.join(", "), QUOTE_CHARS_MAX);
         let message = format!(
             "the model called a tool that this process doesn't offer ({names}): ask again, or \
-             choose another --model"
+             choose another model with {MODEL}"
         );
         Trouble::new(ErrorClass::Tool, message, format!("called: {names}"))
     }
 
     /// The request can't be written.
     pub(super) fn unwritable(&self, why: &serde_json::Error) -> Trouble {
-        let message = "the request could not be written: this is a defect of this program";
+        let message =
+            "the request could not be written: this is a defect of this program, please report it";
         Trouble::new(ErrorClass::Internal, message, why.to_string())
     }
 
@@ -320,15 +351,18 @@ impl Troubles {
         Trouble::new(ErrorClass::MalformedStream, format!("{} {what}", self.base()), detail)
     }
 
-    fn complaint(&self, status: Option<u16>, complaint: &Complaint) -> Trouble {
-        let class = complaint.class(status);
-        let mut message = self.headline(class, status, complaint);
+    fn complaint(&self, told: Told, complaint: &Complaint) -> Trouble {
+        let class = complaint.class(told.number());
+        let mut message = self.headline(class, told, complaint);
         if !complaint.message.is_empty() {
             let words = self.quote(&complaint.message, QUOTE_CHARS_MAX);
             message += &format!("; the provider says: {words}");
         }
-        let mut detail = status.map_or("in the answer".into(), |status| format!("status {status}"));
-        for more in [&complaint.code, &complaint.message] {
+        let number = told.number().map(|number| number.to_string());
+        let codes = complaint.codes.iter().filter(|code| Some(*code) != number.as_ref());
+        let codes = codes.map(String::as_str).collect::<Vec<_>>().join(" ");
+        let mut detail = told.words().unwrap_or_else(|| "in the answer".into());
+        for more in [&codes, &complaint.message] {
             if !more.is_empty() {
                 detail += ": ";
                 detail += &self.quote(more, DETAIL_CHARS_MAX);
@@ -338,17 +372,18 @@ impl Troubles {
     }
 
     /// What happened, what it means and what to do.
-    fn headline(&self, class: ErrorClass, status: Option<u16>, complaint: &Complaint) -> String {
+    fn headline(&self, class: ErrorClass, told: Told, complaint: &Complaint) -> String {
         let base = self.base();
-        let told = status.map_or(String::new(), |status| format!(" (status {status})"));
+        let status = told.number();
+        let told = told.words().map_or(String::new(), |words| format!(" ({words})"));
         let model = self.quote(&self.model, QUOTE_CHARS_MAX);
         match (class, status) {
             (ErrorClass::Auth, _) if !self.has_key => {
-                format!("{base} wants a key{told}: set DUOLOGUE_API_KEY or OPENAI_API_KEY")
+                format!("{base} wants a key{told}: set {KEY}")
             }
             (ErrorClass::Auth, _) => format!(
-                "{base} refuses the key{told}: check DUOLOGUE_API_KEY or OPENAI_API_KEY, and \
-                 that the key may use model {model}"
+                "{base} refuses the key{told}: check {KEY}, and that the key may use model \
+                 {model}"
             ),
             (ErrorClass::RateLimited, _)
                 if is_out_of_credit(status.unwrap_or_default(), complaint) =>
@@ -360,16 +395,33 @@ impl Troubles {
             }
             (ErrorClass::ContextOverflow, _) => format!(
                 "the conversation is too long for model {model}{told}: begin a new session, or \
-                 choose a --model with a larger context"
+                 choose one with a larger context with {MODEL}"
             ),
             (_, Some(404)) => format!(
-                "{base} doesn't know the address or the model{told}: check --base-url (now \
-                 {base}) and --model (now {model})"
+                "{base} doesn't know this address or model {model}{told}: check {BASE_URL}, and \
+                 {MODEL}"
             ),
             (_, Some(400..=499)) => {
-                format!("{base} refuses the request{told}: check --model (now {model})")
+                format!("{base} refuses the request{told}: check {MODEL} (now {model})")
             }
             (_, Some(_) | None) => format!("{base} failed{told}: try again later"),
+        }
+    }
+}
+
+impl Told {
+    fn number(self) -> Option<u16> {
+        match self {
+            Self::Status(number) | Self::Code(number) => Some(number),
+            Self::Nothing => None,
+        }
+    }
+
+    fn words(self) -> Option<String> {
+        match self {
+            Self::Status(status) => Some(format!("status {status}")),
+            Self::Code(code) => Some(format!("code {code}")),
+            Self::Nothing => None,
         }
     }
 }
@@ -394,22 +446,27 @@ impl Complaint {
         };
         let text = error.as_str().map(str::to_owned);
         let message = text.or_else(|| word("message")).or_else(|| word("detail"));
-        let code = [word("code"), word("type")].into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let codes = [word("code"), word("type")].into_iter().flatten().collect();
         let status = error["code"].as_u64().or_else(|| error["status"].as_u64());
         let status = status.filter(|status| (400..600).contains(status));
         Self {
             message: message.unwrap_or_else(|| error.to_string()),
-            code,
+            codes,
             status: status.and_then(|status| u16::try_from(status).ok()),
         }
     }
 
+    /// True if `word` is in one of its words for programs.
+    fn has_code(&self, word: &str) -> bool {
+        self.codes.iter().any(|code| code.contains(word))
+    }
+
     fn class(&self, status: Option<u16>) -> ErrorClass {
         let says = |words: &[&str]| {
-            let said = [self.code.to_lowercase(), self.message.to_lowercase()];
-            words.iter().any(|word| said.iter().any(|said| said.contains(word)))
+            let said = self.codes.iter().chain([&self.message]).map(|said| said.to_lowercase());
+            said.into_iter().any(|said| words.iter().any(|word| said.contains(word)))
         };
-        let has_code = |words: &[&str]| words.iter().any(|word| self.code.contains(word));
+        let has_code = |words: &[&str]| words.iter().any(|word| self.has_code(word));
         match status {
             Some(401 | 403) => ErrorClass::Auth,
             Some(402 | 429) => ErrorClass::RateLimited,
@@ -448,7 +505,7 @@ fn login(url: &Url) -> Vec<Secret> {
 
 /// Waiting doesn't help an empty account.
 fn is_out_of_credit(status: u16, complaint: &Complaint) -> bool {
-    status == 402 || complaint.code.contains("insufficient_quota")
+    status == 402 || complaint.has_code("insufficient_quota")
 }
 
 /// The error and what lies below it, without the URL.
@@ -579,6 +636,56 @@ mod tests {
         check(coded("context_length_exceeded".into()), ErrorClass::ContextOverflow, Retry::Never);
         check(coded(Value::Null), ErrorClass::Provider, Retry::Never);
         check("text".into(), ErrorClass::Provider, Retry::Never);
+    }
+
+    #[test]
+    fn a_number_is_told_once_and_for_what_it_is() {
+        let error = serde_json::json!({ "message": "overloaded", "code": 529 });
+        let body = serde_json::json!({ "error": error }).to_string();
+        let check = |trouble: Trouble, told: &str, detail: &str| {
+            assert!(trouble.message.contains(&format!("failed ({told}): ")), "{trouble:?}");
+            assert_eq!(trouble.detail, detail);
+        };
+        check(troubles(None).reported(&error), "code 529", "code 529: overloaded");
+        let status = |status| troubles(None).status(status, body.as_bytes(), None);
+        check(status(529), "status 529", "status 529: overloaded");
+        check(status(503), "status 503", "status 503: 529: overloaded");
+        let typed = serde_json::json!({ "code": "500", "type": "server_error", "status": 500 });
+        let detail = troubles(None).reported(&typed).detail;
+        assert!(detail.starts_with("code 500: server_error: "), "{detail}");
+    }
+
+    #[test]
+    fn every_message_says_what_to_do() {
+        let it = troubles(None);
+        let why = serde_json::from_str::<Value>("").expect_err("no JSON");
+        let limit = Duration::from_secs(1);
+        let all = [
+            it.bad_base_url("is odd"),
+            it.no_key(),
+            it.odd_key(),
+            it.no_model(),
+            it.no_client(&std::fmt::Error),
+            it.redirected(302, None),
+            it.timeout(Elapsed::Idle(limit)),
+            it.timeout(Elapsed::Total(limit)),
+            it.empty(),
+            it.not_an_answer("text/html"),
+            it.cut_off(),
+            it.unreadable(&why, b""),
+            it.too_long("an event is longer than 8 bytes".into()),
+            it.nameless_tool(),
+            it.gave_up(),
+            it.unknown_tools(&["look"]),
+            it.unwritable(&why),
+        ];
+        let statuses = [400, 401, 402, 404, 429, 500].map(|status| it.status(status, b"", None));
+        let advice = ["check ", "name ", "set ", "send ", "raise ", "ask ", "choose ", "report "];
+        let passing = ["try again later", "wait a while"];
+        for trouble in all.iter().chain(&statuses) {
+            let (_, todo) = trouble.message.rsplit_once(": ").expect("what to do");
+            assert!(advice.iter().chain(&passing).any(|word| todo.contains(word)), "{trouble:?}");
+        }
     }
 
     #[test]
