@@ -31,6 +31,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER
 use reqwest::{Client, Response, Url};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, timeout};
@@ -64,6 +65,9 @@ const LINGER_TIMEOUT: Duration = Duration::from_millis(50);
 /// Bytes of an error answer that are read.
 const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
 
+/// Names a file of root certificates, here as in other programs that use TLS.
+const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
+
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
 /// Settings of the engine. Nothing in them is checked before the first run.
@@ -95,6 +99,8 @@ pub struct OpenAi {
 #[derive(Debug)]
 struct Shared {
     settings: Settings,
+    /// Root certificates beside those built in.
+    roots_file: Option<PathBuf>,
     client: OnceLock<Client>,
 }
 
@@ -128,9 +134,15 @@ impl Settings {
 }
 
 impl OpenAi {
-    /// An engine with `settings`. Does nothing else.
+    /// An engine with `settings`, and with the root certificates that the environment names.
+    /// Reads no file.
     pub fn new(settings: Settings) -> Self {
-        Self { shared: Arc::new(Shared { settings, client: OnceLock::new() }) }
+        let roots_file = std::env::var_os(ROOTS_VARIABLE).filter(|path| !path.is_empty());
+        Self::with_roots(settings, roots_file.map(PathBuf::from))
+    }
+
+    fn with_roots(settings: Settings, roots_file: Option<PathBuf>) -> Self {
+        Self { shared: Arc::new(Shared { settings, roots_file, client: OnceLock::new() }) }
     }
 
     /// The model that answers; empty if none is named where one must be.
@@ -164,8 +176,9 @@ impl OpenAi {
         if let Some(client) = self.shared.client.get() {
             return Ok(client);
         }
-        let client = http::client(url, self.shared.settings.connect_timeout)
-            .map_err(|why| troubles.no_client(&*why))?;
+        let Shared { settings, roots_file, .. } = &*self.shared;
+        let client = http::client(url, settings.connect_timeout, roots_file.as_deref())
+            .map_err(|why| troubles.no_client(&why))?;
         Ok(self.shared.client.get_or_init(|| client))
     }
 }

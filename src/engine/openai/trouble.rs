@@ -1,6 +1,7 @@
 //! What can go wrong in a provider call, in words for people and classes for programs.
 
 use super::address;
+use super::http::NoClient;
 use super::retry::{RETRY_AFTER_MAX, Retry, is_passing};
 use crate::engine::{ErrorClass, RunError, Stage};
 use crate::secret::{Secret, unescaped, without_userinfo};
@@ -149,13 +150,22 @@ impl Troubles {
     }
 
     /// The HTTP client can't be built.
-    pub(super) fn no_client(&self, why: &dyn Error) -> Trouble {
-        let why = self.quote(&why.to_string(), DETAIL_CHARS_MAX);
-        let message = format!(
-            "the HTTP client can't be built ({why}): check the proxy variables HTTP_PROXY, \
-             HTTPS_PROXY and ALL_PROXY"
-        );
-        Trouble::new(ErrorClass::Config, message, why).at_init()
+    pub(super) fn no_client(&self, why: &NoClient) -> Trouble {
+        let (what, error, todo) = match why {
+            NoClient::Roots(error) => (
+                "the root certificates can't be read",
+                error,
+                "name a file that holds some in PEM with SSL_CERT_FILE, or unset it",
+            ),
+            NoClient::Other(error) => (
+                "the HTTP client can't be built",
+                error,
+                "check the proxy variables HTTP_PROXY, HTTPS_PROXY and ALL_PROXY",
+            ),
+        };
+        let error = self.quote(&error.to_string(), DETAIL_CHARS_MAX);
+        let message = format!("{what} ({error}): {todo}");
+        Trouble::new(ErrorClass::Config, message, error).at_init()
     }
 
     /// The provider answered with an error status. `after` is the wait it asks for.
@@ -220,7 +230,8 @@ impl Troubles {
         if is_tls(error) {
             let message = format!(
                 "no safe connection to {base} came about, because of its certificate or its TLS: \
-                 check {BASE_URL}, and the clock of this computer"
+                 check {BASE_URL} and the clock of this computer, and name the provider's own root \
+                 certificates, if it has some, with SSL_CERT_FILE"
             );
             return Trouble::new(ErrorClass::Network, message, detail);
         }
@@ -665,7 +676,8 @@ mod tests {
             it.no_key(),
             it.odd_key(),
             it.no_model(),
-            it.no_client(&std::fmt::Error),
+            it.no_client(&NoClient::Roots("odd".into())),
+            it.no_client(&NoClient::Other("odd".into())),
             it.redirected(302, None),
             it.timeout(Elapsed::Idle(limit)),
             it.timeout(Elapsed::Total(limit)),
