@@ -36,7 +36,8 @@ pub(super) fn client(
     let mut roots = RootCertStore::empty();
     roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     if let Some(file) = roots_file.filter(|_| url.scheme() == "https") {
-        add_roots(&mut roots, file).map_err(NoClient::Roots)?;
+        add_roots(&mut roots, file)
+            .map_err(|why| NoClient::Roots(format!("{}: {why}", file.display()).into()))?;
     }
     build(url, connect_timeout, roots).map_err(NoClient::Other)
 }

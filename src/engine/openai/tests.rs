@@ -579,6 +579,7 @@ async fn a_file_without_certificates_is_a_trouble_with_settings_where_tls_is_spo
         let error = failed(start(&engine, EVENTS_MAX).0.await);
         assert_eq!((error.stage, error.class), (Stage::Init, ErrorClass::Config), "{file}");
         assert!(error.message.contains("SSL_CERT_FILE"), "{error:?}");
+        assert!(error.message.contains(file), "{error:?}");
     }
     let plain = OpenAi::with_roots(settings(&provider), Some(tls_data("nowhere.pem")));
     let (running, _events) = start(&Engine::OpenAi(plain), EVENTS_MAX);
