@@ -49,6 +49,7 @@ Examples:
 Environment:
   DUOLOGUE_API_KEY, OPENAI_API_KEY   key for the openai engine; the first one that is set is used
   OPENAI_BASE_URL                    its server, if neither --base-url nor DUOLOGUE_BASE_URL is set
+  SSL_CERT_FILE                      more root certificates (PEM) for its server
   NO_COLOR                           no colours on a terminal
   Every option has a variable of its own, shown with it; the option wins. A variable that is empty
   counts as not set.

@@ -5,6 +5,13 @@ use std::fmt;
 /// Stands where a secret was.
 const REDACTED: &str = "[redacted]";
 
+/// A key of fewer bytes may be a part of ordinary words: it is taken for the key only where it
+/// stands alone.
+const LONE_BYTES_MAX: usize = 7;
+
+/// Bytes of the longest escape that is known here: `&#x00002f;`, and more zeros than anyone writes.
+const ENTITY_BYTES_MAX: usize = 12;
+
 /// A key. Shows itself to nobody: its text leaves only by [`Secret::expose`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -22,9 +29,14 @@ impl Secret {
         &self.0
     }
 
-    /// `text` without this key, and without the user names and passwords of URLs.
+    /// `text` without this key, and without the user names and passwords of URLs. If the key is in
+    /// it in a spelling of JSON, URLs or HTML, the text comes back with all such escapes undone.
     pub fn redact(&self, text: &str) -> String {
-        without_userinfo(&text.replace(&self.0, REDACTED))
+        let redacted = without(&self.0, text);
+        let (key, plain) = (unescaped(&self.0), unescaped(&redacted));
+        let redacted_plain = without(&key, &plain);
+        let has_escaped_key = redacted_plain != plain;
+        without_userinfo(if has_escaped_key { &redacted_plain } else { &redacted })
     }
 }
 
@@ -52,6 +64,81 @@ fn ends_authority(c: char) -> bool {
     matches!(c, '/' | '?' | '#' | '"' | '\'' | '<' | '>' | '`') || c.is_whitespace()
 }
 
+/// `text` with every `key` redacted.
+fn without(key: &str, text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = 0;
+    for (at, found) in text.match_indices(key) {
+        let end = at + found.len();
+        let is_part = text[..at].ends_with(is_in_word) || text[end..].starts_with(is_in_word);
+        if key.len() <= LONE_BYTES_MAX && is_part {
+            continue;
+        }
+        kept += &text[rest..at];
+        kept += REDACTED;
+        rest = end;
+    }
+    kept + &text[rest..]
+}
+
+fn is_in_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '-' | '_')
+}
+
+/// `text` with the escapes of JSON, URLs and HTML for ASCII undone, however often they were done:
+/// all spellings of a text give the same one here, and so does that one itself.
+pub fn unescaped(text: &str) -> String {
+    let mut plain = Vec::with_capacity(text.len());
+    for byte in text.bytes() {
+        plain.push(byte);
+        // What an escape stands for may end another.
+        while let Some((escape_bytes, byte)) = last_escape(&plain) {
+            plain.truncate(plain.len() - escape_bytes);
+            plain.push(byte);
+        }
+    }
+    // Only ASCII was taken out, and only ASCII put in.
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
+/// The escape that `text` ends in: its length and what it stands for.
+fn last_escape(text: &[u8]) -> Option<(usize, u8)> {
+    match text {
+        [.., b'\\', b'u'] => None,
+        [.., b'\\', b'b' | b'f' | b'n' | b'r' | b't'] => Some((2, b' ')),
+        [.., b'\\', c] if c.is_ascii() => Some((2, *c)),
+        [.., b';'] => last_entity(text),
+        _ => last_hex(text, b"%", 2).or_else(|| last_hex(text, b"\\u", 4)),
+    }
+}
+
+fn last_hex(text: &[u8], mark: &[u8], digits: usize) -> Option<(usize, u8)> {
+    let (before, hex) = text.split_at_checked(text.len().checked_sub(digits)?)?;
+    let byte = if before.ends_with(mark) { ascii(hex, 16)? } else { return None };
+    Some((mark.len() + digits, byte))
+}
+
+fn last_entity(text: &[u8]) -> Option<(usize, u8)> {
+    let near = &text[text.len().saturating_sub(ENTITY_BYTES_MAX)..];
+    let entity = &near[near.iter().rposition(|byte| *byte == b'&')?..];
+    let byte = match entity {
+        [b'&', b'#', b'x' | b'X', hex @ .., b';'] => ascii(hex, 16)?,
+        [b'&', b'#', decimal @ .., b';'] => ascii(decimal, 10)?,
+        b"&amp;" => b'&',
+        b"&lt;" => b'<',
+        b"&gt;" => b'>',
+        b"&quot;" => b'"',
+        b"&apos;" => b'\'',
+        _ => return None,
+    };
+    Some((entity.len(), byte))
+}
+
+fn ascii(digits: &[u8], radix: u32) -> Option<u8> {
+    let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?;
+    u8::from_str_radix(digits, radix).ok().filter(u8::is_ascii)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,13 +154,76 @@ mod tests {
     #[test]
     fn text_of_others_loses_the_key_and_every_userinfo() {
         let check = |text: &str, redacted: &str| {
-            let secret = Secret::new("sk-abc").expect("not empty");
+            let secret = Secret::new("sk-abcdef").expect("not empty");
             assert_eq!(secret.redact(text), redacted);
         };
         check("nothing here", "nothing here");
-        check("bad key sk-abc, sk-abcd", "bad key [redacted], [redacted]d");
+        check("bad key sk-abcdef, sk-abcdefg", "bad key [redacted], [redacted]g");
         check("http://u:p@host/a@b and https://h", "http://host/a@b and https://h");
-        check("a://sk-abc@h b://u@v@h?x c://", "a://h b://h?x c://");
+        check("a://sk-abcdef@h b://u@v@h?x c://", "a://h b://h?x c://");
         check("http://u:\u{e9}@h", "http://h");
+    }
+
+    #[test]
+    fn a_short_key_is_no_part_of_a_word() {
+        let check = |key: &str, text: &str, redacted: &str| {
+            assert_eq!(Secret::new(key).expect("not empty").redact(text), redacted, "{key}");
+        };
+        check("e", "the answer", "the answer");
+        check("e", "bad key e, \"e\" e", "bad key [redacted], \"[redacted]\" [redacted]");
+        check("ollama", "ollama-server, ollama.", "ollama-server, [redacted].");
+        check("ollama", r#"{"key":"\nollama"#, "{\"key\":\" [redacted]");
+        check("7-bytes", "77-bytes", "77-bytes");
+        check("8--bytes", "88--bytes", "8[redacted]");
+    }
+
+    const ODD_KEYS: [&str; 6] =
+        ["sk/ab\"cd+ef==", r"sk\ab\\cd", "sk%41%2541%", "a&amp;b<c>'d", "sk ab", "%u\\%;&#"];
+
+    /// The spellings of `text` that servers and proxies have for it.
+    fn spellings(text: &str) -> Vec<String> {
+        let each = |spell: &dyn Fn(char) -> String| text.chars().map(spell).collect::<String>();
+        let is_plain = |c: char| c.is_alphanumeric() || "-._~".contains(c);
+        let json = serde_json::Value::from(text).to_string();
+        let json = json[1..json.len() - 1].to_owned();
+        vec![
+            json.replace('/', r"\/"),
+            json,
+            each(&|c| if is_plain(c) { c.into() } else { format!("\\u{:04x}", u32::from(c)) }),
+            each(&|c| if is_plain(c) { c.into() } else { format!("\\u{:04X}", u32::from(c)) }),
+            each(&|c| if is_plain(c) { c.into() } else { format!("%{:02x}", u32::from(c)) }),
+            each(&|c| if is_plain(c) { c.into() } else { format!("%{:02X}", u32::from(c)) }),
+            each(&|c| if is_plain(c) { c.into() } else { format!("&#{};", u32::from(c)) }),
+            each(&|c| if is_plain(c) { c.into() } else { format!("&#x{:X};", u32::from(c)) }),
+            text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;"),
+        ]
+    }
+
+    #[test]
+    fn a_key_is_known_in_every_spelling_of_a_spelling() {
+        for key in ODD_KEYS {
+            let secret = Secret::new(key).expect("not empty");
+            let all: String = key.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
+            assert_eq!(secret.redact(&all), "[redacted]", "{key}");
+            for once in spellings(key) {
+                for twice in spellings(&once) {
+                    for text in [&once, &twice] {
+                        let redacted = secret.redact(&format!("key ({text})."));
+                        assert_eq!(redacted, "key ([redacted]).", "{key} as {text}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn escapes_stay_where_no_key_is() {
+        let secret = Secret::new("sk-abcdef").expect("not empty");
+        for text in
+            [r#"{"a\/b":"\u0041%41\\&amp;"}"#, "%", "100%zz", r"\u12", "&;", "&#;", "&#x+1;"]
+        {
+            assert_eq!(secret.redact(text), text);
+        }
+        assert_eq!(unescaped("\u{e9}\\\u{e9}%c3%e9"), "\u{e9}\\\u{e9}%c3%e9");
     }
 }

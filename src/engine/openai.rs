@@ -1,33 +1,41 @@
 //! Any provider with OpenAI's chat completions: OpenAI, Ollama, llama.cpp, vLLM, OpenRouter, …
 //!
-//! What bytes mean is decided in the pure modules below this one; this file holds the settings and
-//! waits: for the connection, for bytes, for the reader.
+//! What bytes mean is decided in the pure modules of this folder, which stand here in reading order:
+//! each uses only those above it. This file holds the settings and waits: for the connection, for
+//! bytes, for the reader.
+
+mod address;
+mod join;
+mod sse;
+
+mod body;
+mod chunk;
+
+mod calls;
+mod retry;
+
+mod http;
+mod request;
+mod trouble;
 
 mod answer;
-mod body;
-mod calls;
-mod chunk;
-mod fault;
-mod http;
-mod join;
-mod request;
-mod retry;
-mod sse;
+
 #[cfg(test)]
 mod tests;
 
-use super::{EngineEvent, ErrorClass, RunEnd, RunError, Sink, Stage};
+use super::{EngineEvent, RunEnd, RunError, Sink};
 use crate::chat::transcript::Transcript;
-use crate::secret::{Secret, without_userinfo};
+use crate::secret::Secret;
 use answer::Answer;
-use fault::{Elapsed, Fault, Faults};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, timeout};
+use trouble::{Elapsed, Trouble, Troubles};
 
 /// Where OpenAI itself answers.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
@@ -56,6 +64,9 @@ const LINGER_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Bytes of an error answer that are read.
 const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// Names a file of root certificates, here as in other programs that use TLS.
+const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
 
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
@@ -88,6 +99,8 @@ pub struct OpenAi {
 #[derive(Debug)]
 struct Shared {
     settings: Settings,
+    /// Root certificates beside those built in.
+    roots_file: Option<PathBuf>,
     client: OnceLock<Client>,
 }
 
@@ -121,9 +134,15 @@ impl Settings {
 }
 
 impl OpenAi {
-    /// An engine with `settings`. Does nothing else.
+    /// An engine with `settings`, and with the root certificates that the environment names.
+    /// Reads no file.
     pub fn new(settings: Settings) -> Self {
-        Self { shared: Arc::new(Shared { settings, client: OnceLock::new() }) }
+        let roots_file = std::env::var_os(ROOTS_VARIABLE).filter(|path| !path.is_empty());
+        Self::with_roots(settings, roots_file.map(PathBuf::from))
+    }
+
+    fn with_roots(settings: Settings, roots_file: Option<PathBuf>) -> Self {
+        Self { shared: Arc::new(Shared { settings, roots_file, client: OnceLock::new() }) }
     }
 
     /// The model that answers; empty if none is named where one must be.
@@ -141,30 +160,25 @@ impl OpenAi {
 
     async fn run(&self, transcript: &Transcript, sink: &Sink) -> Result<(), RunError> {
         let settings = &self.shared.settings;
-        let target = Target::new(settings)?;
-        let client = self.client(&target.url)?;
-        let faults = Faults {
-            key: settings.key.clone(),
-            base_url: settings.base_url.split(['?', '#']).take(1).collect(),
-            model: settings.model().to_owned(),
-        };
+        let troubles = Troubles::new(settings.key.as_ref(), &settings.base_url, settings.model());
+        let target = Target::new(settings, &troubles).map_err(Trouble::into_error)?;
+        let client = self.client(&target.url, &troubles).map_err(Trouble::into_error)?;
         let body = request::body(settings.model(), &transcript.messages())
-            .map_err(|why| faults.unwritable(&why).into_error())?;
+            .map_err(|why| troubles.unwritable(&why).into_error())?;
         sink.send(EngineEvent::CallStarted).await;
         let clock = Clock::new(settings);
-        let call = Call { settings, client, target, faults: &faults, body, sink };
-        call.run(clock).await.map_err(Fault::into_error)
+        let call = Call { settings, client, target, troubles: &troubles, body, sink };
+        call.run(clock).await.map_err(Trouble::into_error)
     }
 
     /// The client, built by the first run that comes here.
-    fn client(&self, url: &Url) -> Result<&Client, RunError> {
+    fn client(&self, url: &Url, troubles: &Troubles) -> Result<&Client, Trouble> {
         if let Some(client) = self.shared.client.get() {
             return Ok(client);
         }
-        let client = http::client(url, self.shared.settings.connect_timeout).map_err(|why| {
-            let message = "the HTTP client can't be built: check the proxy variables";
-            init_error(ErrorClass::Config, message, without_userinfo(&why.to_string()))
-        })?;
+        let Shared { settings, roots_file, .. } = &*self.shared;
+        let client = http::client(url, settings.connect_timeout, roots_file.as_deref())
+            .map_err(|why| troubles.no_client(&why))?;
         Ok(self.shared.client.get_or_init(|| client))
     }
 }
@@ -176,56 +190,18 @@ struct Target {
 }
 
 impl Target {
-    fn new(settings: &Settings) -> Result<Self, RunError> {
-        let url = endpoint(settings)?;
+    fn new(settings: &Settings, troubles: &Troubles) -> Result<Self, Trouble> {
+        let url = address::endpoint(&settings.base_url, settings.key.is_none())
+            .map_err(|why| troubles.bad_base_url(&why))?;
         if settings.key.is_none() && settings.is_openai() {
-            let message = "OpenAI wants a key: set DUOLOGUE_API_KEY or OPENAI_API_KEY";
-            return Err(init_error(ErrorClass::Auth, message, "no key"));
+            return Err(troubles.no_key());
         }
         if settings.model().is_empty() {
-            let message = "this provider's model has no default: name one with --model";
-            return Err(init_error(ErrorClass::Config, message, "no model"));
+            return Err(troubles.no_model());
         }
-        let headers = http::headers(settings.key.as_ref()).map_err(|_| {
-            let message = "the key holds characters that no key can hold: check \
-                           DUOLOGUE_API_KEY or OPENAI_API_KEY";
-            init_error(ErrorClass::Auth, message, "the key can't be a header")
-        })?;
+        let headers = http::headers(settings.key.as_ref()).ok_or_else(|| troubles.odd_key())?;
         Ok(Self { url, headers })
     }
-}
-
-/// The base URL with the path of chat completions; its query stays.
-fn endpoint(settings: &Settings) -> Result<Url, RunError> {
-    let bad = |why: &str| {
-        let message = format!("the base URL {why}: check --base-url");
-        Err(init_error(ErrorClass::Config, message, "bad base URL"))
-    };
-    let Ok(mut url) = Url::parse(settings.base_url.trim()) else {
-        return bad("can't be read");
-    };
-    if !matches!(url.scheme(), "http" | "https") {
-        return bad("is neither http nor https");
-    }
-    url.set_fragment(None);
-    // The two would fight for one header; the key is meant for it.
-    let cleared =
-        settings.key.is_none() || (url.set_username("").is_ok() && url.set_password(None).is_ok());
-    match url.path_segments_mut() {
-        Ok(mut path) if cleared => {
-            path.pop_if_empty().extend(["chat", "completions"]);
-        }
-        Ok(_) | Err(()) => return bad("can't be used"),
-    }
-    Ok(url)
-}
-
-fn init_error(
-    class: ErrorClass,
-    message: impl Into<String>,
-    detail: impl Into<String>,
-) -> RunError {
-    RunError { stage: Stage::Init, class, message: message.into(), detail: detail.into() }
 }
 
 /// One call, with its retries.
@@ -233,28 +209,33 @@ struct Call<'a> {
     settings: &'a Settings,
     client: &'a Client,
     target: Target,
-    faults: &'a Faults,
+    troubles: &'a Troubles,
     body: Vec<u8>,
     sink: &'a Sink,
 }
 
 /// A request that failed.
 struct Failed {
-    fault: Fault,
+    trouble: Trouble,
     /// Some of the answer has been given on.
     has_output: bool,
 }
 
 impl Call<'_> {
-    async fn run(&self, mut clock: Clock) -> Result<(), Fault> {
+    async fn run(&self, mut clock: Clock) -> Result<(), Trouble> {
         let mut attempt = 1;
         loop {
             let Err(failed) = self.attempt(&mut clock).await else { return Ok(()) };
             let Some(wait) = self.retry_wait(&failed, attempt, &clock) else {
-                return Err(failed.fault);
+                return Err(failed.trouble);
             };
-            let class = failed.fault.class.as_str();
-            tracing::warn!(class, ?wait, attempt, "the provider call failed; trying again");
+            tracing::warn!(
+                class = failed.trouble.class.as_str(),
+                why = failed.trouble.message(),
+                "attempt {attempt} of {} failed; trying again in {} ms",
+                self.settings.retries.saturating_add(1),
+                wait.as_millis()
+            );
             clock.sleep(wait).await;
             attempt += 1;
         }
@@ -267,22 +248,22 @@ impl Call<'_> {
         }
         let mut seed = DefaultHasher::new();
         self.sink.run.hash(&mut seed);
-        let wait = failed.fault.retry.wait(attempt, seed.finish())?;
+        let wait = failed.trouble.retry.wait(attempt, seed.finish())?;
         (wait < clock.left).then_some(wait)
     }
 
     async fn attempt(&self, clock: &mut Clock) -> Result<(), Failed> {
         let response = match self.send(clock).await {
             Ok(response) => response,
-            Err(fault) => return Err(Failed { fault, has_output: false }),
+            Err(trouble) => return Err(Failed { trouble, has_output: false }),
         };
         let mut has_output = false;
         let read = self.read(response, clock, &mut has_output).await;
-        read.map_err(|fault| Failed { fault, has_output })
+        read.map_err(|trouble| Failed { trouble, has_output })
     }
 
     /// Sends the request; gives the head of a good answer.
-    async fn send(&self, clock: &mut Clock) -> Result<Response, Fault> {
+    async fn send(&self, clock: &mut Clock) -> Result<Response, Trouble> {
         let request = self
             .client
             .post(self.target.url.clone())
@@ -291,20 +272,21 @@ impl Call<'_> {
         let response = clock
             .wait(self.settings.idle_timeout, request.send())
             .await
-            .map_err(|elapsed| self.faults.timeout(elapsed))?
-            .map_err(|error| self.faults.network(&error))?;
+            .map_err(|elapsed| self.troubles.timeout(elapsed))?
+            .map_err(|error| self.troubles.network(&error))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
         if status.is_redirection() {
             let location = header(&response, &LOCATION);
-            return Err(self.faults.redirected(status.as_u16(), location));
+            let location = location.and_then(|location| self.target.url.join(location).ok());
+            return Err(self.troubles.redirected(status.as_u16(), location.as_ref()));
         }
         let (ms, after) = (header(&response, &RETRY_AFTER_MS), header(&response, &RETRY_AFTER));
         let after = retry::retry_after(ms, after, SystemTime::now());
         let body = self.error_body(response, clock).await;
-        Err(self.faults.status(status.as_u16(), &body, after))
+        Err(self.troubles.status(status.as_u16(), &body, after))
     }
 
     /// What a provider says with an error status, as far as it comes: the status alone is an error
@@ -323,21 +305,21 @@ impl Call<'_> {
         body
     }
 
-    /// Reads a good answer to its end. `has_output` tells, also after a fault, if some of it was
+    /// Reads a good answer to its end. `has_output` tells, also if it fails, whether some of it was
     /// given on.
     async fn read(
         &self,
         mut response: Response,
         clock: &mut Clock,
         has_output: &mut bool,
-    ) -> Result<(), Fault> {
-        let mut answer = Answer::new(self.faults);
+    ) -> Result<(), Trouble> {
+        let mut answer = Answer::new(self.troubles);
         let mut events = Vec::new();
         while !answer.is_done() {
             let pushed = match self.chunk(&mut response, clock, answer.has_finished()).await {
                 Ok(Some(bytes)) => answer.push(&bytes, &mut events),
                 Ok(None) => break,
-                Err(fault) => Err(fault),
+                Err(trouble) => Err(trouble),
             };
             if pushed.is_err() {
                 answer.flush(&mut events);
@@ -363,13 +345,13 @@ impl Call<'_> {
         response: &mut Response,
         clock: &mut Clock,
         finished: bool,
-    ) -> Result<Option<impl Deref<Target = [u8]> + use<>>, Fault> {
+    ) -> Result<Option<impl Deref<Target = [u8]> + use<>>, Trouble> {
         let limit = if finished { TAIL_TIMEOUT } else { self.settings.idle_timeout };
         match clock.wait(limit, response.chunk()).await {
             Ok(Ok(bytes)) => Ok(bytes),
             Ok(Err(_)) | Err(_) if finished => Ok(None),
-            Ok(Err(error)) => Err(self.faults.network(&error)),
-            Err(elapsed) => Err(self.faults.timeout(elapsed)),
+            Ok(Err(error)) => Err(self.troubles.network(&error)),
+            Err(elapsed) => Err(self.troubles.timeout(elapsed)),
         }
     }
 

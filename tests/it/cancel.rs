@@ -75,6 +75,20 @@ fn a_cancel_in_the_same_write_as_its_submit_stops_it() {
     assert!(frames.iter().all(|frame| !frame.is_event("ChatRunFinished")));
 }
 
+/// As many as fill the pipe many times over, so that some are read in two pieces.
+#[test]
+fn no_cancel_is_lost_among_thousands() {
+    const PAIRS: usize = 3_000;
+    let mut server = Server::start(&["--final-snapshot", "none"]);
+    let pairs =
+        (0..PAIRS).flat_map(|n| [submit(&format!("r{n}"), "a b c"), cancel(&format!("c{n}"))]);
+    server.send_together(&pairs.collect::<Vec<_>>());
+    let frames = server.finish().frames;
+    let runs = ends(&frames).into_iter().filter(|(id, _)| id.starts_with('r'));
+    let stopped = runs.filter(|(_, status)| status == "stopped").count();
+    assert_eq!(stopped, PAIRS);
+}
+
 /// Fault 3.
 #[test]
 fn cancels_in_numbers_are_answered_once_each() {

@@ -4,9 +4,9 @@
 use super::body::{Body, Part, TooLong, WHOLE_BYTES_MAX};
 use super::calls::{Bad, CALLS_MAX, Calls};
 use super::chunk::{Choice, Chunk, Shape, decode};
-use super::fault::{Fault, Faults};
 use super::join::Joiner;
 use super::sse;
+use super::trouble::{Trouble, Troubles};
 use crate::chat::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
 use std::mem::take;
@@ -17,7 +17,7 @@ const DONE: &[u8] = b"[DONE]";
 /// One answer as it arrives.
 #[derive(Debug)]
 pub(super) struct Answer<'a> {
-    faults: &'a Faults,
+    troubles: &'a Troubles,
     body: Body,
     text: Joiner,
     reasoning: Joiner,
@@ -34,9 +34,9 @@ pub(super) struct Answer<'a> {
 
 impl<'a> Answer<'a> {
     /// An answer of which nothing has come.
-    pub(super) fn new(faults: &'a Faults) -> Self {
+    pub(super) fn new(troubles: &'a Troubles) -> Self {
         Self {
-            faults,
+            troubles,
             body: Body::default(),
             text: Joiner::default(),
             reasoning: Joiner::default(),
@@ -50,12 +50,12 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Takes the next bytes; adds what happened to `events`, also if it ends in a fault.
+    /// Takes the next bytes; adds what happened to `events`, also if it fails.
     pub(super) fn push(
         &mut self,
         bytes: &[u8],
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Trouble> {
         let mut parts = Vec::new();
         let pushed = self.body.push(bytes, &mut parts);
         for part in parts {
@@ -83,7 +83,7 @@ impl<'a> Answer<'a> {
         mut self,
         content_type: &str,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Trouble> {
         if !self.done {
             let blank = matches!(self.body, Body::Blank);
             let last = take(&mut self.body).end().map_or(Ok(()), |part| self.part(part, events));
@@ -92,12 +92,12 @@ impl<'a> Answer<'a> {
                 last?;
             }
             if blank {
-                return Err(self.faults.empty());
+                return Err(self.troubles.empty());
             }
         }
         self.flush(events);
         if !self.understood {
-            return Err(self.faults.not_an_answer(content_type));
+            return Err(self.troubles.not_an_answer(content_type));
         }
         self.finish(events)
     }
@@ -110,7 +110,7 @@ impl<'a> Answer<'a> {
         self.said(text, events);
     }
 
-    fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Fault> {
+    fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Trouble> {
         match part {
             Part::Whole(json) => {
                 self.chunk(&json, Shape::Whole, events)?;
@@ -122,7 +122,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    fn event(&mut self, event: &sse::Event, events: &mut Vec<EngineEvent>) -> Result<(), Fault> {
+    fn event(&mut self, event: &sse::Event, events: &mut Vec<EngineEvent>) -> Result<(), Trouble> {
         let data = event.data.trim_ascii();
         if self.done || data.is_empty() {
             return Ok(());
@@ -137,14 +137,14 @@ impl<'a> Answer<'a> {
         self.chunk(data, Shape::Piece, events)
     }
 
-    /// The fault of an `error` event, whose data may be of any form.
-    fn reported(&self, data: &[u8]) -> Fault {
+    /// What an `error` event tells, whose data may be of any form.
+    fn reported(&self, data: &[u8]) -> Trouble {
         match serde_json::from_slice::<serde_json::Value>(data) {
             Ok(value) => match value.get("error") {
-                Some(error) if !error.is_null() => self.faults.reported(error),
-                Some(_) | None => self.faults.reported(&value),
+                Some(error) if !error.is_null() => self.troubles.reported(error),
+                Some(_) | None => self.troubles.reported(&value),
             },
-            Err(_) => self.faults.reported_text(data),
+            Err(_) => self.troubles.reported_text(data),
         }
     }
 
@@ -153,8 +153,8 @@ impl<'a> Answer<'a> {
         json: &[u8],
         shape: Shape,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Fault> {
-        let chunk = decode(json).map_err(|why| self.faults.unreadable(&why, json))?;
+    ) -> Result<(), Trouble> {
+        let chunk = decode(json).map_err(|why| self.troubles.unreadable(&why, json))?;
         self.usage = chunk.usage().or(self.usage);
         let Chunk { choice, mut error, .. } = chunk;
         if let Some(mut choice) = choice {
@@ -165,7 +165,7 @@ impl<'a> Answer<'a> {
             self.choice(choice, shape, events)?;
         }
         match is_error(&error) {
-            true => Err(self.faults.reported(&error)),
+            true => Err(self.troubles.reported(&error)),
             false => Ok(()),
         }
     }
@@ -175,7 +175,7 @@ impl<'a> Answer<'a> {
         choice: Choice,
         shape: Shape,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Trouble> {
         if let Some(reason) = choice.finish_reason() {
             self.finish_reason = Some(reason.to_owned());
         }
@@ -211,12 +211,12 @@ impl<'a> Answer<'a> {
         }
     }
 
-    fn finish(mut self, events: &mut Vec<EngineEvent>) -> Result<(), Fault> {
+    fn finish(mut self, events: &mut Vec<EngineEvent>) -> Result<(), Trouble> {
         let stop_reason = match self.finish_reason.take() {
-            Some(reason) if reason == "error" => return Err(self.faults.gave_up()),
+            Some(reason) if reason == "error" => return Err(self.troubles.gave_up()),
             Some(reason) => reason,
             None if self.done && self.has_output => String::new(),
-            None => return Err(self.faults.cut_off()),
+            None => return Err(self.troubles.cut_off()),
         };
         self.calls.end(events).map_err(|bad| self.bad_call(bad))?;
         events.extend(self.usage.map(EngineEvent::Usage));
@@ -229,20 +229,20 @@ impl<'a> Answer<'a> {
         // Tools are offered to the model by nobody here: a call can't be answered.
         match names.as_slice() {
             [] => Ok(()),
-            names => Err(self.faults.unknown_tools(names)),
+            names => Err(self.troubles.unknown_tools(names)),
         }
     }
 
-    fn too_long(&self, what: &str, limit_bytes: usize) -> Fault {
-        self.faults.too_long(format!("{what} is longer than {limit_bytes} bytes"))
+    fn too_long(&self, what: &str, limit_bytes: usize) -> Trouble {
+        self.troubles.too_long(format!("{what} is longer than {limit_bytes} bytes"))
     }
 
-    fn bad_call(&self, bad: Bad) -> Fault {
+    fn bad_call(&self, bad: Bad) -> Trouble {
         match bad {
             Bad::TooMany => {
-                self.faults.too_long(format!("more than {CALLS_MAX} tool calls, or one unnamed"))
+                self.troubles.too_long(format!("more than {CALLS_MAX} tool calls, or one unnamed"))
             }
-            Bad::Nameless => self.faults.nameless_tool(),
+            Bad::Nameless => self.troubles.nameless_tool(),
         }
     }
 }
@@ -278,8 +278,8 @@ mod tests {
 
     /// Reads a body that arrives in `pieces`; tells it in words, adjacent texts joined.
     fn read(pieces: &[&[u8]]) -> String {
-        let faults = Faults { key: None, base_url: "http://host".into(), model: "m".into() };
-        let mut answer = Answer::new(&faults);
+        let troubles = Troubles::new(None, "http://host", "m");
+        let mut answer = Answer::new(&troubles);
         let mut events = Vec::new();
         let mut result = Ok(());
         for piece in pieces {
@@ -289,9 +289,9 @@ mod tests {
         }
         result = match result {
             Ok(()) => answer.end("text/plain", &mut events),
-            Err(fault) => {
+            Err(trouble) => {
                 answer.flush(&mut events);
-                Err(fault)
+                Err(trouble)
             }
         };
         let mut told = String::new();
@@ -304,8 +304,8 @@ mod tests {
             told += &text;
             last = head;
         }
-        if let Err(fault) = result {
-            told += &format!(" FAILED {}", fault.class.as_str());
+        if let Err(trouble) = result {
+            told += &format!(" FAILED {}", trouble.class.as_str());
         }
         told.trim_start().to_owned()
     }
@@ -476,12 +476,12 @@ mod tests {
 
     #[test]
     fn an_event_without_end_is_not_held_for_ever() {
-        let faults = Faults { key: None, base_url: String::new(), model: String::new() };
-        let mut answer = Answer::new(&faults);
+        let troubles = Troubles::new(None, "", "");
+        let mut answer = Answer::new(&troubles);
         let mut events = Vec::new();
         answer.push(text("a").as_bytes(), &mut events).expect("fits");
-        let fault = answer.push(&vec![b'x'; sse::EVENT_BYTES_MAX + 1], &mut events);
-        assert_eq!(fault.expect_err("too long").class, ErrorClass::MalformedStream);
+        let trouble = answer.push(&vec![b'x'; sse::EVENT_BYTES_MAX + 1], &mut events);
+        assert_eq!(trouble.expect_err("too long").class, ErrorClass::MalformedStream);
         assert_eq!(events, [EngineEvent::Text("a".into())]);
     }
 }

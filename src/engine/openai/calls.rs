@@ -56,11 +56,7 @@ impl Calls {
             }
             self.0.push(Call::new(delta));
         }
-        // An id that came late, or never, or twice, must not make two calls one.
-        let id = self.0[place].id.clone().filter(|id| !self.is_taken(id, place));
-        let id =
-            id.or_else(|| delta.id().map(str::to_owned).filter(|id| !self.is_taken(id, place)));
-        let id = id.unwrap_or_else(|| format!("call_{place}"));
+        let id = self.id(delta, place);
         self.0[place].push(delta, id, events)
     }
 
@@ -99,6 +95,15 @@ impl Calls {
             (None, Some(_)) => new,
             (None, None) => new.saturating_sub(1),
         }
+    }
+
+    /// The id of the call at `place` if it begins with `delta`: the provider's, unless that came
+    /// late, or never, or twice, and would make two calls one.
+    fn id(&self, delta: &ToolDelta, place: usize) -> String {
+        let given = [self.0[place].id.as_deref(), delta.id()].into_iter().flatten();
+        let given = given.map(str::to_owned).find(|id| !self.is_taken(id, place));
+        let mut made_up = (place..).map(|number| format!("call_{number}"));
+        given.or_else(|| made_up.find(|id| !self.is_taken(id, place))).unwrap_or_default()
     }
 
     fn position(&self, is_it: impl Fn(&Call) -> bool) -> Option<usize> {
@@ -206,6 +211,11 @@ mod tests {
         let same = r#"{"index":4,"id":"a","function":{"name":"g"}}"#;
         let first = r#"{"index":0,"id":"a","function":{"name":"f"}}"#;
         check(&[first, same], "+a:f +call_1:g !a !call_1");
+        let blank = r#"{"index":4,"id":" ","function":{"name":"g"}}"#;
+        check(&[first, blank], "+a:f +call_1:g !a !call_1");
+        // As some providers number them, and from 1.
+        let one = r#"{"index":0,"id":"call_1","function":{"name":"f"}}"#;
+        check(&[one, other], "+call_1:f +call_2:f !call_1 !call_2");
     }
 
     #[test]

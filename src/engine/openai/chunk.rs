@@ -141,7 +141,7 @@ impl ToolDelta {
 
     /// The id, if told.
     pub(super) fn id(&self) -> Option<&str> {
-        self.id.as_str().filter(|id| !id.is_empty())
+        self.id.as_str().filter(|id| !id.trim().is_empty())
     }
 
     /// The tool's name, if told.

@@ -28,12 +28,15 @@ pub(super) enum Retry {
 
 impl Retry {
     /// The wait before retry number `retry` (from 1); `None` if it is not to be sent again.
-    /// `seed` spreads the retries of many processes.
+    /// `seed` spreads the retries of many processes. From the second retry on there is always a
+    /// wait: a provider that asks for none must not be hammered.
     pub(super) fn wait(self, retry: u32, seed: u64) -> Option<Duration> {
         match self {
             Self::Never => None,
             Self::Backoff => Some(backoff(retry, seed)),
-            Self::After(wait) => (wait <= RETRY_AFTER_MAX).then_some(wait),
+            Self::After(wait) if wait > RETRY_AFTER_MAX => None,
+            Self::After(wait) if retry > 1 => Some(wait.max(BACKOFF_FIRST)),
+            Self::After(wait) => Some(wait),
         }
     }
 }
@@ -112,5 +115,15 @@ mod tests {
         assert_eq!(Retry::After(RETRY_AFTER_MAX).wait(1, 0), Some(RETRY_AFTER_MAX));
         assert_eq!(Retry::After(RETRY_AFTER_MAX + Duration::from_millis(1)).wait(1, 0), None);
         assert_eq!(Retry::Backoff.wait(3, 9), Some(backoff(3, 9)));
+    }
+
+    #[test]
+    fn no_wait_is_no_wait_only_once() {
+        assert_eq!(Retry::After(Duration::ZERO).wait(1, 0), Some(Duration::ZERO));
+        for retry in 2..400 {
+            assert_eq!(Retry::After(Duration::ZERO).wait(retry, 0), Some(BACKOFF_FIRST));
+            let asked = Duration::from_secs(3);
+            assert_eq!(Retry::After(asked).wait(retry, 0), Some(asked));
+        }
     }
 }

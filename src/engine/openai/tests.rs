@@ -5,11 +5,14 @@ mod provider;
 
 use super::*;
 use crate::chat::event::{Event, FinishClass, Ordinal, Recorded, Scope, Usage};
-use crate::engine::{Engine, Running, Said};
+use crate::engine::{Engine, ErrorClass, Running, Said, Stage};
 use crate::id::{Ids, RunId};
 use provider::{Provider, Step, says};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::path::Path;
 use std::sync::Mutex;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -199,13 +202,27 @@ async fn settings_are_checked_by_the_run_before_anything_is_sent() {
     check(Settings::default(), ErrorClass::Auth, "DUOLOGUE_API_KEY or OPENAI_API_KEY").await;
     let slash = Settings { base_url: format!("{DEFAULT_BASE_URL}/"), ..Settings::default() };
     check(slash, ErrorClass::Auth, "OPENAI_API_KEY").await;
-    for bad in ["", "nonsense", "localhost:1234/v1", "ftp://host/v1", "http://", "data:x"] {
-        check(with_url(bad), ErrorClass::Config, "--base-url").await;
+    for (bad, shown) in [
+        ("", "\"\""),
+        ("nonsense", "\"nonsense\""),
+        ("localhost:1234/v1", "\"localhos\u{2026}\""),
+        ("ftp://user:pass@host/v1", "\"ftp://host/v1\""),
+        ("http://", "\"http://\""),
+        ("data:x", "\"data:x\""),
+        ("http://user:p@ss/word@127.0.0.1:9/v1", "\"http://127.0.0.1:9/v1\""),
+        (&format!("a://{KEY}"), "\"a://[redacted]\""),
+    ] {
+        check(with_url(bad), ErrorClass::Config, &format!("the base URL {shown} ")).await;
+        let knobs = "--base-url, DUOLOGUE_BASE_URL or OPENAI_BASE_URL";
+        check(with_url(bad), ErrorClass::Config, knobs).await;
+        check(with_url(bad), ErrorClass::Config, "http://localhost:11434/v1").await;
     }
     let unnamed = Settings { model: Some(" ".into()), ..with_url("http://localhost/v1") };
-    check(unnamed, ErrorClass::Config, "--model").await;
-    let odd = Settings { key: Secret::new("a\nb"), ..with_url("http://localhost/v1") };
-    check(odd, ErrorClass::Auth, "key").await;
+    check(unnamed, ErrorClass::Config, "--model or DUOLOGUE_MODEL").await;
+    for odd in ["a\nb", "caf\u{e9}-0123456789"] {
+        let odd = Settings { key: Secret::new(odd), ..with_url("http://localhost/v1") };
+        check(odd, ErrorClass::Auth, "DUOLOGUE_API_KEY or OPENAI_API_KEY").await;
+    }
 }
 
 #[test]
@@ -221,21 +238,6 @@ fn the_model_has_a_default_at_openai_alone() {
     assert_eq!(model(DEFAULT_BASE_URL, None), DEFAULT_MODEL);
     assert_eq!(model(DEFAULT_BASE_URL, Some("m")), "m");
     assert_eq!(model("http://localhost:11434/v1", None), "");
-}
-
-#[test]
-fn the_endpoint_keeps_path_and_query_and_drops_a_second_login() {
-    let check = |base_url: &str, key: Option<&str>, expected: &str| {
-        let key = key.and_then(Secret::new);
-        let settings = Settings { base_url: base_url.into(), key, ..Settings::default() };
-        assert_eq!(endpoint(&settings).expect("good").as_str(), expected);
-    };
-    check("http://h/v1", None, "http://h/v1/chat/completions");
-    check(" http://h/v1/ ", None, "http://h/v1/chat/completions");
-    check("https://h", None, "https://h/chat/completions");
-    check("https://h/d?api-version=1#x", None, "https://h/d/chat/completions?api-version=1");
-    check("http://u:p@h", None, "http://u:p@h/chat/completions");
-    check("http://u:p@h", Some("k"), "http://h/chat/completions");
 }
 
 #[tokio::test]
@@ -311,7 +313,13 @@ async fn a_retry_is_logged_waited_for_and_dropped_with_the_run() {
         while !log.text().contains("WARN") {
             assert_eq!(poll_once(&mut running).await, None);
         }
-        for word in ["class=\"provider\"", "wait=", "attempt=1"] {
+        let words = [
+            "attempt 1 of 3 failed; trying again in ",
+            " ms class=\"provider\" why=\"http://127.0.0.1:",
+            "failed (status 503)",
+            "the provider says: busy [redacted]\"",
+        ];
+        for word in words {
             assert!(log.text().contains(word) && !log.text().contains(KEY), "{}", log.text());
         }
         // Shorter than the shortest back-off.
@@ -394,11 +402,20 @@ async fn a_refusal_is_not_tried_again() {
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let elsewhere = vec![("Location", "http://user:pw@other/v1".into())];
-    let (_, error) = fails(vec![vec![Step::Status(307, elsewhere, String::new())]]).await;
-    assert_eq!(error.class, ErrorClass::Config);
-    assert!(error.message.contains("http://other/v1"), "{error:?}");
-    assert!(!error.message.contains("pw"), "{error:?}");
+    for (location, shown) in [
+        ("http://user:pw@other/v1", "http://other/v1 "),
+        ("http://other/?k=sk%2Fpw#pw", "http://other "),
+        ("//user:pw@other/v1", "http://other/v1 "),
+        ("/login?pw", "/login "),
+        (&format!("/{KEY}"), "/[redacted] "),
+        ("http://pw:pw", "nowhere that can be read "),
+    ] {
+        let elsewhere = vec![("Location", location.to_owned())];
+        let (_, error) = fails(vec![vec![Step::Status(307, elsewhere, String::new())]]).await;
+        assert_eq!(error.class, ErrorClass::Config);
+        assert!(error.message.contains(shown), "{error:?}");
+        assert!(!error.message.contains("pw") && !error.detail.contains("pw"), "{error:?}");
+    }
 }
 
 #[tokio::test]
@@ -503,6 +520,74 @@ async fn a_server_without_tls_is_told_apart_and_not_tried_again() {
     assert_eq!(error.class, ErrorClass::Network);
     assert!(error.message.contains("TLS"), "{error:?}");
     drop(serving.await.expect("no panic"));
+}
+
+fn tls_data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tls").join(name)
+}
+
+/// Speaks TLS with the certificate of the test authority; answers one request if it is trusted.
+fn serve_tls(listener: &TcpListener) -> std::io::Result<()> {
+    let certificate = CertificateDer::from_pem_file(tls_data("server.pem")).expect("PEM");
+    let key = PrivateKeyDer::from_pem_file(tls_data("server.key")).expect("PEM");
+    let ring = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(ring)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .expect("a pair");
+    let connection = rustls::ServerConnection::new(Arc::new(config)).expect("good settings");
+    let mut stream = rustls::StreamOwned::new(connection, listener.accept()?.0);
+    let mut request = Vec::new();
+    while !request.ends_with(b"}") {
+        let mut bytes = [0; 4_096];
+        let read = stream.read(&mut bytes)?;
+        request.extend_from_slice(&bytes[..read]);
+    }
+    let body = r#"{"choices":[{"message":{"content":"safe"}}]}"#;
+    write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())?;
+    stream.flush()
+}
+
+#[tokio::test]
+async fn a_provider_is_trusted_by_the_authority_in_the_named_file() {
+    let run_tls = async |roots_file: Option<PathBuf>| {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let base_url = format!("https://{}", listener.local_addr().expect("an address"));
+        let serving = spawn_blocking(move || serve_tls(&listener));
+        let settings =
+            Settings { base_url, model: Some("m".into()), retries: 0, ..Settings::default() };
+        let engine = Engine::OpenAi(OpenAi::with_roots(settings, roots_file));
+        let (running, events) = start(&engine, EVENTS_MAX);
+        let end = running.await;
+        (serving.await.expect("no panic"), text(&collect(events).await), end)
+    };
+    let (served, text, end) = run_tls(Some(tls_data("ca.pem"))).await;
+    served.expect("trusted");
+    assert_eq!((text.as_str(), end), ("safe", RunEnd::Finished));
+
+    let (served, _, end) = run_tls(None).await;
+    served.expect_err("not trusted");
+    let error = failed(end);
+    assert_eq!((error.stage, error.class), (Stage::Run, ErrorClass::Network));
+    assert!(error.message.contains("SSL_CERT_FILE"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_file_without_certificates_is_a_trouble_with_settings_where_tls_is_spoken() {
+    let provider = Provider::start(vec![says("plain")]);
+    for file in ["nowhere.pem", "server.key", "README.md"] {
+        let tls = Settings { base_url: "https://127.0.0.1:9".into(), ..settings(&provider) };
+        let engine = Engine::OpenAi(OpenAi::with_roots(tls, Some(tls_data(file))));
+        let error = failed(start(&engine, EVENTS_MAX).0.await);
+        assert_eq!((error.stage, error.class), (Stage::Init, ErrorClass::Config), "{file}");
+        assert!(error.message.contains("SSL_CERT_FILE"), "{error:?}");
+        assert!(error.message.contains(file), "{error:?}");
+    }
+    let plain = OpenAi::with_roots(settings(&provider), Some(tls_data("nowhere.pem")));
+    let (running, _events) = start(&Engine::OpenAi(plain), EVENTS_MAX);
+    assert_eq!(running.await, RunEnd::Finished);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,146 @@
+//! Where requests go, and how much of an address may be shown: it may hold a login.
+
+use reqwest::Url;
+
+/// Characters that are shown of an address that is none. What a mix-up put in its place may be a
+/// key; so much of one tells what it is, and no more.
+const ODD_CHARS_MAX: usize = 8;
+
+/// `base_url` with the path of chat completions; its query stays, and its login if `has_login`.
+/// Errors: what is wrong with it.
+pub(super) fn endpoint(base_url: &str, has_login: bool) -> Result<Url, String> {
+    let url = Url::parse(base_url.trim()).map_err(|why| format!("can't be read ({why})"));
+    let mut url = url?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("begins with neither http:// nor https://".into());
+    }
+    if has_stray_at(&url) {
+        // Whatever stands before it would be taken for the host and get the key.
+        return Err("has an @ after its host (in a password write / as %2F, ? as %3F and # as \
+                    %23; elsewhere write @ as %40)"
+            .into());
+    }
+    url.set_fragment(None);
+    let cleared = has_login || (url.set_username("").is_ok() && url.set_password(None).is_ok());
+    match url.path_segments_mut() {
+        Ok(mut path) if cleared => {
+            path.pop_if_empty().extend(["chat", "completions"]);
+        }
+        Ok(_) | Err(()) => return Err("can't be used".into()),
+    }
+    Ok(url)
+}
+
+/// `base_url` as it may be shown, readable or not: scheme, host, port and path.
+pub(super) fn shown(base_url: &str) -> String {
+    let text = base_url.trim();
+    match Url::parse(text) {
+        Ok(url) if is_scheme(url.scheme()) && url.has_host() && !has_stray_at(&url) => {
+            shown_url(&url)
+        }
+        Ok(_) | Err(_) => shown_odd(text),
+    }
+}
+
+/// `url` as it may be shown: scheme, host, port and path.
+pub(super) fn shown_url(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    if url.set_username("").is_ok() && url.set_password(None).is_ok() {
+        url.as_str().trim_end_matches('/').to_owned()
+    } else {
+        // It has no host, so it has no login either.
+        url.into()
+    }
+}
+
+/// True for the mark of a login in a place where no login is: most likely the password holds what
+/// ends a host.
+fn has_stray_at(url: &Url) -> bool {
+    let parts = [Some(url.path()), url.query(), url.fragment()];
+    parts.into_iter().flatten().any(|part| part.contains('@'))
+}
+
+fn shown_odd(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| is_scheme(scheme))
+    else {
+        let shown = text.char_indices().nth(ODD_CHARS_MAX);
+        return shown.map_or(text.to_owned(), |(end, _)| format!("{}\u{2026}", &text[..end]));
+    };
+    // The last @ ends the login, whatever the login holds.
+    let rest = rest.rsplit('@').take(1).collect::<String>();
+    let rest = rest.split(['?', '#']).take(1).collect::<String>();
+    match rest.split_once(':') {
+        // No port: a login whose host is missing.
+        Some((host, port)) if !is_port(port) => format!("{scheme}://{host}:\u{2026}"),
+        Some(_) | None => format!("{scheme}://{rest}"),
+    }
+}
+
+fn is_scheme(text: &str) -> bool {
+    text.len() <= ODD_CHARS_MAX && text.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
+fn is_port(text: &str) -> bool {
+    let port = text.split('/').next().unwrap_or_default();
+    port.chars().all(|c| c.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_endpoint_keeps_path_and_query() {
+        let check = |base_url: &str, has_login: bool, expected: &str| {
+            assert_eq!(endpoint(base_url, has_login).expect("good").as_str(), expected);
+        };
+        check("http://h/v1", true, "http://h/v1/chat/completions");
+        check(" http://h/v1/ ", true, "http://h/v1/chat/completions");
+        check("https://h", true, "https://h/chat/completions");
+        check("https://h/d?api-version=1#x", true, "https://h/d/chat/completions?api-version=1");
+        check("http://u:p%2Fw%40@h", true, "http://u:p%2Fw%40@h/chat/completions");
+        check("http://u:p@h", false, "http://h/chat/completions");
+        check("http://h/%40scope", false, "http://h/%40scope/chat/completions");
+    }
+
+    #[test]
+    fn an_address_that_may_be_another_than_meant_is_refused() {
+        let check = |base_url: &str, words: &str| {
+            let why = endpoint(base_url, false).expect_err(base_url);
+            assert!(why.contains(words), "{base_url}: {why}");
+        };
+        check("http://user:p@ss/word@127.0.0.1:9/v1", "%2F");
+        check("http://user:1/word@host/v1", "%2F");
+        check("http://user:1?word@host/v1", "%3F");
+        check("http://user:1#word@host/v1", "%23");
+        check("http://user:pass/word@host/v1", "invalid port");
+        check("localhost:1234/v1", "neither http:// nor https://");
+        check("host/v1", "can't be read");
+    }
+
+    #[test]
+    fn no_login_and_no_query_is_shown() {
+        let check = |base_url: &str, expected: &str| assert_eq!(shown(base_url), expected);
+        check(" https://h:1/v1/ ", "https://h:1/v1");
+        check("http://h", "http://h");
+        check("http://user:pass@h/v1?key=secret#x", "http://h/v1");
+        check("http://user:p@ss/word@127.0.0.1:9/v1", "http://127.0.0.1:9/v1");
+        check("http://user:1/w@h/v1?secret", "http://h/v1");
+        check("http://user:1?w@h/v1#secret", "http://h/v1");
+        check("http://user:1#w@h/v1", "http://h/v1");
+        check(r"http://user:p@s\w@h", "http://h");
+        check("http://user:pass", "http://user:\u{2026}");
+        check("http://host:99999/v1", "http://host:99999/v1");
+        check("http://a host/v1", "http://a host/v1");
+        check("ftp://user:pass@h/a", "ftp://h/a");
+        check("data:user@secret", "data:use\u{2026}");
+        check("sk-proj-0123456789", "sk-proj-\u{2026}");
+        check("sk-proj-0123456789://a", "sk-proj-\u{2026}");
+        check("user:pass@http://h", "user:pas\u{2026}");
+        check("localhost:1234/v1", "localhos\u{2026}");
+        check("http://", "http://");
+        check("", "");
+    }
+}
