@@ -5,25 +5,35 @@
 //! its engine says afterwards carries the id of a run that is no more, and is passed over. So
 //! nothing can come between a run's end and its `done`, and no cancel can be lost.
 
+mod exit;
+
+mod trouble;
+
 mod book;
+
 mod run;
 
 #[cfg(test)]
 mod tests;
 
+pub use exit::{ExitCode, Signal};
+pub(crate) use trouble::{panic_text, run_defect};
+
 use crate::chat::timeline::Span;
 use crate::chat::transcript::Transcript;
 use crate::chat::ui::PatchMode;
-use crate::engine::{EngineEvent, ErrorClass, RunEnd, RunError, Stage};
+use crate::engine::{EngineEvent, RunEnd};
 use crate::fault::Tripwire;
 use crate::id::{Ids, RequestId, RunId, SessionId};
-use crate::wire::{self, BadLine, Code, Command, Done, Frame, Prompt, Request, Trouble};
+use crate::wire::{self, BadLine, Command, Done, Frame, Prompt, Request, Trouble};
 use book::Book;
 use run::{ANSWER_BYTES_MAX, Outcome, Run};
-use std::any::Any;
 use std::collections::VecDeque;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use trouble::{
+    busy, endless_answer, fatal, internal, interrupted, mismatch, no_active_request, run_failed,
+    shutting_down, stdin_read_failed,
+};
 
 /// Submits that may wait for their turn; past that, input is left unread.
 pub const QUEUED_SUBMITS_MAX: usize = 1_000;
@@ -84,32 +94,6 @@ pub enum Output {
     Exit(ExitCode),
     /// End the process now.
     Abort(ExitCode),
-}
-
-/// Why the process is told to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
-    /// SIGHUP: the terminal is gone.
-    Hangup,
-    /// SIGINT: a person pressed Ctrl-C.
-    Interrupt,
-    /// SIGTERM: another process asks.
-    Terminate,
-}
-
-/// The status of the process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExitCode {
-    /// All that was asked was answered. 0.
-    Ok,
-    /// Input could not be read. 1.
-    InputFailed,
-    /// A defect of this program. 70, as in sysexits.h.
-    Internal,
-    /// Output could not be written. 74, as in sysexits.h.
-    OutputFailed,
-    /// Ended by a signal. 128 and its number.
-    Interrupted(Signal),
 }
 
 /// What a session does with a submit while a run is active.
@@ -316,7 +300,7 @@ impl Session {
             Phase::Running(live) => match self.rules.on_busy {
                 OnBusy::Queue if live.has_room() => live.waiting.push_back(submit),
                 OnBusy::Queue | OnBusy::Reject => {
-                    let trouble = busy(&live.run);
+                    let trouble = busy(live.run.request());
                     self.book.refuse(Some(&submit.request), trouble);
                 }
             },
@@ -384,7 +368,7 @@ impl Session {
             return live.run.engine_said(book, now, event);
         }
         book.cancel_engine();
-        live.run.end(book, now, Outcome::Failed(endless_answer()));
+        live.run.end(book, now, Outcome::Failed(endless_answer(ANSWER_BYTES_MAX)));
         self.next(now);
     }
 
@@ -620,148 +604,5 @@ impl From<RunEnd> for Outcome {
             RunEnd::Finished => Self::Finished,
             RunEnd::Failed(error) => Self::Failed(error),
         }
-    }
-}
-
-impl ExitCode {
-    /// The number the process exits with.
-    pub fn number(self) -> u8 {
-        match self {
-            Self::Ok => 0,
-            Self::InputFailed => 1,
-            Self::Internal => 70,
-            Self::OutputFailed => 74,
-            Self::Interrupted(signal) => 128 + signal.number(),
-        }
-    }
-}
-
-impl Signal {
-    /// Its number, the same on every Unix.
-    pub fn number(self) -> u8 {
-        match self {
-            Self::Hangup => 1,
-            Self::Interrupt => 2,
-            Self::Terminate => 15,
-        }
-    }
-}
-
-impl fmt::Display for Signal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Hangup => "SIGHUP",
-            Self::Interrupt => "SIGINT",
-            Self::Terminate => "SIGTERM",
-        })
-    }
-}
-
-fn endless_answer() -> RunError {
-    RunError {
-        stage: Stage::Run,
-        class: ErrorClass::Provider,
-        message: format!(
-            "the answer grew past {ANSWER_BYTES_MAX} bytes and was ended there; what came until \
-             then is kept; ask for less at a time"
-        ),
-        detail: "the answer is too long".to_owned(),
-    }
-}
-
-fn mismatch(bound: &SessionId) -> Trouble {
-    let bound = bound.as_str();
-    trouble(
-        Code::SessionMismatch,
-        format!(
-            "this process holds the session {bound:?} and no other; leave sessionId out, send \
-             {bound:?}, or start another process for another conversation"
-        ),
-    )
-}
-
-fn busy(run: &Run) -> Trouble {
-    trouble(
-        Code::SessionBusy,
-        format!(
-            "request {} is still being answered; send this one again after its done, or start the \
-             server with --on-busy queue",
-            run.request().as_str()
-        ),
-    )
-}
-
-fn shutting_down() -> Trouble {
-    trouble(
-        Code::ShuttingDown,
-        "the process is about to end and takes no more prompts; start another".to_owned(),
-    )
-}
-
-fn no_active_request() -> Trouble {
-    trouble(
-        Code::NoActiveRequest,
-        "there is no run to cancel; it may have ended on its own just before".to_owned(),
-    )
-}
-
-fn interrupted(signal: Signal) -> Trouble {
-    let message =
-        format!("the process was ended by {signal}; what was running was stopped and is shown");
-    Trouble { terminal: true, ..trouble(Code::Interrupted, message) }
-}
-
-fn stdin_read_failed(reason: String) -> Trouble {
-    let message = "standard input could not be read, so no more requests can come; the process \
-                   ends"
-        .to_owned();
-    Trouble { detail: reason, terminal: true, ..trouble(Code::StdinReadFailed, message) }
-}
-
-fn internal(defect: &str) -> Trouble {
-    let message = "the request met a defect of this program; the session goes on; please report it"
-        .to_owned();
-    Trouble { detail: defect.to_owned(), ..trouble(Code::Internal, message) }
-}
-
-fn fatal(defect: &str) -> Trouble {
-    let message = "the end of the process met a defect of this program; what was running was cut \
-                   off; please report it"
-        .to_owned();
-    Trouble { detail: defect.to_owned(), terminal: true, ..trouble(Code::Internal, message) }
-}
-
-/// How a run ends that met a defect of this program.
-pub(crate) fn run_defect(defect: &str) -> RunError {
-    RunError {
-        stage: Stage::Run,
-        class: ErrorClass::Internal,
-        message: "the run met a defect of this program and was ended; the session goes on; please \
-                  report it"
-            .to_owned(),
-        detail: defect.to_owned(),
-    }
-}
-
-/// What a client is told of a run that failed.
-fn run_failed(error: RunError) -> Trouble {
-    let code = match error.stage {
-        Stage::Init => Code::EngineInitFailed,
-        Stage::Run => Code::RunFailed,
-    };
-    let detail = format!("{}: {}", error.class.as_str(), error.detail);
-    Trouble { detail: detail.trim_end().to_owned(), ..trouble(code, error.message) }
-}
-
-fn trouble(code: Code, message: String) -> Trouble {
-    Trouble { code, message, detail: String::new(), terminal: false }
-}
-
-/// What a panic said.
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
-        (Some(text), _) => (*text).to_owned(),
-        (None, Some(text)) => text.clone(),
-        (None, None) => "no description".to_owned(),
     }
 }

@@ -1,6 +1,7 @@
 //! What every step of a session writes to: the projections, and the list of what is to be done.
 
-use super::{FinalSnapshot, Output, run_failed};
+use super::trouble::run_failed;
+use super::{FinalSnapshot, Output};
 use crate::chat::event::{Event, Ordinal, Recorded, Scope};
 use crate::chat::timeline::{Span, Timeline};
 use crate::chat::transcript::Transcript;

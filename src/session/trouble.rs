@@ -1,0 +1,116 @@
+//! What clients are told when something is wrong: what happened, what it means, what to do.
+
+use super::exit::Signal;
+use crate::engine::{ErrorClass, RunError, Stage};
+use crate::id::{RequestId, SessionId};
+use crate::wire::{Code, Trouble};
+use std::any::Any;
+
+pub(super) fn endless_answer(bytes_max: usize) -> RunError {
+    RunError {
+        stage: Stage::Run,
+        class: ErrorClass::Provider,
+        message: format!(
+            "the answer grew past {bytes_max} bytes and was ended there; what came until \
+             then is kept; ask for less at a time"
+        ),
+        detail: "the answer is too long".to_owned(),
+    }
+}
+
+pub(super) fn mismatch(bound: &SessionId) -> Trouble {
+    let bound = bound.as_str();
+    trouble(
+        Code::SessionMismatch,
+        format!(
+            "this process holds the session {bound:?} and no other; leave sessionId out, send \
+             {bound:?}, or start another process for another conversation"
+        ),
+    )
+}
+
+pub(super) fn busy(active: &RequestId) -> Trouble {
+    trouble(
+        Code::SessionBusy,
+        format!(
+            "request {} is still being answered; send this one again after its done, or start the \
+             server with --on-busy queue",
+            active.as_str()
+        ),
+    )
+}
+
+pub(super) fn shutting_down() -> Trouble {
+    trouble(
+        Code::ShuttingDown,
+        "the process is about to end and takes no more prompts; start another".to_owned(),
+    )
+}
+
+pub(super) fn no_active_request() -> Trouble {
+    trouble(
+        Code::NoActiveRequest,
+        "there is no run to cancel; it may have ended on its own just before".to_owned(),
+    )
+}
+
+pub(super) fn interrupted(signal: Signal) -> Trouble {
+    let message =
+        format!("the process was ended by {signal}; what was running was stopped and is shown");
+    Trouble { terminal: true, ..trouble(Code::Interrupted, message) }
+}
+
+pub(super) fn stdin_read_failed(reason: String) -> Trouble {
+    let message = "standard input could not be read, so no more requests can come; the process \
+                   ends"
+        .to_owned();
+    Trouble { detail: reason, terminal: true, ..trouble(Code::StdinReadFailed, message) }
+}
+
+pub(super) fn internal(defect: &str) -> Trouble {
+    let message = "the request met a defect of this program; the session goes on; please report it"
+        .to_owned();
+    Trouble { detail: defect.to_owned(), ..trouble(Code::Internal, message) }
+}
+
+pub(super) fn fatal(defect: &str) -> Trouble {
+    let message = "the end of the process met a defect of this program; what was running was cut \
+                   off; please report it"
+        .to_owned();
+    Trouble { detail: defect.to_owned(), terminal: true, ..trouble(Code::Internal, message) }
+}
+
+/// How a run ends that met a defect of this program.
+pub(crate) fn run_defect(defect: &str) -> RunError {
+    RunError {
+        stage: Stage::Run,
+        class: ErrorClass::Internal,
+        message: "the run met a defect of this program and was ended; the session goes on; please \
+                  report it"
+            .to_owned(),
+        detail: defect.to_owned(),
+    }
+}
+
+/// What a client is told of a run that failed.
+pub(super) fn run_failed(error: RunError) -> Trouble {
+    let code = match error.stage {
+        Stage::Init => Code::EngineInitFailed,
+        Stage::Run => Code::RunFailed,
+    };
+    let detail = format!("{}: {}", error.class.as_str(), error.detail);
+    Trouble { detail: detail.trim_end().to_owned(), ..trouble(code, error.message) }
+}
+
+fn trouble(code: Code, message: String) -> Trouble {
+    Trouble { code, message, detail: String::new(), terminal: false }
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => (*text).to_owned(),
+        (None, Some(text)) => text.clone(),
+        (None, None) => "no description".to_owned(),
+    }
+}
