@@ -19,11 +19,14 @@ use crate::fault::Tripwire;
 use crate::id::{Ids, RequestId, RunId, SessionId};
 use crate::wire::{self, BadLine, Code, Command, Done, Frame, Prompt, Request, Trouble};
 use book::Book;
-use run::{ANSWER_BYTES_MAX, Outcome, Run};
+use run::{Outcome, Run};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Bytes of text, reasoning and arguments that a run may bring: a conversation is held in memory.
+pub const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Submits that may wait for their turn; past that, input is left unread.
 pub const QUEUED_SUBMITS_MAX: usize = 1_000;
@@ -154,6 +157,8 @@ pub struct Rules {
 pub struct Session {
     rules: Rules,
     binding: Binding,
+    /// Lower in tests.
+    answer_bytes_max: usize,
     ids: Ids,
     turns: u32,
     phase: Phase,
@@ -214,7 +219,8 @@ impl Session {
         };
         let transcript = Transcript::new(rules.system.as_deref());
         let book = Book::new(id, rules.patch_mode, rules.final_snapshot, transcript);
-        Self { rules, binding, ids, turns: 0, phase: Phase::Idle, book }
+        let answer_bytes_max = ANSWER_BYTES_MAX;
+        Self { rules, binding, answer_bytes_max, ids, turns: 0, phase: Phase::Idle, book }
     }
 
     /// Plants a fault among the projections.
@@ -376,15 +382,16 @@ impl Session {
     }
 
     fn engine_said(&mut self, now: Moment, run: RunId, event: EngineEvent) {
+        let bytes_max = self.answer_bytes_max;
         let Some((live, book)) = self.live() else { return };
         if live.run.id() != run {
             return;
         }
-        if live.run.has_room_for(&event) {
+        if live.run.has_room_for(&event, bytes_max) {
             return live.run.engine_said(book, now, event);
         }
         book.cancel_engine();
-        live.run.end(book, now, Outcome::Failed(endless_answer()));
+        live.run.end(book, now, Outcome::Failed(endless_answer(bytes_max)));
         self.next(now);
     }
 
@@ -657,12 +664,12 @@ impl fmt::Display for Signal {
     }
 }
 
-fn endless_answer() -> RunError {
+fn endless_answer(bytes_max: usize) -> RunError {
     RunError {
         stage: Stage::Run,
         class: ErrorClass::Provider,
         message: format!(
-            "the answer grew past {ANSWER_BYTES_MAX} bytes and was ended there; what came until \
+            "the answer grew past {bytes_max} bytes and was ended there; what came until \
              then is kept; ask for less at a time"
         ),
         detail: "the answer is too long".to_owned(),

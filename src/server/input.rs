@@ -2,6 +2,7 @@
 //! would lose what it had read.
 
 use super::framer::{Framer, RawLine};
+use crate::files::wait_for;
 use rustix::event::PollFlags;
 use std::fs::File;
 use std::future::pending;
@@ -62,7 +63,7 @@ fn read(mut input: File, mut framer: Framer, to: &mpsc::Sender<Vec<FromStdin>>) 
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             // Another process that shares the pipe has made it so; waiting is up to us.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                super::stdio::wait_for(&input, PollFlags::IN);
+                wait_for(&input, PollFlags::IN);
                 continue;
             }
             Err(error) => Some(FromStdin::Failed(error)),
