@@ -78,7 +78,7 @@ pub fn rpc(args: RpcArgs, is_terminal: bool) -> Result<Settings> {
 
 fn engine(args: &RpcArgs, notices: &mut Vec<&'static str>) -> Result<Engine> {
     let key = key()?;
-    let common_base_url = std::env::var(COMMON_BASE_URL_VARIABLE).ok();
+    let common_base_url = variable(COMMON_BASE_URL_VARIABLE)?;
     let base_url = not_blank(args.base_url.clone()).or(not_blank(common_base_url));
     let model = not_blank(args.model.clone());
     let is_configured = key.is_some() || base_url.is_some() || model.is_some();
@@ -110,16 +110,20 @@ fn engine(args: &RpcArgs, notices: &mut Vec<&'static str>) -> Result<Engine> {
 /// The key in the environment.
 fn key() -> Result<Option<Secret>> {
     for name in KEY_VARIABLES {
-        match std::env::var(name) {
-            Ok(text) => match Secret::new(&text) {
-                Some(key) => return Ok(Some(key)),
-                None => continue,
-            },
-            Err(VarError::NotPresent) => {}
-            Err(VarError::NotUnicode(_)) => bail!("{name} is not a key: it is not UTF-8"),
+        if let Some(key) = variable(name)?.as_deref().and_then(Secret::new) {
+            return Ok(Some(key));
         }
     }
     Ok(None)
+}
+
+/// A variable that is no option. What it holds may be a secret, and is not shown.
+fn variable(name: &str) -> Result<Option<String>> {
+    match std::env::var(name) {
+        Ok(text) => Ok(Some(text)),
+        Err(VarError::NotPresent) => Ok(None),
+        Err(VarError::NotUnicode(_)) => bail!("{name} can't be used: it is not UTF-8"),
+    }
 }
 
 /// The fault that a test has planted: `<place>:<nth>`, as in `project:3`. Anything else plants none.

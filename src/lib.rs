@@ -9,6 +9,7 @@ pub mod any;
 pub mod proto;
 
 pub mod fault;
+mod files;
 pub mod id;
 
 pub mod chat;

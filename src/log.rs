@@ -6,11 +6,11 @@ mod lines;
 pub use lines::Flush;
 
 use crate::cli::LogLevel;
+use crate::files;
 use anyhow::{Context, Result};
-use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
-use std::io::{self, IsTerminal};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::panic::PanicHookInfo;
 use std::path::Path;
 use tracing::level_filters::LevelFilter;
@@ -22,16 +22,12 @@ pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
     }
     let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let has_colour = file.is_none() && io::stderr().is_terminal() && !is_plain;
-    let to: Box<dyn io::Write + Send> = match file {
-        None => Box::new(io::stderr()),
-        Some(path) => {
-            let file = open(path);
-            Box::new(
-                file.with_context(|| format!("--log-file: {} can't be written", path.display()))?,
-            )
-        }
+    let to = match file {
+        None => io::stderr().as_fd().try_clone_to_owned().map(File::from)?,
+        Some(path) => files::open(path, OpenOptions::new().append(true))
+            .with_context(|| format!("--log-file: {} can't be written", path.display()))?,
     };
-    let (lines, flush) = lines::to(to);
+    let (lines, flush) = lines::to(Box::new(Patient(to)));
     let log = tracing_subscriber::fmt()
         .with_max_level(filter(level))
         .with_target(false)
@@ -45,14 +41,18 @@ pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
     Ok(Some(flush))
 }
 
-/// Opens a log file, and makes the folders it is in.
-fn open(path: &Path) -> io::Result<File> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
+/// A file that is waited for where it takes nothing more: what was begun is written whole.
+struct Patient(File);
+
+impl Write for Patient {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        files::write_all(&self.0, bytes)?;
+        Ok(bytes.len())
     }
-    // Not to wait for the reader of a named pipe: without one, opening is an error.
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
-    OpenOptions::new().create(true).append(true).custom_flags(flags).open(path)
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Logs a panic in the words of this program: it costs what it was about, not the process.

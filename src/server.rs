@@ -171,7 +171,7 @@ impl Server {
         loop {
             self.flush();
             if let Some(code) = self.is_over() {
-                return self.exit(code);
+                return self.exit(code).await;
             }
             let takes_lines = self.session.wants_input() && self.outbox.has_room_for_answers();
             if let Some(line) = self.pending.pop_front_if(|_| takes_lines) {
@@ -345,7 +345,9 @@ impl Server {
             let batch = self.outbox.take(buffer);
             self.writer.write(batch);
         }
-        if self.outbox.is_defective() {
+        if self.outbox.is_defective()
+            && let Ending::NotYet | Ending::Flushing(_) = self.ending
+        {
             self.drop_run();
             self.end(ExitCode::Internal);
         }
@@ -364,11 +366,18 @@ impl Server {
         }
     }
 
-    fn exit(mut self, code: ExitCode) -> ExitCode {
-        tracing::info!(status = code.number(), "the process ends");
-        if let (Ending::Now(_), Some(file)) = (self.ending, &mut self.debug_file) {
-            file.abandon();
+    async fn exit(mut self, mut code: ExitCode) -> ExitCode {
+        if let (Ending::Flushing(_) | Ending::FlushingUntil(..), Some(file)) =
+            (self.ending, self.debug_file.take())
+        {
+            tokio::select! {
+                biased;
+                // All was told: whoever is in a hurry need not wait for a file.
+                signal = self.signals.next() => code = ExitCode::Interrupted(signal),
+                () = file.finish() => {}
+            }
         }
+        tracing::info!(status = code.number(), "the process ends");
         code
     }
 
@@ -409,7 +418,7 @@ impl Server {
         tracing::error!(%error, "standard output could not be written; the process ends");
         self.reader = Reader::Gone;
         self.handle(Input::ReaderGone);
-        self.ending = Ending::Now(ExitCode::OutputFailed);
+        self.end(ExitCode::OutputFailed);
     }
 }
 

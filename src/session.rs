@@ -27,13 +27,16 @@ use crate::fault::Tripwire;
 use crate::id::{Ids, RequestId, RunId, SessionId};
 use crate::wire::{self, BadLine, Command, Done, Frame, Prompt, Request, Trouble};
 use book::Book;
-use run::{ANSWER_BYTES_MAX, Outcome, Run};
+use run::{Outcome, Run};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use trouble::{
     busy, endless_answer, fatal, internal, interrupted, mismatch, no_active_request, run_failed,
     shutting_down, stdin_read_failed,
 };
+
+/// Bytes of text, reasoning and arguments that a run may bring: a conversation is held in memory.
+pub const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Submits that may wait for their turn; past that, input is left unread.
 pub const QUEUED_SUBMITS_MAX: usize = 1_000;
@@ -138,6 +141,8 @@ pub struct Rules {
 pub struct Session {
     rules: Rules,
     binding: Binding,
+    /// Lower in tests.
+    answer_bytes_max: usize,
     ids: Ids,
     turns: u32,
     phase: Phase,
@@ -198,7 +203,8 @@ impl Session {
         };
         let transcript = Transcript::new(rules.system.as_deref());
         let book = Book::new(id, rules.patch_mode, rules.final_snapshot, transcript);
-        Self { rules, binding, ids, turns: 0, phase: Phase::Idle, book }
+        let answer_bytes_max = ANSWER_BYTES_MAX;
+        Self { rules, binding, answer_bytes_max, ids, turns: 0, phase: Phase::Idle, book }
     }
 
     /// Plants a fault among the projections.
@@ -360,15 +366,16 @@ impl Session {
     }
 
     fn engine_said(&mut self, now: Moment, run: RunId, event: EngineEvent) {
+        let bytes_max = self.answer_bytes_max;
         let Some((live, book)) = self.live() else { return };
         if live.run.id() != run {
             return;
         }
-        if live.run.has_room_for(&event) {
+        if live.run.has_room_for(&event, bytes_max) {
             return live.run.engine_said(book, now, event);
         }
         book.cancel_engine();
-        live.run.end(book, now, Outcome::Failed(endless_answer(ANSWER_BYTES_MAX)));
+        live.run.end(book, now, Outcome::Failed(endless_answer(bytes_max)));
         self.next(now);
     }
 

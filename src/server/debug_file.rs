@@ -1,19 +1,19 @@
 //! A copy of the frames in a file, as they are made: before a slow reader makes patches merge. The
 //! conversation never waits for it: a file that falls too far behind loses lines, and says so.
 
-use super::stdio::write_all;
+use crate::files::{self, write_all};
 use crate::json;
 use crate::wire::Frame;
-use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 /// Lines that wait before they are written together.
 const LINES_MAX: usize = 100;
@@ -27,12 +27,12 @@ const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How long the end of the process waits for the last lines to be written.
 const FLUSH_MAX: Duration = Duration::from_secs(5);
 
-/// A file that frames are copied to. Dropped, it is flushed.
+/// A file that frames are copied to.
 #[derive(Debug)]
 pub struct DebugFile {
     lines: Option<mpsc::Sender<Vec<u8>>>,
     /// Ends when the thread has written everything.
-    written: mpsc::Receiver<()>,
+    written: oneshot::Receiver<()>,
     waiting_bytes: Arc<AtomicUsize>,
     lost_lines: u64,
 }
@@ -40,16 +40,9 @@ pub struct DebugFile {
 impl DebugFile {
     /// Creates or truncates the file at `path`, and the folders it is in.
     pub fn create(path: &Path) -> io::Result<Self> {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        // Not to wait for the reader of a named pipe: without one, opening is an error.
-        let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
-        let mut options = OpenOptions::new();
-        let file =
-            options.write(true).create(true).truncate(true).custom_flags(flags).open(path)?;
+        let file = files::open(path, OpenOptions::new().write(true).truncate(true))?;
         let (lines, to_write) = mpsc::channel();
-        let (is_written, written) = mpsc::channel();
+        let (is_written, written) = oneshot::channel::<()>();
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
         let waiting = Arc::clone(&waiting_bytes);
         let write = move || {
@@ -80,17 +73,10 @@ impl DebugFile {
         }
     }
 
-    /// Leaves what is not written yet to its fate: the process ends now.
-    pub fn abandon(&mut self) {
+    /// Waits until the last lines are written, but not for long.
+    pub(super) async fn finish(mut self) {
         self.lines = None;
-        self.written = mpsc::channel().1;
-    }
-}
-
-impl Drop for DebugFile {
-    fn drop(&mut self) {
-        self.lines = None;
-        if let Err(RecvTimeoutError::Timeout) = self.written.recv_timeout(FLUSH_MAX) {
+        if timeout(FLUSH_MAX, &mut self.written).await.is_err() {
             tracing::warn!("the debug file did not take its last lines in time");
         }
         if self.lost_lines > 0 {

@@ -2,7 +2,8 @@
 //! would lose what it had read.
 
 use super::framer::{Framer, RawLine};
-use super::stdio::{can_be_read, wait_for};
+use super::stdio::can_be_read;
+use crate::files::wait_for;
 use rustix::event::PollFlags;
 use std::fs::File;
 use std::future::pending;

@@ -5,8 +5,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::fcntl_dupfd_cloexec;
 use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::io;
 use std::thread;
 use tokio::sync::oneshot;
 
@@ -36,12 +35,6 @@ impl Stdio {
     }
 }
 
-/// Waits until `file` is as `flags` say, or broken.
-pub(super) fn wait_for(file: impl AsFd, flags: PollFlags) {
-    // An error here shows again, and is dealt with, when the file is read or written.
-    poll(&mut [PollFd::new(&file, flags)], None).ok();
-}
-
 /// The largest write to `output` that never waits where there is room at all: 0 if that is not
 /// known. A pipe that polls as writable takes as much as it writes in one piece (POSIX, `write`),
 /// and a local socket more.
@@ -63,23 +56,6 @@ pub(super) fn can_be_read(input: &File) -> bool {
 pub(super) fn has_room(output: &File) -> bool {
     let mut files = [PollFd::new(output, PollFlags::OUT)];
     poll(&mut files, Some(&Timespec::default())).is_ok() && files[0].revents() == PollFlags::OUT
-}
-
-/// Writes all of `bytes`, whatever the state of the file's flags.
-pub(super) fn write_all(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match file.write(bytes) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => bytes = &bytes[written..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Another process that shares the pipe has made it so; waiting is up to us.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                wait_for(file, PollFlags::OUT);
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 /// Tells when nobody can read `output` any more, even while nothing is being written.

@@ -2,8 +2,9 @@
 //! thread, which holds one batch of lines at a time and may wait for the reader. What comes
 //! meanwhile waits in the outbox, where patches can merge.
 
-use super::stdio::{has_room, never_blocks_for, write_all};
+use super::stdio::{has_room, never_blocks_for};
 use crate::fault::Tripwire;
+use crate::files::write_all;
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;

@@ -11,9 +11,6 @@ use crate::engine::{EngineEvent, RunError};
 use crate::id::{RequestId, RunId, ToolCallId};
 use crate::wire::Done;
 
-/// Bytes of text, reasoning and arguments that a run may bring: a conversation is held in memory.
-pub(super) const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
-
 /// How a run ends.
 #[derive(Clone, Debug)]
 pub(super) enum Outcome {
@@ -125,10 +122,10 @@ impl Run {
         self.stage = Stage::Going;
     }
 
-    /// Counts what `event` brings; false if it is more than a run may bring.
-    pub(super) fn has_room_for(&mut self, event: &EngineEvent) -> bool {
+    /// Counts what `event` brings; false if the run has brought more than `bytes_max` with it.
+    pub(super) fn has_room_for(&mut self, event: &EngineEvent, bytes_max: usize) -> bool {
         self.said_bytes += event.text_bytes();
-        self.said_bytes <= ANSWER_BYTES_MAX
+        self.said_bytes <= bytes_max
     }
 
     pub(super) fn engine_said(&mut self, book: &mut Book, now: Moment, event: EngineEvent) {
