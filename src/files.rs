@@ -19,7 +19,9 @@ pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.create(true).custom_flags(flags).open(path).map_err(|error| {
         let is_unread = error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error());
         if is_unread && path.metadata().is_ok_and(|file| file.file_type().is_fifo()) {
-            return io::Error::other("it is a named pipe that nobody reads; start its reader first");
+            return io::Error::other(
+                "it is a named pipe that nobody reads; start its reader first",
+            );
         }
         error
     })

@@ -169,9 +169,12 @@ impl Server {
             match self.pending.pop_front_if(|_| takes_lines) {
                 Some(line) => {
                     self.line(line);
-                    // However many lines come, the run goes on between them.
-                    tokio::task::yield_now().await;
-                    self.engine_turn();
+                    // However many lines come, the run goes on in between; but not between those
+                    // that came together, so that a cancel finds the run that came with it.
+                    if self.pending.is_empty() {
+                        tokio::task::yield_now().await;
+                        self.engine_turn();
+                    }
                 }
                 None => self.wait(takes_lines).await,
             }

@@ -30,6 +30,9 @@ mod slow_reader;
 // Standard input and output belong to the protocol alone.
 mod stdio;
 
+// Named pipes and standard streams where files are expected, and what a log tells.
+mod named_files;
+
 // What a provider can do wrong, and what the client is told.
 mod providers;
 
