@@ -27,6 +27,9 @@ mod input;
 // Output that is read slowly, late or not at all.
 mod slow_reader;
 
+// Memory stays bounded while nobody reads.
+mod memory;
+
 // Standard input and output belong to the protocol alone.
 mod stdio;
 
