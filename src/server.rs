@@ -392,7 +392,10 @@ impl Server {
     /// does not.
     fn interrupted(&mut self, signal: Signal) {
         match self.ending {
-            Ending::Flushing(_) => self.end(ExitCode::Interrupted(signal)),
+            Ending::Flushing(_) => {
+                journal::input(&Input::Interrupted(signal));
+                self.end(ExitCode::Interrupted(signal));
+            }
             Ending::NotYet | Ending::FlushingUntil(..) | Ending::Now(_) => {
                 self.handle(Input::Interrupted(signal));
             }

@@ -3,7 +3,9 @@
 use super::*;
 use crate::fault::{Place, Plan};
 use crate::id::{RequestId, SessionId};
-use crate::proto::chat::ChatTextSegmentFinished;
+use crate::proto::chat::{
+    ChatReasoningSegmentFinished, ChatRunStarted, ChatTextSegmentFinished, ChatUserMessageAccepted,
+};
 use crate::proto::rpc::SnapshotFrame;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -296,6 +298,26 @@ fn answers_are_bounded_by_number_and_by_bytes() {
         drop(outbox.take(Vec::new()));
         assert!(outbox.has_room_for_answers(), "{kind:?}");
     }
+}
+
+/// A prompt comes from the client, as a request does; what ends a segment comes from the engine.
+#[test]
+fn prompts_that_are_told_count_as_answers_and_segments_do_not() {
+    const BYTES: usize = ANSWER_BYTES_MAX / 8;
+    let text = || "t".repeat(BYTES);
+    let check = |payload: &dyn Fn() -> Any, is_answer: bool| {
+        let mut source = Source::new(ChatStreamPatchMode::Append);
+        let mut outbox = Outbox::new(Tripwire::default());
+        for _ in 0..8 {
+            assert!(outbox.has_room_for_answers(), "{}", payload().name());
+            outbox.push(source.event(payload()));
+        }
+        assert_eq!(outbox.has_room_for_answers(), !is_answer, "{}", payload().name());
+    };
+    check(&|| ChatUserMessageAccepted { text: text(), ..Default::default() }.into(), true);
+    check(&|| ChatRunStarted { prompt: text(), ..Default::default() }.into(), true);
+    check(&|| ChatTextSegmentFinished { text: text(), ..Default::default() }.into(), false);
+    check(&|| ChatReasoningSegmentFinished { text: text(), ..Default::default() }.into(), false);
 }
 
 #[test]

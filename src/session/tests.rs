@@ -6,6 +6,7 @@
 
 mod contract;
 mod defects;
+mod endless;
 mod exhaustive;
 mod golden;
 mod ledger;

@@ -1,10 +1,12 @@
 //! Input as nobody should write it.
 
 use crate::frames::{Frame, cancel, ends, errors, finished_text, patched_text, snapshot, submit};
+use crate::process::DEADLINE;
 use crate::provider::{Provider, Step};
 use crate::server::{Reading, Server, echo, openai};
 use serde_json::json;
 use std::io::Write;
+use std::time::Instant;
 
 /// A line of this length is accepted, unless told otherwise.
 const REQUEST_BYTES_MAX: usize = 10 * 1024 * 1024;
@@ -32,6 +34,23 @@ fn a_line_one_byte_over_the_limit_costs_itself_alone() {
     let frames = server.finish().frames;
     assert_eq!(errors(&frames, "over"), ["line_too_long"]);
     assert!(hello_has(&frames, "max-request-bytes=1000"));
+}
+
+/// A reader that asks again as soon as it is answered does not hold up the run.
+#[test]
+fn a_run_goes_on_under_a_flood_of_snapshots() {
+    const IN_FLIGHT: usize = 8;
+    let mut server = Server::start(&["--echo-delay-ms", "1", "--final-snapshot", "none"]);
+    server.send(submit("r", &"word ".repeat(100)));
+    let started = Instant::now();
+    let mut asked = 0;
+    while asked < IN_FLIGHT || !server.wait(|frame| frame.done().is_some()).ends("r") {
+        server.send(snapshot(&format!("s{asked}")));
+        asked += 1;
+        assert!(started.elapsed() < DEADLINE, "the run never ends");
+    }
+    let frames = server.finish().frames;
+    assert!(asked > IN_FLIGHT && ends(&frames).contains(&("r".to_owned(), "ok".to_owned())));
 }
 
 /// Fault 14, with the limit that holds unless told otherwise.

@@ -27,8 +27,14 @@ mod input;
 // Output that is read slowly, late or not at all.
 mod slow_reader;
 
+// Memory stays bounded while nobody reads.
+mod memory;
+
 // Standard input and output belong to the protocol alone.
 mod stdio;
+
+// Named pipes and standard streams where files are expected, and what a log tells.
+mod named_files;
 
 // What a provider can do wrong, and what the client is told.
 mod providers;

@@ -4,8 +4,15 @@ use crate::frames::{Frame, finished_text, submit};
 use crate::oracle::Answers;
 use crate::provider::{Provider, says};
 use crate::server::{Folder, Launch, Server};
+use clap::CommandFactory;
+use duologue::cli::Cli;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Output};
+
+/// Variables that other programs read as well.
+const COMMON_VARIABLES: [&str; 2] = ["OPENAI_API_KEY", "OPENAI_BASE_URL"];
 
 /// A turn of a server that was set up by a variable; gives its frames.
 fn with_variable(name: &str, value: &str) -> Vec<Frame> {
@@ -74,6 +81,32 @@ fn variables_set_up_a_provider() {
 }
 
 #[test]
+fn a_variable_that_is_empty_counts_as_not_set() {
+    let command = Cli::command();
+    let rpc = command.find_subcommand("rpc").expect("the command");
+    let names = rpc.get_arguments().filter_map(|option| option.get_env()?.to_str());
+    let names: Vec<_> = names.chain(["DUOLOGUE_API_KEY"]).chain(COMMON_VARIABLES).collect();
+    assert!(names.len() > COMMON_VARIABLES.len() + 1);
+    let launch = names.iter().fold(Launch::new(&["rpc"]), |launch, name| launch.env(name, ""));
+    let mut server = launch.start();
+    assert_eq!(server.turn("r", "hello"), "ok");
+    let frames = server.finish().frames;
+    assert_eq!(finished_text(&frames, "r"), "Turn 1. You said: hello");
+}
+
+#[test]
+fn a_variable_that_is_not_text_is_named_and_not_shown() {
+    for name in ["DUOLOGUE_API_KEY"].into_iter().chain(COMMON_VARIABLES) {
+        let value = OsStr::from_bytes(b"sk-secret-\xff");
+        let transcript =
+            Launch::new(&["rpc"]).env(name, value).start().finish_with(2, Answers::All);
+        let told = transcript.stderr;
+        assert!(told.contains(name) && !told.contains("secret"), "{told}");
+        assert_eq!(transcript.stdout_bytes, 0, "{name}");
+    }
+}
+
+#[test]
 fn an_option_wins_over_its_variable() {
     let server = Launch::new(&["rpc", "--session-id", "option"]);
     let mut server = server.env("DUOLOGUE_SESSION_ID", "variable").start();
@@ -134,6 +167,12 @@ fn a_wrong_command_line_has_status_2_and_nothing_on_standard_output() {
         &["rpc", "--session-id", " "],
         &["rpc", "--debug-events-jsonl", "/proc/nowhere/events"],
         &["rpc", "--log-file", "/proc/nowhere/log"],
+        &["rpc", "--max-request-bytes", "0"],
+        &["rpc", "--max-request-bytes", "1073741825"],
+        &["rpc", "--connect-timeout-ms", "0"],
+        &["rpc", "--idle-timeout-ms", "0"],
+        &["rpc", "--total-timeout-ms", "0"],
+        &["rpc", "--retries", "11"],
         &["rpc", "prompt"],
     ];
     for args in wrong {

@@ -5,7 +5,9 @@ use crate::frames::{Frame, submit};
 use crate::oracle::{Answers, Output, check_output};
 use crate::process::{DEADLINE, Process, eventually, target};
 use crate::provider::Provider;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -124,7 +126,7 @@ impl Launch {
         Self { command, mark, stdout, stderr, pipe_bytes: None, secrets: Vec::new() }
     }
 
-    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self
     }
@@ -532,6 +534,13 @@ impl Folder {
     /// The same as text, for a command line.
     pub(crate) fn name(&self, name: &str) -> String {
         self.path(name).into_os_string().into_string().expect("UTF-8")
+    }
+
+    /// Makes a named pipe.
+    pub(crate) fn fifo(&self, name: &str) -> String {
+        let path = self.path(name);
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a named pipe");
+        self.name(name)
     }
 }
 

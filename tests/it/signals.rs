@@ -1,9 +1,9 @@
 //! Signals end the process in order, or at once.
 
-use crate::frames::{Frame, ends, submit};
+use crate::frames::{Frame, ends, shutdown, submit};
 use crate::oracle::Answers;
 use crate::process::{eventually, settled};
-use crate::server::{Reading, Server, echo};
+use crate::server::{Launch, Reading, Server, echo};
 use rustix::process::Signal;
 
 /// Each signal that asks the process to end, with its exit status.
@@ -107,6 +107,58 @@ fn blocked() -> Server {
         rustix::io::ioctl_fionread(server.held_stdout()).expect("a pipe")
     });
     server
+}
+
+/// A server that has answered everything to a reader that has read nothing, and that was sent a
+/// signal.
+fn answered(is_shut_down: bool) -> Server {
+    let mut server = echo(&["--log-level", "info"]).stdout(Reading::Held).start();
+    server.send(submit("r", &"x".repeat(1_000_000)));
+    if is_shut_down {
+        server.send(shutdown("q"));
+    } else {
+        server.close_stdin();
+    }
+    server.wait_log("the engine has answered");
+    server.signal(Signal::TERM);
+    server.wait_log("a signal");
+    server
+}
+
+#[test]
+fn a_signal_after_the_last_request_leaves_a_late_reader_its_answers() {
+    for is_shut_down in [false, true] {
+        let mut server = answered(is_shut_down);
+        server.read_on(Reading::Eager);
+        let frames = server.finish_with(143, Answers::All).frames;
+        assert!(frames.iter().any(|frame| frame.ends("r")));
+    }
+}
+
+#[test]
+fn a_second_signal_after_the_last_request_ends_the_process_at_once() {
+    for is_shut_down in [false, true] {
+        let mut server = answered(is_shut_down);
+        server.signal(Signal::TERM);
+        eventually("the process ends", || server.has_ended().then_some(()));
+        server.read_on(Reading::Eager);
+        let log = server.finish_with(143, Answers::Cut).stderr;
+        assert!(!log.contains("did not take the last frames"), "{log}");
+    }
+}
+
+/// What `nohup` and a shell's background jobs are given.
+#[test]
+fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
+    let script = r#"trap "" HUP INT; exec "$0" rpc --engine echo"#;
+    let mut server = Launch::shell(script, &[]).start();
+    server.wait_hello();
+    server.signal(Signal::HUP);
+    server.signal(Signal::INT);
+    assert_eq!(server.turn("r", "hello"), "ok");
+    server.signal(Signal::TERM);
+    eventually("the process ends", || server.has_ended().then_some(()));
+    check_farewell(&server.finish_with(143, Answers::AllAndFarewell).frames);
 }
 
 #[test]

@@ -158,7 +158,7 @@ fn a_reader_that_leaves_in_mid_stream_closes_the_connection_to_the_provider() {
     server.send(submit("r", "hello"));
     provider.wait_disconnect();
     eventually("the process ends", || server.has_ended().then_some(()));
-    server.finish_with(0, Answers::Some);
+    server.finish_with(0, Answers::Cut);
 }
 
 /// A reader that leaves while nothing is being written is noticed as well.

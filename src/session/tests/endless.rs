@@ -1,0 +1,78 @@
+//! An answer that never ends: the run does, and what came until then is kept.
+
+use crate::any::Any;
+use crate::chat::transcript::TurnState;
+use crate::engine::EngineEvent;
+use crate::id::{RequestId, RunId};
+use crate::proto::rpc::rpc_line::Frame as Body;
+use crate::session::{ANSWER_BYTES_MAX, Input, Moment, OnBusy, Output, Rules, Session};
+use crate::wire::{Command, Done, Frame, Prompt, Request, done};
+
+fn submit(session: &mut Session, id: &str) -> Vec<Output> {
+    let prompt = Prompt::new("hi".to_owned()).expect("not blank");
+    let id = RequestId::new(id).expect("not blank");
+    let request = Request { session: None, id, command: Command::Submit(prompt) };
+    session.handle(Moment(0), Input::Request(request))
+}
+
+fn started(outputs: &[Output]) -> Option<RunId> {
+    outputs.iter().find_map(|output| match output {
+        Output::StartRun { run, .. } => Some(*run),
+        Output::Frame(_) | Output::CancelRun(_) | Output::Exit(_) | Output::Abort(_) => None,
+    })
+}
+
+fn frames(outputs: &[Output]) -> impl Iterator<Item = &Frame> {
+    outputs.iter().filter_map(|output| match output {
+        Output::Frame(frame) => Some(frame),
+        Output::StartRun { .. } | Output::CancelRun(_) | Output::Exit(_) | Output::Abort(_) => None,
+    })
+}
+
+fn finished_text(outputs: &[Output]) -> Option<&str> {
+    frames(outputs).find_map(|frame| match &frame.frame {
+        Some(Body::UiEvent(event)) => match &event.payload {
+            Some(Any::ChatTextSegmentFinished(end)) => Some(end.text.as_str()),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+#[test]
+fn an_answer_past_the_limit_fails_its_run_and_is_kept_until_there() {
+    const PIECE: &str = "0123456789";
+    let rules = Rules { on_busy: OnBusy::Queue, ..Rules::default() };
+    let mut session = Session::new(rules, 1);
+    assert_eq!(session.answer_bytes_max, ANSWER_BYTES_MAX);
+    session.answer_bytes_max = 10 * PIECE.len();
+    let run = started(&submit(&mut session, "endless")).expect("a run");
+    assert_eq!(started(&submit(&mut session, "next")), None);
+    let mut say = || {
+        let text = EngineEvent::Text(PIECE.to_owned());
+        session.handle(Moment(0), Input::Engine(run, text))
+    };
+    for _ in 0..10 {
+        assert_eq!(finished_text(&say()), None);
+    }
+    let outputs = say();
+    assert!(matches!(outputs[0], Output::CancelRun(cancelled) if cancelled == run));
+    assert_eq!(finished_text(&outputs), Some(PIECE.repeat(10).as_str()));
+    let of_run: Vec<_> = frames(&outputs).filter(|frame| frame.request_id == "endless").collect();
+    let [.., error, end] = of_run.as_slice() else { panic!("{of_run:?}") };
+    let Some(Body::Error(error)) = &error.frame else { panic!("{error:?}") };
+    assert_eq!(error.code, "run_failed");
+    assert!(error.message.contains("past 100 bytes"), "{}", error.message);
+    assert_eq!(end.frame, Some(done(Done::Failed)));
+
+    let next = started(&outputs).expect("the run that waited");
+    assert!(say().is_empty(), "the engine of a run that has ended is not heard");
+    let kept = outputs.iter().find_map(|output| match output {
+        Output::StartRun { transcript, .. } => Some(transcript.turns()[0].clone()),
+        Output::Frame(_) | Output::CancelRun(_) | Output::Exit(_) | Output::Abort(_) => None,
+    });
+    assert_eq!(kept.expect("a transcript").state, TurnState::Interrupted);
+    let text = EngineEvent::Text(PIECE.to_owned());
+    let outputs = session.handle(Moment(0), Input::Engine(next, text));
+    assert!(!outputs.is_empty(), "each run has a limit of its own");
+}
