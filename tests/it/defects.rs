@@ -11,7 +11,7 @@ const EVENTS: u32 = 13;
 
 /// A server with a defect at the `nth` step of `place`.
 fn planted(place: &str, nth: u32, args: &[&str]) -> Server {
-    echo(args).env("DUOLOGUE_FAULT", &format!("{place}:{nth}")).start()
+    echo(args).env("DUOLOGUE_FAULT", format!("{place}:{nth}")).start()
 }
 
 fn ended(frames: &[Frame], id: &str) -> String {

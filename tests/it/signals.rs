@@ -109,11 +109,14 @@ fn blocked() -> Server {
     server
 }
 
+/// More than a pipe holds, and less than the server lets wait before the engine has to.
+const ANSWER_BYTES: usize = 100_000;
+
 /// A server that has answered everything to a reader that has read nothing, and that was sent a
 /// signal.
 fn answered(is_shut_down: bool) -> Server {
     let mut server = echo(&["--log-level", "info"]).stdout(Reading::Held).start();
-    server.send(submit("r", &"x".repeat(1_000_000)));
+    server.send(submit("r", &"x".repeat(ANSWER_BYTES)));
     if is_shut_down {
         server.send(shutdown("q"));
     } else {
