@@ -636,6 +636,30 @@ async fn an_answer_that_is_finished_is_not_lost_to_a_stall_or_a_cut() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_finished_answer_ends_in_time_though_bytes_go_on_coming() {
+    let mut script = vec![Step::Finish("stop", None)];
+    for _ in 0..4 {
+        script.extend([Step::Text("x".into()), Step::Bytes(b": ping\n\n".to_vec()), Step::Gate]);
+    }
+    let provider = Provider::start(vec![script]);
+    let frozen = Frozen::begin();
+    let (running, mut events) = start(&engine(settings(&provider)), 1);
+    let running = tokio::spawn(running);
+    assert_eq!(next(&mut events).await, Some(EngineEvent::CallStarted));
+    let begin = Instant::now();
+    for _ in 0..2 {
+        assert_eq!(next(&mut events).await, Some(EngineEvent::Text("x".into())));
+        tokio::time::advance(TAIL_TIMEOUT * 3 / 5).await;
+        provider.open_gate();
+    }
+    frozen.end().await;
+    let rest = collect(events).await;
+    assert!(begin.elapsed() < TAIL_TIMEOUT * 7 / 5, "{:?}", begin.elapsed());
+    assert!(matches!(rest.last(), Some(EngineEvent::CallFinished { .. })), "{rest:?}");
+    assert_eq!(running.await.expect("no panic"), RunEnd::Finished);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_time_of_a_slow_reader_is_not_the_providers() {
     let delta = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n";
     // In one piece, so that the engine has them all before it gives out the first.
