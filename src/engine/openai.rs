@@ -6,6 +6,7 @@
 
 mod address;
 mod join;
+mod json;
 mod sse;
 
 mod body;

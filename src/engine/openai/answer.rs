@@ -5,6 +5,7 @@ use super::body::{Body, Part, TooLong, WHOLE_BYTES_MAX};
 use super::calls::{Bad, CALLS_MAX, Calls};
 use super::chunk::{Choice, Chunk, Shape, decode};
 use super::join::Joiner;
+use super::json;
 use super::sse;
 use super::trouble::{Trouble, Troubles};
 use crate::chat::event::{FinishClass, Usage};
@@ -139,7 +140,7 @@ impl<'a> Answer<'a> {
 
     /// What an `error` event tells, whose data may be of any form.
     fn reported(&self, data: &[u8]) -> Trouble {
-        match serde_json::from_slice::<serde_json::Value>(data) {
+        match json::read::<serde_json::Value>(data) {
             Ok(value) => match value.get("error") {
                 Some(error) if !error.is_null() => self.troubles.reported(error),
                 Some(_) | None => self.troubles.reported(&value),
@@ -460,6 +461,16 @@ mod tests {
         check(&delta(call), r#"+f [c]{"a FAILED malformed_stream"#);
         let nameless = delta(r#"{"tool_calls":[{"index":0,"id":"c"}]}"#);
         check(&(nameless + END), "FAILED malformed_stream");
+    }
+
+    #[test]
+    fn halves_of_characters_fail_no_answer() {
+        let call = delta(r#"{"tool_calls":[{"id":"\udc00","function":{"name":"\ud83d"}}]}"#);
+        let body = text("a") + &call + &stop(r"\ud83d") + END;
+        check(&body, "<text>a +\u{FFFD} !\u{FFFD} END \"\u{FFFD}\" other FAILED tool");
+        check(&event(r#"{"error":{"message":"\ud83d","code":401}}"#), "FAILED auth");
+        let told = event(r#"{"message":"\ud83d","code":401}"#);
+        check(&format!("event: error\n{told}"), "FAILED auth");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! (<https://platform.openai.com/docs/api-reference/chat-streaming>), with what other providers add
 //! to it. Fields that are not read here may hold anything.
 
+use super::json;
 use crate::chat::event::Usage;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
@@ -75,7 +76,7 @@ pub(super) enum Shape {
 pub(super) fn decode(json: &[u8]) -> Result<Chunk, serde_json::Error> {
     // Derived readers take an array for an object, field by field; a provider means no such thing.
     match json.trim_ascii_start() {
-        [b'{', ..] => serde_json::from_slice(json),
+        [b'{', ..] => json::read(json),
         _ => Err(serde_json::Error::custom("not an object")),
     }
 }
@@ -340,6 +341,15 @@ mod tests {
         };
         assert_eq!(decode(br#"{"choices":[{"delta":{"content":"a\ud83d"}}]}"#), b"a\xED\xA0\xBD");
         assert_eq!(decode(b"{\"choices\":[{\"delta\":{\"content\":\"\xF0\x9F\"}}]}"), b"\xF0\x9F");
+    }
+
+    #[test]
+    fn half_a_character_in_a_word_is_replaced() {
+        let call = r#"{"id":"c\udc00","function":{"name":"\ud83df","arguments":"\ud83d\ude00"}}"#;
+        let expected = "None Some(\"c\u{FFFD}\") Some(\"\u{FFFD}f\") \u{1F600}";
+        check_delta(&format!(r#"{{"tool_calls":[{call}],"\udc00":1}}"#), expected);
+        check(r#"{"choices":[{"finish_reason":"s\ud83d"}]}"#, "!s\u{FFFD}");
+        check(r#"{"error":{"message":"\ud83d"}}"#, "{\"message\":\"\u{FFFD}\"}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::address;
 use super::http::NoClient;
+use super::json;
 use super::retry::{RETRY_AFTER_MAX, Retry, is_passing};
 use crate::engine::{ErrorClass, RunError, Stage};
 use crate::secret::{Secret, unescaped, without_userinfo};
@@ -441,7 +442,7 @@ impl Complaint {
     /// In the body of an error answer: a JSON object with the complaint in `error`, the complaint
     /// itself, a list of them, or plain text.
     fn from_body(body: &[u8]) -> Self {
-        let Ok(value) = serde_json::from_slice::<Value>(body) else {
+        let Ok(value) = json::read::<Value>(body) else {
             let message = String::from_utf8_lossy(body).trim().to_owned();
             return Self { message, ..Self::default() };
         };
@@ -594,6 +595,7 @@ mod tests {
         check(400, r#"{"error":"only text"}"#, E::Provider, &["says: only text"]);
         check(400, r#"{"object":"error","message":"flat","code":400}"#, E::Provider, &["flat"]);
         check(400, r#"{"error":{"odd":1}}"#, E::Provider, &[r#"{"odd":1}"#]);
+        check(400, r#"{"error":{"message":"half \ud83d"}}"#, E::Provider, &["says: half \u{FFFD}"]);
     }
 
     #[test]
