@@ -12,6 +12,9 @@ use crate::chat::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
 use std::mem::take;
 
+/// Bytes of a finish reason that are shown. The longest known word has fourteen.
+const STOP_REASON_BYTES_MAX: usize = 200;
+
 /// What follows the last event of a stream.
 const DONE: &[u8] = b"[DONE]";
 
@@ -193,7 +196,8 @@ impl<'a> Answer<'a> {
         }
         for delta in said.tool_calls() {
             self.has_output = true;
-            self.calls.push(delta, events).map_err(|bad| self.bad_call(bad))?;
+            let delta = delta.shown(|word, bytes_max| self.troubles.shown(word, bytes_max));
+            self.calls.push(&delta, events).map_err(|bad| self.bad_call(bad))?;
         }
         Ok(())
     }
@@ -213,7 +217,7 @@ impl<'a> Answer<'a> {
     }
 
     fn finish(mut self, events: &mut Vec<EngineEvent>) -> Result<(), Trouble> {
-        let stop_reason = match self.finish_reason.take() {
+        let reason = match self.finish_reason.take() {
             Some(reason) if reason == "error" => return Err(self.troubles.gave_up()),
             Some(reason) => reason,
             None if self.done && self.has_output => String::new(),
@@ -222,9 +226,14 @@ impl<'a> Answer<'a> {
         self.calls.end(events).map_err(|bad| self.bad_call(bad))?;
         events.extend(self.usage.map(EngineEvent::Usage));
         let names = self.calls.names();
-        let class = match (stop_reason.as_str(), names.as_slice()) {
+        let class = match (reason.as_str(), names.as_slice()) {
             ("", [_, ..]) => FinishClass::ToolCalls,
             (reason, _) => finish_class(reason),
+        };
+        let stop_reason = match class == FinishClass::Other {
+            true => self.troubles.shown(&reason, STOP_REASON_BYTES_MAX),
+            // A known word, even if it is the key.
+            false => reason,
         };
         events.push(EngineEvent::CallFinished { stop_reason, class });
         // Tools are offered to the model by nobody here: a call can't be answered.
@@ -276,10 +285,13 @@ fn finish_class(reason: &str) -> FinishClass {
 mod tests {
     use super::*;
     use crate::engine::ErrorClass;
+    use crate::secret::Secret;
+
+    const KEY: &str = "sk-secret/123456";
 
     /// Reads a body that arrives in `pieces`; tells it in words, adjacent texts joined.
     fn read(pieces: &[&[u8]]) -> String {
-        let troubles = Troubles::new(None, "http://host", "m");
+        let troubles = Troubles::new(Secret::new(KEY).as_ref(), "http://host", "m");
         let mut answer = Answer::new(&troubles);
         let mut events = Vec::new();
         let mut result = Ok(());
@@ -461,6 +473,38 @@ mod tests {
         check(&delta(call), r#"+f [c]{"a FAILED malformed_stream"#);
         let nameless = delta(r#"{"tool_calls":[{"index":0,"id":"c"}]}"#);
         check(&(nameless + END), "FAILED malformed_stream");
+    }
+
+    #[test]
+    fn words_of_the_provider_are_shown_without_the_key() {
+        let call = delta(&format!(
+            r#"{{"tool_calls":[{{"id":"c-{KEY}","function":{{"name":"f-{KEY}","arguments":"{KEY}"}}}}]}}"#
+        ));
+        check(
+            &(call + &stop(r"x sk-secret\/123456") + END),
+            &format!(
+                "+f-[redacted] [c-[redacted]]{KEY} !c-[redacted] END \"x [redacted]\" other FAILED tool"
+            ),
+        );
+        check(&(stop("x sk-secret%2F123456") + END), "END \"x [redacted]\" other");
+        let troubles = Troubles::new(Secret::new("stop").as_ref(), "http://host", "m");
+        let mut answer = Answer::new(&troubles);
+        let mut events = Vec::new();
+        answer.push(stop("stop").as_bytes(), &mut events).expect("reads");
+        answer.end("", &mut events).expect("finished");
+        assert_eq!(tell(&events[0]).0, "END \"stop\" completed");
+    }
+
+    #[test]
+    fn words_of_the_provider_are_bounded() {
+        let long = "\u{e9}".repeat(1_000);
+        let call = delta(&format!(
+            r#"{{"tool_calls":[{{"id":"{long}","function":{{"name":"{long}"}}}}]}}"#
+        ));
+        let body = call + &stop(&long) + END;
+        let (id, word) = ("\u{e9}".repeat(512), "\u{e9}".repeat(100));
+        let told = format!("+{word} !{id} END {word:?} other FAILED tool");
+        assert_eq!(read(&[body.as_bytes()]), told);
     }
 
     #[test]

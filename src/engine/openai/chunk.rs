@@ -12,6 +12,12 @@ use serde_json::Value;
 use std::fmt;
 use std::marker::PhantomData;
 
+/// Bytes of a tool call's id that are kept.
+const ID_BYTES_MAX: usize = 1024;
+
+/// Bytes of a tool's name that are kept. OpenAI allows 64.
+const NAME_BYTES_MAX: usize = 200;
+
 /// What one document says.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -129,8 +135,8 @@ impl Said {
     }
 
     /// The tool calls it begins or goes on with.
-    pub(super) fn tool_calls(&self) -> &[ToolDelta] {
-        self.tool_calls.as_deref().unwrap_or_default()
+    pub(super) fn tool_calls(self) -> Vec<ToolDelta> {
+        self.tool_calls.unwrap_or_default()
     }
 }
 
@@ -149,6 +155,18 @@ impl ToolDelta {
     pub(super) fn name(&self) -> Option<&str> {
         let name = self.function.as_ref()?.name.as_str()?;
         (!name.is_empty()).then_some(name)
+    }
+
+    /// The same with its id and its name as `show` gives them, which takes a text and its limit in
+    /// bytes.
+    pub(super) fn shown(mut self, show: impl Fn(&str, usize) -> String) -> Self {
+        if let Value::String(id) = &mut self.id {
+            *id = show(id, ID_BYTES_MAX);
+        }
+        if let Some(Function { name: Value::String(name), .. }) = &mut self.function {
+            *name = show(name, NAME_BYTES_MAX);
+        }
+        self
     }
 
     /// The next piece of the arguments, in WTF-8.
@@ -257,7 +275,7 @@ mod tests {
                 seen.push(format!("{field}={}", lossy(reasoning)));
             }
             seen.extend(said.text().iter().filter(|t| !t.is_empty()).map(|t| lossy(t)));
-            seen.extend(said.tool_calls().iter().map(|tool| {
+            seen.extend(said.tool_calls().into_iter().map(|tool| {
                 let arguments = lossy(tool.arguments());
                 format!("{:?} {:?} {:?} {arguments}", tool.index(), tool.id(), tool.name())
             }));

@@ -345,10 +345,22 @@ impl Troubles {
         Trouble::new(ErrorClass::Internal, message, why.to_string())
     }
 
+    /// A word of the provider's as events may show it: without secrets, and of `bytes_max` bytes at
+    /// most.
+    pub(super) fn shown(&self, word: &str, bytes_max: usize) -> String {
+        let mut word = self.redacted(word);
+        word.truncate(word.floor_char_boundary(bytes_max));
+        word
+    }
+
+    fn redacted(&self, text: &str) -> String {
+        let redact = |text: String, secret: &Secret| secret.redact(&text);
+        self.secrets.iter().fold(text.to_owned(), redact)
+    }
+
     /// What another wrote, without secrets, cut to `chars_max` characters.
     fn quote(&self, text: &str, chars_max: usize) -> String {
-        let redact = |text: String, secret: &Secret| secret.redact(&text);
-        let text = without_userinfo(&self.secrets.iter().fold(text.to_owned(), redact));
+        let text = without_userinfo(&self.redacted(text));
         match text.char_indices().nth(chars_max) {
             Some((end, _)) => format!("{}\u{2026}", &text[..end]),
             None => text,
