@@ -295,15 +295,18 @@ impl Call<'_> {
     async fn error_body(&self, mut response: Response, clock: &mut Clock) -> Vec<u8> {
         let mut body = Vec::new();
         let reading = async {
-            while body.len() < ERROR_BODY_BYTES_MAX
-                && let Ok(Some(bytes)) = response.chunk().await
-            {
-                body.extend_from_slice(&bytes);
+            while body.len() < ERROR_BODY_BYTES_MAX {
+                match response.chunk().await {
+                    Ok(Some(bytes)) => body.extend_from_slice(&bytes),
+                    Ok(None) => return true,
+                    Err(_) => return false,
+                }
             }
+            false
         };
-        let (Ok(()) | Err(_)) = clock.wait(TAIL_TIMEOUT, reading).await;
+        let is_whole = clock.wait(TAIL_TIMEOUT, reading).await.unwrap_or(false);
         body.truncate(ERROR_BODY_BYTES_MAX);
-        body
+        if is_whole { body } else { self.troubles.broken_off(&body) }
     }
 
     /// Reads a good answer to its end. `has_output` tells, also if it fails, whether some of it was

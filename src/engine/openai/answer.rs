@@ -10,6 +10,7 @@ use super::sse;
 use super::trouble::{Trouble, Troubles};
 use crate::chat::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
+use std::borrow::Cow;
 use std::mem::take;
 
 /// Bytes of a finish reason that are shown. The longest known word has fourteen.
@@ -30,6 +31,8 @@ pub(super) struct Answer<'a> {
     usage: Option<Usage>,
     finish_reason: Option<String>,
     done: bool,
+    /// The body has ended: what is read now may have been cut by its end.
+    ended: bool,
     /// Some part of it could be read.
     understood: bool,
     /// Something was said.
@@ -49,6 +52,7 @@ impl<'a> Answer<'a> {
             usage: None,
             finish_reason: None,
             done: false,
+            ended: false,
             understood: false,
             has_output: false,
         }
@@ -89,6 +93,7 @@ impl<'a> Answer<'a> {
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Trouble> {
         if !self.done {
+            self.ended = true;
             let blank = matches!(self.body, Body::Blank);
             let last = take(&mut self.body).end().map_or(Ok(()), |part| self.part(part, events));
             // An answer is not undone by half an event after its end.
@@ -148,7 +153,15 @@ impl<'a> Answer<'a> {
                 Some(error) if !error.is_null() => self.troubles.reported(error),
                 Some(_) | None => self.troubles.reported(&value),
             },
-            Err(_) => self.troubles.reported_text(data),
+            Err(_) => self.troubles.reported_text(&self.quotable(data)),
+        }
+    }
+
+    /// What may be quoted of `data` that can't be read.
+    fn quotable<'d>(&self, data: &'d [u8]) -> Cow<'d, [u8]> {
+        match self.ended {
+            true => self.troubles.broken_off(data).into(),
+            false => data.into(),
         }
     }
 
@@ -158,7 +171,8 @@ impl<'a> Answer<'a> {
         shape: Shape,
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Trouble> {
-        let chunk = decode(json).map_err(|why| self.troubles.unreadable(&why, json))?;
+        let chunk =
+            decode(json).map_err(|why| self.troubles.unreadable(&why, &self.quotable(json)))?;
         self.usage = chunk.usage().or(self.usage);
         let Chunk { choice, mut error, .. } = chunk;
         if let Some(mut choice) = choice {
@@ -515,6 +529,22 @@ mod tests {
         check(&event(r#"{"error":{"message":"\ud83d","code":401}}"#), "FAILED auth");
         let told = event(r#"{"message":"\ud83d","code":401}"#);
         check(&format!("event: error\n{told}"), "FAILED auth");
+    }
+
+    #[test]
+    fn a_key_that_the_end_of_an_answer_cuts_is_not_quoted_in_part() {
+        let troubles = Troubles::new(Secret::new(KEY).as_ref(), "http://host", "m");
+        for head in ["data: {\"error\":\"bad ", "event: error\ndata: bad ", "{\"error\":\"bad "] {
+            for cut_bytes in 1..KEY.len() {
+                let mut events = Vec::new();
+                let mut answer = Answer::new(&troubles);
+                let body = format!("{head}{}", &KEY[..KEY.len() - cut_bytes]);
+                answer.push(body.as_bytes(), &mut events).expect("not an event yet");
+                let error = answer.end("", &mut events).expect_err("half a body").into_error();
+                assert!(error.detail.ends_with("bad "), "{error:?}");
+                assert!(!error.message.contains("sk"), "{error:?}");
+            }
+        }
     }
 
     #[test]

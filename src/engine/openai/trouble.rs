@@ -353,6 +353,13 @@ impl Troubles {
         word
     }
 
+    /// What came of a text of the provider's that then broke off, without secrets, whole or begun.
+    pub(super) fn broken_off(&self, text: &[u8]) -> Vec<u8> {
+        let text = String::from_utf8_lossy(text).into_owned();
+        let redact = |text: String, secret: &Secret| secret.redact_cut(&text);
+        self.secrets.iter().fold(text, redact).into_bytes()
+    }
+
     fn redacted(&self, text: &str) -> String {
         let redact = |text: String, secret: &Secret| secret.redact(&text);
         self.secrets.iter().fold(text.to_owned(), redact)
