@@ -9,6 +9,9 @@ const REDACTED: &str = "[redacted]";
 /// stands alone.
 const LONE_BYTES_MAX: usize = 7;
 
+/// Begin the escapes of JSON, URLs and HTML.
+const ESCAPE_MARKS: [char; 3] = ['\\', '%', '&'];
+
 /// Bytes of the longest escape that is known here: `&#x00002f;`, and more zeros than anyone writes.
 const ENTITY_BYTES_MAX: usize = 12;
 
@@ -37,6 +40,15 @@ impl Secret {
         let redacted_plain = without(&key, &plain);
         let has_escaped_key = redacted_plain != plain;
         without_userinfo(if has_escaped_key { &redacted_plain } else { &redacted })
+    }
+
+    /// As [`Secret::redact`], for a text that broke off: also without a key that its end has cut. If
+    /// its end may be that of a cut key or escape, the text comes back with all escapes undone.
+    pub fn redact_cut(&self, text: &str) -> String {
+        let redacted = self.redact(text);
+        let (key, plain) = (unescaped(&self.0), unescaped(&redacted));
+        let kept = without_beginning(&key, without_open_escapes(&plain));
+        if kept.len() == plain.len() { redacted } else { kept.to_owned() }
     }
 }
 
@@ -79,6 +91,25 @@ fn without(key: &str, text: &str) -> String {
         rest = end;
     }
     kept + &text[rest..]
+}
+
+/// `text` without the beginning of `key` that it ends in.
+fn without_beginning<'a>(key: &str, text: &'a str) -> &'a str {
+    let beginnings = key.char_indices().rev().map(|(end, _)| &key[..end]);
+    beginnings.into_iter().find_map(|beginning| text.strip_suffix(beginning)).unwrap_or(text)
+}
+
+/// `text` without what its end may have cut: escapes, of which one may stand in another, and half
+/// a character.
+fn without_open_escapes(text: &str) -> &str {
+    let mut kept = text.trim_end_matches(char::REPLACEMENT_CHARACTER);
+    while let Some(at) = kept.rfind(ESCAPE_MARKS)
+        && kept.len() - at < ENTITY_BYTES_MAX
+        && kept[at + 1..].chars().all(|c| c.is_ascii_alphanumeric() || c == '#')
+    {
+        kept = &kept[..at];
+    }
+    kept
 }
 
 fn is_in_word(c: char) -> bool {
@@ -214,6 +245,38 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_key_that_is_cut_is_known_in_every_spelling_of_a_spelling() {
+        for key in ODD_KEYS {
+            let secret = Secret::new(key).expect("not empty");
+            for once in spellings(key) {
+                for text in spellings(&once) {
+                    for (end, _) in text.char_indices() {
+                        let redacted = secret.redact_cut(&format!("({key}) ({}", &text[..end]));
+                        // A spelling may be whole before its end.
+                        let rest = redacted.strip_prefix("([redacted]) (");
+                        assert!(matches!(rest, Some("" | "[redacted]")), "{key}: {redacted}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_cut_text_stays_where_no_key_begins() {
+        let check = |text: &str, redacted: &str| {
+            let secret = Secret::new("sk-abcdef").expect("not empty");
+            assert_eq!(secret.redact_cut(text), redacted);
+        };
+        check("", "");
+        check(r"a\/b sk-abcdef", r"a\/b [redacted]");
+        check("it failed: sk-ab, then", "it failed: sk-ab, then");
+        check("100% sure that & why", "100% sure that & why");
+        check("sk-abcde", "");
+        check("ends", "end");
+        check("sk-a\u{FFFD}", "");
     }
 
     #[test]

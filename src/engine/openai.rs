@@ -6,6 +6,7 @@
 
 mod address;
 mod join;
+mod json;
 mod sse;
 
 mod body;
@@ -55,8 +56,8 @@ pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// How often a request is sent again.
 pub const RETRIES: u32 = 2;
 
-/// After the model has finished: for its token counts and the end mark. Also for the body of an
-/// error answer.
+/// After the model has finished: for its token counts and the end mark, however many bytes come.
+/// Also for the body of an error answer.
 const TAIL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// After the end mark: for the end of the body, so that the connection can be used again.
@@ -294,15 +295,18 @@ impl Call<'_> {
     async fn error_body(&self, mut response: Response, clock: &mut Clock) -> Vec<u8> {
         let mut body = Vec::new();
         let reading = async {
-            while body.len() < ERROR_BODY_BYTES_MAX
-                && let Ok(Some(bytes)) = response.chunk().await
-            {
-                body.extend_from_slice(&bytes);
+            while body.len() < ERROR_BODY_BYTES_MAX {
+                match response.chunk().await {
+                    Ok(Some(bytes)) => body.extend_from_slice(&bytes),
+                    Ok(None) => return true,
+                    Err(_) => return false,
+                }
             }
+            false
         };
-        let (Ok(()) | Err(_)) = clock.wait(TAIL_TIMEOUT, reading).await;
+        let is_whole = clock.wait(TAIL_TIMEOUT, reading).await.unwrap_or(false);
         body.truncate(ERROR_BODY_BYTES_MAX);
-        body
+        if is_whole { body } else { self.troubles.broken_off(&body) }
     }
 
     /// Reads a good answer to its end. `has_output` tells, also if it fails, whether some of it was
@@ -315,8 +319,9 @@ impl Call<'_> {
     ) -> Result<(), Trouble> {
         let mut answer = Answer::new(self.troubles);
         let mut events = Vec::new();
+        let mut tail = None;
         while !answer.is_done() {
-            let pushed = match self.chunk(&mut response, clock, answer.has_finished()).await {
+            let pushed = match self.chunk(&mut response, clock, tail.as_ref()).await {
                 Ok(Some(bytes)) => answer.push(&bytes, &mut events),
                 Ok(None) => break,
                 Err(trouble) => Err(trouble),
@@ -324,7 +329,14 @@ impl Call<'_> {
             if pushed.is_err() {
                 answer.flush(&mut events);
             }
+            if answer.has_finished() {
+                tail.get_or_insert_with(Tail::begin);
+            }
+            let begin = Instant::now();
             self.give(&mut events, has_output).await;
+            if let Some(tail) = &mut tail {
+                tail.extend(begin.elapsed());
+            }
             pushed?;
         }
         let linger = answer.is_done();
@@ -338,18 +350,18 @@ impl Call<'_> {
         ended
     }
 
-    /// The next bytes; `None` at the end. Once the model has finished, a broken or silent
-    /// connection is an end like any other.
+    /// The next bytes; `None` at the end. Once the model has finished, in the `tail`, a broken or
+    /// silent connection is an end like any other, and so is the end of that time.
     async fn chunk(
         &self,
         response: &mut Response,
         clock: &mut Clock,
-        finished: bool,
+        tail: Option<&Tail>,
     ) -> Result<Option<impl Deref<Target = [u8]> + use<>>, Trouble> {
-        let limit = if finished { TAIL_TIMEOUT } else { self.settings.idle_timeout };
+        let limit = tail.map_or(self.settings.idle_timeout, Tail::left);
         match clock.wait(limit, response.chunk()).await {
             Ok(Ok(bytes)) => Ok(bytes),
-            Ok(Err(_)) | Err(_) if finished => Ok(None),
+            Ok(Err(_)) | Err(_) if tail.is_some() => Ok(None),
             Ok(Err(error)) => Err(self.troubles.network(&error)),
             Err(elapsed) => Err(self.troubles.timeout(elapsed)),
         }
@@ -366,6 +378,26 @@ impl Call<'_> {
 
 fn header<'a>(response: &'a Response, name: &HeaderName) -> Option<&'a str> {
     response.headers().get(name)?.to_str().ok()
+}
+
+/// The time after the model has finished: [`TAIL_TIMEOUT`], and what the reader of the events takes
+/// of it.
+struct Tail {
+    end: Instant,
+}
+
+impl Tail {
+    fn begin() -> Self {
+        Self { end: Instant::now() + TAIL_TIMEOUT }
+    }
+
+    fn left(&self) -> Duration {
+        self.end.saturating_duration_since(Instant::now())
+    }
+
+    fn extend(&mut self, time: Duration) {
+        self.end += time;
+    }
 }
 
 /// Counts the time that the provider takes, and no other.
@@ -386,9 +418,14 @@ impl Clock {
         future: impl Future<Output = T>,
     ) -> Result<T, Elapsed> {
         let begin = Instant::now();
-        let done = timeout(limit.min(self.left), future).await;
+        let limit_now = limit.min(self.left);
+        // A timeout lets a future through that is ready at once, however little time is left.
+        let done = match limit_now.is_zero() {
+            true => None,
+            false => timeout(limit_now, future).await.ok(),
+        };
         self.left = self.left.saturating_sub(begin.elapsed());
-        done.map_err(|_| match self.left.is_zero() {
+        done.ok_or_else(|| match self.left.is_zero() {
             true => Elapsed::Total(self.total),
             false => Elapsed::Idle(limit),
         })

@@ -5,11 +5,16 @@ use super::body::{Body, Part, TooLong, WHOLE_BYTES_MAX};
 use super::calls::{Bad, CALLS_MAX, Calls};
 use super::chunk::{Choice, Chunk, Shape, decode};
 use super::join::Joiner;
+use super::json;
 use super::sse;
 use super::trouble::{Trouble, Troubles};
 use crate::chat::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
+use std::borrow::Cow;
 use std::mem::take;
+
+/// Bytes of a finish reason that are shown. The longest known word has fourteen.
+const STOP_REASON_BYTES_MAX: usize = 200;
 
 /// What follows the last event of a stream.
 const DONE: &[u8] = b"[DONE]";
@@ -26,6 +31,8 @@ pub(super) struct Answer<'a> {
     usage: Option<Usage>,
     finish_reason: Option<String>,
     done: bool,
+    /// The body has ended: what is read now may have been cut by its end.
+    ended: bool,
     /// Some part of it could be read.
     understood: bool,
     /// Something was said.
@@ -45,6 +52,7 @@ impl<'a> Answer<'a> {
             usage: None,
             finish_reason: None,
             done: false,
+            ended: false,
             understood: false,
             has_output: false,
         }
@@ -85,6 +93,7 @@ impl<'a> Answer<'a> {
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Trouble> {
         if !self.done {
+            self.ended = true;
             let blank = matches!(self.body, Body::Blank);
             let last = take(&mut self.body).end().map_or(Ok(()), |part| self.part(part, events));
             // An answer is not undone by half an event after its end.
@@ -139,12 +148,20 @@ impl<'a> Answer<'a> {
 
     /// What an `error` event tells, whose data may be of any form.
     fn reported(&self, data: &[u8]) -> Trouble {
-        match serde_json::from_slice::<serde_json::Value>(data) {
+        match json::read::<serde_json::Value>(data) {
             Ok(value) => match value.get("error") {
                 Some(error) if !error.is_null() => self.troubles.reported(error),
                 Some(_) | None => self.troubles.reported(&value),
             },
-            Err(_) => self.troubles.reported_text(data),
+            Err(_) => self.troubles.reported_text(&self.quotable(data)),
+        }
+    }
+
+    /// What may be quoted of `data` that can't be read.
+    fn quotable<'d>(&self, data: &'d [u8]) -> Cow<'d, [u8]> {
+        match self.ended {
+            true => self.troubles.broken_off(data).into(),
+            false => data.into(),
         }
     }
 
@@ -154,7 +171,8 @@ impl<'a> Answer<'a> {
         shape: Shape,
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Trouble> {
-        let chunk = decode(json).map_err(|why| self.troubles.unreadable(&why, json))?;
+        let chunk =
+            decode(json).map_err(|why| self.troubles.unreadable(&why, &self.quotable(json)))?;
         self.usage = chunk.usage().or(self.usage);
         let Chunk { choice, mut error, .. } = chunk;
         if let Some(mut choice) = choice {
@@ -192,7 +210,8 @@ impl<'a> Answer<'a> {
         }
         for delta in said.tool_calls() {
             self.has_output = true;
-            self.calls.push(delta, events).map_err(|bad| self.bad_call(bad))?;
+            let delta = delta.shown(|word, bytes_max| self.troubles.shown(word, bytes_max));
+            self.calls.push(&delta, events).map_err(|bad| self.bad_call(bad))?;
         }
         Ok(())
     }
@@ -212,7 +231,7 @@ impl<'a> Answer<'a> {
     }
 
     fn finish(mut self, events: &mut Vec<EngineEvent>) -> Result<(), Trouble> {
-        let stop_reason = match self.finish_reason.take() {
+        let reason = match self.finish_reason.take() {
             Some(reason) if reason == "error" => return Err(self.troubles.gave_up()),
             Some(reason) => reason,
             None if self.done && self.has_output => String::new(),
@@ -221,9 +240,14 @@ impl<'a> Answer<'a> {
         self.calls.end(events).map_err(|bad| self.bad_call(bad))?;
         events.extend(self.usage.map(EngineEvent::Usage));
         let names = self.calls.names();
-        let class = match (stop_reason.as_str(), names.as_slice()) {
+        let class = match (reason.as_str(), names.as_slice()) {
             ("", [_, ..]) => FinishClass::ToolCalls,
             (reason, _) => finish_class(reason),
+        };
+        let stop_reason = match class == FinishClass::Other {
+            true => self.troubles.shown(&reason, STOP_REASON_BYTES_MAX),
+            // A known word, even if it is the key.
+            false => reason,
         };
         events.push(EngineEvent::CallFinished { stop_reason, class });
         // Tools are offered to the model by nobody here: a call can't be answered.
@@ -275,10 +299,13 @@ fn finish_class(reason: &str) -> FinishClass {
 mod tests {
     use super::*;
     use crate::engine::ErrorClass;
+    use crate::secret::Secret;
+
+    const KEY: &str = "sk-secret/123456";
 
     /// Reads a body that arrives in `pieces`; tells it in words, adjacent texts joined.
     fn read(pieces: &[&[u8]]) -> String {
-        let troubles = Troubles::new(None, "http://host", "m");
+        let troubles = Troubles::new(Secret::new(KEY).as_ref(), "http://host", "m");
         let mut answer = Answer::new(&troubles);
         let mut events = Vec::new();
         let mut result = Ok(());
@@ -460,6 +487,64 @@ mod tests {
         check(&delta(call), r#"+f [c]{"a FAILED malformed_stream"#);
         let nameless = delta(r#"{"tool_calls":[{"index":0,"id":"c"}]}"#);
         check(&(nameless + END), "FAILED malformed_stream");
+    }
+
+    #[test]
+    fn words_of_the_provider_are_shown_without_the_key() {
+        let call = delta(&format!(
+            r#"{{"tool_calls":[{{"id":"c-{KEY}","function":{{"name":"f-{KEY}","arguments":"{KEY}"}}}}]}}"#
+        ));
+        check(
+            &(call + &stop(r"x sk-secret\/123456") + END),
+            &format!(
+                "+f-[redacted] [c-[redacted]]{KEY} !c-[redacted] END \"x [redacted]\" other FAILED tool"
+            ),
+        );
+        check(&(stop("x sk-secret%2F123456") + END), "END \"x [redacted]\" other");
+        let troubles = Troubles::new(Secret::new("stop").as_ref(), "http://host", "m");
+        let mut answer = Answer::new(&troubles);
+        let mut events = Vec::new();
+        answer.push(stop("stop").as_bytes(), &mut events).expect("reads");
+        answer.end("", &mut events).expect("finished");
+        assert_eq!(tell(&events[0]).0, "END \"stop\" completed");
+    }
+
+    #[test]
+    fn words_of_the_provider_are_bounded() {
+        let long = "\u{e9}".repeat(1_000);
+        let call = delta(&format!(
+            r#"{{"tool_calls":[{{"id":"{long}","function":{{"name":"{long}"}}}}]}}"#
+        ));
+        let body = call + &stop(&long) + END;
+        let (id, word) = ("\u{e9}".repeat(512), "\u{e9}".repeat(100));
+        let told = format!("+{word} !{id} END {word:?} other FAILED tool");
+        assert_eq!(read(&[body.as_bytes()]), told);
+    }
+
+    #[test]
+    fn halves_of_characters_fail_no_answer() {
+        let call = delta(r#"{"tool_calls":[{"id":"\udc00","function":{"name":"\ud83d"}}]}"#);
+        let body = text("a") + &call + &stop(r"\ud83d") + END;
+        check(&body, "<text>a +\u{FFFD} !\u{FFFD} END \"\u{FFFD}\" other FAILED tool");
+        check(&event(r#"{"error":{"message":"\ud83d","code":401}}"#), "FAILED auth");
+        let told = event(r#"{"message":"\ud83d","code":401}"#);
+        check(&format!("event: error\n{told}"), "FAILED auth");
+    }
+
+    #[test]
+    fn a_key_that_the_end_of_an_answer_cuts_is_not_quoted_in_part() {
+        let troubles = Troubles::new(Secret::new(KEY).as_ref(), "http://host", "m");
+        for head in ["data: {\"error\":\"bad ", "event: error\ndata: bad ", "{\"error\":\"bad "] {
+            for cut_bytes in 1..KEY.len() {
+                let mut events = Vec::new();
+                let mut answer = Answer::new(&troubles);
+                let body = format!("{head}{}", &KEY[..KEY.len() - cut_bytes]);
+                answer.push(body.as_bytes(), &mut events).expect("not an event yet");
+                let error = answer.end("", &mut events).expect_err("half a body").into_error();
+                assert!(error.detail.ends_with("bad "), "{error:?}");
+                assert!(!error.message.contains("sk"), "{error:?}");
+            }
+        }
     }
 
     #[test]

@@ -168,7 +168,7 @@ mod tests {
             let json = format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{delta}]}}}}]}}"#);
             let choice = decode(json.as_bytes()).expect("decodes").choice.expect("choice");
             for delta in choice.said(Shape::Piece).tool_calls() {
-                result = result.and_then(|()| calls.push(delta, &mut events));
+                result = result.and_then(|()| calls.push(&delta, &mut events));
             }
         }
         result = result.and_then(|()| calls.end(&mut events));

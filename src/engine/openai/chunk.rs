@@ -4,12 +4,19 @@
 //! (<https://platform.openai.com/docs/api-reference/chat-streaming>), with what other providers add
 //! to it. Fields that are not read here may hold anything.
 
+use super::json;
 use crate::chat::event::Usage;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 use serde_json::Value;
 use std::fmt;
 use std::marker::PhantomData;
+
+/// Bytes of a tool call's id that are kept.
+const ID_BYTES_MAX: usize = 1024;
+
+/// Bytes of a tool's name that are kept. OpenAI allows 64.
+const NAME_BYTES_MAX: usize = 200;
 
 /// What one document says.
 #[derive(Debug, Default, Deserialize)]
@@ -75,7 +82,7 @@ pub(super) enum Shape {
 pub(super) fn decode(json: &[u8]) -> Result<Chunk, serde_json::Error> {
     // Derived readers take an array for an object, field by field; a provider means no such thing.
     match json.trim_ascii_start() {
-        [b'{', ..] => serde_json::from_slice(json),
+        [b'{', ..] => json::read(json),
         _ => Err(serde_json::Error::custom("not an object")),
     }
 }
@@ -128,8 +135,8 @@ impl Said {
     }
 
     /// The tool calls it begins or goes on with.
-    pub(super) fn tool_calls(&self) -> &[ToolDelta] {
-        self.tool_calls.as_deref().unwrap_or_default()
+    pub(super) fn tool_calls(self) -> Vec<ToolDelta> {
+        self.tool_calls.unwrap_or_default()
     }
 }
 
@@ -148,6 +155,18 @@ impl ToolDelta {
     pub(super) fn name(&self) -> Option<&str> {
         let name = self.function.as_ref()?.name.as_str()?;
         (!name.is_empty()).then_some(name)
+    }
+
+    /// The same with its id and its name as `show` gives them, which takes a text and its limit in
+    /// bytes.
+    pub(super) fn shown(mut self, show: impl Fn(&str, usize) -> String) -> Self {
+        if let Value::String(id) = &mut self.id {
+            *id = show(id, ID_BYTES_MAX);
+        }
+        if let Some(Function { name: Value::String(name), .. }) = &mut self.function {
+            *name = show(name, NAME_BYTES_MAX);
+        }
+        self
     }
 
     /// The next piece of the arguments, in WTF-8.
@@ -256,7 +275,7 @@ mod tests {
                 seen.push(format!("{field}={}", lossy(reasoning)));
             }
             seen.extend(said.text().iter().filter(|t| !t.is_empty()).map(|t| lossy(t)));
-            seen.extend(said.tool_calls().iter().map(|tool| {
+            seen.extend(said.tool_calls().into_iter().map(|tool| {
                 let arguments = lossy(tool.arguments());
                 format!("{:?} {:?} {:?} {arguments}", tool.index(), tool.id(), tool.name())
             }));
@@ -340,6 +359,15 @@ mod tests {
         };
         assert_eq!(decode(br#"{"choices":[{"delta":{"content":"a\ud83d"}}]}"#), b"a\xED\xA0\xBD");
         assert_eq!(decode(b"{\"choices\":[{\"delta\":{\"content\":\"\xF0\x9F\"}}]}"), b"\xF0\x9F");
+    }
+
+    #[test]
+    fn half_a_character_in_a_word_is_replaced() {
+        let call = r#"{"id":"c\udc00","function":{"name":"\ud83df","arguments":"\ud83d\ude00"}}"#;
+        let expected = "None Some(\"c\u{FFFD}\") Some(\"\u{FFFD}f\") \u{1F600}";
+        check_delta(&format!(r#"{{"tool_calls":[{call}],"\udc00":1}}"#), expected);
+        check(r#"{"choices":[{"finish_reason":"s\ud83d"}]}"#, "!s\u{FFFD}");
+        check(r#"{"error":{"message":"\ud83d"}}"#, "{\"message\":\"\u{FFFD}\"}");
     }
 
     #[test]

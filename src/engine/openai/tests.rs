@@ -636,6 +636,70 @@ async fn an_answer_that_is_finished_is_not_lost_to_a_stall_or_a_cut() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_finished_answer_ends_in_time_though_bytes_go_on_coming() {
+    let mut script = vec![Step::Finish("stop", None)];
+    for _ in 0..4 {
+        script.extend([Step::Text("x".into()), Step::Bytes(b": ping\n\n".to_vec()), Step::Gate]);
+    }
+    let provider = Provider::start(vec![script]);
+    let frozen = Frozen::begin();
+    let (running, mut events) = start(&engine(settings(&provider)), 1);
+    let running = tokio::spawn(running);
+    assert_eq!(next(&mut events).await, Some(EngineEvent::CallStarted));
+    let begin = Instant::now();
+    for _ in 0..2 {
+        assert_eq!(next(&mut events).await, Some(EngineEvent::Text("x".into())));
+        tokio::time::advance(TAIL_TIMEOUT * 3 / 5).await;
+        provider.open_gate();
+    }
+    frozen.end().await;
+    let rest = collect(events).await;
+    assert!(begin.elapsed() < TAIL_TIMEOUT * 7 / 5, "{:?}", begin.elapsed());
+    assert!(matches!(rest.last(), Some(EngineEvent::CallFinished { .. })), "{rest:?}");
+    assert_eq!(running.await.expect("no panic"), RunEnd::Finished);
+}
+
+/// Answers one request with an error status, and with `part` of a body that then breaks off.
+fn break_off(listener: &TcpListener, part: &str) -> std::io::Result<()> {
+    let mut stream = listener.accept()?.0;
+    let mut request = Vec::new();
+    while !request.ends_with(b"}") {
+        let mut bytes = [0; 4_096];
+        let read = stream.read(&mut bytes)?;
+        request.extend_from_slice(&bytes[..read]);
+    }
+    let bytes = part.len() + 1;
+    write!(stream, "HTTP/1.1 400 Bad Request\r\ncontent-length: {bytes}\r\n\r\n{part}")
+}
+
+#[tokio::test]
+async fn the_beginning_of_a_key_that_the_end_of_an_error_body_cuts_is_not_shown() {
+    let said = format!("bad key: {KEY}");
+    let check = |error: &RunError| {
+        assert!(error.message.ends_with("says: bad key:"), "{error:?}");
+        assert!(error.detail.ends_with(": bad key:"), "{error:?}");
+    };
+    for cut_bytes in [1, 9, KEY.len() - 1] {
+        let part = said[..said.len() - cut_bytes].to_owned();
+        let long = " ".repeat(ERROR_BODY_BYTES_MAX - part.len()) + &said;
+        check(&fails(vec![vec![Step::Status(400, Vec::new(), long)]]).await.1);
+
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let base_url = format!("http://{}", listener.local_addr().expect("an address"));
+        let serving = spawn_blocking(move || break_off(&listener, &part));
+        let settings = Settings {
+            base_url,
+            model: Some("m".into()),
+            key: Secret::new(KEY),
+            ..Settings::default()
+        };
+        let (_, end) = run(settings).await;
+        check(&failed(end));
+        serving.await.expect("no panic").expect("it listens");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_time_of_a_slow_reader_is_not_the_providers() {
     let delta = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n";
     // In one piece, so that the engine has them all before it gives out the first.

@@ -2,6 +2,7 @@
 
 use super::address;
 use super::http::NoClient;
+use super::json;
 use super::retry::{RETRY_AFTER_MAX, Retry, is_passing};
 use crate::engine::{ErrorClass, RunError, Stage};
 use crate::secret::{Secret, unescaped, without_userinfo};
@@ -344,10 +345,29 @@ impl Troubles {
         Trouble::new(ErrorClass::Internal, message, why.to_string())
     }
 
+    /// A word of the provider's as events may show it: without secrets, and of `bytes_max` bytes at
+    /// most.
+    pub(super) fn shown(&self, word: &str, bytes_max: usize) -> String {
+        let mut word = self.redacted(word);
+        word.truncate(word.floor_char_boundary(bytes_max));
+        word
+    }
+
+    /// What came of a text of the provider's that then broke off, without secrets, whole or begun.
+    pub(super) fn broken_off(&self, text: &[u8]) -> Vec<u8> {
+        let text = String::from_utf8_lossy(text).into_owned();
+        let redact = |text: String, secret: &Secret| secret.redact_cut(&text);
+        self.secrets.iter().fold(text, redact).into_bytes()
+    }
+
+    fn redacted(&self, text: &str) -> String {
+        let redact = |text: String, secret: &Secret| secret.redact(&text);
+        self.secrets.iter().fold(text.to_owned(), redact)
+    }
+
     /// What another wrote, without secrets, cut to `chars_max` characters.
     fn quote(&self, text: &str, chars_max: usize) -> String {
-        let redact = |text: String, secret: &Secret| secret.redact(&text);
-        let text = without_userinfo(&self.secrets.iter().fold(text.to_owned(), redact));
+        let text = without_userinfo(&self.redacted(text));
         match text.char_indices().nth(chars_max) {
             Some((end, _)) => format!("{}\u{2026}", &text[..end]),
             None => text,
@@ -441,7 +461,7 @@ impl Complaint {
     /// In the body of an error answer: a JSON object with the complaint in `error`, the complaint
     /// itself, a list of them, or plain text.
     fn from_body(body: &[u8]) -> Self {
-        let Ok(value) = serde_json::from_slice::<Value>(body) else {
+        let Ok(value) = json::read::<Value>(body) else {
             let message = String::from_utf8_lossy(body).trim().to_owned();
             return Self { message, ..Self::default() };
         };
@@ -594,6 +614,7 @@ mod tests {
         check(400, r#"{"error":"only text"}"#, E::Provider, &["says: only text"]);
         check(400, r#"{"object":"error","message":"flat","code":400}"#, E::Provider, &["flat"]);
         check(400, r#"{"error":{"odd":1}}"#, E::Provider, &[r#"{"odd":1}"#]);
+        check(400, r#"{"error":{"message":"half \ud83d"}}"#, E::Provider, &["says: half \u{FFFD}"]);
     }
 
     #[test]

@@ -1,0 +1,72 @@
+//! JSON whose strings need not be Unicode: a part of one that is no text becomes U+FFFD.
+
+use super::join::Joiner;
+use serde::de::DeserializeOwned;
+
+/// Bytes of `\\u` and four digits.
+const ESCAPE_BYTES: usize = 6;
+
+/// Reads one JSON document. What is no text is replaced only where `T` can't take it: a `T` that
+/// takes its strings as bytes still gets them as they are, unless another string is at fault.
+pub(super) fn read<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
+    serde_json::from_slice(json).or_else(|why| serde_json::from_str(&mended(json)).map_err(|_| why))
+}
+
+/// `json` with U+FFFD for each half of a surrogate pair that stands alone, and for other bytes that
+/// are no text.
+fn mended(json: &[u8]) -> String {
+    let mut joiner = Joiner::default();
+    let text = joiner.push(json) + &joiner.end();
+    let mut mended = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        let next = escape.get(ESCAPE_BYTES..).and_then(unit);
+        let (bytes, is_text) = match (unit(escape), next) {
+            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => (2 * ESCAPE_BYTES, true),
+            (Some(0xD800..=0xDFFF), _) => (ESCAPE_BYTES, false),
+            (Some(_), _) => (ESCAPE_BYTES, true),
+            // The character after the backslash begins no escape of its own.
+            (None, _) => (escape.chars().take(2).map(char::len_utf8).sum(), true),
+        };
+        let (escape, after) = escape.split_at(bytes);
+        mended += before;
+        mended += if is_text { escape } else { "\u{FFFD}" };
+        rest = after;
+    }
+    mended + rest
+}
+
+/// The UTF-16 code unit that `text` begins with the escape of.
+fn unit(text: &str) -> Option<u16> {
+    let digits = text.strip_prefix("\\u")?.get(..ESCAPE_BYTES - "\\u".len())?;
+    u16::from_str_radix(digits, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn check(json: &[u8], text: &str) {
+        let shown = String::from_utf8_lossy(json);
+        assert_eq!(read::<Value>(json).expect("reads"), Value::from(text), "{shown}");
+    }
+
+    #[test]
+    fn what_is_no_text_is_replaced() {
+        check(br#""plain \\ \" \u00e9 \ud83d\ude00""#, "plain \\ \" \u{e9} \u{1F600}");
+        check(br#""a\ud83d""#, "a\u{FFFD}");
+        check(br#""\uDE00b\\""#, "\u{FFFD}b\\");
+        check(br#""\ud83d\ud83d\ude00\ude00""#, "\u{FFFD}\u{1F600}\u{FFFD}");
+        check(br#""\ud83d\u0041\\ud83d""#, "\u{FFFD}A\\ud83d");
+        check(b"\"\\ud83d \xFF\xED\xA0\xBD\"", "\u{FFFD} \u{FFFD}\u{FFFD}");
+    }
+
+    #[test]
+    fn what_is_no_json_stays_so() {
+        for json in [&b"\"\\ud83d"[..], b"\"\\", b"\\", b"\"\\u\xC3\xA9\"", b"{\xFF}", b"", b"{"] {
+            assert!(read::<Value>(json).is_err(), "{}", String::from_utf8_lossy(json));
+        }
+    }
+}
