@@ -10,17 +10,19 @@ const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
 const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
 let requests = 0;
 
-// Yields the answer in pieces. Throws if the run fails.
+// Yields the answer in pieces. Throws if the run fails, once it has ended.
 async function* ask(prompt) {
   const requestId = `r${++requests}`;
   child.stdin.write(JSON.stringify({ requestId, submit: { prompt } }) + "\n");
+  let failure;
   for (;;) {
     const { value: line, done: ended } = await lines.next();
     if (ended) throw new Error("duologue ended before it had answered; see its standard error");
     const frame = JSON.parse(line);
     if (frame.requestId !== requestId) continue;
     if (frame.uiEvent?.name === "ChatTextPatch") yield frame.uiEvent.payload.text;
-    if (frame.error) throw new Error(frame.error.message);
+    if (frame.error) failure = frame.error.message;
+    if (frame.done?.status === "failed") throw new Error(failure);
     if (frame.done) return;
   }
 }

@@ -14,10 +14,11 @@ class Conversation:
         self.requests = 0
 
     def ask(self, prompt):
-        """Yields the answer in pieces. Raises if the run fails."""
+        """Yields the answer in pieces. Raises if the run fails, once it has ended."""
         self.requests += 1
         request_id = f"r{self.requests}"
         print(json.dumps({"requestId": request_id, "submit": {"prompt": prompt}}), file=self.process.stdin, flush=True)
+        failure = None
         for line in self.process.stdout:
             frame = json.loads(line)
             if frame.get("requestId") != request_id:
@@ -25,7 +26,9 @@ class Conversation:
             if frame.get("uiEvent", {}).get("name") == "ChatTextPatch":
                 yield frame["uiEvent"]["payload"]["text"]
             if "error" in frame:
-                raise RuntimeError(frame["error"]["message"])
+                failure = frame["error"]["message"]
+            if frame.get("done", {}).get("status") == "failed":
+                raise RuntimeError(failure)
             if "done" in frame:
                 return
         raise RuntimeError("duologue ended before it had answered; see its standard error")

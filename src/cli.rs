@@ -36,7 +36,7 @@ request line gets exactly one `done`, the last line with its requestId. Requests
   {\"requestId\":\"r1\",\"submit\":{\"prompt\":\"hello\"}}  start a run
   {\"requestId\":\"r2\",\"cancel\":{}}                  stop the active run
   {\"requestId\":\"r3\",\"snapshot\":{}}                tell the state of the conversation
-  {\"requestId\":\"r4\",\"shutdown\":{}}                end once the active run has ended
+  {\"requestId\":\"r4\",\"shutdown\":{}}                end once what runs and waits has ended
 
 Logs go to standard error or to --log-file, never to standard output.";
 
