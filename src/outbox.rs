@@ -11,9 +11,9 @@ use crate::proto::rpc::{RpcLine, UiEventFrame};
 use crate::wire::{self, Code, Done, Frame, Trouble};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Bytes that wait before patches begin to merge: a few pipes' worth. A reader that keeps up gets
-/// each delta on its own.
-pub const MERGE_FROM_BYTES: usize = 256 * 1024;
+/// Bytes that wait before patches begin to merge: many pipes' worth, so that a reader that keeps up
+/// gets each delta on its own.
+pub const MERGE_FROM_BYTES: usize = 768 * 1024;
 
 /// Text of a merged patch, so that lines stay short enough for any reader.
 pub const MERGED_TEXT_BYTES_MAX: usize = 64 * 1024;
