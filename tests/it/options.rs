@@ -61,7 +61,7 @@ fn variables_name_files() {
 fn variables_set_up_a_provider() {
     let provider = Provider::start(vec![says("hello")]);
     let mut server = Launch::new(&["rpc"])
-        .env("DUOLOGUE_BASE_URL", &provider.base_url())
+        .env("DUOLOGUE_BASE_URL", provider.base_url())
         .env("DUOLOGUE_MODEL", "the-model")
         .env("DUOLOGUE_SYSTEM", "Be brief.")
         .env("DUOLOGUE_RETRIES", "0")
