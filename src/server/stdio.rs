@@ -4,8 +4,10 @@
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::fcntl_dupfd_cloexec;
+use rustix::net::{SendFlags, send};
+use rustix::pipe::PIPE_BUF;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::thread;
 use tokio::sync::oneshot;
 
@@ -35,14 +37,39 @@ impl Stdio {
     }
 }
 
-/// The largest write to `output` that never waits where there is room at all: 0 if that is not
-/// known. A pipe that polls as writable takes as much as it writes in one piece (POSIX, `write`),
-/// and a local socket more.
-pub(super) fn never_blocks_for(output: &File) -> usize {
-    const PIPE_BUF: usize = 4096;
-    match fstat(output).map(|stat| FileType::from_raw_mode(stat.st_mode)) {
-        Ok(FileType::Fifo | FileType::Socket) => PIPE_BUF,
-        Ok(_) | Err(_) => 0,
+/// How something takes a few bytes without making anybody wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum AtOnce {
+    Pipe,
+    Socket,
+    /// Not known: a file may be on a slow disk, a terminal may be stopped.
+    Never,
+}
+
+impl AtOnce {
+    pub(super) fn of(output: &File) -> Self {
+        match fstat(output).map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+            Ok(FileType::Fifo) => Self::Pipe,
+            Ok(FileType::Socket) => Self::Socket,
+            Ok(_) | Err(_) => Self::Never,
+        }
+    }
+
+    /// Writes `bytes`, if they are few, as far as there is room; tells how far. An error is met
+    /// again, and told, by whoever writes the rest.
+    pub(super) fn write(self, mut output: &File, bytes: &[u8]) -> usize {
+        if bytes.len() > PIPE_BUF {
+            return 0;
+        }
+        match self {
+            // A pipe that polls as writable takes as much as it writes in one piece (POSIX, `write`).
+            Self::Pipe if has_room(output) => output.write(bytes).unwrap_or(0),
+            // A socket that polls as writable may have room for less.
+            Self::Socket => {
+                send(output, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).unwrap_or(0)
+            }
+            Self::Pipe | Self::Never => 0,
+        }
     }
 }
 
@@ -53,7 +80,7 @@ pub(super) fn can_be_read(input: &File) -> bool {
 }
 
 /// Whether something can be written to `output` without waiting.
-pub(super) fn has_room(output: &File) -> bool {
+fn has_room(output: &File) -> bool {
     let mut files = [PollFd::new(output, PollFlags::OUT)];
     poll(&mut files, Some(&Timespec::default())).is_ok() && files[0].revents() == PollFlags::OUT
 }

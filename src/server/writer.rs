@@ -2,11 +2,11 @@
 //! thread, which holds one batch of lines at a time and may wait for the reader. What comes
 //! meanwhile waits in the outbox, where patches can merge.
 
-use super::stdio::{has_room, never_blocks_for};
+use super::stdio::AtOnce;
 use crate::fault::Tripwire;
 use crate::files::write_all;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc as blocking;
 use std::thread;
@@ -19,8 +19,7 @@ const BUFFER_KEPT_BYTES_MAX: usize = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct Writer {
     output: Arc<File>,
-    /// Largest batch that can be written at once where there is room; 0 if none can.
-    at_once_bytes_max: usize,
+    at_once: AtOnce,
     /// Started when it is first needed.
     thread: Option<Thread>,
     state: State,
@@ -48,9 +47,9 @@ enum State {
 impl Writer {
     /// Writes to `output`.
     pub(super) fn new(output: File, fault: Tripwire) -> Self {
-        let at_once_bytes_max = never_blocks_for(&output);
+        let at_once = AtOnce::of(&output);
         let state = State::Idle(Vec::new());
-        Self { output: Arc::new(output), at_once_bytes_max, thread: None, state, fault }
+        Self { output: Arc::new(output), at_once, thread: None, state, fault }
     }
 
     /// The buffer for the next batch, if there can be one now.
@@ -75,15 +74,11 @@ impl Writer {
             return;
         }
         // A small batch costs less than to wake a thread for it.
-        if batch.len() <= self.at_once_bytes_max
-            && has_room(&self.output)
-            && let Ok(written) = (&*self.output).write(&batch)
-        {
-            batch.drain(..written);
-            if batch.is_empty() {
-                self.state = State::Idle(batch);
-                return;
-            }
+        let written = self.at_once.write(&self.output, &batch);
+        batch.drain(..written);
+        if batch.is_empty() {
+            self.state = State::Idle(batch);
+            return;
         }
         self.state = match self.hand_over(batch) {
             Ok(()) => State::Busy,
@@ -157,5 +152,97 @@ fn write(
         if tell.blocking_send(written.map(|()| batch)).is_err() || is_over {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{OFlags, fcntl_setfl};
+    use rustix::net::sockopt::set_socket_send_buffer_size;
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+
+    /// Sizes of batches: most are written at once if there is room.
+    const SIZES: [usize; 7] = [1, 4096, 300, 4095, 20_000, 70, 4097];
+
+    /// Writes batches of all sizes to a reader that is slower; all must arrive, in order.
+    async fn check(output: impl Into<OwnedFd>, mut input: impl Read + Send + 'static) {
+        let reading = thread::spawn(move || {
+            let (mut all, mut piece) = (Vec::new(), [0; 777]);
+            while let Ok(bytes @ 1..) = input.read(&mut piece) {
+                all.extend_from_slice(&piece[..bytes]);
+                thread::yield_now();
+            }
+            all
+        });
+        let mut writer = Writer::new(File::from(output.into()), Tripwire::default());
+        let mut expected = Vec::new();
+        for (number, size) in SIZES.iter().cycle().take(700).enumerate() {
+            while writer.is_busy() {
+                writer.written().await.expect("somebody reads");
+            }
+            let mut batch = writer.ready().expect("nothing is being written");
+            batch.clear();
+            batch.resize(*size, b'a' + (number % 26) as u8);
+            expected.extend_from_slice(&batch);
+            writer.write(batch);
+        }
+        while writer.is_busy() {
+            writer.written().await.expect("somebody reads");
+        }
+        drop(writer);
+        assert!(reading.join().expect("no panic") == expected);
+    }
+
+    fn without_waiting(output: &OwnedFd) {
+        fcntl_setfl(output, OFlags::NONBLOCK).expect("a flag");
+    }
+
+    #[tokio::test]
+    async fn all_arrives_in_order_through_a_pipe() {
+        let (input, output) = rustix::pipe::pipe().expect("a pipe");
+        check(output, File::from(input)).await;
+        let (input, output) = rustix::pipe::pipe().expect("a pipe");
+        without_waiting(&output);
+        check(output, File::from(input)).await;
+    }
+
+    #[tokio::test]
+    async fn all_arrives_in_order_through_a_socket() {
+        let (input, output) = UnixStream::pair().expect("sockets");
+        check(output, input).await;
+        let (input, output) = UnixStream::pair().expect("sockets");
+        set_socket_send_buffer_size(&output, 1).expect("the smallest size");
+        let output = OwnedFd::from(output);
+        without_waiting(&output);
+        check(output, input).await;
+    }
+
+    /// The loop is never held up, however little the socket takes.
+    #[tokio::test]
+    async fn a_small_socket_that_nobody_reads_holds_up_nothing() {
+        let (_unread, output) = UnixStream::pair().expect("sockets");
+        set_socket_send_buffer_size(&output, 1).expect("the smallest size");
+        let mut writer = Writer::new(File::from(OwnedFd::from(output)), Tripwire::default());
+        for _ in 0..100 {
+            if let Some(batch) = writer.ready() {
+                writer.write([batch, vec![b'x'; 3000]].concat());
+            }
+        }
+        assert!(writer.is_busy());
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_is_gone_is_told_once() {
+        let (input, output) = rustix::pipe::pipe().expect("a pipe");
+        drop(input);
+        let mut writer = Writer::new(File::from(output), Tripwire::default());
+        writer.ready().expect("nothing is being written");
+        writer.write(b"line\n".to_vec());
+        let error = writer.written().await.expect_err("nobody reads");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        assert!(!writer.is_busy() && writer.ready().is_none());
     }
 }

@@ -4,7 +4,9 @@
 
 use crate::frames::{Frame, ends, errors, shutdown, submit};
 use crate::oracle::Answers;
-use crate::server::{Server, echo};
+use crate::process::eventually;
+use crate::server::{Reading, Server, echo};
+use rustix::process::Signal;
 
 /// Events of the first turn below.
 const EVENTS: u32 = 13;
@@ -82,6 +84,19 @@ fn a_defect_in_encoding_ends_the_process_with_its_status() {
         assert_eq!(ended(&frames, "r1"), "failed");
         assert_eq!(ends(&frames).len(), 1);
     }
+}
+
+/// A reader that takes nothing can't keep such a process from ending.
+#[test]
+fn a_signal_ends_a_process_that_met_a_defect_and_is_not_read() {
+    let launch = echo(&["--log-level", "info"]).env("DUOLOGUE_FAULT", "encode:6");
+    let mut server = launch.stdout(Reading::Held).start();
+    server.send(submit("r", &"x".repeat(100_000)));
+    server.wait_log("met a defect");
+    server.signal(Signal::TERM);
+    eventually("the process ends", || server.has_ended().then_some(()));
+    server.read_on(Reading::Eager);
+    server.finish_with(143, Answers::Cut);
 }
 
 #[test]
