@@ -9,13 +9,13 @@ pub mod any;
 pub mod proto;
 
 pub mod fault;
-mod files;
 pub mod id;
 
 pub mod chat;
 
 pub mod wire;
 
+mod files;
 pub mod secret;
 
 pub mod engine;
