@@ -11,9 +11,12 @@ use crate::proto::rpc::{RpcLine, UiEventFrame};
 use crate::wire::{self, Code, Done, Frame, Trouble};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Bytes that wait before patches begin to merge: many pipes' worth, so that a reader that keeps up
-/// gets each delta on its own.
-pub const MERGE_FROM_BYTES: usize = 768 * 1024;
+/// Bytes that wait before a reader that takes them is waited for: two pipes' worth.
+pub const AWAIT_FROM_BYTES: usize = 128 * 1024;
+
+/// Bytes that wait before patches begin to merge. More than what makes the server wait for a reader
+/// that keeps up, so that such a reader gets each delta on its own.
+pub const MERGE_FROM_BYTES: usize = 256 * 1024;
 
 /// Text of a merged patch, so that lines stay short enough for any reader.
 pub const MERGED_TEXT_BYTES_MAX: usize = 64 * 1024;
@@ -84,6 +87,11 @@ impl Outbox {
     /// Nothing waits.
     pub fn is_empty(&self) -> bool {
         self.sealed.is_empty() && self.open.is_none()
+    }
+
+    /// So much waits that the reader should have a moment to take it.
+    pub fn is_behind(&self) -> bool {
+        self.sealed.len() >= AWAIT_FROM_BYTES
     }
 
     /// There is room for what an engine says.

@@ -192,13 +192,15 @@ impl Server {
         // What is there to be read comes first: a cancel in the same write as its submit must find
         // the run as it was.
         let comes_more = takes_lines && self.comes_more;
-        let takes_events = self.outbox.has_room_for_engine() && !comes_more;
+        let awaits = self.awaits_reader();
+        let takes_events = self.outbox.has_room_for_engine() && awaits.is_none() && !comes_more;
         let deadline = self.deadline();
         tokio::select! {
             biased;
             signal = self.signals.next() => self.interrupted(signal),
             () = self.reader.gone() => self.reader_gone(),
             () = sleep_until(deadline) => self.give_up_flushing(),
+            () = sleep_until(awaits) => tracing::debug!("the reader is slow; patches merge"),
             written = self.writer.written(), if self.writer.is_busy() => {
                 if let Err(error) = written {
                     self.write_failed(&error);
@@ -217,10 +219,17 @@ impl Server {
         }
     }
 
+    /// Until when a reader that is behind is given time to take what waits. After that it is slow:
+    /// the engine goes on, and patches merge.
+    fn awaits_reader(&self) -> Option<Instant> {
+        let slow_at = self.writer.slow_at().filter(|_| self.outbox.is_behind());
+        slow_at.filter(|slow_at| Instant::now() < *slow_at)
+    }
+
     /// Takes what the engine has said by now, without waiting for more.
     fn engine_turn(&mut self) {
         self.chunks_since_engine = 0;
-        if self.outbox.has_room_for_engine() {
+        if self.outbox.has_room_for_engine() && self.awaits_reader().is_none() {
             self.more_events(EVENTS_AT_ONCE_MAX);
             if let Ok((run, end)) = self.ends.try_recv() {
                 self.run_ended(run, end);

@@ -10,7 +10,11 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc as blocking;
 use std::thread;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
+
+/// A reader that takes this long for one batch is slow.
+const SLOW_AFTER: Duration = Duration::from_millis(20);
 
 /// Size up to which a buffer is used again.
 const BUFFER_KEPT_BYTES_MAX: usize = 256 * 1024;
@@ -36,8 +40,8 @@ struct Thread {
 enum State {
     /// Ready for a batch, with the last one's buffer.
     Idle(Vec<u8>),
-    /// The thread writes.
-    Busy,
+    /// The thread writes, from this moment on.
+    Busy(Instant),
     /// Writing failed, which is still to be told.
     Failed(io::Error),
     /// Writing failed, which was told: nothing more can be written.
@@ -55,7 +59,7 @@ impl Writer {
     /// The buffer for the next batch, if there can be one now.
     pub(super) fn ready(&mut self) -> Option<Vec<u8>> {
         // Looked at without waiting, so that a loop with much to do does not think the thread slow.
-        if let State::Busy = self.state
+        if let State::Busy(_) = self.state
             && let Some(thread) = &mut self.thread
             && let Ok(written) = thread.written.try_recv()
         {
@@ -63,7 +67,7 @@ impl Writer {
         }
         match &mut self.state {
             State::Idle(buffer) => Some(std::mem::take(buffer)),
-            State::Busy | State::Failed(_) | State::Broken => None,
+            State::Busy(_) | State::Failed(_) | State::Broken => None,
         }
     }
 
@@ -81,20 +85,20 @@ impl Writer {
             return;
         }
         self.state = match self.hand_over(batch) {
-            Ok(()) => State::Busy,
+            Ok(()) => State::Busy(Instant::now()),
             Err(error) => State::Failed(error),
         };
     }
 
     /// Waits until the batch is written, or can't be.
     pub(super) async fn written(&mut self) -> io::Result<()> {
-        if let (State::Busy, Some(thread)) = (&self.state, &mut self.thread) {
+        if let (State::Busy(_), Some(thread)) = (&self.state, &mut self.thread) {
             let ended = || Err(io::Error::other("the thread that writes has ended"));
             self.state = State::from(thread.written.recv().await.unwrap_or_else(ended));
         }
         match std::mem::replace(&mut self.state, State::Broken) {
             State::Failed(error) => Err(error),
-            state @ (State::Idle(_) | State::Busy | State::Broken) => {
+            state @ (State::Idle(_) | State::Busy(_) | State::Broken) => {
                 self.state = state;
                 Ok(())
             }
@@ -103,7 +107,15 @@ impl Writer {
 
     /// There is something to wait for.
     pub(super) fn is_busy(&self) -> bool {
-        matches!(self.state, State::Busy | State::Failed(_))
+        matches!(self.state, State::Busy(_) | State::Failed(_))
+    }
+
+    /// When the batch that is under way will have taken so long that the reader is slow.
+    pub(super) fn slow_at(&self) -> Option<Instant> {
+        match self.state {
+            State::Busy(since) => Some(since + SLOW_AFTER),
+            State::Idle(_) | State::Failed(_) | State::Broken => None,
+        }
     }
 
     fn hand_over(&mut self, batch: Vec<u8>) -> io::Result<()> {
