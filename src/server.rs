@@ -43,6 +43,10 @@ const EVENTS_AT_ONCE_MAX: usize = 64;
 /// Chunks of input that are handled before the engine gets a turn, however many more there are.
 const CHUNKS_BEFORE_ENGINE_MAX: u32 = 32;
 
+/// How long the engine waits for input that can be read: another process that shares standard
+/// input may have taken it, and must not hold up the run.
+const MORE_INPUT_MAX: Duration = Duration::from_millis(100);
+
 /// How long the last frames may take after a signal, if the reader does not take them.
 const INTERRUPTED_FLUSH_MAX: Duration = Duration::from_secs(5);
 
@@ -81,8 +85,8 @@ struct Server {
     lines: Lines,
     /// Lines that were read and wait for room.
     pending: VecDeque<FromStdin>,
-    /// More can be read at once than was.
-    comes_more: bool,
+    /// More could be read at once than was, and is waited for until then.
+    more_until: Option<Instant>,
     chunks_since_engine: u32,
     events: mpsc::Receiver<Said>,
     ends: mpsc::Receiver<(RunId, RunEnd)>,
@@ -150,7 +154,7 @@ impl Server {
             signals,
             lines: Lines::spawn(input, settings.line_bytes_max)?,
             pending: VecDeque::new(),
-            comes_more: false,
+            more_until: None,
             chunks_since_engine: 0,
             events,
             ends,
@@ -191,9 +195,10 @@ impl Server {
     async fn wait(&mut self, takes_lines: bool) {
         // What is there to be read comes first: a cancel in the same write as its submit must find
         // the run as it was.
-        let comes_more = takes_lines && self.comes_more;
+        let more_until = self.more_until.filter(|until| takes_lines && Instant::now() < *until);
         let awaits = self.awaits_reader();
-        let takes_events = self.outbox.has_room_for_engine() && awaits.is_none() && !comes_more;
+        let takes_events =
+            self.outbox.has_room_for_engine() && awaits.is_none() && more_until.is_none();
         let deadline = self.deadline();
         tokio::select! {
             biased;
@@ -208,9 +213,10 @@ impl Server {
             }
             chunk = self.lines.next(), if takes_lines => {
                 self.pending.extend(chunk.lines);
-                self.comes_more = chunk.comes_more;
+                self.more_until = chunk.comes_more.then(|| Instant::now() + MORE_INPUT_MAX);
                 self.chunks_since_engine += 1;
             }
+            () = sleep_until(more_until) => tracing::debug!("what could be read was not"),
             Some(said) = self.events.recv(), if takes_events => {
                 self.engine_said(said);
                 self.more_events(EVENTS_AT_ONCE_MAX);
