@@ -7,7 +7,7 @@ use super::event::{
 use super::ui::{correlation, message_id, user_message_id};
 use crate::any::Any;
 use crate::id::SessionId;
-use crate::proto::chat::{self, ChatMessageEntity};
+use crate::proto::chat::{self, ChatMessageEntity, CorrelationInfo};
 use crate::proto::rpc::{SnapshotEntity, SnapshotFrame};
 
 /// The conversation so far.
@@ -195,20 +195,19 @@ impl Entity {
     /// Kind, id and message of the entity.
     fn payload(&self, session: &SessionId) -> (&'static str, String, Any) {
         let root = self.scope.run.root();
-        let correlation = Some(correlation(session, self.scope));
-        let message = ChatMessageEntity { correlation, ..Default::default() };
+        let ids = correlation(session, self.scope);
         match &self.body {
-            Body::Prompt { text } => as_message(prompt(message, &root, text)),
+            Body::Prompt { text } => as_message(prompt(ids, &root, text)),
             Body::Segment { segment, text, state } => {
-                as_message(segment_message(message, &root, (*segment, *state), text))
+                as_message(segment_message(ids, &root, (*segment, *state), text))
             }
-            Body::Failure { error } => as_message(failure(message, &root, error)),
+            Body::Failure { error } => as_message(failure(ids, &root, error)),
             Body::Tool { tool, input, state } => {
-                let entity = tool_call(message, root, tool, (input, *state));
+                let entity = tool_call(ids, root, tool, (input, *state));
                 ("ChatToolCall", tool.id.0.clone(), entity)
             }
             Body::ToolResult { tool, result } => {
-                let entity = tool_result(message, root, tool, result);
+                let entity = tool_result(ids, root, tool, result);
                 ("ChatToolResult", format!("{}:result", tool.id.0), entity)
             }
         }
@@ -219,7 +218,7 @@ fn as_message(message: ChatMessageEntity) -> (&'static str, String, Any) {
     ("ChatMessage", message.message_id.clone(), message.into())
 }
 
-fn prompt(message: ChatMessageEntity, root: &str, text: &str) -> ChatMessageEntity {
+fn prompt(ids: CorrelationInfo, root: &str, text: &str) -> ChatMessageEntity {
     ChatMessageEntity {
         message_id: user_message_id(root),
         role: "user".to_owned(),
@@ -228,12 +227,13 @@ fn prompt(message: ChatMessageEntity, root: &str, text: &str) -> ChatMessageEnti
         content: text.to_owned(),
         status: "accepted".to_owned(),
         r#final: true,
-        ..message
+        correlation: Some(ids),
+        ..Default::default()
     }
 }
 
 fn segment_message(
-    message: ChatMessageEntity,
+    ids: CorrelationInfo,
     root: &str,
     (segment, state): (Segment, SegmentState),
     text: &str,
@@ -258,12 +258,12 @@ fn segment_message(
         segment: i32::try_from(segment.number).unwrap_or(i32::MAX),
         segment_type: segment_type.to_owned(),
         r#final: !streaming,
-        correlation: message.correlation.map(|ids| chat::CorrelationInfo { segment_id, ..ids }),
+        correlation: Some(CorrelationInfo { segment_id, ..ids }),
         ..Default::default()
     }
 }
 
-fn failure(message: ChatMessageEntity, root: &str, error: &str) -> ChatMessageEntity {
+fn failure(ids: CorrelationInfo, root: &str, error: &str) -> ChatMessageEntity {
     ChatMessageEntity {
         message_id: format!("{root}:error"),
         role: "error".to_owned(),
@@ -273,12 +273,13 @@ fn failure(message: ChatMessageEntity, root: &str, error: &str) -> ChatMessageEn
         error: error.to_owned(),
         parent_message_id: root.to_owned(),
         r#final: true,
-        ..message
+        correlation: Some(ids),
+        ..Default::default()
     }
 }
 
 fn tool_call(
-    message: ChatMessageEntity,
+    ids: CorrelationInfo,
     message_id: String,
     tool: &ToolCall,
     (input, state): (&str, ToolState),
@@ -296,13 +297,13 @@ fn tool_call(
         input: input.to_owned(),
         executing: state == ToolState::Executing,
         status: status.to_owned(),
-        correlation: of_tool(message, tool),
+        correlation: Some(of_tool(ids, tool)),
     }
     .into()
 }
 
 fn tool_result(
-    message: ChatMessageEntity,
+    ids: CorrelationInfo,
     message_id: String,
     tool: &ToolCall,
     result: &ToolResult,
@@ -313,12 +314,11 @@ fn tool_result(
         tool_name: tool.name.clone(),
         result: result.text().to_owned(),
         status: result.status().to_owned(),
-        correlation: of_tool(message, tool),
+        correlation: Some(of_tool(ids, tool)),
     }
     .into()
 }
 
-fn of_tool(message: ChatMessageEntity, tool: &ToolCall) -> Option<chat::CorrelationInfo> {
-    let tool_call_id = tool.id.0.clone();
-    message.correlation.map(|ids| chat::CorrelationInfo { tool_call_id, ..ids })
+fn of_tool(ids: CorrelationInfo, tool: &ToolCall) -> CorrelationInfo {
+    CorrelationInfo { tool_call_id: tool.id.0.clone(), ..ids }
 }
