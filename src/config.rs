@@ -1,20 +1,24 @@
 //! What the command line means: options and environment → settings, once.
 
+use crate::chat::transcript::{Preamble, Said};
 use crate::chat::ui::PatchMode;
-use crate::cli::{self, EngineName, RpcArgs};
-use crate::engine::Engine;
+use crate::cli::{self, EngineName, Mode, RpcArgs, SessionArgs};
 use crate::engine::echo::Echo;
 use crate::engine::openai::{self, OpenAi};
+use crate::engine::{Engine, ErrorClass};
 #[cfg(debug_assertions)]
 use crate::fault::Place;
-use crate::fault::Plan;
+use crate::fault::Plan as Faults;
 use crate::id::SessionId;
+use crate::output::{Answer, Beginning, Envelope, Format, JsonStream, Layout, Objects, Text};
 use crate::secret::Secret;
-use crate::server::{DebugFile, Settings};
-use crate::session::{FinalSnapshot, OnBusy, Rules};
+use crate::server::{DebugFile, Requests, Settings};
+use crate::session::{FinalSnapshot, Keep, Life, OnBusy, Rules};
+use crate::wire::{Code, Prompt, Trouble};
 use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Map, Value};
 use std::env::VarError;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Variables that may hold the key of the openai engine; the first one that is set is used.
 const KEY_VARIABLES: [&str; 2] = ["DUOLOGUE_API_KEY", "OPENAI_API_KEY"];
@@ -34,49 +38,210 @@ const TERMINAL_READ: &str = "requests are read from this terminal, one JSON obje
 const CAPABILITIES: [&str; 7] =
     ["ui-events", "snapshot", "done", "stdin-rpc", "single-session", "multi-turn", "cancel"];
 
+/// How many of them a single run can do.
+const ONE_SHOT_CAPABILITIES: usize = 3;
+
 /// The extension that lets submits wait.
 const QUEUE: &str = "queue";
 
 /// Settings of `duologue rpc`, which reads requests from a terminal or not. Opens the debug file;
 /// touches nothing else.
+///
+/// # Errors
+/// If an option, or the file it names, can't be used.
 pub fn rpc(args: RpcArgs, is_terminal: bool) -> Result<Settings> {
-    let mut notices = Vec::new();
+    let (command, mode) = ("rpc", args.mode());
+    let requests = stdin(&args.session)?;
+    let plan = Plan { command, mode, session: args.session, asked: Asked::default() };
+    let mut settings = plan.settings(requests)?;
     if is_terminal {
-        notices.push(TERMINAL_READ);
+        settings.notices.insert(0, TERMINAL_READ);
     }
-    let engine = engine(&args, &mut notices)?;
-    let session = match &args.session_id {
-        Some(id) => {
-            let id = SessionId::new(id);
-            ensure!(id.is_some(), "--session-id is blank; name the session or leave it out");
-            id
-        }
-        None => None,
-    };
-    let capabilities = capabilities(&args, &engine);
-    let debug_file = args.debug_events_jsonl.as_deref().map(|path| {
-        DebugFile::create(path)
-            .with_context(|| format!("--debug-events-jsonl: {} can't be written", path.display()))
-    });
-    Ok(Settings {
-        rules: Rules {
-            session,
-            system: not_blank(args.system),
-            on_busy: args.on_busy.into(),
-            patch_mode: args.patch_mode.into(),
-            final_snapshot: args.final_snapshot.into(),
-        },
-        engine,
-        capabilities,
-        line_bytes_max: usize::try_from(args.max_request_bytes)?,
-        debug_file: debug_file.transpose()?,
-        seed: uuid::Uuid::new_v4().as_u128(),
-        notices,
-        faults: faults(),
-    })
+    Ok(settings)
 }
 
-fn engine(args: &RpcArgs, notices: &mut Vec<&'static str>) -> Result<Engine> {
+/// What a single run asks.
+#[derive(Debug, Default)]
+pub struct Asked {
+    /// What the model is told before the prompt.
+    pub preamble: Preamble,
+    /// The prompt.
+    pub prompt: String,
+    /// What the command is called, for the line that names the format of its objects.
+    pub name: String,
+}
+
+/// A command that has a prompt of its own.
+#[derive(Debug)]
+pub struct Once {
+    /// What is typed to run it.
+    pub command: &'static str,
+    /// What is printed.
+    pub mode: Mode,
+    /// Objects come without a line that names their format.
+    pub no_preamble: bool,
+    /// What is asked.
+    pub asked: Asked,
+}
+
+/// Settings of a command that has a prompt of its own. Opens the debug file; touches nothing else.
+///
+/// # Errors
+/// If an option, or the file it names, can't be used, or the prompt is blank.
+pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
+    let Once { command, mode, no_preamble, mut asked } = once;
+    let prompt = std::mem::take(&mut asked.prompt);
+    let requests = if mode.reads_stdin() {
+        if !prompt.trim().is_empty() {
+            asked.preamble.said.push(Said::ByUser(prompt));
+        }
+        stdin(&session)?
+    } else {
+        let prompt = Prompt::new(prompt);
+        Requests::Once(prompt.context("the prompt is blank, so there is nothing to answer")?)
+    };
+    let mut settings = Plan { command, mode, session, asked }.settings(requests)?;
+    if let Format::Objects(objects) = &mut settings.format {
+        objects.has_preamble = !no_preamble;
+    }
+    Ok(settings)
+}
+
+/// Settings for telling that nothing can be asked, in the form that the reader expects.
+pub fn refused(command: &'static str, mode: Mode, requests: Requests) -> Settings {
+    let life = mode.life();
+    let engine = Engine::Echo(Echo::default());
+    // Nobody was to answer yet.
+    let beginning = Beginning { model: String::new(), provider: "", ..beginning(command, &engine) };
+    let capabilities = words(mode).iter().copied().map(str::to_owned);
+    let meta = Map::from_iter([("command".to_owned(), command.into())]);
+    let format = format(mode, beginning, meta, String::new());
+    Settings {
+        rules: Rules { life, ..Rules::default() },
+        engine,
+        capabilities: capabilities.chain([server_version()]).collect(),
+        requests,
+        format,
+        debug_file: None,
+        seed: uuid::Uuid::new_v4().as_u128(),
+        notices: Vec::new(),
+        faults: Faults::default(),
+    }
+}
+
+/// What a client is told if nothing can be asked.
+pub fn trouble(reason: String) -> Trouble {
+    Trouble {
+        code: Code::EngineInitFailed,
+        message: reason,
+        detail: format!("{}: nothing was asked", ErrorClass::Config.as_str()),
+        terminal: true,
+    }
+}
+
+/// A command as it was typed.
+struct Plan {
+    command: &'static str,
+    mode: Mode,
+    session: SessionArgs,
+    asked: Asked,
+}
+
+impl Plan {
+    fn settings(self, requests: Requests) -> Result<Settings> {
+        let Self { command, mode, session: args, asked } = self;
+        let mut notices = Vec::new();
+        let engine = engine(&args, &mut notices)?;
+        let session = match &args.session_id {
+            Some(id) => {
+                let id = SessionId::new(id);
+                ensure!(id.is_some(), "--session-id is blank; name the session or leave it out");
+                id
+            }
+            None => None,
+        };
+        let capabilities = capabilities(mode, &args, &engine);
+        let debug_file = args.debug_events_jsonl.as_deref().map(|path| {
+            DebugFile::create(path).with_context(|| {
+                format!("--debug-events-jsonl: {} can't be written", path.display())
+            })
+        });
+        let debug_file = debug_file.transpose()?;
+        let keep = match mode {
+            Mode::Server | Mode::OneShot | Mode::Frames => Keep::Everything,
+            // A copy of the frames is to be whole.
+            _ if debug_file.is_some() => Keep::Everything,
+            Mode::Text | Mode::Json | Mode::Yaml | Mode::Objects | Mode::JsonStream => {
+                Keep::Nothing
+            }
+        };
+        let patch_mode = match mode {
+            Mode::Server | Mode::OneShot | Mode::Frames => args.patch_mode.into(),
+            Mode::Text | Mode::Json | Mode::Yaml | Mode::Objects | Mode::JsonStream => {
+                PatchMode::Append
+            }
+        };
+        let system = asked.preamble.system.or(not_blank(args.system));
+        let beginning = beginning(command, &engine);
+        Ok(Settings {
+            rules: Rules {
+                life: mode.life(),
+                keep,
+                session,
+                preamble: Preamble { system, said: asked.preamble.said },
+                on_busy: args.on_busy.into(),
+                patch_mode,
+                final_snapshot: args.final_snapshot.into(),
+            },
+            format: format(mode, beginning, meta(command, &engine), asked.name),
+            engine,
+            capabilities,
+            requests,
+            debug_file,
+            seed: uuid::Uuid::new_v4().as_u128(),
+            notices,
+            faults: faults(),
+        })
+    }
+}
+
+fn stdin(args: &SessionArgs) -> Result<Requests> {
+    Ok(Requests::Stdin { line_bytes_max: usize::try_from(args.max_request_bytes)? })
+}
+
+fn beginning(command: &'static str, engine: &Engine) -> Beginning {
+    let folder = std::env::current_dir().unwrap_or_default();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Beginning {
+        command,
+        model: engine.model().to_owned(),
+        provider: engine.name(),
+        folder: folder.to_string_lossy().into_owned(),
+        epoch_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+fn meta(command: &str, engine: &Engine) -> Map<String, Value> {
+    [("command", command), ("engine", engine.name()), ("model", engine.model())]
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value.into()))
+        .collect()
+}
+
+fn format(mode: Mode, beginning: Beginning, meta: Map<String, Value>, name: String) -> Format {
+    let envelope = |layout, answer| Format::Envelope(Box::new(Envelope::new(layout, answer, meta)));
+    match mode {
+        Mode::Server | Mode::OneShot => Format::Protocol,
+        Mode::Text => Format::Text(Text::default()),
+        Mode::Json => envelope(Layout::Json, Answer::Text(String::new())),
+        Mode::Yaml => envelope(Layout::Yaml, Answer::Text(String::new())),
+        Mode::Frames => envelope(Layout::Json, Answer::Frames(Vec::new())),
+        Mode::Objects => Format::Objects(Objects { schema: name, has_preamble: true }),
+        Mode::JsonStream => Format::JsonStream(Box::new(JsonStream::new(beginning))),
+    }
+}
+
+fn engine(args: &SessionArgs, notices: &mut Vec<&'static str>) -> Result<Engine> {
     let key = key()?;
     let common_base_url = variable(COMMON_BASE_URL_VARIABLE)?;
     let base_url = not_blank(args.base_url.clone()).or(not_blank(common_base_url));
@@ -94,6 +259,7 @@ fn engine(args: &RpcArgs, notices: &mut Vec<&'static str>) -> Result<Engine> {
         EngineName::Echo => Engine::Echo(Echo {
             delay: Duration::from_millis(args.engines.echo_delay_ms),
             reasoning: args.engines.echo_reasoning,
+            answer: args.engines.echo_answer.clone(),
         }),
         EngineName::Openai => Engine::OpenAi(OpenAi::new(openai::Settings {
             base_url: base_url.unwrap_or_else(|| openai::DEFAULT_BASE_URL.to_owned()),
@@ -128,18 +294,18 @@ fn variable(name: &str) -> Result<Option<String>> {
 
 /// The fault that a test has planted: `<place>:<nth>`, as in `project:3`. Anything else plants none.
 #[cfg(debug_assertions)]
-fn faults() -> Plan {
+fn faults() -> Faults {
     let plan = std::env::var("DUOLOGUE_FAULT").unwrap_or_default();
     let planted = plan
         .split_once(':')
-        .and_then(|(place, nth)| Some(Plan::new(Place::named(place)?, nth.parse().ok()?)));
+        .and_then(|(place, nth)| Some(Faults::new(Place::named(place)?, nth.parse().ok()?)));
     planted.unwrap_or_default()
 }
 
 /// Nothing plants a fault in a release.
 #[cfg(not(debug_assertions))]
-fn faults() -> Plan {
-    Plan::default()
+fn faults() -> Faults {
+    Faults::default()
 }
 
 /// A variable that is set to nothing says as much as one that is not set.
@@ -147,18 +313,49 @@ fn not_blank(value: Option<String>) -> Option<String> {
     value.filter(|value| !value.trim().is_empty())
 }
 
-fn capabilities(args: &RpcArgs, engine: &Engine) -> Vec<String> {
+fn capabilities(mode: Mode, args: &SessionArgs, engine: &Engine) -> Vec<String> {
     let extension = match args.on_busy {
         cli::OnBusy::Reject => None,
         cli::OnBusy::Queue => Some(QUEUE.to_owned()),
     };
     let settings = [
-        format!("server-version={}", env!("CARGO_PKG_VERSION")),
+        server_version(),
         format!("engine={}", engine.name()),
         format!("model={}", engine.model()),
         format!("max-request-bytes={}", args.max_request_bytes),
     ];
-    CAPABILITIES.map(str::to_owned).into_iter().chain(settings).chain(extension).collect()
+    words(mode).iter().copied().map(str::to_owned).chain(settings).chain(extension).collect()
+}
+
+/// What a process can do, in the protocol's words.
+fn words(mode: Mode) -> &'static [&'static str] {
+    match mode.life() {
+        Life::Conversation => &CAPABILITIES,
+        Life::OneShot => &CAPABILITIES[..ONE_SHOT_CAPABILITIES],
+    }
+}
+
+fn server_version() -> String {
+    format!("server-version={}", env!("CARGO_PKG_VERSION"))
+}
+
+impl Mode {
+    /// Whether requests come from standard input.
+    pub(crate) fn reads_stdin(self) -> bool {
+        self.life() == Life::Conversation
+    }
+
+    fn life(self) -> Life {
+        match self {
+            Self::Server | Self::Frames => Life::Conversation,
+            Self::Text
+            | Self::Json
+            | Self::Yaml
+            | Self::Objects
+            | Self::OneShot
+            | Self::JsonStream => Life::OneShot,
+        }
+    }
 }
 
 impl From<cli::OnBusy> for OnBusy {

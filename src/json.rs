@@ -353,6 +353,21 @@ pub fn write_line<T: Serialize>(message: &T, lines: &mut Vec<u8>) -> Result<(), 
     Ok(())
 }
 
+/// Appends a message over several lines, for people; all of it or, on an error, nothing of it.
+///
+/// # Errors
+/// As `write_line`.
+pub fn write_pretty<T: Serialize>(message: &T, text: &mut Vec<u8>) -> Result<(), Error> {
+    let before = text.len();
+    if let Err(error) = serde_json::to_writer_pretty(&mut *text, message) {
+        text.truncate(before);
+        return Err(error.into());
+    }
+    escape_separators(text, before);
+    text.push(b'\n');
+    Ok(())
+}
+
 /// Escapes the line separators that JSON itself leaves as they are (U+0085, U+2028 and U+2029) from
 /// `start` on: some readers split on them. They stand in strings only, where any character may be
 /// escaped.

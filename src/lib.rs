@@ -22,6 +22,8 @@ pub mod engine;
 
 pub mod session;
 
+pub mod output;
+
 pub mod outbox;
 
 pub mod server;
@@ -29,3 +31,5 @@ pub mod server;
 pub mod cli;
 pub mod config;
 pub mod log;
+pub mod prepare;
+pub mod shell;

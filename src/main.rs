@@ -1,59 +1,35 @@
-//! The program: reads the command line, and serves.
+//! The program: reads the command line, and does what it says.
 
-use anyhow::{Context, Result};
-use duologue::cli::{Cli, Command, RpcArgs};
-use duologue::server::{self, Settings, Stdio};
-use duologue::session::ExitCode as Exit;
-use duologue::{config, log};
-use std::io::{IsTerminal, Write};
+use duologue::cli::{Cli, Command};
+use duologue::prepare::Job;
+use duologue::shell;
+use std::ffi::OsString;
 use std::process::ExitCode;
-use tokio::runtime;
-
-/// Status for a command line, or a file named on it, that is wrong. Also clap's own.
-const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let cli = Cli::read();
-    let args = match cli.command {
-        Some(Command::Rpc(args)) => args,
-        None => cli.rpc,
-    };
-    ExitCode::from(rpc(args))
-}
-
-fn rpc(args: RpcArgs) -> u8 {
-    let is_terminal = std::io::stdin().is_terminal();
-    // First of all, so that not even a file that is named on the command line can be the reader's.
-    let stdio = match Stdio::take().context("standard input or output can't be used") {
-        Ok(stdio) => stdio,
-        Err(error) => return complain(&error, Exit::Internal.number()),
-    };
-    let _flush_at_end = match log::start(args.log_level, args.log_file.as_deref()) {
-        Ok(flush) => flush,
-        Err(error) => return complain(&error, USAGE),
-    };
-    std::panic::set_hook(Box::new(log::defect));
-    let settings = match config::rpc(args, is_terminal) {
-        Ok(settings) => settings,
-        Err(error) => return complain(&error, USAGE),
-    };
-    match serve(stdio, settings) {
-        Ok(exit) => exit.number(),
-        Err(error) => complain(&error, Exit::Internal.number()),
+    let words: Vec<OsString> = std::env::args_os().collect();
+    match job(&words) {
+        Ok(job) => ExitCode::from(shell::run(job)),
+        Err(help) => help.exit(),
     }
 }
 
-fn serve(stdio: Stdio, settings: Settings) -> Result<Exit> {
-    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-    let exit = runtime.block_on(server::serve(stdio, settings));
-    // A name that is still being looked up must not hold up the end.
-    runtime.shutdown_background();
-    Ok(exit?)
-}
-
-/// Tells a person why there is no conversation; gives back the status.
-fn complain(error: &anyhow::Error, status: u8) -> u8 {
-    // There is no one else to tell if standard error is gone as well.
-    drop(writeln!(std::io::stderr(), "duologue: {error:#}"));
-    status
+/// What is to be done; an error if it is to print help.
+fn job(words: &[OsString]) -> Result<Job, clap::Error> {
+    if words.get(1).is_some_and(|word| word == "run-command") {
+        return Ok(Job::RunCommand(words.to_vec()));
+    }
+    match Cli::read(words) {
+        Ok(Cli { command: None, rpc }) => Ok(Job::Rpc(rpc)),
+        Ok(Cli { command: Some(Command::Rpc(args)), .. }) => Ok(Job::Rpc(args)),
+        Ok(Cli { command: Some(Command::Exec(args)), .. }) => Ok(Job::Exec(args)),
+        Ok(Cli { command: Some(Command::RunCommand(_)), .. }) => {
+            Ok(Job::RunCommand(words.to_vec()))
+        }
+        Err(error) if error.use_stderr() => {
+            let (command, mode) = Cli::guess(words);
+            Ok(Job::Wrong(command, mode, error))
+        }
+        Err(help) => Err(help),
+    }
 }

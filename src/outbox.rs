@@ -5,9 +5,11 @@
 use crate::any::Any;
 use crate::fault::Tripwire;
 use crate::json;
+use crate::output::Format;
 use crate::proto::chat::{ChatReasoningPatch, ChatStreamPatchMode, ChatTextPatch};
 use crate::proto::rpc::rpc_line::Frame as Body;
 use crate::proto::rpc::{RpcLine, UiEventFrame};
+use crate::session::{ExitCode, Moment};
 use crate::wire::{self, Code, Done, Frame, Trouble};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -33,6 +35,8 @@ pub const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// What waits to be written.
 #[derive(Debug, Default)]
 pub struct Outbox {
+    /// What frames are written as.
+    format: Format,
     /// Lines that will not change any more.
     sealed: Vec<u8>,
     /// The last frame, if it is a patch that the next one may merge with.
@@ -46,38 +50,55 @@ pub struct Outbox {
 /// A frame that holds a patch.
 #[derive(Debug)]
 struct Patch {
+    made: Moment,
     frame: Frame,
     text_bytes: usize,
 }
 
 impl Outbox {
-    /// An empty one, with a fault planted in its encoder or none.
-    pub fn new(fault: Tripwire) -> Self {
-        Self { fault, ..Self::default() }
+    /// An empty one for lines of a format, with a fault planted in its encoder or none.
+    pub fn new(format: Format, fault: Tripwire) -> Self {
+        Self { format, fault, ..Self::default() }
     }
 
-    /// Puts a frame behind the others.
-    pub fn push(&mut self, frame: Frame) {
+    /// Puts a frame, made at `now`, behind the others.
+    pub fn push(&mut self, now: Moment, frame: Frame) {
         let Some(text_bytes) = patch_text(&frame).map(str::len) else {
-            return self.push_whole(&frame);
+            return self.push_whole(now, &frame);
         };
-        let mut patch = Patch { frame, text_bytes };
+        let mut patch = Patch { made: now, frame, text_bytes };
         let is_behind = self.sealed.len() >= MERGE_FROM_BYTES;
         if let Some(open) = &mut self.open {
             if is_behind && merge(open, &mut patch) {
                 return;
             }
             let whole = std::mem::replace(open, patch);
-            return self.seal(&whole.frame);
+            return self.seal(whole.made, &whole.frame);
         }
         self.open = Some(patch);
     }
 
+    /// Puts what the format has for the end behind everything: nothing comes after it.
+    pub fn end(&mut self, now: Moment, code: ExitCode) {
+        self.seal_open();
+        let Self { format, sealed, .. } = self;
+        let before = sealed.len();
+        // However defective: who reads such an end waits for it.
+        let ending = AssertUnwindSafe(|| format.end(now, code, sealed));
+        if !matches!(catch_unwind(ending), Ok(Ok(()))) {
+            sealed.truncate(before);
+            self.is_defective = true;
+        }
+    }
+
+    /// The status of the process, as readers of the format know it.
+    pub fn status(&self, code: ExitCode) -> u8 {
+        self.format.status(code)
+    }
+
     /// Takes all that waits, as whole lines, and leaves `empty` in its place.
     pub fn take(&mut self, mut empty: Vec<u8>) -> Vec<u8> {
-        if let Some(open) = self.open.take() {
-            self.seal(&open.frame);
-        }
+        self.seal_open();
         empty.clear();
         self.answers = 0;
         self.answer_bytes = 0;
@@ -105,13 +126,14 @@ impl Outbox {
         self.answers < ANSWERS_MAX && self.answer_bytes < ANSWER_BYTES_MAX
     }
 
-    fn push_whole(&mut self, frame: &Frame) {
-        if let Some(open) = self.open.take() {
-            self.seal(&open.frame);
-        }
+    fn push_whole(&mut self, now: Moment, frame: &Frame) {
+        self.seal_open();
         let before = self.sealed.len();
-        self.seal(frame);
-        if let Some(Body::Done(_)) = frame.frame {
+        self.seal(now, frame);
+        // A format that writes nothing for it has nobody wait for it.
+        if let Some(Body::Done(_)) = frame.frame
+            && self.sealed.len() > before
+        {
             self.answers += 1;
         }
         // What the engine said has a limit of its own.
@@ -125,24 +147,43 @@ impl Outbox {
         self.is_defective
     }
 
-    fn seal(&mut self, frame: &Frame) {
-        if self.is_defective {
+    fn seal_open(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.seal(open.made, &open.frame);
+        }
+    }
+
+    fn seal(&mut self, made: Moment, frame: &Frame) {
+        if self.encode(|format, sealed| format.frame(made, frame, sealed)) {
             return;
         }
-        let before = self.sealed.len();
-        let encoding = AssertUnwindSafe(|| {
-            self.fault.step();
-            json::write_line(frame, &mut self.sealed)
-        });
-        if !matches!(catch_unwind(encoding), Ok(Ok(()))) {
-            self.sealed.truncate(before);
-            self.is_defective = true;
-            for body in [wire::error(defect()), wire::done(Done::Failed)] {
-                let frame = RpcLine { frame: Some(body), ..frame.clone() };
-                // If not even this can be told, the exit status still tells.
-                json::write_line(&frame, &mut self.sealed).ok();
-            }
+        for body in [wire::error(defect()), wire::done(Done::Failed)] {
+            let frame = RpcLine { frame: Some(body), ..frame.clone() };
+            // If not even this can be told, the exit status still tells.
+            self.format.frame(made, &frame, &mut self.sealed).ok();
         }
+    }
+
+    /// Has the format write. False, once, if it can't; after that, nothing more is written.
+    fn encode(
+        &mut self,
+        write: impl FnOnce(&mut Format, &mut Vec<u8>) -> Result<(), json::Error>,
+    ) -> bool {
+        if self.is_defective {
+            return true;
+        }
+        let Self { format, sealed, fault, .. } = self;
+        let before = sealed.len();
+        let encoding = AssertUnwindSafe(|| {
+            fault.step();
+            write(format, sealed)
+        });
+        if matches!(catch_unwind(encoding), Ok(Ok(()))) {
+            return true;
+        }
+        sealed.truncate(before);
+        self.is_defective = true;
+        false
     }
 }
 

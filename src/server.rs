@@ -5,11 +5,13 @@ mod debug_file;
 mod framer;
 mod input;
 mod journal;
+mod notes;
 mod signals;
 mod stdio;
 mod writer;
 
 pub use debug_file::DebugFile;
+pub use signals::Signals;
 pub use stdio::Stdio;
 
 use crate::chat::transcript::Transcript;
@@ -17,13 +19,14 @@ use crate::engine::{Engine, RunEnd, Running, Said, Sink};
 use crate::fault::{Place, Plan, Tripwire};
 use crate::id::{Ids, RunId};
 use crate::outbox::Outbox;
+use crate::output::Format;
 use crate::session::{
     ExitCode, Input, Moment, Output, Rules, Session, Signal, panic_text, run_defect,
 };
-use crate::wire::{self, Frame};
+use crate::wire::{self, Command, Frame, Prompt, Request, Trouble};
 use framer::RawLine;
 use input::{FromStdin, Lines};
-use signals::Signals;
+use notes::Notes;
 use std::collections::VecDeque;
 use std::future::{pending, poll_fn};
 use std::io;
@@ -50,6 +53,22 @@ const MORE_INPUT_MAX: Duration = Duration::from_millis(100);
 /// How long the last frames may take after a signal, if the reader does not take them.
 const INTERRUPTED_FLUSH_MAX: Duration = Duration::from_secs(5);
 
+/// Where the requests of a session come from.
+#[derive(Debug)]
+pub enum Requests {
+    /// Standard input.
+    Stdin {
+        /// Bytes a line may have.
+        line_bytes_max: usize,
+    },
+    /// There is one.
+    Once(Prompt),
+    /// There is none, because of this.
+    Refused(Trouble),
+    /// There is none, because a signal came before it was known.
+    Interrupted(Signal),
+}
+
 /// How a server is to run.
 #[derive(Debug)]
 pub struct Settings {
@@ -59,8 +78,10 @@ pub struct Settings {
     pub engine: Engine,
     /// What `hello` says the process can do.
     pub capabilities: Vec<String>,
-    /// Bytes a request line may have.
-    pub line_bytes_max: usize,
+    /// What is asked.
+    pub requests: Requests,
+    /// What standard output is made of.
+    pub format: Format,
     /// Where frames are copied to.
     pub debug_file: Option<DebugFile>,
     /// Chance, for the ids of the session.
@@ -71,9 +92,18 @@ pub struct Settings {
     pub faults: Plan,
 }
 
+/// How a process ends.
+#[derive(Debug)]
+pub struct Finish {
+    /// Its status.
+    pub status: u8,
+    /// What went wrong with the only request, for a person.
+    pub complaint: Option<String>,
+}
+
 /// Serves one conversation, from `hello` to the end of the process.
-pub async fn serve(stdio: Stdio, settings: Settings) -> io::Result<ExitCode> {
-    Ok(Server::start(stdio, settings)?.run().await)
+pub async fn serve(stdio: Stdio, signals: Signals, settings: Settings) -> io::Result<Finish> {
+    Ok(Server::start(stdio, signals, settings)?.run().await)
 }
 
 struct Server {
@@ -97,6 +127,7 @@ struct Server {
     writer: Writer,
     reader: Reader,
     debug_file: Option<DebugFile>,
+    notes: Notes,
     ending: Ending,
     decode_fault: Tripwire,
     engine_fault: Tripwire,
@@ -123,20 +154,20 @@ enum Ending {
 
 impl Server {
     /// Greets the reader, and gets everything else ready behind its back.
-    fn start(stdio: Stdio, mut settings: Settings) -> io::Result<Self> {
+    fn start(stdio: Stdio, signals: Signals, mut settings: Settings) -> io::Result<Self> {
         let Stdio { input, output } = stdio;
         let faults = &settings.faults;
         let watched = output.try_clone()?;
+        let notes = Notes::new(&settings);
         let mut session = Session::new(settings.rules, settings.seed);
         session.plant(faults.at(Place::Project));
-        // Heard from here on, so that whoever has seen `hello` can count on it.
-        let signals = Signals::listen()?;
-        let mut outbox = Outbox::new(faults.at(Place::Encode));
-        let hello = session.hello(settings.capabilities);
-        if let Some(file) = &mut settings.debug_file {
-            file.record(&hello);
+        let mut outbox = Outbox::new(settings.format, faults.at(Place::Encode));
+        for frame in session.greeting(settings.capabilities) {
+            if let Some(file) = &mut settings.debug_file {
+                file.record(&frame);
+            }
+            outbox.push(Moment::default(), frame);
         }
-        outbox.push(hello);
         let mut writer = Writer::new(output, faults.at(Place::Write));
         writer.write(outbox.take(Vec::new()));
         // After `hello`, which is not to wait for a log.
@@ -145,14 +176,18 @@ impl Server {
         }
         let (to_events, events) = mpsc::channel(EVENTS_AHEAD_MAX);
         let (to_ends, ends) = mpsc::channel(1);
-        Ok(Self {
+        let lines = match settings.requests {
+            Requests::Stdin { line_bytes_max } => Lines::spawn(input, line_bytes_max)?,
+            Requests::Once(_) | Requests::Refused(_) | Requests::Interrupted(_) => Lines::none(),
+        };
+        let mut server = Self {
             started: Instant::now(),
             session,
             engine: settings.engine,
             // Other ids than the session's, from the same chance.
             ids: Ids::new(!settings.seed),
             signals,
-            lines: Lines::spawn(input, settings.line_bytes_max)?,
+            lines,
             pending: VecDeque::new(),
             more_until: None,
             chunks_since_engine: 0,
@@ -165,13 +200,31 @@ impl Server {
             writer,
             reader: Reader::Watched(stdio::watch(watched)?),
             debug_file: settings.debug_file,
+            notes,
             ending: Ending::NotYet,
             decode_fault: faults.at(Place::Decode),
             engine_fault: faults.at(Place::Engine),
-        })
+        };
+        server.ask(settings.requests);
+        Ok(server)
     }
 
-    async fn run(mut self) -> ExitCode {
+    /// Asks what is known from the start.
+    fn ask(&mut self, requests: Requests) {
+        match requests {
+            Requests::Stdin { .. } => {}
+            Requests::Once(prompt) => {
+                let command = Command::Submit(prompt);
+                let id = self.ids.request();
+                self.handle(Input::Request(Request { session: None, id, command }));
+                self.handle(Input::InputEnded);
+            }
+            Requests::Refused(trouble) => self.handle(Input::Refused(trouble)),
+            Requests::Interrupted(signal) => self.handle(Input::Interrupted(signal)),
+        }
+    }
+
+    async fn run(mut self) -> Finish {
         loop {
             self.flush();
             if let Some(code) = self.is_over() {
@@ -288,15 +341,19 @@ impl Server {
 
     fn handle(&mut self, input: Input) {
         journal::input(&input);
-        let now = Moment(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX));
+        let now = self.now();
         for output in self.session.handle(now, input) {
-            self.perform(output);
+            self.perform(now, output);
         }
     }
 
-    fn perform(&mut self, output: Output) {
+    fn now(&self) -> Moment {
+        Moment(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX))
+    }
+
+    fn perform(&mut self, now: Moment, output: Output) {
         match output {
-            Output::Frame(frame) => self.send(frame),
+            Output::Frame(frame) => self.send(now, frame),
             Output::StartRun { run, transcript } => {
                 tracing::info!(%run, "a run starts");
                 self.start_run(run, transcript);
@@ -305,19 +362,23 @@ impl Server {
                 tracing::info!(%run, "the run is stopped");
                 self.drop_run();
             }
-            Output::Exit(code) => self.end(code),
+            Output::Exit(code) => {
+                self.outbox.end(now, code);
+                self.end(code);
+            }
             Output::Abort(code) => self.ending = Ending::Now(code),
         }
     }
 
-    fn send(&mut self, frame: Frame) {
+    fn send(&mut self, now: Moment, frame: Frame) {
         if let Some(file) = &mut self.debug_file {
             file.record(&frame);
         }
+        self.notes.take(&frame);
         if let Reader::Gone = self.reader {
             return;
         }
-        self.outbox.push(frame);
+        self.outbox.push(now, frame);
     }
 
     fn start_run(&mut self, run: RunId, transcript: Transcript) {
@@ -346,7 +407,13 @@ impl Server {
                 Ending::FlushingUntil(code, Instant::now() + INTERRUPTED_FLUSH_MAX)
             }
             (
-                ExitCode::Ok | ExitCode::InputFailed | ExitCode::Internal | ExitCode::OutputFailed,
+                ExitCode::Ok
+                | ExitCode::RunFailed
+                | ExitCode::InputFailed
+                | ExitCode::Usage
+                | ExitCode::CutOff
+                | ExitCode::Internal
+                | ExitCode::OutputFailed,
                 _,
             ) => Ending::Flushing(code),
         };
@@ -364,6 +431,7 @@ impl Server {
             && let Ending::NotYet | Ending::Flushing(_) = self.ending
         {
             self.drop_run();
+            self.outbox.end(self.now(), ExitCode::Internal);
             self.end(ExitCode::Internal);
         }
     }
@@ -381,7 +449,7 @@ impl Server {
         }
     }
 
-    async fn exit(mut self, mut code: ExitCode) -> ExitCode {
+    async fn exit(mut self, mut code: ExitCode) -> Finish {
         if let (Ending::Flushing(_) | Ending::FlushingUntil(..), Some(file)) =
             (self.ending, self.debug_file.take())
         {
@@ -392,8 +460,9 @@ impl Server {
                 () = file.finish() => {}
             }
         }
-        tracing::info!(status = code.number(), "the process ends");
-        code
+        let status = self.outbox.status(code);
+        tracing::info!(status, "the process ends");
+        Finish { status, complaint: self.notes.into_complaint() }
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -20,14 +20,14 @@ pub use exit::{ExitCode, Signal};
 pub(crate) use trouble::{panic_text, run_defect};
 
 use crate::chat::timeline::Span;
-use crate::chat::transcript::Transcript;
+use crate::chat::transcript::{Preamble, Transcript};
 use crate::chat::ui::PatchMode;
 use crate::engine::{EngineEvent, RunEnd};
 use crate::fault::Tripwire;
 use crate::id::{Ids, RequestId, RunId, SessionId};
 use crate::wire::{self, BadLine, Command, Done, Frame, Prompt, Request, Trouble};
 use book::Book;
-use run::{Outcome, Run};
+use run::{Outcome, Run, Stop};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use trouble::{
@@ -76,6 +76,8 @@ pub enum Input {
     Interrupted(Signal),
     /// Nobody reads the output any more.
     ReaderGone,
+    /// There is nothing to ask: the command line, or a file that it names, is wrong.
+    Refused(Trouble),
 }
 
 /// Everything a session can want done, in this order.
@@ -121,13 +123,38 @@ pub enum FinalSnapshot {
     None,
 }
 
+/// How long a process talks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Life {
+    /// As long as requests come. What goes wrong is the requests', and the process ends well.
+    #[default]
+    Conversation,
+    /// One prompt long. What goes wrong is terminal, and the status of the process tells of it.
+    OneShot,
+}
+
+/// What a session remembers of what the model says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// Everything: for snapshots, and for the model.
+    #[default]
+    Everything,
+    /// Nothing: whoever reads the pieces needs no more, and an answer may be larger than memory.
+    /// There are no snapshots, and segments finish without their text.
+    Nothing,
+}
+
 /// How a session is to behave.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
+    /// How long the process talks.
+    pub life: Life,
+    /// What is remembered.
+    pub keep: Keep,
     /// The session the process is bound to from the start.
     pub session: Option<SessionId>,
-    /// How the model is to behave.
-    pub system: Option<String>,
+    /// How the model is to behave, and what was said before the first turn.
+    pub preamble: Preamble,
     /// What happens to a submit during a run.
     pub on_busy: OnBusy,
     /// How text is streamed.
@@ -191,6 +218,7 @@ enum Farewell {
     Quiet,
     InputFailed { reason: String },
     Interrupted(Signal),
+    Refused(Trouble),
 }
 
 impl Session {
@@ -201,8 +229,7 @@ impl Session {
             Some(id) => (Binding::Bound, id.clone()),
             None => (Binding::Open, ids.session()),
         };
-        let transcript = Transcript::new(rules.system.as_deref());
-        let book = Book::new(id, rules.patch_mode, rules.final_snapshot, transcript);
+        let book = Book::new(id, &rules);
         let answer_bytes_max = ANSWER_BYTES_MAX;
         Self { rules, binding, answer_bytes_max, ids, turns: 0, phase: Phase::Idle, book }
     }
@@ -215,6 +242,17 @@ impl Session {
     /// The first frame. `capabilities` is what the process can do.
     pub fn hello(&self, capabilities: Vec<String>) -> Frame {
         wire::frame(self.book.session(), None, wire::hello(capabilities))
+    }
+
+    /// What is told before anything is asked: `hello`, and the state that a single run begins with.
+    pub fn greeting(&self, capabilities: Vec<String>) -> Vec<Frame> {
+        let hello = self.hello(capabilities);
+        match (self.rules.life, self.rules.keep) {
+            (Life::OneShot, Keep::Everything) => {
+                vec![hello, self.book.state(None, Span::Conversation)]
+            }
+            (Life::OneShot, Keep::Nothing) | (Life::Conversation, _) => vec![hello],
+        }
     }
 
     /// Takes in what happened at `now`, and says what to do about it. A defect met on the way ends
@@ -250,12 +288,15 @@ impl Session {
             Input::RunEnded(run, end) => self.run_ended(now, run, end),
             Input::Interrupted(signal) => {
                 let reason = format!("the process was ended by {signal}");
-                self.end_now(now, reason, Farewell::Interrupted(signal));
+                // A single run has one end, which tells of this as well.
+                let error = (self.rules.life == Life::OneShot).then(|| interrupted(signal));
+                self.end_now(now, Stop { reason, error }, Farewell::Interrupted(signal));
             }
             Input::ReaderGone => {
                 let reason = "nobody reads the output any more".to_owned();
-                self.end_now(now, reason, Farewell::Quiet);
+                self.end_now(now, Stop { reason, error: None }, Farewell::Quiet);
             }
+            Input::Refused(trouble) => self.drain(None, Farewell::Refused(trouble)),
         }
     }
 
@@ -336,7 +377,7 @@ impl Session {
             Phase::Running(_) | Phase::Draining(..) => {
                 self.book.done(Some(id), Done::Ok);
                 let reason = format!("cancelled by request {}", id.as_str());
-                self.stop(now, reason);
+                self.stop(now, Stop { reason, error: None });
                 self.next(now);
             }
             Phase::Idle | Phase::Closed => {
@@ -390,11 +431,11 @@ impl Session {
     }
 
     /// Stops the active run, if there is one.
-    fn stop(&mut self, now: Moment, reason: String) {
+    fn stop(&mut self, now: Moment, stop: Stop) {
         if let Some((live, book)) = self.live() {
             // First of all, so that the provider is left alone without delay.
             book.cancel_engine();
-            live.run.end(book, now, Outcome::Stopped { reason });
+            live.run.end(book, now, Outcome::Stopped(stop));
         }
     }
 
@@ -422,8 +463,8 @@ impl Session {
     }
 
     /// Ends everything at once; what waits is refused.
-    fn end_now(&mut self, now: Moment, reason: String, farewell: Farewell) {
-        self.stop(now, reason);
+    fn end_now(&mut self, now: Moment, stop: Stop, farewell: Farewell) {
+        self.stop(now, stop);
         let mut end = Drain { shutdowns: Vec::new(), farewell };
         let waiting = match std::mem::replace(&mut self.phase, Phase::Closed) {
             Phase::Running(live) => live.waiting,
@@ -446,15 +487,24 @@ impl Session {
             self.book.done(Some(id), Done::Shutdown);
         }
         let exit = match drain.farewell {
-            Farewell::Quiet => ExitCode::Ok,
+            Farewell::Quiet => match self.rules.life {
+                Life::Conversation => ExitCode::Ok,
+                Life::OneShot => self.book.verdict().into(),
+            },
             Farewell::InputFailed { reason } => {
                 self.book.refuse(None, stdin_read_failed(reason));
                 ExitCode::InputFailed
             }
             Farewell::Interrupted(signal) => {
-                self.book.error(None, interrupted(signal));
-                self.book.done(None, Done::Stopped);
+                if self.rules.life == Life::Conversation || self.turns == 0 {
+                    self.book.error(None, interrupted(signal));
+                    self.book.done(None, Done::Stopped);
+                }
                 ExitCode::Interrupted(signal)
+            }
+            Farewell::Refused(trouble) => {
+                self.book.refuse(None, trouble);
+                ExitCode::Usage
             }
         };
         self.book.push(Output::Exit(exit));
@@ -590,7 +640,8 @@ impl About {
             Input::InputEnded
             | Input::InputFailed { .. }
             | Input::Interrupted(_)
-            | Input::ReaderGone => Self::Process,
+            | Input::ReaderGone
+            | Input::Refused(_) => Self::Process,
         }
     }
 }
@@ -600,7 +651,7 @@ impl Farewell {
     fn or(self, other: Self) -> Self {
         match self {
             Self::Quiet => other,
-            Self::InputFailed { .. } | Self::Interrupted(_) => self,
+            Self::InputFailed { .. } | Self::Interrupted(_) | Self::Refused(_) => self,
         }
     }
 }

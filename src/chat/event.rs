@@ -243,6 +243,14 @@ impl Ending {
 }
 
 impl FinishClass {
+    /// The answer is not whole, though the provider sees nothing wrong with that.
+    pub fn cuts_off(self) -> bool {
+        match self {
+            Self::MaxTokens | Self::ContentFilter => true,
+            Self::Completed | Self::ToolCalls | Self::Stopped | Self::Failed | Self::Other => false,
+        }
+    }
+
     /// The word on the wire.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -5,7 +5,7 @@ use super::event::{
     ToolResult, Usage,
 };
 use super::timeline::{Span, Timeline};
-use super::transcript::{INTERRUPTED_MARK, INTERRUPTED_TOOL, Message, Transcript};
+use super::transcript::{INTERRUPTED_MARK, INTERRUPTED_TOOL, Message, Preamble, Transcript};
 use super::ui::{PatchMode, Ui};
 use crate::any::Any;
 use crate::id::{Ids, RunId, SessionId, ToolCallId};
@@ -137,7 +137,8 @@ fn session() -> SessionId {
 }
 
 fn transcript(recorder: &Recorder, system: Option<&str>) -> Transcript {
-    let mut transcript = Transcript::new(system);
+    let mut transcript =
+        Transcript::new(Preamble { system: system.map(str::to_owned), said: Vec::new() });
     recorder.recorded.iter().for_each(|recorded| transcript.apply(recorded));
     transcript
 }
@@ -329,7 +330,7 @@ fn timeline(recorded: &[Recorded]) -> Timeline {
 #[test]
 fn replaying_the_events_so_far_gives_the_state_so_far() {
     let recorded = conversation().recorded;
-    let (mut growing, mut told) = (Timeline::default(), Transcript::new(None));
+    let (mut growing, mut told) = (Timeline::default(), Transcript::new(Preamble::default()));
     for (at, next) in recorded.iter().enumerate() {
         growing.apply(next);
         told.apply(next);
@@ -339,7 +340,7 @@ fn replaying_the_events_so_far_gives_the_state_so_far() {
             assert_eq!(snapshot, replayed.snapshot(&session(), span));
             assert_eq!(snapshot.snapshot_ordinal, next.ordinal.0);
         }
-        let mut retold = Transcript::new(None);
+        let mut retold = Transcript::new(Preamble::default());
         recorded[..=at].iter().for_each(|recorded| retold.apply(recorded));
         assert_eq!(told, retold);
     }

@@ -14,8 +14,26 @@ pub const INTERRUPTED_TOOL: &str = "The call was interrupted before it returned 
 /// A conversation as the model is shown it. Cheap to clone: turns are shared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
-    system: Option<Arc<str>>,
+    preamble: Arc<Preamble>,
     turns: Vec<Arc<Turn>>,
+}
+
+/// What the model is told before the first turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Preamble {
+    /// How it is to behave.
+    pub system: Option<String>,
+    /// What is taken to have been said, oldest first.
+    pub said: Vec<Said>,
+}
+
+/// Something that is taken to have been said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// By the user.
+    ByUser(String),
+    /// By the model.
+    ByModel(String),
 }
 
 /// A prompt and what came of it.
@@ -64,7 +82,7 @@ pub enum Message<'a> {
     /// How the model is to behave.
     System(&'a str),
     /// What the user said.
-    User(&'a str),
+    User(Cow<'a, str>),
     /// What the model said and which tools it called.
     Assistant {
         /// Empty if it only called tools.
@@ -82,9 +100,9 @@ pub enum Message<'a> {
 }
 
 impl Transcript {
-    /// A conversation with nothing said yet. `system` tells the model how to behave.
-    pub fn new(system: Option<&str>) -> Self {
-        Self { system: system.map(Arc::from), turns: Vec::new() }
+    /// A conversation in which only the preamble was said yet.
+    pub fn new(preamble: Preamble) -> Self {
+        Self { preamble: Arc::new(preamble), turns: Vec::new() }
     }
 
     /// The turns, oldest first; the last one is open while a run answers it.
@@ -126,9 +144,20 @@ impl Transcript {
     }
 
     /// The messages of a provider request, oldest first. Every tool call in them has a result.
+    /// Nobody speaks twice in a row, which some providers refuse.
     pub fn messages(&self) -> Vec<Message<'_>> {
-        let system = self.system.as_deref().map(Message::System);
-        system.into_iter().chain(self.turns.iter().flat_map(|turn| turn.messages())).collect()
+        let system = self.preamble.system.as_deref().map(Message::System);
+        let said = self.preamble.said.iter().map(Said::message);
+        let turns = self.turns.iter().flat_map(|turn| turn.messages());
+        let mut messages: Vec<Message<'_>> = Vec::new();
+        for message in system.into_iter().chain(said).chain(turns) {
+            let joined = match messages.last_mut() {
+                Some(last) => last.join(message),
+                None => Some(message),
+            };
+            messages.extend(joined);
+        }
+        messages
     }
 
     fn said(&mut self, kind: SegmentKind, text: &str) {
@@ -180,9 +209,32 @@ impl Transcript {
     }
 }
 
+impl Said {
+    fn message(&self) -> Message<'_> {
+        match self {
+            Self::ByUser(text) => Message::User(text.into()),
+            Self::ByModel(text) => Message::Assistant { text: text.into(), calls: Vec::new() },
+        }
+    }
+}
+
+impl<'a> Message<'a> {
+    /// Takes in what the same one says next; gives it back if it is another's.
+    fn join(&mut self, next: Self) -> Option<Self> {
+        match (self, next) {
+            (Self::User(said), Self::User(more)) => {
+                *said += "\n\n";
+                *said += more;
+                None
+            }
+            (_, next) => Some(next),
+        }
+    }
+}
+
 impl Turn {
     fn messages(&self) -> Vec<Message<'_>> {
-        let mut messages = vec![Message::User(&self.prompt)];
+        let mut messages = vec![Message::User(Cow::Borrowed(&self.prompt))];
         let mut steps = self.steps.as_slice();
         while !steps.is_empty() {
             let said = leading_text(&mut steps);

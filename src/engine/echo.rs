@@ -1,14 +1,20 @@
 //! The built-in engine: answers with the words of the prompt and the number of the turn, so that a
 //! person sees that the conversation is kept. Needs no key, account or server.
 
-use super::{EngineEvent, RunEnd, Sink};
+use super::{EngineEvent, ErrorClass, RunEnd, RunError, Sink, Stage};
 use crate::chat::event::FinishClass;
 use crate::chat::transcript::{Transcript, Turn, TurnState};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Characters of an earlier prompt that an answer quotes.
 const QUOTE_CHARS_MAX: usize = 60;
+
+/// Bytes of a file that are said at a time.
+const PIECE_BYTES_MAX: u64 = 8 * 1024;
 
 /// Settings of the built-in engine.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +23,8 @@ pub struct Echo {
     pub delay: Duration,
     /// Reason before answering.
     pub reasoning: bool,
+    /// A file to read the answer from.
+    pub answer: Option<PathBuf>,
 }
 
 impl Echo {
@@ -30,19 +38,68 @@ impl Echo {
                 sink.send(EngineEvent::Reasoning { source: "echo", text }).await;
             }
         }
-        for text in pieces(&reply(turns)) {
-            self.pace().await;
-            sink.send(EngineEvent::Text(text)).await;
+        match &self.answer {
+            None => {
+                for text in pieces(&reply(turns)) {
+                    self.pace().await;
+                    sink.send(EngineEvent::Text(text)).await;
+                }
+            }
+            Some(path) => {
+                if let Err(error) = self.recite(path, &sink).await {
+                    return RunEnd::Failed(unreadable(path, &error));
+                }
+            }
         }
         let stop_reason = "stop".to_owned();
         sink.send(EngineEvent::CallFinished { stop_reason, class: FinishClass::Completed }).await;
         RunEnd::Finished
     }
 
+    /// Says what is in the file at `path`, a line at a time or, where lines are long, a piece.
+    async fn recite(&self, path: &Path, sink: &Sink) -> io::Result<()> {
+        let mut file = BufReader::new(File::open(path)?);
+        let mut piece = Vec::new();
+        loop {
+            let more = (&mut file).take(PIECE_BYTES_MAX).read_until(b'\n', &mut piece)?;
+            if more == 0 && piece.is_empty() {
+                return Ok(());
+            }
+            let text = whole_text(&mut piece, more == 0)?;
+            if !text.is_empty() {
+                self.pace().await;
+                sink.send(EngineEvent::Text(text)).await;
+            }
+        }
+    }
+
     async fn pace(&self) {
         if !self.delay.is_zero() {
             tokio::time::sleep(self.delay).await;
         }
+    }
+}
+
+/// Takes the text out of `piece`, but for a character that is cut off at its end unless `is_last`.
+fn whole_text(piece: &mut Vec<u8>, is_last: bool) -> io::Result<String> {
+    let whole = match std::str::from_utf8(piece) {
+        Ok(text) => text.len(),
+        Err(error) if error.error_len().is_none() && !is_last => error.valid_up_to(),
+        Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+    };
+    let rest = piece.split_off(whole);
+    String::from_utf8(std::mem::replace(piece, rest)).map_err(io::Error::other)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> RunError {
+    RunError {
+        stage: Stage::Init,
+        class: ErrorClass::Config,
+        message: format!(
+            "{} can't be read, so the echo engine has no answer; name a text file with --echo-answer",
+            path.display()
+        ),
+        detail: error.to_string(),
     }
 }
 

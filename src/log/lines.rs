@@ -2,6 +2,7 @@
 //! nobody ever waits for the thread, but for a moment at the end of the process.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -19,6 +20,12 @@ pub(super) struct Lines(Arc<Queue>);
 
 /// Writes out what was logged when it is dropped, as far as somebody reads it.
 pub struct Flush(Arc<Queue>);
+
+impl fmt::Debug for Flush {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Flush")
+    }
+}
 
 #[derive(Default)]
 struct Queue {

@@ -202,7 +202,7 @@ proptest! {
     #[test]
     fn what_is_taken_says_what_was_pushed(mode in mode(), actions in vec(action(), 0..200)) {
         let mut source = Source::new(mode);
-        let mut outbox = Outbox::new(Tripwire::default());
+        let mut outbox = Outbox::new(Format::Protocol, Tripwire::default());
         let (mut pushed, mut written) = (Vec::new(), Vec::new());
         for action in actions {
             let frame = match action {
@@ -215,7 +215,7 @@ proptest! {
                 }
             };
             pushed.push(frame.clone());
-            outbox.push(frame);
+            outbox.push(Moment(0), frame);
             prop_assert!(!outbox.is_empty());
         }
         written.extend(parse(&outbox.take(Vec::new())));
@@ -226,10 +226,10 @@ proptest! {
 /// Pushes deltas of one segment behind `waiting_bytes` of other frames.
 fn deltas_behind(mode: ChatStreamPatchMode, waiting_bytes: usize, deltas: &[usize]) -> Vec<Said> {
     let mut source = Source::new(mode);
-    let mut outbox = Outbox::new(Tripwire::default());
-    outbox.push(source.tell(Kind::Event, waiting_bytes));
+    let mut outbox = Outbox::new(Format::Protocol, Tripwire::default());
+    outbox.push(Moment(0), source.tell(Kind::Event, waiting_bytes));
     for bytes in deltas {
-        outbox.push(source.say(0, *bytes));
+        outbox.push(Moment(0), source.say(0, *bytes));
     }
     parse(&outbox.take(Vec::new())).iter().filter_map(said).collect()
 }
@@ -270,10 +270,10 @@ fn text_so_far_takes_the_place_of_shorter_text_at_any_length() {
 #[test]
 fn an_engine_waits_for_a_reader_that_is_a_megabyte_behind() {
     let mut source = Source::new(ChatStreamPatchMode::Append);
-    let mut outbox = Outbox::new(Tripwire::default());
+    let mut outbox = Outbox::new(Format::Protocol, Tripwire::default());
     let mut pushed_bytes = 0;
     while outbox.has_room_for_engine() {
-        outbox.push(source.say(0, 999));
+        outbox.push(Moment(0), source.say(0, 999));
         pushed_bytes += 999;
     }
     assert!(pushed_bytes >= ENGINE_BYTES_MAX / 2, "{pushed_bytes}");
@@ -289,10 +289,10 @@ fn answers_are_bounded_by_number_and_by_bytes() {
         [(Kind::Done, 0, ANSWERS_MAX), (Kind::Error, ANSWER_BYTES_MAX / 8, 8)]
     {
         let mut source = Source::new(ChatStreamPatchMode::Append);
-        let mut outbox = Outbox::new(Tripwire::default());
+        let mut outbox = Outbox::new(Format::Protocol, Tripwire::default());
         for _ in 0..answers {
             assert!(outbox.has_room_for_answers(), "{kind:?}");
-            outbox.push(source.tell(kind, bytes));
+            outbox.push(Moment(0), source.tell(kind, bytes));
         }
         assert!(!outbox.has_room_for_answers(), "{kind:?}");
         drop(outbox.take(Vec::new()));
@@ -307,10 +307,10 @@ fn prompts_that_are_told_count_as_answers_and_segments_do_not() {
     let text = || "t".repeat(BYTES);
     let check = |payload: &dyn Fn() -> Any, is_answer: bool| {
         let mut source = Source::new(ChatStreamPatchMode::Append);
-        let mut outbox = Outbox::new(Tripwire::default());
+        let mut outbox = Outbox::new(Format::Protocol, Tripwire::default());
         for _ in 0..8 {
             assert!(outbox.has_room_for_answers(), "{}", payload().name());
-            outbox.push(source.event(payload()));
+            outbox.push(Moment(0), source.event(payload()));
         }
         assert_eq!(outbox.has_room_for_answers(), !is_answer, "{}", payload().name());
     };
@@ -322,7 +322,7 @@ fn prompts_that_are_told_count_as_answers_and_segments_do_not() {
 
 #[test]
 fn a_buffer_given_back_is_emptied() {
-    let mut outbox = Outbox::new(Tripwire::default());
+    let mut outbox = Outbox::new(Format::Protocol, Tripwire::default());
     drop(outbox.take(b"old lines\n".to_vec()));
     assert!(outbox.take(Vec::new()).is_empty());
 }
@@ -331,10 +331,11 @@ fn a_buffer_given_back_is_emptied() {
 fn a_frame_that_cannot_be_encoded_ends_in_an_error_and_nothing_after_it() {
     for nth in 1..=4 {
         let mut source = Source::new(ChatStreamPatchMode::Append);
-        let mut outbox = Outbox::new(Plan::new(Place::Encode, nth).at(Place::Encode));
+        let mut outbox =
+            Outbox::new(Format::Protocol, Plan::new(Place::Encode, nth).at(Place::Encode));
         for _ in 0..2 {
-            outbox.push(source.say(0, 5));
-            outbox.push(source.tell(Kind::Done, 0));
+            outbox.push(Moment(0), source.say(0, 5));
+            outbox.push(Moment(0), source.tell(Kind::Done, 0));
         }
         let lines = parse(&outbox.take(Vec::new()));
         assert!(outbox.is_defective());
@@ -345,7 +346,7 @@ fn a_frame_that_cannot_be_encoded_ends_in_an_error_and_nothing_after_it() {
         assert_eq!((error.code.as_str(), error.terminal), ("internal", true));
         assert_eq!(done.frame, Some(wire::done(Done::Failed)));
         assert_eq!(done.request_id, "r");
-        outbox.push(source.tell(Kind::Done, 0));
+        outbox.push(Moment(0), source.tell(Kind::Done, 0));
         assert!(outbox.take(Vec::new()).is_empty());
     }
 }

@@ -46,6 +46,11 @@ impl Lines {
         Ok(Self(Some(received)))
     }
 
+    /// No lines at all.
+    pub(super) fn none() -> Self {
+        Self(None)
+    }
+
     /// Waits for the next chunk.
     pub(super) async fn next(&mut self) -> Chunk {
         let Some(received) = &mut self.0 else { return pending().await };

@@ -28,6 +28,7 @@ pub(super) fn input(input: &Input) {
             info!(%run, class, message, "the engine has failed");
         }
         Input::Interrupted(signal) => info!(%signal, "a signal"),
+        Input::Refused(trouble) => info!(detail = trouble.detail, "there is nothing to ask"),
         Input::ReaderGone => info!("nobody reads standard output any more"),
     }
 }

@@ -5,7 +5,9 @@ use std::future::pending;
 use std::io;
 use tokio::signal::unix::{self, SignalKind};
 
-pub(super) struct Signals {
+/// The signals, as they come.
+#[derive(Debug)]
+pub struct Signals {
     hangup: Option<unix::Signal>,
     interrupt: Option<unix::Signal>,
     terminate: Option<unix::Signal>,
@@ -14,7 +16,7 @@ pub(super) struct Signals {
 impl Signals {
     /// From here on signals are heard and do not end the process by themselves. One that whoever
     /// started the process has had it ignore, as `nohup` does, stays ignored.
-    pub(super) fn listen() -> io::Result<Self> {
+    pub fn listen() -> io::Result<Self> {
         // Without /proc nothing is known to be ignored.
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let listen = |signal: Signal, kind: SignalKind| {
@@ -28,7 +30,7 @@ impl Signals {
     }
 
     /// Waits for the next one.
-    pub(super) async fn next(&mut self) -> Signal {
+    pub async fn next(&mut self) -> Signal {
         tokio::select! {
             () = heard(&mut self.hangup) => Signal::Hangup,
             () = heard(&mut self.interrupt) => Signal::Interrupt,

@@ -1,7 +1,8 @@
 //! What every step of a session writes to: the projections, and the list of what is to be done.
 
+use super::exit::Verdict;
 use super::trouble::run_failed;
-use super::{FinalSnapshot, Output};
+use super::{FinalSnapshot, Keep, Life, Output, Rules};
 use crate::chat::event::{Event, Ordinal, Recorded, Scope};
 use crate::chat::timeline::{Span, Timeline};
 use crate::chat::transcript::Transcript;
@@ -10,12 +11,16 @@ use crate::engine::RunError;
 use crate::fault::Tripwire;
 use crate::id::{RequestId, RunId, SessionId};
 use crate::proto::rpc::rpc_line::Frame as Body;
-use crate::wire::{self, Done, Trouble};
+use crate::wire::{self, Done, Frame, Trouble};
 
 #[derive(Clone, Debug)]
 pub(super) struct Book {
     session: SessionId,
+    life: Life,
+    keep: Keep,
     final_snapshot: FinalSnapshot,
+    verdict: Verdict,
+    invalid: Option<Trouble>,
     ordinal: Ordinal,
     timeline: Timeline,
     transcript: Transcript,
@@ -27,23 +32,37 @@ pub(super) struct Book {
 }
 
 impl Book {
-    pub(super) fn new(
-        session: SessionId,
-        patch_mode: PatchMode,
-        final_snapshot: FinalSnapshot,
-        transcript: Transcript,
-    ) -> Self {
+    pub(super) fn new(session: SessionId, rules: &Rules) -> Self {
         Self {
-            ui: Ui::new(session.clone(), patch_mode),
+            ui: Ui::new(session.clone(), rules.patch_mode),
             session,
-            final_snapshot,
+            life: rules.life,
+            keep: rules.keep,
+            final_snapshot: rules.final_snapshot,
+            verdict: Verdict::default(),
+            invalid: None,
             ordinal: Ordinal::default(),
             timeline: Timeline::default(),
-            transcript,
+            transcript: Transcript::new(rules.preamble.clone()),
             engine: None,
             outputs: Vec::new(),
             fault: Tripwire::default(),
         }
+    }
+
+    /// What is wrong with the answer of a run that has finished.
+    pub(super) fn take_invalid(&mut self) -> Option<Trouble> {
+        self.invalid.take()
+    }
+
+    /// Whether what the model says is remembered.
+    pub(super) fn keeps(&self) -> bool {
+        self.keep == Keep::Everything
+    }
+
+    /// What became of the last run.
+    pub(super) fn verdict(&self) -> Verdict {
+        self.verdict
     }
 
     pub(super) fn session(&self) -> &SessionId {
@@ -73,8 +92,11 @@ impl Book {
         self.ordinal.0 += 1;
         self.fault.step();
         let recorded = Recorded { ordinal: self.ordinal, scope, event };
-        self.timeline.apply(&recorded);
+        if self.keeps() {
+            self.timeline.apply(&recorded);
+        }
         self.transcript.apply(&recorded);
+        self.weigh(&recorded.event);
         let payload = self.ui.project(recorded);
         self.frame(Some(request), wire::ui_event(self.ordinal, payload));
     }
@@ -97,13 +119,20 @@ impl Book {
     }
 
     pub(super) fn snapshot(&mut self, request: &RequestId, span: Span) {
+        let frame = self.state(Some(request), span);
+        self.push(Output::Frame(frame));
+    }
+
+    /// A frame with the state of the conversation.
+    pub(super) fn state(&self, request: Option<&RequestId>, span: Span) -> Frame {
         let snapshot = self.timeline.snapshot(&self.session, span);
-        self.frame(Some(request), wire::snapshot(snapshot));
+        wire::frame(&self.session, request, wire::snapshot(snapshot))
     }
 
     /// The snapshot that closes a run, as far as one is wanted.
     pub(super) fn final_snapshot(&mut self, request: &RequestId) {
         match self.final_snapshot {
+            _ if !self.keeps() => {}
             FinalSnapshot::Full => self.snapshot(request, Span::Conversation),
             FinalSnapshot::Turn => self.snapshot(request, Span::LastTurn),
             FinalSnapshot::None => {}
@@ -120,7 +149,8 @@ impl Book {
         self.done(request, Done::Failed);
     }
 
-    pub(super) fn error(&mut self, request: Option<&RequestId>, trouble: Trouble) {
+    pub(super) fn error(&mut self, request: Option<&RequestId>, mut trouble: Trouble) {
+        trouble.terminal |= self.life == Life::OneShot;
         self.frame(request, wire::error(trouble));
     }
 
@@ -139,6 +169,30 @@ impl Book {
                 false
             }
         })
+    }
+
+    fn weigh(&mut self, event: &Event) {
+        match event {
+            Event::CallFinished { class, .. } if class.cuts_off() => self.verdict = Verdict::CutOff,
+            Event::CallFinished { .. } | Event::RunStarted { .. } => {
+                self.verdict = Verdict::Answered;
+            }
+            Event::RunFailed { .. } => self.verdict = Verdict::Failed,
+            Event::PromptAccepted { .. }
+            | Event::CallStarted
+            | Event::SegmentStarted { .. }
+            | Event::SegmentPatched { .. }
+            | Event::SegmentFinished { .. }
+            | Event::ToolCallStarted { .. }
+            | Event::ToolArgumentsPatched { .. }
+            | Event::ToolCallRequested { .. }
+            | Event::ToolExecutionStarted { .. }
+            | Event::ToolResultReady { .. }
+            | Event::ToolCallFinished { .. }
+            | Event::CallMetadataUpdated { .. }
+            | Event::RunFinished { .. }
+            | Event::RunStopped { .. } => {}
+        }
     }
 
     fn frame(&mut self, request: Option<&RequestId>, body: Body) {

@@ -13,13 +13,31 @@ pub enum Signal {
     Terminate,
 }
 
+/// What became of the last run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The model has answered, or was not asked to the end.
+    #[default]
+    Answered,
+    /// The provider says that the answer is not whole.
+    CutOff,
+    /// The run failed, or the answer is not what was asked for.
+    Failed,
+}
+
 /// The status of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitCode {
     /// All that was asked was answered. 0.
     Ok,
+    /// The only run failed, or its answer is not what was asked for. 1.
+    RunFailed,
     /// Input could not be read. 1.
     InputFailed,
+    /// The command line, or a file that it names, is wrong. 2, as clap has it.
+    Usage,
+    /// The only run was answered in part: the answer was cut off. 3.
+    CutOff,
     /// A defect of this program. 70, as in sysexits.h.
     Internal,
     /// Output could not be written. 74, as in sysexits.h.
@@ -33,10 +51,22 @@ impl ExitCode {
     pub fn number(self) -> u8 {
         match self {
             Self::Ok => 0,
-            Self::InputFailed => 1,
+            Self::RunFailed | Self::InputFailed => 1,
+            Self::Usage => 2,
+            Self::CutOff => 3,
             Self::Internal => 70,
             Self::OutputFailed => 74,
             Self::Interrupted(signal) => 128 + signal.number(),
+        }
+    }
+}
+
+impl From<Verdict> for ExitCode {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Answered => Self::Ok,
+            Verdict::CutOff => Self::CutOff,
+            Verdict::Failed => Self::RunFailed,
         }
     }
 }

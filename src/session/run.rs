@@ -9,14 +9,23 @@ use crate::chat::event::{
 use crate::chat::transcript::INTERRUPTED_TOOL;
 use crate::engine::{EngineEvent, RunError};
 use crate::id::{RequestId, RunId, ToolCallId};
-use crate::wire::Done;
+use crate::wire::{Done, Trouble};
 
 /// How a run ends.
 #[derive(Clone, Debug)]
 pub(super) enum Outcome {
     Finished,
-    Stopped { reason: String },
+    Stopped(Stop),
     Failed(RunError),
+}
+
+/// Why a run is stopped.
+#[derive(Clone, Debug)]
+pub(super) struct Stop {
+    /// By whom or what, for people.
+    pub(super) reason: String,
+    /// What its client is told besides.
+    pub(super) error: Option<Trouble>,
 }
 
 #[derive(Clone, Debug)]
@@ -52,6 +61,8 @@ struct Call {
 struct OpenSegment {
     segment: Segment,
     pieces: u64,
+    bytes: u64,
+    /// As far as it is kept.
     text: String,
 }
 
@@ -160,7 +171,7 @@ impl Run {
         self.stage = Stage::Ended;
         let (ending, class) = match outcome {
             Outcome::Finished => (Ending::Finished, FinishClass::Completed),
-            Outcome::Stopped { .. } => (Ending::Stopped, FinishClass::Stopped),
+            Outcome::Stopped(_) => (Ending::Stopped, FinishClass::Stopped),
             Outcome::Failed(_) => (Ending::Failed, FinishClass::Failed),
         };
         self.close_call(book, now, CallEnd { stop_reason: String::new(), class, segment: ending });
@@ -171,11 +182,17 @@ impl Run {
                 let duration_ms = now.since(self.started);
                 self.record(book, Event::RunFinished { duration_ms });
                 book.final_snapshot(&self.request);
-                book.done(Some(&self.request), Done::Ok);
+                match book.take_invalid() {
+                    None => book.done(Some(&self.request), Done::Ok),
+                    Some(trouble) => book.refuse(Some(&self.request), trouble),
+                }
             }
-            Outcome::Stopped { reason } => {
+            Outcome::Stopped(Stop { reason, error }) => {
                 self.record(book, Event::RunStopped { reason });
                 book.final_snapshot(&self.request);
+                if let Some(trouble) = error {
+                    book.error(Some(&self.request), trouble);
+                }
                 book.done(Some(&self.request), Done::Stopped);
             }
             Outcome::Failed(error) => {
@@ -232,8 +249,11 @@ impl Run {
         }
         let Some(open) = &mut self.segment else { return };
         open.pieces += 1;
-        let offset_bytes = open.text.len() as u64;
-        open.text += &text;
+        let offset_bytes = open.bytes;
+        open.bytes += text.len() as u64;
+        if book.keeps() {
+            open.text += &text;
+        }
         let (segment, sequence) = (open.segment, open.pieces);
         self.record(book, Event::SegmentPatched { segment, sequence, offset_bytes, text });
     }
@@ -241,7 +261,7 @@ impl Run {
     fn open_segment(&mut self, book: &mut Book, kind: SegmentKind) {
         self.segments += 1;
         let segment = Segment { number: self.segments, kind };
-        self.segment = Some(OpenSegment { segment, pieces: 0, text: String::new() });
+        self.segment = Some(OpenSegment { segment, pieces: 0, bytes: 0, text: String::new() });
         self.record(book, Event::SegmentStarted { segment });
     }
 

@@ -99,10 +99,11 @@ fn a_variable_that_is_not_text_is_named_and_not_shown() {
     for name in ["DUOLOGUE_API_KEY"].into_iter().chain(COMMON_VARIABLES) {
         let value = OsStr::from_bytes(b"sk-secret-\xff");
         let transcript =
-            Launch::new(&["rpc"]).env(name, value).start().finish_with(2, Answers::All);
+            Launch::new(&["rpc"]).env(name, value).start().finish_with(2, Answers::AllAndFarewell);
         let told = transcript.stderr;
         assert!(told.contains(name) && !told.contains("secret"), "{told}");
-        assert_eq!(transcript.stdout_bytes, 0, "{name}");
+        let error = transcript.frames[1].0["error"].to_string();
+        assert!(error.contains(name) && !error.contains("secret"), "{error}");
     }
 }
 
@@ -157,9 +158,18 @@ fn help_tells_that_the_command_streams_json_lines() {
 }
 
 #[test]
-fn a_wrong_command_line_has_status_2_and_nothing_on_standard_output() {
+fn an_unknown_command_has_status_2_and_nothing_on_standard_output() {
+    let output = run(&["dance"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    assert!(!output.stderr.is_empty());
+}
+
+/// Whoever reads the protocol is told in the protocol.
+#[test]
+fn a_wrong_command_line_has_status_2_and_a_terminal_error() {
     let wrong: &[&[&str]] = &[
-        &["dance"],
+        &["--dance"],
         &["rpc", "--dance"],
         &["rpc", "--engine", "abacus"],
         &["rpc", "--max-request-bytes", "many"],
@@ -178,7 +188,13 @@ fn a_wrong_command_line_has_status_2_and_nothing_on_standard_output() {
     for args in wrong {
         let output = run(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
-        assert!(output.stdout.is_empty(), "{args:?}");
+        let lines = output.stdout.split_inclusive(|byte| *byte == b'\n');
+        let frames: Vec<_> = lines.map(|line| Frame::parse(line.trim_ascii_end())).collect();
+        assert!(frames[0].0.get("hello").is_some(), "{args:?}");
+        assert_eq!(frames[1].0["error"]["code"], "engine_init_failed", "{args:?}");
+        assert_eq!(frames[1].0["error"]["terminal"], true, "{args:?}");
+        assert_eq!(frames[2].done(), Some("failed"), "{args:?}");
+        assert_eq!(frames.len(), 3, "{args:?}");
         assert!(!output.stderr.is_empty(), "{args:?}");
     }
 }

@@ -107,7 +107,7 @@ mod tests {
         let tool = ToolCall { id: ToolCallId("c1".into()), name: "f".into() };
         let messages = [
             Message::System("be brief"),
-            Message::User("a\u{2028}\u{0}\u{1F600}"),
+            Message::User("a\u{2028}\u{0}\u{1F600}".into()),
             Message::Assistant { text: "".into(), calls: vec![(&tool, r#"{"x":1}"#)] },
             Message::Tool { tool: &tool, result: "out".into() },
             Message::Assistant { text: "done".into(), calls: Vec::new() },

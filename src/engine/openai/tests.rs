@@ -5,6 +5,7 @@ mod provider;
 
 use super::*;
 use crate::chat::event::{Event, FinishClass, Ordinal, Recorded, Scope, Usage};
+use crate::chat::transcript::Preamble;
 use crate::engine::{Engine, ErrorClass, Running, Said, Stage};
 use crate::id::{Ids, RunId};
 use provider::{Provider, Step, says};
@@ -38,7 +39,8 @@ fn run_id() -> RunId {
 }
 
 fn transcript(prompt: &str) -> Transcript {
-    let mut transcript = Transcript::new(Some("be brief"));
+    let mut transcript =
+        Transcript::new(Preamble { system: Some("be brief".to_owned()), said: Vec::new() });
     transcript.apply(&Recorded {
         ordinal: Ordinal(1),
         scope: Scope { run: run_id(), turn: 1, call: 0 },

@@ -20,6 +20,7 @@ use crate::engine::{EngineEvent, ErrorClass, RunEnd, RunError, Stage};
 use crate::fault::Tripwire;
 use crate::id::{Ids, RunId, ToolCallId};
 use crate::outbox::Outbox;
+use crate::output::Format;
 use crate::proto::rpc::rpc_line::Frame as Body;
 use crate::session::{FinalSnapshot, Input, Moment, OnBusy, Output, Rules, Session, Signal};
 use crate::wire::{self, Frame};
@@ -61,7 +62,7 @@ fn rules(script: &str) -> Rules {
             "snapshot patches" => rules.patch_mode = PatchMode::Snapshot,
             "final snapshot: turn" => rules.final_snapshot = FinalSnapshot::Turn,
             "final snapshot: none" => rules.final_snapshot = FinalSnapshot::None,
-            "system prompt" => rules.system = Some("Be brief.".to_owned()),
+            "system prompt" => rules.preamble.system = Some("Be brief.".to_owned()),
             other => panic!("no such option: {other}"),
         }
     }
@@ -141,8 +142,8 @@ impl Play {
             // The words of the JSON reader: free to change.
             error.detail.clear();
         }
-        let mut outbox = Outbox::new(Tripwire::default());
-        outbox.push(frame);
+        let mut outbox = Outbox::new(Format::Protocol, Tripwire::default());
+        outbox.push(Moment(0), frame);
         let line = String::from_utf8(outbox.take(Vec::new())).expect("UTF-8");
         format!("< {}", self.names.number(&line))
     }

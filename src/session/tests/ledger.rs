@@ -82,7 +82,7 @@ impl Ledger {
                 self.owe(id, Due::Now);
             }
             // The farewell has a `done` of its own, with no name. There is only one.
-            Input::InputFailed { .. } => {
+            Input::InputFailed { .. } | Input::Refused(_) => {
                 self.drop_farewell();
                 self.owe("", Due::WithRun);
             }

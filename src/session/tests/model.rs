@@ -75,6 +75,7 @@ enum Farewell {
     None,
     InputFailed,
     Interrupted(Signal),
+    Refused,
 }
 
 impl Model {
@@ -117,6 +118,10 @@ impl Model {
                 self.end_now()
             }
             Input::ReaderGone => self.end_now(),
+            Input::Refused(_) => {
+                self.farewell = Farewell::Refused;
+                self.drain()
+            }
         }
     }
 
@@ -229,6 +234,11 @@ impl Model {
                 Item::Error(String::new(), "interrupted".to_owned(), true),
                 done("", "stopped"),
                 Item::Exit(ExitCode::Interrupted(signal)),
+            ],
+            Farewell::Refused => vec![
+                Item::Error(String::new(), "engine_init_failed".to_owned(), true),
+                done("", "failed"),
+                Item::Exit(ExitCode::Usage),
             ],
         });
         items

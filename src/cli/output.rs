@@ -1,0 +1,156 @@
+//! Options that say what a single run prints.
+
+use clap::{Args, ValueEnum};
+use std::ffi::OsString;
+
+/// Options that say what is printed.
+#[derive(Args, Debug, Default)]
+pub struct OutputArgs {
+    /// What is printed on standard output; text unless told
+    #[arg(long, short, env = "DUOLOGUE_OUTPUT", value_name = "FORMAT", value_enum)]
+    pub output: Option<OutputName>,
+
+    /// The same as --output jsonl: stream the protocol, one frame a line (JSON Lines)
+    #[arg(long)]
+    pub rpc: bool,
+
+    /// With --rpc: stay, and read more requests from standard input, as `duologue rpc` does; the
+    /// prompt is context of the first turn
+    #[arg(long)]
+    pub stdin_rpc: bool,
+
+    /// Stream events for programs that don't know the protocol, one object a line (JSON Lines)
+    #[arg(long)]
+    pub json_stream: bool,
+
+    /// Don't stream: print one JSON document at the end, as --output json does
+    #[arg(long)]
+    pub no_stream: bool,
+
+    /// With --output objects: leave out the first line, which names the format, and the line that
+    /// tells of an error
+    #[arg(long)]
+    pub no_preamble: bool,
+}
+
+/// What can be printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OutputName {
+    /// The answer, as the model writes it
+    Text,
+    /// One JSON document at the end: ok, data, error, warnings, meta
+    Json,
+    /// The same as YAML
+    Yaml,
+    /// The protocol, one frame a line (JSON Lines)
+    Jsonl,
+    /// What a response-type extracts from the answer, one JSON value a line (JSON Lines)
+    Objects,
+}
+
+/// What is printed, once all options are taken together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The answer.
+    Text,
+    /// One JSON document.
+    Json,
+    /// One YAML document.
+    Yaml,
+    /// Values extracted from the answer.
+    Objects,
+    /// The protocol, for one run.
+    OneShot,
+    /// The protocol, for as long as requests come.
+    Server,
+    /// All frames of a conversation, in one JSON document.
+    Frames,
+    /// Events.
+    JsonStream,
+}
+
+/// Options that can't both be meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} and {1} ask for different outputs; leave one of them out")]
+pub struct Disagree(&'static str, &'static str);
+
+impl OutputArgs {
+    /// What is printed.
+    ///
+    /// # Errors
+    /// If two options ask for different things.
+    pub fn mode(&self) -> Result<Mode, Disagree> {
+        let asked = [
+            self.output.map(|name| (name.option(), name.mode())),
+            self.rpc.then_some(("--rpc", Mode::OneShot)),
+            self.json_stream.then_some(("--json-stream", Mode::JsonStream)),
+            self.no_stream.then_some(("--no-stream", Mode::Json)),
+        ];
+        let mut wanted: Option<(&str, Mode)> = None;
+        for (option, mode) in asked.into_iter().flatten() {
+            match wanted {
+                // YAML comes in one piece as well.
+                Some((_, Mode::Yaml)) if option == "--no-stream" => {}
+                Some((other, before)) if before != mode => return Err(Disagree(other, option)),
+                Some(_) | None => wanted = Some((option, mode)),
+            }
+        }
+        match (wanted, self.stdin_rpc) {
+            (None, false) => Ok(Mode::Text),
+            (None | Some((_, Mode::OneShot)), true) => Ok(Mode::Server),
+            (Some(("--no-stream", _)), true) => Ok(Mode::Frames),
+            (Some((option, _)), true) => Err(Disagree(option, "--stdin-rpc")),
+            (Some((_, mode)), false) => Ok(mode),
+        }
+    }
+
+    /// What the words of a command line seem to ask for, though it can't be read: the error is to
+    /// come in the form that its reader knows.
+    pub(super) fn guess(words: &[OsString]) -> Self {
+        let has = |wanted: &str| words.iter().any(|word| word == wanted);
+        let mut output = None;
+        for (at, word) in words.iter().enumerate() {
+            let Some(word) = word.to_str() else { continue };
+            let value = match word {
+                "--output" | "-o" => words.get(at + 1).and_then(|next| next.to_str()),
+                _ => word.strip_prefix("--output=").or(word.strip_prefix("-o")),
+            };
+            output = value.and_then(|value| OutputName::from_str(value, false).ok()).or(output);
+        }
+        let is_flagged = has("--rpc") || has("--json-stream") || has("--no-stream");
+        if output.is_none() && !is_flagged {
+            let variable = std::env::var("DUOLOGUE_OUTPUT").unwrap_or_default();
+            output = OutputName::from_str(&variable, false).ok();
+        }
+        Self {
+            output,
+            rpc: has("--rpc"),
+            stdin_rpc: has("--stdin-rpc"),
+            json_stream: has("--json-stream"),
+            no_stream: has("--no-stream"),
+            no_preamble: has("--no-preamble"),
+        }
+    }
+}
+
+impl OutputName {
+    fn mode(self) -> Mode {
+        match self {
+            Self::Text => Mode::Text,
+            Self::Json => Mode::Json,
+            Self::Yaml => Mode::Yaml,
+            Self::Jsonl => Mode::OneShot,
+            Self::Objects => Mode::Objects,
+        }
+    }
+
+    fn option(self) -> &'static str {
+        match self {
+            Self::Text => "--output text",
+            Self::Json => "--output json",
+            Self::Yaml => "--output yaml",
+            Self::Jsonl => "--output jsonl",
+            Self::Objects => "--output objects",
+        }
+    }
+}

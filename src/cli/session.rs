@@ -1,0 +1,198 @@
+//! Options of every command that holds a conversation.
+
+use crate::engine::openai;
+use clap::builder::BoolishValueParser;
+use clap::{Args, ValueEnum, value_parser};
+use std::path::PathBuf;
+
+/// Bytes a request line may have unless told otherwise.
+const REQUEST_BYTES: u32 = 10 * 1024 * 1024;
+
+/// Bytes a request line can be allowed to have: it is held in memory.
+const REQUEST_BYTES_MAX: u32 = 1024 * 1024 * 1024;
+
+/// Times a call to a provider can be asked to be tried again.
+const RETRIES_MAX: i64 = 10;
+
+/// Options of every command that holds a conversation.
+#[derive(Args, Debug)]
+pub struct SessionArgs {
+    /// Who answers; openai is any OpenAI-compatible server. Unless told: openai if a key, a base
+    /// URL or a model is set, else echo
+    #[arg(long, env = "DUOLOGUE_ENGINE", value_enum)]
+    pub engine: Option<EngineName>,
+
+    /// Model that answers, for the openai engine; OpenAI itself has a default, gpt-4o-mini
+    #[arg(long, env = "DUOLOGUE_MODEL")]
+    pub model: Option<String>,
+
+    /// Where the openai engine finds its server, for example http://localhost:11434/v1
+    #[arg(long, env = "DUOLOGUE_BASE_URL", value_name = "URL", hide_env_values = true)]
+    pub base_url: Option<String>,
+
+    /// How the model is to behave
+    #[arg(long, env = "DUOLOGUE_SYSTEM", value_name = "TEXT")]
+    pub system: Option<String>,
+
+    /// Bind the process to this session from the start
+    #[arg(long, env = "DUOLOGUE_SESSION_ID", value_name = "ID")]
+    pub session_id: Option<String>,
+
+    /// Longest request line that is read
+    #[arg(
+        long,
+        env = "DUOLOGUE_MAX_REQUEST_BYTES",
+        value_name = "BYTES",
+        default_value_t = REQUEST_BYTES,
+        value_parser = value_parser!(u32).range(1..=i64::from(REQUEST_BYTES_MAX))
+    )]
+    pub max_request_bytes: u32,
+
+    /// What happens to a submit while a run is active
+    #[arg(long, env = "DUOLOGUE_ON_BUSY", value_name = "WHAT", value_enum, default_value_t)]
+    pub on_busy: OnBusy,
+
+    /// What a patch carries
+    #[arg(long, env = "DUOLOGUE_PATCH_MODE", value_name = "MODE", value_enum, default_value_t)]
+    pub patch_mode: PatchMode,
+
+    /// What the snapshot at the end of a run holds
+    #[arg(long, env = "DUOLOGUE_FINAL_SNAPSHOT", value_name = "SPAN", value_enum, default_value_t)]
+    pub final_snapshot: FinalSnapshot,
+
+    /// Copy the frames to this file, which is created or truncated
+    #[arg(long, env = "DUOLOGUE_DEBUG_EVENTS_JSONL", value_name = "PATH")]
+    pub debug_events_jsonl: Option<PathBuf>,
+
+    /// How much is logged
+    #[arg(long, env = "DUOLOGUE_LOG_LEVEL", value_name = "LEVEL", value_enum, default_value_t)]
+    pub log_level: LogLevel,
+
+    /// Log to the end of this file instead of standard error
+    #[arg(long, env = "DUOLOGUE_LOG_FILE", value_name = "PATH")]
+    pub log_file: Option<PathBuf>,
+
+    /// Settings of the engines.
+    #[command(flatten, next_help_heading = "Engine options")]
+    pub engines: EngineArgs,
+}
+
+/// Settings of the engines.
+#[derive(Args, Debug)]
+pub struct EngineArgs {
+    /// Wait this long before each word of the echo engine
+    #[arg(long, env = "DUOLOGUE_ECHO_DELAY_MS", value_name = "MS", default_value_t = 0)]
+    pub echo_delay_ms: u64,
+
+    /// Have the echo engine answer with the text of this file instead of the prompt's, for demos
+    /// and tests
+    #[arg(long, env = "DUOLOGUE_ECHO_ANSWER", value_name = "PATH")]
+    pub echo_answer: Option<PathBuf>,
+
+    /// Let the echo engine reason before it answers
+    #[arg(long, env = "DUOLOGUE_ECHO_REASONING", value_parser = BoolishValueParser::new())]
+    pub echo_reasoning: bool,
+
+    /// Longest time to connect to a provider
+    #[arg(
+        long,
+        env = "DUOLOGUE_CONNECT_TIMEOUT_MS",
+        value_name = "MS",
+        default_value_t = millis(openai::CONNECT_TIMEOUT),
+        value_parser = value_parser!(u64).range(1..)
+    )]
+    pub connect_timeout_ms: u64,
+
+    /// Longest time a provider may send nothing
+    #[arg(
+        long,
+        env = "DUOLOGUE_IDLE_TIMEOUT_MS",
+        value_name = "MS",
+        default_value_t = millis(openai::IDLE_TIMEOUT),
+        value_parser = value_parser!(u64).range(1..)
+    )]
+    pub idle_timeout_ms: u64,
+
+    /// Longest time of a whole answer
+    #[arg(
+        long,
+        env = "DUOLOGUE_TOTAL_TIMEOUT_MS",
+        value_name = "MS",
+        default_value_t = millis(openai::TOTAL_TIMEOUT),
+        value_parser = value_parser!(u64).range(1..)
+    )]
+    pub total_timeout_ms: u64,
+
+    /// Times a call to a provider is tried again, before any of its answer was shown
+    #[arg(
+        long,
+        env = "DUOLOGUE_RETRIES",
+        value_name = "N",
+        default_value_t = openai::RETRIES,
+        value_parser = value_parser!(u32).range(0..=RETRIES_MAX)
+    )]
+    pub retries: u32,
+}
+
+/// Who answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EngineName {
+    /// The built-in one: repeats the prompt; needs no key, account or server
+    Echo,
+    /// Any OpenAI-compatible chat-completions server
+    Openai,
+}
+
+/// What happens to a submit while a run is active.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OnBusy {
+    /// It is refused with session_busy
+    #[default]
+    Reject,
+    /// It waits for its turn
+    Queue,
+}
+
+/// What a patch carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PatchMode {
+    /// The new text
+    #[default]
+    Append,
+    /// All text so far
+    Snapshot,
+}
+
+/// What the snapshot at the end of a run holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum FinalSnapshot {
+    /// The whole conversation
+    #[default]
+    Full,
+    /// What the run added
+    Turn,
+    /// There is none
+    None,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    /// Nothing
+    Off,
+    /// What went wrong in this program
+    Error,
+    /// What a person should know
+    #[default]
+    Warn,
+    /// What happens
+    Info,
+    /// What happens, in detail
+    Debug,
+    /// Everything
+    Trace,
+}
+
+fn millis(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

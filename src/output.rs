@@ -1,0 +1,86 @@
+//! What standard output is made of: one format for each way a reader may want the same frames. A
+//! format is told every frame, in order, and then the end of the process; it appends bytes. Pure.
+
+mod envelope;
+mod objects;
+mod stream;
+mod text;
+mod view;
+
+pub use envelope::{Answer, Envelope, Layout};
+pub use objects::Objects;
+pub use stream::{Beginning, JsonStream};
+pub use text::Text;
+pub(crate) use view::cut_off;
+
+use crate::json::{self, Error};
+use crate::session::{ExitCode, Moment};
+use crate::wire::Frame;
+
+/// The form that frames take on standard output.
+#[derive(Clone, Debug, Default)]
+pub enum Format {
+    /// The protocol itself: protobuf JSON, one frame a line.
+    #[default]
+    Protocol,
+    /// The answer, as the model writes it.
+    Text(Text),
+    /// What was extracted from the answer, one JSON value a line.
+    Objects(Objects),
+    /// One document that tells everything, at the end.
+    Envelope(Box<Envelope>),
+    /// Events for programs that know nothing of the protocol, one JSON object a line.
+    JsonStream(Box<JsonStream>),
+}
+
+impl Format {
+    /// Appends what `frame`, made at `now`, comes to; nothing of it on an error.
+    ///
+    /// # Errors
+    /// If it has no JSON form.
+    pub fn frame(&mut self, now: Moment, frame: &Frame, out: &mut Vec<u8>) -> Result<(), Error> {
+        match self {
+            Self::Protocol => json::write_line(frame, out),
+            Self::Text(text) => {
+                text.frame(frame, out);
+                Ok(())
+            }
+            Self::Objects(objects) => objects.frame(frame, out),
+            Self::Envelope(envelope) => envelope.frame(frame),
+            Self::JsonStream(stream) => stream.frame(now, frame, out),
+        }
+    }
+
+    /// Appends what is to be told at the end of a process whose session ends with `code`.
+    ///
+    /// # Errors
+    /// If it has no JSON form.
+    pub fn end(&mut self, now: Moment, code: ExitCode, out: &mut Vec<u8>) -> Result<(), Error> {
+        match self {
+            Self::Protocol => Ok(()),
+            Self::Text(text) => {
+                text.end(out);
+                Ok(())
+            }
+            Self::Objects(_) => Ok(()),
+            Self::Envelope(envelope) => envelope.end(now, code, out),
+            Self::JsonStream(stream) => stream.end(now, code, out),
+        }
+    }
+
+    /// The status of the process, as the readers of this format know it.
+    pub fn status(&self, code: ExitCode) -> u8 {
+        match self {
+            Self::JsonStream(_) => stream::status(code),
+            Self::Protocol | Self::Text(_) | Self::Objects(_) | Self::Envelope(_) => code.number(),
+        }
+    }
+
+    /// Whether warnings have a place in the output, so that they need not be logged.
+    pub fn tells_warnings(&self) -> bool {
+        match self {
+            Self::Protocol | Self::Envelope(_) | Self::JsonStream(_) => true,
+            Self::Text(_) | Self::Objects(_) => false,
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! One document that tells everything, at the end: `ok`, `data`, `error`, `warnings`, `meta`. For
+//! readers that parse all of the output at once. Written on every path, failures included.
+
+use super::view::{View, cut_off};
+use crate::json::{self, Error};
+use crate::proto::rpc::ErrorFrame;
+use crate::session::{ExitCode, Moment};
+use crate::wire::Frame;
+use serde::Serialize;
+use serde::ser::Error as _;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+/// Version of the document. Raised when a reader of the old one could not read the new.
+const VERSION: u32 = 1;
+
+/// Bytes of frames that a document of frames may hold. More are counted and left out.
+const FRAME_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// How the document is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// As JSON, each item of a list on a line.
+    Json,
+    /// As YAML.
+    Yaml,
+}
+
+/// What `data` is.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// The answer as text; null if there is none.
+    Text(String),
+    /// The document that the answer is; null if it is none.
+    Document(Option<Box<RawValue>>),
+    /// The values of an answer in JSON Lines.
+    Objects(Vec<Box<RawValue>>),
+    /// Every frame of the protocol.
+    Frames(Vec<Box<RawValue>>),
+}
+
+/// The document, as far as it is known.
+#[derive(Clone, Debug)]
+pub struct Envelope {
+    layout: Layout,
+    answer: Answer,
+    session: String,
+    error: Option<Value>,
+    warnings: Vec<Value>,
+    meta: Map<String, Value>,
+    is_truncated: bool,
+    bytes: usize,
+    lost: u64,
+}
+
+#[derive(Serialize)]
+struct Document<'a, D> {
+    ok: bool,
+    data: D,
+    error: &'a Option<Value>,
+    warnings: &'a [Value],
+    meta: &'a Map<String, Value>,
+}
+
+impl Envelope {
+    /// A document whose `data` begins as `answer`, and whose `meta` has these members besides its
+    /// own.
+    pub fn new(layout: Layout, answer: Answer, meta: Map<String, Value>) -> Self {
+        Self {
+            layout,
+            answer,
+            session: String::new(),
+            error: None,
+            warnings: Vec::new(),
+            meta,
+            is_truncated: false,
+            bytes: 0,
+            lost: 0,
+        }
+    }
+
+    pub(super) fn frame(&mut self, frame: &Frame) -> Result<(), Error> {
+        self.frames(frame)?;
+        if self.session != frame.session_id {
+            self.session.clone_from(&frame.session_id);
+        }
+        match View::of(frame) {
+            View::Text(piece) => {
+                if let Answer::Text(text) = &mut self.answer {
+                    text.push_str(piece);
+                }
+            }
+            View::CallFinished(call) => {
+                if let Some(usage) = &call.usage {
+                    let usage = serde_json::to_value(usage)?;
+                    self.meta.insert("usage".to_owned(), usage);
+                }
+                self.is_truncated = false;
+                if let Some(why) = cut_off(call) {
+                    self.is_truncated = true;
+                    self.warnings.push(json!({ "code": "truncated", "message": why }));
+                }
+            }
+            View::Error(error) => self.error(error),
+            View::Hello
+            | View::RunStarted
+            | View::Thinking(_)
+            | View::ToolRequested(_)
+            | View::ToolReturned(_)
+            | View::Other => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn end(
+        &mut self,
+        now: Moment,
+        code: ExitCode,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        if self.lost > 0 {
+            let message = format!(
+                "{} frames are left out: the output is larger than {FRAME_BYTES_MAX} bytes; read \
+                 it as a stream, without --no-stream",
+                self.lost
+            );
+            self.warnings.push(json!({ "code": "left_out", "message": message }));
+        }
+        self.meta.extend(self.totals(now, code));
+        match self.layout {
+            Layout::Json => self.json(code, out),
+            Layout::Yaml => self.yaml(code, out),
+        }
+    }
+
+    fn totals(&self, now: Moment, code: ExitCode) -> Map<String, Value> {
+        let total = match &self.answer {
+            Answer::Objects(list) | Answer::Frames(list) => Some(list.len()),
+            Answer::Text(_) | Answer::Document(_) => None,
+        };
+        let mut totals = Map::new();
+        totals.extend(total.map(|total| ("total".to_owned(), total.into())));
+        totals.insert("session_id".to_owned(), self.session.as_str().into());
+        totals.insert("duration_ms".to_owned(), now.0.into());
+        totals.insert("exit_code".to_owned(), code.number().into());
+        totals.insert("truncated".to_owned(), self.is_truncated.into());
+        totals.insert("version".to_owned(), VERSION.into());
+        totals
+    }
+
+    fn json(&self, code: ExitCode, out: &mut Vec<u8>) -> Result<(), Error> {
+        match &self.answer {
+            Answer::Text(text) if text.is_empty() => self.write(code, Value::Null, out),
+            Answer::Text(text) => self.write(code, text, out),
+            Answer::Document(document) => self.write(code, document, out),
+            Answer::Objects(list) | Answer::Frames(list) => self.write(code, list, out),
+        }
+    }
+
+    fn write(&self, code: ExitCode, data: impl Serialize, out: &mut Vec<u8>) -> Result<(), Error> {
+        json::write_pretty(&self.document(code, data), out)
+    }
+
+    fn yaml(&self, code: ExitCode, out: &mut Vec<u8>) -> Result<(), Error> {
+        // YAML has no place for JSON as it was written: it is read first.
+        let mut as_json = Vec::new();
+        self.json(code, &mut as_json)?;
+        let mut whole: Map<String, Value> = serde_json::from_slice(&as_json)?;
+        let data = whole.remove("data");
+        let text = serde_saphyr::to_string(&self.document(code, data))
+            .map_err(|error| Error::from(serde_json::Error::custom(error)))?;
+        out.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+
+    fn document<D>(&self, code: ExitCode, data: D) -> Document<'_, D> {
+        Document {
+            // What is there of an answer that was cut off is good.
+            ok: matches!(code, ExitCode::Ok | ExitCode::CutOff),
+            data,
+            error: &self.error,
+            warnings: &self.warnings,
+            meta: &self.meta,
+        }
+    }
+
+    fn frames(&mut self, frame: &Frame) -> Result<(), Error> {
+        let Answer::Frames(frames) = &mut self.answer else { return Ok(()) };
+        let frame = serde_json::value::to_raw_value(frame)?;
+        self.bytes += frame.get().len();
+        if self.bytes > FRAME_BYTES_MAX {
+            self.lost += 1;
+        } else {
+            frames.push(frame);
+        }
+        Ok(())
+    }
+
+    fn error(&mut self, error: &ErrorFrame) {
+        // In a conversation an error that ends nothing is its request's, and stands among the
+        // frames.
+        if matches!(self.answer, Answer::Frames(_)) && !error.terminal {
+            return;
+        }
+        self.error = Some(json!({
+            "code": error.code, "message": error.message, "detail": error.detail
+        }));
+    }
+}

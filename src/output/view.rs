@@ -1,0 +1,64 @@
+//! What a frame tells to a reader who follows one answer and not the protocol.
+
+use crate::any::Any;
+use crate::proto::chat::{ChatProviderCallFinished, ChatToolCallRequested, ChatToolResultReady};
+use crate::proto::rpc::ErrorFrame;
+use crate::proto::rpc::rpc_line::Frame as Body;
+use crate::wire::Frame;
+
+/// What a frame tells. Text comes in pieces: the session patches by appending.
+pub(super) enum View<'a> {
+    Hello,
+    RunStarted,
+    Text(&'a str),
+    Thinking(&'a str),
+    ToolRequested(&'a ChatToolCallRequested),
+    ToolReturned(&'a ChatToolResultReady),
+    CallFinished(&'a ChatProviderCallFinished),
+    Error(&'a ErrorFrame),
+    /// Nothing that such a reader needs.
+    Other,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn of(frame: &'a Frame) -> Self {
+        match &frame.frame {
+            Some(Body::Hello(_)) => Self::Hello,
+            Some(Body::Error(error)) => Self::Error(error),
+            Some(Body::UiEvent(event)) => event.payload.as_ref().map_or(Self::Other, Self::payload),
+            Some(Body::Snapshot(_) | Body::BackendEvent(_) | Body::Done(_)) | None => Self::Other,
+        }
+    }
+
+    /// The list of payloads is the protocol's and long; a reader of answers needs these few.
+    fn payload(payload: &'a Any) -> Self {
+        if let Any::ChatTextPatch(patch) = payload {
+            return Self::Text(&patch.text);
+        }
+        if let Any::ChatReasoningPatch(patch) = payload {
+            return Self::Thinking(&patch.text);
+        }
+        if let Any::ChatToolCallRequested(call) = payload {
+            return Self::ToolRequested(call);
+        }
+        if let Any::ChatToolResultReady(result) = payload {
+            return Self::ToolReturned(result);
+        }
+        if let Any::ChatProviderCallFinished(call) = payload {
+            return Self::CallFinished(call);
+        }
+        if let Any::ChatRunStarted(_) = payload {
+            return Self::RunStarted;
+        }
+        Self::Other
+    }
+}
+
+/// Why an answer is not whole, if `call` cut it off.
+pub(crate) fn cut_off(call: &ChatProviderCallFinished) -> Option<&'static str> {
+    match call.finish_class.as_str() {
+        "max_tokens" => Some("the answer was cut off at a token limit"),
+        "content_filter" => Some("the provider withheld the rest of the answer"),
+        _ => None,
+    }
+}

@@ -1,0 +1,163 @@
+//! Gets a command ready to be served: reads what it names, and decides what is asked and what is
+//! printed. That may wait for standard input or a named pipe, and so is done in a thread of its
+//! own, while the process listens to signals.
+
+mod text;
+
+use crate::cli::{Cli, ExecArgs, Mode, RpcArgs};
+use crate::config::{self, Asked, Once};
+use crate::log::{self, Flush};
+use crate::server::{Settings, Signals};
+use crate::session::Signal;
+use anyhow::{Context, Result, anyhow};
+use std::ffi::OsString;
+use std::fs::File;
+use std::thread;
+use tokio::sync::oneshot;
+
+/// A command that serves a conversation or a prompt.
+#[derive(Debug)]
+pub enum Job {
+    /// `rpc`.
+    Rpc(RpcArgs),
+    /// `exec`.
+    Exec(ExecArgs),
+    /// `run-command`, whose words can be read once its file is.
+    RunCommand(Vec<OsString>),
+    /// Words that can't be read, and what their reader seems to expect.
+    Wrong(&'static str, Mode, clap::Error),
+}
+
+/// Standard input, as it was before it was made private.
+#[derive(Debug)]
+pub struct Stdin {
+    /// What comes in.
+    pub file: File,
+    /// A person types it.
+    pub is_terminal: bool,
+}
+
+/// A command that is ready.
+#[derive(Debug)]
+pub enum Prepared {
+    /// To be served; the log ends when it is dropped.
+    Serve(Box<Settings>, Option<Flush>),
+    /// Nothing but this is to be printed.
+    Print(String),
+}
+
+/// Why a command can't be served.
+#[derive(Debug)]
+pub struct Refusal {
+    /// What was to be done.
+    pub command: &'static str,
+    /// What its reader expects.
+    pub mode: Mode,
+    /// What is wrong.
+    pub reason: Reason,
+}
+
+/// What is wrong with a command.
+#[derive(Debug)]
+pub enum Reason {
+    /// The command line. Also a request for help, which is nothing wrong.
+    Usage(clap::Error),
+    /// What it says or names.
+    Wrong(anyhow::Error),
+    /// A signal came first.
+    Interrupted(Signal),
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Reason {
+    fn from(error: E) -> Self {
+        match error.into().downcast() {
+            Ok(usage) => Self::Usage(usage),
+            Err(other) => Self::Wrong(other),
+        }
+    }
+}
+
+/// Gets `job` ready.
+///
+/// # Errors
+/// If there is nothing to ask, with what is to be told of it.
+pub async fn prepare(job: Job, stdin: Stdin, signals: &mut Signals) -> Result<Prepared, Refusal> {
+    match job {
+        // Reads nothing: not worth a thread.
+        Job::Rpc(args) => {
+            let mode = args.mode();
+            rpc(args, &stdin).map_err(|reason| Refusal { command: "rpc", mode, reason })
+        }
+        Job::Wrong(command, mode, error) => {
+            Err(Refusal { command, mode, reason: Reason::Usage(error) })
+        }
+        Job::Exec(args) => {
+            let mode = args.output.mode().unwrap_or(Mode::Text);
+            let prepared = in_thread(signals, move || exec(args, stdin)).await;
+            prepared.map_err(|reason| Refusal { command: "exec", mode, reason })
+        }
+        Job::RunCommand(words) => {
+            let (command, mode) = Cli::guess(&words);
+            let prepared = in_thread(signals, move || run_command(&words, stdin)).await;
+            prepared.map_err(|reason| Refusal { command, mode, reason })
+        }
+    }
+}
+
+async fn in_thread(
+    signals: &mut Signals,
+    work: impl FnOnce() -> Result<Prepared, Reason> + Send + 'static,
+) -> Result<Prepared, Reason> {
+    let (ready, outcome) = oneshot::channel();
+    // Whoever was interrupted does not want to know.
+    let work = move || drop(ready.send(work()));
+    let spawned = thread::Builder::new().name("prepare".to_owned()).spawn(work);
+    let defect = || anyhow!("getting ready met a defect of this program; please report it");
+    let outcome = async {
+        spawned?;
+        outcome.await.unwrap_or_else(|_| Err(Reason::Wrong(defect())))
+    };
+    tokio::select! {
+        biased;
+        signal = signals.next() => Err(Reason::Interrupted(signal)),
+        outcome = outcome => outcome,
+    }
+}
+
+fn rpc(args: RpcArgs, stdin: &Stdin) -> Result<Prepared, Reason> {
+    let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
+    let settings = config::rpc(args, stdin.is_terminal)?;
+    Ok(Prepared::Serve(Box::new(settings), log))
+}
+
+fn exec(args: ExecArgs, stdin: Stdin) -> Result<Prepared, Reason> {
+    let mode = args.output.mode()?;
+    let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
+    let prompt = match (args.prompt.as_deref(), &args.prompt_file) {
+        (Some("-"), _) => text::from_stdin(stdin.file)?,
+        (Some(prompt), _) => prompt.to_owned(),
+        (None, Some(path)) if path.as_os_str() == "-" => text::from_stdin(stdin.file)?,
+        (None, Some(path)) => {
+            text::from_file(path).with_context(|| format!("--prompt-file {}", path.display()))?
+        }
+        // Its standard input belongs to the requests, or to a person who waits for something else.
+        (None, None) if mode.reads_stdin() => String::new(),
+        (None, None) if stdin.is_terminal => {
+            return Err(anyhow!(
+                "there is no prompt; write it behind `exec`, name a file with --prompt-file, or \
+                 pipe it in"
+            )
+            .into());
+        }
+        (None, None) => text::from_stdin(stdin.file)?,
+    };
+    let asked = Asked { prompt, name: "exec".to_owned(), ..Asked::default() };
+    let once = Once { command: "exec", mode, no_preamble: args.output.no_preamble, asked };
+    let settings = config::once(once, args.session)?;
+    Ok(Prepared::Serve(Box::new(settings), log))
+}
+
+fn run_command(words: &[OsString], stdin: Stdin) -> Result<Prepared, Reason> {
+    drop((words, stdin));
+    Err(anyhow!("no").into())
+}
