@@ -7,15 +7,19 @@ use regex::Regex;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-const PROTOS: [&str; 3] = [
+const PROTOS: [&str; 4] = [
     "pinocchio/chatapp/v1/chat.proto",
     "pinocchio/chatapp/frontendtools/v1/frontend_tool.proto",
     "pinocchio/chatapp/rpc/v1/rpc.proto",
+    "duologue/extract/v1/extract.proto",
 ];
 
 /// The packages whose messages travel in an `Any`: (package, module of `src/proto.rs`).
-const PAYLOADS: [(&str, &str); 2] =
-    [("pinocchio.chatapp.v1", "chat"), ("pinocchio.chatapp.frontendtools.v1", "frontendtools")];
+const PAYLOADS: [(&str, &str); 3] = [
+    ("pinocchio.chatapp.v1", "chat"),
+    ("pinocchio.chatapp.frontendtools.v1", "frontendtools"),
+    ("duologue.extract.v1", "extract"),
+];
 
 /// The types of `src/any/wkt.rs` whose JSON stands under `value` in an `Any`, and `Any` itself.
 const WELL_KNOWN: [&str; 16] = [
@@ -37,18 +41,19 @@ const WELL_KNOWN: [&str; 16] = [
     "Value",
 ];
 
-/// prost leaves these two out wherever a map or a `Struct` is; our `Any` holds every payload and
-/// needs both.
-const WITHOUT_EQ: [&str; 4] = [
+/// prost leaves these two out wherever a map, a `Struct` or a `Value` is; our `Any` holds every
+/// payload and needs both.
+const WITHOUT_EQ: [&str; 5] = [
     ".pinocchio.chatapp.v1.ChatAttachment",
     ".pinocchio.chatapp.v1.ChatUserMessageAccepted",
     ".pinocchio.chatapp.v1.ChatMessageEntity",
     ".pinocchio.chatapp.frontendtools.v1",
+    ".duologue.extract.v1.ObjectExtracted",
 ];
 
 /// Where pbjson's code reads or writes something else than the canonical mapping, as
 /// (what is put right, pattern, replacement). In this order; `src/json.rs` has what they call.
-const PATCHES: [(&str, &str, &str); 11] = [
+const PATCHES: [(&str, &str, &str); 12] = [
     (
         "fields can be counted",
         r"enum GeneratedField \{",
@@ -100,6 +105,11 @@ const PATCHES: [(&str, &str, &str); 11] = [
         "map_.next_value::<Option<std::collections::BTreeMap<_, _>>>()?",
     ),
     (
+        "a `Value` that is null is set",
+        r"(object__) = map_\.next_value\(\)\?;",
+        "$1 = Some(map_.next_value()?);",
+    ),
+    (
         "every other scalar and every repeated field may be null",
         r"Some\(map_\.next_value\(\)\?\)",
         "map_.next_value()?",
@@ -119,7 +129,7 @@ fn main() -> Result<()> {
         .register_descriptors(&descriptors)?
         .btree_map(["."])
         .ignore_unknown_fields()
-        .build(&[".pinocchio"])?;
+        .build(&[".pinocchio", ".duologue"])?;
     patch(&out)
 }
 
@@ -133,7 +143,8 @@ fn messages(files: FileDescriptorSet) -> Result<()> {
     }
     config
         .extern_path(".google.protobuf.Any", "crate::any::Any")
-        .extern_path(".google.protobuf.Struct", "crate::any::Struct");
+        .extern_path(".google.protobuf.Struct", "crate::any::Struct")
+        .extern_path(".google.protobuf.Value", "crate::any::Value");
     tonic_prost_build::configure()
         .build_client(false)
         .build_server(false)
@@ -165,9 +176,10 @@ fn payloads(files: &FileDescriptorSet) -> Result<String> {
 /// Puts [`PATCHES`] into pbjson's part. One that finds nothing stops the build: the generator has
 /// changed, and so may the mapping.
 fn patch(out: &Path) -> Result<()> {
-    let files: Vec<PathBuf> = ["chatapp.v1", "chatapp.frontendtools.v1", "chatapp.rpc.v1"]
-        .map(|package| out.join(format!("pinocchio.{package}.serde.rs")))
-        .into();
+    let packages =
+        PAYLOADS.map(|(package, _)| package).into_iter().chain(["pinocchio.chatapp.rpc.v1"]);
+    let files: Vec<PathBuf> =
+        packages.map(|package| out.join(format!("{package}.serde.rs"))).collect();
     let mut codes = files.iter().map(std::fs::read_to_string).collect::<Result<Vec<_>, _>>()?;
     for (why, pattern, replacement) in PATCHES {
         let pattern = Regex::new(pattern).context(why)?;

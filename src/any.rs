@@ -10,7 +10,7 @@ pub use wkt::{
     Int64Value, Kind, ListValue, StringValue, Struct, Timestamp, UInt32Value, UInt64Value, Value,
 };
 
-use crate::proto::{chat, frontendtools};
+use crate::proto::{chat, extract, frontendtools};
 use prost::Message;
 use prost::bytes::{Buf, BufMut};
 use prost::encoding::{self, DecodeContext, WireType};
@@ -139,7 +139,7 @@ macro_rules! payloads {
     };
 }
 
-// Every message of the packages `chat` and `frontendtools`, as `build.rs` finds them in `proto/`.
+// Every message of the packages `chat`, `frontendtools` and `extract`, as `build.rs` finds them in `proto/`.
 include!(concat!(env!("OUT_DIR"), "/payloads.rs"));
 
 /// No type and no bytes, as in protobuf.

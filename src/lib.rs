@@ -13,6 +13,8 @@ pub mod id;
 
 pub mod chat;
 
+pub mod extract;
+
 pub mod wire;
 
 mod files;

@@ -25,5 +25,27 @@ pub mod frontendtools {
     include!(concat!(env!("OUT_DIR"), "/pinocchio.chatapp.frontendtools.v1.serde.rs"));
 }
 
+/// `duologue.extract.v1`: what is found in an answer that was asked for as JSON; an extension.
+pub mod extract {
+    pub use super::duologue::extract::v1::*;
+}
+
+/// As deep as the package's name, because the generated code finds [`pinocchio`] by that.
+mod duologue {
+    pub(super) mod extract {
+        pub(crate) mod v1 {
+            include!(concat!(env!("OUT_DIR"), "/duologue.extract.v1.rs"));
+            include!(concat!(env!("OUT_DIR"), "/duologue.extract.v1.serde.rs"));
+        }
+    }
+}
+
+/// Where the package above looks for what it imports.
+mod pinocchio {
+    pub(super) mod chatapp {
+        pub(crate) use crate::proto::chat as v1;
+    }
+}
+
 /// The protobuf descriptors of everything above, as a serialized `FileDescriptorSet`.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

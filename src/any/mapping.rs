@@ -98,7 +98,7 @@ fn every_message_is_a_payload() {
             payloads += 1;
         }
     }
-    assert_eq!(payloads, 36);
+    assert_eq!(payloads, 39);
 }
 
 /// One line, as it would be on the wire.

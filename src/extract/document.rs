@@ -1,0 +1,133 @@
+//! The one JSON document in an answer: a fenced block if there is one, else all of it.
+
+use super::lines::{trimmed_end, trimmed_start};
+use super::{DOCUMENT_BYTES_MAX, FENCE};
+
+/// What an answer has said so far.
+#[derive(Clone, Debug)]
+pub(super) enum Document {
+    /// All of it.
+    Text(String),
+    /// More than is kept.
+    TooLong,
+}
+
+impl Default for Document {
+    fn default() -> Self {
+        Self::Text(String::new())
+    }
+}
+
+impl Document {
+    /// Takes the next piece.
+    pub(super) fn push(&mut self, piece: &str) {
+        match self {
+            Self::Text(text) if text.len() + piece.len() <= DOCUMENT_BYTES_MAX => {
+                text.push_str(piece);
+            }
+            Self::Text(_) | Self::TooLong => *self = Self::TooLong,
+        }
+    }
+}
+
+/// Where the document stands in an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Place<'a> {
+    /// The document, without the white space around it.
+    pub(super) text: &'a str,
+    /// Line of the answer it begins on, from 1.
+    pub(super) line: u64,
+    /// First line of the answer, from 1, that says something outside of the document's fence.
+    pub(super) prose: Option<u64>,
+}
+
+/// Finds the document: in the first fenced block that is marked as JSON, else in the first block,
+/// else it is the whole text. A block that never ends goes to the end of the text.
+///
+/// In a JSON text no line can begin with a fence, so a fence is never part of the document.
+pub(super) fn place(answer: &str) -> Place<'_> {
+    let blocks = blocks(answer);
+    let Some(block) = blocks.iter().find(|block| block.is_json).or(blocks.first()) else {
+        let text = trimmed_start(answer);
+        let line = line_at(answer, answer.len() - text.len());
+        return Place { text: trimmed_end(text), line, prose: None };
+    };
+    let text = trimmed_start(&answer[block.start..block.end]);
+    Place {
+        text: trimmed_end(text),
+        line: line_at(answer, block.end - text.len()),
+        prose: prose(answer, block),
+    }
+}
+
+/// A fenced block: bytes of its content.
+#[derive(Debug)]
+struct Block {
+    start: usize,
+    end: usize,
+    is_json: bool,
+}
+
+fn blocks(answer: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut is_open = false;
+    let mut start = 0;
+    for line in answer.split_inclusive('\n') {
+        let next = start + line.len();
+        let fence = trimmed_start(line).strip_prefix(FENCE);
+        match (fence, blocks.last_mut()) {
+            (Some(_), Some(block)) if is_open => {
+                block.end = start;
+                is_open = false;
+            }
+            (Some(info), _) => {
+                let is_json = trimmed_end(info).eq_ignore_ascii_case("json");
+                blocks.push(Block { start: next, end: answer.len(), is_json });
+                is_open = true;
+            }
+            (None, _) => {}
+        }
+        start = next;
+    }
+    blocks
+}
+
+/// The first line outside of the block that is neither blank nor a fence.
+fn prose(answer: &str, block: &Block) -> Option<u64> {
+    let mut start = 0;
+    for (number, line) in (1..).zip(answer.split_inclusive('\n')) {
+        let is_outside = !(block.start..block.end).contains(&start);
+        let text = trimmed_start(line);
+        if is_outside && !text.is_empty() && !text.starts_with(FENCE) {
+            return Some(number);
+        }
+        start += line.len();
+    }
+    None
+}
+
+/// Number of the line, from 1, that a byte stands on.
+fn line_at(text: &str, at: usize) -> u64 {
+    1 + memchr::memchr_iter(b'\n', &text.as_bytes()[..at]).count() as u64
+}
+
+/// A JSON text on one line, as it is but for the white space between its tokens.
+pub(super) fn on_one_line(json: &str) -> String {
+    if !json.contains(['\n', '\r']) {
+        return json.to_owned();
+    }
+    let mut is_string = false;
+    let mut is_escaped = false;
+    let stays = |character: &char| {
+        let stays = is_string || !character.is_ascii_whitespace();
+        if is_escaped {
+            is_escaped = false;
+        } else if *character == '"' {
+            is_string = !is_string;
+        } else {
+            is_escaped = is_string && *character == '\\';
+        }
+        stays
+    };
+    json.chars().filter(stays).collect()
+}

@@ -1,0 +1,125 @@
+//! One JSON value out of a text, read once: what `crate::json` calls well-formed, and what it says.
+
+use crate::json::{DEPTH_MAX, ERROR_BYTES_MAX};
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// Why a text is no value.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// What is wrong, without its place.
+    pub(super) what: String,
+    /// Line of the text, from 1.
+    pub(super) line: usize,
+    /// Byte of that line, from 1.
+    pub(super) column: usize,
+    /// The text ends where the value does not.
+    pub(super) is_cut: bool,
+}
+
+/// Reads one value and nothing else. A text with a key twice in one object is refused: readers do
+/// not agree which of the two counts, so what was checked might not be what is used.
+pub(super) fn read(text: &str) -> Result<Value, Fault> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let value = Strict { levels_left: DEPTH_MAX }.deserialize(&mut reader)?;
+    reader.end()?;
+    Ok(value)
+}
+
+/// Cuts what quotes a text of any length.
+pub(super) fn clipped(mut text: String) -> String {
+    if text.len() > ERROR_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(ERROR_BYTES_MAX));
+        text.push('…');
+    }
+    text
+}
+
+impl From<serde_json::Error> for Fault {
+    fn from(error: serde_json::Error) -> Self {
+        let (line, column) = (error.line(), error.column());
+        let text = error.to_string();
+        let what = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
+        Self { what: clipped(what.to_owned()), line, column, is_cut: error.is_eof() }
+    }
+}
+
+/// Builds a value, as `Value` itself would, but for keys that come twice.
+#[derive(Clone, Copy)]
+struct Strict {
+    levels_left: usize,
+}
+
+impl Strict {
+    fn inner<E: de::Error>(self) -> Result<Self, E> {
+        let levels_left = self.levels_left.checked_sub(1);
+        let too_deep = || E::custom(format_args!("more than {DEPTH_MAX} arrays and objects deep"));
+        Ok(Self { levels_left: levels_left.ok_or_else(too_deep)? })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let inner = self.inner()?;
+        let mut array = Vec::new();
+        while let Some(item) = items.next_element_seed(inner)? {
+            array.push(item);
+        }
+        Ok(array.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let inner = self.inner()?;
+        let mut object = Map::new();
+        while let Some(key) = members.next_key::<String>()? {
+            if object.contains_key(&key) {
+                return Err(de::Error::custom(format_args!("duplicate key {key:?}")));
+            }
+            object.insert(key, members.next_value_seed(inner)?);
+        }
+        Ok(object.into())
+    }
+}
