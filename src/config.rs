@@ -6,6 +6,7 @@ use crate::cli::{self, EngineName, Mode, RpcArgs, SessionArgs};
 use crate::engine::echo::Echo;
 use crate::engine::openai::{self, OpenAi};
 use crate::engine::{Engine, ErrorClass};
+use crate::extract::{ResponseType, Schema};
 #[cfg(debug_assertions)]
 use crate::fault::Place;
 use crate::fault::Plan as Faults;
@@ -13,7 +14,7 @@ use crate::id::SessionId;
 use crate::output::{Answer, Beginning, Envelope, Format, JsonStream, Layout, Objects, Text};
 use crate::secret::Secret;
 use crate::server::{DebugFile, Requests, Settings};
-use crate::session::{FinalSnapshot, Keep, Life, OnBusy, Rules};
+use crate::session::{Extraction, FinalSnapshot, Keep, Life, OnBusy, Rules};
 use crate::wire::{Code, Prompt, Trouble};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value};
@@ -44,6 +45,9 @@ const ONE_SHOT_CAPABILITIES: usize = 3;
 /// The extension that lets submits wait.
 const QUEUE: &str = "queue";
 
+/// The extension that tells what is found in an answer.
+pub(crate) const EXTRACT: &str = "extract";
+
 /// Settings of `duologue rpc`, which reads requests from a terminal or not. Opens the debug file;
 /// touches nothing else.
 ///
@@ -67,6 +71,12 @@ pub struct Asked {
     pub preamble: Preamble,
     /// The prompt.
     pub prompt: String,
+    /// What is made of the answer.
+    pub response: ResponseType,
+    /// What the values in it are to be like.
+    pub schema: Option<Schema>,
+    /// The protocol tells of the values as well.
+    pub tells_values: bool,
     /// What the command is called, for the line that names the format of its objects.
     pub name: String,
 }
@@ -90,6 +100,11 @@ pub struct Once {
 /// If an option, or the file it names, can't be used, or the prompt is blank.
 pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
     let Once { command, mode, no_preamble, mut asked } = once;
+    ensure!(
+        mode != Mode::Objects || asked.response != ResponseType::Text,
+        "--output objects prints what a response-type finds in the answer, and there is none; \
+         give the command file a `response-type` of json or jsonl"
+    );
     let prompt = std::mem::take(&mut asked.prompt);
     let requests = if mode.reads_stdin() {
         if !prompt.trim().is_empty() {
@@ -115,7 +130,8 @@ pub fn refused(command: &'static str, mode: Mode, requests: Requests) -> Setting
     let beginning = Beginning { model: String::new(), provider: "", ..beginning(command, &engine) };
     let capabilities = words(mode).iter().copied().map(str::to_owned);
     let meta = Map::from_iter([("command".to_owned(), command.into())]);
-    let format = format(mode, beginning, meta, String::new());
+    let known = Known { beginning, meta, name: String::new() };
+    let format = format(mode, ResponseType::Text, known);
     Settings {
         rules: Rules { life, ..Rules::default() },
         engine,
@@ -160,7 +176,7 @@ impl Plan {
             }
             None => None,
         };
-        let capabilities = capabilities(mode, &args, &engine);
+        let mut capabilities = capabilities(mode, &args, &engine);
         let debug_file = args.debug_events_jsonl.as_deref().map(|path| {
             DebugFile::create(path).with_context(|| {
                 format!("--debug-events-jsonl: {} can't be written", path.display())
@@ -181,19 +197,29 @@ impl Plan {
                 PatchMode::Append
             }
         };
+        let is_told = asked.tells_values || !mode.is_protocol();
+        if asked.response != ResponseType::Text && is_told {
+            capabilities.push(EXTRACT.to_owned());
+        }
+        let extraction = (asked.response != ResponseType::Text).then_some(Extraction {
+            response: asked.response,
+            schema: asked.schema,
+            is_told,
+        });
         let system = asked.preamble.system.or(not_blank(args.system));
-        let beginning = beginning(command, &engine);
+        let (beginning, meta) = (beginning(command, &engine), meta(command, &engine));
         Ok(Settings {
             rules: Rules {
                 life: mode.life(),
                 keep,
                 session,
                 preamble: Preamble { system, said: asked.preamble.said },
+                extraction,
                 on_busy: args.on_busy.into(),
                 patch_mode,
                 final_snapshot: args.final_snapshot.into(),
             },
-            format: format(mode, beginning, meta(command, &engine), asked.name),
+            format: format(mode, asked.response, Known { beginning, meta, name: asked.name }),
             engine,
             capabilities,
             requests,
@@ -228,16 +254,29 @@ fn meta(command: &str, engine: &Engine) -> Map<String, Value> {
         .collect()
 }
 
-fn format(mode: Mode, beginning: Beginning, meta: Map<String, Value>, name: String) -> Format {
-    let envelope = |layout, answer| Format::Envelope(Box::new(Envelope::new(layout, answer, meta)));
+/// What is known of a run before it begins.
+struct Known {
+    beginning: Beginning,
+    meta: Map<String, Value>,
+    name: String,
+}
+
+fn format(mode: Mode, response: ResponseType, known: Known) -> Format {
+    let answer = match response {
+        ResponseType::Text => Answer::Text(String::new()),
+        ResponseType::Json => Answer::Document(None),
+        ResponseType::Jsonl => Answer::Objects(Vec::new()),
+    };
+    let envelope =
+        |layout, answer| Format::Envelope(Box::new(Envelope::new(layout, answer, known.meta)));
     match mode {
         Mode::Server | Mode::OneShot => Format::Protocol,
         Mode::Text => Format::Text(Text::default()),
-        Mode::Json => envelope(Layout::Json, Answer::Text(String::new())),
-        Mode::Yaml => envelope(Layout::Yaml, Answer::Text(String::new())),
+        Mode::Json => envelope(Layout::Json, answer),
+        Mode::Yaml => envelope(Layout::Yaml, answer),
         Mode::Frames => envelope(Layout::Json, Answer::Frames(Vec::new())),
-        Mode::Objects => Format::Objects(Objects { schema: name, has_preamble: true }),
-        Mode::JsonStream => Format::JsonStream(Box::new(JsonStream::new(beginning))),
+        Mode::Objects => Format::Objects(Objects { schema: known.name, has_preamble: true }),
+        Mode::JsonStream => Format::JsonStream(Box::new(JsonStream::new(known.beginning))),
     }
 }
 
@@ -340,6 +379,10 @@ fn server_version() -> String {
 }
 
 impl Mode {
+    fn is_protocol(self) -> bool {
+        matches!(self, Self::Server | Self::OneShot | Self::Frames)
+    }
+
     /// Whether requests come from standard input.
     pub(crate) fn reads_stdin(self) -> bool {
         self.life() == Life::Conversation

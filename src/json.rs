@@ -353,6 +353,14 @@ pub fn write_line<T: Serialize>(message: &T, lines: &mut Vec<u8>) -> Result<(), 
     Ok(())
 }
 
+/// Appends JSON text that is on one line already, and a line feed.
+pub fn write_raw_line(json: &str, lines: &mut Vec<u8>) {
+    let before = lines.len();
+    lines.extend_from_slice(json.as_bytes());
+    escape_separators(lines, before);
+    lines.push(b'\n');
+}
+
 /// Appends a message over several lines, for people; all of it or, on an error, nothing of it.
 ///
 /// # Errors

@@ -9,6 +9,8 @@ mod exit;
 
 mod trouble;
 
+mod harvest;
+
 mod book;
 
 mod run;
@@ -17,6 +19,7 @@ mod run;
 mod tests;
 
 pub use exit::{ExitCode, Signal};
+pub use harvest::Extraction;
 pub(crate) use trouble::{panic_text, run_defect};
 
 use crate::chat::timeline::Span;
@@ -155,6 +158,8 @@ pub struct Rules {
     pub session: Option<SessionId>,
     /// How the model is to behave, and what was said before the first turn.
     pub preamble: Preamble,
+    /// What is looked for in answers.
+    pub extraction: Option<Extraction>,
     /// What happens to a submit during a run.
     pub on_busy: OnBusy,
     /// How text is streamed.

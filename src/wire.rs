@@ -114,6 +114,8 @@ pub enum Code {
     EngineInitFailed,
     /// The run failed.
     RunFailed,
+    /// The answer is not what the command file asks for.
+    InvalidAnswer,
     /// Standard input could not be read.
     StdinReadFailed,
     /// A signal ended the process.
@@ -323,6 +325,7 @@ impl Code {
             Self::ShuttingDown => "shutting_down",
             Self::EngineInitFailed => "engine_init_failed",
             Self::RunFailed => "run_failed",
+            Self::InvalidAnswer => "invalid_answer",
             Self::StdinReadFailed => "stdin_read_failed",
             Self::Interrupted => "interrupted",
             Self::Internal => "internal",

@@ -231,6 +231,13 @@ pub enum FinishClass {
     Other,
 }
 
+impl Event {
+    /// Nothing of the run comes after it.
+    pub fn ends_run(&self) -> bool {
+        matches!(self, Self::RunFinished { .. } | Self::RunStopped { .. } | Self::RunFailed { .. })
+    }
+}
+
 impl Ending {
     /// The word on the wire.
     pub fn as_str(self) -> &'static str {

@@ -411,7 +411,7 @@ pub(super) fn user_message_id(root: &str) -> String {
 }
 
 /// The ids of a scope, as they stand on the wire.
-pub(super) fn correlation(session: &SessionId, scope: Scope) -> CorrelationInfo {
+pub(crate) fn correlation(session: &SessionId, scope: Scope) -> CorrelationInfo {
     let run_id = scope.run.to_string();
     let provider_call_id = match scope.call {
         0 => String::new(),

@@ -1,8 +1,9 @@
 //! One document that tells everything, at the end: `ok`, `data`, `error`, `warnings`, `meta`. For
 //! readers that parse all of the output at once. Written on every path, failures included.
 
-use super::view::{View, cut_off};
+use super::view::{NOTHING_FOUND, View, cut_off};
 use crate::json::{self, Error};
+use crate::proto::extract::ObjectExtracted;
 use crate::proto::rpc::ErrorFrame;
 use crate::session::{ExitCode, Moment};
 use crate::wire::Frame;
@@ -101,12 +102,20 @@ impl Envelope {
                     self.warnings.push(json!({ "code": "truncated", "message": why }));
                 }
             }
+            View::Object(object) => self.object(object)?,
+            View::Rejected(line) => self.warnings.push(json!({
+                "code": "line_rejected", "line": line.line, "message": line.reason
+            })),
+            View::Extracted(tally) if tally.objects == 0 => {
+                self.warnings.push(json!({ "code": "nothing_found", "message": NOTHING_FOUND }));
+            }
             View::Error(error) => self.error(error),
             View::Hello
             | View::RunStarted
             | View::Thinking(_)
             | View::ToolRequested(_)
             | View::ToolReturned(_)
+            | View::Extracted(_)
             | View::Other => {}
         }
         Ok(())
@@ -192,6 +201,16 @@ impl Envelope {
             self.lost += 1;
         } else {
             frames.push(frame);
+        }
+        Ok(())
+    }
+
+    fn object(&mut self, object: &ObjectExtracted) -> Result<(), Error> {
+        let json = || RawValue::from_string(object.json.clone());
+        match &mut self.answer {
+            Answer::Document(document) => *document = Some(json()?),
+            Answer::Objects(objects) => objects.push(json()?),
+            Answer::Text(_) | Answer::Frames(_) => {}
         }
         Ok(())
     }

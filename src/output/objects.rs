@@ -29,6 +29,10 @@ impl Objects {
                 out.extend_from_slice(line.as_bytes());
                 Ok(())
             }
+            View::Object(object) => {
+                json::write_raw_line(&object.json, out);
+                Ok(())
+            }
             // Has a `_format`, so that whoever passes over the first line passes over it as well.
             View::Error(error) if self.has_preamble => json::write_line(
                 &json!({ "_format": "jsonl", "_error": {
@@ -44,6 +48,8 @@ impl Objects {
             | View::ToolRequested(_)
             | View::ToolReturned(_)
             | View::CallFinished(_)
+            | View::Rejected(_)
+            | View::Extracted(_)
             | View::Other => Ok(()),
         }
     }

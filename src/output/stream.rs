@@ -1,7 +1,7 @@
 //! Events for programs that know nothing of the protocol: newline-delimited JSON in an envelope of
 //! its own. `start` comes first, exactly one `done` comes last, whatever happens in between.
 
-use super::view::{View, cut_off};
+use super::view::{NOTHING_FOUND, View, cut_off, rejected};
 use crate::json::{self, Error};
 use crate::proto::chat::{ChatToolCallRequested, ChatToolResultReady};
 use crate::proto::rpc::ErrorFrame;
@@ -99,8 +99,12 @@ impl JsonStream {
                     None => Ok(()),
                 }
             }
+            View::Rejected(line) => self.status(now, ("warning", &rejected(line)), out),
+            View::Extracted(tally) if tally.objects == 0 => {
+                self.status(now, ("warning", NOTHING_FOUND), out)
+            }
             View::Error(error) => self.error(now, error, out),
-            View::Other => Ok(()),
+            View::Object(_) | View::Extracted(_) | View::Other => Ok(()),
         }
     }
 

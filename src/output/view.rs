@@ -2,6 +2,7 @@
 
 use crate::any::Any;
 use crate::proto::chat::{ChatProviderCallFinished, ChatToolCallRequested, ChatToolResultReady};
+use crate::proto::extract::{ExtractionFinished, LineRejected, ObjectExtracted};
 use crate::proto::rpc::ErrorFrame;
 use crate::proto::rpc::rpc_line::Frame as Body;
 use crate::wire::Frame;
@@ -15,6 +16,9 @@ pub(super) enum View<'a> {
     ToolRequested(&'a ChatToolCallRequested),
     ToolReturned(&'a ChatToolResultReady),
     CallFinished(&'a ChatProviderCallFinished),
+    Object(&'a ObjectExtracted),
+    Rejected(&'a LineRejected),
+    Extracted(&'a ExtractionFinished),
     Error(&'a ErrorFrame),
     /// Nothing that such a reader needs.
     Other,
@@ -47,6 +51,15 @@ impl<'a> View<'a> {
         if let Any::ChatProviderCallFinished(call) = payload {
             return Self::CallFinished(call);
         }
+        if let Any::ObjectExtracted(object) = payload {
+            return Self::Object(object);
+        }
+        if let Any::LineRejected(line) = payload {
+            return Self::Rejected(line);
+        }
+        if let Any::ExtractionFinished(tally) = payload {
+            return Self::Extracted(tally);
+        }
         if let Any::ChatRunStarted(_) = payload {
             return Self::RunStarted;
         }
@@ -62,3 +75,11 @@ pub(crate) fn cut_off(call: &ChatProviderCallFinished) -> Option<&'static str> {
         _ => None,
     }
 }
+
+/// What a person is told of a line that does not count.
+pub(crate) fn rejected(line: &LineRejected) -> String {
+    format!("line {} of the answer does not count: {}", line.line, line.reason)
+}
+
+/// What a person is told if nothing counts.
+pub(crate) const NOTHING_FOUND: &str = "there is no JSON of the kind asked for in the answer";

@@ -2,6 +2,7 @@
 
 use super::{Requests, Settings};
 use crate::any::Any;
+use crate::output;
 use crate::proto::rpc::rpc_line::Frame as Body;
 use crate::session::Life;
 use crate::wire::Frame;
@@ -61,7 +62,13 @@ impl Notes {
 
 fn warning(payload: &Any) -> Option<String> {
     if let Any::ChatProviderCallFinished(call) = payload {
-        return crate::output::cut_off(call).map(str::to_owned);
+        return output::cut_off(call).map(str::to_owned);
+    }
+    if let Any::LineRejected(line) = payload {
+        return Some(output::rejected(line));
+    }
+    if let Any::ExtractionFinished(tally) = payload {
+        return (tally.objects == 0).then(|| output::NOTHING_FOUND.to_owned());
     }
     None
 }

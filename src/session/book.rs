@@ -1,6 +1,7 @@
 //! What every step of a session writes to: the projections, and the list of what is to be done.
 
 use super::exit::Verdict;
+use super::harvest::Harvest;
 use super::trouble::run_failed;
 use super::{FinalSnapshot, Keep, Life, Output, Rules};
 use crate::chat::event::{Event, Ordinal, Recorded, Scope};
@@ -20,7 +21,7 @@ pub(super) struct Book {
     keep: Keep,
     final_snapshot: FinalSnapshot,
     verdict: Verdict,
-    invalid: Option<Trouble>,
+    harvest: Option<Harvest>,
     ordinal: Ordinal,
     timeline: Timeline,
     transcript: Transcript,
@@ -40,7 +41,7 @@ impl Book {
             keep: rules.keep,
             final_snapshot: rules.final_snapshot,
             verdict: Verdict::default(),
-            invalid: None,
+            harvest: rules.extraction.clone().map(Harvest::new),
             ordinal: Ordinal::default(),
             timeline: Timeline::default(),
             transcript: Transcript::new(rules.preamble.clone()),
@@ -52,7 +53,9 @@ impl Book {
 
     /// What is wrong with the answer of a run that has finished.
     pub(super) fn take_invalid(&mut self) -> Option<Trouble> {
-        self.invalid.take()
+        let invalid = self.harvest.as_mut().and_then(Harvest::take_invalid)?;
+        self.verdict = Verdict::Failed;
+        Some(invalid)
     }
 
     /// Whether what the model says is remembered.
@@ -97,8 +100,19 @@ impl Book {
         }
         self.transcript.apply(&recorded);
         self.weigh(&recorded.event);
+        let found = match &mut self.harvest {
+            None => Vec::new(),
+            Some(harvest) => harvest.apply(&self.session, &recorded),
+        };
+        let is_end = recorded.event.ends_run();
         let payload = self.ui.project(recorded);
-        self.frame(Some(request), wire::ui_event(self.ordinal, payload));
+        // What an event brought follows it; but after the end of a run nothing of it may follow.
+        let at = if is_end { found.len() } else { 0 };
+        let mut payloads = found;
+        payloads.insert(at, payload);
+        for payload in payloads {
+            self.frame(Some(request), wire::ui_event(self.ordinal, payload));
+        }
     }
 
     pub(super) fn start_engine(&mut self, run: RunId) {

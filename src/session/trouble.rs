@@ -2,6 +2,7 @@
 
 use super::exit::Signal;
 use crate::engine::{ErrorClass, RunError, Stage};
+use crate::extract::Reason;
 use crate::id::{RequestId, SessionId};
 use crate::wire::{Code, Trouble};
 use std::any::Any;
@@ -16,6 +17,13 @@ pub(super) fn endless_answer(bytes_max: usize) -> RunError {
         ),
         detail: "the answer is too long".to_owned(),
     }
+}
+
+pub(super) fn invalid_answer(line: u64, reason: &Reason) -> Trouble {
+    let message = "the model has answered, but not with the JSON document that response-type and \
+                   schema ask for; ask again, or change the prompt or the schema"
+        .to_owned();
+    Trouble { detail: format!("line {line}: {reason}"), ..trouble(Code::InvalidAnswer, message) }
 }
 
 pub(super) fn mismatch(bound: &SessionId) -> Trouble {

@@ -1,0 +1,99 @@
+//! What is looked for in the answers of a session: a projection of the events, like the timeline.
+
+use super::trouble::invalid_answer;
+use crate::any::Any;
+use crate::chat::event::{Event, Recorded, SegmentKind};
+use crate::chat::ui::correlation;
+use crate::extract::{self, Extractor, Found, ResponseType, Schema};
+use crate::id::SessionId;
+use crate::wire::Trouble;
+
+/// What is wanted of an answer.
+#[derive(Clone, Debug)]
+pub struct Extraction {
+    /// What it is to be.
+    pub response: ResponseType,
+    /// What each value is to be like.
+    pub schema: Option<Schema>,
+    /// Whether what is found is told in frames; only whoever asked for these can read them.
+    pub is_told: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Harvest {
+    wanted: Extraction,
+    extractor: Extractor,
+    is_cut_off: bool,
+    invalid: Option<Trouble>,
+}
+
+impl Harvest {
+    pub(super) fn new(wanted: Extraction) -> Self {
+        let extractor = Extractor::new(wanted.response, wanted.schema.clone());
+        Self { wanted, extractor, is_cut_off: false, invalid: None }
+    }
+
+    /// Takes in what happened; gives what it brought.
+    pub(super) fn apply(&mut self, session: &SessionId, recorded: &Recorded) -> Vec<Any> {
+        match &recorded.event {
+            Event::RunStarted { .. } => {
+                *self = Self::new(self.wanted.clone());
+                Vec::new()
+            }
+            Event::SegmentPatched { segment, text, .. } if segment.kind == SegmentKind::Text => {
+                let found = self.extractor.push(text);
+                self.tell(session, recorded, found)
+            }
+            Event::CallFinished { class, .. } => {
+                self.is_cut_off = class.cuts_off();
+                Vec::new()
+            }
+            Event::RunFinished { .. } => self.finish(session, recorded, self.is_cut_off),
+            Event::RunStopped { .. } | Event::RunFailed { .. } => {
+                self.finish(session, recorded, true)
+            }
+            Event::SegmentPatched { .. }
+            | Event::PromptAccepted { .. }
+            | Event::CallStarted
+            | Event::SegmentStarted { .. }
+            | Event::SegmentFinished { .. }
+            | Event::ToolCallStarted { .. }
+            | Event::ToolArgumentsPatched { .. }
+            | Event::ToolCallRequested { .. }
+            | Event::ToolExecutionStarted { .. }
+            | Event::ToolResultReady { .. }
+            | Event::ToolCallFinished { .. }
+            | Event::CallMetadataUpdated { .. } => Vec::new(),
+        }
+    }
+
+    /// What is wrong with the answer as a whole.
+    pub(super) fn take_invalid(&mut self) -> Option<Trouble> {
+        self.invalid.take()
+    }
+
+    fn finish(&mut self, session: &SessionId, recorded: &Recorded, is_cut_off: bool) -> Vec<Any> {
+        let found = self.extractor.finish(is_cut_off);
+        let mut told = self.tell(session, recorded, found);
+        if self.wanted.is_told {
+            let ids = correlation(session, recorded.scope);
+            let root = recorded.scope.run.root();
+            told.push(extract::finished(&root, self.extractor.tally(), is_cut_off, Some(ids)));
+        }
+        told
+    }
+
+    fn tell(&mut self, session: &SessionId, recorded: &Recorded, found: Vec<Found>) -> Vec<Any> {
+        for found in &found {
+            if let Found::Invalid { line, reason } = found {
+                self.invalid = Some(invalid_answer(*line, reason));
+            }
+        }
+        if !self.wanted.is_told {
+            return Vec::new();
+        }
+        let root = recorded.scope.run.root();
+        let ids = || Some(correlation(session, recorded.scope));
+        found.into_iter().map(|found| found.into_payload(&root, ids())).collect()
+    }
+}
