@@ -18,6 +18,8 @@ pub mod wire;
 mod files;
 pub mod secret;
 
+pub mod template;
+
 pub mod engine;
 
 pub mod session;
