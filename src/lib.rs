@@ -28,6 +28,8 @@ pub mod outbox;
 
 pub mod server;
 
+pub mod command;
+
 pub mod cli;
 pub mod config;
 pub mod log;
