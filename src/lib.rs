@@ -20,6 +20,8 @@ pub mod wire;
 mod files;
 pub mod secret;
 
+pub mod template;
+
 pub mod engine;
 
 pub mod session;
@@ -29,6 +31,8 @@ pub mod output;
 pub mod outbox;
 
 pub mod server;
+
+pub mod command;
 
 pub mod cli;
 pub mod config;

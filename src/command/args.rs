@@ -1,0 +1,125 @@
+//! The flags of a command file as arguments of clap.
+
+use super::flag::{Flag, Type};
+use super::{CommandFile, date};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, StringValueParser, ValueParser};
+use clap::{Arg, ArgAction};
+use serde_json::Value;
+
+/// Characters of a default that help shows.
+const SHOWN_MAX: usize = 60;
+
+/// Heading of the flags in help.
+const HEADING: &str = "Flags of the file";
+
+impl CommandFile {
+    /// The file's flags as options, and its arguments as positionals, which come after any the caller
+    /// has. Ids have a prefix ([`Flag::id`]); whether long names and letters clash with the caller's
+    /// is for the caller to see ([`Flag::option`], [`Flag::short`]).
+    pub fn clap_args(&self) -> Vec<Arg> {
+        self.flags.iter().chain(&self.arguments).map(arg).collect()
+    }
+}
+
+fn arg(flag: &Flag) -> Arg {
+    let arg = Arg::new(flag.id())
+        .help(help(flag))
+        .required(flag.required)
+        .value_name(if flag.is_argument {
+            flag.name.clone()
+        } else {
+            flag.kind.placeholder().into()
+        })
+        .value_parser(parser(flag));
+    if flag.is_argument {
+        let arg = arg.allow_negative_numbers(is_number(flag.kind));
+        return if flag.takes_many() { arg.num_args(1..).action(ArgAction::Append) } else { arg };
+    }
+    let arg = arg.long(flag.option()).help_heading(HEADING);
+    let arg = match flag.short {
+        Some(letter) => arg.short(letter),
+        None => arg,
+    };
+    if flag.kind == Type::Bool {
+        // `--x`, `--x=false`: what follows after a blank is something else.
+        arg.num_args(0..=1).require_equals(true).default_missing_value("true")
+    } else {
+        arg.num_args(1).allow_hyphen_values(true)
+    }
+    .action(if flag.takes_many() { ArgAction::Append } else { ArgAction::Set })
+    .overrides_with_all(if flag.takes_many() { vec![] } else { vec![flag.id()] })
+}
+
+fn is_number(kind: Type) -> bool {
+    matches!(kind, Type::Int | Type::IntList | Type::Float | Type::FloatList)
+}
+
+/// Checks a value as soon as it is typed, where that can be said of it alone.
+fn parser(flag: &Flag) -> ValueParser {
+    match flag.kind {
+        Type::Choice => PossibleValuesParser::new(&flag.choices).into(),
+        Type::Int => ValueParser::from(|text: &str| super::values::int(text)),
+        Type::Float => ValueParser::from(|text: &str| super::values::float(text)),
+        Type::Bool => ValueParser::from(|text: &str| super::values::truth(text)),
+        Type::Date => ValueParser::from(|text: &str| {
+            if date::is_date(text) {
+                Ok(text.to_owned())
+            } else {
+                Err(format!("expected {}", date::EXPECTED))
+            }
+        }),
+        Type::String
+        | Type::Secret
+        | Type::StringList
+        | Type::IntList
+        | Type::FloatList
+        | Type::ChoiceList => StringValueParser::new().into(),
+        Type::File
+        | Type::FileList
+        | Type::StringFromFile
+        | Type::StringFromFiles
+        | Type::StringListFromFile
+        | Type::StringListFromFiles
+        | Type::ObjectFromFile
+        | Type::ObjectListFromFile
+        | Type::ObjectListFromFiles
+        | Type::KeyValue => OsStringValueParser::new().into(),
+    }
+}
+
+fn help(flag: &Flag) -> String {
+    let mut help = flag.help.trim().to_owned();
+    let mut add = |note: String| {
+        if !help.is_empty() {
+            help.push(' ');
+        }
+        help.push_str(&note);
+    };
+    if flag.kind == Type::ChoiceList {
+        add(format!("[possible values: {}]", flag.choices.join(", ")));
+    }
+    let default = flag.default.as_ref().filter(|_| !flag.required && flag.kind != Type::Secret);
+    let shown = default.map(shown).unwrap_or_default();
+    if !shown.is_empty() {
+        add(format!("[default: {shown}]"));
+    }
+    help
+}
+
+/// A default in one short line; nothing for what is empty.
+fn shown(default: &Value) -> String {
+    let text = if let Value::String(text) = default {
+        text.clone()
+    } else if let Value::Array(items) = default {
+        items.iter().map(shown).collect::<Vec<_>>().join(",")
+    } else if default.as_object().is_some_and(serde_json::Map::is_empty) {
+        String::new()
+    } else {
+        default.to_string()
+    };
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}

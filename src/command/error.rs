@@ -1,0 +1,50 @@
+//! What can be wrong with a command file, with what was typed for it, and with what it makes.
+
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// A command file that can't be used.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{}{}: {message}", path.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
+pub struct FileError {
+    /// The file, as it was named.
+    pub path: PathBuf,
+    /// The line, from 1, if it is known.
+    pub line: Option<u32>,
+    /// What is wrong and what to do, for people.
+    pub message: String,
+}
+
+/// Something in a command file that is passed over.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{}:{line}: {message}", path.display())]
+pub struct Warning {
+    /// The file, as it was named.
+    pub path: PathBuf,
+    /// The line, from 1.
+    pub line: u32,
+    /// What is passed over and what to do, for people.
+    pub message: String,
+}
+
+/// A value of a flag that can't be used.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{flag}: {message}")]
+pub struct FlagError {
+    /// The flag as it is typed, `--name`, or the argument, `<name>`.
+    pub flag: String,
+    /// What is wrong and what to do, for people.
+    pub message: String,
+}
+
+/// A prompt that can't be made.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{}:{line}: {message}", path.display())]
+pub struct RenderError {
+    /// The file, as it was named.
+    pub path: PathBuf,
+    /// The line of the file, from 1: of the fault if that is known, else where its text begins.
+    pub line: u32,
+    /// What is wrong and what to do, for people.
+    pub message: String,
+}

@@ -1,0 +1,147 @@
+//! The world as flags can reach it: files, standard input and the clock. The only place of command
+//! files that touches it.
+
+use jiff::Zoned;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Bytes that a file, or standard input, may have which a flag names.
+pub const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes that all of them may have.
+const TOTAL_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// The world as flags can reach it.
+pub struct Outside<'a> {
+    stdin: Option<&'a mut dyn FnMut() -> io::Result<Vec<u8>>>,
+    now: Zoned,
+    left: usize,
+}
+
+/// What was read.
+pub(super) struct Contents {
+    /// What it is called, as it was typed; `-` for standard input.
+    pub(super) name: String,
+    /// What is in it.
+    pub(super) bytes: Vec<u8>,
+    /// What is known of it, if it is a file.
+    pub(super) file: Option<FileFacts>,
+}
+
+/// What is known of a file.
+pub(super) struct FileFacts {
+    pub(super) absolute: PathBuf,
+    /// From the current folder.
+    pub(super) relative: PathBuf,
+    pub(super) bytes: u64,
+    pub(super) modified: Option<SystemTime>,
+    /// As `ls -l` shows them.
+    pub(super) mode: u32,
+}
+
+impl<'a> Outside<'a> {
+    /// The real world. `stdin` reads all of standard input, and is called once at most; it should
+    /// read no more than [`VALUE_BYTES_MAX`] bytes and one, which is then told to be too large.
+    pub fn new(stdin: &'a mut dyn FnMut() -> io::Result<Vec<u8>>) -> Self {
+        Self { stdin: Some(stdin), now: Zoned::now(), left: TOTAL_BYTES_MAX }
+    }
+
+    /// The same at another time.
+    #[cfg(test)]
+    pub(super) fn at(self, now: Zoned) -> Self {
+        Self { now, ..self }
+    }
+
+    /// The time.
+    pub(super) fn now(&self) -> &Zoned {
+        &self.now
+    }
+
+    /// Reads the file at `path`, or standard input for `-`. An error is a fragment for people.
+    pub(super) fn read(&mut self, path: &Path) -> Result<Contents, String> {
+        if path.as_os_str().is_empty() {
+            return Err("the name of the file is empty; name one, or leave the flag out".to_owned());
+        }
+        let contents = if path == Path::new("-") { self.read_stdin()? } else { read_file(path)? };
+        if contents.bytes.len() > VALUE_BYTES_MAX {
+            return Err(too_large(path, VALUE_BYTES_MAX));
+        }
+        match self.left.checked_sub(contents.bytes.len()) {
+            Some(left) => self.left = left,
+            None => {
+                let limit = TOTAL_BYTES_MAX / (1024 * 1024);
+                return Err(format!(
+                    "with {} all files together have more than {limit} MiB; give fewer or shorter ones",
+                    path.display()
+                ));
+            }
+        }
+        Ok(contents)
+    }
+
+    fn read_stdin(&mut self) -> Result<Contents, String> {
+        let Some(stdin) = self.stdin.take() else {
+            let message = "standard input (-) is already read for another flag or file; \
+                 it can be read once, so put one of the two into a file";
+            return Err(message.to_owned());
+        };
+        let bytes = stdin().map_err(|error| format!("standard input can't be read: {error}"))?;
+        Ok(Contents { name: "-".to_owned(), bytes, file: None })
+    }
+}
+
+fn read_file(path: &Path) -> Result<Contents, String> {
+    let name = path.display();
+    let file = File::open(path).map_err(|error| unreadable(&name, &error))?;
+    let facts = file.metadata().map_err(|error| unreadable(&name, &error))?;
+    if facts.is_dir() {
+        return Err(format!("{name} is a folder; name a file in it"));
+    }
+    // A pipe doesn't tell its length, and a file may grow.
+    let limit = u64::try_from(VALUE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    if facts.len() >= limit {
+        return Err(too_large(path, VALUE_BYTES_MAX));
+    }
+    let mut bytes = Vec::new();
+    file.take(limit).read_to_end(&mut bytes).map_err(|error| unreadable(&name, &error))?;
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let folder = std::env::current_dir().unwrap_or_default();
+    Ok(Contents {
+        name: name.to_string(),
+        file: Some(FileFacts {
+            relative: relative(&absolute, &folder),
+            absolute,
+            bytes: facts.len(),
+            modified: facts.modified().ok(),
+            mode: facts.permissions().mode(),
+        }),
+        bytes,
+    })
+}
+
+fn unreadable(name: &dyn Display, error: &io::Error) -> String {
+    let hint = if error.kind() == io::ErrorKind::NotFound {
+        "; check its name, which counts from the current folder"
+    } else {
+        "; check the file and who may read it"
+    };
+    format!("{name} can't be read: {error}{hint}")
+}
+
+fn too_large(path: &Path, limit: usize) -> String {
+    let limit = limit / (1024 * 1024);
+    format!("{} has more than {limit} MiB; give a shorter one", path.display())
+}
+
+/// The way from `folder` to `path`, as Go's `filepath.Rel` gives it.
+fn relative(path: &Path, folder: &Path) -> PathBuf {
+    let shared = path.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
+    let up = folder.components().skip(shared).map(|_| Path::new(".."));
+    let way: PathBuf =
+        up.chain(path.components().skip(shared).map(|part| Path::new(part.as_os_str()))).collect();
+    if way.as_os_str().is_empty() { PathBuf::from(".") } else { way }
+}

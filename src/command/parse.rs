@@ -1,0 +1,247 @@
+//! The text of a command file → what it says, or what is wrong with it and where.
+
+mod flags;
+
+use super::yaml::{Kind, Node, YamlError};
+use super::{CommandFile, FILE_BYTES_MAX, FileError, ResponseType, Role, Text, Warning};
+use std::path::Path;
+
+/// Keys that mean something in pinocchio or glazed and nothing here: settings of its engines and
+/// the place of a command among others.
+const PASSED_OVER: [&str; 13] = [
+    "additional-data",
+    "additionalData",
+    "factories",
+    "layers",
+    "layout",
+    "metadata",
+    "parents",
+    "profiles",
+    "sections",
+    "source",
+    "tags",
+    "type",
+    "version",
+];
+
+/// Keys that mean something.
+const KEYS: [&str; 11] = [
+    "name",
+    "short",
+    "long",
+    "flags",
+    "arguments",
+    "system-prompt",
+    "prompt",
+    "messages",
+    "response-type",
+    "schema",
+    "extensions",
+];
+
+impl CommandFile {
+    /// Reads a command file. `path` is for messages, and for the name if the file has none.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, FileError> {
+        Reading { path, warnings: Vec::new() }.file(text)
+    }
+}
+
+/// What a fault is and where.
+type Fault = (u32, String);
+
+struct Reading<'a> {
+    path: &'a Path,
+    warnings: Vec<Warning>,
+}
+
+impl Reading<'_> {
+    fn file(mut self, text: &str) -> Result<CommandFile, FileError> {
+        let path = self.path;
+        let error = |line, message| FileError { path: path.to_owned(), line, message };
+        if text.len() > FILE_BYTES_MAX {
+            let message = format!(
+                "it has {} bytes, and a command file may have {FILE_BYTES_MAX}; \
+                 put long texts into files of their own and take them by a flag of type stringFromFile",
+                text.len()
+            );
+            return Err(error(None, message));
+        }
+        let document = Node::parse(text).map_err(|YamlError { line, message }| {
+            error(line, format!("it is not valid YAML: {message}"))
+        })?;
+        let Some(entries) = document.map() else {
+            let message = format!("it holds {}, and a command file is a map", document.what());
+            return Err(error(Some(document.line), message));
+        };
+        self.command(entries)
+            .map_err(|(line, message)| error(Some(line).filter(|line| *line > 0), message))
+    }
+
+    fn command(&mut self, entries: &[(Node, Node)]) -> Result<CommandFile, Fault> {
+        let stem = self.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let mut file = CommandFile {
+            path: self.path.to_owned(),
+            name: stem.unwrap_or_default(),
+            short: String::new(),
+            long: String::new(),
+            flags: Vec::new(),
+            arguments: Vec::new(),
+            system_prompt: None,
+            prompt: None,
+            messages: Vec::new(),
+            response: ResponseType::default(),
+            schema: None,
+            extensions: Vec::new(),
+            warnings: Vec::new(),
+        };
+        let mut response = None;
+        for (key, value) in entries {
+            let name = key.text().unwrap_or_default();
+            match name {
+                "name" => {
+                    let text = text(value, name)?;
+                    if !text.trim().is_empty() {
+                        file.name = text;
+                    }
+                }
+                "short" => file.short = text(value, name)?,
+                "long" => file.long = text(value, name)?,
+                "flags" => file.flags = self.flags(value, name)?,
+                "arguments" => file.arguments = self.flags(value, name)?,
+                "system-prompt" => file.system_prompt = template(value, name)?,
+                "prompt" => file.prompt = template(value, name)?,
+                "messages" => file.messages = messages(value)?,
+                "response-type" => response = Some((value.line, response_type(value)?)),
+                "schema" => file.schema = schema(value)?,
+                "extensions" => file.extensions = texts(value, name)?,
+                "aliasFor" | "alias-for" => return Err(alias(value)),
+                _ if PASSED_OVER.contains(&name) => {}
+                _ => self.unknown(key, &KEYS),
+            }
+        }
+        flags::check(&file)?;
+        check_texts(&file, entries)?;
+        file.response = match (response, &file.schema) {
+            (Some((line, ResponseType::Text)), Some(_)) => {
+                let message = "`schema` describes an answer in JSON, and `response-type` asks for text; \
+                     make it json or jsonl, or leave the schema out";
+                return Err((line, message.to_owned()));
+            }
+            (Some((_, response)), _) => response,
+            (None, Some(_)) => ResponseType::Json,
+            (None, None) => ResponseType::Text,
+        };
+        file.warnings = std::mem::take(&mut self.warnings);
+        Ok(file)
+    }
+
+    /// Warns of a key that nothing is known of, with the one that may be meant.
+    fn unknown(&mut self, key: &Node, known: &[&str]) {
+        let name = key.text().unwrap_or("this key");
+        let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
+        let meant = known.iter().find(|known| plain(known) == plain(name));
+        let hint = match meant {
+            Some(meant) => format!("; did you mean `{meant}`?"),
+            None => format!("; known are {}", known.join(", ")),
+        };
+        self.warnings.push(Warning {
+            path: self.path.to_owned(),
+            line: key.line,
+            message: format!("the key `{name}` is not known and is passed over{hint}"),
+        });
+    }
+}
+
+fn text(node: &Node, key: &str) -> Result<String, Fault> {
+    let text = node.text().map(str::to_owned);
+    text.ok_or_else(|| (node.line, format!("`{key}` is a text, not {}", node.what())))
+}
+
+fn list<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], Fault> {
+    let list = node.list();
+    list.ok_or_else(|| (node.line, format!("`{key}` is a list, not {}", node.what())))
+}
+
+fn texts(node: &Node, key: &str) -> Result<Vec<String>, Fault> {
+    list(node, key)?.iter().map(|item| text(item, key)).collect()
+}
+
+/// A template; a blank one counts as none, as in pinocchio.
+fn template(node: &Node, key: &str) -> Result<Option<Text>, Fault> {
+    let template = text(node, key)?;
+    let text = Text { template, key: key.to_owned(), layout: node.layout };
+    Ok(Some(text).filter(|text| !text.template.trim().is_empty()))
+}
+
+fn messages(node: &Node) -> Result<Vec<(Role, Text)>, Fault> {
+    let mut messages = Vec::new();
+    for (number, item) in list(node, "messages")?.iter().enumerate() {
+        let key = format!("messages[{number}]");
+        let (role, text) = if let Kind::Map(_) = item.kind {
+            let role = item.get("role").map_or(Ok(Role::User), |node| role(node, &key))?;
+            let Some(text) = item.get("text").or_else(|| item.get("content")) else {
+                return Err((item.line, format!("`{key}` has no `text`; say what is said")));
+            };
+            (role, template(text, &key)?)
+        } else {
+            (Role::User, template(item, &key)?)
+        };
+        messages.extend(text.map(|text| (role, text)));
+    }
+    Ok(messages)
+}
+
+fn role(node: &Node, key: &str) -> Result<Role, Fault> {
+    match node.text() {
+        Some("system") => Ok(Role::System),
+        Some("user") => Ok(Role::User),
+        Some("assistant") => Ok(Role::Assistant),
+        _ => Err((node.line, format!("`role` of `{key}` is none of system, user, assistant"))),
+    }
+}
+
+fn response_type(node: &Node) -> Result<ResponseType, Fault> {
+    match node.text() {
+        Some("text" | "") => Ok(ResponseType::Text),
+        Some("json") => Ok(ResponseType::Json),
+        Some("jsonl") => Ok(ResponseType::Jsonl),
+        other => {
+            let found = other.map_or(node.what().to_owned(), |text| format!("`{text}`"));
+            Err((node.line, format!("`response-type` is {found}; it can be text, json or jsonl")))
+        }
+    }
+}
+
+fn schema(node: &Node) -> Result<Option<serde_json::Value>, Fault> {
+    if node.is_nothing() {
+        return Ok(None);
+    }
+    if matches!(node.kind, Kind::Map(_) | Kind::Bool(_)) {
+        return Ok(Some(node.json()));
+    }
+    Err((node.line, format!("`schema` is {}; a JSON Schema is a map", node.what())))
+}
+
+fn alias(node: &Node) -> Fault {
+    let other = node.text().unwrap_or("another command");
+    (
+        node.line,
+        format!("this file has no prompt: it stands for `{other}`; run that command's file"),
+    )
+}
+
+/// There is something to say, in one way.
+fn check_texts(file: &CommandFile, entries: &[(Node, Node)]) -> Result<(), Fault> {
+    if file.prompt.is_some() && !file.messages.is_empty() {
+        let place = entries.iter().find(|(key, _)| key.text() == Some("messages"));
+        let message = "it has `prompt` and `messages`, and can have one of them; \
+             make the prompt the last of the messages";
+        return Err((place.map_or(0, |(key, _)| key.line), message.to_owned()));
+    }
+    if file.prompt.is_none() && file.messages.is_empty() && file.system_prompt.is_none() {
+        let message = "it has no `prompt`, no `messages` and no `system-prompt`, so there is nothing to \
+             ask; add a `prompt`";
+        return Err((0, message.to_owned()));
+    }
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! The flags and arguments of a command file.
+
+use super::{Fault, Reading, list, text, texts};
+use crate::command::flag::{Flag, Type};
+use crate::command::yaml::{Kind, Node};
+use crate::command::{CommandFile, default};
+
+const FLAG_KEYS: [&str; 8] =
+    ["name", "shortFlag", "short", "type", "help", "default", "choices", "required"];
+
+/// Letters and signs of a flag's name.
+const NAME_EXPECTED: &str =
+    "a name has letters, digits, `-`, `_` and `.`, and begins with a letter or digit";
+
+impl Reading<'_> {
+    pub(super) fn flags(&mut self, node: &Node, key: &str) -> Result<Vec<Flag>, Fault> {
+        list(node, key)?.iter().map(|item| self.flag(item, key == "arguments")).collect()
+    }
+
+    fn flag(&mut self, node: &Node, is_argument: bool) -> Result<Flag, Fault> {
+        let Kind::Map(entries) = &node.kind else {
+            let message =
+                format!("a flag is a map with `name` and `type`; this is {}", node.what());
+            return Err((node.line, message));
+        };
+        let get =
+            |name| entries.iter().find(|(key, _)| key.text() == Some(name)).map(|entry| &entry.1);
+        for (key, _) in entries {
+            if !FLAG_KEYS.contains(&key.text().unwrap_or_default()) {
+                self.unknown(key, &FLAG_KEYS);
+            }
+        }
+        let name = get("name")
+            .ok_or_else(|| (node.line, "a flag here has no `name`; give it one".to_owned()))?;
+        let name = flag_name(name)?;
+        let kind = match get("type") {
+            Some(kind) => flag_type(kind, &name)?,
+            None => {
+                return Err((
+                    node.line,
+                    format!("flag `{name}` has no `type`; one of {}", type_names()),
+                ));
+            }
+        };
+        let choices = get("choices").map_or(Ok(Vec::new()), |node| texts(node, "choices"))?;
+        if matches!(kind, Type::Choice | Type::ChoiceList) && choices.is_empty() {
+            return Err((
+                node.line,
+                format!("flag `{name}` has no `choices` to choose from; list them"),
+            ));
+        }
+        let default = match get("default") {
+            Some(value) => default::read(value, kind, &choices)
+                .map_err(|message| (value.line, format!("flag `{name}`: {message}")))?,
+            None => None,
+        };
+        let required = match get("required") {
+            Some(value) => value.truth().ok_or_else(|| {
+                (
+                    value.line,
+                    format!("flag `{name}`: `required` is true or false, not {}", value.what()),
+                )
+            })?,
+            None => false,
+        };
+        Ok(Flag {
+            short: get("shortFlag")
+                .or(get("short"))
+                .map_or(Ok(None), |node| letter(node, &name))?,
+            help: get("help").map_or(Ok(String::new()), |node| text(node, "help"))?,
+            name,
+            kind,
+            default,
+            choices,
+            required,
+            is_argument,
+            line: node.line,
+        })
+    }
+}
+
+fn flag_name(node: &Node) -> Result<String, Fault> {
+    let name = node.text().unwrap_or_default();
+    let is_part = |char: char| char.is_alphanumeric() || matches!(char, '-' | '_' | '.');
+    if name.chars().all(is_part) && name.starts_with(char::is_alphanumeric) {
+        return Ok(name.to_owned());
+    }
+    Err((node.line, format!("`{name}` can't be the name of a flag: {NAME_EXPECTED}")))
+}
+
+fn flag_type(node: &Node, name: &str) -> Result<Type, Fault> {
+    let kind = node.text().unwrap_or_default();
+    Type::named(kind).ok_or_else(|| {
+        (node.line, format!("flag `{name}`: there is no type `{kind}`; one of {}", type_names()))
+    })
+}
+
+fn type_names() -> String {
+    Type::ALL.map(|(name, _)| name).join(", ")
+}
+
+fn letter(node: &Node, name: &str) -> Result<Option<char>, Fault> {
+    let mut letters = node.text().unwrap_or_default().chars();
+    match (letters.next(), letters.next()) {
+        (None, _) => Ok(None),
+        (Some(letter), None) if letter.is_alphanumeric() || letter == '?' => Ok(Some(letter)),
+        _ => Err((node.line, format!("flag `{name}`: `shortFlag` is one letter"))),
+    }
+}
+
+/// Names and letters are taken once, and places can be told apart.
+pub(super) fn check(file: &CommandFile) -> Result<(), Fault> {
+    let all: Vec<&Flag> = file.flags.iter().chain(&file.arguments).collect();
+    for (index, flag) in all.iter().enumerate() {
+        let earlier = &all[..index];
+        if let Some(other) = earlier.iter().find(|other| other.option() == flag.option()) {
+            let message = format!(
+                "the name `{}` is taken: `{}` in line {} is typed in the same way; rename one of them",
+                flag.name, other.name, other.line
+            );
+            return Err((flag.line, message));
+        }
+        let same = |other: &&&Flag| flag.short.is_some() && other.short == flag.short;
+        if let Some(other) = earlier.iter().find(same) {
+            let message = format!(
+                "flag `{}` has the letter of `{}` in line {}; change one of them",
+                flag.name, other.name, other.line
+            );
+            return Err((flag.line, message));
+        }
+    }
+    for pair in file.arguments.windows(2) {
+        let [before, after] = pair else { continue };
+        if before.takes_many() {
+            let message = format!(
+                "argument `{}` takes all that is left, so nothing can follow it",
+                before.name
+            );
+            return Err((after.line, message));
+        }
+        if after.required && !before.required {
+            let message = format!(
+                "argument `{}` is required and follows `{}`, which is not; swap them",
+                after.name, before.name
+            );
+            return Err((after.line, message));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! What was typed, and defaults → the values that templates get.
+
+use super::flag::{Flag, Type};
+use super::{CommandFile, FlagError, Outside, date};
+use clap::ArgMatches;
+use serde_json::{Map, Value};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+impl CommandFile {
+    /// The values that templates get, by the names of flags and arguments. A flag that is not typed
+    /// has its default, and no value if it has none, as in glazed. Reads the files that flags name,
+    /// and standard input for `-`.
+    ///
+    /// `typed` must come from a command that has [`Self::clap_args`].
+    pub fn values(
+        &self,
+        typed: &ArgMatches,
+        outside: &mut Outside,
+    ) -> Result<Map<String, Value>, FlagError> {
+        let mut values = Map::new();
+        for flag in self.flags.iter().chain(&self.arguments) {
+            let raw = typed.try_get_raw(&flag.id()).ok().flatten();
+            let value = match raw {
+                Some(raw) => flag.value(raw.map(OsStr::to_owned).collect(), outside),
+                None => flag.default_value(outside),
+            };
+            let value = value.map_err(|message| FlagError { flag: flag.shown(), message })?;
+            if let Some(value) = value {
+                values.insert(flag.name.clone(), value);
+            }
+        }
+        Ok(values)
+    }
+}
+
+impl Flag {
+    fn default_value(&self, outside: &Outside) -> Result<Option<Value>, String> {
+        match (&self.default, self.kind) {
+            (Some(Value::String(text)), Type::Date) => date_value(text, outside).map(Some),
+            (default, _) => Ok(default.clone()),
+        }
+    }
+
+    /// The value for what was typed, which is one text or several.
+    fn value(&self, typed: Vec<OsString>, outside: &mut Outside) -> Result<Option<Value>, String> {
+        // An empty name is how scripts say that there is no file.
+        let is_nothing = typed.iter().all(|typed| typed.is_empty());
+        if is_nothing
+            && self.kind.names_files()
+            && !matches!(self.kind, Type::File | Type::FileList)
+        {
+            return self.default_value(outside);
+        }
+        let typed = if self.takes_many() && !self.is_argument { split(typed)? } else { typed };
+        let last = typed.last().map_or(OsStr::new(""), OsString::as_os_str);
+        let value = match self.kind {
+            Type::StringList => list(&typed, |typed| text(typed).map(Value::from)),
+            Type::IntList => list(&typed, |typed| int(text(typed)?.trim()).map(Value::from)),
+            Type::FloatList => list(&typed, |typed| float(text(typed)?.trim()).map(Value::from)),
+            Type::ChoiceList => list(&typed, |typed| self.choice(typed)),
+            Type::FileList => list(&typed, |typed| file(typed, outside)),
+            Type::StringFromFile | Type::StringFromFiles => strings(&typed, outside),
+            Type::StringListFromFile | Type::StringListFromFiles => {
+                join(&typed, |path| outside.read(path)?.texts())
+            }
+            Type::ObjectListFromFile | Type::ObjectListFromFiles => {
+                join(&typed, |path| outside.read(path)?.objects())
+            }
+            Type::KeyValue => key_values(&typed, outside),
+            Type::String | Type::Secret => text(last).map(Value::from),
+            Type::Int => text(last).and_then(int).map(Value::from),
+            Type::Float => text(last).and_then(float).map(Value::from),
+            Type::Bool => text(last).and_then(truth).map(Value::from),
+            Type::Choice => self.choice(last),
+            Type::Date => text(last).and_then(|text| date_value(text, outside)),
+            Type::File => file(last, outside),
+            Type::ObjectFromFile => outside.read(Path::new(last))?.object().map(Value::Object),
+        };
+        value.map(Some)
+    }
+
+    fn choice(&self, typed: &OsStr) -> Result<Value, String> {
+        let typed = text(typed)?;
+        if self.choices.iter().any(|choice| choice == typed) {
+            return Ok(Value::from(typed));
+        }
+        Err(format!("`{typed}` is none of the choices: {}", self.choices.join(", ")))
+    }
+}
+
+fn text(typed: &OsStr) -> Result<&str, String> {
+    let shown = typed.to_string_lossy();
+    typed.to_str().ok_or_else(|| format!("`{shown}` is not UTF-8; type it in UTF-8"))
+}
+
+/// Reads a whole number.
+pub(super) fn int(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a whole number of 64 bits, such as 42"))
+}
+
+/// Reads a number, which must be finite: templates have no word for others.
+pub(super) fn float(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or_else(|| format!("`{text}` is not a number, such as 1.5"))
+}
+
+/// Reads a truth value in the words of Go's `strconv.ParseBool`, and `on` and `off`.
+pub(super) fn truth(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" | "on" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" | "off" => Ok(false),
+        _ => Err(format!("`{text}` is not true or false")),
+    }
+}
+
+fn date_value(text: &str, outside: &Outside) -> Result<Value, String> {
+    let date = date::rfc3339(text, outside.now());
+    date.map(Value::from).ok_or_else(|| format!("`{text}` is not {}", date::EXPECTED))
+}
+
+/// Splits what was typed at commas, as pflag does: quotes keep a comma.
+fn split(typed: Vec<OsString>) -> Result<Vec<OsString>, String> {
+    let mut items = Vec::new();
+    for typed in typed {
+        match typed.to_str() {
+            Some("") => {}
+            Some(text) if text.contains([',', '"']) => items.extend(split_text(text)?),
+            _ => items.push(typed),
+        }
+    }
+    Ok(items)
+}
+
+fn split_text(text: &str) -> Result<Vec<OsString>, String> {
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
+    match reader.records().next() {
+        Some(Ok(row)) => Ok(row.iter().map(OsString::from).collect()),
+        _ => Err(format!("`{text}` can't be split at its commas; put quotes around what has some")),
+    }
+}
+
+fn list(
+    typed: &[OsString],
+    item: impl FnMut(&OsString) -> Result<Value, String>,
+) -> Result<Value, String> {
+    typed.iter().map(item).collect()
+}
+
+fn file(typed: &OsStr, outside: &mut Outside) -> Result<Value, String> {
+    let contents = outside.read(Path::new(typed))?;
+    contents.file_data(outside.now())
+}
+
+fn strings(typed: &[OsString], outside: &mut Outside) -> Result<Value, String> {
+    let mut whole = String::new();
+    for path in typed {
+        whole.push_str(outside.read(Path::new(path))?.text()?);
+    }
+    Ok(Value::from(whole))
+}
+
+fn join(
+    typed: &[OsString],
+    mut items: impl FnMut(&Path) -> Result<Vec<Value>, String>,
+) -> Result<Value, String> {
+    let mut whole = Vec::new();
+    for path in typed {
+        whole.extend(items(Path::new(path))?);
+    }
+    Ok(Value::Array(whole))
+}
+
+fn key_values(typed: &[OsString], outside: &mut Outside) -> Result<Value, String> {
+    if let [only] = typed
+        && let Some(path) = only.to_str().and_then(|text| text.strip_prefix('@'))
+    {
+        let members = outside.read(Path::new(path))?.object()?;
+        return members.into_iter().map(|(key, value)| Ok((key, plain(path, value)?))).collect();
+    }
+    typed.iter().map(|typed| key_value(text(typed)?)).collect()
+}
+
+fn key_value(typed: &str) -> Result<(String, Value), String> {
+    let pair = typed.split_once(':').or_else(|| typed.split_once('='));
+    let pair = pair.map(|(key, value)| (key.trim(), value.trim()));
+    match pair {
+        Some((key, value)) if !key.is_empty() && !value.is_empty() => {
+            Ok((key.to_owned(), Value::from(value)))
+        }
+        _ => Err(format!("`{typed}` is not a key and a text, such as name:Ada, or @file")),
+    }
+}
+
+/// The text of a value in a file of keys and texts.
+fn plain(path: &str, value: Value) -> Result<Value, String> {
+    match value {
+        Value::String(_) => Ok(value),
+        Value::Bool(_) | Value::Number(_) => Ok(Value::from(value.to_string())),
+        Value::Null | Value::Array(_) | Value::Object(_) => {
+            Err(format!("{path} does not hold a text for each key"))
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! YAML as Go's yaml.v3 reads it, which people's files were written for, with the line of each node.
+
+mod expand;
+mod raw;
+
+use raw::Raw;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_saphyr::budget::BudgetBreach;
+use serde_saphyr::{Options, Spanned};
+
+/// Values that a document may hold once its aliases are followed.
+const NODES_MAX: usize = 1_000_000;
+
+/// Bytes of text that a document may hold once its aliases are followed.
+pub(super) const EXPANDED_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// Lists and maps that may be inside each other.
+const DEPTH_MAX: usize = 64;
+
+/// What is wrong with a document.
+#[derive(Debug)]
+pub(super) struct YamlError {
+    /// Where, from 1, if it is known.
+    pub(super) line: Option<u32>,
+    /// What, as a fragment.
+    pub(super) message: String,
+}
+
+/// A value and where it stands.
+#[derive(Debug)]
+pub(super) struct Node {
+    /// The line it begins at, from 1. Of an alias: the line of what it stands for.
+    pub(super) line: u32,
+    /// The text it was written as, if that is a plain number, truth value or nothing; yaml.v3 reads
+    /// such a text into a string as it was written.
+    written: Option<String>,
+    /// Where the lines of a text are in the file.
+    pub(super) layout: Layout,
+    /// What it is.
+    pub(super) kind: Kind,
+}
+
+/// Where the lines of a text are in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// Each in its own line, the first one in this.
+    Lines(u32),
+    /// All in this one.
+    One(u32),
+    /// Folded: that they begin after this one is all that is known.
+    Folded(u32),
+}
+
+/// What a value is.
+#[derive(Debug)]
+pub(super) enum Kind {
+    Nothing,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(String),
+    List(Vec<Node>),
+    /// In the order of the file, merge keys followed.
+    Map(Vec<(Node, Node)>),
+}
+
+impl Node {
+    /// Reads the only document of `text`. No document counts as nothing.
+    pub(super) fn parse(text: &str) -> Result<Self, YamlError> {
+        let raw = read::<Spanned<Raw>>(text)?;
+        Ok(Self::of(text, raw))
+    }
+
+    fn of(source: &str, raw: Spanned<Raw>) -> Self {
+        let line = u32::try_from(raw.defined.line()).unwrap_or(u32::MAX).max(1);
+        let span = raw.defined.span();
+        let at = span.byte_offset().and_then(|at| usize::try_from(at).ok()).unwrap_or(0);
+        let length = span.byte_len().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
+        let piece = source.get(at..at.saturating_add(length)).unwrap_or_default();
+        let layout = layout(source, at, piece, line);
+        let (kind, is_scalar) = match raw.value {
+            Raw::Nothing => (Kind::Nothing, true),
+            Raw::Bool(value) => (Kind::Bool(value), true),
+            Raw::Int(value) => (Kind::Int(value), true),
+            Raw::Float(value) => (Kind::Float(value), true),
+            Raw::Text(text) => (Kind::Text(text), false),
+            Raw::List(items) => {
+                (Kind::List(items.into_iter().map(|item| Self::of(source, item)).collect()), false)
+            }
+            Raw::Map(entries) => {
+                let node = |raw| Self::of(source, raw);
+                let entries = entries.into_iter().map(|(key, value)| (node(key), node(value)));
+                (Kind::Map(entries.collect()), false)
+            }
+        };
+        Self { line, written: is_scalar.then(|| piece.trim().to_owned()), layout, kind }
+    }
+
+    /// The text of a scalar, as yaml.v3 reads any scalar into a string: `1.50` stays `1.50`.
+    pub(super) fn text(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Nothing => Some(""),
+            Kind::Text(text) => Some(text),
+            Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) => self.written.as_deref(),
+            Kind::List(_) | Kind::Map(_) => None,
+        }
+    }
+
+    /// A truth value, as yaml.v3 reads one into a `bool`: there YAML 1.1's words count.
+    pub(super) fn truth(&self) -> Option<bool> {
+        match &self.kind {
+            Kind::Bool(value) => Some(*value),
+            Kind::Nothing => Some(false),
+            Kind::Text(text) => match text.as_str() {
+                "y" | "Y" | "yes" | "on" => Some(true),
+                "n" | "N" | "no" | "off" => Some(false),
+                _ => None,
+            },
+            Kind::Int(_) | Kind::Float(_) | Kind::List(_) | Kind::Map(_) => None,
+        }
+    }
+
+    /// The items of a list; nothing counts as an empty one.
+    pub(super) fn list(&self) -> Option<&[Self]> {
+        match &self.kind {
+            Kind::List(items) => Some(items),
+            Kind::Nothing => Some(&[]),
+            Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) | Kind::Text(_) | Kind::Map(_) => None,
+        }
+    }
+
+    /// The entries of a map; nothing counts as an empty one.
+    pub(super) fn map(&self) -> Option<&[(Self, Self)]> {
+        match &self.kind {
+            Kind::Map(entries) => Some(entries),
+            Kind::Nothing => Some(&[]),
+            Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) | Kind::Text(_) | Kind::List(_) => None,
+        }
+    }
+
+    /// The value of this key in a map.
+    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+        let entry = self.map()?.iter().find(|(name, _)| name.text() == Some(key));
+        entry.map(|(_, value)| value)
+    }
+
+    /// Whether there is none.
+    pub(super) fn is_nothing(&self) -> bool {
+        matches!(self.kind, Kind::Nothing)
+    }
+
+    /// What the value is, for people.
+    pub(super) fn what(&self) -> &'static str {
+        match &self.kind {
+            Kind::Nothing => "nothing",
+            Kind::Bool(_) => "a truth value",
+            Kind::Int(_) => "a whole number",
+            Kind::Float(_) => "a number",
+            Kind::Text(_) => "a text",
+            Kind::List(_) => "a list",
+            Kind::Map(_) => "a map",
+        }
+    }
+
+    /// The value as JSON. Keys that are no text become one.
+    pub(super) fn json(&self) -> Value {
+        match &self.kind {
+            Kind::Nothing => Value::Null,
+            Kind::Bool(value) => Value::from(*value),
+            Kind::Int(value) => Value::from(*value),
+            Kind::Float(value) => Value::from(*value),
+            Kind::Text(text) => Value::from(text.as_str()),
+            Kind::List(items) => items.iter().map(Self::json).collect(),
+            Kind::Map(entries) => {
+                let text =
+                    |key: &Self| key.text().map_or_else(|| key.json().to_string(), str::to_owned);
+                entries.iter().map(|(key, value)| (text(key), value.json())).collect()
+            }
+        }
+    }
+}
+
+/// Reads the only document of `text` as JSON.
+pub(super) fn to_json(text: &str) -> Result<Value, YamlError> {
+    read(text)
+}
+
+fn read<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, YamlError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.contains('*') && expand::bytes(text) > EXPANDED_BYTES_MAX {
+        let message = "its aliases make it too large when they are followed".to_owned();
+        return Err(YamlError { line: None, message });
+    }
+    serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
+        let line = error.location().and_then(|place| u32::try_from(place.line()).ok());
+        YamlError { line: line.filter(|line| *line > 0), message: message(&error) }
+    })
+}
+
+/// What is wrong, without the place, which is told on its own.
+fn message(error: &serde_saphyr::Error) -> String {
+    let error = error.without_snippet();
+    if let serde_saphyr::Error::DuplicateMappingKey { key, .. } = error {
+        let name = key.as_deref().map(|key| format!(" `{key}`")).unwrap_or_default();
+        return format!(
+            "the key{name} stands here for the second time in one map; keep one of them"
+        );
+    }
+    if let serde_saphyr::Error::Budget { breach: BudgetBreach::Documents { .. }, .. } = error {
+        return "a second document begins here; a file may hold one".to_owned();
+    }
+    let text = error.to_string();
+    let end = text.rfind(" at line ").unwrap_or(text.len());
+    text[..end].to_owned()
+}
+
+fn options() -> Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: DEPTH_MAX,
+            flow_nesting_limit: DEPTH_MAX,
+            max_documents: 1,
+            max_nodes: NODES_MAX,
+            max_events: 4 * NODES_MAX,
+            max_total_scalar_bytes: EXPANDED_BYTES_MAX,
+            enforce_alias_anchor_ratio: false,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: NODES_MAX,
+        },
+        // As yaml.v3: 0777 is octal, `yes` is a text.
+        legacy_octal_numbers: true,
+        strict_booleans: true,
+    }
+}
+
+/// Where the lines of a text are, which is written as `piece` at byte `at`, in line `line`.
+fn layout(source: &str, at: usize, piece: &str, line: u32) -> Layout {
+    let before = source.get(..at).unwrap_or_default();
+    // What is known of a block is where its first line is that is not blank.
+    let above = before.trim_end_matches([' ', '\t', '\r', '\n']);
+    let blank = before[above.len()..].matches('\n').count();
+    let header = above.lines().next_back().unwrap_or_default();
+    let header = header.split(" #").next().unwrap_or_default();
+    let sign =
+        header.trim_end().trim_end_matches(['+', '-', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
+    let first = u32::try_from(blank).unwrap_or(u32::MAX);
+    let first = line.saturating_sub(first).saturating_add(1);
+    match sign.chars().next_back() {
+        Some('|') if blank > 0 => Layout::Lines(first),
+        Some('>') if blank > 0 => Layout::Folded(first),
+        _ if piece.trim_end().contains('\n') => Layout::Folded(line),
+        _ => Layout::One(line),
+    }
+}
