@@ -9,9 +9,11 @@ pub use session::{
     EngineArgs, EngineName, FinalSnapshot, LogLevel, OnBusy, PatchMode, SessionArgs,
 };
 
+use crate::command::CommandFile;
 use clap::builder::Resettable;
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -104,6 +106,10 @@ pub struct RunCommandArgs {
     /// As for every conversation.
     #[command(flatten)]
     pub session: SessionArgs,
+
+    /// --system was typed, and so wins over the file's system prompt; a variable does not.
+    #[arg(skip)]
+    pub is_system_typed: bool,
 }
 
 impl RpcArgs {
@@ -124,7 +130,7 @@ impl Cli {
 
     /// The same with a command of the caller's making; also gives what was typed for its own
     /// subcommand.
-    pub fn read_with(
+    fn read_with(
         words: &[OsString],
         mut command: clap::Command,
     ) -> Result<(Self, ArgMatches), clap::Error> {
@@ -135,6 +141,53 @@ impl Cli {
         let cli = Self::from_arg_matches(&typed).map_err(|error| error.format(&mut command))?;
         let own = typed.subcommand().map_or_else(|| typed.clone(), |(_, own)| own.clone());
         Ok((cli.with_sources(&own), own))
+    }
+
+    /// The command file that `words` name, which is needed to read them: what is typed first after
+    /// `run-command` that is neither an option of this program nor its value.
+    pub fn command_file(words: &[OsString]) -> Option<OsString> {
+        let run = Self::command();
+        let run = run.find_subcommand("run-command")?;
+        let takes_next = |option: &str| {
+            run.get_arguments().any(|arg| {
+                let long =
+                    option.strip_prefix("--").is_some_and(|name| arg.get_long() == Some(name));
+                let short = option.strip_prefix('-').and_then(|rest| rest.chars().next());
+                let short = option.len() == 2 && short.is_some() && arg.get_short() == short;
+                (long || short) && arg.get_action().takes_values()
+            })
+        };
+        let mut words = words.iter().skip(2);
+        while let Some(word) = words.next() {
+            match word.to_str() {
+                Some("--") => return words.next().cloned(),
+                Some(option) if option.len() > 1 && option.starts_with('-') => {
+                    if takes_next(option) {
+                        words.next();
+                    }
+                }
+                Some(_) | None => return Some(word.clone()),
+            }
+        }
+        None
+    }
+
+    /// Reads `words` that run a command file, and what was typed for the file's own flags.
+    ///
+    /// # Errors
+    /// If they are wrong, or help is asked for.
+    pub fn read_with_file(
+        words: &[OsString],
+        file: &CommandFile,
+    ) -> Result<(RunCommandArgs, ArgMatches), clap::Error> {
+        let command = Self::command().mut_subcommand("run-command", |run| with_flags(&run, file));
+        let (cli, typed) = Self::read_with(words, command)?;
+        match cli.command {
+            Some(Command::RunCommand(args)) => Ok((args, typed)),
+            Some(Command::Rpc(_) | Command::Exec(_)) | None => {
+                Err(clap::Error::new(ErrorKind::InvalidSubcommand))
+            }
+        }
     }
 
     /// What whoever typed `words`, which can't be read, wants done, and expects to be printed.
@@ -151,6 +204,9 @@ impl Cli {
 
     /// An option that is typed wins over a variable that asks for something else.
     fn with_sources(mut self, typed: &ArgMatches) -> Self {
+        if let Some(Command::RunCommand(args)) = &mut self.command {
+            args.is_system_typed = typed.value_source("system") == Some(ValueSource::CommandLine);
+        }
         let Some(
             Command::Exec(ExecArgs { output, .. })
             | Command::RunCommand(RunCommandArgs { output, .. }),
@@ -165,6 +221,39 @@ impl Cli {
         }
         self
     }
+}
+
+/// `run` with the flags of `file`, which help shows first. Where both have one of a name, the file's
+/// is meant: people's files come first.
+fn with_flags(run: &clap::Command, file: &CommandFile) -> clap::Command {
+    let has_name = |name: &str| file.flags.iter().any(|flag| flag.option() == name);
+    let has_letter = |letter| file.flags.iter().any(|flag| flag.short == Some(letter));
+    let own = run.get_arguments().map(|arg| {
+        let long = arg.get_long().filter(|name| has_name(name));
+        let long = long.map(|name| format!("duologue-{name}"));
+        let is_letter_taken = arg.get_short().is_some_and(has_letter);
+        let is_headed = arg.is_positional() || arg.get_help_heading().is_some();
+        let arg = arg.clone();
+        let arg = if is_headed { arg } else { arg.help_heading("Options of duologue") };
+        let arg = if let Some(long) = long { arg.long(long) } else { arg };
+        if is_letter_taken { arg.short(Resettable::Reset) } else { arg }
+    });
+    let help = Arg::new("help").long("help").action(ArgAction::Help).help("Print help");
+    let help = if has_letter('h') { help } else { help.short('h') };
+    let help = if has_name("help") { help.long("duologue-help") } else { help };
+    let (arguments, flags): (Vec<Arg>, Vec<Arg>) =
+        file.clap_args().into_iter().partition(Arg::is_positional);
+    let about = if file.short.is_empty() { &file.name } else { &file.short };
+    let long_about = if file.long.is_empty() { about } else { &file.long };
+    clap::Command::new(run.get_name().to_owned())
+        .about(about)
+        .long_about(format!("{}\n\n{}", long_about.trim_end(), words::RUN_OUTPUT))
+        .after_help(words::RUN_AFTER)
+        .disable_help_flag(true)
+        .args(flags)
+        .args(own)
+        .args(arguments)
+        .arg(help.help_heading("Options of duologue"))
 }
 
 /// An empty variable is how scripts and CI files say that it is not set.

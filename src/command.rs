@@ -22,6 +22,7 @@ mod tests;
 mod values;
 mod yaml;
 
+pub use crate::extract::ResponseType;
 pub use error::{FileError, FlagError, RenderError, Warning};
 pub use flag::{Flag, Type};
 pub use outside::{Outside, VALUE_BYTES_MAX};
@@ -72,16 +73,4 @@ pub struct Text {
     pub(crate) key: String,
     /// Where its lines are in the file.
     pub(crate) layout: yaml::Layout,
-}
-
-/// What the answer is to be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ResponseType {
-    /// As the model writes it.
-    #[default]
-    Text,
-    /// One JSON value.
-    Json,
-    /// JSON values, one in each line.
-    Jsonl,
 }

@@ -2,6 +2,7 @@
 //! printed. That may wait for standard input or a named pipe, and so is done in a thread of its
 //! own, while the process listens to signals.
 
+mod command;
 mod text;
 
 use crate::cli::{Cli, ExecArgs, Mode, RpcArgs};
@@ -98,7 +99,7 @@ pub async fn prepare(job: Job, stdin: Stdin, signals: &mut Signals) -> Result<Pr
         }
         Job::RunCommand(words) => {
             let (command, mode) = Cli::guess(&words);
-            let prepared = in_thread(signals, move || run_command(&words, stdin)).await;
+            let prepared = in_thread(signals, move || command::run(&words, stdin)).await;
             prepared.map_err(|reason| Refusal { command, mode, reason })
         }
     }
@@ -137,9 +138,8 @@ fn exec(args: ExecArgs, stdin: Stdin) -> Result<Prepared, Reason> {
         (Some("-"), _) => text::from_stdin(stdin.file)?,
         (Some(prompt), _) => prompt.to_owned(),
         (None, Some(path)) if path.as_os_str() == "-" => text::from_stdin(stdin.file)?,
-        (None, Some(path)) => {
-            text::from_file(path).with_context(|| format!("--prompt-file {}", path.display()))?
-        }
+        (None, Some(path)) => text::from_file(path, text::PROMPT_BYTES_MAX)
+            .with_context(|| format!("--prompt-file {}", path.display()))?,
         // Its standard input belongs to the requests, or to a person who waits for something else.
         (None, None) if mode.reads_stdin() => String::new(),
         (None, None) if stdin.is_terminal => {
@@ -155,9 +155,4 @@ fn exec(args: ExecArgs, stdin: Stdin) -> Result<Prepared, Reason> {
     let once = Once { command: "exec", mode, no_preamble: args.output.no_preamble, asked };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
-}
-
-fn run_command(words: &[OsString], stdin: Stdin) -> Result<Prepared, Reason> {
-    drop((words, stdin));
-    Err(anyhow!("no").into())
 }

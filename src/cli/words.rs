@@ -95,6 +95,13 @@ By default the answer is printed as text, as the model writes it. With --output 
 as things happen, the first of which names format and version. With --no-stream (or --output json)
 it prints one JSON document at the end instead.";
 
+/// Goes with what a file says of itself.
+pub(super) const RUN_OUTPUT: &str = "\
+By default the answer is printed as text, as the model writes it. With --output jsonl (or --rpc),
+--output objects or --json-stream this command streams JSON Lines: one JSON object per line, written
+as things happen, the first of which names format and version. With --no-stream (or --output json)
+it prints one JSON document at the end instead.";
+
 pub(super) const RUN_AFTER: &str = "\
 Examples:
   duologue run-command summarize.yaml --file report.txt

@@ -37,6 +37,17 @@ pub enum Role {
     Assistant,
 }
 
+impl Role {
+    /// Its name, as command files have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
 impl CommandFile {
     /// What the model is told, given these values. What is blank in the end is left out.
     pub fn render(&self, values: &Map<String, Value>) -> Result<Rendered, RenderError> {

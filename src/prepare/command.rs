@@ -1,0 +1,117 @@
+//! `run-command`: a command file, its flags and its prompt → what is asked.
+
+use super::{Prepared, Reason, Stdin, text};
+use crate::chat::transcript::{Preamble, Said};
+use crate::cli::{Cli, Mode};
+use crate::command::{CommandFile, FILE_BYTES_MAX, Message, Outside, Rendered, Role};
+use crate::config::{self, Asked, EXTRACT, Once};
+use crate::extract::Schema;
+use crate::log;
+use anyhow::{Context, Result, anyhow};
+use serde_json::json;
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Gets ready what `words` ask for.
+pub(super) fn run(words: &[OsString], mut stdin: Stdin) -> Result<Prepared, Reason> {
+    let Some(path) = Cli::command_file(words) else {
+        // Without a file there is only help, or the error that it is missing.
+        Cli::read(words)?;
+        return Err(anyhow!("name a command file: duologue run-command FILE.yaml").into());
+    };
+    let file = read(Path::new(&path), &mut stdin)?;
+    let (args, typed) = Cli::read_with_file(words, &file)?;
+    let mode = args.output.mode()?;
+    let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
+    for warning in &file.warnings {
+        tracing::warn!("{warning}");
+    }
+    let mut from_stdin = || all(&mut stdin.file);
+    let values = file.values(&typed, &mut Outside::new(&mut from_stdin))?;
+    let mut rendered = file.render(&values)?;
+    if args.is_system_typed {
+        rendered.system = args.session.system.clone();
+    }
+    if args.print_prompt {
+        return Ok(Prepared::Print(shown(&rendered, mode)?));
+    }
+    let asked = asked(&file, rendered)?;
+    let no_preamble = args.output.no_preamble;
+    let once = Once { command: "run-command", mode, no_preamble, asked };
+    let settings = config::once(once, args.session)?;
+    Ok(Prepared::Serve(Box::new(settings), log))
+}
+
+fn read(path: &Path, stdin: &mut Stdin) -> Result<CommandFile> {
+    let text = if path.as_os_str() == "-" {
+        text::read(&mut stdin.file, FILE_BYTES_MAX)
+    } else {
+        text::from_file(path, FILE_BYTES_MAX)
+    };
+    Ok(CommandFile::parse(path, &text?)?)
+}
+
+fn all(stdin: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let limit = crate::command::VALUE_BYTES_MAX as u64 + 1;
+    stdin.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn asked(file: &CommandFile, rendered: Rendered) -> Result<Asked> {
+    let schema = file.schema.as_ref().map(Schema::compile).transpose();
+    let schema = schema.with_context(|| format!("{}: schema", file.path.display()))?;
+    Ok(Asked {
+        preamble: preamble(rendered.system, rendered.messages),
+        prompt: rendered.prompt,
+        response: file.response,
+        schema,
+        tells_values: file.extensions.iter().any(|name| name == EXTRACT),
+        name: file.name.clone(),
+    })
+}
+
+fn preamble(system: Option<String>, messages: Vec<Message>) -> Preamble {
+    let mut preamble = Preamble { system, said: Vec::new() };
+    for Message { role, text } in messages {
+        match role {
+            Role::User => preamble.said.push(Said::ByUser(text)),
+            Role::Assistant => preamble.said.push(Said::ByModel(text)),
+            // Providers want what is not said by either in one piece, and first.
+            Role::System => match &mut preamble.system {
+                Some(system) => {
+                    system.push_str("\n\n");
+                    system.push_str(&text);
+                }
+                None => preamble.system = Some(text),
+            },
+        }
+    }
+    preamble
+}
+
+/// What would be asked, for people or programs.
+fn shown(rendered: &Rendered, mode: Mode) -> Result<String> {
+    let Rendered { system, messages, prompt } = rendered;
+    let messages = || -> Vec<_> {
+        let shown =
+            |message: &Message| json!({ "role": message.role.as_str(), "text": message.text });
+        messages.iter().map(shown).collect()
+    };
+    let whole = || json!({ "system": system, "messages": messages(), "prompt": prompt });
+    let mut text = match mode {
+        Mode::Yaml => serde_saphyr::to_string(&whole())?,
+        Mode::Text => prompt.clone(),
+        Mode::Json
+        | Mode::Objects
+        | Mode::OneShot
+        | Mode::Server
+        | Mode::Frames
+        | Mode::JsonStream => whole().to_string(),
+    };
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    Ok(text)
+}
