@@ -13,7 +13,7 @@ use crate::fault::Plan as Faults;
 use crate::id::SessionId;
 use crate::output::{Answer, Beginning, Envelope, Format, JsonStream, Layout, Objects, Text};
 use crate::secret::Secret;
-use crate::server::{DebugFile, Requests, Settings};
+use crate::server::{DebugFile, Progress, Requests, Settings};
 use crate::session::{Extraction, FinalSnapshot, Keep, Life, OnBusy, Rules};
 use crate::wire::{Code, Prompt, Trouble};
 use anyhow::{Context, Result, bail, ensure};
@@ -90,6 +90,8 @@ pub struct Once {
     pub mode: Mode,
     /// Objects come without a line that names their format.
     pub no_preamble: bool,
+    /// Standard output is a terminal.
+    pub is_shown: bool,
     /// What is asked.
     pub asked: Asked,
 }
@@ -99,7 +101,7 @@ pub struct Once {
 /// # Errors
 /// If an option, or the file it names, can't be used, or the prompt is blank.
 pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
-    let Once { command, mode, no_preamble, mut asked } = once;
+    let Once { command, mode, no_preamble, is_shown, mut asked } = once;
     ensure!(
         mode != Mode::Objects || asked.response != ResponseType::Text,
         "--output objects prints what a response-type finds in the answer, and there is none; \
@@ -119,6 +121,14 @@ pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
     if let Format::Objects(objects) = &mut settings.format {
         objects.has_preamble = !no_preamble;
     }
+    settings.progress = match mode {
+        Mode::Text => Progress::for_person(is_shown),
+        Mode::Json | Mode::Yaml => Progress::for_person(false),
+        // What they print would mix with the line.
+        Mode::Objects | Mode::JsonStream if is_shown => None,
+        Mode::Objects | Mode::JsonStream => Progress::for_person(false),
+        Mode::OneShot | Mode::Server | Mode::Frames => None,
+    };
     Ok(settings)
 }
 
@@ -138,6 +148,7 @@ pub fn refused(command: &'static str, mode: Mode, requests: Requests) -> Setting
         capabilities: capabilities.chain([server_version()]).collect(),
         requests,
         format,
+        progress: None,
         debug_file: None,
         seed: uuid::Uuid::new_v4().as_u128(),
         notices: Vec::new(),
@@ -223,6 +234,7 @@ impl Plan {
             engine,
             capabilities,
             requests,
+            progress: None,
             debug_file,
             seed: uuid::Uuid::new_v4().as_u128(),
             notices,

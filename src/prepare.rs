@@ -29,13 +29,15 @@ pub enum Job {
     Wrong(&'static str, Mode, clap::Error),
 }
 
-/// Standard input, as it was before it was made private.
+/// Standard input and output, as they were before they were made private.
 #[derive(Debug)]
-pub struct Stdin {
+pub struct Terminal {
     /// What comes in.
-    pub file: File,
+    pub stdin: File,
     /// A person types it.
-    pub is_terminal: bool,
+    pub is_typed: bool,
+    /// A person sees what is printed.
+    pub is_shown: bool,
 }
 
 /// A command that is ready.
@@ -82,24 +84,28 @@ impl<E: Into<anyhow::Error>> From<E> for Reason {
 ///
 /// # Errors
 /// If there is nothing to ask, with what is to be told of it.
-pub async fn prepare(job: Job, stdin: Stdin, signals: &mut Signals) -> Result<Prepared, Refusal> {
+pub async fn prepare(
+    job: Job,
+    terminal: Terminal,
+    signals: &mut Signals,
+) -> Result<Prepared, Refusal> {
     match job {
         // Reads nothing: not worth a thread.
         Job::Rpc(args) => {
             let mode = args.mode();
-            rpc(args, &stdin).map_err(|reason| Refusal { command: "rpc", mode, reason })
+            rpc(args, &terminal).map_err(|reason| Refusal { command: "rpc", mode, reason })
         }
         Job::Wrong(command, mode, error) => {
             Err(Refusal { command, mode, reason: Reason::Usage(error) })
         }
         Job::Exec(args) => {
             let mode = args.output.mode().unwrap_or(Mode::Text);
-            let prepared = in_thread(signals, move || exec(args, stdin)).await;
+            let prepared = in_thread(signals, move || exec(args, terminal)).await;
             prepared.map_err(|reason| Refusal { command: "exec", mode, reason })
         }
         Job::RunCommand(words) => {
             let (command, mode) = Cli::guess(&words);
-            let prepared = in_thread(signals, move || command::run(&words, stdin)).await;
+            let prepared = in_thread(signals, move || command::run(&words, terminal)).await;
             prepared.map_err(|reason| Refusal { command, mode, reason })
         }
     }
@@ -125,34 +131,40 @@ async fn in_thread(
     }
 }
 
-fn rpc(args: RpcArgs, stdin: &Stdin) -> Result<Prepared, Reason> {
+fn rpc(args: RpcArgs, terminal: &Terminal) -> Result<Prepared, Reason> {
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
-    let settings = config::rpc(args, stdin.is_terminal)?;
+    let settings = config::rpc(args, terminal.is_typed)?;
     Ok(Prepared::Serve(Box::new(settings), log))
 }
 
-fn exec(args: ExecArgs, stdin: Stdin) -> Result<Prepared, Reason> {
+fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     let mode = args.output.mode()?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
     let prompt = match (args.prompt.as_deref(), &args.prompt_file) {
-        (Some("-"), _) => text::from_stdin(stdin.file)?,
+        (Some("-"), _) => text::from_stdin(terminal.stdin)?,
         (Some(prompt), _) => prompt.to_owned(),
-        (None, Some(path)) if path.as_os_str() == "-" => text::from_stdin(stdin.file)?,
+        (None, Some(path)) if path.as_os_str() == "-" => text::from_stdin(terminal.stdin)?,
         (None, Some(path)) => text::from_file(path, text::PROMPT_BYTES_MAX)
             .with_context(|| format!("--prompt-file {}", path.display()))?,
         // Its standard input belongs to the requests, or to a person who waits for something else.
         (None, None) if mode.reads_stdin() => String::new(),
-        (None, None) if stdin.is_terminal => {
+        (None, None) if terminal.is_typed => {
             return Err(anyhow!(
                 "there is no prompt; write it behind `exec`, name a file with --prompt-file, or \
                  pipe it in"
             )
             .into());
         }
-        (None, None) => text::from_stdin(stdin.file)?,
+        (None, None) => text::from_stdin(terminal.stdin)?,
     };
     let asked = Asked { prompt, name: "exec".to_owned(), ..Asked::default() };
-    let once = Once { command: "exec", mode, no_preamble: args.output.no_preamble, asked };
+    let once = Once {
+        command: "exec",
+        mode,
+        no_preamble: args.output.no_preamble,
+        is_shown: terminal.is_shown,
+        asked,
+    };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
 }

@@ -6,11 +6,13 @@ mod framer;
 mod input;
 mod journal;
 mod notes;
+mod progress;
 mod signals;
 mod stdio;
 mod writer;
 
 pub use debug_file::DebugFile;
+pub use progress::Progress;
 pub use signals::Signals;
 pub use stdio::Stdio;
 
@@ -82,6 +84,8 @@ pub struct Settings {
     pub requests: Requests,
     /// What standard output is made of.
     pub format: Format,
+    /// What a person sees until the answer comes.
+    pub progress: Option<Progress>,
     /// Where frames are copied to.
     pub debug_file: Option<DebugFile>,
     /// Chance, for the ids of the session.
@@ -128,6 +132,7 @@ struct Server {
     reader: Reader,
     debug_file: Option<DebugFile>,
     notes: Notes,
+    progress: Option<Progress>,
     ending: Ending,
     decode_fault: Tripwire,
     engine_fault: Tripwire,
@@ -201,6 +206,7 @@ impl Server {
             reader: Reader::Watched(stdio::watch(watched)?),
             debug_file: settings.debug_file,
             notes,
+            progress: settings.progress,
             ending: Ending::NotYet,
             decode_fault: faults.at(Place::Decode),
             engine_fault: faults.at(Place::Engine),
@@ -375,6 +381,9 @@ impl Server {
             file.record(&frame);
         }
         self.notes.take(&frame);
+        if let Some(progress) = &mut self.progress {
+            progress.take(&frame);
+        }
         if let Reader::Gone = self.reader {
             return;
         }

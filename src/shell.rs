@@ -3,7 +3,7 @@
 
 use crate::config;
 use crate::log;
-use crate::prepare::{Job, Prepared, Reason, Refusal, Stdin, prepare};
+use crate::prepare::{Job, Prepared, Reason, Refusal, Terminal, prepare};
 use crate::server::{self, Finish, Requests, Signals, Stdio};
 use crate::session::ExitCode;
 use anyhow::{Context, Result};
@@ -12,11 +12,10 @@ use tokio::runtime;
 
 /// Does `job`; gives the status of the process.
 pub fn run(job: Job) -> u8 {
-    let is_terminal = io::stdin().is_terminal();
     // First of all, so that not even a file that is named on the command line can be the reader's.
     let served = Stdio::take()
         .context("standard input or output can't be used")
-        .and_then(|stdio| serve(job, stdio, is_terminal));
+        .and_then(|stdio| serve(job, stdio));
     let Finish { status, complaint } = served.unwrap_or_else(|error| Finish {
         status: ExitCode::Internal.number(),
         complaint: Some(format!("{error:#}")),
@@ -27,13 +26,17 @@ pub fn run(job: Job) -> u8 {
     status
 }
 
-fn serve(job: Job, stdio: Stdio, is_terminal: bool) -> Result<Finish> {
+fn serve(job: Job, stdio: Stdio) -> Result<Finish> {
     std::panic::set_hook(Box::new(log::defect));
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let finish = runtime.block_on(async {
         let mut signals = Signals::listen()?;
-        let stdin = Stdin { file: stdio.input.try_clone()?, is_terminal };
-        match prepare(job, stdin, &mut signals).await {
+        let terminal = Terminal {
+            stdin: stdio.input.try_clone()?,
+            is_typed: stdio.input.is_terminal(),
+            is_shown: stdio.output.is_terminal(),
+        };
+        match prepare(job, terminal, &mut signals).await {
             Ok(Prepared::Serve(settings, _flush_at_end)) => {
                 Ok(server::serve(stdio, signals, *settings).await?)
             }

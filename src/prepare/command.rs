@@ -1,6 +1,6 @@
 //! `run-command`: a command file, its flags and its prompt → what is asked.
 
-use super::{Prepared, Reason, Stdin, text};
+use super::{Prepared, Reason, Terminal, text};
 use crate::chat::transcript::{Preamble, Said};
 use crate::cli::{Cli, Mode};
 use crate::command::{CommandFile, FILE_BYTES_MAX, Message, Outside, Rendered, Role};
@@ -10,24 +10,25 @@ use crate::log;
 use anyhow::{Context, Result, anyhow};
 use serde_json::json;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 /// Gets ready what `words` ask for.
-pub(super) fn run(words: &[OsString], mut stdin: Stdin) -> Result<Prepared, Reason> {
+pub(super) fn run(words: &[OsString], mut terminal: Terminal) -> Result<Prepared, Reason> {
     let Some(path) = Cli::command_file(words) else {
         // Without a file there is only help, or the error that it is missing.
         Cli::read(words)?;
         return Err(anyhow!("name a command file: duologue run-command FILE.yaml").into());
     };
-    let file = read(Path::new(&path), &mut stdin)?;
+    let file = read(Path::new(&path), &mut terminal.stdin)?;
     let (args, typed) = Cli::read_with_file(words, &file)?;
     let mode = args.output.mode()?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
     for warning in &file.warnings {
         tracing::warn!("{warning}");
     }
-    let mut from_stdin = || all(&mut stdin.file);
+    let mut from_stdin = || all(&mut terminal.stdin);
     let values = file.values(&typed, &mut Outside::new(&mut from_stdin))?;
     let mut rendered = file.render(&values)?;
     if args.is_system_typed {
@@ -38,14 +39,15 @@ pub(super) fn run(words: &[OsString], mut stdin: Stdin) -> Result<Prepared, Reas
     }
     let asked = asked(&file, rendered)?;
     let no_preamble = args.output.no_preamble;
-    let once = Once { command: "run-command", mode, no_preamble, asked };
+    let is_shown = terminal.is_shown;
+    let once = Once { command: "run-command", mode, no_preamble, is_shown, asked };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
 }
 
-fn read(path: &Path, stdin: &mut Stdin) -> Result<CommandFile> {
+fn read(path: &Path, stdin: &mut File) -> Result<CommandFile> {
     let text = if path.as_os_str() == "-" {
-        text::read(&mut stdin.file, FILE_BYTES_MAX)
+        text::read(stdin, FILE_BYTES_MAX)
     } else {
         text::from_file(path, FILE_BYTES_MAX)
     };

@@ -1,0 +1,88 @@
+//! A line on a terminal that shows a person that the model is at work. On standard error, and gone
+//! before anything is written where the person reads the answer.
+
+use crate::any::Any;
+use crate::proto::rpc::rpc_line::Frame as Body;
+use crate::wire::Frame;
+use indicatif::{BinaryBytes, ProgressBar, ProgressStyle};
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+/// Time between two pictures of the line.
+const TICK: Duration = Duration::from_millis(100);
+
+/// The line.
+#[derive(Debug)]
+pub struct Progress {
+    bar: Option<ProgressBar>,
+    /// The answer is written on a terminal as well, and has no room for both.
+    ends_with_text: bool,
+    bytes: u64,
+}
+
+impl Progress {
+    /// One for a person, if a terminal is where errors go. The answer goes to a terminal as well if
+    /// `is_shown`.
+    pub fn for_person(is_shown: bool) -> Option<Self> {
+        let wanted = io::stderr().is_terminal();
+        wanted.then(|| Self { bar: None, ends_with_text: is_shown, bytes: 0 })
+    }
+
+    /// Shows what `frame` tells.
+    pub(super) fn take(&mut self, frame: &Frame) {
+        match &frame.frame {
+            Some(Body::UiEvent(event)) => {
+                if let Some(payload) = &event.payload {
+                    self.event(payload);
+                }
+            }
+            Some(Body::Error(_) | Body::Done(_)) => self.end(),
+            Some(Body::Hello(_) | Body::Snapshot(_) | Body::BackendEvent(_)) | None => {}
+        }
+    }
+
+    fn event(&mut self, payload: &Any) {
+        if let Any::ChatRunStarted(_) = payload {
+            self.bar = Some(begin());
+        }
+        if let Any::ChatReasoningPatch(_) = payload {
+            self.tell("thinking".to_owned());
+        }
+        if let Any::ChatTextPatch(patch) = payload {
+            if self.ends_with_text {
+                return self.end();
+            }
+            self.bytes += patch.text.len() as u64;
+            self.tell(format!("receiving the answer, {}", BinaryBytes(self.bytes)));
+        }
+    }
+
+    fn tell(&self, what: String) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(what);
+        }
+    }
+
+    /// Takes the line away, at once.
+    fn end(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn begin() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
+        bar.set_style(style);
+    }
+    bar.set_message("waiting for the model");
+    bar.enable_steady_tick(TICK);
+    bar
+}
