@@ -30,6 +30,14 @@ pub(crate) struct Counted {
     pub(crate) bytes: u64,
 }
 
+/// What was counted up to the end of the output.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct CountedAll {
+    pub(crate) lines: u64,
+    /// The most memory that was seen resident, in MB (2^20 bytes).
+    pub(crate) peak: f64,
+}
+
 impl Program {
     /// Where the build puts it. `DUOLOGUE` names another server to measure.
     fn path(self) -> io::Result<PathBuf> {
@@ -125,6 +133,28 @@ impl Child {
         }
     }
 
+    /// Reads on to the end of the output, and only counts.
+    pub(crate) fn count_all(&mut self) -> io::Result<CountedAll> {
+        let mut counted = CountedAll::default();
+        let mut chunk = vec![0; CHUNK_BYTES];
+        loop {
+            // While it still has something to write, and so is there to be asked.
+            let peak = self.peak()?;
+            let bytes = self.stdout.read(&mut chunk)?;
+            if bytes == 0 {
+                return Ok(counted);
+            }
+            counted.peak = counted.peak.max(peak);
+            counted.lines += chunk[..bytes].iter().filter(|&&byte| byte == b'\n').count() as u64;
+        }
+    }
+
+    /// The most memory that was resident, in MB (2^20 bytes); nothing of a process that has ended.
+    fn peak(&self) -> io::Result<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()))?;
+        Ok(megabytes(&status, "VmHWM:").unwrap_or_default())
+    }
+
     /// Asks for an answer of `deltas` deltas (ten or more, after a first turn that said "hi"), and
     /// counts what comes.
     pub(crate) fn answer(&mut self, deltas: usize) -> io::Result<Counted> {
@@ -142,14 +172,15 @@ impl Child {
     /// The share of memory that is this process's, in MB (2^20 bytes).
     pub(crate) fn pss(&self) -> io::Result<f64> {
         let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.id()))?;
-        let kilobytes = rollup
-            .lines()
-            .find_map(|line| {
-                line.strip_prefix("Pss:")?.trim().strip_suffix("kB")?.trim().parse().ok()
-            })
-            .unwrap_or(f64::NAN);
-        Ok(kilobytes / 1024.0)
+        Ok(megabytes(&rollup, "Pss:").unwrap_or(f64::NAN))
     }
+}
+
+/// What a file of proc(5) says of `key`.
+fn megabytes(text: &str, key: &str) -> Option<f64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(key))?;
+    let kilobytes: f64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes / 1024.0)
 }
 
 impl Drop for Child {

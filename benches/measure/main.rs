@@ -7,6 +7,7 @@ mod answer;
 mod cancel;
 mod child;
 mod encode;
+mod files;
 #[path = "../reference/frames.rs"]
 mod frames;
 mod memory;
@@ -20,7 +21,7 @@ use std::io;
 
 type Measure = fn() -> io::Result<()>;
 
-const ALL: [(&str, Measure); 7] = [
+const ALL: [(&str, Measure); 8] = [
     ("start", start::measure),
     ("encode", encode::measure),
     ("pace", pace::measure),
@@ -28,6 +29,7 @@ const ALL: [(&str, Measure); 7] = [
     ("memory", memory::measure),
     ("turns", turns::measure),
     ("cancel", cancel::measure),
+    ("files", files::measure),
 ];
 
 /// Measures what is named on the command line, or everything.
