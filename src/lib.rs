@@ -26,6 +26,8 @@ pub mod outbox;
 
 pub mod server;
 
+pub mod events;
+
 pub mod cli;
 pub mod config;
 pub mod log;
