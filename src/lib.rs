@@ -27,6 +27,7 @@ pub mod outbox;
 pub mod server;
 
 pub mod events;
+pub mod manifest;
 
 pub mod cli;
 pub mod config;
