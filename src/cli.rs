@@ -1,6 +1,7 @@
 //! The command line as it is typed. What it means is `config`'s business.
 
 use crate::engine::openai;
+use crate::tools::args::{self, CheckArgs, CompletionsArgs, ListEventsArgs, ManArgs, SchemaArgs};
 use clap::builder::{BoolishValueParser, Resettable};
 use clap::{
     Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, value_parser,
@@ -77,6 +78,9 @@ pub struct Cli {
     /// What to do; `rpc` if nothing is said.
     #[command(subcommand)]
     pub command: Option<Command>,
+    /// Print the command line as JSON, for programs that start this one
+    #[arg(long, exclusive = true)]
+    pub manifest: bool,
     /// For `rpc`.
     #[command(flatten)]
     pub rpc: RpcArgs,
@@ -112,6 +116,22 @@ pub enum Command {
     /// Hold one conversation over standard input and output.
     #[command(about = RPC_ABOUT, long_about = RPC_LONG_ABOUT, after_help = RPC_AFTER)]
     Rpc(RpcArgs),
+    /// Check a stream of the protocol against its contract.
+    #[command(long_about = args::CHECK_LONG_ABOUT, after_help = args::CHECK_AFTER)]
+    Check(CheckArgs),
+    /// List the events of a stream.
+    #[command(
+        about = args::LIST_EVENTS_ABOUT,
+        long_about = args::LIST_EVENTS_LONG_ABOUT,
+        after_help = args::LIST_EVENTS_AFTER
+    )]
+    ListEvents(ListEventsArgs),
+    /// Print the protocol's schema.
+    Schema(SchemaArgs),
+    /// Print what makes a shell complete the command line.
+    Completions(CompletionsArgs),
+    /// Print the manual pages, in the form that `man` reads.
+    Man(ManArgs),
 }
 
 /// Options of `rpc`.

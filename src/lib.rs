@@ -15,6 +15,8 @@ pub mod chat;
 
 pub mod wire;
 
+mod descriptors;
+
 mod files;
 pub mod secret;
 
@@ -26,8 +28,11 @@ pub mod outbox;
 
 pub mod server;
 
+pub mod check;
 pub mod events;
 pub mod manifest;
+pub mod schema;
+pub mod tools;
 
 pub mod cli;
 pub mod config;

@@ -1,10 +1,11 @@
 //! The program: reads the command line, and serves.
 
 use anyhow::{Context, Result};
+use clap::CommandFactory;
 use duologue::cli::{Cli, Command, RpcArgs};
 use duologue::server::{self, Settings, Stdio};
 use duologue::session::ExitCode as Exit;
-use duologue::{config, log};
+use duologue::{config, log, tools};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use tokio::runtime;
@@ -14,11 +15,16 @@ const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     let cli = Cli::read();
-    let args = match cli.command {
-        Some(Command::Rpc(args)) => args,
-        None => cli.rpc,
-    };
-    ExitCode::from(rpc(args))
+    ExitCode::from(match cli.command {
+        None if cli.manifest => tools::manifest(&Cli::command()),
+        None => rpc(cli.rpc),
+        Some(Command::Rpc(args)) => rpc(args),
+        Some(Command::Check(args)) => tools::check(&args),
+        Some(Command::ListEvents(args)) => tools::list_events(&args),
+        Some(Command::Schema(args)) => tools::schema(&args),
+        Some(Command::Completions(args)) => tools::completions(&args, &Cli::command()),
+        Some(Command::Man(args)) => tools::man(&args, &Cli::command()),
+    })
 }
 
 fn rpc(args: RpcArgs) -> u8 {
