@@ -10,6 +10,7 @@ pub use session::{
 };
 
 use crate::command::CommandFile;
+use crate::tools::args::{self, CheckArgs, CompletionsArgs, ListEventsArgs, ManArgs, SchemaArgs};
 use clap::builder::Resettable;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
@@ -24,7 +25,7 @@ use std::path::PathBuf;
     version,
     about = words::ABOUT,
     long_about = words::LONG_ABOUT,
-    after_help = words::RPC_AFTER,
+    after_help = words::after("rpc"),
     args_conflicts_with_subcommands = true,
     max_term_width = 100
 )]
@@ -32,6 +33,9 @@ pub struct Cli {
     /// What to do; `rpc` if nothing is said.
     #[command(subcommand)]
     pub command: Option<Command>,
+    /// Print the command line as JSON, for programs that start this one
+    #[arg(long, exclusive = true)]
+    pub manifest: bool,
     /// For `rpc`.
     #[command(flatten)]
     pub rpc: RpcArgs,
@@ -41,14 +45,30 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Hold one conversation over standard input and output.
-    #[command(about = words::RPC_ABOUT, long_about = words::RPC_LONG_ABOUT, after_help = words::RPC_AFTER)]
+    #[command(about = words::RPC_ABOUT, long_about = words::RPC_LONG_ABOUT, after_help = words::after("rpc"))]
     Rpc(RpcArgs),
     /// Run one prompt.
-    #[command(about = words::EXEC_ABOUT, long_about = words::EXEC_LONG_ABOUT, after_help = words::EXEC_AFTER)]
+    #[command(about = words::EXEC_ABOUT, long_about = words::exec_long_about(), after_help = words::after("exec"))]
     Exec(ExecArgs),
     /// Run the prompt of a command file.
-    #[command(about = words::RUN_ABOUT, long_about = words::RUN_LONG_ABOUT, after_help = words::RUN_AFTER)]
+    #[command(about = words::RUN_ABOUT, long_about = words::run_long_about(), after_help = words::after("run-command"))]
     RunCommand(RunCommandArgs),
+    /// Check a stream of the protocol against its contract.
+    #[command(long_about = args::CHECK_LONG_ABOUT, after_help = args::CHECK_AFTER)]
+    Check(CheckArgs),
+    /// List the events of a stream.
+    #[command(
+        about = args::LIST_EVENTS_ABOUT,
+        long_about = args::LIST_EVENTS_LONG_ABOUT,
+        after_help = args::LIST_EVENTS_AFTER
+    )]
+    ListEvents(ListEventsArgs),
+    /// Print the protocol's schema.
+    Schema(SchemaArgs),
+    /// Print what makes a shell complete the command line.
+    Completions(CompletionsArgs),
+    /// Print the manual pages, in the form that `man` reads.
+    Man(ManArgs),
 }
 
 /// Options of `rpc`.
@@ -184,9 +204,7 @@ impl Cli {
         let (cli, typed) = Self::read_with(words, command)?;
         match cli.command {
             Some(Command::RunCommand(args)) => Ok((args, typed)),
-            Some(Command::Rpc(_) | Command::Exec(_)) | None => {
-                Err(clap::Error::new(ErrorKind::InvalidSubcommand))
-            }
+            _ => Err(clap::Error::new(ErrorKind::InvalidSubcommand)),
         }
     }
 
@@ -198,6 +216,8 @@ impl Cli {
             Some("run-command") => ("run-command", output()),
             Some("rpc") | None => ("rpc", Mode::Server),
             Some(option) if option.starts_with('-') => ("rpc", Mode::Server),
+            Some("check") => ("check", output()),
+            Some("list-events") => ("list-events", output()),
             Some(_) => ("", Mode::Text),
         }
     }
@@ -247,8 +267,8 @@ fn with_flags(run: &clap::Command, file: &CommandFile) -> clap::Command {
     let long_about = if file.long.is_empty() { about } else { &file.long };
     clap::Command::new(run.get_name().to_owned())
         .about(about)
-        .long_about(format!("{}\n\n{}", long_about.trim_end(), words::RUN_OUTPUT))
-        .after_help(words::RUN_AFTER)
+        .long_about(format!("{}\n\n{}", long_about.trim_end(), words::OUTPUT))
+        .after_help(words::after("run-command"))
         .disable_help_flag(true)
         .args(flags)
         .args(own)

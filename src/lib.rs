@@ -17,6 +17,8 @@ pub mod extract;
 
 pub mod wire;
 
+mod descriptors;
+
 mod files;
 pub mod secret;
 
@@ -33,6 +35,12 @@ pub mod outbox;
 pub mod server;
 
 pub mod command;
+
+pub mod check;
+pub mod events;
+pub mod manifest;
+pub mod schema;
+pub mod tools;
 
 pub mod cli;
 pub mod config;

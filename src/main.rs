@@ -1,35 +1,41 @@
 //! The program: reads the command line, and does what it says.
 
+use clap::CommandFactory;
 use duologue::cli::{Cli, Command};
 use duologue::prepare::Job;
-use duologue::shell;
+use duologue::{shell, tools};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    match job(&words) {
-        Ok(job) => ExitCode::from(shell::run(job)),
-        Err(help) => help.exit(),
-    }
+    ExitCode::from(run(words))
 }
 
-/// What is to be done; an error if it is to print help.
-fn job(words: &[OsString]) -> Result<Job, clap::Error> {
+/// Does what `words` say; gives the status of the process.
+fn run(words: Vec<OsString>) -> u8 {
+    // Its words can be read once its file is.
     if words.get(1).is_some_and(|word| word == "run-command") {
-        return Ok(Job::RunCommand(words.to_vec()));
+        return shell::run(Job::RunCommand(words));
     }
-    match Cli::read(words) {
-        Ok(Cli { command: None, rpc }) => Ok(Job::Rpc(rpc)),
-        Ok(Cli { command: Some(Command::Rpc(args)), .. }) => Ok(Job::Rpc(args)),
-        Ok(Cli { command: Some(Command::Exec(args)), .. }) => Ok(Job::Exec(args)),
-        Ok(Cli { command: Some(Command::RunCommand(_)), .. }) => {
-            Ok(Job::RunCommand(words.to_vec()))
-        }
+    let cli = match Cli::read(&words) {
+        Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
-            let (command, mode) = Cli::guess(words);
-            Ok(Job::Wrong(command, mode, error))
+            let (command, mode) = Cli::guess(&words);
+            return shell::run(Job::Wrong(command, mode, error));
         }
-        Err(help) => Err(help),
+        Err(help) => help.exit(),
+    };
+    match cli.command {
+        None if cli.manifest => tools::manifest(&Cli::command()),
+        None => shell::run(Job::Rpc(cli.rpc)),
+        Some(Command::Rpc(args)) => shell::run(Job::Rpc(args)),
+        Some(Command::Exec(args)) => shell::run(Job::Exec(args)),
+        Some(Command::RunCommand(_)) => shell::run(Job::RunCommand(words)),
+        Some(Command::Check(args)) => tools::check(&args),
+        Some(Command::ListEvents(args)) => tools::list_events(&args),
+        Some(Command::Schema(args)) => tools::schema(&args),
+        Some(Command::Completions(args)) => tools::completions(&args, &Cli::command()),
+        Some(Command::Man(args)) => tools::man(&args, &Cli::command()),
     }
 }

@@ -128,7 +128,7 @@ fn extraction() -> io::Result<()> {
     flat("extract a line", &times);
     let read = || {
         let answer = format!("{LINE}\n").repeat(SIZES[0]);
-        answer.lines().map(|line| serde_json::from_str(line)).collect::<Result<Vec<Value>, _>>()
+        answer.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()
     };
     let reference = micros_per(SIZES[0], || read().map_err(io::Error::other))?;
     let what = "extract a line, against reading its JSON and nothing else";

@@ -1,5 +1,7 @@
 //! What help says.
 
+use crate::manifest::facts;
+
 pub(super) const ABOUT: &str =
     "A chat runtime for language models that other programs hold as a subprocess";
 
@@ -26,102 +28,63 @@ request line gets exactly one `done`, the last line with its requestId. Requests
 
 Logs go to standard error or to --log-file, never to standard output.";
 
-pub(super) const RPC_AFTER: &str = "\
-Examples:
-  echo '{\"submit\":{\"prompt\":\"hello\"}}' | duologue rpc
+const RPC_EXAMPLES: &str = "  echo '{\"submit\":{\"prompt\":\"hello\"}}' | duologue rpc
   cat requests.jsonl | duologue rpc --on-busy queue
-  duologue rpc --engine openai --base-url http://localhost:11434/v1 --model llama3.2
+  duologue rpc --engine openai --base-url http://localhost:11434/v1 --model llama3.2";
 
-Environment:
-  DUOLOGUE_API_KEY, OPENAI_API_KEY   key for the openai engine; the first one that is set is used
-  OPENAI_BASE_URL                    its server, if neither --base-url nor DUOLOGUE_BASE_URL is set
-  SSL_CERT_FILE                      more root certificates (PEM) for its server
-  NO_COLOR                           no colours on a terminal
-  Every option has a variable of its own, shown with it; the option wins. A variable that is empty
-  counts as not set.
-
-Exit status:
-  0    end of input or shutdown, or nobody reads the output any more
-  1    standard input could not be read
-  2    the command line or a file named on it is wrong
-  70   a defect of this program
-  74   standard output could not be written
-  128+ ended by a signal: 129 SIGHUP, 130 SIGINT, 143 SIGTERM";
-
-pub(super) const EXEC_ABOUT: &str = "Run one prompt; prints text, JSON, or streams JSON Lines";
-
-pub(super) const EXEC_LONG_ABOUT: &str = "\
-Run one prompt and print the answer.
-
-By default the answer is printed as text, as the model writes it. With --output jsonl (or --rpc),
---output objects or --json-stream this command streams JSON Lines: one JSON object per line, written
-as things happen, the first of which names format and version. With --no-stream (or --output json)
-it prints one JSON document at the end instead.";
-
-pub(super) const EXEC_AFTER: &str = "\
-Examples:
-  duologue exec \"What is a duologue?\"
+const EXEC_EXAMPLES: &str = "  duologue exec \"What is a duologue?\"
   git diff | duologue exec --system 'Review this change.' -
   duologue exec --json-stream \"explain auth\" | jq -r 'select(.type == \"text_delta\") | .payload.content'
-  duologue exec --output json --prompt-file prompt.txt | jq -r .data
+  duologue exec --output json --prompt-file prompt.txt | jq -r .data";
 
-Environment:
-  DUOLOGUE_API_KEY, OPENAI_API_KEY   key for the openai engine; the first one that is set is used
+const RUN_EXAMPLES: &str = "  duologue run-command summarize.yaml report.txt
+  duologue run-command extract.yaml --text page.txt --output objects
+  duologue run-command summarize.yaml report.txt --print-prompt
+  duologue run-command assistant.yaml --rpc --stdin-rpc";
+
+const ENVIRONMENT: &str = "  DUOLOGUE_API_KEY, OPENAI_API_KEY   key for the openai engine; the first one that is set is used
   OPENAI_BASE_URL                    its server, if neither --base-url nor DUOLOGUE_BASE_URL is set
   SSL_CERT_FILE                      more root certificates (PEM) for its server
   NO_COLOR                           no colours on a terminal
   Every option has a variable of its own, shown with it; the option wins. A variable that is empty
-  counts as not set.
+  counts as not set.";
 
-Exit status:
-  0    the model has answered, or nobody reads the output any more
-  1    the run failed, or the answer is not what response-type and schema ask for
-  2    the command line, or a file named on it, is wrong
-  3    the answer was cut off, for example at a token limit; what there is of it was printed
-  70   a defect of this program
-  74   standard output could not be written
-  128+ ended by a signal: 129 SIGHUP, 130 SIGINT, 143 SIGTERM; with --json-stream 1";
+/// What stands behind the options of a command that holds a conversation.
+pub(super) fn after(command: &str) -> String {
+    let examples = match command {
+        "exec" => EXEC_EXAMPLES,
+        "run-command" => RUN_EXAMPLES,
+        _ => RPC_EXAMPLES,
+    };
+    let statuses = facts(command).exit_codes.iter();
+    let statuses: String =
+        statuses.map(|(code, meaning)| format!("\n  {code:<4} {meaning}")).collect();
+    format!("Examples:\n{examples}\n\nEnvironment:\n{ENVIRONMENT}\n\nExit status:{statuses}")
+}
+
+pub(super) const EXEC_ABOUT: &str = "Run one prompt; prints text, JSON, or streams JSON Lines";
 
 pub(super) const RUN_ABOUT: &str =
     "Run the prompt of a command file; prints text, JSON, or streams JSON Lines";
 
-pub(super) const RUN_LONG_ABOUT: &str = "\
+/// What `exec` does, at length.
+pub(super) fn exec_long_about() -> String {
+    format!("Run one prompt and print the answer.\n\n{OUTPUT}")
+}
+
+/// What `run-command` does, at length.
+pub(super) fn run_long_about() -> String {
+    format!("{RUN}\n\n{OUTPUT}")
+}
+
+const RUN: &str = "\
 Run the prompt of a command file and print the answer. `run-command FILE.yaml --help` tells the
 file's own flags; where one of them has the name of an option of this program, the file's is meant,
-and this program's is called --duologue-NAME.
+and this program's is called --duologue-NAME.";
 
+/// What a single run prints. Goes with what a command file says of itself, too.
+pub(super) const OUTPUT: &str = "\
 By default the answer is printed as text, as the model writes it. With --output jsonl (or --rpc),
 --output objects or --json-stream this command streams JSON Lines: one JSON object per line, written
 as things happen, the first of which names format and version. With --no-stream (or --output json)
 it prints one JSON document at the end instead.";
-
-/// Goes with what a file says of itself.
-pub(super) const RUN_OUTPUT: &str = "\
-By default the answer is printed as text, as the model writes it. With --output jsonl (or --rpc),
---output objects or --json-stream this command streams JSON Lines: one JSON object per line, written
-as things happen, the first of which names format and version. With --no-stream (or --output json)
-it prints one JSON document at the end instead.";
-
-pub(super) const RUN_AFTER: &str = "\
-Examples:
-  duologue run-command summarize.yaml --file report.txt
-  duologue run-command extract.yaml --text \"$(cat page.txt)\" --output objects
-  duologue run-command summarize.yaml --file report.txt --print-prompt
-  duologue run-command assistant.yaml --rpc --stdin-rpc
-
-Environment:
-  DUOLOGUE_API_KEY, OPENAI_API_KEY   key for the openai engine; the first one that is set is used
-  OPENAI_BASE_URL                    its server, if neither --base-url nor DUOLOGUE_BASE_URL is set
-  SSL_CERT_FILE                      more root certificates (PEM) for its server
-  NO_COLOR                           no colours on a terminal
-  Every option has a variable of its own, shown with it; the option wins. A variable that is empty
-  counts as not set.
-
-Exit status:
-  0    the model has answered, or nobody reads the output any more
-  1    the run failed, or the answer is not what response-type and schema ask for
-  2    the command line, or a file named on it, is wrong
-  3    the answer was cut off, for example at a token limit; what there is of it was printed
-  70   a defect of this program
-  74   standard output could not be written
-  128+ ended by a signal: 129 SIGHUP, 130 SIGINT, 143 SIGTERM; with --json-stream 1";

@@ -65,3 +65,15 @@ mod examples;
 
 // The transcripts of the README.
 mod readme;
+
+// What the tests of the tools share.
+mod tools;
+
+// Streams are checked against the contract.
+mod tools_check;
+
+// Events are listed as lines, or in one object.
+mod tools_list_events;
+
+// Schemas, the manifest, completions and manuals.
+mod tools_describe;

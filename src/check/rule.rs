@@ -1,0 +1,222 @@
+//! The rules that a stream can break, each with a word that programs may rely on.
+
+use std::fmt;
+
+/// A rule of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rule {
+    /// A line is UTF-8.
+    InvalidUtf8,
+    /// No character in a line is a line end for any reader.
+    RawSeparator,
+    /// A line is shorter than what a reader can be asked to hold.
+    LineTooLong,
+    /// Every line ends with a line feed.
+    NoLineFeed,
+    /// A line is one JSON object.
+    InvalidJson,
+    /// An object has each key once.
+    DuplicateKey,
+    /// Fields are those of the message tables.
+    UnknownField,
+    /// Types of an `Any` are those of the message tables, or of an extension.
+    UnknownType,
+    /// Values are of their field's type.
+    WrongValue,
+    /// A line has a frame.
+    NoFrame,
+    /// A line has one frame.
+    TwoFrames,
+    /// The version is 1.
+    WrongVersion,
+    /// `hello` is the first frame.
+    HelloFirst,
+    /// `hello` comes once.
+    HelloAgain,
+    /// `hello` names the protocol.
+    HelloProtocol,
+    /// Every frame names the session.
+    SessionMissing,
+    /// The session stays the same once it is bound.
+    SessionChanged,
+    /// What answers a request names it.
+    NamelessFrame,
+    /// A request has one `done`.
+    DoneAgain,
+    /// Nothing of a request comes after its `done`.
+    AfterDone,
+    /// A request that was answered at all has a `done`.
+    UnfinishedRequest,
+    /// A status of a `done` is one of the known words.
+    UnknownStatus,
+    /// The status of a `done` agrees with what came before it.
+    DoneStatus,
+    /// A code of an error is one of the known words.
+    UnknownCode,
+    /// The detail of a failed run begins with one of the known classes.
+    ErrorClass,
+    /// A terminal error is followed by its `done` alone.
+    AfterTerminal,
+    /// Nothing comes after the end of the process.
+    AfterEnd,
+    /// Ordinals rise.
+    OrdinalOrder,
+    /// A snapshot tells of what was seen, and does not go back.
+    SnapshotOrdinal,
+    /// Entities of a snapshot are whole, and each is there once.
+    SnapshotEntity,
+    /// An event has a payload.
+    PayloadMissing,
+    /// The name of an event is its payload's.
+    NameMismatch,
+    /// What belongs to an extension needs it to be announced in `hello`.
+    UnannouncedExtension,
+    /// One run is live at a time.
+    TwoRuns,
+    /// The events of a run come in their order.
+    EventOrder,
+    /// What is opened in a run is closed in it.
+    LeftOpen,
+    /// Numbers of patches rise.
+    PatchSequence,
+    /// A patch begins where the one before it ended.
+    PatchOffset,
+    /// A patch that carries all text so far begins with what came before.
+    PatchText,
+    /// What is told whole at the end is what was streamed.
+    SegmentText,
+    /// A process of one request tells a snapshot, events, a snapshot, `done`.
+    OneShotOrder,
+}
+
+impl Rule {
+    /// All of them, in the order in which they stand in the documentation.
+    pub const ALL: [Self; 41] = [
+        Self::InvalidUtf8,
+        Self::RawSeparator,
+        Self::LineTooLong,
+        Self::NoLineFeed,
+        Self::InvalidJson,
+        Self::DuplicateKey,
+        Self::UnknownField,
+        Self::UnknownType,
+        Self::WrongValue,
+        Self::NoFrame,
+        Self::TwoFrames,
+        Self::WrongVersion,
+        Self::HelloFirst,
+        Self::HelloAgain,
+        Self::HelloProtocol,
+        Self::SessionMissing,
+        Self::SessionChanged,
+        Self::NamelessFrame,
+        Self::DoneAgain,
+        Self::AfterDone,
+        Self::UnfinishedRequest,
+        Self::UnknownStatus,
+        Self::DoneStatus,
+        Self::UnknownCode,
+        Self::ErrorClass,
+        Self::AfterTerminal,
+        Self::AfterEnd,
+        Self::OrdinalOrder,
+        Self::SnapshotOrdinal,
+        Self::SnapshotEntity,
+        Self::PayloadMissing,
+        Self::NameMismatch,
+        Self::UnannouncedExtension,
+        Self::TwoRuns,
+        Self::EventOrder,
+        Self::LeftOpen,
+        Self::PatchSequence,
+        Self::PatchOffset,
+        Self::PatchText,
+        Self::SegmentText,
+        Self::OneShotOrder,
+    ];
+
+    /// Its word, which does not change between versions.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidUtf8 => "invalid-utf8",
+            Self::RawSeparator => "raw-separator",
+            Self::LineTooLong => "line-too-long",
+            Self::NoLineFeed => "no-line-feed",
+            Self::InvalidJson => "invalid-json",
+            Self::DuplicateKey => "duplicate-key",
+            Self::UnknownField => "unknown-field",
+            Self::UnknownType => "unknown-type",
+            Self::WrongValue => "wrong-value",
+            Self::NoFrame => "no-frame",
+            Self::TwoFrames => "two-frames",
+            Self::WrongVersion => "wrong-version",
+            Self::HelloFirst => "hello-first",
+            Self::HelloAgain => "hello-again",
+            Self::HelloProtocol => "hello-protocol",
+            Self::SessionMissing => "session-missing",
+            Self::SessionChanged => "session-changed",
+            Self::NamelessFrame => "nameless-frame",
+            Self::DoneAgain => "done-again",
+            Self::AfterDone => "after-done",
+            Self::UnfinishedRequest => "unfinished-request",
+            Self::UnknownStatus => "unknown-status",
+            Self::DoneStatus => "done-status",
+            Self::UnknownCode => "unknown-code",
+            Self::ErrorClass => "error-class",
+            Self::AfterTerminal => "after-terminal",
+            Self::AfterEnd => "after-end",
+            Self::OrdinalOrder => "ordinal-order",
+            Self::SnapshotOrdinal => "snapshot-ordinal",
+            Self::SnapshotEntity => "snapshot-entity",
+            Self::PayloadMissing => "payload-missing",
+            Self::NameMismatch => "name-mismatch",
+            Self::UnannouncedExtension => "unannounced-extension",
+            Self::TwoRuns => "two-runs",
+            Self::EventOrder => "event-order",
+            Self::LeftOpen => "left-open",
+            Self::PatchSequence => "patch-sequence",
+            Self::PatchOffset => "patch-offset",
+            Self::PatchText => "patch-text",
+            Self::SegmentText => "segment-text",
+            Self::OneShotOrder => "one-shot-order",
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A rule that was broken, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breach {
+    /// Number of the line, from 1.
+    pub line: u64,
+    /// The rule.
+    pub rule: Rule,
+    /// What is wrong, for people.
+    pub message: String,
+}
+
+/// The breaches of one line, as they are found.
+#[derive(Debug)]
+pub(super) struct Report {
+    line: u64,
+    breaches: Vec<Breach>,
+}
+
+impl Report {
+    pub(super) fn new(line: u64) -> Self {
+        Self { line, breaches: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, rule: Rule, message: impl Into<String>) {
+        self.breaches.push(Breach { line: self.line, rule, message: message.into() });
+    }
+
+    pub(super) fn into_breaches(self) -> Vec<Breach> {
+        self.breaches
+    }
+}

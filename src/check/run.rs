@@ -1,0 +1,281 @@
+//! The events of one run, in their order: what is opened is closed, and text adds up.
+
+use super::names::{Name, Namer};
+use super::rule::{Report, Rule};
+use super::step::{RunEnd, SegmentStep, Step, ToolStep};
+use super::text::Text;
+
+/// Segments, or tool calls, of one run that are followed while they are open at once. A run with
+/// more of them is followed no further.
+const OPEN_MAX: usize = 1024;
+
+/// Bytes of open text of a run that are kept to be compared with what is told whole at the end; past
+/// that only lengths are compared. As much as an answer of this server may have.
+const TEXT_BYTES_MAX: usize = crate::session::ANSWER_BYTES_MAX;
+
+/// A run, from its first event to its request's `done`.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) request: Name,
+    stage: Stage,
+    has_call: bool,
+    segments: Vec<Segment>,
+    tools: Vec<Tool>,
+    is_too_wide: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Accepted,
+    Started,
+    Ended(RunEnd),
+}
+
+#[derive(Debug)]
+struct Segment {
+    name: Name,
+    text: Text,
+}
+
+#[derive(Debug)]
+struct Tool {
+    name: Name,
+    stage: ToolStage,
+    input: Text,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ToolStage {
+    Started,
+    Requested,
+    Executing,
+    Returned,
+}
+
+impl Run {
+    /// A run whose first event is `step`.
+    pub(super) fn begin(request: Name, step: &Step<'_>, report: &mut Report) -> Self {
+        let is_first = matches!(step, Step::PromptAccepted);
+        if !is_first {
+            let message = "a run begins with ChatUserMessageAccepted, not with this event";
+            report.add(Rule::EventOrder, message);
+        }
+        // After an order that is wrong already, what is said of the rest should be of use.
+        let is_started = !is_first && !matches!(step, Step::RunStarted);
+        Self {
+            request,
+            stage: if is_started { Stage::Started } else { Stage::Accepted },
+            has_call: is_started && !matches!(step, Step::CallStarted),
+            segments: Vec::new(),
+            tools: Vec::new(),
+            is_too_wide: false,
+        }
+    }
+
+    pub(super) fn end(&self) -> Option<RunEnd> {
+        match self.stage {
+            Stage::Ended(end) => Some(end),
+            Stage::Accepted | Stage::Started => None,
+        }
+    }
+
+    /// Takes an event that is not the run's first.
+    pub(super) fn step(&mut self, step: Step<'_>, namer: &Namer, report: &mut Report) {
+        if let (Stage::Ended(_), false) = (self.stage, matches!(step, Step::Other)) {
+            return report.add(Rule::EventOrder, "an event after the end of its run");
+        }
+        match step {
+            Step::PromptAccepted => {
+                report.add(Rule::EventOrder, "ChatUserMessageAccepted in a run that has begun");
+            }
+            Step::RunStarted => self.start(report),
+            Step::CallStarted => self.start_call(report),
+            Step::CallUpdated => self.need_call("ChatProviderCallMetadataUpdated", report),
+            Step::CallFinished => self.finish_call(report),
+            Step::Segment(id, step) => self.segment(namer.name(id), step, report),
+            Step::Tool(id, step) => self.tool(namer.name(id), step, report),
+            Step::RunEnded(end) => self.finish(end, report),
+            Step::Other => {}
+        }
+    }
+
+    fn start(&mut self, report: &mut Report) {
+        if self.stage != Stage::Accepted {
+            report.add(Rule::EventOrder, "ChatRunStarted in a run that has started");
+        }
+        self.stage = Stage::Started;
+    }
+
+    fn start_call(&mut self, report: &mut Report) {
+        if self.stage != Stage::Started {
+            let message = "ChatProviderCallStarted before ChatRunStarted";
+            report.add(Rule::EventOrder, message);
+            self.stage = Stage::Started;
+        }
+        if self.has_call {
+            let message = "ChatProviderCallStarted before the call before it has finished";
+            report.add(Rule::EventOrder, message);
+        }
+        self.has_call = true;
+    }
+
+    fn finish_call(&mut self, report: &mut Report) {
+        self.need_call("ChatProviderCallFinished", report);
+        self.has_call = false;
+        self.close_segments("the provider call", report);
+    }
+
+    fn need_call(&mut self, event: &str, report: &mut Report) {
+        if !self.has_call {
+            report.add(Rule::EventOrder, format!("{event} outside of a provider call"));
+            self.has_call = true;
+        }
+    }
+
+    fn finish(&mut self, end: RunEnd, report: &mut Report) {
+        if self.stage == Stage::Accepted {
+            report.add(Rule::EventOrder, "the run ends before ChatRunStarted");
+        }
+        if self.has_call {
+            report.add(Rule::LeftOpen, "the run ends and its provider call has not finished");
+        }
+        self.close_segments("the run", report);
+        for tool in self.tools.drain(..) {
+            let message = format!("the run ends and tool call {} is open", tool.name.shown);
+            report.add(Rule::LeftOpen, message);
+        }
+        self.has_call = false;
+        self.stage = Stage::Ended(end);
+    }
+
+    fn close_segments(&mut self, what: &str, report: &mut Report) {
+        for segment in self.segments.drain(..) {
+            let message = format!("{what} ends and segment {} is open", segment.name.shown);
+            report.add(Rule::LeftOpen, message);
+        }
+    }
+
+    fn segment(&mut self, name: Name, step: SegmentStep<'_>, report: &mut Report) {
+        let at = self.segments.iter().position(|open| open.name == name);
+        let shown = format!("segment {}", name.shown);
+        match (step, at) {
+            (SegmentStep::Started, Some(_)) => {
+                report.add(Rule::EventOrder, format!("{shown} starts twice"));
+            }
+            (SegmentStep::Started, None) => {
+                self.need_call("a segment", report);
+                if self.has_room_for(self.segments.len()) {
+                    self.segments.push(Segment { name, text: Text::new() });
+                }
+            }
+            (SegmentStep::Patched(patch), Some(at)) => {
+                self.segments[at].text.patch(&shown, patch, report);
+                self.limit_text();
+            }
+            (SegmentStep::Finished { text, content }, Some(at)) => {
+                let open = self.segments.remove(at);
+                if !text.is_empty() && !content.is_empty() && text != content {
+                    let message = format!("text and content of {shown} are not the same");
+                    report.add(Rule::SegmentText, message);
+                }
+                open.text.finish(&shown, if text.is_empty() { content } else { text }, report);
+            }
+            (SegmentStep::Patched(_) | SegmentStep::Finished { .. }, None) => {
+                self.not_open(&shown, report);
+            }
+        }
+    }
+
+    fn tool(&mut self, name: Name, step: ToolStep<'_>, report: &mut Report) {
+        let at = self.tools.iter().position(|open| open.name == name);
+        let shown = format!("tool call {}", name.shown);
+        match (step, at) {
+            (ToolStep::Started, Some(_)) => {
+                report.add(Rule::EventOrder, format!("{shown} starts twice"));
+            }
+            (ToolStep::Started, None) => {
+                self.need_call("a tool call", report);
+                if self.has_room_for(self.tools.len()) {
+                    let (stage, input) = (ToolStage::Started, Text::new());
+                    self.tools.push(Tool { name, stage, input });
+                }
+            }
+            (ToolStep::Finished, Some(at)) => {
+                let open = self.tools.remove(at);
+                if matches!(open.stage, ToolStage::Requested | ToolStage::Executing) {
+                    let message = format!("{shown} finishes without a result");
+                    report.add(Rule::EventOrder, message);
+                }
+            }
+            (step, Some(at)) => {
+                self.tools[at].step(&shown, step, report);
+                self.limit_text();
+            }
+            (_, None) => self.not_open(&shown, report),
+        }
+    }
+
+    fn limit_text(&mut self) {
+        let texts = || self.segments.iter().map(|open| &open.text);
+        let inputs = || self.tools.iter().map(|open| &open.input);
+        let bytes: usize = texts().chain(inputs()).map(Text::kept_bytes).sum();
+        if bytes > TEXT_BYTES_MAX {
+            self.segments.iter_mut().for_each(|open| open.text.forget());
+            self.tools.iter_mut().for_each(|open| open.input.forget());
+        }
+    }
+
+    fn not_open(&self, shown: &str, report: &mut Report) {
+        if !self.is_too_wide {
+            report.add(Rule::EventOrder, format!("{shown} is not open"));
+        }
+    }
+
+    fn has_room_for(&mut self, open: usize) -> bool {
+        self.is_too_wide |= open >= OPEN_MAX;
+        !self.is_too_wide
+    }
+}
+
+impl Tool {
+    /// A step between the first and the last.
+    fn step(&mut self, shown: &str, step: ToolStep<'_>, report: &mut Report) {
+        let (allowed, next): (&[ToolStage], _) = match step {
+            ToolStep::Started | ToolStep::Patched(_) | ToolStep::Finished => {
+                (&[ToolStage::Started], ToolStage::Started)
+            }
+            ToolStep::Requested { .. } => (&[ToolStage::Started], ToolStage::Requested),
+            ToolStep::Executing => (&[ToolStage::Requested], ToolStage::Executing),
+            ToolStep::Returned => {
+                (&[ToolStage::Requested, ToolStage::Executing], ToolStage::Returned)
+            }
+        };
+        if !allowed.contains(&self.stage) {
+            let message = format!("{shown}: a step out of order, after {}", self.stage.as_str());
+            report.add(Rule::EventOrder, message);
+        }
+        self.stage = next;
+        match step {
+            ToolStep::Patched(patch) => self.input.patch(shown, patch, report),
+            ToolStep::Requested { input } if self.input.patches > 0 => {
+                self.input.finish(shown, input, report);
+            }
+            ToolStep::Started
+            | ToolStep::Requested { .. }
+            | ToolStep::Executing
+            | ToolStep::Returned
+            | ToolStep::Finished => {}
+        }
+    }
+}
+
+impl ToolStage {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Started => "its start",
+            Self::Requested => "it was requested",
+            Self::Executing => "it began to run",
+            Self::Returned => "its result",
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Text as it is streamed: numbers and offsets of patches, and what they add up to.
+
+use super::rule::{Report, Rule};
+use crate::proto::chat::ChatStreamPatchMode as Mode;
+
+/// What a patch carries.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patch<'a> {
+    pub(super) sequence: u64,
+    pub(super) offset: u64,
+    pub(super) mode: i32,
+    pub(super) text: &'a str,
+}
+
+/// Text that grows.
+#[derive(Debug, Default)]
+pub(super) struct Text {
+    /// Empty once it is too long to be kept.
+    kept: String,
+    is_kept: bool,
+    bytes: usize,
+    pub(super) patches: u64,
+    sequence: u64,
+}
+
+impl Text {
+    pub(super) fn new() -> Self {
+        Self { is_kept: true, ..Self::default() }
+    }
+
+    pub(super) fn patch(&mut self, of: &str, patch: Patch<'_>, report: &mut Report) {
+        self.patches += 1;
+        let mode = Mode::try_from(patch.mode).unwrap_or(Mode::Replace);
+        self.number(of, patch.sequence, mode, report);
+        match mode {
+            Mode::Unspecified | Mode::Append => self.append(of, patch, report),
+            Mode::Snapshot => {
+                if self.is_kept && !patch.text.starts_with(&self.kept) {
+                    let message = format!("a patch of {of} does not begin with the text so far");
+                    report.add(Rule::PatchText, message);
+                }
+                self.replace(patch.text);
+            }
+            Mode::Replace => self.replace(patch.text),
+        }
+    }
+
+    /// Compares what was streamed with what is told `whole`.
+    pub(super) fn finish(&self, of: &str, whole: &str, report: &mut Report) {
+        let is_same = if self.is_kept { self.kept == whole } else { self.bytes == whole.len() };
+        if !is_same {
+            let (told, streamed) = (whole.len(), self.bytes);
+            let message = format!(
+                "{of} is told whole with {told} bytes that are not the {streamed} bytes of its \
+                 patches"
+            );
+            report.add(Rule::SegmentText, message);
+        }
+    }
+
+    fn number(&mut self, of: &str, sequence: u64, mode: Mode, report: &mut Report) {
+        // Who sends all text each time need not number it.
+        if sequence == 0 && matches!(mode, Mode::Snapshot | Mode::Replace) {
+            return;
+        }
+        if sequence <= self.sequence {
+            let before = self.sequence;
+            let message = format!("a patch of {of} has the number {sequence} after {before}");
+            report.add(Rule::PatchSequence, message);
+        }
+        self.sequence = self.sequence.max(sequence);
+    }
+
+    fn append(&mut self, of: &str, patch: Patch<'_>, report: &mut Report) {
+        if patch.offset != self.bytes as u64 {
+            let (offset, bytes) = (patch.offset, self.bytes);
+            let message =
+                format!("a patch of {of} begins at byte {offset}, the text so far has {bytes}");
+            report.add(Rule::PatchOffset, message);
+        }
+        self.bytes += patch.text.len();
+        if self.is_kept {
+            self.kept += patch.text;
+        }
+    }
+
+    fn replace(&mut self, text: &str) {
+        self.bytes = text.len();
+        if self.is_kept {
+            text.clone_into(&mut self.kept);
+        }
+    }
+
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.kept.len()
+    }
+
+    /// Keeps only the length from here on.
+    pub(super) fn forget(&mut self) {
+        self.is_kept = false;
+        self.kept = String::new();
+    }
+}

@@ -1,0 +1,221 @@
+//! The manifest: the command line as data, for programs that start this one. Made from the
+//! definition of the command line, and from a table of what that can't know.
+
+use clap::{Arg, ArgAction, Command};
+use serde_json::{Value, json};
+
+/// Version of the manifest's own form.
+const MANIFEST_VERSION: u32 = 1;
+
+/// What the definition of a command can't say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Standard output is JSON Lines unless told otherwise.
+    pub streaming_default: bool,
+    /// Standard output can be JSON Lines.
+    pub supports_streaming: bool,
+    /// Forms of standard output; the first one is the default.
+    pub output_formats: &'static [&'static str],
+    /// Statuses with which it ends, and what each means.
+    pub exit_codes: &'static [(u8, &'static str)],
+}
+
+const RPC: Facts = Facts {
+    streaming_default: true,
+    supports_streaming: true,
+    output_formats: &["jsonl", "json"],
+    exit_codes: &[
+        (0, "end of input or shutdown, or nobody reads the output any more"),
+        (1, "standard input could not be read"),
+        WRONG,
+        DEFECT,
+        UNWRITTEN,
+        (129, "ended by SIGHUP"),
+        (130, "ended by SIGINT"),
+        (143, "ended by SIGTERM"),
+    ],
+};
+
+const RUN: Facts = Facts {
+    streaming_default: false,
+    supports_streaming: true,
+    output_formats: &["text", "json", "yaml", "jsonl", "objects", "json-stream"],
+    exit_codes: &[
+        (0, "the model has answered, or nobody reads the output any more"),
+        (1, "the run failed, or the answer is not what response-type and schema ask for"),
+        WRONG,
+        (3, "the answer was cut off, for example at a token limit; what there is was printed"),
+        DEFECT,
+        UNWRITTEN,
+        (129, "ended by SIGHUP; 1 with --json-stream"),
+        (130, "ended by SIGINT; 1 with --json-stream"),
+        (143, "ended by SIGTERM; 1 with --json-stream"),
+    ],
+};
+
+const WRONG: (u8, &str) = (2, "the command line, or a file named on it, is wrong");
+
+const DEFECT: (u8, &str) = (70, "a defect of this program");
+
+const UNWRITTEN: (u8, &str) = (74, "standard output could not be written");
+
+const LIST_EVENTS: Facts = Facts {
+    streaming_default: true,
+    supports_streaming: true,
+    output_formats: &["jsonl", "json"],
+    exit_codes: &[
+        (0, "all lines could be read, or nobody reads the output any more"),
+        (1, "some lines are no frames; the others are listed"),
+        (2, "the command line is wrong, or the stream can't be read"),
+        (74, "standard output could not be written"),
+    ],
+};
+
+const CHECK: Facts = Facts {
+    streaming_default: false,
+    supports_streaming: false,
+    output_formats: &["text", "json"],
+    exit_codes: &[
+        (0, "no breach, or nobody reads the output any more"),
+        (1, "breaches were found"),
+        (2, "the command line is wrong, or the stream can't be read"),
+        (74, "standard output could not be written"),
+    ],
+};
+
+const SCHEMA: Facts = Facts { output_formats: &["proto", "descriptors", "json"], ..TEXT };
+
+const TEXT: Facts = Facts {
+    streaming_default: false,
+    supports_streaming: false,
+    output_formats: &["text"],
+    exit_codes: &[
+        (0, "it was printed or written, or nobody reads the output any more"),
+        (2, "the command line is wrong, or a file can't be written"),
+        (74, "standard output could not be written"),
+    ],
+};
+
+/// What is to be known of a command of this program.
+pub fn facts(command: &str) -> Facts {
+    match command {
+        "rpc" => RPC,
+        "exec" | "run-command" => RUN,
+        "list-events" => LIST_EVENTS,
+        "check" => CHECK,
+        "schema" => SCHEMA,
+        _ => TEXT,
+    }
+}
+
+/// The manifest of `command`, with what `facts` tells of each of its subcommands.
+pub fn manifest(command: &Command, facts: impl Fn(&str) -> Facts) -> Value {
+    let mut command = command.clone().disable_help_subcommand(true);
+    command.build();
+    let commands: Vec<_> = command
+        .get_subcommands()
+        .filter(|each| !each.is_hide_set())
+        .map(|each| described(each, facts(each.get_name())))
+        .collect();
+    json!({
+        "name": command.get_name(),
+        "version": command.get_version().unwrap_or_default(),
+        "manifest_version": MANIFEST_VERSION,
+        "commands": commands,
+    })
+}
+
+fn described(command: &Command, facts: Facts) -> Value {
+    let shown = || command.get_arguments().filter(|arg| !arg.is_hide_set());
+    let flags: Vec<_> = shown().filter(|arg| !arg.is_positional()).map(flag).collect();
+    let arguments: Vec<_> = shown().filter(|arg| arg.is_positional()).map(argument).collect();
+    let exit_codes = facts.exit_codes.iter();
+    let exit_codes: Vec<_> =
+        exit_codes.map(|(code, meaning)| json!({ "code": code, "meaning": meaning })).collect();
+    json!({
+        "name": command.get_name(),
+        "about": command.get_about().map(ToString::to_string),
+        "streaming_default": facts.streaming_default,
+        "supports_streaming": facts.supports_streaming,
+        "output_formats": facts.output_formats,
+        "flags": flags,
+        "arguments": arguments,
+        "exit_codes": exit_codes,
+    })
+}
+
+fn flag(arg: &Arg) -> Value {
+    let mut flag = argument(arg);
+    flag["name"] = arg.get_long().unwrap_or(arg.get_id().as_str()).into();
+    flag["long"] = arg.get_long().map(|long| format!("--{long}")).into();
+    flag["short"] = arg.get_short().map(|short| format!("-{short}")).into();
+    flag["env"] = arg.get_env().map(|name| name.to_string_lossy().into_owned()).into();
+    flag["takes_value"] = arg.get_action().takes_values().into();
+    flag
+}
+
+fn argument(arg: &Arg) -> Value {
+    let defaults = arg.get_default_values().iter().map(|value| value.to_string_lossy());
+    let defaults: Vec<_> = defaults.collect();
+    let takes_value = arg.get_action().takes_values();
+    let default = (takes_value && !defaults.is_empty()).then(|| defaults.join(" "));
+    let possible = arg.get_possible_values();
+    let possible: Vec<_> = possible
+        .iter()
+        .filter(|value| takes_value && !value.is_hide_set())
+        .map(|value| value.get_name())
+        .collect();
+    let has_many = arg.get_num_args().is_some_and(|count| count.max_values() > 1);
+    let is_repeated = matches!(arg.get_action(), ArgAction::Append | ArgAction::Count);
+    json!({
+        "name": arg.get_id().as_str(),
+        "required": arg.is_required_set(),
+        "multiple": has_many || is_repeated,
+        "default": default,
+        "possible_values": possible,
+        "help": arg.get_help().map(ToString::to_string),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_as_data() {
+        let flag = Arg::new("engine").long("engine").short('e').value_parser(["echo", "openai"]);
+        let file = Arg::new("file").required(true).num_args(1..);
+        let quiet = Arg::new("quiet").long("quiet").action(ArgAction::SetTrue);
+        let rpc = Command::new("rpc").about("Talk").arg(flag.default_value("echo"));
+        let command = Command::new("duologue").version("1.2").subcommand(rpc.arg(file).arg(quiet));
+        let manifest = manifest(&command, facts);
+        assert_eq!(manifest["name"], "duologue");
+        assert_eq!(manifest["version"], "1.2");
+        let rpc = &manifest["commands"][0];
+        assert_eq!(rpc["about"], "Talk");
+        assert_eq!(rpc["streaming_default"], true);
+        assert_eq!(rpc["exit_codes"][4], json!({ "code": 74, "meaning": RPC.exit_codes[4].1 }));
+        let expected = json!({
+            "name": "engine", "long": "--engine", "short": "-e", "env": null, "takes_value": true,
+            "multiple": false, "required": false, "default": "echo",
+            "possible_values": ["echo", "openai"], "help": null,
+        });
+        assert_eq!(rpc["flags"][0], expected);
+        assert_eq!(rpc["flags"][1]["takes_value"], false);
+        assert_eq!(rpc["flags"][1]["default"], json!(null));
+        assert_eq!(rpc["arguments"][0]["multiple"], true);
+        assert_eq!(rpc["arguments"][0]["required"], true);
+    }
+
+    #[test]
+    fn commands_that_stream_by_default_say_so() {
+        let streaming = ["rpc", "list-events"];
+        for command in ["rpc", "list-events", "exec", "run-command", "check", "schema", "man"] {
+            let facts = facts(command);
+            assert_eq!(facts.streaming_default, streaming.contains(&command), "{command}");
+            assert!(facts.supports_streaming || !facts.streaming_default);
+            assert!(!facts.output_formats.is_empty() && facts.exit_codes[0].0 == 0);
+        }
+        assert!(facts("exec").supports_streaming);
+    }
+}

@@ -1,0 +1,156 @@
+//! What the protocol writes and reads fits its schema, and what it does not, does not.
+
+use super::*;
+use clap::ValueEnum;
+use jsonschema::Validator;
+use prost::Message;
+use prost_types::FileDescriptorSet;
+use serde_json::json;
+use std::path::Path;
+
+fn validator(of: SchemaOf) -> Validator {
+    let schema = json(of);
+    jsonschema::draft202012::meta::validate(&schema).expect("a schema");
+    jsonschema::draft202012::new(&schema).expect("a schema")
+}
+
+#[test]
+fn all_files_are_there() {
+    let set = FileDescriptorSet::decode(descriptors()).expect("descriptors");
+    let mut known: Vec<_> = PROTO_FILES.iter().map(|(name, _)| *name).collect();
+    let built = set.file.iter().map(|file| file.name());
+    let mut built: Vec<_> = built.filter(|name| !name.starts_with("google/")).collect();
+    known.sort_unstable();
+    built.sort_unstable();
+    assert_eq!(known, built, "a file in build.rs that PROTO_FILES lacks, or the other way round");
+    let text = proto_text();
+    assert_eq!(text.matches("syntax = \"proto3\";").count(), PROTO_FILES.len());
+    assert!(text.starts_with("// ==== pinocchio/chatapp/v1/chat.proto ====\n\n// What happens"));
+}
+
+#[test]
+fn schemas_are_schemas() {
+    for of in SchemaOf::value_variants() {
+        assert!(json(*of)["title"].is_string(), "{of:?}");
+        validator(*of);
+    }
+}
+
+/// Every frame of the kept conversations.
+#[test]
+fn frames_fit_their_schema() {
+    let frames = validator(SchemaOf::Frame);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut count = 0;
+    for file in std::fs::read_dir(folder).expect("the folder") {
+        let text = std::fs::read_to_string(file.expect("a file").path()).expect("a conversation");
+        for line in text.lines().filter_map(|line| line.strip_prefix("< ")) {
+            let frame: Value = serde_json::from_str(line).expect("JSON");
+            let errors: Vec<_> =
+                frames.iter_errors(&frame).map(|error| error.to_string()).collect();
+            assert_eq!(errors, [""; 0], "{line}");
+            count += 1;
+        }
+    }
+    assert!(count > 100, "only {count} frames");
+}
+
+#[test]
+fn what_is_no_frame_does_not_fit() {
+    let frames = validator(SchemaOf::Frame);
+    let event = |ordinal: Value, payload: Value| json!({ "version": 1, "sessionId": "s", "uiEvent": { "ordinal": ordinal, "payload": payload } });
+    let typed = |name: &str, field: &str, value: Value| json!({ "@type": format!("type.googleapis.com/pinocchio.chatapp.v1.{name}"), field: value });
+    let right = event(json!("1"), typed("ChatTextPatch", "text", json!("hi")));
+    assert!(frames.is_valid(&right), "{:?}", frames.validate(&right));
+    let wrong = [
+        json!({}),
+        json!({ "version": 1 }),
+        json!({ "version": "1", "done": {} }),
+        json!({ "version": 1, "done": {}, "hello": {} }),
+        json!({ "version": 1, "done": {}, "extra": 1 }),
+        json!({ "version": 1, "done": { "state": "ok" } }),
+        json!({ "version": 1, "session_id": "s", "done": {} }),
+        json!({ "version": -1, "done": {} }),
+        event(json!(1), typed("ChatTextPatch", "text", json!("hi"))),
+        event(json!("x"), typed("ChatTextPatch", "text", json!("hi"))),
+        event(json!("1"), typed("ChatTextPatch", "text", json!(1))),
+        event(json!("1"), typed("ChatTextPatch", "texts", json!("hi"))),
+        event(json!("1"), typed("ChatTextPatch", "mode", json!("OFTEN"))),
+        event(json!("1"), typed("ChatTextPath", "text", json!("hi"))),
+        event(json!("1"), json!({ "text": "hi" })),
+    ];
+    for frame in wrong {
+        assert!(!frames.is_valid(&frame), "{frame}");
+    }
+}
+
+/// A request fits if, and only if, it is read.
+#[test]
+fn requests_fit_if_they_are_read() {
+    let requests = validator(SchemaOf::Request);
+    let lines = [
+        (true, r#"{"version":1,"sessionId":"s","requestId":"r","submit":{"prompt":"hi"}}"#),
+        (true, r#"{"session_id":"s","request_id":"r","cancel":{}}"#),
+        (true, r#"{"version":"1","snapshot":{"unknown":[1]},"unknown":{}}"#),
+        (true, r#"{"version":"1e0","snapshot":{}}"#),
+        (true, r#"{"shutdown":{},"cancel":null,"requestId":null}"#),
+        (true, r#"{"submit":{}}"#),
+        (false, r#"{"requestId":"r"}"#),
+        (false, r#"{"cancel":null}"#),
+        (false, r#"{"cancel":{},"submit":{"prompt":"hi"}}"#),
+        (false, r#"{"cancel":1}"#),
+        (false, r#"{"version":1.5,"cancel":{}}"#),
+        (false, r#"{"version":-1,"cancel":{}}"#),
+        (false, r#"{"requestId":1,"cancel":{}}"#),
+        (false, r#"{"submit":{"prompt":["hi"]}}"#),
+        (false, r#"[]"#),
+    ];
+    for (fits, line) in lines {
+        let value: Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!(requests.is_valid(&value), fits, "{line}");
+        let read: Result<crate::proto::rpc::RpcRequestLine, _> = crate::json::read(line);
+        assert_eq!(read.is_ok_and(|line| line.request.is_some()), fits, "{line}");
+    }
+}
+
+#[test]
+fn events_of_the_json_stream_fit() {
+    let events = validator(SchemaOf::JsonStream);
+    let event = |kind: &str, payload: Value| {
+        json!({
+            "protocol": 1, "type": kind, "sessionId": "s", "timestamp": 1_707_700_000_000_u64,
+            "payload": payload,
+        })
+    };
+    let start = json!({ "command": "exec", "model": "m", "provider": "p", "cwd": "/" });
+    let started = json!({ "tool": "Read", "toolId": "t", "parameters": {} });
+    let completed = json!({ "tool": "Read", "toolId": "t", "success": false, "error": "no" });
+    let error = json!({ "code": "UNKNOWN", "message": "m", "recoverable": false });
+    let done = json!({ "exitCode": 0, "duration": 12345, "toolsUsed": ["Read"], "success": true });
+    let right = [
+        event("start", start),
+        event("text_delta", json!({ "content": "hi" })),
+        event("thinking", json!({})),
+        event("tool_started", started),
+        event("tool_completed", completed),
+        event("status", json!({ "status": "streaming", "message": "m" })),
+        event("error", json!({ "error": error })),
+        event("done", done),
+    ];
+    for event in right {
+        assert!(events.is_valid(&event), "{event}");
+        let mut other = event.clone();
+        other["protocol"] = 2.into();
+        assert!(!events.is_valid(&other), "{other}");
+    }
+    let wrong = [
+        event("start", json!({})),
+        event("text_delta", json!({ "content": 1 })),
+        event("dance", json!({})),
+        event("error", json!({ "error": "no" })),
+        event("done", json!({ "exitCode": 0 })),
+    ];
+    for event in wrong {
+        assert!(!events.is_valid(&event), "{event}");
+    }
+}

@@ -1,0 +1,134 @@
+//! What tools print instead of a stream: one JSON object with the data, what went wrong, and counts.
+
+use super::output::{Failure, Out};
+use serde::Serialize;
+use std::time::Instant;
+
+/// Bytes of data that are held back so that `ok` can stand first. Past that, `data` is written first
+/// and as it comes: a listing of any length needs no more memory than this.
+const HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Warnings that are told one by one.
+const WARNINGS_MAX: usize = 100;
+
+/// Collects one tool's result.
+#[derive(Debug)]
+pub(super) struct Envelope {
+    begun: Instant,
+    data: Vec<u8>,
+    total: u64,
+    is_streaming: bool,
+    warnings: Vec<String>,
+    warnings_untold: u64,
+}
+
+/// What went wrong.
+#[derive(Debug, Serialize)]
+pub(super) struct Error {
+    /// For programs.
+    pub(super) code: &'static str,
+    /// For people.
+    pub(super) message: String,
+}
+
+/// Counts that stand beside `total` and `duration_ms`.
+#[derive(Debug, Serialize)]
+pub(super) struct Counts {
+    pub(super) lines: u64,
+    pub(super) frames: u64,
+    pub(super) events: u64,
+    pub(super) requests: u64,
+}
+
+#[derive(Serialize)]
+struct Rest<'a> {
+    ok: bool,
+    error: Option<&'a Error>,
+    warnings: &'a [String],
+    meta: Meta<'a>,
+}
+
+#[derive(Serialize)]
+struct Meta<'a> {
+    total: u64,
+    duration_ms: u128,
+    #[serde(flatten)]
+    counts: Option<&'a Counts>,
+}
+
+impl Envelope {
+    pub(super) fn new() -> Self {
+        Self {
+            begun: Instant::now(),
+            data: Vec::new(),
+            total: 0,
+            is_streaming: false,
+            warnings: Vec::new(),
+            warnings_untold: 0,
+        }
+    }
+
+    pub(super) fn push(&mut self, entry: &impl Serialize, out: &mut Out) -> Result<(), Failure> {
+        if self.total > 0 {
+            self.data.push(b',');
+        }
+        self.total += 1;
+        json(entry, &mut self.data)?;
+        if self.data.len() > HELD_BYTES_MAX {
+            self.stream(out)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn warn(&mut self, warning: String) {
+        if self.warnings.len() < WARNINGS_MAX {
+            self.warnings.push(warning);
+        } else {
+            self.warnings_untold += 1;
+        }
+    }
+
+    /// Prints it. It is `ok` if there is no error.
+    pub(super) fn finish(
+        mut self,
+        error: Option<&Error>,
+        counts: Option<&Counts>,
+        out: &mut Out,
+    ) -> Result<(), Failure> {
+        if self.warnings_untold > 0 {
+            self.warnings.push(format!("and {} more", self.warnings_untold));
+        }
+        let meta =
+            Meta { total: self.total, duration_ms: self.begun.elapsed().as_millis(), counts };
+        let rest = Rest { ok: error.is_none(), error, warnings: &self.warnings, meta };
+        let mut text = Vec::new();
+        json(&rest, &mut text)?;
+        let text = String::from_utf8_lossy(&text);
+        // `ok` is its first member, and a word of five letters at most.
+        let (ok, others) = text.split_once(',').unwrap_or((&text, ""));
+        if self.is_streaming {
+            self.stream(out)?;
+            out.line(&format!("],{},{others}", ok.trim_start_matches('{')))?;
+        } else {
+            out.write(format!("{ok},\"data\":[").as_bytes())?;
+            out.write(&self.data)?;
+            out.line(&format!("],{others}"))?;
+        }
+        out.flush()
+    }
+
+    /// Writes the data so far, which from now on stands before all else.
+    fn stream(&mut self, out: &mut Out) -> Result<(), Failure> {
+        if !std::mem::replace(&mut self.is_streaming, true) {
+            out.write(b"{\"data\":[")?;
+        }
+        out.write(&self.data)?;
+        self.data.clear();
+        Ok(())
+    }
+}
+
+fn json(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), Failure> {
+    serde_json::to_writer(text, value)
+        .map_err(|error| Failure::Usage(format!("the result has no JSON form: {error}")))
+}

@@ -1,0 +1,135 @@
+//! Lines of a stream, in bounded memory, as they come.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Capacity that is kept for the next line; one that needed more gives it back.
+const KEPT_BYTES: usize = 1024 * 1024;
+
+/// A piece of a stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Piece<'a> {
+    /// A line, without its line feed.
+    Line(&'a [u8]),
+    /// A line that is longer than the limit.
+    Long,
+    /// What stands after the last line feed.
+    Tail(&'a [u8]),
+}
+
+/// Reads pieces.
+#[derive(Debug)]
+pub(super) struct Lines<R> {
+    input: BufReader<R>,
+    bytes_max: usize,
+    line: Vec<u8>,
+    is_long: bool,
+}
+
+/// Opens what a command line names: a file, or standard input for `-` and for nothing.
+pub(super) fn open(path: Option<&Path>) -> io::Result<File> {
+    match path {
+        Some(path) if path != Path::new("-") => File::open(path),
+        Some(_) | None => io::stdin().as_fd().try_clone_to_owned().map(File::from),
+    }
+}
+
+/// What messages call it.
+pub(super) fn label(path: Option<&Path>) -> String {
+    path.map_or("-".to_owned(), |path| path.display().to_string())
+}
+
+impl<R: Read> Lines<R> {
+    /// Lines may have up to `bytes_max` bytes.
+    pub(super) fn new(input: R, bytes_max: usize) -> Self {
+        let input = BufReader::with_capacity(READ_BYTES, input);
+        Self { input, bytes_max, line: Vec::new(), is_long: false }
+    }
+
+    /// Whether the next piece may have to be waited for.
+    pub(super) fn will_wait(&self) -> bool {
+        memchr::memchr(b'\n', self.input.buffer()).is_none()
+    }
+
+    /// The next piece; `None` at the end.
+    pub(super) fn next(&mut self) -> io::Result<Option<Piece<'_>>> {
+        self.line.clear();
+        self.line.shrink_to(KEPT_BYTES);
+        loop {
+            let chunk = match self.input.fill_buf() {
+                Ok(chunk) => chunk,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // Another process that shares the pipe has made it so; waiting is up to us.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Err(io::Error::other("it is set not to wait for what is to come"));
+                }
+                Err(error) => return Err(error),
+            };
+            if chunk.is_empty() {
+                return Ok(self.end());
+            }
+            let end = memchr::memchr(b'\n', chunk);
+            let bytes = &chunk[..end.unwrap_or(chunk.len())];
+            if self.line.len() + bytes.len() > self.bytes_max {
+                self.is_long = true;
+                self.line = Vec::new();
+            } else if !self.is_long {
+                self.line.extend_from_slice(bytes);
+            }
+            let taken = bytes.len() + usize::from(end.is_some());
+            self.input.consume(taken);
+            if end.is_some() {
+                let is_long = std::mem::take(&mut self.is_long);
+                return Ok(Some(if is_long { Piece::Long } else { Piece::Line(&self.line) }));
+            }
+        }
+    }
+
+    fn end(&mut self) -> Option<Piece<'_>> {
+        if std::mem::take(&mut self.is_long) {
+            return Some(Piece::Long);
+        }
+        (!self.line.is_empty()).then_some(Piece::Tail(&self.line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(input: &str, bytes_max: usize) -> Vec<String> {
+        let mut lines = Lines::new(input.as_bytes(), bytes_max);
+        let mut pieces = Vec::new();
+        while let Some(piece) = lines.next().expect("a text can be read") {
+            pieces.push(match piece {
+                Piece::Line(line) => format!("{}|", String::from_utf8_lossy(line)),
+                Piece::Long => "long".to_owned(),
+                Piece::Tail(tail) => String::from_utf8_lossy(tail).into_owned(),
+            });
+        }
+        pieces
+    }
+
+    #[test]
+    fn lines_split_at_line_feeds_alone() {
+        assert_eq!(pieces("a\n\nb\r\u{2028}c\nd", 10), ["a|", "|", "b\r\u{2028}c|", "d"]);
+        assert_eq!(pieces("", 10), [""; 0]);
+        assert_eq!(pieces("\n", 10), ["|"]);
+    }
+
+    #[test]
+    fn long_lines_are_passed_over() {
+        let long = "x".repeat(READ_BYTES * 3);
+        assert_eq!(
+            pieces(&format!("1234\n12345\n{long}\n1\n{long}"), 4),
+            ["1234|", "long", "long", "1|", "long"]
+        );
+        let whole = format!("{long}|");
+        assert_eq!(pieces(&format!("{long}\n"), long.len()), [whole.as_str()]);
+    }
+}

@@ -1,0 +1,160 @@
+//! `duologue check` over streams of the real binary, over files, and as they come.
+
+use crate::frames::submit;
+use crate::server::{Folder, Server};
+use crate::tools::{json, run, stream, streams, text, turn};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
+#[test]
+fn live_streams_have_no_breach() {
+    for stream in streams() {
+        let output = run(&["check"], &stream);
+        let told = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{told}\n{}", text(&stream));
+        assert!(told.starts_with("-: breaches: 0; lines: "), "{told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
+        assert_eq!(text(&output.stderr), "");
+    }
+}
+
+#[test]
+fn a_debug_file_has_no_breach() {
+    let folder = Folder::new();
+    let path = folder.name("events.jsonl");
+    let mut server = Server::start(&["--debug-events-jsonl", &path]);
+    server.turn("r", "hello");
+    server.send("not JSON");
+    server.finish();
+    let output = run(&["check", &path], b"");
+    let expected = format!("{path}: breaches: 0; lines: ");
+    assert!(text(&output.stdout).starts_with(&expected), "{}", text(&output.stdout));
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn breaches_are_told_with_their_place_and_rule() {
+    let folder = Folder::new();
+    let path = folder.name("stream");
+    let stream = text(&turn()).replace("\"status\":\"ok\"", "\"status\":\"failed\"");
+    fs::write(&path, format!("{stream}no JSON\n")).expect("a file");
+    let output = run(&["check", &path], b"");
+    assert_eq!(output.status.code(), Some(1));
+    let told: Vec<_> = text(&output.stdout).lines().collect();
+    let last = stream.lines().count();
+    assert!(told[0].starts_with(&format!("{path}:{last}: done-status: ")), "{told:?}");
+    assert!(told[2].starts_with(&format!("{path}:{}: invalid-json: ", last + 1)), "{told:?}");
+    assert!(told[3].starts_with(&format!("{path}: breaches: 3; lines: {}", last + 1)), "{told:?}");
+    assert_eq!(told.len(), 4);
+}
+
+#[test]
+fn an_object_holds_what_lines_tell() {
+    let stream = text(&turn()).replace("\"ordinal\":\"3\"", "\"ordinal\":\"1\"");
+    for option in [&["--output", "json"][..], &["--no-stream"]] {
+        let output = run(&[&["check"], option].concat(), stream.as_bytes());
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stdout).starts_with("{\"ok\":false,\"data\":[{\"line\":4,"));
+        let told = json(&output);
+        assert_eq!(told["data"][0]["rule"], "ordinal-order");
+        assert_eq!(told["error"]["code"], "contract_broken");
+        assert_eq!(told["meta"]["total"], 1);
+        assert_eq!(told["meta"]["lines"], stream.lines().count());
+    }
+    let right = json(&run(&["check", "--no-stream", "-"], &turn()));
+    assert_eq!((&right["ok"], right["data"].as_array().map(Vec::len)), (&true.into(), Some(0)));
+    assert!(right["error"].is_null());
+}
+
+#[test]
+fn a_stream_that_is_cut_off_is_noted() {
+    let whole = turn();
+    let output = run(&["check"], &whole[..whole.len() - 9]);
+    let told = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(told.contains("note: line") && told.contains("is cut off after"), "{told}");
+    let output = run(&["check"], &whole[..whole.len() - 1]);
+    assert!(text(&output.stdout).contains("no-line-feed"));
+    let lines: Vec<_> = text(&whole).lines().collect();
+    let unfinished = lines[..lines.len() - 1].join("\n") + "\n";
+    let told = run(&["check"], unfinished.as_bytes());
+    assert!(text(&told.stdout).starts_with("-:2: unfinished-request: "), "{}", text(&told.stdout));
+}
+
+#[test]
+fn what_cannot_be_read_has_status_2() {
+    for path in ["/proc/nowhere/stream", "/"] {
+        let output = run(&["check", path], b"");
+        assert_eq!(output.status.code(), Some(2), "{path}");
+        assert!(text(&output.stderr).contains(&format!("{path} can't be read: ")));
+        let output = run(&["check", "--no-stream", path], b"");
+        assert_eq!(output.status.code(), Some(2), "{path}");
+        assert_eq!(json(&output)["error"]["code"], "read_failed");
+    }
+    assert_eq!(run(&["check", "--dance"], b"").status.code(), Some(2));
+}
+
+/// A breach is told before the stream ends.
+#[test]
+fn breaches_are_told_as_they_come() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
+    let mut child = command
+        .args(["check", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let mut told = BufReader::new(child.stdout.take().expect("a pipe"));
+    for line in 1..4 {
+        stdin.write_all(b"no JSON\n").expect("it reads");
+        let mut breach = String::new();
+        told.read_line(&mut breach).expect("a line");
+        assert!(breach.starts_with(&format!("-:{line}: invalid-json: ")), "{breach}");
+    }
+    drop(stdin);
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+}
+
+/// The status of a tool whose reader is gone, and of one whose disk is full.
+#[test]
+fn output_that_cannot_be_written_has_its_status() {
+    let tools: [&[&str]; 8] = [
+        &["check", "/dev/null"],
+        &["check", "--no-stream", "/dev/null"],
+        &["list-events", "/dev/null"],
+        &["list-events", "--no-stream", "/dev/null"],
+        &["schema", "json"],
+        &["man"],
+        &["completions", "bash"],
+        &["--manifest"],
+    ];
+    for args in tools {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        for (output, status) in [(Stdio::from(writer), 0), (full(), 74)] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
+            command.args(args).stdout(output).stderr(Stdio::piped());
+            let ended = command.output().expect("it ends");
+            assert_eq!(ended.status.code(), Some(status), "{args:?}");
+            assert_eq!(ended.stderr.is_empty(), status == 0, "{}", text(&ended.stderr));
+        }
+    }
+}
+
+/// Has no room, ever.
+fn full() -> Stdio {
+    File::options().write(true).open("/dev/full").expect("Linux has it").into()
+}
+
+/// Long streams take time in proportion, and no more memory.
+#[test]
+fn a_long_stream_is_checked() {
+    let words = "word ".repeat(2_000);
+    let turns: Vec<_> = (0..5).map(|turn| submit(&format!("r{turn}"), &words)).collect();
+    let long = stream(&["--on-busy", "queue", "--final-snapshot", "turn"], &turns);
+    let output = run(&["check"], &long);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+    assert!(text(&long).lines().count() > 10_000);
+}

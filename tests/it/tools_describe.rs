@@ -1,0 +1,128 @@
+//! What the program says of itself to other programs: schemas, the manifest, completions, manuals.
+
+use crate::server::Folder;
+use crate::tools::{json, run, streams, text};
+use clap::CommandFactory;
+use duologue::cli::Cli;
+use duologue::proto::DESCRIPTORS;
+use duologue::schema::PROTO_FILES;
+use jsonschema::Validator;
+use serde_json::Value;
+use std::fs;
+
+fn schema(of: &str) -> Validator {
+    let output = run(&["schema", "json", "--for", of], b"");
+    assert!(output.status.success(), "{of}");
+    jsonschema::draft202012::new(&json(&output)).expect("a schema")
+}
+
+#[track_caller]
+fn check(schema: &Validator, value: &Value) {
+    let errors: Vec<_> = schema.iter_errors(value).map(|error| error.to_string()).collect();
+    assert_eq!(errors, [""; 0], "{value}");
+}
+
+#[test]
+fn every_frame_of_live_streams_fits_the_schema() {
+    let frames = schema("frame");
+    let mut count = 0;
+    for stream in streams() {
+        for line in text(&stream).lines() {
+            check(&frames, &serde_json::from_str(line).expect("JSON"));
+            count += 1;
+        }
+    }
+    assert!(count > 150, "only {count} frames");
+}
+
+#[test]
+fn envelopes_fit_their_schema() {
+    let envelopes = schema("envelope");
+    for input in [&b""[..], b"no JSON\n", &crate::tools::turn()] {
+        for command in ["check", "list-events"] {
+            check(&envelopes, &json(&run(&[command, "--no-stream"], input)));
+        }
+    }
+    assert!(!envelopes.is_valid(&serde_json::json!({ "ok": true, "data": [] })));
+}
+
+#[test]
+fn the_manifest_has_every_command_and_flag() {
+    let output = run(&["--manifest"], b"");
+    assert!(output.status.success());
+    let manifest = json(&output);
+    check(&schema("manifest"), &manifest);
+    let commands = manifest["commands"].as_array().expect("a list");
+    for command in Cli::command().get_subcommands() {
+        let told = commands.iter().find(|told| told["name"] == command.get_name());
+        let told = told.unwrap_or_else(|| panic!("{} is missing", command.get_name()));
+        assert!(told["about"].as_str().is_some_and(|about| !about.is_empty()), "{told}");
+        let flags = told["flags"].as_array().expect("a list");
+        for long in command.get_arguments().filter_map(|arg| arg.get_long()) {
+            let flag = flags.iter().find(|flag| flag["name"] == long);
+            let flag = flag.unwrap_or_else(|| panic!("--{long} is missing"));
+            assert!(flag["help"].is_string(), "{flag}");
+        }
+        assert!(flags.iter().any(|flag| flag["name"] == "help"));
+    }
+    let streaming = |name: &str| {
+        let command = commands.iter().find(|command| command["name"] == name);
+        command.expect("the command")["streaming_default"].clone()
+    };
+    assert_eq!((streaming("rpc"), streaming("list-events")), (true.into(), true.into()));
+    assert_eq!(streaming("check"), false);
+    let engine = commands[0]["flags"].as_array().expect("flags").iter();
+    let engine = engine.clone().find(|flag| flag["name"] == "engine").expect("--engine");
+    assert_eq!(engine["env"], "DUOLOGUE_ENGINE");
+    assert_eq!(engine["possible_values"], serde_json::json!(["echo", "openai"]));
+    assert_eq!(run(&["--manifest", "rpc"], b"").status.code(), Some(2));
+}
+
+#[test]
+fn proto_files_are_printed_and_written() {
+    let folder = Folder::new();
+    let out = folder.name("made/proto");
+    assert!(run(&["schema", "proto", "--out", &out], b"").status.success());
+    let printed = run(&["schema"], b"").stdout;
+    for (name, file) in PROTO_FILES {
+        let written = fs::read_to_string(format!("{out}/{name}")).expect("a file");
+        assert_eq!(written, file);
+        assert!(text(&printed).contains(file), "{name}");
+    }
+    assert_eq!(run(&["schema", "--out", "/proc/nowhere"], b"").status.code(), Some(2));
+    assert_eq!(run(&["schema", "json", "--out", &out], b"").status.code(), Some(2));
+}
+
+#[test]
+fn descriptors_are_printed_as_they_are() {
+    assert_eq!(run(&["schema", "descriptors"], b"").stdout, DESCRIPTORS);
+}
+
+#[test]
+fn completions_know_the_commands() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let output = run(&["completions", shell], b"");
+        let script = text(&output.stdout);
+        assert!(output.status.success() && script.contains("list-events"), "{shell}");
+        assert!(script.contains("on-busy"), "{shell}");
+    }
+    assert_eq!(run(&["completions", "abacus"], b"").status.code(), Some(2));
+}
+
+#[test]
+fn manuals_have_a_page_for_each_command() {
+    let folder = Folder::new();
+    let out = folder.name("made/man");
+    let printed = run(&["man"], b"").stdout;
+    assert!(run(&["man", "--out", &out], b"").status.success());
+    let mut names = vec!["duologue".to_owned()];
+    for command in Cli::command().get_subcommands() {
+        names.push(format!("duologue-{}", command.get_name()));
+    }
+    for name in &names {
+        let page = fs::read_to_string(format!("{out}/{name}.1")).expect("a page");
+        assert!(page.contains(&format!(".TH {name} 1")), "{page}");
+        assert!(text(&printed).contains(&format!(".TH {name} 1")), "{name}");
+    }
+    assert_eq!(text(&printed).matches(".TH ").count(), names.len());
+}

@@ -1,0 +1,166 @@
+//! `duologue list-events`, as programs that expect one JSON value meet it, and as those do that read
+//! lines.
+
+use crate::tools::{json, run, stream, text, turn};
+use serde_json::{Value, json};
+use std::fs;
+use std::process::Command;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_duologue");
+
+#[test]
+fn a_listing_is_a_preamble_and_a_line_for_each_event() {
+    let stream = turn();
+    let output = run(&["list-events"], &stream);
+    assert!(output.status.success());
+    assert_eq!(text(&output.stderr), "");
+    let mut lines = text(&output.stdout).lines();
+    let preamble = r#"{"_format": "jsonl", "_schema": "EventEntry", "_version": 1}"#;
+    assert_eq!(lines.next(), Some(preamble));
+    let entries: Vec<Value> = lines.map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let events = text(&stream).matches("\"uiEvent\"").count();
+    assert_eq!(entries.len(), events);
+    assert_eq!(entries[0]["id"], "e1");
+    assert_eq!(entries[0]["type"], "ChatUserMessageAccepted");
+    assert_eq!(entries[0]["line"], 2);
+    assert_eq!(entries[0]["textBytes"], "Grüße \u{2028} dich".len());
+    assert!(entries.iter().all(|entry| entry["requestId"] == "r"));
+    let flat = |entry: &Value| entry.as_object().expect("an object").values().all(is_scalar);
+    assert!(entries.iter().all(flat));
+}
+
+fn is_scalar(value: &Value) -> bool {
+    !value.is_array() && !value.is_object() && !value.is_null()
+}
+
+#[test]
+fn without_a_stream_a_listing_is_one_object() {
+    let stream = turn();
+    let lines: Vec<Value> = text(&run(&["list-events"], &stream).stdout)
+        .lines()
+        .skip(1)
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    for option in [&["--no-stream"][..], &["--output", "json"], &["--no-stream", "-"]] {
+        let output = run(&[&["list-events"], option].concat(), &stream);
+        assert!(output.status.success());
+        assert!(text(&output.stdout).starts_with("{\"ok\":true,\"data\":[{\"id\":\"e1\","));
+        let mut envelope = json(&output);
+        assert_eq!(envelope["data"], Value::from(lines.clone()));
+        assert!(envelope["meta"]["duration_ms"].is_u64());
+        envelope["meta"]["duration_ms"] = 0.into();
+        envelope["data"] = json!([]);
+        let expected = json!({
+            "ok": true, "data": [], "error": null, "warnings": [],
+            "meta": { "total": lines.len(), "duration_ms": 0 },
+        });
+        assert_eq!(envelope, expected);
+    }
+    let empty = run(&["list-events", "--no-stream"], &stream_without_events());
+    assert_eq!(json(&empty)["data"], json!([]));
+}
+
+fn stream_without_events() -> Vec<u8> {
+    stream(&[], &[])
+}
+
+#[test]
+fn what_is_no_frame_is_warned_of() {
+    let mut damaged = b"no JSON\n{}\n".to_vec();
+    damaged.extend(turn());
+    let events = json(&run(&["list-events", "--no-stream"], &turn()))["meta"]["total"].clone();
+    let output = run(&["list-events", "--no-stream"], &damaged);
+    assert_eq!(output.status.code(), Some(1));
+    let envelope = json(&output);
+    assert_eq!(envelope["meta"]["total"], events, "the others are listed");
+    assert_eq!(envelope["error"]["code"], "bad_lines");
+    assert_eq!(envelope["warnings"].as_array().map(Vec::len), Some(2));
+
+    let output = run(&["list-events"], &damaged);
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output.stderr);
+    assert!(told.contains("line 1: ") && told.contains("line 2: "), "{told}");
+}
+
+/// Whoever was killed while it wrote leaves a piece of a line; all else is listed.
+#[test]
+fn a_tail_that_is_cut_off_is_warned_of() {
+    let whole = turn();
+    let cut = &whole[..whole.len() - 5];
+    let output = run(&["list-events", "--no-stream"], cut);
+    assert!(output.status.success());
+    let envelope = json(&output);
+    assert_eq!(envelope["ok"], true);
+    let warnings = envelope["warnings"].to_string();
+    assert!(warnings.contains("the last line is cut off"), "{warnings}");
+    let output = run(&["list-events"], cut);
+    assert!(output.status.success());
+    assert!(text(&output.stderr).contains("the last line is cut off"));
+}
+
+#[test]
+fn what_cannot_be_read_has_status_2_and_an_envelope() {
+    let output = run(&["list-events", "--no-stream", "/proc/nowhere"], b"");
+    assert_eq!(output.status.code(), Some(2));
+    let envelope = json(&output);
+    assert_eq!(
+        (&envelope["ok"], &envelope["error"]["code"]),
+        (&json!(false), &json!("read_failed"))
+    );
+    assert_eq!(run(&["list-events", "/proc/nowhere"], b"").status.code(), Some(2));
+}
+
+#[test]
+fn help_says_that_it_streams() {
+    for help in ["--help", "-h"] {
+        let output = run(&["list-events", help], b"");
+        let told = text(&output.stdout);
+        assert!(told.contains("streams JSON Lines") && told.contains("--no-stream"), "{told}");
+    }
+}
+
+/// An agent's own code, as agents have it: it asks the manifest, and falls back to lines.
+const AGENT: &str = r#"
+import subprocess, json, sys
+
+def parse_output(stdout):
+    stripped = stdout.strip()
+    if not stripped:
+        return {}
+    try:
+        return json.loads(stripped)
+    except json.JSONDecodeError:
+        pass
+    lines = [l for l in stripped.splitlines() if l.strip()]
+    objects = [json.loads(l) for l in lines]
+    return [o for o in objects if not o.get("_format")]
+
+tool, stream = sys.argv[1:]
+manifest = json.loads(
+    subprocess.run([tool, "--manifest"], capture_output=True, text=True).stdout
+)
+cmd_meta = next(
+    (c for c in manifest.get("commands", []) if c["name"] == "list-events"), {}
+)
+assert cmd_meta.get("streaming_default") and cmd_meta.get("supports_streaming")
+text = open(stream).read()
+def stdout(*args):
+    return subprocess.run([tool, "list-events", *args], input=text, capture_output=True, text=True).stdout
+whole = json.loads(stdout("--no-stream"))
+assert whole["ok"] and len(whole["data"]) == whole["meta"]["total"] > 5
+assert parse_output(stdout()) == whole["data"]
+assert parse_output(stdout("--no-stream")) == whole
+print("fine")
+"#;
+
+#[test]
+#[ignore = "needs python3"]
+fn an_agent_reads_a_listing_either_way() {
+    let folder = crate::server::Folder::new();
+    let path = folder.name("stream");
+    fs::write(&path, turn()).expect("a file");
+    let output =
+        Command::new("python3").args(["-c", AGENT, BINARY, &path]).output().expect("python3 runs");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(text(&output.stdout), "fine\n");
+}
