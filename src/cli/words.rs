@@ -34,7 +34,7 @@ const RPC_EXAMPLES: &str = "  echo '{\"submit\":{\"prompt\":\"hello\"}}' | duolo
 
 const EXEC_EXAMPLES: &str = "  duologue exec \"What is a duologue?\"
   git diff | duologue exec --system 'Review this change.' -
-  duologue exec --json-stream \"explain auth\" | jq -r 'select(.type == \"text_delta\") | .payload.content'
+  duologue exec --json-stream \"explain auth\" | jq -c 'select(.type == \"done\")'
   duologue exec --output json --prompt-file prompt.txt | jq -r .data";
 
 const RUN_EXAMPLES: &str = "  duologue run-command summarize.yaml report.txt

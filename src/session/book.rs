@@ -4,6 +4,7 @@ use super::exit::Verdict;
 use super::harvest::Harvest;
 use super::trouble::run_failed;
 use super::{FinalSnapshot, Keep, Life, Output, Rules};
+use crate::any::Any;
 use crate::chat::event::{Event, Ordinal, Recorded, Scope};
 use crate::chat::timeline::{Span, Timeline};
 use crate::chat::transcript::Transcript;
@@ -100,16 +101,18 @@ impl Book {
         }
         self.transcript.apply(&recorded);
         self.weigh(&recorded.event);
-        let found = match &mut self.harvest {
-            None => Vec::new(),
-            Some(harvest) => harvest.apply(&self.session, &recorded),
-        };
+        let found = self.harvest.as_mut().map(|harvest| harvest.apply(&self.session, &recorded));
         let is_end = recorded.event.ends_run();
         let payload = self.ui.project(recorded);
         // What an event brought follows it; but after the end of a run nothing of it may follow.
-        let at = if is_end { found.len() } else { 0 };
-        let mut payloads = found;
-        payloads.insert(at, payload);
+        let (before, after) = if is_end { (found, None) } else { (None, found) };
+        self.show(request, before.into_iter().flatten());
+        self.show(request, [payload]);
+        self.show(request, after.into_iter().flatten());
+    }
+
+    /// Frames for payloads that come of the newest event.
+    fn show(&mut self, request: &RequestId, payloads: impl IntoIterator<Item = Any>) {
         for payload in payloads {
             self.frame(Some(request), wire::ui_event(self.ordinal, payload));
         }

@@ -1,10 +1,18 @@
-//! Every transcript in the README is what its command prints.
+//! Every transcript in the README and in `docs/` is what its command prints.
 
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
 const README: &str = include_str!("../../README.md");
+
+/// Each text with transcripts, and how many it has at least: without jq, and with it.
+const TEXTS: [(&str, usize, usize); 4] = [
+    (README, 3, 6),
+    (include_str!("../../docs/command-files.md"), 2, 0),
+    (include_str!("../../docs/outputs.md"), 1, 1),
+    (include_str!("../../docs/cookbook.md"), 0, 20),
+];
 
 /// What the README calls the program where nothing is installed yet.
 const FROM_A_CLONE: &str = "cargo run -- ";
@@ -17,13 +25,17 @@ struct Transcript {
 
 #[test]
 fn transcripts_are_what_their_commands_print() {
-    check(|command| !needs_jq(command), 3);
+    for (text, least, _) in TEXTS {
+        check(text, |command| !needs_jq(command), least);
+    }
 }
 
 #[test]
 #[ignore = "needs jq"]
 fn transcripts_of_jq_recipes_are_what_their_commands_print() {
-    check(needs_jq, 6);
+    for (text, _, least) in TEXTS {
+        check(text, needs_jq, least);
+    }
 }
 
 #[test]
@@ -33,9 +45,9 @@ fn the_first_command_needs_nothing_but_cargo() {
     assert!(!needs_jq(&first.command));
 }
 
-/// Runs the transcripts that are `wanted`, of which there are at least `least`.
-fn check(wanted: impl Fn(&str) -> bool, least: usize) {
-    let transcripts = transcripts(README).into_iter().filter(|it| wanted(&it.command));
+/// Runs the transcripts of `text` that are `wanted`, of which there are at least `least`.
+fn check(text: &str, wanted: impl Fn(&str) -> bool, least: usize) {
+    let transcripts = transcripts(text).into_iter().filter(|it| wanted(&it.command));
     let mut seen = 0;
     for Transcript { command, output } in transcripts {
         assert_eq!(stable(&run(&command)), stable(&output), "\n$ {command}");
