@@ -94,10 +94,6 @@ pub struct ExecArgs {
     #[arg(long, value_name = "PATH")]
     pub prompt_file: Option<PathBuf>,
 
-    /// Render the prompt, print it and stop
-    #[arg(long)]
-    pub print_prompt: bool,
-
     /// What is printed.
     #[command(flatten)]
     pub output: OutputArgs,

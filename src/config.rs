@@ -20,6 +20,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value};
 use std::env::VarError;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::oneshot;
 
 /// Variables that may hold the key of the openai engine; the first one that is set is used.
 const KEY_VARIABLES: [&str; 2] = ["DUOLOGUE_API_KEY", "OPENAI_API_KEY"];
@@ -64,13 +65,28 @@ pub fn rpc(args: RpcArgs, is_terminal: bool) -> Result<Settings> {
     Ok(settings)
 }
 
+/// A prompt, or where it comes from.
+#[derive(Debug)]
+pub enum Source {
+    /// It is known.
+    Known(String),
+    /// It is still being read; what is told instead if that fails.
+    Awaited(oneshot::Receiver<Result<Prompt, Trouble>>),
+}
+
+impl Default for Source {
+    fn default() -> Self {
+        Self::Known(String::new())
+    }
+}
+
 /// What a single run asks.
 #[derive(Debug, Default)]
 pub struct Asked {
     /// What the model is told before the prompt.
     pub preamble: Preamble,
     /// The prompt.
-    pub prompt: String,
+    pub prompt: Source,
     /// What is made of the answer.
     pub response: ResponseType,
     /// What the values in it are to be like.
@@ -107,15 +123,15 @@ pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
         "--output objects prints what a response-type finds in the answer, and there is none; \
          give the command file a `response-type` of json or jsonl"
     );
-    let prompt = std::mem::take(&mut asked.prompt);
-    let requests = if mode.reads_stdin() {
-        if !prompt.trim().is_empty() {
-            asked.preamble.said.push(Said::ByUser(prompt));
+    let requests = match std::mem::take(&mut asked.prompt) {
+        Source::Known(prompt) if mode.reads_stdin() => {
+            if !prompt.trim().is_empty() {
+                asked.preamble.said.push(Said::ByUser(prompt));
+            }
+            stdin(&session)?
         }
-        stdin(&session)?
-    } else {
-        let prompt = Prompt::new(prompt);
-        Requests::Once(prompt.context("the prompt is blank, so there is nothing to answer")?)
+        Source::Known(text) => Requests::Once(prompt(text)?),
+        Source::Awaited(prompt) => Requests::Awaited(prompt),
     };
     let mut settings = Plan { command, mode, session, asked }.settings(requests)?;
     if let Format::Objects(objects) = &mut settings.format {
@@ -130,6 +146,14 @@ pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
         Mode::OneShot | Mode::Server | Mode::Frames => None,
     };
     Ok(settings)
+}
+
+/// The prompt in `text`.
+///
+/// # Errors
+/// If it is blank.
+pub fn prompt(text: String) -> Result<Prompt> {
+    Prompt::new(text).context("the prompt is blank, so there is nothing to answer")
 }
 
 /// Settings for telling that nothing can be asked, in the form that the reader expects.
@@ -161,7 +185,7 @@ pub fn trouble(reason: String) -> Trouble {
     Trouble {
         code: Code::EngineInitFailed,
         message: reason,
-        detail: format!("{}: nothing was asked", ErrorClass::Config.as_str()),
+        detail: format!("{}:", ErrorClass::Config.as_str()),
         terminal: true,
     }
 }

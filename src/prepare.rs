@@ -6,7 +6,7 @@ mod command;
 mod text;
 
 use crate::cli::{Cli, ExecArgs, Mode, RpcArgs};
-use crate::config::{self, Asked, Once};
+use crate::config::{self, Asked, Once, Source};
 use crate::log::{self, Flush};
 use crate::server::{Settings, Signals};
 use crate::session::Signal;
@@ -137,17 +137,33 @@ fn rpc(args: RpcArgs, terminal: &Terminal) -> Result<Prepared, Reason> {
     Ok(Prepared::Serve(Box::new(settings), log))
 }
 
+/// A prompt that is read behind the reader's back: whoever writes it may wait for `hello` first. As
+/// context of a conversation it is needed before that.
+fn later(mode: Mode, read: impl FnOnce() -> Result<String> + Send + 'static) -> Result<Source> {
+    if mode.reads_stdin() {
+        return Ok(Source::Known(read()?));
+    }
+    let (done, prompt) = oneshot::channel();
+    let work = move || {
+        let prompt = read().and_then(config::prompt);
+        // Whoever was interrupted does not want to know.
+        drop(done.send(prompt.map_err(|error| config::trouble(format!("{error:#}")))));
+    };
+    thread::Builder::new().name("prompt".to_owned()).spawn(work)?;
+    Ok(Source::Awaited(prompt))
+}
+
 fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
+    let is_shown = terminal.is_shown;
     let mode = args.output.mode()?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
-    let prompt = match (args.prompt.as_deref(), &args.prompt_file) {
-        (Some("-"), _) => text::from_stdin(terminal.stdin)?,
-        (Some(prompt), _) => prompt.to_owned(),
-        (None, Some(path)) if path.as_os_str() == "-" => text::from_stdin(terminal.stdin)?,
-        (None, Some(path)) => text::from_file(path, text::PROMPT_BYTES_MAX)
-            .with_context(|| format!("--prompt-file {}", path.display()))?,
-        // Its standard input belongs to the requests, or to a person who waits for something else.
-        (None, None) if mode.reads_stdin() => String::new(),
+    let prompt = match (args.prompt, args.prompt_file) {
+        (Some(prompt), _) if prompt != "-" => Source::Known(prompt),
+        (None, Some(path)) if path.as_os_str() != "-" => later(mode, move || {
+            text::from_file(&path, text::PROMPT_BYTES_MAX).context("--prompt-file")
+        })?,
+        // Standard input belongs to the requests, or to a person who waits for something else.
+        (None, None) if mode.reads_stdin() => Source::default(),
         (None, None) if terminal.is_typed => {
             return Err(anyhow!(
                 "there is no prompt; write it behind `exec`, name a file with --prompt-file, or \
@@ -155,16 +171,18 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
             )
             .into());
         }
-        (None, None) => text::from_stdin(terminal.stdin)?,
+        (_, _) if mode.reads_stdin() => {
+            return Err(anyhow!(
+                "standard input can't hold both the prompt and the requests; write the prompt \
+                 behind `exec`, or name a file with --prompt-file"
+            )
+            .into());
+        }
+        (_, _) => later(mode, move || text::from_stdin(terminal.stdin))?,
     };
     let asked = Asked { prompt, name: "exec".to_owned(), ..Asked::default() };
-    let once = Once {
-        command: "exec",
-        mode,
-        no_preamble: args.output.no_preamble,
-        is_shown: terminal.is_shown,
-        asked,
-    };
+    let once =
+        Once { command: "exec", mode, no_preamble: args.output.no_preamble, is_shown, asked };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
 }

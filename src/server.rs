@@ -23,7 +23,7 @@ use crate::id::{Ids, RunId};
 use crate::outbox::Outbox;
 use crate::output::Format;
 use crate::session::{
-    ExitCode, Input, Moment, Output, Rules, Session, Signal, panic_text, run_defect,
+    ExitCode, Input, Moment, Output, Rules, Session, Signal, panic_text, run_defect, unread_prompt,
 };
 use crate::wire::{self, Command, Frame, Prompt, Request, Trouble};
 use framer::RawLine;
@@ -65,6 +65,8 @@ pub enum Requests {
     },
     /// There is one.
     Once(Prompt),
+    /// There is one, which is still being read. What can't be asked is told instead.
+    Awaited(oneshot::Receiver<Result<Prompt, Trouble>>),
     /// There is none, because of this.
     Refused(Trouble),
     /// There is none, because a signal came before it was known.
@@ -127,6 +129,8 @@ struct Server {
     to_events: mpsc::Sender<Said>,
     to_ends: mpsc::Sender<(RunId, RunEnd)>,
     run: Option<AbortHandle>,
+    /// The only one, while it is read.
+    prompt: Option<oneshot::Receiver<Result<Prompt, Trouble>>>,
     outbox: Outbox,
     writer: Writer,
     reader: Reader,
@@ -183,7 +187,10 @@ impl Server {
         let (to_ends, ends) = mpsc::channel(1);
         let lines = match settings.requests {
             Requests::Stdin { line_bytes_max } => Lines::spawn(input, line_bytes_max)?,
-            Requests::Once(_) | Requests::Refused(_) | Requests::Interrupted(_) => Lines::none(),
+            Requests::Once(_)
+            | Requests::Awaited(_)
+            | Requests::Refused(_)
+            | Requests::Interrupted(_) => Lines::none(),
         };
         let mut server = Self {
             started: Instant::now(),
@@ -201,6 +208,7 @@ impl Server {
             to_events,
             to_ends,
             run: None,
+            prompt: None,
             outbox,
             writer,
             reader: Reader::Watched(stdio::watch(watched)?),
@@ -219,15 +227,18 @@ impl Server {
     fn ask(&mut self, requests: Requests) {
         match requests {
             Requests::Stdin { .. } => {}
-            Requests::Once(prompt) => {
-                let command = Command::Submit(prompt);
-                let id = self.ids.request();
-                self.handle(Input::Request(Request { session: None, id, command }));
-                self.handle(Input::InputEnded);
-            }
+            Requests::Once(prompt) => self.ask_once(prompt),
+            Requests::Awaited(prompt) => self.prompt = Some(prompt),
             Requests::Refused(trouble) => self.handle(Input::Refused(trouble)),
             Requests::Interrupted(signal) => self.handle(Input::Interrupted(signal)),
         }
+    }
+
+    fn ask_once(&mut self, prompt: Prompt) {
+        let command = Command::Submit(prompt);
+        let id = self.ids.request();
+        self.handle(Input::Request(Request { session: None, id, command }));
+        self.handle(Input::InputEnded);
     }
 
     async fn run(mut self) -> Finish {
@@ -275,6 +286,10 @@ impl Server {
                 self.more_until = chunk.comes_more.then(|| Instant::now() + MORE_INPUT_MAX);
                 self.chunks_since_engine += 1;
             }
+            prompt = awaited(&mut self.prompt) => match prompt {
+                Ok(prompt) => self.ask_once(prompt),
+                Err(trouble) => self.handle(Input::Refused(trouble)),
+            },
             () = sleep_until(more_until) => tracing::debug!("what could be read was not"),
             Some(said) = self.events.recv(), if takes_events => {
                 self.engine_said(said);
@@ -544,6 +559,16 @@ async fn run_to_end(mut running: Running, mut fault: Tripwire) -> RunEnd {
         })
     })
     .await
+}
+
+/// Waits for the prompt, once.
+async fn awaited(
+    prompt: &mut Option<oneshot::Receiver<Result<Prompt, Trouble>>>,
+) -> Result<Prompt, Trouble> {
+    let Some(reading) = prompt else { return pending().await };
+    let read = reading.await.unwrap_or_else(|_| Err(unread_prompt()));
+    *prompt = None;
+    read
 }
 
 async fn sleep_until(deadline: Option<Instant>) {

@@ -20,7 +20,7 @@ mod tests;
 
 pub use exit::{ExitCode, Signal};
 pub use harvest::Extraction;
-pub(crate) use trouble::{panic_text, run_defect};
+pub(crate) use trouble::{panic_text, run_defect, unread_prompt};
 
 use crate::chat::timeline::Span;
 use crate::chat::transcript::{Preamble, Transcript};

@@ -107,11 +107,14 @@ impl OutputArgs {
     /// What the words of a command line seem to ask for, though it can't be read: the error is to
     /// come in the form that its reader knows.
     pub(super) fn guess(words: &[OsString]) -> Self {
-        let has = |wanted: &str| words.iter().any(|word| word == wanted);
+        // Where a command file has the name of an option, it has another.
+        let plain =
+            |word: &OsString| word.to_str().map(|word| word.replacen("--duologue-", "--", 1));
+        let has = |wanted: &str| words.iter().any(|word| plain(word).as_deref() == Some(wanted));
         let mut output = None;
         for (at, word) in words.iter().enumerate() {
-            let Some(word) = word.to_str() else { continue };
-            let value = match word {
+            let Some(word) = plain(word) else { continue };
+            let value = match word.as_str() {
                 "--output" | "-o" => words.get(at + 1).and_then(|next| next.to_str()),
                 _ => word.strip_prefix("--output=").or(word.strip_prefix("-o")),
             };

@@ -4,7 +4,7 @@ use super::{Prepared, Reason, Terminal, text};
 use crate::chat::transcript::{Preamble, Said};
 use crate::cli::{Cli, Mode};
 use crate::command::{CommandFile, FILE_BYTES_MAX, Message, Outside, Rendered, Role};
-use crate::config::{self, Asked, EXTRACT, Once};
+use crate::config::{self, Asked, EXTRACT, Once, Source};
 use crate::extract::Schema;
 use crate::log;
 use anyhow::{Context, Result, anyhow};
@@ -66,7 +66,7 @@ fn asked(file: &CommandFile, rendered: Rendered) -> Result<Asked> {
     let schema = schema.with_context(|| format!("{}: schema", file.path.display()))?;
     Ok(Asked {
         preamble: preamble(rendered.system, rendered.messages),
-        prompt: rendered.prompt,
+        prompt: Source::Known(rendered.prompt),
         response: file.response,
         schema,
         tells_values: file.extensions.iter().any(|name| name == EXTRACT),

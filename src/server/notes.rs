@@ -31,10 +31,11 @@ impl Notes {
         let Self::Taken { tells_warnings, complaint } = self else { return };
         match &frame.frame {
             Some(Body::Error(error)) => {
-                *complaint = Some(match error.detail.as_str() {
-                    "" => error.message.clone(),
-                    detail => format!("{} ({detail})", error.message),
-                });
+                // A class with nothing behind it tells a person nothing.
+                let detail =
+                    Some(&error.detail).filter(|text| !text.is_empty() && !text.ends_with(':'));
+                let detail = detail.map(|text| format!(" ({text})")).unwrap_or_default();
+                *complaint = Some(format!("{}{detail}", error.message));
             }
             Some(Body::UiEvent(event)) if !*tells_warnings => {
                 if let Some(warning) = event.payload.as_ref().and_then(warning) {

@@ -88,6 +88,14 @@ pub(super) fn fatal(defect: &str) -> Trouble {
     Trouble { detail: defect.to_owned(), terminal: true, ..trouble(Code::Internal, message) }
 }
 
+/// What is told if the thread that reads the prompt has ended without a word.
+pub(crate) fn unread_prompt() -> Trouble {
+    let message = "reading the prompt met a defect of this program, so nothing was asked; please \
+                   report it"
+        .to_owned();
+    Trouble { terminal: true, ..trouble(Code::Internal, message) }
+}
+
 /// How a run ends that met a defect of this program.
 pub(crate) fn run_defect(defect: &str) -> RunError {
     RunError {
