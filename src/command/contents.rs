@@ -1,7 +1,7 @@
 //! What is in a file → values, by what its name ends in. Pure; the file is already read.
 
 use super::outside::{Contents, FileFacts};
-use super::yaml;
+use super::{table, yaml};
 use jiff::{Timestamp, Zoned};
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -50,7 +50,7 @@ impl Contents {
 
     /// The same without the mark that some editors put in front of UTF-8.
     fn unmarked(&self) -> Result<&str, String> {
-        self.text().map(|text| text.strip_prefix('\u{feff}').unwrap_or(text))
+        self.text().map(yaml::without_mark)
     }
 
     /// Its texts: a list in JSON or YAML, else its lines. In a table the first line is a heading.
@@ -143,9 +143,16 @@ impl Contents {
 
     /// The rows under the heading, which names their values.
     fn table(&self, sign: u8) -> Result<Vec<Value>, String> {
-        let rows = self.rows(sign)?;
-        let mut rows = rows.into_iter();
+        let mut rows = self.rows(sign)?.into_iter();
         let heading = rows.next().unwrap_or_default();
+        for (index, name) in heading.iter().enumerate() {
+            if heading[..index].contains(name) {
+                return Err(format!(
+                    "two columns of {} are named `{name}`; rename one",
+                    self.called()
+                ));
+            }
+        }
         let row = |row: Vec<String>| {
             heading.iter().cloned().zip(row.into_iter().map(Value::from)).collect()
         };
@@ -154,14 +161,7 @@ impl Contents {
 
     /// All rows, of as many values as the first.
     fn rows(&self, sign: u8) -> Result<Vec<Vec<String>>, String> {
-        let mut reader = csv::ReaderBuilder::new()
-            .delimiter(sign)
-            .has_headers(false)
-            .from_reader(self.unmarked()?.as_bytes());
-        let trimmed = |row: csv::StringRecord| {
-            row.iter().map(|value| value.trim_start().to_owned()).collect()
-        };
-        let rows = reader.records().map(|row| row.map(trimmed)).collect::<Result<_, _>>();
+        let rows = table::rows(self.unmarked()?, sign);
         rows.map_err(|error| format!("{} is not a valid table: {error}", self.called()))
     }
 

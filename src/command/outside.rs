@@ -1,6 +1,8 @@
 //! The world as flags can reach it: files, standard input and the clock. The only place of command
 //! files that touches it.
 
+use super::parse::TOO_LARGE;
+use super::{CommandFile, FILE_BYTES_MAX, FileError};
 use jiff::Zoned;
 use std::fmt::Display;
 use std::fs::File;
@@ -41,6 +43,32 @@ pub(super) struct FileFacts {
     pub(super) modified: Option<SystemTime>,
     /// As `ls -l` shows them.
     pub(super) mode: u32,
+}
+
+impl CommandFile {
+    /// Reads the command file at `path`. The error says what is wrong, where, and what to do.
+    pub fn load(path: &Path) -> Result<Self, FileError> {
+        let error = |message| FileError { path: path.to_owned(), line: None, message };
+        let limit = FILE_BYTES_MAX.saturating_add(1);
+        let bytes = File::open(path).and_then(|file| {
+            let mut bytes = Vec::new();
+            file.take(u64::try_from(limit).unwrap_or(u64::MAX)).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        });
+        let bytes = bytes.map_err(|cause| {
+            error(format!(
+                "the command file can't be read: {cause}; check its name and who may read it"
+            ))
+        })?;
+        if bytes.len() >= limit {
+            return Err(error(TOO_LARGE.to_owned()));
+        }
+        let text = String::from_utf8(bytes).map_err(|cause| {
+            let at = cause.utf8_error().valid_up_to();
+            error(format!("it is not UTF-8 from byte {at} on; convert it to UTF-8"))
+        })?;
+        Self::parse(path, &text)
+    }
 }
 
 impl<'a> Outside<'a> {

@@ -39,6 +39,10 @@ const KEYS: [&str; 11] = [
     "extensions",
 ];
 
+/// What is wrong with a file of more than [`FILE_BYTES_MAX`].
+pub(super) const TOO_LARGE: &str = "it has more than 1 MiB, and a command file may have that; put \
+     long texts into files of their own and take them by a flag of type stringFromFile";
+
 impl CommandFile {
     /// Reads a command file. `path` is for messages, and for the name if the file has none.
     pub fn parse(path: &Path, text: &str) -> Result<Self, FileError> {
@@ -59,12 +63,7 @@ impl Reading<'_> {
         let path = self.path;
         let error = |line, message| FileError { path: path.to_owned(), line, message };
         if text.len() > FILE_BYTES_MAX {
-            let message = format!(
-                "it has {} bytes, and a command file may have {FILE_BYTES_MAX}; \
-                 put long texts into files of their own and take them by a flag of type stringFromFile",
-                text.len()
-            );
-            return Err(error(None, message));
+            return Err(error(None, TOO_LARGE.to_owned()));
         }
         let document = Node::parse(text).map_err(|YamlError { line, message }| {
             error(line, format!("it is not valid YAML: {message}"))

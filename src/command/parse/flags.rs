@@ -5,8 +5,8 @@ use crate::command::flag::{Flag, Type};
 use crate::command::yaml::{Kind, Node};
 use crate::command::{CommandFile, default};
 
-const FLAG_KEYS: [&str; 8] =
-    ["name", "shortFlag", "short", "type", "help", "default", "choices", "required"];
+const FLAG_KEYS: [&str; 7] =
+    ["name", "shortFlag", "type", "help", "default", "choices", "required"];
 
 /// Letters and signs of a flag's name.
 const NAME_EXPECTED: &str =
