@@ -8,20 +8,16 @@ use std::path::Path;
 
 /// Keys that mean something in pinocchio or glazed and nothing here: settings of its engines and
 /// the place of a command among others.
-const PASSED_OVER: [&str; 13] = [
-    "additional-data",
+const PASSED_OVER: [&str; 9] = [
     "additionalData",
     "factories",
     "layers",
     "layout",
     "metadata",
     "parents",
-    "profiles",
-    "sections",
     "source",
     "tags",
     "type",
-    "version",
 ];
 
 /// Keys that mean something.
@@ -93,6 +89,10 @@ impl Reading<'_> {
             extensions: Vec::new(),
             warnings: Vec::new(),
         };
+        // First, since its flags and arguments have forms of their own.
+        if let Some((_, other)) = entries.iter().find(|(key, _)| key.text() == Some("aliasFor")) {
+            return Err(alias(other));
+        }
         let mut response = None;
         for (key, value) in entries {
             let name = key.text().unwrap_or_default();
@@ -113,7 +113,6 @@ impl Reading<'_> {
                 "response-type" => response = Some((value.line, response_type(value)?)),
                 "schema" => file.schema = schema(value)?,
                 "extensions" => file.extensions = texts(value, name)?,
-                "aliasFor" | "alias-for" => return Err(alias(value)),
                 _ if PASSED_OVER.contains(&name) => {}
                 _ => self.unknown(key, &KEYS),
             }
@@ -138,7 +137,11 @@ impl Reading<'_> {
     fn unknown(&mut self, key: &Node, known: &[&str]) {
         let name = key.text().unwrap_or("this key");
         let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
-        let meant = known.iter().find(|known| plain(known) == plain(name));
+        let is_meant = |known: &&&str| {
+            plain(known) == plain(name)
+                || name == "description" && ["short", "help"].contains(*known)
+        };
+        let meant = known.iter().find(is_meant);
         let hint = match meant {
             Some(meant) => format!("; did you mean `{meant}`?"),
             None => format!("; known are {}", known.join(", ")),
@@ -222,11 +225,16 @@ fn schema(node: &Node) -> Result<Option<serde_json::Value>, Fault> {
 }
 
 fn alias(node: &Node) -> Fault {
-    let other = node.text().unwrap_or("another command");
-    (
-        node.line,
-        format!("this file has no prompt: it stands for `{other}`; run that command's file"),
-    )
+    let words: Vec<&str> = match node.list() {
+        Some(words) => words.iter().filter_map(Node::text).collect(),
+        None => node.text().into_iter().collect(),
+    };
+    let message = format!(
+        "this file is an alias, with flags for the command `{}` and no prompt of its own; \
+         run that command's file with these flags",
+        words.join(" ")
+    );
+    (node.line, message)
 }
 
 /// There is something to say, in one way.

@@ -23,7 +23,9 @@ fn files() {
     refused("prompt: [", ":1", "it is not valid YAML");
     refused("prompt: a\nmessages: [b]", ":2", "make the prompt the last of the messages");
     refused("prompt: [a]", ":1", "`prompt` is a text, not a list");
-    refused("name: x\naliasFor: y", ":2", "it stands for `y`; run that command's file");
+    let alias = "name: x\nflags: {a: b}\naliasFor: [code, go]\narguments: [c]";
+    refused(alias, ":3", "flags for the command `code go` and no prompt of its own");
+    refused("aliasFor: y", ":1", "run that command's file with these flags");
     refused(&"a".repeat((1 << 20) + 1), "", "it has more than 1 MiB");
 }
 
@@ -116,7 +118,7 @@ type: pinocchio
 tags: [a]
 prompt: a
 flags:
-  - {name: f, type: int, short: f}
+  - {name: f, type: int, description: f}
 mood: good
 ";
     let file: CommandFile = parse(text).expect("a file");
@@ -127,7 +129,7 @@ mood: good
         "dir/cmd.yaml:3: the key `system_prompt` is not known and is passed over; did you mean `system-prompt`?"
     );
     assert!(
-        warnings[1].starts_with("dir/cmd.yaml:9: the key `short` is not known"),
+        warnings[1].starts_with("dir/cmd.yaml:9: the key `description` is not known and is passed over; did you mean `help`?"),
         "{warnings:?}"
     );
     assert!(
