@@ -17,6 +17,9 @@ pub const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes that all of them may have.
 const TOTAL_BYTES_MAX: usize = 256 * 1024 * 1024;
 
+/// Names of standard input. The program's own is not under number 0, where the system looks.
+const STDIN: [&str; 4] = ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
+
 /// The world as flags can reach it.
 pub struct Outside<'a> {
     stdin: Option<&'a mut dyn FnMut() -> io::Result<Vec<u8>>>,
@@ -89,12 +92,13 @@ impl<'a> Outside<'a> {
         &self.now
     }
 
-    /// Reads the file at `path`, or standard input for `-`. An error is a fragment for people.
+    /// Reads the file at `path`, or standard input for `-` and its other names. An error is a fragment for people.
     pub(super) fn read(&mut self, path: &Path) -> Result<Contents, String> {
         if path.as_os_str().is_empty() {
             return Err("the name of the file is empty; name one, or leave the flag out".to_owned());
         }
-        let contents = if path == Path::new("-") { self.read_stdin()? } else { read_file(path)? };
+        let is_stdin = STDIN.iter().any(|stdin| path == Path::new(stdin));
+        let contents = if is_stdin { self.read_stdin()? } else { read_file(path)? };
         if contents.bytes.len() > VALUE_BYTES_MAX {
             return Err(too_large(path, VALUE_BYTES_MAX));
         }

@@ -180,6 +180,7 @@ fn lists_of_files() {
 fn standard_input() {
     let stdin = [OsStr::new("-")];
     assert_eq!(read("stringFromFile", &stdin), Ok(json!("from stdin\n")));
+    assert_eq!(read("stringFromFile", &[OsStr::new("/dev/stdin")]), Ok(json!("from stdin\n")));
     assert_eq!(read("stringListFromFile", &stdin), Ok(json!(["from stdin"])));
     assert_eq!(read("file", &stdin).map(|file| file["Path"].clone()), Ok(json!("stdin")));
     let error = read("objectFromFile", &stdin).expect_err("no JSON");

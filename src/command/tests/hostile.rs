@@ -1,7 +1,8 @@
 //! Files made to do harm: refused, or read, soon and in little memory.
 
-use super::parse;
+use super::{parse, run};
 use crate::command::yaml::{Node, to_json};
+use proptest::prelude::*;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
@@ -113,5 +114,51 @@ fn nonsense() {
     for text in texts {
         // Whatever comes of it, nothing panics.
         read(text);
+    }
+}
+
+/// A file with something of everything.
+const SAMPLE: &str = "\
+# A comment
+name: &n sample
+short: 'It''s \\'
+flags:
+  - {name: a, type: int, default: 0x1F, shortFlag: a}
+  - name: b
+    type: choiceList
+    choices: [x, \"y\\u00e9\"]
+    default: [x]
+  - &c {name: c, type: keyValue, default: {k: v}}
+  - {<<: *c, name: d, required: no}
+arguments:
+  - {name: e, type: stringList}
+system-prompt: >-
+  Be
+   kind.
+
+messages:
+  - |2
+
+    {{ if .a }}{{ .a }}{{ end }}
+  - {role: assistant, content: *n}
+schema: {type: object}
+";
+
+#[test]
+fn the_sample_is_sound() {
+    assert!(run(SAMPLE, &["e"]).is_ok(), "{:?}", run(SAMPLE, &["e"]));
+}
+
+proptest! {
+    /// Neither chance nor a slip of the hand makes it panic.
+    #[test]
+    fn any_text_is_read_or_refused(text in ".{0,200}", at in 0..SAMPLE.len(), cut in 0_usize..20) {
+        parse(&text).ok();
+        let end = (at + cut).min(SAMPLE.len());
+        let slip: String = text.chars().take(3).collect();
+        if let (Some(before), Some(after)) = (SAMPLE.get(..at), SAMPLE.get(end..)) {
+            run(&format!("{before}{slip}{after}"), &["e"]).ok();
+            run(&format!("{before}{after}"), &[]).ok();
+        }
     }
 }

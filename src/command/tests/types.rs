@@ -196,6 +196,16 @@ fn names_are_typed_with_dashes() {
 }
 
 #[test]
+fn any_name_that_is_allowed_can_be_typed() {
+    for name in ["a", "A", "1", "a.b", "é", "x--y", "type", "FILE"] {
+        let file = parse(&format!("prompt: hi\nflags: [{{name: {name}, type: string}}]"));
+        let file = file.unwrap_or_else(|error| panic!("{error}"));
+        let values = values(&file, &[format!("--{name}"), "1".to_owned()]);
+        assert_eq!(values.map(serde_json::Value::Object), Ok(json!({name: "1"})));
+    }
+}
+
+#[test]
 fn help_tells_what_can_be_typed() {
     let text = "
 prompt: hi
