@@ -119,16 +119,7 @@ impl Reading<'_> {
         }
         flags::check(&file)?;
         check_texts(&file, entries)?;
-        file.response = match (response, &file.schema) {
-            (Some((line, ResponseType::Text)), Some(_)) => {
-                let message = "`schema` describes an answer in JSON, and `response-type` asks for text; \
-                     make it json or jsonl, or leave the schema out";
-                return Err((line, message.to_owned()));
-            }
-            (Some((_, response)), _) => response,
-            (None, Some(_)) => ResponseType::Json,
-            (None, None) => ResponseType::Text,
-        };
+        file.response = answer(response, file.schema.is_some())?;
         file.warnings = std::mem::take(&mut self.warnings);
         Ok(file)
     }
@@ -156,7 +147,9 @@ impl Reading<'_> {
 
 fn text(node: &Node, key: &str) -> Result<String, Fault> {
     let text = node.text().map(str::to_owned);
-    text.ok_or_else(|| (node.line, format!("`{key}` is a text, not {}", node.what())))
+    // `prompt: {{ .x }}` is a map in a map for YAML.
+    let hint = "; put a text that begins with `{` or `[` in quotes";
+    text.ok_or_else(|| (node.line, format!("`{key}` is a text, not {}{hint}", node.what())))
 }
 
 fn list<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], Fault> {
@@ -211,6 +204,20 @@ fn response_type(node: &Node) -> Result<ResponseType, Fault> {
             let found = other.map_or(node.what().to_owned(), |text| format!("`{text}`"));
             Err((node.line, format!("`response-type` is {found}; it can be text, json or jsonl")))
         }
+    }
+}
+
+/// What the answer is to be, as the file says in a line or lets be seen by a schema.
+fn answer(said: Option<(u32, ResponseType)>, has_schema: bool) -> Result<ResponseType, Fault> {
+    match said {
+        Some((line, ResponseType::Text)) if has_schema => {
+            let message = "`schema` describes an answer in JSON, and `response-type` asks for text; \
+                 make it json or jsonl, or leave the schema out";
+            Err((line, message.to_owned()))
+        }
+        Some((_, response)) => Ok(response),
+        None if has_schema => Ok(ResponseType::Json),
+        None => Ok(ResponseType::Text),
     }
 }
 

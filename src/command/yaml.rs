@@ -1,12 +1,12 @@
 //! YAML as Go's yaml.v3 reads it, which people's files were written for, with the line of each node.
 
 mod expand;
+mod message;
 mod raw;
 
 use raw::Raw;
 use serde::Deserialize;
 use serde_json::Value;
-use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{Options, Spanned};
 
 /// Values that a document may hold once its aliases are followed.
@@ -195,30 +195,13 @@ pub(super) fn without_mark(text: &str) -> &str {
 
 fn read<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, YamlError> {
     if text.contains('*') && expand::bytes(text) > EXPANDED_BYTES_MAX {
-        let message = "its aliases make it too large when they are followed".to_owned();
+        let message = message::ALIASES.to_owned();
         return Err(YamlError { line: None, message });
     }
     serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
         let line = error.location().and_then(|place| u32::try_from(place.line()).ok());
-        YamlError { line: line.filter(|line| *line > 0), message: message(&error) }
+        YamlError { line: line.filter(|line| *line > 0), message: message::of(&error) }
     })
-}
-
-/// What is wrong, without the place, which is told on its own.
-fn message(error: &serde_saphyr::Error) -> String {
-    let error = error.without_snippet();
-    if let serde_saphyr::Error::DuplicateMappingKey { key, .. } = error {
-        let name = key.as_deref().map(|key| format!(" `{key}`")).unwrap_or_default();
-        return format!(
-            "the key{name} stands here for the second time in one map; keep one of them"
-        );
-    }
-    if let serde_saphyr::Error::Budget { breach: BudgetBreach::Documents { .. }, .. } = error {
-        return "a second document begins here; a file may hold one".to_owned();
-    }
-    let text = error.to_string();
-    let end = text.rfind(" at line ").unwrap_or(text.len());
-    text[..end].to_owned()
 }
 
 fn options() -> Options {

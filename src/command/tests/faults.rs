@@ -23,6 +23,11 @@ fn files() {
     refused("prompt: [", ":1", "it is not valid YAML");
     refused("prompt: a\nmessages: [b]", ":2", "make the prompt the last of the messages");
     refused("prompt: [a]", ":1", "`prompt` is a text, not a list");
+    refused(
+        "prompt: {{ .x }}",
+        ":1",
+        "`prompt` is a text, not a map; put a text that begins with `{`",
+    );
     let alias = "name: x\nflags: {a: b}\naliasFor: [code, go]\narguments: [c]";
     refused(alias, ":3", "flags for the command `code go` and no prompt of its own");
     refused("aliasFor: y", ":1", "run that command's file with these flags");
@@ -47,7 +52,7 @@ fn flags() {
     refused("prompt: a\nflags: b", ":2", "`flags` is a list, not a text");
     refused(&flags("- a"), ":3", "a flag is a map with `name` and `type`; this is a text");
     refused(&flags("- type: int"), ":3", "a flag here has no `name`");
-    refused(&flags("- name: x"), ":3", "flag `x` has no `type`; one of string, secret");
+    refused(&flags("- name: x"), ":3", "flag `x`: it has no `type`; one of string, secret");
     refused(
         &flags("- {name: x, type: boolean}"),
         ":3",

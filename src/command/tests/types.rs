@@ -109,7 +109,7 @@ fn choices() {
         &[],
         Err("the default `b` is none of the choices: a"),
     );
-    check("type: choice", &[], Err("dir/cmd.yaml:3: flag `x` has no `choices` to choose from"));
+    check("type: choice", &[], Err("dir/cmd.yaml:3: flag `x`: it has no `choices` to choose from"));
     let some = "type: choiceList\nchoices: [a, b]";
     check(some, &["--x", "a,b", "--x", "a"], Ok(json!(["a", "b", "a"])));
     check(some, &["--x", "a,c"], Err("--x: `c` is none of the choices: a, b"));
