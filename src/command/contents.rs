@@ -1,7 +1,8 @@
 //! What is in a file → values, by what its name ends in. Pure; the file is already read.
 
 use super::outside::{Contents, FileFacts};
-use super::{table, yaml};
+use super::table::{self, Blanks};
+use super::yaml;
 use jiff::{Timestamp, Zoned};
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -143,7 +144,7 @@ impl Contents {
 
     /// The rows under the heading, which names their values.
     fn table(&self, sign: u8) -> Result<Vec<Value>, String> {
-        let mut rows = self.rows(sign)?.into_iter();
+        let mut rows = self.rows(sign, Blanks::Dropped)?.into_iter();
         let heading = rows.next().unwrap_or_default();
         for (index, name) in heading.iter().enumerate() {
             if heading[..index].contains(name) {
@@ -160,8 +161,8 @@ impl Contents {
     }
 
     /// All rows, of as many values as the first.
-    fn rows(&self, sign: u8) -> Result<Vec<Vec<String>>, String> {
-        let rows = table::rows(self.unmarked()?, sign);
+    fn rows(&self, sign: u8, blanks: Blanks) -> Result<Vec<Vec<String>>, String> {
+        let rows = table::rows(self.unmarked()?, sign, blanks);
         rows.map_err(|error| format!("{} is not a valid table: {error}", self.called()))
     }
 
@@ -172,7 +173,7 @@ impl Contents {
         let (kind, parsed) = match self.format() {
             Format::Json => ("JSON", self.json()),
             Format::Yaml => ("YAML", self.yaml()),
-            Format::Table(b',') => ("CSV", self.rows(b',').map(|rows| json!(rows))),
+            Format::Table(b',') => ("CSV", self.rows(b',', Blanks::Kept).map(|rows| json!(rows))),
             Format::Table(_) | Format::JsonLines | Format::Other => ("TEXT", Ok(Value::Null)),
         };
         let (parsed, error) = match parsed {
@@ -198,7 +199,7 @@ impl Contents {
             "Path": self.name,
             "Permissions": permissions(file.mode),
             "RelativePath": file.relative.to_string_lossy(),
-            "Size": file.bytes,
+            "Size": self.bytes.len(),
             "StringContent": text,
         }))
     }

@@ -42,7 +42,6 @@ pub(super) struct FileFacts {
     pub(super) absolute: PathBuf,
     /// From the current folder.
     pub(super) relative: PathBuf,
-    pub(super) bytes: u64,
     pub(super) modified: Option<SystemTime>,
     /// As `ls -l` shows them.
     pub(super) mode: u32,
@@ -147,7 +146,6 @@ fn read_file(path: &Path) -> Result<Contents, String> {
         file: Some(FileFacts {
             relative: relative(&absolute, &folder),
             absolute,
-            bytes: facts.len(),
             modified: facts.modified().ok(),
             mode: facts.permissions().mode(),
         }),

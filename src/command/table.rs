@@ -1,13 +1,27 @@
-//! Comma-separated values as Go's `encoding/csv` reads them with `TrimLeadingSpace`.
+//! Comma-separated values as Go's `encoding/csv` reads them.
+
+use std::borrow::Cow;
+
+/// What becomes of the blanks in front of a value.
+#[derive(Clone, Copy)]
+pub(super) enum Blanks {
+    /// They are part of it.
+    Kept,
+    /// They are not, as with Go's `TrimLeadingSpace`.
+    Dropped,
+}
 
 /// The rows of a table whose values are apart by `sign`. All have as many values as the first. An
 /// error is a fragment for people.
-pub(super) fn rows(text: &str, sign: u8) -> Result<Vec<Vec<String>>, String> {
+pub(super) fn rows(text: &str, sign: u8, blanks: Blanks) -> Result<Vec<Vec<String>>, String> {
     // A quote inside quotes is written twice, so there is an even number of them.
     if text.bytes().filter(|byte| *byte == b'"').count() % 2 == 1 {
         return Err("a quote is opened and not closed".to_owned());
     }
-    let text = without_leading_blanks(text, sign);
+    let text = match blanks {
+        Blanks::Kept => Cow::Borrowed(text),
+        Blanks::Dropped => Cow::Owned(without_leading_blanks(text, sign)),
+    };
     let mut reader =
         csv::ReaderBuilder::new().delimiter(sign).has_headers(false).from_reader(text.as_bytes());
     let row = |row: csv::StringRecord| row.iter().map(str::to_owned).collect();

@@ -1,7 +1,8 @@
 //! What was typed, and defaults → the values that templates get.
 
 use super::flag::{Flag, Type};
-use super::{CommandFile, FlagError, Outside, date, table};
+use super::table::{self, Blanks};
+use super::{CommandFile, FlagError, Outside, date};
 use clap::ArgMatches;
 use serde_json::{Map, Value};
 use std::ffi::{OsStr, OsString};
@@ -133,7 +134,7 @@ fn split(typed: Vec<OsString>) -> Result<Vec<OsString>, String> {
 }
 
 fn split_text(text: &str) -> Result<Vec<OsString>, String> {
-    let rows = table::rows(text, b',').ok().filter(|rows| rows.len() == 1);
+    let rows = table::rows(text, b',', Blanks::Kept).ok().filter(|rows| rows.len() == 1);
     let row = rows.into_iter().flatten().next().ok_or_else(|| {
         format!("`{text}` can't be split at its commas; put double quotes around what has some")
     })?;

@@ -35,6 +35,7 @@ fn lists_of_texts() {
     check(kind, &["--x", "a", "--x", "b"], Ok(json!(["a", "b"])));
     check(kind, &["--x", "a,b", "--x=c"], Ok(json!(["a", "b", "c"])));
     check(kind, &["--x", r#""a,b",c"#], Ok(json!(["a,b", "c"])));
+    check(kind, &["--x", "a, b"], Ok(json!(["a", " b"])));
     check(kind, &["--x", ""], Ok(json!([])));
     check(kind, &["--x", "a,\"b"], Err("--x: `a,\"b` can't be split at its commas"));
     check(kind, &[], Ok(json!(null)));

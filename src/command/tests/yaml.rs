@@ -75,6 +75,8 @@ fn lines_of_texts() {
     layout("a: |-\n  one\n", Layout::Lines(2));
     layout("a: |2+ # why\n    one\n", Layout::Lines(2));
     layout("é: ü\na: |\n  one\n", Layout::Lines(3));
+    layout("a: &t |\n  one\n", Layout::Lines(2));
+    layout("a: !!str |\n  one\n", Layout::Lines(2));
     layout("a: >\n  one\n  two\n", Layout::Folded(2));
     layout("a: >-\n\n  one\n", Layout::Folded(2));
     layout("a: one\n", Layout::One(1));
