@@ -121,3 +121,40 @@ fn json_is_yaml() {
     let text = r#"{"name": "j", "flags": [{"name": "a", "type": "int", "default": 2}], "prompt": "{{ .a }}\nb"}"#;
     assert_eq!(run(text, &[]), Ok(user("2\nb")));
 }
+
+#[test]
+fn files_and_tables_are_gone_through() {
+    let text = r#"
+name: commit-message
+short: Write a commit message
+flags:
+  - name: diff
+    type: file
+    help: The change
+  - name: code
+    type: fileList
+    default: []
+  - name: people
+    type: objectListFromFile
+    default:
+      - {name: Ada, langs: [ada, c]}
+      - {name: Bob, langs: []}
+  - name: labels
+    type: keyValue
+    default: {area: core}
+prompt: |
+  {{ if .diff }}--- BEGIN DIFF
+  {{ .diff.Content -}}
+  --- END DIFF{{ end }}
+  {{ range .code }}Path: {{ .Path }}
+  {{ .Content }}{{ else }}no code{{ end }}
+  {{ range $i, $p := .people }}{{ if $i }}, {{ end }}{{ $p.name }}{{ range $p.langs }} {{ . }}{{ end }}{{ end }}
+  {{ range $k, $v := .labels }}{{ $k }}={{ $v }};{{ end }}
+"#;
+    let expected = "\nno code\nAda ada c, Bob\narea=core;\n";
+    assert_eq!(run(text, &[]), Ok(user(expected)));
+    let expected = "--- BEGIN DIFF\nfrom stdin\n--- END DIFF\nno code\nAda ada c, Bob\nb=2;c=3;\n";
+    assert_eq!(run(text, &["--diff", "-", "--labels", "c:3,b=2"]), Ok(user(expected)));
+    let expected = "\nPath: stdin\nfrom stdin\n\nAda ada c, Bob\narea=core;\n";
+    assert_eq!(run(text, &["--code", "-"]), Ok(user(expected)));
+}
