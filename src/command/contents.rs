@@ -5,6 +5,7 @@ use super::table::{self, Blanks};
 use super::yaml;
 use jiff::{Timestamp, Zoned};
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 use std::path::Path;
 
 /// What a file holds, as its name tells.
@@ -146,13 +147,10 @@ impl Contents {
     fn table(&self, sign: u8) -> Result<Vec<Value>, String> {
         let mut rows = self.rows(sign, Blanks::Dropped)?.into_iter();
         let heading = rows.next().unwrap_or_default();
-        for (index, name) in heading.iter().enumerate() {
-            if heading[..index].contains(name) {
-                return Err(format!(
-                    "two columns of {} are named `{name}`; rename one",
-                    self.called()
-                ));
-            }
+        let mut names = HashSet::new();
+        if let Some(name) = heading.iter().find(|name| !names.insert(name.as_str())) {
+            let called = self.called();
+            return Err(format!("two columns of {called} are named `{name}`; rename one"));
         }
         let row = |row: Vec<String>| {
             heading.iter().cloned().zip(row.into_iter().map(Value::from)).collect()

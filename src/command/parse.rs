@@ -35,6 +35,9 @@ const KEYS: [&str; 11] = [
     "extensions",
 ];
 
+/// Keys that are warned of one by one.
+const WARNINGS_MAX: usize = 20;
+
 /// What is wrong with a file of more than [`FILE_BYTES_MAX`].
 pub(super) const TOO_LARGE: &str = "it has more than 1 MiB, and a command file may have that; put \
      long texts into files of their own and take them by a flag of type stringFromFile";
@@ -137,11 +140,12 @@ impl Reading<'_> {
             Some(meant) => format!("; did you mean `{meant}`?"),
             None => format!("; known are {}", known.join(", ")),
         };
-        self.warnings.push(Warning {
-            path: self.path.to_owned(),
-            line: key.line,
-            message: format!("the key `{name}` is not known and is passed over{hint}"),
-        });
+        let message = match self.warnings.len() {
+            0..WARNINGS_MAX => format!("the key `{name}` is not known and is passed over{hint}"),
+            WARNINGS_MAX => "more keys from here on are not known and are passed over".to_owned(),
+            _ => return,
+        };
+        self.warnings.push(Warning { path: self.path.to_owned(), line: key.line, message });
     }
 }
 

@@ -8,13 +8,18 @@ use crate::command::{CommandFile, default};
 const FLAG_KEYS: [&str; 7] =
     ["name", "shortFlag", "type", "help", "default", "choices", "required"];
 
+/// Flags, arguments and choices of a flag that a file may have.
+const LIST_MAX: usize = 1000;
+
 /// Letters and signs of a flag's name.
 const NAME_EXPECTED: &str =
     "a name has letters, digits, `-`, `_` and `.`, and begins with a letter or digit";
 
 impl Reading<'_> {
     pub(super) fn flags(&mut self, node: &Node, key: &str) -> Result<Vec<Flag>, Fault> {
-        list(node, key)?.iter().map(|item| self.flag(item, key == "arguments")).collect()
+        let items = list(node, key)?;
+        short_enough(items, key)?;
+        items.iter().map(|item| self.flag(item, key == "arguments")).collect()
     }
 
     fn flag(&mut self, node: &Node, is_argument: bool) -> Result<Flag, Fault> {
@@ -32,7 +37,7 @@ impl Reading<'_> {
         let name = flag_name(get("name"), node.line)?;
         let told = |(line, message)| (line, format!("flag `{name}`: {message}"));
         let kind = flag_type(get("type"), node.line).map_err(told)?;
-        let choices = get("choices").map_or(Ok(Vec::new()), |list| texts(list, "choices"))?;
+        let choices = get("choices").map_or(Ok(Vec::new()), choices).map_err(told)?;
         if matches!(kind, Type::Choice | Type::ChoiceList) && choices.is_empty() {
             return Err(told((node.line, "it has no `choices` to choose from; list them".into())));
         }
@@ -70,6 +75,18 @@ fn flag_type(node: Option<&Node>, line: u32) -> Result<Type, Fault> {
     let name = node.text().unwrap_or_default();
     let kind = Type::named(name);
     kind.ok_or_else(|| (node.line, format!("there is no type `{name}`; one of {}", names())))
+}
+
+fn choices(node: &Node) -> Result<Vec<String>, Fault> {
+    short_enough(list(node, "choices")?, "choices")?;
+    texts(node, "choices")
+}
+
+/// Items of a list are held against each other.
+fn short_enough(items: &[Node], key: &str) -> Result<(), Fault> {
+    items.get(LIST_MAX).map_or(Ok(()), |item| {
+        Err((item.line, format!("`{key}` has more than {LIST_MAX} items; take some out")))
+    })
 }
 
 fn letter(node: &Node) -> Result<Option<char>, Fault> {

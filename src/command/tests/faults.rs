@@ -144,6 +144,28 @@ mood: good
 }
 
 #[test]
+fn warnings_have_an_end() {
+    let text: String = (0..1000).map(|number| format!("k{number}: 1\n")).collect();
+    let file = parse(&format!("prompt: a\n{text}")).expect("a file");
+    assert_eq!(file.warnings.len(), 21);
+    let last = file.warnings.last().map(ToString::to_string).unwrap_or_default();
+    assert_eq!(last, "dir/cmd.yaml:22: more keys from here on are not known and are passed over");
+}
+
+#[test]
+fn lists_have_an_end() {
+    let many = |item: &str, count: usize| format!("[{}]", vec![item; count].join(", "));
+    let flags: Vec<String> =
+        (0..1001).map(|number| format!("{{name: f{number}, type: int}}")).collect();
+    let list = |flags: &[String]| format!("prompt: a\nflags: [{}]", flags.join(", "));
+    assert!(parse(&list(&flags[..1000])).is_ok());
+    refused(&list(&flags), ":2", "`flags` has more than 1000 items; take some out");
+    let choices = many("a", 1001);
+    let text = format!("prompt: a\nflags: [{{name: x, type: choice, choices: {choices}}}]");
+    refused(&text, ":2", "flag `x`: `choices` has more than 1000 items");
+}
+
+#[test]
 fn templates() {
     let line = |text: &str| run(text, &[]).expect_err(text);
     let table = [
