@@ -4,9 +4,9 @@
 //! go-go-golems/glazed (`pkg/cmds/fields`), so that people's files run unchanged. Ours are
 //! `response-type`, `schema` and `extensions`. JSON is YAML too.
 //!
-//! A file is read ([`CommandFile::parse`]), its flags join the command line
+//! A file is read ([`CommandFile::load`], [`CommandFile::parse`]), its flags join the command line
 //! ([`CommandFile::clap_args`]), what was typed becomes values ([`CommandFile::values`]), and these
-//! become the prompt ([`CommandFile::render`]). Only `values` touches the world.
+//! become the prompt ([`CommandFile::render`]). Only `load` and `values` touch the world, by `outside`.
 
 mod args;
 mod contents;
@@ -17,6 +17,7 @@ mod flag;
 mod outside;
 mod parse;
 mod render;
+mod table;
 #[cfg(test)]
 mod tests;
 mod values;

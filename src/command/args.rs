@@ -2,7 +2,7 @@
 
 use super::flag::{Flag, Type};
 use super::{CommandFile, date};
-use clap::builder::{OsStringValueParser, PossibleValuesParser, StringValueParser, ValueParser};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, ValueParser};
 use clap::{Arg, ArgAction};
 use serde_json::Value;
 
@@ -68,13 +68,14 @@ fn parser(flag: &Flag) -> ValueParser {
                 Err(format!("expected {}", date::EXPECTED))
             }
         }),
+        // What is no text is told with the name of its flag when the values are read.
         Type::String
         | Type::Secret
         | Type::StringList
         | Type::IntList
         | Type::FloatList
-        | Type::ChoiceList => StringValueParser::new().into(),
-        Type::File
+        | Type::ChoiceList
+        | Type::File
         | Type::FileList
         | Type::StringFromFile
         | Type::StringFromFiles

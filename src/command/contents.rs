@@ -1,9 +1,11 @@
 //! What is in a file → values, by what its name ends in. Pure; the file is already read.
 
 use super::outside::{Contents, FileFacts};
+use super::table::{self, Blanks};
 use super::yaml;
 use jiff::{Timestamp, Zoned};
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 use std::path::Path;
 
 /// What a file holds, as its name tells.
@@ -50,7 +52,7 @@ impl Contents {
 
     /// The same without the mark that some editors put in front of UTF-8.
     fn unmarked(&self) -> Result<&str, String> {
-        self.text().map(|text| text.strip_prefix('\u{feff}').unwrap_or(text))
+        self.text().map(yaml::without_mark)
     }
 
     /// Its texts: a list in JSON or YAML, else its lines. In a table the first line is a heading.
@@ -143,9 +145,13 @@ impl Contents {
 
     /// The rows under the heading, which names their values.
     fn table(&self, sign: u8) -> Result<Vec<Value>, String> {
-        let rows = self.rows(sign)?;
-        let mut rows = rows.into_iter();
+        let mut rows = self.rows(sign, Blanks::Dropped)?.into_iter();
         let heading = rows.next().unwrap_or_default();
+        let mut names = HashSet::new();
+        if let Some(name) = heading.iter().find(|name| !names.insert(name.as_str())) {
+            let called = self.called();
+            return Err(format!("two columns of {called} are named `{name}`; rename one"));
+        }
         let row = |row: Vec<String>| {
             heading.iter().cloned().zip(row.into_iter().map(Value::from)).collect()
         };
@@ -153,15 +159,8 @@ impl Contents {
     }
 
     /// All rows, of as many values as the first.
-    fn rows(&self, sign: u8) -> Result<Vec<Vec<String>>, String> {
-        let mut reader = csv::ReaderBuilder::new()
-            .delimiter(sign)
-            .has_headers(false)
-            .from_reader(self.unmarked()?.as_bytes());
-        let trimmed = |row: csv::StringRecord| {
-            row.iter().map(|value| value.trim_start().to_owned()).collect()
-        };
-        let rows = reader.records().map(|row| row.map(trimmed)).collect::<Result<_, _>>();
+    fn rows(&self, sign: u8, blanks: Blanks) -> Result<Vec<Vec<String>>, String> {
+        let rows = table::rows(self.unmarked()?, sign, blanks);
         rows.map_err(|error| format!("{} is not a valid table: {error}", self.called()))
     }
 
@@ -172,7 +171,7 @@ impl Contents {
         let (kind, parsed) = match self.format() {
             Format::Json => ("JSON", self.json()),
             Format::Yaml => ("YAML", self.yaml()),
-            Format::Table(b',') => ("CSV", self.rows(b',').map(|rows| json!(rows))),
+            Format::Table(b',') => ("CSV", self.rows(b',', Blanks::Kept).map(|rows| json!(rows))),
             Format::Table(_) | Format::JsonLines | Format::Other => ("TEXT", Ok(Value::Null)),
         };
         let (parsed, error) = match parsed {
@@ -198,7 +197,7 @@ impl Contents {
             "Path": self.name,
             "Permissions": permissions(file.mode),
             "RelativePath": file.relative.to_string_lossy(),
-            "Size": file.bytes,
+            "Size": self.bytes.len(),
             "StringContent": text,
         }))
     }

@@ -10,14 +10,16 @@ pub(super) const EXPECTED: &str =
     "a date such as 2024-01-31, 2024-01-31T14:30:00Z, 31 Jan 2024, today or 3 days ago";
 
 /// Forms of a day, besides ISO 8601's.
-const DAYS: [&str; 8] = [
+const DAYS: [&str; 10] = [
     "%Y/%m/%d",
     "%m/%d/%Y",
     "%Y%m%d",
     "%d %b %Y",
     "%b %d, %Y",
     "%b %d %Y",
-    "%A, %B %d, %Y",
+    "%d %B %Y",
+    "%B %d, %Y",
+    "%B %d %Y",
     "%d.%m.%Y",
 ];
 

@@ -53,6 +53,13 @@ fn int(node: &Node) -> Result<Value, String> {
     if let Kind::Int(value) = node.kind {
         return Ok(Value::from(value));
     }
+    // As glazed: 3.0 is whole. Up to 2^53 a float holds every whole number.
+    if let Kind::Float(value) = node.kind
+        && value.fract() == 0.0
+        && value.abs() < 9_007_199_254_740_992.0
+    {
+        return Ok(Value::from(value as i64));
+    }
     Err(wrong(node, "a whole number"))
 }
 

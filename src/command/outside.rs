@@ -1,6 +1,8 @@
 //! The world as flags can reach it: files, standard input and the clock. The only place of command
 //! files that touches it.
 
+use super::parse::TOO_LARGE;
+use super::{CommandFile, FILE_BYTES_MAX, FileError};
 use jiff::Zoned;
 use std::fmt::Display;
 use std::fs::File;
@@ -14,6 +16,9 @@ pub const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Bytes that all of them may have.
 const TOTAL_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Names of standard input. The program's own is not under number 0, where the system looks.
+const STDIN: [&str; 4] = ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 
 /// The world as flags can reach it.
 pub struct Outside<'a> {
@@ -37,10 +42,35 @@ pub(super) struct FileFacts {
     pub(super) absolute: PathBuf,
     /// From the current folder.
     pub(super) relative: PathBuf,
-    pub(super) bytes: u64,
     pub(super) modified: Option<SystemTime>,
     /// As `ls -l` shows them.
     pub(super) mode: u32,
+}
+
+impl CommandFile {
+    /// Reads the command file at `path`. The error says what is wrong, where, and what to do.
+    pub fn load(path: &Path) -> Result<Self, FileError> {
+        let error = |message| FileError { path: path.to_owned(), line: None, message };
+        let limit = FILE_BYTES_MAX.saturating_add(1);
+        let bytes = File::open(path).and_then(|file| {
+            let mut bytes = Vec::new();
+            file.take(u64::try_from(limit).unwrap_or(u64::MAX)).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        });
+        let bytes = bytes.map_err(|cause| {
+            error(format!(
+                "the command file can't be read: {cause}; check its name and who may read it"
+            ))
+        })?;
+        if bytes.len() >= limit {
+            return Err(error(TOO_LARGE.to_owned()));
+        }
+        let text = String::from_utf8(bytes).map_err(|cause| {
+            let at = cause.utf8_error().valid_up_to();
+            error(format!("it is not UTF-8 from byte {at} on; convert it to UTF-8"))
+        })?;
+        Self::parse(path, &text)
+    }
 }
 
 impl<'a> Outside<'a> {
@@ -61,12 +91,13 @@ impl<'a> Outside<'a> {
         &self.now
     }
 
-    /// Reads the file at `path`, or standard input for `-`. An error is a fragment for people.
+    /// Reads the file at `path`, or standard input for `-` and its other names. An error is a fragment for people.
     pub(super) fn read(&mut self, path: &Path) -> Result<Contents, String> {
         if path.as_os_str().is_empty() {
             return Err("the name of the file is empty; name one, or leave the flag out".to_owned());
         }
-        let contents = if path == Path::new("-") { self.read_stdin()? } else { read_file(path)? };
+        let is_stdin = STDIN.iter().any(|stdin| path == Path::new(stdin));
+        let contents = if is_stdin { self.read_stdin()? } else { read_file(path)? };
         if contents.bytes.len() > VALUE_BYTES_MAX {
             return Err(too_large(path, VALUE_BYTES_MAX));
         }
@@ -115,7 +146,6 @@ fn read_file(path: &Path) -> Result<Contents, String> {
         file: Some(FileFacts {
             relative: relative(&absolute, &folder),
             absolute,
-            bytes: facts.len(),
             modified: facts.modified().ok(),
             mode: facts.permissions().mode(),
         }),

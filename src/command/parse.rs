@@ -8,20 +8,16 @@ use std::path::Path;
 
 /// Keys that mean something in pinocchio or glazed and nothing here: settings of its engines and
 /// the place of a command among others.
-const PASSED_OVER: [&str; 13] = [
-    "additional-data",
+const PASSED_OVER: [&str; 9] = [
     "additionalData",
     "factories",
     "layers",
     "layout",
     "metadata",
     "parents",
-    "profiles",
-    "sections",
     "source",
     "tags",
     "type",
-    "version",
 ];
 
 /// Keys that mean something.
@@ -38,6 +34,13 @@ const KEYS: [&str; 11] = [
     "schema",
     "extensions",
 ];
+
+/// Keys that are warned of one by one.
+const WARNINGS_MAX: usize = 20;
+
+/// What is wrong with a file of more than [`FILE_BYTES_MAX`].
+pub(super) const TOO_LARGE: &str = "it has more than 1 MiB, and a command file may have that; put \
+     long texts into files of their own and take them by a flag of type stringFromFile";
 
 impl CommandFile {
     /// Reads a command file. `path` is for messages, and for the name if the file has none.
@@ -59,12 +62,7 @@ impl Reading<'_> {
         let path = self.path;
         let error = |line, message| FileError { path: path.to_owned(), line, message };
         if text.len() > FILE_BYTES_MAX {
-            let message = format!(
-                "it has {} bytes, and a command file may have {FILE_BYTES_MAX}; \
-                 put long texts into files of their own and take them by a flag of type stringFromFile",
-                text.len()
-            );
-            return Err(error(None, message));
+            return Err(error(None, TOO_LARGE.to_owned()));
         }
         let document = Node::parse(text).map_err(|YamlError { line, message }| {
             error(line, format!("it is not valid YAML: {message}"))
@@ -94,6 +92,10 @@ impl Reading<'_> {
             extensions: Vec::new(),
             warnings: Vec::new(),
         };
+        // First, since its flags and arguments have forms of their own.
+        if let Some((_, other)) = entries.iter().find(|(key, _)| key.text() == Some("aliasFor")) {
+            return Err(alias(other));
+        }
         let mut response = None;
         for (key, value) in entries {
             let name = key.text().unwrap_or_default();
@@ -114,23 +116,13 @@ impl Reading<'_> {
                 "response-type" => response = Some((value.line, response_type(value)?)),
                 "schema" => file.schema = schema(value)?,
                 "extensions" => file.extensions = texts(value, name)?,
-                "aliasFor" | "alias-for" => return Err(alias(value)),
                 _ if PASSED_OVER.contains(&name) => {}
                 _ => self.unknown(key, &KEYS),
             }
         }
         flags::check(&file)?;
         check_texts(&file, entries)?;
-        file.response = match (response, &file.schema) {
-            (Some((line, ResponseType::Text)), Some(_)) => {
-                let message = "`schema` describes an answer in JSON, and `response-type` asks for text; \
-                     make it json or jsonl, or leave the schema out";
-                return Err((line, message.to_owned()));
-            }
-            (Some((_, response)), _) => response,
-            (None, Some(_)) => ResponseType::Json,
-            (None, None) => ResponseType::Text,
-        };
+        file.response = answer(response, file.schema.is_some())?;
         file.warnings = std::mem::take(&mut self.warnings);
         Ok(file)
     }
@@ -139,22 +131,29 @@ impl Reading<'_> {
     fn unknown(&mut self, key: &Node, known: &[&str]) {
         let name = key.text().unwrap_or("this key");
         let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
-        let meant = known.iter().find(|known| plain(known) == plain(name));
+        let is_meant = |known: &&&str| {
+            plain(known) == plain(name)
+                || name == "description" && ["short", "help"].contains(*known)
+        };
+        let meant = known.iter().find(is_meant);
         let hint = match meant {
             Some(meant) => format!("; did you mean `{meant}`?"),
             None => format!("; known are {}", known.join(", ")),
         };
-        self.warnings.push(Warning {
-            path: self.path.to_owned(),
-            line: key.line,
-            message: format!("the key `{name}` is not known and is passed over{hint}"),
-        });
+        let message = match self.warnings.len() {
+            0..WARNINGS_MAX => format!("the key `{name}` is not known and is passed over{hint}"),
+            WARNINGS_MAX => "more keys from here on are not known and are passed over".to_owned(),
+            _ => return,
+        };
+        self.warnings.push(Warning { path: self.path.to_owned(), line: key.line, message });
     }
 }
 
 fn text(node: &Node, key: &str) -> Result<String, Fault> {
     let text = node.text().map(str::to_owned);
-    text.ok_or_else(|| (node.line, format!("`{key}` is a text, not {}", node.what())))
+    // `prompt: {{ .x }}` is a map in a map for YAML.
+    let hint = "; put a text that begins with `{` or `[` in quotes";
+    text.ok_or_else(|| (node.line, format!("`{key}` is a text, not {}{hint}", node.what())))
 }
 
 fn list<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], Fault> {
@@ -212,6 +211,20 @@ fn response_type(node: &Node) -> Result<ResponseType, Fault> {
     }
 }
 
+/// What the answer is to be, as the file says in a line or lets be seen by a schema.
+fn answer(said: Option<(u32, ResponseType)>, has_schema: bool) -> Result<ResponseType, Fault> {
+    match said {
+        Some((line, ResponseType::Text)) if has_schema => {
+            let message = "`schema` describes an answer in JSON, and `response-type` asks for text; \
+                 make it json or jsonl, or leave the schema out";
+            Err((line, message.to_owned()))
+        }
+        Some((_, response)) => Ok(response),
+        None if has_schema => Ok(ResponseType::Json),
+        None => Ok(ResponseType::Text),
+    }
+}
+
 fn schema(node: &Node) -> Result<Option<serde_json::Value>, Fault> {
     if node.is_nothing() {
         return Ok(None);
@@ -223,11 +236,16 @@ fn schema(node: &Node) -> Result<Option<serde_json::Value>, Fault> {
 }
 
 fn alias(node: &Node) -> Fault {
-    let other = node.text().unwrap_or("another command");
-    (
-        node.line,
-        format!("this file has no prompt: it stands for `{other}`; run that command's file"),
-    )
+    let words: Vec<&str> = match node.list() {
+        Some(words) => words.iter().filter_map(Node::text).collect(),
+        None => node.text().into_iter().collect(),
+    };
+    let message = format!(
+        "this file is an alias, with flags for the command `{}` and no prompt of its own; \
+         run that command's file with these flags",
+        words.join(" ")
+    );
+    (node.line, message)
 }
 
 /// There is something to say, in one way.

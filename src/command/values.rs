@@ -1,6 +1,7 @@
 //! What was typed, and defaults → the values that templates get.
 
 use super::flag::{Flag, Type};
+use super::table::{self, Blanks};
 use super::{CommandFile, FlagError, Outside, date};
 use clap::ArgMatches;
 use serde_json::{Map, Value};
@@ -133,11 +134,11 @@ fn split(typed: Vec<OsString>) -> Result<Vec<OsString>, String> {
 }
 
 fn split_text(text: &str) -> Result<Vec<OsString>, String> {
-    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
-    match reader.records().next() {
-        Some(Ok(row)) => Ok(row.iter().map(OsString::from).collect()),
-        _ => Err(format!("`{text}` can't be split at its commas; put quotes around what has some")),
-    }
+    let rows = table::rows(text, b',', Blanks::Kept).ok().filter(|rows| rows.len() == 1);
+    let row = rows.into_iter().flatten().next().ok_or_else(|| {
+        format!("`{text}` can't be split at its commas; put double quotes around what has some")
+    })?;
+    Ok(row.into_iter().map(OsString::from).collect())
 }
 
 fn list(

@@ -1,12 +1,12 @@
 //! YAML as Go's yaml.v3 reads it, which people's files were written for, with the line of each node.
 
 mod expand;
+mod message;
 mod raw;
 
 use raw::Raw;
 use serde::Deserialize;
 use serde_json::Value;
-use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{Options, Spanned};
 
 /// Values that a document may hold once its aliases are followed.
@@ -15,8 +15,9 @@ const NODES_MAX: usize = 1_000_000;
 /// Bytes of text that a document may hold once its aliases are followed.
 pub(super) const EXPANDED_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// Lists and maps that may be inside each other.
-const DEPTH_MAX: usize = 64;
+/// Lists and maps that may be inside each other. The library takes up to 40 KiB of stack for each,
+/// and a thread may have no more than 2 MiB.
+const DEPTH_MAX: usize = 32;
 
 /// What is wrong with a document.
 #[derive(Debug)]
@@ -68,6 +69,7 @@ pub(super) enum Kind {
 impl Node {
     /// Reads the only document of `text`. No document counts as nothing.
     pub(super) fn parse(text: &str) -> Result<Self, YamlError> {
+        let text = without_mark(text);
         let raw = read::<Spanned<Raw>>(text)?;
         Ok(Self::of(text, raw))
     }
@@ -183,36 +185,23 @@ impl Node {
 
 /// Reads the only document of `text` as JSON.
 pub(super) fn to_json(text: &str) -> Result<Value, YamlError> {
-    read(text)
+    read(without_mark(text))
+}
+
+/// The text without the mark that some editors put in front of UTF-8.
+pub(super) fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 fn read<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, YamlError> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.contains('*') && expand::bytes(text) > EXPANDED_BYTES_MAX {
-        let message = "its aliases make it too large when they are followed".to_owned();
+        let message = message::ALIASES.to_owned();
         return Err(YamlError { line: None, message });
     }
     serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
         let line = error.location().and_then(|place| u32::try_from(place.line()).ok());
-        YamlError { line: line.filter(|line| *line > 0), message: message(&error) }
+        YamlError { line: line.filter(|line| *line > 0), message: message::of(&error) }
     })
-}
-
-/// What is wrong, without the place, which is told on its own.
-fn message(error: &serde_saphyr::Error) -> String {
-    let error = error.without_snippet();
-    if let serde_saphyr::Error::DuplicateMappingKey { key, .. } = error {
-        let name = key.as_deref().map(|key| format!(" `{key}`")).unwrap_or_default();
-        return format!(
-            "the key{name} stands here for the second time in one map; keep one of them"
-        );
-    }
-    if let serde_saphyr::Error::Budget { breach: BudgetBreach::Documents { .. }, .. } = error {
-        return "a second document begins here; a file may hold one".to_owned();
-    }
-    let text = error.to_string();
-    let end = text.rfind(" at line ").unwrap_or(text.len());
-    text[..end].to_owned()
 }
 
 fn options() -> Options {
@@ -238,19 +227,21 @@ fn options() -> Options {
 /// Where the lines of a text are, which is written as `piece` at byte `at`, in line `line`.
 fn layout(source: &str, at: usize, piece: &str, line: u32) -> Layout {
     let before = source.get(..at).unwrap_or_default();
-    // What is known of a block is where its first line is that is not blank.
     let above = before.trim_end_matches([' ', '\t', '\r', '\n']);
     let blank = before[above.len()..].matches('\n').count();
-    let header = above.lines().next_back().unwrap_or_default();
-    let header = header.split(" #").next().unwrap_or_default();
-    let sign =
-        header.trim_end().trim_end_matches(['+', '-', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
-    let first = u32::try_from(blank).unwrap_or(u32::MAX);
-    let first = line.saturating_sub(first).saturating_add(1);
-    match sign.chars().next_back() {
-        Some('|') if blank > 0 => Layout::Lines(first),
-        Some('>') if blank > 0 => Layout::Folded(first),
-        _ if piece.trim_end().contains('\n') => Layout::Folded(line),
-        _ => Layout::One(line),
+    // Nobody looks at a line twice, however many values it holds: this is about its first.
+    if blank > 0 {
+        let header = above.lines().next_back().unwrap_or_default();
+        let header = header.split(" #").next().unwrap_or_default().trim_end();
+        let sign = header.trim_end_matches(|char: char| matches!(char, '+' | '-' | '1'..='9'));
+        // What is known of a block is where its first line is that is not blank.
+        let blank = u32::try_from(blank).unwrap_or(u32::MAX);
+        let first = line.saturating_sub(blank).saturating_add(1);
+        match sign.chars().next_back() {
+            Some('|') => return Layout::Lines(first),
+            Some('>') => return Layout::Folded(first),
+            _ => {}
+        }
     }
+    if piece.trim_end().contains('\n') { Layout::Folded(line) } else { Layout::One(line) }
 }

@@ -5,8 +5,11 @@ use crate::command::flag::{Flag, Type};
 use crate::command::yaml::{Kind, Node};
 use crate::command::{CommandFile, default};
 
-const FLAG_KEYS: [&str; 8] =
-    ["name", "shortFlag", "short", "type", "help", "default", "choices", "required"];
+const FLAG_KEYS: [&str; 7] =
+    ["name", "shortFlag", "type", "help", "default", "choices", "required"];
+
+/// Flags, arguments and choices of a flag that a file may have.
+const LIST_MAX: usize = 1000;
 
 /// Letters and signs of a flag's name.
 const NAME_EXPECTED: &str =
@@ -14,7 +17,9 @@ const NAME_EXPECTED: &str =
 
 impl Reading<'_> {
     pub(super) fn flags(&mut self, node: &Node, key: &str) -> Result<Vec<Flag>, Fault> {
-        list(node, key)?.iter().map(|item| self.flag(item, key == "arguments")).collect()
+        let items = list(node, key)?;
+        short_enough(items, key)?;
+        items.iter().map(|item| self.flag(item, key == "arguments")).collect()
     }
 
     fn flag(&mut self, node: &Node, is_argument: bool) -> Result<Flag, Fault> {
@@ -23,63 +28,39 @@ impl Reading<'_> {
                 format!("a flag is a map with `name` and `type`; this is {}", node.what());
             return Err((node.line, message));
         };
-        let get =
-            |name| entries.iter().find(|(key, _)| key.text() == Some(name)).map(|entry| &entry.1);
         for (key, _) in entries {
             if !FLAG_KEYS.contains(&key.text().unwrap_or_default()) {
                 self.unknown(key, &FLAG_KEYS);
             }
         }
-        let name = get("name")
-            .ok_or_else(|| (node.line, "a flag here has no `name`; give it one".to_owned()))?;
-        let name = flag_name(name)?;
-        let kind = match get("type") {
-            Some(kind) => flag_type(kind, &name)?,
-            None => {
-                return Err((
-                    node.line,
-                    format!("flag `{name}` has no `type`; one of {}", type_names()),
-                ));
-            }
-        };
-        let choices = get("choices").map_or(Ok(Vec::new()), |node| texts(node, "choices"))?;
+        let get = |key| node.get(key);
+        let name = flag_name(get("name"), node.line)?;
+        let told = |(line, message)| (line, format!("flag `{name}`: {message}"));
+        let kind = flag_type(get("type"), node.line).map_err(told)?;
+        let choices = get("choices").map_or(Ok(Vec::new()), choices).map_err(told)?;
         if matches!(kind, Type::Choice | Type::ChoiceList) && choices.is_empty() {
-            return Err((
-                node.line,
-                format!("flag `{name}` has no `choices` to choose from; list them"),
-            ));
+            return Err(told((node.line, "it has no `choices` to choose from; list them".into())));
         }
-        let default = match get("default") {
-            Some(value) => default::read(value, kind, &choices)
-                .map_err(|message| (value.line, format!("flag `{name}`: {message}")))?,
-            None => None,
-        };
-        let required = match get("required") {
-            Some(value) => value.truth().ok_or_else(|| {
-                (
-                    value.line,
-                    format!("flag `{name}`: `required` is true or false, not {}", value.what()),
-                )
-            })?,
-            None => false,
-        };
+        let default = get("default").map_or(Ok(None), |value| {
+            default::read(value, kind, &choices).map_err(|message| told((value.line, message)))
+        })?;
         Ok(Flag {
-            short: get("shortFlag")
-                .or(get("short"))
-                .map_or(Ok(None), |node| letter(node, &name))?,
-            help: get("help").map_or(Ok(String::new()), |node| text(node, "help"))?,
-            name,
+            short: get("shortFlag").map_or(Ok(None), letter).map_err(told)?,
+            required: get("required").map_or(Ok(false), required).map_err(told)?,
+            help: get("help").map_or(Ok(String::new()), |help| text(help, "help"))?,
+            name: name.clone(),
             kind,
             default,
             choices,
-            required,
             is_argument,
             line: node.line,
         })
     }
 }
 
-fn flag_name(node: &Node) -> Result<String, Fault> {
+/// The name of the flag that begins in this line.
+fn flag_name(node: Option<&Node>, line: u32) -> Result<String, Fault> {
+    let node = node.ok_or_else(|| (line, "a flag here has no `name`; give it one".to_owned()))?;
     let name = node.text().unwrap_or_default();
     let is_part = |char: char| char.is_alphanumeric() || matches!(char, '-' | '_' | '.');
     if name.chars().all(is_part) && name.starts_with(char::is_alphanumeric) {
@@ -88,24 +69,38 @@ fn flag_name(node: &Node) -> Result<String, Fault> {
     Err((node.line, format!("`{name}` can't be the name of a flag: {NAME_EXPECTED}")))
 }
 
-fn flag_type(node: &Node, name: &str) -> Result<Type, Fault> {
-    let kind = node.text().unwrap_or_default();
-    Type::named(kind).ok_or_else(|| {
-        (node.line, format!("flag `{name}`: there is no type `{kind}`; one of {}", type_names()))
+fn flag_type(node: Option<&Node>, line: u32) -> Result<Type, Fault> {
+    let names = || Type::ALL.map(|(name, _)| name).join(", ");
+    let node = node.ok_or_else(|| (line, format!("it has no `type`; one of {}", names())))?;
+    let name = node.text().unwrap_or_default();
+    let kind = Type::named(name);
+    kind.ok_or_else(|| (node.line, format!("there is no type `{name}`; one of {}", names())))
+}
+
+fn choices(node: &Node) -> Result<Vec<String>, Fault> {
+    short_enough(list(node, "choices")?, "choices")?;
+    texts(node, "choices")
+}
+
+/// Items of a list are held against each other.
+fn short_enough(items: &[Node], key: &str) -> Result<(), Fault> {
+    items.get(LIST_MAX).map_or(Ok(()), |item| {
+        Err((item.line, format!("`{key}` has more than {LIST_MAX} items; take some out")))
     })
 }
 
-fn type_names() -> String {
-    Type::ALL.map(|(name, _)| name).join(", ")
-}
-
-fn letter(node: &Node, name: &str) -> Result<Option<char>, Fault> {
+fn letter(node: &Node) -> Result<Option<char>, Fault> {
     let mut letters = node.text().unwrap_or_default().chars();
     match (letters.next(), letters.next()) {
         (None, _) => Ok(None),
         (Some(letter), None) if letter.is_alphanumeric() || letter == '?' => Ok(Some(letter)),
-        _ => Err((node.line, format!("flag `{name}`: `shortFlag` is one letter"))),
+        _ => Err((node.line, "`shortFlag` is one letter".to_owned())),
     }
+}
+
+fn required(node: &Node) -> Result<bool, Fault> {
+    node.truth()
+        .ok_or_else(|| (node.line, format!("`required` is true or false, not {}", node.what())))
 }
 
 /// Names and letters are taken once, and places can be told apart.

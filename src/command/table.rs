@@ -1,0 +1,44 @@
+//! Comma-separated values as Go's `encoding/csv` reads them.
+
+use std::borrow::Cow;
+
+/// What becomes of the blanks in front of a value.
+#[derive(Clone, Copy)]
+pub(super) enum Blanks {
+    /// They are part of it.
+    Kept,
+    /// They are not, as with Go's `TrimLeadingSpace`.
+    Dropped,
+}
+
+/// The rows of a table whose values are apart by `sign`. All have as many values as the first. An
+/// error is a fragment for people.
+pub(super) fn rows(text: &str, sign: u8, blanks: Blanks) -> Result<Vec<Vec<String>>, String> {
+    // A quote inside quotes is written twice, so there is an even number of them.
+    if text.bytes().filter(|byte| *byte == b'"').count() % 2 == 1 {
+        return Err("a quote is opened and not closed".to_owned());
+    }
+    let text = match blanks {
+        Blanks::Kept => Cow::Borrowed(text),
+        Blanks::Dropped => Cow::Owned(without_leading_blanks(text, sign)),
+    };
+    let mut reader =
+        csv::ReaderBuilder::new().delimiter(sign).has_headers(false).from_reader(text.as_bytes());
+    let row = |row: csv::StringRecord| row.iter().map(str::to_owned).collect();
+    let rows = reader.records().map(|record| record.map(row));
+    rows.collect::<Result<_, _>>().map_err(|error| error.to_string())
+}
+
+/// The text without the blanks in front of its values, so that a quote behind them is one.
+fn without_leading_blanks(text: &str, sign: u8) -> String {
+    let (mut is_quoted, mut is_start) = (false, true);
+    let keep = |char: &char| {
+        if is_start && !is_quoted && *char == ' ' {
+            return false;
+        }
+        is_quoted ^= *char == '"';
+        is_start = *char == char::from(sign) || *char == '\n';
+        true
+    };
+    text.chars().filter(keep).collect()
+}
