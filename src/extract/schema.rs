@@ -68,20 +68,21 @@ impl Schema {
         if validator.is_valid(value) {
             return Ok(());
         }
-        let looks = shape.looks.and_then(|looks| looks.checked_mul(bytes));
-        if looks.is_none_or(|looks| looks > LOOKS_MAX) {
+        if shape.looks(depth(value)).saturating_mul(bytes) > LOOKS_MAX {
             return Err(self.brief(value));
         }
-        validator.validate(value).map_err(|error| self.reason(&error))
+        let told = validator.validate(value).map_err(|error| self.reason(&error));
+        // What the one calls invalid is not let through because the other has nothing to say.
+        Err(told.err().unwrap_or_else(|| self.brief(value)))
     }
 
     /// What is wrong, where the whole of it would take too long to find.
     fn brief(&self, value: &Value) -> Reason {
-        let of = ["oneOf", "anyOf"].into_iter().find_map(|key| types(self.0.source.get(key)?));
-        let what = match of.map(|types| chosen(&types, value)) {
+        let mut of = ["oneOf", "anyOf"].into_iter().filter_map(|key| self.0.source.get(key));
+        let of = of.find_map(|schemas| self.types(schemas)).map(|types| chosen(&types, value));
+        let what = match of {
             Some(Err(what)) => what,
-            Some(Ok(_)) => "not valid as the type that it says it is".to_owned(),
-            None => "not valid".to_owned(),
+            Some(Ok(_)) | None => "somewhere in it; to find where would take too long".to_owned(),
         };
         Reason::Schema { pointer: String::new(), what }
     }
@@ -94,7 +95,8 @@ impl Schema {
             return told(error, error.to_string());
         };
         let schemas = self.0.source.pointer(error.schema_path().as_str());
-        let Some(types) = schemas.and_then(types) else { return told(error, each(context)) };
+        let types = schemas.and_then(|schemas| self.types(schemas));
+        let Some(types) = types else { return told(error, each(context)) };
         match chosen(&types, error.instance()) {
             Err(what) => told(error, what),
             Ok(at) => match context.get(at).and_then(|branch| branch.first()) {
@@ -102,6 +104,17 @@ impl Schema {
                 None => told(error, error.to_string()),
             },
         }
+    }
+
+    /// The type that each of these schemas asks for, if each asks for one.
+    fn types<'a>(&'a self, schemas: &'a Value) -> Option<Vec<&'a str>> {
+        let of = |schema: &'a Value| {
+            let reference = schema.get("$ref").and_then(Value::as_str);
+            let target = reference.and_then(|reference| reference.strip_prefix('#'));
+            let schema = target.map_or(Some(schema), |pointer| self.0.source.pointer(pointer))?;
+            schema.pointer("/properties/type/const")?.as_str()
+        };
+        schemas.as_array()?.iter().map(of).collect()
     }
 }
 
@@ -120,15 +133,6 @@ fn each(context: &[Vec<ValidationError<'_>>]) -> String {
 fn told(error: &ValidationError<'_>, what: String) -> Reason {
     let pointer = clipped(error.instance_path().to_string());
     Reason::Schema { pointer, what: clipped(what) }
-}
-
-/// The type that each of these schemas asks for, if each asks for one.
-fn types(schemas: &Value) -> Option<Vec<&str>> {
-    schemas
-        .as_array()?
-        .iter()
-        .map(|schema| schema.pointer("/properties/type/const")?.as_str())
-        .collect()
 }
 
 /// Which of these types a value says it is, or why it is none of them.

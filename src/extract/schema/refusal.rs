@@ -61,15 +61,10 @@ pub enum SchemaError {
 
 /// What the validator's error means.
 pub(super) fn refusal(schema: &Value, error: &ValidationError<'_>) -> SchemaError {
-    use ReferencingError::{UnknownSpecification, Unretrievable};
+    if let ValidationErrorKind::Referencing(error) = error.kind() {
+        return unresolved(schema, error);
+    }
     let kind = error.kind();
-    if let ValidationErrorKind::Referencing(Unretrievable { uri, .. }) = kind {
-        let pointer = reference_to(schema, uri).unwrap_or_default();
-        return SchemaError::Remote { pointer, uri: clipped(uri.clone()) };
-    }
-    if let ValidationErrorKind::Referencing(UnknownSpecification { specification }) = kind {
-        return SchemaError::Draft { uri: clipped(specification.clone()) };
-    }
     let what = if let ValidationErrorKind::AnyOf { context } = kind {
         each(context)
     } else if matches!(kind, ValidationErrorKind::Format { format } if format == "regex") {
@@ -84,17 +79,43 @@ pub(super) fn refusal(schema: &Value, error: &ValidationError<'_>) -> SchemaErro
     }
 }
 
-/// Where in the schema the document of this URI is referred to.
-fn reference_to(schema: &Value, uri: &str) -> Option<String> {
-    let is_to = |reference: &str| {
-        let document = reference.split_once('#').map_or(reference, |(document, _)| document);
-        !document.is_empty() && uri.ends_with(document.trim_start_matches(['.', '/']))
+fn unresolved(schema: &Value, error: &ReferencingError) -> SchemaError {
+    if let ReferencingError::Unretrievable { uri, .. } = error {
+        let is_to = |reference: &str| {
+            let document = reference.split('#').next().unwrap_or_default();
+            !document.is_empty() && uri.ends_with(document.trim_start_matches(['.', '/']))
+        };
+        return SchemaError::Remote {
+            pointer: reference(schema, is_to),
+            uri: clipped(uri.clone()),
+        };
+    }
+    if let ReferencingError::UnknownSpecification { specification } = error {
+        return SchemaError::Draft { uri: clipped(specification.clone()) };
+    }
+    let pointer = match error {
+        ReferencingError::PointerToNowhere { pointer: name }
+        | ReferencingError::NoSuchAnchor { anchor: name } => {
+            reference(schema, |reference| reference.split('#').nth(1) == Some(name))
+        }
+        ReferencingError::Unretrievable { .. }
+        | ReferencingError::InvalidPercentEncoding { .. }
+        | ReferencingError::InvalidArrayIndex { .. }
+        | ReferencingError::InvalidAnchor { .. }
+        | ReferencingError::InvalidUri(_)
+        | ReferencingError::UnknownSpecification { .. }
+        | ReferencingError::CircularMetaschema { .. } => String::new(),
     };
+    SchemaError::Invalid { pointer, what: clipped(error.to_string()) }
+}
+
+/// JSON pointer to a reference like this; empty if there is none.
+fn reference(schema: &Value, is_it: impl Fn(&str) -> bool) -> String {
     let mut open = vec![(schema, String::new())];
     while let Some((value, pointer)) = open.pop() {
         for key in REFERENCES {
-            if value.get(key).and_then(Value::as_str).is_some_and(is_to) {
-                return Some(clipped(format!("{pointer}/{key}")));
+            if value.get(key).and_then(Value::as_str).is_some_and(&is_it) {
+                return clipped(format!("{pointer}/{key}"));
             }
         }
         match value {
@@ -109,5 +130,5 @@ fn reference_to(schema: &Value, uri: &str) -> Option<String> {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
-    None
+    String::new()
 }

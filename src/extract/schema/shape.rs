@@ -31,9 +31,21 @@ const META_SCHEMAS: usize = 10;
 pub(super) struct Shape {
     /// Arrays and objects in one another that a value may have, or there is not enough stack.
     pub(super) levels_max: usize,
-    /// How often a part of a value may be looked at to tell all that is wrong with it; none if that
-    /// grows with the value's depth.
-    pub(super) looks: Option<usize>,
+    /// How often a part of a value may be looked at; none if that grows with its depth.
+    looks: Option<usize>,
+    /// Schemas that may apply to one value, each as often as something leads to it.
+    branches: usize,
+    /// Schemas that these may apply to its parts.
+    parts: usize,
+}
+
+impl Shape {
+    /// How often a part of a value of this depth may be looked at to tell all that is wrong with it.
+    pub(super) fn looks(&self, depth: usize) -> usize {
+        let levels = u32::try_from(depth).unwrap_or(u32::MAX);
+        let deep = self.parts.saturating_pow(levels).saturating_mul(self.branches);
+        self.looks.map_or(deep, |looks| looks.min(deep))
+    }
 }
 
 /// Measures a schema.
@@ -44,14 +56,17 @@ pub(super) fn shape(schema: &Value) -> Result<Shape, SchemaError> {
     };
     let mut branches = vec![1_usize; order.len()];
     let mut chain = vec![1_usize; order.len()];
+    let mut parts: Vec<usize> = graph.inside.iter().map(Vec::len).collect();
     for &node in order.iter().rev() {
         for &next in &graph.beside[node] {
             branches[node] = branches[node].saturating_add(branches[next]);
             chain[node] = chain[node].max(1 + chain[next]);
+            parts[node] = parts[node].saturating_add(parts[next]);
         }
     }
     let most = |counts: &[usize]| counts.iter().copied().max().unwrap_or(1);
-    if most(&branches) > BRANCHES_MAX {
+    let (branches, parts) = (most(&branches), most(&parts));
+    if branches > BRANCHES_MAX {
         return Err(too_complex("more than 1000 schemas apply to the same value"));
     }
     let chain = most(&chain) + if graph.is_foreign { META_SCHEMAS } else { 0 };
@@ -60,8 +75,11 @@ pub(super) fn shape(schema: &Value) -> Result<Shape, SchemaError> {
             "more than 64 schemas lead from one to the next on the same value",
         ));
     }
-    let looks = if graph.is_foreign { None } else { looks(&graph) };
-    Ok(Shape { levels_max: STACK_SCHEMAS_MAX / chain - 1, looks })
+    let levels_max = STACK_SCHEMAS_MAX / chain - 1;
+    // What a meta-schema applies is not counted: so much that no fault is looked for.
+    let (looks, branches) =
+        if graph.is_foreign { (None, usize::MAX) } else { (looks(&graph), branches) };
+    Ok(Shape { levels_max, looks, branches, parts: parts.max(1) })
 }
 
 fn too_complex(what: &'static str) -> SchemaError {

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::extract::document::on_one_line;
+use crate::json::DEPTH_MAX;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use serde_json::json;
 
 /// A line that is a value, as it is and as it comes.
 fn valid_line() -> impl Strategy<Value = String> {
@@ -63,7 +65,7 @@ fn values(found: &[Found]) -> Vec<(u64, String)> {
     found.iter().filter_map(value).collect()
 }
 
-fn json() -> impl Strategy<Value = Value> {
+fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -80,7 +82,55 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
+/// A schema of many keywords and references, most of which mean something.
+fn schema() -> impl Strategy<Value = Value> {
+    let references = ["#", "#/$defs/a", "#/$defs/b", "#x", "y", "y#", "z#/a", "#/properties/a", ""];
+    let keys = prop::sample::select(vec!["$ref", "$dynamicRef", "$recursiveRef"]);
+    let names = prop::sample::select(vec!["$id", "$anchor", "$dynamicAnchor", "id"]);
+    let leaf = prop_oneof![
+        any::<bool>().prop_map(Value::from),
+        prop::sample::select(vec!["object", "array", "string"]).prop_map(|of| json!({"type": of})),
+        (keys, prop::sample::select(references.to_vec())).prop_map(|(key, to)| json!({key: to})),
+        (names, prop::sample::select(vec!["x", "y", "z"]))
+            .prop_map(|(key, name)| json!({key: name})),
+        prop::sample::select(vec!["^a*$", "(", "[^b]{2,}"]).prop_map(|of| json!({"pattern": of})),
+        any_json().prop_map(|value| json!({"const": value})),
+    ];
+    leaf.prop_recursive(5, 40, 3, |inner| {
+        let one = ["not", "if", "then", "else", "items", "contains", "additionalProperties"];
+        let more = ["unevaluatedProperties", "unevaluatedItems", "propertyNames"];
+        let one = prop::sample::select([&one[..], &more[..]].concat());
+        let many = prop::sample::select(vec!["allOf", "anyOf", "oneOf", "prefixItems"]);
+        let named = prop::sample::select(vec!["properties", "$defs", "dependentSchemas"]);
+        let object = prop::collection::hash_map("[ab]", inner.clone(), 1..3);
+        let part = prop_oneof![
+            (one, inner.clone()).prop_map(|(key, of)| json!({key: of})),
+            (many, vec(inner, 1..3)).prop_map(|(key, of)| json!({key: of})),
+            (named, object).prop_map(|(key, of)| json!({key: of})),
+        ];
+        vec(part, 1..4).prop_map(|parts| {
+            parts
+                .iter()
+                .filter_map(Value::as_object)
+                .flatten()
+                .map(|(key, of)| (key.clone(), of.clone()))
+                .collect()
+        })
+    })
+}
+
 proptest! {
+    /// They are refused or they work: none is gone through for ever, or deeper than the stack.
+    #[test]
+    fn any_schema_with_any_value(schema in schema(), value in any_json()) {
+        let deep = (0..DEPTH_MAX).fold(json!(1), |inner, _| json!({"a": inner}));
+        let Ok(compiled) = Schema::compile(&schema) else { return Ok(()) };
+        for value in [value, deep] {
+            let brief = compiled.check(&value, usize::MAX);
+            prop_assert_eq!(compiled.check(&value, value.to_string().len()).is_ok(), brief.is_ok());
+        }
+    }
+
     #[test]
     fn lines_are_those_of_the_reference(
         lines in vec(line(), 0..12),
@@ -122,7 +172,7 @@ proptest! {
     }
 
     #[test]
-    fn documents_come_out_on_one_line(value in json(), is_fenced: bool) {
+    fn documents_come_out_on_one_line(value in any_json(), is_fenced: bool) {
         let pretty = serde_json::to_string_pretty(&value).expect("JSON");
         let compact = value.to_string();
         let expected = if pretty.contains('\n') { compact } else { pretty.clone() };
