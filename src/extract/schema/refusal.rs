@@ -10,6 +10,9 @@ use serde_json::Value;
 /// The keywords that refer to another schema.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
+/// What the validator takes for the URI of a schema that has none.
+const NO_BASE: &str = "json-schema:///";
+
 /// Why a schema can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
@@ -81,13 +84,15 @@ pub(super) fn refusal(schema: &Value, error: &ValidationError<'_>) -> SchemaErro
 
 fn unresolved(schema: &Value, error: &ReferencingError) -> SchemaError {
     if let ReferencingError::Unretrievable { uri, .. } = error {
+        let document = |uri: &str| uri.split('#').next().unwrap_or_default().to_owned();
         let is_to = |reference: &str| {
-            let document = reference.split('#').next().unwrap_or_default();
-            !document.is_empty() && uri.ends_with(document.trim_start_matches(['.', '/']))
+            let reference = document(reference);
+            !reference.is_empty()
+                && document(uri).ends_with(reference.trim_start_matches(['.', '/']))
         };
         return SchemaError::Remote {
             pointer: reference(schema, is_to),
-            uri: clipped(uri.clone()),
+            uri: clipped(uri.trim_start_matches(NO_BASE).to_owned()),
         };
     }
     if let ReferencingError::UnknownSpecification { specification } = error {

@@ -127,6 +127,7 @@ fn nothing_is_fetched() {
             "/not/$ref",
         ),
         (json!({"$ref": "file:///etc/passwd"}), "file:///etc/passwd", "/$ref"),
+        (json!({"$ref": "other.json#/a"}), "other.json#/a", "/$ref"),
         (json!({"$id": "http://x/y", "$ref": "z"}), "http://x/z", "/$ref"),
         (
             json!({"$id": "file:///etc/", "items": {"$ref": "passwd#"}}),
