@@ -105,14 +105,14 @@ const PATCHES: [(&str, &str, &str); 12] = [
         "map_.next_value::<Option<std::collections::BTreeMap<_, _>>>()?",
     ),
     (
-        "a `Value` that is null is set",
-        r"(object__) = map_\.next_value\(\)\?;",
-        "$1 = Some(map_.next_value()?);",
-    ),
-    (
         "every other scalar and every repeated field may be null",
         r"Some\(map_\.next_value\(\)\?\)",
         "map_.next_value()?",
+    ),
+    (
+        "a `Value` that is null is set, for that is a value too",
+        r"(object__) = map_\.next_value\(\)\?;",
+        "$1 = Some(map_.next_value()?);",
     ),
 ];
 

@@ -237,7 +237,7 @@ impl Extractor {
         if is_cut_off && value.is_number() {
             return Err((0, Reason::CutOff));
         }
-        match self.schema.as_ref().map(|schema| schema.check(&value)) {
+        match self.schema.as_ref().map(|schema| schema.check(&value, json.len())) {
             None | Some(Ok(())) => Ok(value),
             Some(Err(reason)) => Err((0, reason)),
         }

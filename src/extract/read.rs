@@ -1,6 +1,6 @@
 //! One JSON value out of a text, read once: what `crate::json` calls well-formed, and what it says.
 
-use crate::json::{DEPTH_MAX, ERROR_BYTES_MAX};
+use crate::json::ERROR_BYTES_MAX;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -22,7 +22,7 @@ pub(super) struct Fault {
 /// not agree which of the two counts, so what was checked might not be what is used.
 pub(super) fn read(text: &str) -> Result<Value, Fault> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value = Strict { levels_left: DEPTH_MAX }.deserialize(&mut reader)?;
+    let value = Strict.deserialize(&mut reader)?;
     reader.end()?;
     Ok(value)
 }
@@ -45,19 +45,10 @@ impl From<serde_json::Error> for Fault {
     }
 }
 
-/// Builds a value, as `Value` itself would, but for keys that come twice.
+/// Builds a value, as `Value` itself would, but for keys that come twice. `serde_json` limits the
+/// depth.
 #[derive(Clone, Copy)]
-struct Strict {
-    levels_left: usize,
-}
-
-impl Strict {
-    fn inner<E: de::Error>(self) -> Result<Self, E> {
-        let levels_left = self.levels_left.checked_sub(1);
-        let too_deep = || E::custom(format_args!("more than {DEPTH_MAX} arrays and objects deep"));
-        Ok(Self { levels_left: levels_left.ok_or_else(too_deep)? })
-    }
-}
+struct Strict;
 
 impl<'de> DeserializeSeed<'de> for Strict {
     type Value = Value;
@@ -103,22 +94,20 @@ impl<'de> Visitor<'de> for Strict {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let inner = self.inner()?;
         let mut array = Vec::new();
-        while let Some(item) = items.next_element_seed(inner)? {
+        while let Some(item) = items.next_element_seed(Strict)? {
             array.push(item);
         }
         Ok(array.into())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let inner = self.inner()?;
         let mut object = Map::new();
         while let Some(key) = members.next_key::<String>()? {
             if object.contains_key(&key) {
                 return Err(de::Error::custom(format_args!("duplicate key {key:?}")));
             }
-            object.insert(key, members.next_value_seed(inner)?);
+            object.insert(key, members.next_value_seed(Strict)?);
         }
         Ok(object.into())
     }

@@ -1,10 +1,17 @@
 //! JSON Schema, compiled: draft 2020-12 unless `$schema` names another.
 
+mod refusal;
+mod shape;
+
+pub use refusal::SchemaError;
+
 use super::read::clipped;
 use super::{Reason, TYPE};
+use crate::json::DEPTH_MAX;
 use jsonschema::error::ValidationErrorKind;
-use jsonschema::{PatternOptions, ReferencingError, ValidationError, Validator};
+use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
+use shape::Shape;
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,10 +22,10 @@ pub const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 pub const SCHEMA_DEPTH_MAX: usize = 100;
 
 /// Bytes that a compiled regular expression may take.
-const PATTERN_BYTES_MAX: usize = 1024 * 1024;
+const PATTERN_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// The keywords that refer to another schema.
-const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+/// Looks at the bytes of a value that are spent on telling what is wrong with it.
+const LOOKS_MAX: usize = 1_000_000;
 
 /// What a value is to look like.
 ///
@@ -29,71 +36,55 @@ pub struct Schema(Arc<Compiled>);
 
 struct Compiled {
     validator: Validator,
+    shape: Shape,
     source: Value,
-}
-
-/// Why a schema can't be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SchemaError {
-    /// It is longer than [`SCHEMA_BYTES_MAX`].
-    #[error("the schema has more than {SCHEMA_BYTES_MAX} bytes; make it smaller")]
-    TooLong,
-    /// It is deeper than [`SCHEMA_DEPTH_MAX`].
-    #[error(
-        "the schema is more than {SCHEMA_DEPTH_MAX} arrays and objects deep; move parts of it to \
-         $defs"
-    )]
-    TooDeep,
-    /// It refers to another document.
-    #[error(
-        "the schema refers to {uri}{}, and nothing is fetched: copy what is there into $defs and \
-         refer to it as #/$defs/NAME",
-        super::at(pointer)
-    )]
-    Remote {
-        /// JSON pointer to the reference; empty if it is not known.
-        pointer: String,
-        /// What it refers to.
-        uri: String,
-    },
-    /// It is of a draft that is not known.
-    #[error(
-        "the schema's $schema is {uri}, which is not a known draft of JSON Schema; leave it out for \
-         draft 2020-12"
-    )]
-    Draft {
-        /// What it says.
-        uri: String,
-    },
-    /// It is not a JSON Schema.
-    #[error("the schema is wrong{}: {what}", super::at(pointer))]
-    Invalid {
-        /// JSON pointer to what is wrong; empty for all of it.
-        pointer: String,
-        /// What is wrong there.
-        what: String,
-    },
 }
 
 impl Schema {
     /// Compiles a schema.
     ///
     /// # Errors
-    /// If it is none, is too large or refers to something outside of itself.
+    /// If it is none, is too large or too complex, or refers to something outside of itself.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         measure(schema)?;
+        let shape = shape::shape(schema)?;
         let validator = jsonschema::options()
             .offline()
             .should_validate_formats(false)
             .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES_MAX))
             .build(schema)
-            .map_err(|error| refusal(schema, &error))?;
-        Ok(Self(Arc::new(Compiled { validator, source: schema.clone() })))
+            .map_err(|error| refusal::refusal(schema, &error))?;
+        Ok(Self(Arc::new(Compiled { validator, shape, source: schema.clone() })))
     }
 
-    /// Holds a value against the schema.
-    pub(super) fn check(&self, value: &Value) -> Result<(), Reason> {
-        self.0.validator.validate(value).map_err(|error| self.reason(&error))
+    /// Holds a value, which had this many bytes, against the schema.
+    pub(super) fn check(&self, value: &Value, bytes: usize) -> Result<(), Reason> {
+        let Compiled { validator, shape, .. } = &*self.0;
+        if shape.levels_max < DEPTH_MAX && depth(value) > shape.levels_max {
+            let what = format!("too deep for this schema: more than {} levels", shape.levels_max);
+            return Err(Reason::Schema { pointer: String::new(), what });
+        }
+        // This one remembers what it knows of the parts of a value, which the other does not.
+        if validator.is_valid(value) {
+            return Ok(());
+        }
+        if shape.looks(depth(value)).saturating_mul(bytes) > LOOKS_MAX {
+            return Err(self.brief(value));
+        }
+        let told = validator.validate(value).map_err(|error| self.reason(&error));
+        // What the one calls invalid is not let through because the other has nothing to say.
+        Err(told.err().unwrap_or_else(|| self.brief(value)))
+    }
+
+    /// What is wrong, where the whole of it would take too long to find.
+    fn brief(&self, value: &Value) -> Reason {
+        let mut of = ["oneOf", "anyOf"].into_iter().filter_map(|key| self.0.source.get(key));
+        let of = of.find_map(|schemas| self.types(schemas)).map(|types| chosen(&types, value));
+        let what = match of {
+            Some(Err(what)) => what,
+            Some(Ok(_)) | None => "somewhere in it; to find where would take too long".to_owned(),
+        };
+        Reason::Schema { pointer: String::new(), what }
     }
 
     /// Of a value that fits none of several schemas, what is wrong with it as the one it says it is.
@@ -104,21 +95,26 @@ impl Schema {
             return told(error, error.to_string());
         };
         let schemas = self.0.source.pointer(error.schema_path().as_str());
-        let Some(types) = schemas.and_then(types) else { return told(error, each(context)) };
-        let value = error.instance();
-        let Some(r#type) = value.get(TYPE).and_then(Value::as_str) else {
-            let lacks = if value.is_object() { "no type" } else { "not an object with a type" };
-            return told(error, format!("{lacks}; it must be one of {}", listed(&types)));
-        };
-        match types.iter().position(|known| *known == r#type).and_then(|at| context.get(at)) {
-            Some(branch) => branch
-                .first()
-                .map_or_else(|| told(error, error.to_string()), |error| self.reason(error)),
-            None => {
-                let known = listed(&types);
-                told(error, format!("unknown type {}; it must be one of {known}", quoted(r#type)))
-            }
+        let types = schemas.and_then(|schemas| self.types(schemas));
+        let Some(types) = types else { return told(error, each(context)) };
+        match chosen(&types, error.instance()) {
+            Err(what) => told(error, what),
+            Ok(at) => match context.get(at).and_then(|branch| branch.first()) {
+                Some(inner) => self.reason(inner),
+                None => told(error, error.to_string()),
+            },
         }
+    }
+
+    /// The type that each of these schemas asks for, if each asks for one.
+    fn types<'a>(&'a self, schemas: &'a Value) -> Option<Vec<&'a str>> {
+        let of = |schema: &'a Value| {
+            let reference = schema.get("$ref").and_then(Value::as_str);
+            let target = reference.and_then(|reference| reference.strip_prefix('#'));
+            let schema = target.map_or(Some(schema), |pointer| self.0.source.pointer(pointer))?;
+            schema.pointer("/properties/type/const")?.as_str()
+        };
+        schemas.as_array()?.iter().map(of).collect()
     }
 }
 
@@ -139,13 +135,15 @@ fn told(error: &ValidationError<'_>, what: String) -> Reason {
     Reason::Schema { pointer, what: clipped(what) }
 }
 
-/// The type that each of these schemas asks for, if each asks for one.
-fn types(schemas: &Value) -> Option<Vec<&str>> {
-    schemas
-        .as_array()?
-        .iter()
-        .map(|schema| schema.pointer("/properties/type/const")?.as_str())
-        .collect()
+/// Which of these types a value says it is, or why it is none of them.
+fn chosen(types: &[&str], value: &Value) -> Result<usize, String> {
+    let Some(r#type) = value.get(TYPE).and_then(Value::as_str) else {
+        let lacks = if value.is_object() { "no type" } else { "not an object with a type" };
+        return Err(format!("{lacks}; it must be one of {}", listed(types)));
+    };
+    types.iter().position(|known| *known == r#type).ok_or_else(|| {
+        format!("unknown type {}; it must be one of {}", quoted(r#type), listed(types))
+    })
 }
 
 fn listed(types: &[&str]) -> String {
@@ -154,6 +152,15 @@ fn listed(types: &[&str]) -> String {
 
 fn quoted(text: &str) -> String {
     clipped(format!("{text:?}"))
+}
+
+/// How many arrays and objects of a value stand in one another; its reader has a limit.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+    }
 }
 
 /// Checks the limits with no recursion: a schema need not come from a reader that has a limit.
@@ -180,56 +187,4 @@ fn measure(schema: &Value) -> Result<(), SchemaError> {
         }
     }
     Ok(())
-}
-
-fn refusal(schema: &Value, error: &ValidationError<'_>) -> SchemaError {
-    use ReferencingError::{UnknownSpecification, Unretrievable};
-    let kind = error.kind();
-    if let ValidationErrorKind::Referencing(Unretrievable { uri, .. }) = kind {
-        let pointer = reference_to(schema, uri).unwrap_or_default();
-        return SchemaError::Remote { pointer, uri: clipped(uri.clone()) };
-    }
-    if let ValidationErrorKind::Referencing(UnknownSpecification { specification }) = kind {
-        return SchemaError::Draft { uri: clipped(specification.clone()) };
-    }
-    let what = if let ValidationErrorKind::AnyOf { context } = kind {
-        each(context)
-    } else if matches!(kind, ValidationErrorKind::Format { format } if format == "regex") {
-        let pattern = clipped(error.instance().to_string());
-        format!("{pattern} is no pattern, looks around or back, or is too large")
-    } else {
-        error.to_string()
-    };
-    SchemaError::Invalid {
-        pointer: clipped(error.instance_path().to_string()),
-        what: clipped(what),
-    }
-}
-
-/// Where in the schema the document of this URI is referred to.
-fn reference_to(schema: &Value, uri: &str) -> Option<String> {
-    let is_to = |reference: &str| {
-        let document = reference.split_once('#').map_or(reference, |(document, _)| document);
-        !document.is_empty() && uri.ends_with(document.trim_start_matches(['.', '/']))
-    };
-    let mut open = vec![(schema, String::new())];
-    while let Some((value, pointer)) = open.pop() {
-        for key in REFERENCES {
-            if value.get(key).and_then(Value::as_str).is_some_and(is_to) {
-                return Some(clipped(format!("{pointer}/{key}")));
-            }
-        }
-        match value {
-            Value::Array(items) => {
-                let members = items.iter().enumerate();
-                open.extend(members.map(|(at, item)| (item, format!("{pointer}/{at}"))));
-            }
-            Value::Object(members) => open.extend(members.iter().map(|(key, member)| {
-                let key = key.replace('~', "~0").replace('/', "~1");
-                (member, format!("{pointer}/{key}"))
-            })),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-    }
-    None
 }

@@ -1,5 +1,11 @@
+mod documents;
+mod examples;
+mod lines;
+mod payloads;
+mod random;
+mod schemas;
+
 use super::*;
-use serde_json::json;
 
 /// What is found in an answer, one short text for each.
 fn shown(found: &[Found]) -> Vec<String> {
@@ -14,68 +20,45 @@ fn shown(found: &[Found]) -> Vec<String> {
     found.iter().map(show).collect()
 }
 
-/// All that is found; the same, however the answer is cut.
-#[track_caller]
-fn extracted(extractor: &Extractor, answer: &str, is_cut_off: bool) -> Vec<Found> {
-    let mut whole = extractor.clone();
-    let mut found = whole.push(answer);
-    found.extend(whole.finish(is_cut_off));
-    let mut pieces = extractor.clone();
-    let mut again = Vec::new();
-    for character in answer.chars() {
-        again.extend(pieces.push(character.encode_utf8(&mut [0; 4])));
-    }
-    again.extend(pieces.finish(is_cut_off));
-    assert_eq!(again, found, "in pieces");
-    assert_eq!(pieces.tally(), whole.tally());
-    assert!(pieces.finish(false).is_empty() && pieces.push("1\n").is_empty(), "after the end");
+/// All that is found in an answer that comes in these pieces.
+fn extracted<'a>(
+    mut extractor: Extractor,
+    pieces: impl IntoIterator<Item = &'a str>,
+    is_cut_off: bool,
+) -> Vec<Found> {
+    let mut found: Vec<Found> =
+        pieces.into_iter().flat_map(|piece| extractor.push(piece)).collect();
+    found.extend(extractor.finish(is_cut_off));
+    let values = found.iter().filter(|found| matches!(found, Found::Value { .. })).count() as u64;
+    let rejected = found.len() as u64 - values;
+    assert_eq!(extractor.tally(), Tally { values, rejected });
+    assert!(extractor.push("1\n").is_empty(), "after the end");
+    assert!(extractor.finish(false).is_empty(), "after the end");
     found
 }
 
-fn compiled(schema: &Value) -> Schema {
-    Schema::compile(schema).expect("a schema")
-}
-
+/// Checks what is found, in the whole answer at once and a character at a time.
 #[track_caller]
-fn check(extractor: &Extractor, is_cut_off: bool, answer: &str, expected: &[&str]) {
-    let found = extracted(extractor, answer, is_cut_off);
+fn check(extractor: &Extractor, answer: &str, is_cut_off: bool, expected: &[&str]) {
+    let found = extracted(extractor.clone(), [answer], is_cut_off);
     assert_eq!(shown(&found), expected, "{answer}");
-}
-
-/// Lines of any value, of an answer that is whole.
-#[track_caller]
-fn check_lines(answer: &str, expected: &[&str]) {
-    check(&Extractor::new(ResponseType::Jsonl, None), false, answer, expected);
+    let characters = answer.split_inclusive(|_| true);
+    assert_eq!(extracted(extractor.clone(), characters, is_cut_off), found, "in pieces");
 }
 
 #[test]
-fn valid_lines() {
-    check_lines("{\"a\":1}\n{\"b\": 2}\n", &["0 @1: {\"a\":1}", "1 @2: {\"b\": 2}"]);
+fn text_stays_text() {
+    let text = Extractor::new(ResponseType::Text, None);
+    check(&text, "{\"a\":1}\nnot JSON\n```json\n[]\n```", false, &[]);
+    check(&text, "{\"a\":", true, &[]);
 }
 
 #[test]
-fn mixed_types() {
-    let schema = compiled(&json!({"oneOf": [
-        {
-            "type": "object",
-            "properties": {"type": {"const": "a"}, "x": {"type": "string"}},
-            "required": ["type", "x"],
-        },
-        {"type": "object", "properties": {"type": {"const": "b"}}, "required": ["type"]},
-    ]}));
-    let lines = Extractor::new(ResponseType::Jsonl, Some(schema));
-    let no = |line: u64, what: &str| format!("rejected @{line}: does not match the schema: {what}");
-    let answer = concat!(
-        "{\"type\":\"a\",\"x\":1}\n{\"type\":\"c\"}\n{\"type\":\"a\"}\n",
-        "{\"type\":\"b\"}\n{\"t\":1}\n3\n"
-    );
-    let expected = [
-        no(1, "1 is not of type \"string\" (at /x)"),
-        no(2, "unknown type \"c\"; it must be one of \"a\", \"b\""),
-        no(3, "\"x\" is a required property"),
-        "0 @4 b: {\"type\":\"b\"}".to_owned(),
-        no(5, "no type; it must be one of \"a\", \"b\""),
-        no(6, "not an object with a type; it must be one of \"a\", \"b\""),
-    ];
-    check(&lines, false, answer, &expected.each_ref().map(String::as_str));
+fn response_types_have_names() {
+    for response in [ResponseType::Text, ResponseType::Json, ResponseType::Jsonl] {
+        assert_eq!(ResponseType::named(response.as_str()), Some(response));
+    }
+    for name in ["", "JSON", "json ", "yaml"] {
+        assert_eq!(ResponseType::named(name), None);
+    }
 }

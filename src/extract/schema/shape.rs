@@ -1,0 +1,342 @@
+//! How much work and stack a schema can cost, found before it is compiled: a few hundred bytes of
+//! schema can ask for more than any machine has.
+//!
+//! Where it is not known what a reference means, it counts as referring to all it may mean.
+
+use super::SchemaError;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+
+/// Schemas that a chain of `$ref`, `allOf` and the like may apply to one value one after another.
+const CHAIN_MAX: usize = 64;
+
+/// Schemas that may apply to one value in all, each as often as something leads to it.
+const BRANCHES_MAX: usize = 1_000;
+
+/// Schemas in one another while a value is checked; each takes up to 1.5 KiB of stack in a debug
+/// build, and a thread may have no more than 2 MiB.
+const STACK_SCHEMAS_MAX: usize = 640;
+
+/// Places that a reference can name, other than by a JSON pointer.
+const NAMES_MAX: usize = 100;
+
+/// Regular expressions.
+const PATTERNS_MAX: usize = 100;
+
+/// What a reference into a meta-schema of JSON Schema counts as.
+const META_SCHEMAS: usize = 10;
+
+/// What a schema can cost.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Arrays and objects in one another that a value may have, or there is not enough stack.
+    pub(super) levels_max: usize,
+    /// How often a part of a value may be looked at; none if that grows with its depth.
+    looks: Option<usize>,
+    /// Schemas that may apply to one value, each as often as something leads to it.
+    branches: usize,
+    /// Schemas that these may apply to its parts.
+    parts: usize,
+}
+
+impl Shape {
+    /// How often a part of a value of this depth may be looked at to tell all that is wrong with it.
+    pub(super) fn looks(&self, depth: usize) -> usize {
+        let levels = u32::try_from(depth).unwrap_or(u32::MAX);
+        let deep = self.parts.saturating_pow(levels).saturating_mul(self.branches);
+        self.looks.map_or(deep, |looks| looks.min(deep))
+    }
+}
+
+/// Measures a schema.
+pub(super) fn shape(schema: &Value) -> Result<Shape, SchemaError> {
+    let graph = Graph::new(schema)?;
+    let Some(order) = sorted(&graph.beside) else {
+        return Err(too_complex("schemas apply to the same value in a circle"));
+    };
+    let mut branches = vec![1_usize; order.len()];
+    let mut chain = vec![1_usize; order.len()];
+    let mut parts: Vec<usize> = graph.inside.iter().map(Vec::len).collect();
+    for &node in order.iter().rev() {
+        for &next in &graph.beside[node] {
+            branches[node] = branches[node].saturating_add(branches[next]);
+            chain[node] = chain[node].max(1 + chain[next]);
+            parts[node] = parts[node].saturating_add(parts[next]);
+        }
+    }
+    let most = |counts: &[usize]| counts.iter().copied().max().unwrap_or(1);
+    let (branches, parts) = (most(&branches), most(&parts));
+    if branches > BRANCHES_MAX {
+        return Err(too_complex("more than 1000 schemas apply to the same value"));
+    }
+    let chain = most(&chain) + if graph.is_foreign { META_SCHEMAS } else { 0 };
+    if chain > CHAIN_MAX {
+        return Err(too_complex(
+            "more than 64 schemas lead from one to the next on the same value",
+        ));
+    }
+    let levels_max = STACK_SCHEMAS_MAX / chain - 1;
+    // What a meta-schema applies is not counted: so much that no fault is looked for.
+    let (looks, branches) =
+        if graph.is_foreign { (None, usize::MAX) } else { (looks(&graph), branches) };
+    Ok(Shape { levels_max, looks, branches, parts: parts.max(1) })
+}
+
+fn too_complex(what: &'static str) -> SchemaError {
+    SchemaError::TooComplex { what }
+}
+
+/// How often a part of a value may be looked at. Where schemas come back to themselves by one way
+/// only, each level of a value is looked at as often as the one above; by two ways, twice as often.
+fn looks(graph: &Graph<'_>) -> Option<usize> {
+    let all: Vec<Vec<usize>> =
+        graph.beside.iter().zip(&graph.inside).map(|(a, b)| [&**a, b].concat()).collect();
+    let circles = on_circles(&all);
+    let stays = |from: usize, to: usize| circles[from] && circles[to];
+    let mut cut = all.clone();
+    for (from, nexts) in cut.iter_mut().enumerate() {
+        nexts.retain(|&to| !stays(from, to));
+        if all[from].len() - nexts.len() > 1 {
+            return None;
+        }
+    }
+    let mut looks = vec![1_usize; cut.len()];
+    for &node in sorted(&cut)?.iter().rev() {
+        for &next in &cut[node] {
+            looks[node] = looks[node].saturating_add(looks[next]);
+        }
+    }
+    let again = looks.iter().zip(&circles).filter(|(_, is_on_circle)| **is_on_circle);
+    let again = again.fold(1_usize, |sum, (looks, _)| sum.saturating_add(*looks));
+    Some(looks.first().map_or(1, |root| root.saturating_mul(again)))
+}
+
+/// Which nodes lie on a circle, or between two.
+fn on_circles(edges: &[Vec<usize>]) -> Vec<bool> {
+    let mut back = vec![Vec::new(); edges.len()];
+    for (from, nexts) in edges.iter().enumerate() {
+        for &to in nexts {
+            back[to].push(from);
+        }
+    }
+    let mut circles = vec![true; edges.len()];
+    for node in before_circles(edges).into_iter().chain(before_circles(&back)) {
+        circles[node] = false;
+    }
+    circles
+}
+
+/// All nodes, each before those it leads to; none if there is a circle.
+fn sorted(edges: &[Vec<usize>]) -> Option<Vec<usize>> {
+    let order = before_circles(edges);
+    (order.len() == edges.len()).then_some(order)
+}
+
+/// The nodes that no circle leads to, each before those it leads to (Kahn's algorithm).
+fn before_circles(edges: &[Vec<usize>]) -> Vec<usize> {
+    let mut leading = vec![0_usize; edges.len()];
+    for &to in edges.iter().flatten() {
+        leading[to] += 1;
+    }
+    let mut order: Vec<usize> = (0..edges.len()).filter(|&node| leading[node] == 0).collect();
+    let mut done = 0;
+    while let Some(&node) = order.get(done) {
+        done += 1;
+        for &to in &edges[node] {
+            leading[to] -= 1;
+            if leading[to] == 0 {
+                order.push(to);
+            }
+        }
+    }
+    order
+}
+
+/// The objects of a schema, the schema itself first, and what leads from one to another.
+struct Graph<'a> {
+    /// To schemas that apply to the same value.
+    beside: Vec<Vec<usize>>,
+    /// To schemas that apply to a part of it.
+    inside: Vec<Vec<usize>>,
+    /// Something refers to another document; that can only be a meta-schema.
+    is_foreign: bool,
+    names: Names<'a>,
+}
+
+/// What references can name.
+struct Names<'a> {
+    /// The objects, by where they are in memory.
+    numbers: HashMap<*const Map<String, Value>, usize>,
+    /// The schema, and the parts of it that are documents of their own, with the last segment of
+    /// their URIs.
+    documents: Vec<(String, &'a Value)>,
+    /// Anchors of any kind.
+    anchors: Vec<(&'a str, &'a Value)>,
+}
+
+impl<'a> Graph<'a> {
+    fn new(schema: &'a Value) -> Result<Self, SchemaError> {
+        let objects = objects(schema);
+        let patterns = objects.iter().map(|object| patterns(object)).sum::<usize>();
+        if patterns > PATTERNS_MAX {
+            return Err(too_complex("it has more than 100 patterns"));
+        }
+        let nodes = vec![Vec::new(); objects.len()];
+        let names = Names::new(schema, &objects)?;
+        let mut graph = Self { beside: nodes.clone(), inside: nodes, is_foreign: false, names };
+        for (number, object) in objects.iter().enumerate() {
+            for (key, value) in *object {
+                graph.add(number, key, value);
+            }
+        }
+        Ok(graph)
+    }
+
+    /// Adds where a keyword leads.
+    fn add(&mut self, from: usize, key: &str, value: &'a Value) {
+        let number = |value: &'a Value| self.names.number(value);
+        match key {
+            "$ref" | "$dynamicRef" | "$recursiveRef" => {
+                let reference = value.as_str().unwrap_or_default();
+                self.is_foreign |= !reference.is_empty() && !reference.starts_with('#');
+                self.beside[from].extend(self.names.targets(reference));
+            }
+            "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else" => {
+                self.beside[from].extend(one_or_more(value).filter_map(number));
+            }
+            "dependentSchemas" | "dependencies" => {
+                self.beside[from].extend(members(value).filter_map(number));
+            }
+            "properties" | "patternProperties" => {
+                self.inside[from].extend(members(value).filter_map(number));
+            }
+            "additionalProperties"
+            | "unevaluatedProperties"
+            | "propertyNames"
+            | "items"
+            | "prefixItems"
+            | "additionalItems"
+            | "unevaluatedItems"
+            | "contains" => {
+                self.inside[from].extend(one_or_more(value).filter_map(number));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl<'a> Names<'a> {
+    fn new(schema: &'a Value, objects: &[&'a Map<String, Value>]) -> Result<Self, SchemaError> {
+        let numbers = objects.iter().map(|object| std::ptr::from_ref(*object)).zip(0..).collect();
+        let mut names =
+            Self { numbers, documents: vec![(String::new(), schema)], anchors: Vec::new() };
+        for value in values(schema) {
+            for key in ["$id", "id", "$anchor", "$dynamicAnchor"] {
+                match value.get(key).and_then(Value::as_str) {
+                    None => {}
+                    Some(name) if !key.ends_with("id") => names.anchors.push((name, value)),
+                    Some(name) => match name.strip_prefix('#') {
+                        Some(anchor) => names.anchors.push((anchor, value)),
+                        None => names.documents.push((last_segment(name), value)),
+                    },
+                }
+            }
+            if names.documents.len() + names.anchors.len() > NAMES_MAX {
+                return Err(too_complex("it has more than 100 $id and $anchor"));
+            }
+        }
+        Ok(names)
+    }
+
+    fn number(&self, value: &Value) -> Option<usize> {
+        self.numbers.get(&std::ptr::from_ref(value.as_object()?)).copied()
+    }
+
+    /// All that a reference may mean.
+    fn targets(&self, reference: &str) -> Vec<usize> {
+        let (document, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        let (last, fragment) = (last_segment(document), percent_decoded(fragment));
+        // Which base a relative reference has is not looked at: the last part says enough.
+        let is_any = document.is_empty() || ["", ".", ".."].contains(&last.as_str());
+        let documents = self
+            .documents
+            .iter()
+            .filter(|(name, _)| is_any || *name == last)
+            .map(|(_, value)| *value);
+        let found: Vec<&Value> = match fragment.as_str() {
+            "" => documents.collect(),
+            pointer if pointer.starts_with('/') => {
+                documents.filter_map(|document| document.pointer(pointer)).collect()
+            }
+            name => {
+                let named = self.anchors.iter().filter(|(anchor, _)| *anchor == name);
+                named.map(|(_, value)| *value).collect()
+            }
+        };
+        found.into_iter().filter_map(|value| self.number(value)).collect()
+    }
+}
+
+/// Every value in a value, itself first.
+fn values(value: &Value) -> Vec<&Value> {
+    let mut found = vec![value];
+    let mut done = 0;
+    while let Some(&value) = found.get(done) {
+        done += 1;
+        match value {
+            Value::Array(items) => found.extend(items),
+            Value::Object(members) => found.extend(members.values()),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    found
+}
+
+fn objects(schema: &Value) -> Vec<&Map<String, Value>> {
+    values(schema).into_iter().filter_map(Value::as_object).collect()
+}
+
+fn patterns(object: &Map<String, Value>) -> usize {
+    let many = object.get("patternProperties").and_then(Value::as_object).map_or(0, Map::len);
+    many + usize::from(object.get("pattern").is_some_and(Value::is_string))
+}
+
+/// A schema, or the schemas in an array.
+fn one_or_more(value: &Value) -> impl Iterator<Item = &Value> {
+    let (one, more) = match value {
+        Value::Array(items) => (None, items.as_slice()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            (Some(value), [].as_slice())
+        }
+    };
+    one.into_iter().chain(more)
+}
+
+fn members(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_object().into_iter().flat_map(Map::values)
+}
+
+/// What is behind the last slash or colon of a URI, but for one at its end.
+fn last_segment(uri: &str) -> String {
+    let uri = uri.split(['#', '?']).next().unwrap_or_default();
+    percent_decoded(uri.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default())
+}
+
+/// A part of a URI with its `%` escapes undone (RFC 3986, section 2.1).
+fn percent_decoded(fragment: &str) -> String {
+    let mut parts = fragment.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        match part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend(&part.as_bytes()[2..]);
+            }
+            None => {
+                bytes.push(b'%');
+                bytes.extend(part.as_bytes());
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,76 @@
+//! One document.
+
+use super::*;
+
+#[track_caller]
+fn check_whole(answer: &str, expected: &[&str]) {
+    check(&Extractor::new(ResponseType::Json, None), answer, false, expected);
+}
+
+#[test]
+fn alone() {
+    check_whole("{\"a\":1}", &["0 @1: {\"a\":1}"]);
+    check_whole("\n \r\n[1,\n 2]\n\n", &["0 @3: [1,2]"]);
+    check_whole("{\"type\": \"x\"}\n", &["0 @1 x: {\"type\": \"x\"}"]);
+}
+
+#[test]
+fn several_lines_come_out_on_one() {
+    let answer = "{\r\n  \"z\" : 1.10,\n\t\"a \\\" \\\\\" : \" b\\n\\\\\",\n  \"n\": 12345678901234567890123\n}";
+    let json = r#"{"z":1.10,"a \" \\":" b\n\\","n":12345678901234567890123}"#;
+    check_whole(answer, &[&format!("0 @1: {json}")]);
+}
+
+#[test]
+fn in_a_block() {
+    check_whole("```json\n{\n\"a\": 1}\n```", &["0 @2: {\"a\":1}"]);
+    check_whole("```\n[]\n```\n\n", &["0 @2: []"]);
+    check_whole("  ```JSON\r\n\r\n[]\r\n  ```\r\n", &["0 @3: []"]);
+    check_whole("```json\n[]", &["0 @2: []"]);
+    check_whole("\"```json\\n1\\n```\"", &["0 @1: \"```json\\n1\\n```\""]);
+}
+
+#[test]
+fn text_around_a_block_is_passed_over() {
+    const PROSE: &str = "passed over: text outside of the block that holds the document";
+    let first = format!("rejected @2: {PROSE}");
+    check_whole("\nHere it is:\n```json\n[]\n```\nEnjoy!", &[&first, "0 @4: []"]);
+    let last = format!("rejected @4: {PROSE}");
+    check_whole("```json\n[]\n```\nEnjoy!", &[&last, "0 @2: []"]);
+    let other = format!("rejected @2: {PROSE}");
+    check_whole("```rust\nx\n```\n```json\n[]\n```", &[&other, "0 @5: []"]);
+    let second = format!("rejected @5: {PROSE}");
+    check_whole("```\n1\n```\n```\n2\n```", &[&second, "0 @2: 1"]);
+}
+
+#[test]
+fn what_is_no_document() {
+    check_whole("", &["invalid @1: the answer is empty where a JSON document was asked for"]);
+    check_whole(
+        "```\n```",
+        &["invalid @2: the answer is empty where a JSON document was asked for"],
+    );
+    check_whole("Here: {}", &["invalid @1: not JSON: expected value (byte 1)"]);
+    check_whole("\n{}\n\n{}", &["invalid @4: not JSON: trailing characters (byte 1)"]);
+    check_whole("{\"a\":\n\n  x}", &["invalid @3: not JSON: expected value (byte 3)"]);
+    check_whole("```json\n[1,\n```", &["invalid @2: not JSON: EOF while parsing a value (byte 3)"]);
+}
+
+#[test]
+fn cut_off() {
+    let json = Extractor::new(ResponseType::Json, None);
+    let cut = "cut off: the answer ends before the value does";
+    check(&json, "[1,\n2", true, &[&format!("invalid @2: {cut}")]);
+    check(&json, "", true, &[&format!("invalid @1: {cut}")]);
+    check(&json, "12", true, &[&format!("invalid @1: {cut}")]);
+    check(&json, "```json\n{\"a\":1}\n", true, &["0 @2: {\"a\":1}"]);
+    check(&json, "{\"a\":1}", true, &["0 @1: {\"a\":1}"]);
+}
+
+#[test]
+fn a_document_has_a_limit() {
+    let long = " ".repeat(DOCUMENT_BYTES_MAX);
+    let found = extracted(Extractor::new(ResponseType::Json, None), ["[", &long, "]"], false);
+    let reason = Reason::TooLong { bytes_max: DOCUMENT_BYTES_MAX };
+    assert_eq!(found, [Found::Invalid { line: 1, reason }]);
+}

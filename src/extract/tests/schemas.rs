@@ -1,0 +1,289 @@
+//! Values held against schemas, and schemas that can't be used.
+
+use super::*;
+use crate::json::DEPTH_MAX;
+use serde_json::{Map, json};
+
+const BRIEF: &str = "somewhere in it; to find where would take too long";
+
+/// What is wrong with a value, in a few words; empty if nothing is.
+fn fault(schema: &Value, value: &Value) -> String {
+    let schema = Schema::compile(schema).expect("a schema");
+    let text = value.to_string();
+    match schema.check(value, text.len()) {
+        Ok(()) => String::new(),
+        Err(reason) => reason.to_string().replace("does not match the schema: ", ""),
+    }
+}
+
+#[track_caller]
+fn check_fault(schema: &Value, value: &Value, expected: &str) {
+    assert_eq!(fault(schema, value), expected, "{value} as {schema}");
+}
+
+#[track_caller]
+fn check_refused(schema: &Value, expected: &str) {
+    let refused = Schema::compile(schema).map(|_| ()).map_err(|error| error.to_string());
+    assert_eq!(refused, Err(expected.to_owned()), "{schema}");
+}
+
+#[test]
+fn faults_say_where_and_what() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"a/b": {"type": "array", "items": {"type": "string", "pattern": "^x"}}},
+        "required": ["a/b"],
+    });
+    check_fault(&schema, &json!({"a/b": ["x", "xy"], "c": 1}), "");
+    check_fault(&schema, &json!({"a/b": ["x", 1]}), "1 is not of type \"string\" (at /a~1b/1)");
+    check_fault(&schema, &json!({"a/b": ["y"]}), "\"y\" does not match \"^x\" (at /a~1b/0)");
+    check_fault(&schema, &json!({}), "\"a/b\" is a required property");
+    check_fault(&schema, &json!([]), "[] is not of type \"object\"");
+}
+
+#[test]
+fn a_value_that_fits_none_of_several_is_told_as_the_one_it_says_it_is() {
+    let kinds = json!([
+        {
+            "type": "object",
+            "properties": {"type": {"const": "a"}, "x": {"type": "string"}},
+            "required": ["type", "x"],
+        },
+        {"type": "object", "properties": {"type": {"const": "b"}}, "required": ["type"]},
+    ]);
+    let known = "it must be one of \"a\", \"b\"";
+    let by_reference = json!([{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}]);
+    for (key, listed) in [("oneOf", &kinds), ("anyOf", &kinds), ("oneOf", &by_reference)] {
+        let at_root = json!({key: listed, "$defs": {"a": kinds[0], "b": kinds[1]}});
+        let inside = json!({
+            "properties": {"p": {"$ref": "#/$defs/k"}},
+            "$defs": {"a": kinds[0], "b": kinds[1], "k": {key: listed}},
+        });
+        for (value, expected) in [
+            (json!({"type": "a", "x": "y"}), String::new()),
+            (json!({"type": "b"}), String::new()),
+            (json!({"type": "a"}), "\"x\" is a required property".to_owned()),
+            (json!({"type": "c"}), format!("unknown type \"c\"; {known}")),
+            (json!({"x": "y"}), format!("no type; {known}")),
+            (json!({"type": 1}), format!("no type; {known}")),
+            (json!("a"), format!("not an object with a type; {known}")),
+        ] {
+            check_fault(&at_root, &value, &expected);
+            let expected = if expected.is_empty() { expected } else { expected + " (at /p)" };
+            check_fault(&inside, &json!({"p": value}), &expected);
+        }
+        let value = json!({"type": "a", "x": 1});
+        check_fault(&at_root, &value, "1 is not of type \"string\" (at /x)");
+    }
+    let plain = json!({"anyOf": [{"type": "string"}, {"type": "integer"}]});
+    let each = "true is not of type \"string\"; or true is not of type \"integer\"";
+    check_fault(&plain, &json!(true), each);
+}
+
+#[test]
+fn the_draft_is_2020_12_unless_told() {
+    let tuple = json!({"prefixItems": [{"type": "string"}]});
+    check_fault(&tuple, &json!([1]), "1 is not of type \"string\" (at /0)");
+    let mut old = tuple;
+    old["$schema"] = json!("http://json-schema.org/draft-07/schema#");
+    check_fault(&old, &json!([1]), "");
+    check_fault(&json!({"format": "email"}), &json!("no address"), "");
+}
+
+#[test]
+fn what_is_no_schema() {
+    check_refused(&json!(3), "the schema is wrong: 3 is not of types \"boolean\", \"object\"");
+    check_refused(
+        &json!({"properties": {"a": {"type": "strin"}}}),
+        "the schema is wrong (at /properties/a/type): \"strin\" is not one of \"array\", \"boolean\" \
+         or 5 other candidates; or \"strin\" is not of type \"array\"",
+    );
+    check_refused(
+        &json!({"$ref": "#/$defs/x"}),
+        "the schema is wrong (at /$ref): Pointer '/$defs/x' does not exist",
+    );
+    for pattern in ["(", "(?=a)", "(a)\\1", "((a{1000}){1000}){1000}"] {
+        let quoted = json!(pattern);
+        let expected = format!(
+            "the schema is wrong (at /pattern): {quoted} is no pattern, looks around or back, or is \
+             too large"
+        );
+        check_refused(&json!({"pattern": pattern}), &expected);
+    }
+    check_refused(
+        &json!({"$schema": "https://example.com/x"}),
+        "the schema's $schema is https://example.com/x, which is not a known draft of JSON Schema; \
+         leave it out for draft 2020-12",
+    );
+}
+
+#[test]
+fn nothing_is_fetched() {
+    for (schema, uri, pointer) in [
+        (json!({"$ref": "http://example.com/a"}), "http://example.com/a", "/$ref"),
+        (
+            json!({"not": {"$ref": "https://example.com/a#/b"}}),
+            "https://example.com/a",
+            "/not/$ref",
+        ),
+        (json!({"$ref": "file:///etc/passwd"}), "file:///etc/passwd", "/$ref"),
+        (json!({"$ref": "other.json#/a"}), "other.json#/a", "/$ref"),
+        (json!({"$id": "http://x/y", "$ref": "z"}), "http://x/z", "/$ref"),
+        (
+            json!({"$id": "file:///etc/", "items": {"$ref": "passwd#"}}),
+            "file:///etc/passwd",
+            "/items/$ref",
+        ),
+        (json!({"items": {"$dynamicRef": "http://e/x#y"}}), "http://e/x", "/items/$dynamicRef"),
+        (
+            json!({"$ref": "#/$defs/a", "$defs": {"a": {"$id": "http://e/", "$ref": "b"}}}),
+            "http://e/b",
+            "/$defs/a/$ref",
+        ),
+        (
+            json!({"$defs": {"never used": {"$ref": "urn:x:y"}}}),
+            "urn:x:y",
+            "/$defs/never used/$ref",
+        ),
+    ] {
+        let refused = Schema::compile(&schema).map(|_| ());
+        let expected = SchemaError::Remote { pointer: pointer.to_owned(), uri: uri.to_owned() };
+        assert_eq!(refused, Err(expected), "{schema}");
+    }
+}
+
+#[test]
+fn what_needs_no_network_may_be_referred_to() {
+    for schema in [
+        json!({"$ref": "https://json-schema.org/draft/2020-12/schema"}),
+        json!({"$id": "http://x/y", "$ref": "z", "$defs": {"a": {"$id": "z", "type": "object"}}}),
+        json!({"$ref": "#a", "$defs": {"a": {"$anchor": "a", "type": "object"}}}),
+        json!({"$ref": "#/$defs/a%20~1%25", "$defs": {"a /%": {"type": "object"}}}),
+        json!({"const": {"$ref": "http://example.com/data"}}),
+    ] {
+        assert_ne!(fault(&schema, &json!(1)), "", "{schema}");
+    }
+}
+
+/// A tree of `anyOf` the same schema twice would take a year to go through in each of its branches.
+#[test]
+fn schemas_that_come_back_to_themselves() {
+    let list = json!({
+        "type": "object",
+        "properties": {"next": {"$ref": "#"}, "n": {"type": "integer"}},
+        "required": ["n"],
+    });
+    let mut value = json!({"n": "x"});
+    for n in 0..120 {
+        value = json!({"n": n, "next": value});
+    }
+    let expected = format!("\"x\" is not of type \"integer\" (at {}/n)", "/next".repeat(120));
+    let told = fault(&list, &value);
+    assert!(told.starts_with("\"x\" is not of type \"integer\" (at /next/next"), "{told}");
+    assert!(told.len() < expected.len(), "cut");
+    for key in ["anyOf", "oneOf", "allOf"] {
+        let child = json!({key: [{"$ref": "#"}, {"$ref": "#"}]});
+        let tree =
+            json!({"type": "object", "properties": {"next": child, "n": {"type": "integer"}}});
+        check_fault(&tree, &value, BRIEF);
+    }
+    let kinds = ["a", "b"].map(|kind| {
+        json!({
+            "type": "object",
+            "properties": {"type": {"const": kind}, "next": {"$ref": "#"}},
+            "required": ["type", "next"],
+        })
+    });
+    let kinds = json!({"oneOf": kinds});
+    let nested =
+        |levels: usize| (0..levels).fold(json!(1), |inner, _| json!({"type": "a", "next": inner}));
+    check_fault(&kinds, &nested(100), BRIEF);
+    let what = "not an object with a type; it must be one of \"a\", \"b\" (at /next/next)";
+    check_fault(&kinds, &nested(2), what);
+}
+
+/// What is too deep for the stack is refused as a schema or as a value; the test's thread has 2 MiB.
+#[test]
+fn the_stack_holds_whatever_is_taken() {
+    for levels in [0, 1, 5, 20, 45, 60] {
+        for key in ["allOf", "anyOf", "not", "unevaluatedProperties"] {
+            let mut schema = json!({"type": "object", "properties": {"a": {"$ref": "#"}}});
+            for _ in 0..levels {
+                schema = match key {
+                    "not" => json!({"not": schema}),
+                    "unevaluatedProperties" => json!({"allOf": [schema], key: false}),
+                    _ => json!({key: [schema]}),
+                };
+            }
+            let Ok(compiled) = Schema::compile(&schema) else {
+                assert!(levels > 45, "{levels} of {key}");
+                continue;
+            };
+            let mut value = json!(1);
+            for depth in 1..=DEPTH_MAX {
+                value = json!({"a": value});
+                if depth % 6 == 1 {
+                    // What is told briefly, and what is told at length.
+                    let brief = compiled.check(&value, usize::MAX);
+                    assert_eq!(
+                        compiled.check(&value, 1).is_ok(),
+                        brief.is_ok(),
+                        "{schema} {depth}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn schemas_that_would_take_too_long() {
+    let chain = |links: usize, link: &dyn Fn(Value) -> Value| {
+        let next = |at: usize| json!({"$ref": format!("#/$defs/{at}")});
+        let mut links: Map<String, Value> =
+            (0..links).map(|at| (at.to_string(), link(next(at + 1)))).collect();
+        links.insert(links.len().to_string(), json!({"type": "object"}));
+        json!({"$ref": "#/$defs/0", "$defs": links})
+    };
+    let twice = |next: Value| json!({"allOf": [next, next]});
+    let parts = |next: Value| json!({"properties": {"a": next, "b": next}, "items": next});
+    let patterns = |count: usize| vec![json!({"pattern": "a"}); count];
+    for (schema, is_taken) in [
+        (chain(62, &|next| next), true),
+        (chain(63, &|next| next), false),
+        (chain(5_000, &|next| next), false),
+        (chain(5, &twice), true),
+        (chain(60, &twice), false),
+        (chain(500, &parts), true),
+        (chain(1, &|_| json!({"$ref": "#"})), false),
+        (json!({"$ref": "#"}), false),
+        (json!({"items": {"$ref": "#"}}), true),
+        (json!({"items": patterns(100)}), false),
+        (json!({"prefixItems": patterns(100)}), true),
+        (json!({"prefixItems": patterns(101)}), false),
+        (json!({"enum": ["x".repeat(SCHEMA_BYTES_MAX - 100)]}), true),
+        (json!({"enum": ["x".repeat(SCHEMA_BYTES_MAX)]}), false),
+    ] {
+        let compiled = Schema::compile(&schema);
+        let shown: String = schema.to_string().chars().take(100).collect();
+        assert_eq!(compiled.is_ok(), is_taken, "{shown}: {:?}", compiled.err());
+    }
+}
+
+#[test]
+fn patterns_take_linear_time() {
+    let value = "a".repeat(100_000) + "!";
+    for pattern in ["^(a+)+$", "^(a|a)*$", "(a*)*b"] {
+        assert_ne!(fault(&json!({"pattern": pattern}), &json!(value)), "", "{pattern}");
+    }
+}
+
+/// A fault of which there are millions is told as briefly as one.
+#[test]
+fn faults_of_large_values_are_brief() {
+    let schema = json!({"oneOf": [{"items": {"type": "string"}}, {"type": "object"}]});
+    check_fault(&schema, &json!(vec![1; 200_000]), BRIEF);
+    check_fault(&json!({"type": "null"}), &json!("x".repeat(2_000_000)), BRIEF);
+    let told = fault(&json!({"type": "null"}), &json!("x".repeat(100_000)));
+    assert!(told.starts_with("\"xxx") && told.len() < 300, "{told}");
+}
