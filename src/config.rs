@@ -14,7 +14,7 @@ use crate::id::SessionId;
 use crate::output::{Answer, Beginning, Envelope, Format, JsonStream, Layout, Objects, Text};
 use crate::secret::Secret;
 use crate::server::{DebugFile, Progress, Requests, Settings};
-use crate::session::{Extraction, FinalSnapshot, Keep, Life, OnBusy, Rules};
+use crate::session::{Extraction, FinalSnapshot, Keep, Life, OnBusy, Rules, Telling};
 use crate::wire::{Code, Prompt, Trouble};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value};
@@ -232,14 +232,18 @@ impl Plan {
                 PatchMode::Append
             }
         };
-        let is_told = asked.tells_values || !mode.is_protocol();
-        if asked.response != ResponseType::Text && is_told {
+        let telling = match asked.tells_values {
+            true => Telling::Messages,
+            false if mode.is_protocol() => Telling::Nothing,
+            false => Telling::Text,
+        };
+        if asked.response != ResponseType::Text && telling != Telling::Nothing {
             capabilities.push(EXTRACT.to_owned());
         }
         let extraction = (asked.response != ResponseType::Text).then_some(Extraction {
             response: asked.response,
             schema: asked.schema,
-            is_told,
+            telling,
         });
         let system = asked.preamble.system.or(not_blank(args.system));
         let (beginning, meta) = (beginning(command, &engine), meta(command, &engine));

@@ -19,7 +19,7 @@ mod run;
 mod tests;
 
 pub use exit::{ExitCode, Signal};
-pub use harvest::Extraction;
+pub use harvest::{Extraction, Telling};
 pub(crate) use trouble::{panic_text, run_defect, unread_prompt};
 
 use crate::chat::timeline::Span;

@@ -10,12 +10,18 @@ use crate::proto::extract::{ExtractionFinished, LineRejected, ObjectExtracted};
 const OBJECT_DEPTH_MAX: usize = 30;
 
 impl Found {
-    /// The payload that tells it, of the run with this root message id.
-    pub fn into_payload(self, message_id: &str, correlation: Option<CorrelationInfo>) -> Any {
+    /// The payload that tells it, of the run with this root message id; for readers that have no
+    /// JSON of their own `with_object`.
+    pub fn into_payload(
+        self,
+        message_id: &str,
+        correlation: Option<CorrelationInfo>,
+        with_object: bool,
+    ) -> Any {
         let message_id = message_id.to_owned();
         match self {
             Self::Value { index, line, kind, json } => {
-                let object = object(&json);
+                let object = if with_object { object(&json) } else { None };
                 let r#type = kind.unwrap_or_default();
                 ObjectExtracted { message_id, index, line, r#type, object, json, correlation }
                     .into()

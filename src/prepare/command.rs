@@ -46,12 +46,11 @@ pub(super) fn run(words: &[OsString], mut terminal: Terminal) -> Result<Prepared
 }
 
 fn read(path: &Path, stdin: &mut File) -> Result<CommandFile> {
-    let text = if path.as_os_str() == "-" {
-        text::read(stdin, FILE_BYTES_MAX)
-    } else {
-        text::from_file(path, FILE_BYTES_MAX)
-    };
-    Ok(CommandFile::parse(path, &text?)?)
+    if path.as_os_str() != "-" {
+        return Ok(CommandFile::load(path)?);
+    }
+    let text = text::read(stdin, FILE_BYTES_MAX).context("the command file on standard input")?;
+    Ok(CommandFile::parse(Path::new("stdin"), &text)?)
 }
 
 fn all(stdin: &mut impl Read) -> io::Result<Vec<u8>> {

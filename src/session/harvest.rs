@@ -15,8 +15,19 @@ pub struct Extraction {
     pub response: ResponseType,
     /// What each value is to be like.
     pub schema: Option<Schema>,
-    /// Whether what is found is told in frames; only whoever asked for these can read them.
-    pub is_told: bool,
+    /// How it is told.
+    pub telling: Telling,
+}
+
+/// How frames tell what is found; only whoever asked for these can read them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// They don't.
+    Nothing,
+    /// As JSON text.
+    Text,
+    /// As messages, too.
+    Messages,
 }
 
 #[derive(Clone, Debug)]
@@ -75,7 +86,7 @@ impl Harvest {
     fn finish(&mut self, session: &SessionId, recorded: &Recorded, is_cut_off: bool) -> Vec<Any> {
         let found = self.extractor.finish(is_cut_off);
         let mut told = self.tell(session, recorded, found);
-        if self.wanted.is_told {
+        if self.wanted.telling != Telling::Nothing {
             let ids = correlation(session, recorded.scope);
             let root = recorded.scope.run.root();
             told.push(extract::finished(&root, self.extractor.tally(), is_cut_off, Some(ids)));
@@ -89,11 +100,13 @@ impl Harvest {
                 self.invalid = Some(invalid_answer(*line, reason));
             }
         }
-        if !self.wanted.is_told {
-            return Vec::new();
-        }
+        let with_object = match self.wanted.telling {
+            Telling::Nothing => return Vec::new(),
+            Telling::Text => false,
+            Telling::Messages => true,
+        };
         let root = recorded.scope.run.root();
         let ids = || Some(correlation(session, recorded.scope));
-        found.into_iter().map(|found| found.into_payload(&root, ids())).collect()
+        found.into_iter().map(|found| found.into_payload(&root, ids(), with_object)).collect()
     }
 }

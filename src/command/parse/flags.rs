@@ -5,8 +5,8 @@ use crate::command::flag::{Flag, Type};
 use crate::command::yaml::{Kind, Node};
 use crate::command::{CommandFile, default};
 
-const FLAG_KEYS: [&str; 7] =
-    ["name", "shortFlag", "type", "help", "default", "choices", "required"];
+const FLAG_KEYS: [&str; 8] =
+    ["name", "shortFlag", "short", "type", "help", "default", "choices", "required"];
 
 /// Flags, arguments and choices of a flag that a file may have.
 const LIST_MAX: usize = 1000;
@@ -45,7 +45,8 @@ impl Reading<'_> {
             default::read(value, kind, &choices).map_err(|message| told((value.line, message)))
         })?;
         Ok(Flag {
-            short: get("shortFlag").map_or(Ok(None), letter).map_err(told)?,
+            // glazed knows the first; people write the second.
+            short: get("shortFlag").or(get("short")).map_or(Ok(None), letter).map_err(told)?,
             required: get("required").map_or(Ok(false), required).map_err(told)?,
             help: get("help").map_or(Ok(String::new()), |help| text(help, "help"))?,
             name: name.clone(),

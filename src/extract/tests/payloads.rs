@@ -34,8 +34,11 @@ fn check_payload(payload: &Any, name: &str, fields: &str) {
 fn a_value() {
     let value = |kind: Option<&str>, json: &str| {
         let kind = kind.map(str::to_owned);
-        Found::Value { index: 1, line: 3, kind, json: json.to_owned() }
-            .into_payload("m", correlation())
+        Found::Value { index: 1, line: 3, kind, json: json.to_owned() }.into_payload(
+            "m",
+            correlation(),
+            true,
+        )
     };
     let json = r#"{"z":1.50,"type":"a","n":9007199254740993}"#;
     check_payload(
@@ -61,7 +64,7 @@ fn what_was_no_value() {
     let invalid = Found::Invalid { line: 2, reason: Reason::CutOff };
     for found in [rejected, invalid] {
         check_payload(
-            &found.into_payload("m", correlation()),
+            &found.into_payload("m", correlation(), true),
             "LineRejected",
             concat!(
                 r#""messageId":"m","line":"2","#,
@@ -88,7 +91,7 @@ fn a_frame_with_the_deepest_value_can_be_read() {
         for (open, close) in [("{\"a\":", "}"), ("[", "]")] {
             let json = format!("{}\"[{{\\\"\"{}", open.repeat(levels), close.repeat(levels));
             let payload = Found::Value { index: 0, line: 1, kind: None, json: json.clone() }
-                .into_payload("m", None);
+                .into_payload("m", None, true);
             let Any::ObjectExtracted(object) = &payload else { panic!("{payload:?}") };
             assert_eq!((object.object.is_some(), &object.json), (is_held, &json));
             let event = UiEventFrame { payload: Some(payload), ..UiEventFrame::default() };
