@@ -3,6 +3,11 @@
 //! The language is that of <https://pkg.go.dev/text/template>, the functions are those of
 //! <https://masterminds.github.io/sprig/> as far as a prompt can use them. Reading a template is
 //! gotmpl's part; what its parser lets pass is checked here, and the tree is walked here.
+//!
+//! What differs from Go, and is meant to: integers beyond 64 bits are floats; text is cut between
+//! characters, not bytes; text that is no JSON, no base64 or no regular expression is an error
+//! where sprig gives an empty value; dates are strings; `snakecase` and `kebabcase` leave digits
+//! with the letters before them; `%+q` is `%q`; a comment may have blanks before its `/*`.
 
 mod actions;
 mod blocks;

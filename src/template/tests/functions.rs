@@ -550,21 +550,15 @@ fn any_arguments_do() {
     let arguments = [
         "nil",
         "true",
-        "0",
         "-1",
         "9223372036854775807",
-        "-9223372036854775808",
         "1.5",
         "1e300",
-        r#""""#,
         r#""é""#,
         r#""(""#,
-        ".list",
         ".none",
         ".m",
-        ".em",
         ".mixed",
-        r#""2006-01-02""#,
     ];
     for name in functions::names() {
         for first in arguments {
