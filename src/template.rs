@@ -1,15 +1,37 @@
 //! Prompt templates: Go's `text/template` with the functions of sprig, from values to text.
 //!
 //! The language is that of <https://pkg.go.dev/text/template>, the functions are those of
-//! <https://masterminds.github.io/sprig/> as far as a prompt can use them.
+//! <https://masterminds.github.io/sprig/> as far as a prompt can use them. Reading a template is
+//! gotmpl's part; what its parser lets pass is checked here, and the tree is walked here.
+//!
+//! What differs from Go, and is meant to: integers beyond 64 bits are floats; text is cut between
+//! characters, not bytes; text that is no JSON, no base64 or no regular expression is an error
+//! where sprig gives an empty value; dates are strings; `snakecase` and `kebabcase` leave digits
+//! with the letters before them; `%+q` is `%q`; a comment may have blanks before its `/*`.
 
-use gotmpl::Value;
-use std::sync::Arc;
+mod actions;
+mod blocks;
+mod exec;
+mod format;
+mod functions;
+mod names;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use exec::{Bodies, Exec};
+use gotmpl::parse::ListNode;
 use thiserror::Error;
+use value::{Heap, WORK_BYTES_MAX};
+
+/// Bytes that a rendered template may have.
+pub const OUTPUT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A parsed template.
+#[derive(Debug)]
 pub struct Template {
-    parsed: gotmpl::Template,
+    body: ListNode,
+    bodies: Bodies,
 }
 
 /// What is wrong with a template, or with what it was given.
@@ -25,58 +47,57 @@ pub struct TemplateError {
 impl Template {
     /// Reads a template. `name` is what `{{template}}` can call the whole by.
     pub fn parse(name: &str, text: &str) -> Result<Self, TemplateError> {
-        let parsed = gotmpl::Template::new(name).parse(text).map_err(error)?;
-        Ok(Self { parsed })
+        let text = actions::read(text)?;
+        let parser = gotmpl::parse::Parser::new(&text, "{{", "}}").map_err(error_of_parser)?;
+        let (body, defines) = parser.parse().map_err(error_of_parser)?;
+        let mut bodies = Bodies::new();
+        if !body.is_empty_tree() {
+            bodies.insert(name.to_owned(), body.clone());
+        }
+        for define in defines {
+            define_body(&mut bodies, define.name.to_string(), define.body).map_err(|message| {
+                TemplateError { line: u32::try_from(define.pos.line).ok(), message }
+            })?;
+        }
+        bodies.values().chain([&body]).try_for_each(names::check)?;
+        let body = bodies.get(name).cloned().unwrap_or(body);
+        Ok(Self { body, bodies })
     }
 
     /// The text for these values, an object. Integers and floats are told apart as `serde_json`
     /// does.
     pub fn render(&self, values: &serde_json::Value) -> Result<String, TemplateError> {
-        self.parsed.execute_to_string(&value(values)).map_err(error)
+        let mut heap = Heap::new(WORK_BYTES_MAX);
+        let values = heap.take(values).map_err(|message| TemplateError {
+            line: None,
+            message: format!("the values can't be used: {message}"),
+        })?;
+        Exec::new(&self.bodies, heap)
+            .run(&self.body, values)
+            .map_err(|(line, message)| TemplateError { line: u32::try_from(line).ok(), message })
     }
 }
 
-fn value(json: &serde_json::Value) -> Value {
-    match json {
-        serde_json::Value::Null => Value::Nil,
-        serde_json::Value::Bool(truth) => Value::Bool(*truth),
-        serde_json::Value::Number(number) => match (number.as_i64(), number.as_u64()) {
-            (Some(number), _) => Value::Int(number),
-            (None, Some(number)) => Value::Uint(number),
-            (None, None) => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
-        },
-        serde_json::Value::String(text) => Value::String(text.as_str().into()),
-        serde_json::Value::Array(items) => Value::List(items.iter().map(value).collect()),
-        serde_json::Value::Object(members) => Value::Map(Arc::new(
-            members.iter().map(|(key, member)| (key.as_str().into(), value(member))).collect(),
-        )),
+/// Of two definitions of one template, one must be blank: that one gives way.
+fn define_body(bodies: &mut Bodies, name: String, body: ListNode) -> Result<(), String> {
+    match bodies.get(&name) {
+        Some(known) if body.is_empty_tree() && !known.is_empty_tree() => Ok(()),
+        Some(known) if !body.is_empty_tree() && !known.is_empty_tree() => {
+            Err(format!("template {name:?} is defined twice; give one of the two another name"))
+        }
+        Some(_) | None => {
+            bodies.insert(name, body);
+            Ok(())
+        }
     }
 }
 
-fn error(error: gotmpl::TemplateError) -> TemplateError {
-    let line = if let gotmpl::TemplateError::Parse { line, .. }
-    | gotmpl::TemplateError::Lex { line, .. } = &error
+fn error_of_parser(error: gotmpl::TemplateError) -> TemplateError {
+    if let gotmpl::TemplateError::Parse { line, message, .. }
+    | gotmpl::TemplateError::Lex { line, message, .. } = error
     {
-        u32::try_from(*line).ok()
-    } else {
-        None
-    };
-    TemplateError { line, message: error.to_string() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn values_become_text() {
-        let template = Template::parse("greet", "Hello, {{ .name }}!").unwrap();
-        assert_eq!(template.render(&json!({"name": "Ada"})).unwrap(), "Hello, Ada!");
+        let line = u32::try_from(line).ok().filter(|line| *line > 0);
+        return TemplateError { line, message };
     }
-
-    #[test]
-    fn an_error_has_its_line() {
-        assert_eq!(Template::parse("t", "a\n{{ if }}").err().unwrap().line, Some(2));
-    }
+    TemplateError { line: None, message: error.to_string() }
 }

@@ -6,7 +6,7 @@ use crate::command::yaml::{Kind, Node};
 use crate::command::{CommandFile, default};
 
 const FLAG_KEYS: [&str; 8] =
-    ["name", "shortFlag", "short", "type", "help", "default", "choices", "required"];
+    ["name", "shortFlag", "type", "help", "default", "choices", "required", "short"];
 
 /// Flags, arguments and choices of a flag that a file may have.
 const LIST_MAX: usize = 1000;

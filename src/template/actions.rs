@@ -1,0 +1,119 @@
+//! A template's text as gotmpl reads it like Go: comments and trimmed blanks are taken out here.
+//!
+//! Gotmpl trims behind a comment that only asks for it in front, trims blanks that are none to Go,
+//! and lets a string go on over the end of its line.
+
+use super::TemplateError;
+use super::blocks::Blocks;
+
+/// Blanks to Go's lexer.
+const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
+
+/// Takes out comments and what is to be trimmed, and checks the blocks. Every action stays in its
+/// line: the line breaks that go are put into the next action.
+pub(super) fn read(text: &str) -> Result<String, TemplateError> {
+    let mut reader =
+        Reader { rest: text, line: 1, out: String::with_capacity(text.len()), breaks: 0 };
+    let mut blocks = Blocks::default();
+    let mut is_trimmed = false;
+    while let Some(start) = reader.rest.find("{{") {
+        let inside = &reader.rest[start + 2..];
+        let trims = inside.starts_with('-') && inside[1..].starts_with(BLANKS);
+        reader.text(start, is_trimmed, trims);
+        reader.skip(if trims { 3 } else { 2 });
+        is_trimmed = if reader.rest.trim_start_matches(BLANKS).starts_with("/*") {
+            reader.comment()?
+        } else {
+            reader.action(&mut blocks)?
+        };
+    }
+    reader.text(reader.rest.len(), is_trimmed, false);
+    blocks.end()?;
+    Ok(reader.out)
+}
+
+struct Reader<'t> {
+    rest: &'t str,
+    line: u32,
+    out: String,
+    /// Line breaks that were taken out.
+    breaks: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn skip(&mut self, bytes: usize) -> &'t str {
+        let (skipped, rest) = self.rest.split_at(bytes);
+        let lines = u32::try_from(skipped.matches('\n').count()).unwrap_or(u32::MAX);
+        self.line = self.line.saturating_add(lines);
+        self.rest = rest;
+        skipped
+    }
+
+    fn text(&mut self, bytes: usize, trims_start: bool, trims_end: bool) {
+        let text = self.skip(bytes);
+        let kept = if trims_start { text.trim_start_matches(BLANKS) } else { text };
+        let kept = if trims_end { kept.trim_end_matches(BLANKS) } else { kept };
+        self.breaks += text.matches('\n').count() - kept.matches('\n').count();
+        self.out.push_str(kept);
+    }
+
+    /// Passes over a comment. True if it trims what is behind it.
+    fn comment(&mut self) -> Result<bool, TemplateError> {
+        let Some(end) = self.rest.find("*/") else {
+            return Err(self.error("a comment has no */ at its end"));
+        };
+        let behind = &self.rest[end + 2..];
+        let mark = behind.trim_start_matches(BLANKS);
+        let blanks = behind.len() - mark.len();
+        let trims = blanks > 0 && mark.starts_with("-}}");
+        if !trims && !mark.starts_with("}}") {
+            return Err(self.error("a comment must be alone between {{ and }}"));
+        }
+        let comment = self.skip(end + 2 + blanks + if trims { 3 } else { 2 });
+        self.breaks += comment.matches('\n').count();
+        Ok(trims)
+    }
+
+    /// Takes over an action. True if it trims what is behind it.
+    fn action(&mut self, blocks: &mut Blocks) -> Result<bool, TemplateError> {
+        let length = length(self.rest).map_err(|message| self.error(message))?;
+        let inside = &self.rest[..length];
+        let kept = inside.strip_suffix('-').filter(|kept| kept.ends_with(BLANKS));
+        blocks.action(self.line, inside)?;
+        self.skip(length + 2);
+        self.out.push_str("{{");
+        self.out.extend(std::iter::repeat_n('\n', std::mem::take(&mut self.breaks)));
+        self.out.push_str(kept.unwrap_or(inside));
+        self.out.push_str("}}");
+        Ok(kept.is_some())
+    }
+
+    fn error(&self, message: &str) -> TemplateError {
+        TemplateError { line: Some(self.line), message: message.to_owned() }
+    }
+}
+
+/// Bytes up to `}}` outside of strings and characters.
+fn length(inside: &str) -> Result<usize, &'static str> {
+    let mut chars = inside.char_indices();
+    while let Some((at, char)) = chars.next() {
+        match char {
+            '}' if inside[at..].starts_with("}}") => return Ok(at),
+            quote @ ('"' | '\'' | '`') => loop {
+                match chars.next() {
+                    Some((_, char)) if char == quote => break,
+                    Some((_, '\\')) if quote != '`' => {
+                        chars.next();
+                    }
+                    Some((_, '\n')) if quote != '`' => {
+                        return Err("a string has no quote at the end of its line");
+                    }
+                    Some(_) => {}
+                    None => return Err("a string has no quote at its end"),
+                }
+            },
+            _ => {}
+        }
+    }
+    Err("an action begins with {{ and has no }} at its end")
+}

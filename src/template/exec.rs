@@ -1,0 +1,388 @@
+//! Walks a template's tree and writes its text.
+//!
+//! gotmpl has an executor too. This one knows the line of what fails, counts what is done, has
+//! maps that `set` can change, and writes floats as Go does.
+
+use super::functions::{self, Call};
+use super::value::{Heap, Value};
+use super::{OUTPUT_BYTES_MAX, format};
+use gotmpl::parse::{
+    BranchNode, CommandNode, Expr, ListNode, Node, Number, PipeNode, TemplateNode,
+};
+use std::collections::BTreeMap;
+
+/// Levels of blocks, parentheses and templates within each other while rendering.
+const LEVELS_MAX: usize = 200;
+
+/// Actions and commands that one rendering may do.
+const STEPS_MAX: u64 = 20_000_000;
+
+/// The bodies of the templates, by name.
+pub(super) type Bodies = BTreeMap<String, ListNode>;
+
+/// What has been asked for, or how a body was left.
+enum Flow {
+    Next,
+    Break,
+    Continue,
+}
+
+/// A rendering.
+pub(super) struct Exec<'t> {
+    bodies: &'t Bodies,
+    heap: Heap,
+    out: String,
+    variables: Vec<(&'t str, Value)>,
+    line: usize,
+    level: usize,
+    steps_left: u64,
+}
+
+impl<'t> Exec<'t> {
+    pub(super) fn new(bodies: &'t Bodies, heap: Heap) -> Self {
+        let (variables, out) = (Vec::new(), String::new());
+        Self { bodies, heap, out, variables, line: 1, level: 0, steps_left: STEPS_MAX }
+    }
+
+    /// The text of a body; or what went wrong, and in which line.
+    pub(super) fn run(
+        mut self,
+        body: &'t ListNode,
+        values: Value,
+    ) -> Result<String, (usize, String)> {
+        self.variables.push(("$", values.clone()));
+        match self.list(body, &values) {
+            Ok(_) => Ok(self.out),
+            Err(message) => Err((self.line, message)),
+        }
+    }
+
+    fn step(&mut self, line: usize) -> Result<(), String> {
+        self.line = line;
+        self.steps_left = self
+            .steps_left
+            .checked_sub(1)
+            .ok_or_else(|| format!("too much to do: a template may take {STEPS_MAX} steps"))?;
+        Ok(())
+    }
+
+    /// Does what stands one level further in. Every level takes its part of the stack.
+    fn within<T>(
+        &mut self,
+        inside: impl FnOnce(&mut Self) -> Result<T, String>,
+    ) -> Result<T, String> {
+        if self.level >= LEVELS_MAX {
+            return Err(format!(
+                "blocks and templates stand in each other more than {LEVELS_MAX} levels deep; does \
+                 a template call itself?"
+            ));
+        }
+        self.level += 1;
+        let result = inside(self)?;
+        self.level -= 1;
+        Ok(result)
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), String> {
+        if self.out.len() + text.len() > OUTPUT_BYTES_MAX {
+            return Err(format!("the text is longer than {} MiB", OUTPUT_BYTES_MAX / 1024 / 1024));
+        }
+        self.out.push_str(text);
+        Ok(())
+    }
+
+    fn list(&mut self, list: &'t ListNode, dot: &Value) -> Result<Flow, String> {
+        for node in &list.nodes {
+            match self.node(node, dot)? {
+                Flow::Next => {}
+                left @ (Flow::Break | Flow::Continue) => return Ok(left),
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn node(&mut self, node: &'t Node, dot: &Value) -> Result<Flow, String> {
+        match node {
+            Node::Text(text) => self.write(&text.text)?,
+            Node::Action(action) => {
+                let value = self.pipe(&action.pipe, dot)?;
+                if action.pipe.decl.is_empty() {
+                    self.show(&value)?;
+                }
+            }
+            Node::If(branch) => return self.within(|exec| exec.branch(branch, dot, false)),
+            Node::With(branch) => return self.within(|exec| exec.branch(branch, dot, true)),
+            Node::Range(branch) => return self.within(|exec| exec.range(branch, dot)),
+            Node::Template(call) => self.within(|exec| exec.template(call, dot))?,
+            Node::List(list) => return self.list(list, dot),
+            Node::Define(_) => {}
+            Node::Break(_) => return Ok(Flow::Break),
+            Node::Continue(_) => return Ok(Flow::Continue),
+        }
+        Ok(Flow::Next)
+    }
+
+    fn show(&mut self, value: &Value) -> Result<(), String> {
+        match value {
+            Value::Nil => self.write("<no value>"),
+            Value::Text(text) => self.write(text),
+            Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::List(_) | Value::Map(_) => {
+                let text = format::show(&mut self.heap, value)?;
+                self.write(&text)
+            }
+        }
+    }
+
+    /// `if`, and `with`, which makes what it looks at the dot.
+    fn branch(
+        &mut self,
+        branch: &'t BranchNode,
+        dot: &Value,
+        is_with: bool,
+    ) -> Result<Flow, String> {
+        let outside = self.variables.len();
+        let value = self.pipe(&branch.pipe, dot)?;
+        let flow = if value.is_true(&self.heap) {
+            self.list(&branch.body, if is_with { &value } else { dot })?
+        } else {
+            self.otherwise(branch, dot)?
+        };
+        self.variables.truncate(outside);
+        Ok(flow)
+    }
+
+    fn otherwise(&mut self, branch: &'t BranchNode, dot: &Value) -> Result<Flow, String> {
+        branch.else_body.as_ref().map_or(Ok(Flow::Next), |list| self.list(list, dot))
+    }
+
+    fn range(&mut self, branch: &'t BranchNode, dot: &Value) -> Result<Flow, String> {
+        let outside = self.variables.len();
+        let over = self.value(&branch.pipe, dot)?;
+        if !branch.pipe.is_assign {
+            for name in &branch.pipe.decl {
+                self.variables.push((name, over.clone()));
+            }
+        }
+        let mut is_empty = true;
+        let mut each = |exec: &mut Self, key: Value, item: Value| {
+            is_empty = false;
+            exec.round(branch, key, item)
+        };
+        match &over {
+            Value::List(list) => {
+                let mut items = (0..).map(Value::Int).zip(list.iter());
+                while let Some((key, item)) = items.next()
+                    && each(self, key, item.clone())?
+                {}
+            }
+            Value::Map(id) => {
+                let map = self.heap.copy(*id)?;
+                let mut items = map.into_iter();
+                while let Some((key, item)) = items.next()
+                    && each(self, Value::Text(key), item)?
+                {}
+            }
+            Value::Int(count) if branch.pipe.decl.len() < 2 => {
+                let mut items = 0..*count;
+                while let Some(item) = items.next()
+                    && each(self, Value::Int(item), Value::Int(item))?
+                {}
+            }
+            Value::Int(count) => {
+                return Err(format!("can't use {count} to range with two variables; take one"));
+            }
+            Value::Nil => {}
+            Value::Bool(_) | Value::Float(_) | Value::Text(_) => {
+                return Err(format!(
+                    "range can't go over a {}; it takes a list, a map or an integer",
+                    over.type_name()
+                ));
+            }
+        }
+        let flow = if is_empty { self.otherwise(branch, dot)? } else { Flow::Next };
+        self.variables.truncate(outside);
+        Ok(flow)
+    }
+
+    /// One round of a `range`. False if it was the last.
+    fn round(&mut self, branch: &'t BranchNode, key: Value, item: Value) -> Result<bool, String> {
+        self.step(branch.pos.line)?;
+        match branch.pipe.decl.as_slice() {
+            [] => {}
+            [name] => self.assign(name, item.clone())?,
+            [name_of_key, name, ..] => {
+                self.assign(name_of_key, key)?;
+                self.assign(name, item.clone())?;
+            }
+        }
+        let outside = self.variables.len();
+        let flow = self.list(&branch.body, &item)?;
+        self.variables.truncate(outside);
+        Ok(!matches!(flow, Flow::Break))
+    }
+
+    /// The template that is called sees none of the caller's variables.
+    fn template(&mut self, call: &'t TemplateNode, dot: &Value) -> Result<(), String> {
+        self.step(call.pos.line)?;
+        let Some(body) = self.bodies.get(call.name.as_str()) else {
+            return Err(format!("template {:?} is not defined", call.name.as_str()));
+        };
+        let dot = match &call.pipe {
+            Some(pipe) => self.pipe(pipe, dot)?,
+            None => Value::Nil,
+        };
+        let callers = std::mem::replace(&mut self.variables, vec![("$", dot.clone())]);
+        self.list(body, &dot)?;
+        self.variables = callers;
+        Ok(())
+    }
+
+    /// The value of a pipeline, which is given to the variable that it declares or sets.
+    fn pipe(&mut self, pipe: &'t PipeNode, dot: &Value) -> Result<Value, String> {
+        let value = self.value(pipe, dot)?;
+        for name in &pipe.decl {
+            if pipe.is_assign {
+                self.assign(name, value.clone())?;
+            } else {
+                self.variables.push((name, value.clone()));
+            }
+        }
+        Ok(value)
+    }
+
+    fn assign(&mut self, name: &str, value: Value) -> Result<(), String> {
+        let variable = self.variables.iter_mut().rev().find(|(declared, _)| *declared == name);
+        let (_, held) = variable.ok_or_else(|| format!("undefined variable {name}"))?;
+        *held = value;
+        Ok(())
+    }
+
+    fn value(&mut self, pipe: &'t PipeNode, dot: &Value) -> Result<Value, String> {
+        let mut last = None;
+        for command in &pipe.commands {
+            self.step(command.pos.line)?;
+            last = Some(self.command(command, dot, last)?);
+        }
+        Ok(last.unwrap_or(Value::Nil))
+    }
+
+    /// One command of a pipeline. What came before it is its last argument.
+    fn command(
+        &mut self,
+        command: &'t CommandNode,
+        dot: &Value,
+        last: Option<Value>,
+    ) -> Result<Value, String> {
+        let Some((first, args)) = command.args.split_first() else {
+            return Err("a command is empty".into());
+        };
+        match first {
+            Expr::Identifier(_, name) => self.call(name, args, dot, last),
+            Expr::Chain(_, inner, fields) if let Expr::Identifier(_, name) = inner.as_ref() => {
+                let value = self.call(name, args, dot, last)?;
+                self.fields(value, fields)
+            }
+            Expr::Nil(_) => Err("nil is not a command".into()),
+            Expr::Dot(_)
+            | Expr::Field(..)
+            | Expr::Variable(..)
+            | Expr::String(..)
+            | Expr::Number(..)
+            | Expr::Bool(..)
+            | Expr::Pipe(..)
+            | Expr::Chain(..) => {
+                if args.is_empty() && last.is_none() {
+                    return self.expr(first, dot);
+                }
+                Err("only functions take arguments; this is a value".into())
+            }
+        }
+    }
+
+    fn call(
+        &mut self,
+        name: &str,
+        args: &'t [Expr],
+        dot: &Value,
+        last: Option<Value>,
+    ) -> Result<Value, String> {
+        let line = self.line;
+        if matches!(name, "and" | "or") && args.len() + usize::from(last.is_some()) > 0 {
+            return self.short_circuit(name == "and", args, dot, last);
+        }
+        let mut values = Vec::with_capacity(args.len() + 1);
+        for arg in args {
+            values.push(self.expr(arg, dot)?);
+        }
+        values.extend(last);
+        self.line = line;
+        functions::call(name, &mut Call { heap: &mut self.heap, args: &values })
+    }
+
+    /// `and` and `or` give the first argument that decides, and leave the others alone.
+    fn short_circuit(
+        &mut self,
+        is_and: bool,
+        args: &'t [Expr],
+        dot: &Value,
+        last: Option<Value>,
+    ) -> Result<Value, String> {
+        let mut value = Value::Nil;
+        for arg in args {
+            value = self.expr(arg, dot)?;
+            if value.is_true(&self.heap) != is_and {
+                return Ok(value);
+            }
+        }
+        Ok(last.unwrap_or(value))
+    }
+
+    fn expr(&mut self, expr: &'t Expr, dot: &Value) -> Result<Value, String> {
+        match expr {
+            Expr::Dot(_) => Ok(dot.clone()),
+            Expr::Field(_, fields) => self.fields(dot.clone(), fields),
+            Expr::Variable(_, name, fields) => {
+                let variable = self.variables.iter().rev().find(|(declared, _)| declared == name);
+                let value = variable.map(|(_, value)| value.clone());
+                self.fields(value.ok_or_else(|| format!("undefined variable {name}"))?, fields)
+            }
+            Expr::Identifier(_, name) => self.call(name, &[], dot, None),
+            Expr::String(_, text) => Ok(Value::Text(text.clone())),
+            Expr::Number(_, Number::Int(number)) => Ok(Value::Int(*number)),
+            Expr::Number(_, Number::Float(number)) => Ok(Value::Float(*number)),
+            Expr::Number(_, Number::Uint(number)) => Err(format!("{number} overflows int")),
+            Expr::Bool(_, truth) => Ok(Value::Bool(*truth)),
+            Expr::Nil(_) => Ok(Value::Nil),
+            Expr::Pipe(_, pipe) => self.within(|exec| exec.pipe(pipe, dot)),
+            Expr::Chain(_, inner, fields) => {
+                let value = self.within(|exec| exec.expr(inner, dot))?;
+                self.fields(value, fields)
+            }
+        }
+    }
+
+    /// `.a.b.c` of a value. What is not in a map is nil, and so are its fields; but a field of what
+    /// is there and null is an error, as in Go.
+    fn fields<F: AsRef<str>>(&mut self, value: Value, fields: &[F]) -> Result<Value, String> {
+        let mut value = value;
+        let mut is_null = false;
+        for field in fields {
+            let field = field.as_ref();
+            let found = match &value {
+                Value::Map(id) => self.heap.read(*id).get(field).cloned(),
+                Value::Nil if !is_null => None,
+                Value::Nil => return Err(format!("can't take .{field} of a null")),
+                Value::Bool(_)
+                | Value::Int(_)
+                | Value::Float(_)
+                | Value::Text(_)
+                | Value::List(_) => {
+                    return Err(format!("can't take .{field} of a {}", value.type_name()));
+                }
+            };
+            is_null = matches!(found, Some(Value::Nil));
+            value = found.unwrap_or(Value::Nil);
+        }
+        Ok(value)
+    }
+}

@@ -1,0 +1,293 @@
+//! Values as text, as Go's package `fmt` writes them: <https://pkg.go.dev/fmt>.
+
+mod numbers;
+mod quotes;
+
+use super::value::{Heap, VALUE_LEVELS_MAX, Value};
+use numbers::{Spec, pad, write_float, write_int};
+use quotes::{can_backquote, quoted_char};
+use std::iter::Peekable;
+use std::str::Chars;
+
+pub(super) use numbers::general;
+pub(super) use quotes::quoted;
+
+/// Widths and precisions are cut to this many characters.
+const WIDTH_CHARS_MAX: usize = 65_535;
+
+/// Value as `%v`.
+pub(super) fn show(heap: &mut Heap, value: &Value) -> Result<String, String> {
+    let mut out = String::new();
+    write_value(heap, &mut out, value, 'v', &Spec::default(), 0)?;
+    Ok(out)
+}
+
+/// `print`: a space between two operands neither of which is a string.
+pub(super) fn print(heap: &mut Heap, values: &[Value]) -> Result<String, String> {
+    let mut out = String::new();
+    let mut was_text = true;
+    for (index, value) in values.iter().enumerate() {
+        let is_text = matches!(value, Value::Text(_));
+        if index > 0 && !is_text && !was_text {
+            out.push(' ');
+        }
+        write_value(heap, &mut out, value, 'v', &Spec::default(), 0)?;
+        was_text = is_text;
+    }
+    Ok(out)
+}
+
+/// `println`: spaces between operands, a line break after them.
+pub(super) fn println(heap: &mut Heap, values: &[Value]) -> Result<String, String> {
+    let mut out = String::new();
+    for (index, value) in values.iter().enumerate() {
+        if index > 0 {
+            out.push(' ');
+        }
+        write_value(heap, &mut out, value, 'v', &Spec::default(), 0)?;
+    }
+    out.push('\n');
+    Ok(out)
+}
+
+/// `printf`. What does not fit its verb is written in place, as Go does: `%!d(string=hi)`.
+pub(super) fn printf(heap: &mut Heap, format: &str, values: &[Value]) -> Result<String, String> {
+    let mut out = String::new();
+    let mut chars = format.chars().peekable();
+    let mut next = 0;
+    let mut is_reordered = false;
+    while let Some(char) = chars.next() {
+        if char != '%' {
+            out.push(char);
+            continue;
+        }
+        heap.charge(1)?;
+        let mut verb = Verb {
+            chars: &mut chars,
+            values,
+            next,
+            is_reordered: false,
+            is_bad: false,
+            has_bad_width: false,
+        };
+        let spec = verb.spec();
+        (next, is_reordered) = (verb.next, is_reordered || verb.is_reordered);
+        let is_bad = verb.is_bad;
+        if verb.has_bad_width {
+            out.push_str("%!(BADWIDTH)");
+        }
+        match (chars.next(), values.get(next)) {
+            (None, _) => out.push_str("%!(NOVERB)"),
+            (Some('%'), _) => out.push('%'),
+            (Some(verb), _) if is_bad => {
+                out.push_str(&format!("%!{verb}(BADINDEX)"));
+            }
+            (Some(verb), None) => {
+                out.push_str(&format!("%!{verb}(MISSING)"));
+            }
+            (Some(verb), Some(value)) => {
+                heap.charge(spec.width.unwrap_or(0) + spec.precision.unwrap_or(0))?;
+                write_value(heap, &mut out, value, verb, &spec, 0)?;
+                next += 1;
+            }
+        }
+    }
+    if !is_reordered && next < values.len() {
+        write_extra(heap, &mut out, &values[next..])?;
+    }
+    Ok(out)
+}
+
+fn write_extra(heap: &mut Heap, out: &mut String, values: &[Value]) -> Result<(), String> {
+    out.push_str("%!(EXTRA ");
+    for (index, value) in values.iter().enumerate() {
+        if index > 0 {
+            out.push_str(", ");
+        }
+        out.push_str(value.type_name());
+        if !matches!(value, Value::Nil) {
+            out.push('=');
+            write_value(heap, out, value, 'v', &Spec::default(), 0)?;
+        }
+    }
+    out.push(')');
+    Ok(())
+}
+
+/// Reads what stands between `%` and the verb.
+struct Verb<'f, 'c> {
+    chars: &'f mut Peekable<Chars<'c>>,
+    values: &'f [Value],
+    next: usize,
+    is_reordered: bool,
+    is_bad: bool,
+    has_bad_width: bool,
+}
+
+impl Verb<'_, '_> {
+    fn spec(&mut self) -> Spec {
+        let mut spec = Spec::default();
+        while let Some(flag) = self.chars.next_if(|char| "-+# 0".contains(*char)) {
+            match flag {
+                '-' => spec.minus = true,
+                '+' => spec.plus = true,
+                '#' => spec.sharp = true,
+                ' ' => spec.space = true,
+                _ => spec.zero = true,
+            }
+        }
+        self.index();
+        if let Some(width) = self.number() {
+            spec.minus = spec.minus || width < 0;
+            spec.width = Some(cut(width));
+        }
+        if self.chars.next_if_eq(&'.').is_some() {
+            self.index();
+            let precision = self.number().unwrap_or(0);
+            spec.precision = usize::try_from(precision).ok().map(|_| cut(precision));
+        }
+        self.index();
+        spec
+    }
+
+    /// `[3]`: the operand that comes next.
+    fn index(&mut self) {
+        if self.chars.next_if_eq(&'[').is_none() {
+            return;
+        }
+        self.is_reordered = true;
+        let index = self.digits();
+        let is_closed = self.chars.next_if_eq(&']').is_some();
+        match index.and_then(|index| usize::try_from(index).ok()?.checked_sub(1)) {
+            Some(index) if is_closed && index < self.values.len() => self.next = index,
+            Some(_) | None => self.is_bad = true,
+        }
+    }
+
+    /// Digits, or `*` for the next operand.
+    fn number(&mut self) -> Option<i64> {
+        if self.chars.next_if_eq(&'*').is_none() {
+            return self.digits();
+        }
+        let value = self.values.get(self.next);
+        self.next += 1;
+        if let Some(Value::Int(number)) = value {
+            return Some(*number);
+        }
+        self.has_bad_width = true;
+        None
+    }
+
+    fn digits(&mut self) -> Option<i64> {
+        let mut number = None;
+        while let Some(digit) = self.chars.peek().and_then(|char| char.to_digit(10)) {
+            self.chars.next();
+            number =
+                Some(number.unwrap_or(0_i64).saturating_mul(10).saturating_add(i64::from(digit)));
+        }
+        number
+    }
+}
+
+fn cut(number: i64) -> usize {
+    usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX).min(WIDTH_CHARS_MAX)
+}
+
+fn write_value(
+    heap: &mut Heap,
+    out: &mut String,
+    value: &Value,
+    verb: char,
+    spec: &Spec,
+    level: usize,
+) -> Result<(), String> {
+    if level > VALUE_LEVELS_MAX {
+        return Err("a map that holds itself can't be written".into());
+    }
+    heap.visit()?;
+    let before = out.len();
+    match (value, verb) {
+        (_, 'T') => pad(out, spec, value.type_name()),
+        (Value::List(list), _) => {
+            out.push('[');
+            for (index, item) in list.iter().enumerate() {
+                if index > 0 {
+                    out.push(' ');
+                }
+                write_value(heap, out, item, verb, spec, level + 1)?;
+            }
+            out.push(']');
+            return heap.charge(2 + list.len());
+        }
+        (Value::Map(id), _) => {
+            out.push_str("map[");
+            for (index, (key, item)) in heap.copy(*id)?.iter().enumerate() {
+                if index > 0 {
+                    out.push(' ');
+                }
+                let key = Value::Text(key.clone());
+                write_value(heap, out, &key, verb, spec, level + 1)?;
+                out.push(':');
+                write_value(heap, out, item, verb, spec, level + 1)?;
+            }
+            out.push(']');
+            return heap.charge(5);
+        }
+        (Value::Nil, 'v') => pad(out, spec, "<nil>"),
+        (Value::Bool(truth), 't' | 'v') => pad(out, spec, if *truth { "true" } else { "false" }),
+        (Value::Int(number), 'c') => pad(out, spec, &char_of(*number).to_string()),
+        (Value::Int(number), 'q') => pad(out, spec, &quoted_char(char_of(*number))),
+        (Value::Int(number), 'U') => pad(out, spec, &format!("U+{number:04X}")),
+        (Value::Int(number), 'v' | 'd' | 'b' | 'o' | 'O' | 'x' | 'X') => {
+            // `%+v` is about the names of fields, which these values have not.
+            let plus = spec.plus && verb != 'v';
+            write_int(out, *number, verb, &Spec { plus, ..*spec });
+        }
+        (Value::Float(number), 'v' | 'e' | 'E' | 'f' | 'F' | 'g' | 'G') => {
+            write_float(out, *number, verb, spec);
+        }
+        (Value::Text(text), 'v') if spec.sharp => pad(out, spec, &quoted(text)),
+        (Value::Text(text), 'v' | 's') => pad(out, spec, first_chars(text, spec.precision)),
+        (Value::Text(text), 'q') => {
+            let text = first_chars(text, spec.precision);
+            if spec.sharp && can_backquote(text) {
+                pad(out, spec, &format!("`{text}`"));
+            } else {
+                pad(out, spec, &quoted(text));
+            }
+        }
+        (Value::Text(text), 'x' | 'X') => pad(out, spec, &hex(text.as_bytes(), verb, spec)),
+        (Value::Nil, _) => {
+            out.push_str(&format!("%!{verb}(<nil>)"));
+        }
+        (Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_), _) => {
+            out.push_str(&format!("%!{verb}({}=", value.type_name()));
+            write_value(heap, out, value, 'v', &Spec::default(), level + 1)?;
+            out.push(')');
+        }
+    }
+    heap.charge(out.len() - before)
+}
+
+fn first_chars(text: &str, count: Option<usize>) -> &str {
+    let end = count.and_then(|count| text.char_indices().nth(count));
+    end.map_or(text, |(end, _)| &text[..end])
+}
+
+fn char_of(number: i64) -> char {
+    u32::try_from(number).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER)
+}
+
+fn hex(bytes: &[u8], verb: char, spec: &Spec) -> String {
+    let mut out = String::new();
+    for (index, byte) in bytes.iter().take(spec.precision.unwrap_or(usize::MAX)).enumerate() {
+        if spec.space && index > 0 {
+            out.push(' ');
+        }
+        if spec.sharp && (spec.space || index == 0) {
+            out.push_str(if verb == 'x' { "0x" } else { "0X" });
+        }
+        out.push_str(&if verb == 'x' { format!("{byte:02x}") } else { format!("{byte:02X}") });
+    }
+    out
+}

@@ -1,0 +1,288 @@
+//! The functions that templates can call: Go's own, sprig's, and glazed's.
+//!
+//! Order of arguments and results are those of <https://pkg.go.dev/text/template#hdr-Functions> and
+//! <https://masterminds.github.io/sprig/>. Where text is cut, it is cut between characters.
+
+mod builtin;
+mod dates;
+mod encode;
+mod layout;
+mod lists;
+mod maps;
+mod markup;
+mod numbers;
+mod paths;
+mod regexes;
+mod text;
+mod words;
+mod yaml;
+
+use super::format;
+use super::value::{Heap, Map, MapId, Value};
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+/// Items of a list that a function may make out of numbers.
+const ITEMS_MAX: usize = 1_000_000;
+
+/// As many arguments as there are.
+const ANY: usize = usize::MAX;
+
+/// A function of templates.
+struct Function {
+    name: &'static str,
+    /// Arguments that it takes at least and at most.
+    arity: (usize, usize),
+    run: fn(&mut Call<'_>) -> Result<Value, String>,
+}
+
+const fn function(
+    name: &'static str,
+    arity: (usize, usize),
+    run: fn(&mut Call<'_>) -> Result<Value, String>,
+) -> Function {
+    Function { name, arity, run }
+}
+
+static FUNCTIONS: LazyLock<HashMap<&'static str, &'static Function>> = LazyLock::new(|| {
+    let tables = [
+        builtin::FUNCTIONS,
+        text::FUNCTIONS,
+        words::FUNCTIONS,
+        lists::FUNCTIONS,
+        maps::FUNCTIONS,
+        numbers::FUNCTIONS,
+        encode::FUNCTIONS,
+        regexes::FUNCTIONS,
+        dates::FUNCTIONS,
+        paths::FUNCTIONS,
+        markup::FUNCTIONS,
+    ];
+    tables.into_iter().flatten().map(|function| (function.name, function)).collect()
+});
+
+/// Functions whose work does not depend on how large their arguments are.
+const CONSTANT: [&str; 20] = [
+    "default", "dict", "empty", "eq", "first", "get", "hasKey", "index", "int", "kindIs", "kindOf",
+    "last", "len", "list", "not", "set", "slice", "ternary", "typeOf", "unset",
+];
+
+/// Functions of sprig and glazed that are left out: what they give depends on chance, on the time,
+/// on the machine or on the network, or has to do with keys and versions.
+const LEFT_OUT: [&str; 57] = [
+    "adler32sum",
+    "ago",
+    "bcrypt",
+    "buildCustomCert",
+    "dateInZone",
+    "dateModify",
+    "date_in_zone",
+    "date_modify",
+    "decryptAES",
+    "derivePassword",
+    "duration",
+    "durationRound",
+    "encryptAES",
+    "env",
+    "expandenv",
+    "genCA",
+    "genCAWithKey",
+    "genPrivateKey",
+    "genSelfSignedCert",
+    "genSelfSignedCertWithKey",
+    "genSignedCert",
+    "genSignedCertWithKey",
+    "getHostByName",
+    "htmlDate",
+    "htmlDateInZone",
+    "htpasswd",
+    "must_date_modify",
+    "now",
+    "osBase",
+    "osClean",
+    "osDir",
+    "osExt",
+    "osIsAbs",
+    "randAlpha",
+    "randAlphaNum",
+    "randAscii",
+    "randBytes",
+    "randInt",
+    "randNumeric",
+    "randomBool",
+    "randomChoice",
+    "randomFloat",
+    "randomInt",
+    "randomPermute",
+    "randomString",
+    "randomStringList",
+    "randomSubset",
+    "semver",
+    "semverCompare",
+    "sha1sum",
+    "sha512sum",
+    "shuffle",
+    "unixEpoch",
+    "urlJoin",
+    "urlParse",
+    "uuidv4",
+    "styleBold",
+];
+
+/// The function of this name. Sprig's `mustFirst` is its `first` with an error instead of a panic;
+/// here, both are errors.
+fn find(name: &str) -> Option<&'static Function> {
+    let plain = || name.starts_with("must").then(|| FUNCTIONS.get(plain_name(name).as_str()));
+    FUNCTIONS.get(name).or_else(|| plain().flatten()).copied()
+}
+
+/// `mustFirst` as `first`.
+fn plain_name(name: &str) -> String {
+    let plain = name.strip_prefix("must").unwrap_or(name);
+    let mut chars = plain.chars();
+    chars.next().into_iter().flat_map(char::to_lowercase).chain(chars.as_str().chars()).collect()
+}
+
+/// All names, in no order.
+#[cfg(test)]
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.keys().copied()
+}
+
+/// Nothing, if there is such a function.
+pub(super) fn check(name: &str) -> Result<(), String> {
+    if find(name).is_some() {
+        return Ok(());
+    }
+    if LEFT_OUT.contains(&name) || LEFT_OUT.contains(&plain_name(name).as_str()) {
+        return Err(format!(
+            "function {name:?} is left out on purpose: what a prompt says depends on its values \
+             alone; give the result as a value"
+        ));
+    }
+    Err(format!("function {name:?} is not defined"))
+}
+
+/// Calls a function.
+pub(super) fn call(name: &str, call: &mut Call<'_>) -> Result<Value, String> {
+    let Some(function) = find(name) else {
+        return check(name).map(|()| Value::Nil);
+    };
+    let (min, max) = function.arity;
+    if !(min..=max).contains(&call.args.len()) {
+        let wanted = match (min, max) {
+            (min, ANY) => format!("at least {min}"),
+            (min, max) if min == max => min.to_string(),
+            (min, max) => format!("{min} to {max}"),
+        };
+        return Err(format!(
+            "wrong number of arguments for {name}: want {wanted}, got {}",
+            call.args.len()
+        ));
+    }
+    if !CONSTANT.contains(&name) {
+        call.charge_args()?;
+    }
+    let value = (function.run)(call).map_err(|message| format!("{name}: {message}"))?;
+    if let Value::Text(text) = &value {
+        call.heap.charge(text.len())?;
+    }
+    Ok(value)
+}
+
+/// A call: its arguments, and where maps live.
+pub(super) struct Call<'c> {
+    pub(super) heap: &'c mut Heap,
+    pub(super) args: &'c [Value],
+}
+
+impl<'c> Call<'c> {
+    fn charge_args(&mut self) -> Result<(), String> {
+        for arg in self.args {
+            match arg {
+                Value::Text(text) => self.heap.charge(text.len())?,
+                Value::List(list) => self.heap.charge_items(list.len())?,
+                Value::Nil | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Map(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn arg(&self, index: usize) -> &'c Value {
+        self.args.get(index).unwrap_or(&Value::Nil)
+    }
+
+    /// A string. Nothing else will do, as in Go.
+    fn text(&self, index: usize) -> Result<&'c Arc<str>, String> {
+        let arg = self.arg(index);
+        if let Value::Text(text) = arg { Ok(text) } else { Err(mismatch(index, "a string", arg)) }
+    }
+
+    fn int(&self, index: usize) -> Result<i64, String> {
+        let arg = self.arg(index);
+        if let Value::Int(number) = arg {
+            Ok(*number)
+        } else {
+            Err(mismatch(index, "an integer", arg))
+        }
+    }
+
+    fn list(&self, index: usize) -> Result<&'c [Value], String> {
+        let arg = self.arg(index);
+        if let Value::List(list) = arg { Ok(list) } else { Err(mismatch(index, "a list", arg)) }
+    }
+
+    fn map(&self, index: usize) -> Result<MapId, String> {
+        let arg = self.arg(index);
+        if let Value::Map(id) = arg { Ok(*id) } else { Err(mismatch(index, "a map", arg)) }
+    }
+
+    /// A copy of a map.
+    fn map_copy(&mut self, index: usize) -> Result<Map, String> {
+        let id = self.map(index)?;
+        self.heap.copy(id)
+    }
+
+    /// Any value as text: a string as it is, others as `%v`.
+    fn shown(&mut self, index: usize) -> Result<Arc<str>, String> {
+        let value = self.arg(index);
+        self.show(value)
+    }
+
+    fn show(&mut self, value: &Value) -> Result<Arc<str>, String> {
+        if let Value::Text(text) = value {
+            return Ok(text.clone());
+        }
+        Ok(format::show(self.heap, value)?.into())
+    }
+
+    /// The strings of a list, in which nil counts for nothing; any other value is a list of one.
+    fn shown_items(&mut self, index: usize) -> Result<Vec<Arc<str>>, String> {
+        let arg = self.arg(index);
+        let items = if let Value::List(list) = arg { &**list } else { std::slice::from_ref(arg) };
+        let items = items.iter().filter(|item| !matches!(item, Value::Nil));
+        items.map(|item| self.show(item)).collect()
+    }
+}
+
+fn mismatch(index: usize, wanted: &str, got: &Value) -> String {
+    let is_nil = matches!(got, Value::Nil);
+    let got = if is_nil { "nothing; is a value missing?" } else { got.type_name() };
+    format!("argument {} must be {wanted}, got {got}", index + 1)
+}
+
+/// The number of characters that `count` says, if text of `bytes` bytes may be as long.
+fn check_bytes(bytes: usize, times: usize) -> Result<(), String> {
+    if bytes.saturating_mul(times) > super::OUTPUT_BYTES_MAX {
+        return Err(format!(
+            "the text is longer than {} MiB",
+            super::OUTPUT_BYTES_MAX / 1024 / 1024
+        ));
+    }
+    Ok(())
+}
+
+/// A count: what is below zero is zero.
+fn count(number: i64) -> usize {
+    usize::try_from(number.max(0)).unwrap_or(usize::MAX)
+}

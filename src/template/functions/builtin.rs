@@ -1,0 +1,158 @@
+//! Go's own functions: <https://pkg.go.dev/text/template#hdr-Functions>.
+
+use super::{ANY, Call, Function, function};
+use crate::template::format;
+use crate::template::value::Value;
+use std::cmp::Ordering;
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    function("eq", (2, ANY), eq),
+    function("ne", (2, 2), |call| Ok(Value::Bool(!equal(call.arg(0), call.arg(1))?))),
+    function("lt", (2, 2), |call| order(call, Ordering::is_lt)),
+    function("le", (2, 2), |call| order(call, Ordering::is_le)),
+    function("gt", (2, 2), |call| order(call, Ordering::is_gt)),
+    function("ge", (2, 2), |call| order(call, Ordering::is_ge)),
+    // With arguments, these are the executor's, which does not compute what does not matter.
+    function("and", (1, ANY), |call| Ok(call.arg(0).clone())),
+    function("or", (1, ANY), |call| Ok(call.arg(0).clone())),
+    function("not", (1, 1), |call| Ok(Value::Bool(!call.arg(0).is_true(call.heap)))),
+    function("print", (0, ANY), |call| format::print(call.heap, call.args).map(Value::text)),
+    function("println", (0, ANY), |call| format::println(call.heap, call.args).map(Value::text)),
+    function("printf", (1, ANY), |call| {
+        let text = call.text(0)?;
+        format::printf(call.heap, text, &call.args[1..]).map(Value::text)
+    }),
+    function("len", (1, 1), len),
+    function("index", (1, ANY), index),
+    function("slice", (1, 4), slice),
+    function("html", (0, ANY), |call| escape(call, gotmpl::html_escape)),
+    function("js", (0, ANY), |call| escape(call, gotmpl::js_escape)),
+    function("urlquery", (0, ANY), |call| escape(call, gotmpl::url_encode)),
+];
+
+fn eq(call: &mut Call<'_>) -> Result<Value, String> {
+    for other in &call.args[1..] {
+        if equal(call.arg(0), other)? {
+            return Ok(Value::Bool(true));
+        }
+    }
+    Ok(Value::Bool(false))
+}
+
+fn equal(left: &Value, right: &Value) -> Result<bool, String> {
+    match (left, right) {
+        (Value::Nil, Value::Nil) => Ok(true),
+        (Value::Nil, _) | (_, Value::Nil) => Ok(false),
+        (Value::Bool(left), Value::Bool(right)) => Ok(left == right),
+        (Value::Int(left), Value::Int(right)) => Ok(left == right),
+        (Value::Float(left), Value::Float(right)) => Ok(left == right),
+        (Value::Text(left), Value::Text(right)) => Ok(left == right),
+        (Value::List(_), Value::List(_)) | (Value::Map(_), Value::Map(_)) => {
+            Err(format!("a {} can't be compared; take deepEqual", left.type_name()))
+        }
+        (left, right) => Err(incompatible(left, right)),
+    }
+}
+
+fn order(call: &Call<'_>, is_it: fn(Ordering) -> bool) -> Result<Value, String> {
+    let ordering = match (call.arg(0), call.arg(1)) {
+        (Value::Int(left), Value::Int(right)) => Some(left.cmp(right)),
+        (Value::Float(left), Value::Float(right)) => left.partial_cmp(right),
+        (Value::Text(left), Value::Text(right)) => Some(left.cmp(right)),
+        (left, right) if left.type_name() == right.type_name() => {
+            return Err(format!("a {} has no order", left.type_name()));
+        }
+        (left, right) => return Err(incompatible(left, right)),
+    };
+    // NaN is neither before nor after anything.
+    Ok(Value::Bool(ordering.is_some_and(is_it)))
+}
+
+fn incompatible(left: &Value, right: &Value) -> String {
+    format!(
+        "a {} and a {} can't be compared; turn one of them into the other, as with int, float64 or \
+         toString",
+        left.type_name(),
+        right.type_name()
+    )
+}
+
+fn len(call: &mut Call<'_>) -> Result<Value, String> {
+    let length = match call.arg(0) {
+        Value::Text(text) => text.len(),
+        Value::List(list) => list.len(),
+        Value::Map(id) => call.heap.read(*id).len(),
+        Value::Nil => return Err("what is missing has no length".into()),
+        other @ (Value::Bool(_) | Value::Int(_) | Value::Float(_)) => {
+            return Err(format!("a {} has no length", other.type_name()));
+        }
+    };
+    Ok(Value::Int(i64::try_from(length).unwrap_or(i64::MAX)))
+}
+
+fn index(call: &mut Call<'_>) -> Result<Value, String> {
+    let mut value = call.arg(0).clone();
+    for key in &call.args[1..] {
+        value = match (&value, key) {
+            (Value::Map(id), Value::Text(key)) => {
+                call.heap.read(*id).get(key).cloned().unwrap_or(Value::Nil)
+            }
+            (Value::List(list), Value::Int(index)) => list[place(*index, list.len())?].clone(),
+            (Value::Text(text), Value::Int(index)) => {
+                Value::Int(text.as_bytes()[place(*index, text.len())?].into())
+            }
+            (Value::Nil, _) => return Err("what is missing can't be indexed".into()),
+            (value, key) => {
+                return Err(format!(
+                    "a {} can't be indexed by a {}",
+                    value.type_name(),
+                    key.type_name()
+                ));
+            }
+        };
+    }
+    Ok(value)
+}
+
+fn place(index: i64, length: usize) -> Result<usize, String> {
+    let place = usize::try_from(index).ok().filter(|place| *place < length);
+    place.ok_or_else(|| format!("index {index} is out of range, the length is {length}"))
+}
+
+/// Go's `slice`, which takes strings too, as sprig's does not; and sprig's, which is the same for
+/// lists.
+fn slice(call: &mut Call<'_>) -> Result<Value, String> {
+    let length = match call.args {
+        [Value::Text(text), ..] => text.len(),
+        [Value::List(list), ..] => list.len(),
+        _ => return Err(super::mismatch(0, "a list or a string", call.arg(0))),
+    };
+    let mut bounds = [0, length, length];
+    for (bound, index) in bounds.iter_mut().zip(1..call.args.len()) {
+        let number = call.int(index)?;
+        let found = usize::try_from(number).ok().filter(|found| *found <= length);
+        *bound = found
+            .ok_or_else(|| format!("index {number} is out of range, the length is {length}"))?;
+    }
+    let [start, end, max] = bounds;
+    if start > end || end > max {
+        return Err(format!("index {start} is behind index {end}"));
+    }
+    if let Value::List(list) = call.arg(0) {
+        return call.heap.list(list[start..end].to_vec());
+    }
+    if call.args.len() == 4 {
+        return Err("a string takes two indices".into());
+    }
+    let text = call.text(0)?.get(start..end);
+    text.map(Value::text).ok_or("an index is inside a character".into())
+}
+
+fn escape(call: &mut Call<'_>, escape: fn(&str) -> String) -> Result<Value, String> {
+    let text = match call.args {
+        [Value::Text(text)] => text.to_string(),
+        [Value::Nil] => "<no value>".to_owned(),
+        args => format::print(call.heap, args)?,
+    };
+    Ok(Value::text(escape(&text)))
+}

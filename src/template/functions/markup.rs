@@ -1,0 +1,58 @@
+//! Functions that glazed adds to sprig's: <https://github.com/go-go-golems/glazed>,
+//! `pkg/helpers/templating`.
+
+use super::text::map;
+use super::{Call, Function, check_bytes, count, function};
+use crate::template::value::Value;
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    function("trimRightSpace", (1, 1), |call| map(call, |text| text.trim_end().into())),
+    function("trimTrailingWhitespaces", (1, 1), |call| map(call, |text| text.trim_end().into())),
+    function("stripNewlines", (1, 1), |call| map(call, |text| text.replace('\n', " "))),
+    function("quoteNewlines", (1, 1), |call| map(call, |text| text.replace('\n', "\\n"))),
+    function("rpad", (2, 2), |call| padded(call, |missing| (0, missing))),
+    function("padRight", (2, 2), |call| padded(call, |missing| (0, missing))),
+    function("padLeft", (2, 2), |call| padded(call, |missing| (missing, 0))),
+    function("padCenter", (2, 2), |call| {
+        padded(call, |missing| (missing / 2, missing - missing / 2))
+    }),
+    function("bold", (1, 1), |call| map(call, |text| format!("**{text}**"))),
+    function("underline", (1, 1), |call| map(call, |text| format!("__{text}__"))),
+    function("italic", (1, 1), |call| map(call, |text| format!("*{text}*"))),
+    function("strikethrough", (1, 1), |call| map(call, |text| format!("~~{text}~~"))),
+    function("code", (1, 1), |call| map(call, |text| format!("`{text}`"))),
+    function("codeBlock", (2, 2), |call| {
+        Ok(Value::text(format!("```{}\n{}\n```", call.text(1)?, call.text(0)?)))
+    }),
+    function("indentBlock", (2, 2), |call| {
+        Ok(Value::text(super::text::indented(call, "")? + "\n"))
+    }),
+    function("currency", (1, 1), |call| {
+        Ok(Value::text(match call.args {
+            [Value::Int(number)] => format!("{number}.00"),
+            [Value::Float(number)] => format!("{number:.2}"),
+            _ => String::new(),
+        }))
+    }),
+    function("toUrlParameter", (1, 1), |call| {
+        Ok(Value::text(match call.args {
+            [Value::Float(number)] => format!("{number:.6}"),
+            [Value::List(_)] => call.shown_items(0)?.join(","),
+            _ => call.shown(0)?.to_string(),
+        }))
+    }),
+];
+
+/// The first argument, filled up with blanks to as many characters as the second says. `blanks`
+/// says how many of the missing ones stand before and behind.
+fn padded(call: &mut Call<'_>, blanks: fn(usize) -> (usize, usize)) -> Result<Value, String> {
+    let text = call.text(0)?;
+    let width = if let Value::Text(width) = call.arg(1) {
+        width.parse().map_err(|_| format!("{width:?} is no width"))?
+    } else {
+        call.int(1)?
+    };
+    check_bytes(1, count(width))?;
+    let (before, behind) = blanks(count(width).saturating_sub(text.chars().count()));
+    Ok(Value::text(format!("{}{text}{}", " ".repeat(before), " ".repeat(behind))))
+}

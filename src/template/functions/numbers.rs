@@ -1,0 +1,106 @@
+//! Functions on numbers: <https://masterminds.github.io/sprig/math.html>.
+//!
+//! Sprig cuts floats to integers before it adds them. Glazed replaces `add`, `sub`, `mul` and `div`
+//! by ones that don't, and so do we.
+
+use super::{ANY, Call, Function, function};
+use crate::template::value::Value;
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    function("add", (1, ANY), |call| fold(call, i64::checked_add, |left, right| left + right)),
+    function("sub", (2, 2), |call| fold(call, i64::checked_sub, |left, right| left - right)),
+    function("mul", (1, ANY), |call| fold(call, i64::checked_mul, |left, right| left * right)),
+    function("div", (2, 2), |call| fold(call, i64::checked_div, |left, right| left / right)),
+    function("mod", (2, 2), |call| ints(call, i64::checked_rem)),
+    function("add1", (1, 1), |call| match whole(call.arg(0)).checked_add(1) {
+        Some(number) => Ok(Value::Int(number)),
+        None => Err(OVERFLOW.into()),
+    }),
+    function("max", (1, ANY), |call| ints(call, |left, right| Some(left.max(right)))),
+    function("min", (1, ANY), |call| ints(call, |left, right| Some(left.min(right)))),
+    function("biggest", (1, ANY), |call| ints(call, |left, right| Some(left.max(right)))),
+    function("maxf", (1, ANY), |call| floats(call, f64::max)),
+    function("minf", (1, ANY), |call| floats(call, f64::min)),
+    function("addf", (1, ANY), |call| floats(call, |left, right| left + right)),
+    function("subf", (1, ANY), |call| floats(call, |left, right| left - right)),
+    function("mulf", (1, ANY), |call| floats(call, |left, right| left * right)),
+    function("divf", (1, ANY), |call| floats(call, |left, right| left / right)),
+    function("floor", (1, 1), |call| Ok(Value::Float(real(call.arg(0)).floor()))),
+    function("ceil", (1, 1), |call| Ok(Value::Float(real(call.arg(0)).ceil()))),
+    function("round", (2, 3), round),
+    function("int", (1, 1), |call| Ok(Value::Int(whole(call.arg(0))))),
+    function("int64", (1, 1), |call| Ok(Value::Int(whole(call.arg(0))))),
+    function("float64", (1, 1), |call| Ok(Value::Float(real(call.arg(0))))),
+    function("atoi", (1, 1), |call| Ok(Value::Int(call.text(0)?.parse().unwrap_or(0)))),
+    function("parseInt", (1, 1), |call| Ok(Value::Int(call.text(0)?.parse().unwrap_or(0)))),
+    function("parseFloat", (1, 1), |call| Ok(Value::Float(call.text(0)?.parse().unwrap_or(0.0)))),
+];
+
+const OVERFLOW: &str = "the result is no number, or none that 64 bits can hold";
+
+/// A value as an integer: what is none counts as zero, as in sprig.
+pub(super) fn whole(value: &Value) -> i64 {
+    match value {
+        Value::Int(number) => *number,
+        Value::Bool(truth) => i64::from(*truth),
+        Value::Text(text) => text.parse().unwrap_or(0),
+        Value::Float(number) => truncated(*number),
+        Value::Nil | Value::List(_) | Value::Map(_) => 0,
+    }
+}
+
+/// The integer part, or the integer nearest to it.
+fn truncated(number: f64) -> i64 {
+    // Every float below 2^63 that has no fraction is written in full.
+    let digits = format!("{:.0}", number.trunc());
+    let limit = if number < 0.0 { i64::MIN } else { i64::MAX };
+    if number.is_nan() { 0 } else { digits.parse().unwrap_or(limit) }
+}
+
+/// A value as a float: what is none counts as zero, as in sprig.
+pub(super) fn real(value: &Value) -> f64 {
+    match value {
+        Value::Float(number) => *number,
+        Value::Text(text) => text.parse().unwrap_or(0.0),
+        // The digits of an integer are read as the float that is nearest to it.
+        Value::Int(number) => number.to_string().parse().unwrap_or(0.0),
+        Value::Bool(truth) => f64::from(u8::from(*truth)),
+        Value::Nil | Value::List(_) | Value::Map(_) => 0.0,
+    }
+}
+
+/// Integers as long as all are; floats if one is.
+fn fold(
+    call: &mut Call<'_>,
+    whole_step: fn(i64, i64) -> Option<i64>,
+    real_step: fn(f64, f64) -> f64,
+) -> Result<Value, String> {
+    if call.args.iter().any(|arg| matches!(arg, Value::Float(_))) {
+        return floats(call, real_step);
+    }
+    ints(call, whole_step)
+}
+
+fn ints(call: &mut Call<'_>, step: fn(i64, i64) -> Option<i64>) -> Result<Value, String> {
+    let mut result = whole(call.arg(0));
+    for arg in &call.args[1..] {
+        result = step(result, whole(arg)).ok_or(OVERFLOW)?;
+    }
+    Ok(Value::Int(result))
+}
+
+fn floats(call: &mut Call<'_>, step: fn(f64, f64) -> f64) -> Result<Value, String> {
+    let rest = call.args[1..].iter().map(real);
+    Ok(Value::Float(rest.fold(real(call.arg(0)), step)))
+}
+
+/// To so many places; a half and more goes up, or what the third argument says instead of a half.
+fn round(call: &mut Call<'_>) -> Result<Value, String> {
+    let places = i32::try_from(call.int(1)?).map_err(|_| "so many places are none".to_owned())?;
+    let half = call.args.get(2).map_or(0.5, real);
+    let scale = 10_f64.powi(places);
+    let scaled = real(call.arg(0)) * scale;
+    let rounded = if scaled.fract() >= half { scaled.ceil() } else { scaled.floor() };
+    let result = rounded / scale;
+    Ok(Value::Float(if result.is_finite() { result } else { real(call.arg(0)) }))
+}

@@ -1,0 +1,85 @@
+//! Functions with regular expressions, whose syntax is Go's, RE2:
+//! <https://masterminds.github.io/sprig/strings.html>.
+
+use super::{Call, Function, check_bytes, function};
+use crate::template::value::Value;
+use regex::{NoExpand, Regex, RegexBuilder};
+
+/// Bytes that a compiled expression may take.
+const REGEX_BYTES_MAX: usize = 1024 * 1024;
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    function("regexMatch", (2, 2), is_match),
+    function("regexFind", (2, 2), |call| {
+        let text = call.text(1)?;
+        Ok(Value::text(compiled(call, 0)?.find(text).map_or("", |found| found.as_str())))
+    }),
+    function("regexFindAll", (3, 3), |call| {
+        let (text, most) = (call.text(1)?, most(call.int(2)?));
+        let found = compiled(call, 0)?;
+        call.heap.texts(found.find_iter(text).take(most).map(|found| found.as_str()))
+    }),
+    function("regexReplaceAll", (3, 3), |call| {
+        let (text, new) = (call.text(1)?, call.text(2)?);
+        replaced(call, text, new)
+    }),
+    function("replaceRegexp", (3, 3), |call| {
+        let swapped = [call.arg(1).clone(), call.arg(0).clone(), call.arg(2).clone()];
+        let mut call = Call { heap: call.heap, args: &swapped };
+        let (text, new) = (call.text(1)?, call.text(2)?);
+        replaced(&mut call, text, new)
+    }),
+    function("regexReplaceAllLiteral", (3, 3), |call| {
+        let (text, new) = (call.text(1)?, call.text(2)?);
+        let found = compiled(call, 0)?;
+        check_bytes(new.len(), found.find_iter(text).count())?;
+        Ok(Value::text(found.replace_all(text, NoExpand(new)).into_owned()))
+    }),
+    function("regexSplit", (3, 3), |call| {
+        let (text, most) = (call.text(1)?, most(call.int(2)?));
+        let between = compiled(call, 0)?;
+        call.heap.texts(between.splitn(text, most))
+    }),
+    function("regexQuoteMeta", (1, 1), |call| {
+        super::text::map(call, |text| {
+            let mut out = String::with_capacity(text.len());
+            for char in text.chars() {
+                if r"\.+*?()|[]{}^$".contains(char) {
+                    out.push('\\');
+                }
+                out.push(char);
+            }
+            out
+        })
+    }),
+];
+
+fn is_match(call: &mut Call<'_>) -> Result<Value, String> {
+    let text = call.text(1)?;
+    Ok(Value::Bool(compiled(call, 0)?.is_match(text)))
+}
+
+/// How many, where less than zero is all, as in Go.
+fn most(number: i64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+fn replaced(call: &mut Call<'_>, text: &str, new: &str) -> Result<Value, String> {
+    let found = compiled(call, 0)?;
+    let groups = new.matches('$').count();
+    // What is put in is at most the new text and, for each of its groups, what was found.
+    let found_bytes: usize = found.find_iter(text).map(|found| found.len()).sum();
+    check_bytes(found_bytes, groups)?;
+    check_bytes(new.len(), found.find_iter(text).count())?;
+    Ok(Value::text(found.replace_all(text, new).into_owned()))
+}
+
+fn compiled(call: &mut Call<'_>, index: usize) -> Result<Regex, String> {
+    let source = call.text(index)?;
+    // Compiling takes far longer than reading.
+    call.heap.charge(source.len().saturating_mul(1000))?;
+    RegexBuilder::new(source)
+        .size_limit(REGEX_BYTES_MAX)
+        .build()
+        .map_err(|why| format!("{source:?} is no regular expression that can be used: {why}"))
+}

@@ -1,0 +1,176 @@
+//! Functions on strings: <https://masterminds.github.io/sprig/strings.html>.
+
+use super::{ANY, Call, Function, check_bytes, count, function};
+use crate::template::format::quoted;
+use crate::template::value::{Map, Value};
+use std::sync::Arc;
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    function("trim", (1, 1), |call| map(call, |text| text.trim().into())),
+    function("trimAll", (2, 2), |call| trim_of(call, true, true)),
+    function("trimPrefix", (2, 2), |call| {
+        let (prefix, text) = (call.text(0)?, call.text(1)?);
+        Ok(Value::text(text.strip_prefix(&**prefix).unwrap_or(text)))
+    }),
+    function("trimSuffix", (2, 2), |call| {
+        let (suffix, text) = (call.text(0)?, call.text(1)?);
+        Ok(Value::text(text.strip_suffix(&**suffix).unwrap_or(text)))
+    }),
+    function("upper", (1, 1), |call| map(call, str::to_uppercase)),
+    function("lower", (1, 1), |call| map(call, str::to_lowercase)),
+    function("toUpper", (1, 1), |call| map(call, str::to_uppercase)),
+    function("toLower", (1, 1), |call| map(call, str::to_lowercase)),
+    function("repeat", (2, 2), |call| {
+        let (times, text) = (call.int(0)?, call.text(1)?);
+        let times = usize::try_from(times).map_err(|_| "a negative count".to_owned())?;
+        check_bytes(text.len(), times)?;
+        Ok(Value::text(text.repeat(times)))
+    }),
+    function("substr", (3, 3), substr),
+    function("nospace", (1, 1), |call| {
+        map(call, |text| text.chars().filter(|char| !char.is_whitespace()).collect())
+    }),
+    function("trunc", (2, 2), trunc),
+    function("contains", (2, 2), |call| compare(call, |part, text| text.contains(part))),
+    function("hasPrefix", (2, 2), |call| compare(call, |part, text| text.starts_with(part))),
+    function("hasSuffix", (2, 2), |call| compare(call, |part, text| text.ends_with(part))),
+    function("quote", (0, ANY), |call| quote(call, quoted)),
+    function("squote", (0, ANY), |call| quote(call, |text| format!("'{text}'"))),
+    function("cat", (0, ANY), |call| Ok(Value::text(shown_args(call)?.join(" ").trim()))),
+    function("indent", (2, 2), |call| Ok(Value::text(indented(call, "")?))),
+    function("nindent", (2, 2), |call| Ok(Value::text(indented(call, "\n")?))),
+    function("replace", (3, 3), |call| {
+        let (old, new, text) = (call.text(0)?, call.text(1)?, call.text(2)?);
+        check_bytes(new.len(), text.matches(&**old).count())?;
+        Ok(Value::text(text.replace(&**old, new)))
+    }),
+    function("plural", (3, 3), |call| {
+        let (one, many) = (call.text(0)?, call.text(1)?);
+        Ok(Value::Text(if call.int(2)? == 1 { one.clone() } else { many.clone() }))
+    }),
+    function("split", (2, 2), |call| {
+        let (separator, text) = (call.text(0)?, call.text(1)?);
+        numbered(call, split(separator, text, ANY))
+    }),
+    function("splitn", (3, 3), |call| {
+        let (separator, most, text) = (call.text(0)?, call.int(1)?, call.text(2)?);
+        // Less than zero is no limit, as in Go.
+        let most = usize::try_from(most).unwrap_or(ANY);
+        numbered(call, split(separator, text, most))
+    }),
+    function("splitList", (2, 2), |call| {
+        let (separator, text) = (call.text(0)?, call.text(1)?);
+        call.heap.texts(split(separator, text, ANY))
+    }),
+    function("toString", (1, 1), |call| Ok(Value::Text(call.shown(0)?))),
+    function("toStrings", (1, 1), |call| {
+        let items = call.shown_items(0)?;
+        call.heap.texts(items)
+    }),
+    function("join", (2, 2), |call| {
+        let separator = call.text(0)?;
+        let items = call.shown_items(1)?;
+        check_bytes(separator.len(), items.len())?;
+        Ok(Value::text(items.join(separator)))
+    }),
+];
+
+pub(super) fn map(call: &Call<'_>, change: fn(&str) -> String) -> Result<Value, String> {
+    Ok(Value::text(change(call.text(0)?)))
+}
+
+fn compare(call: &Call<'_>, is_it: fn(&str, &str) -> bool) -> Result<Value, String> {
+    Ok(Value::Bool(is_it(call.text(0)?, call.text(1)?)))
+}
+
+/// Takes the characters of the first argument off the ends of the second.
+fn trim_of(call: &Call<'_>, start: bool, end: bool) -> Result<Value, String> {
+    let (set, mut text) = (call.text(0)?, &**call.text(1)?);
+    let is_in = |char| set.contains(char);
+    if start {
+        text = text.trim_start_matches(is_in);
+    }
+    if end {
+        text = text.trim_end_matches(is_in);
+    }
+    Ok(Value::text(text))
+}
+
+/// The nearest place at or before `bytes` that is between characters.
+pub(super) fn floor(text: &str, bytes: usize) -> usize {
+    (0..=bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+fn substr(call: &mut Call<'_>) -> Result<Value, String> {
+    let (start, end, text) = (call.int(0)?, call.int(1)?, call.text(2)?);
+    let length = i64::try_from(text.len()).unwrap_or(i64::MAX);
+    let (from, to) = if start < 0 {
+        (0, end)
+    } else if end < 0 || end > length {
+        (start, length)
+    } else {
+        (start, end)
+    };
+    if from > to || to > length {
+        return Err(format!("{start} to {end} is outside the text, which has {length} bytes"));
+    }
+    Ok(Value::text(&text[floor(text, count(from))..floor(text, count(to))]))
+}
+
+fn trunc(call: &mut Call<'_>) -> Result<Value, String> {
+    let (most, text) = (call.int(0)?, call.text(1)?);
+    let size = usize::try_from(most.unsigned_abs()).unwrap_or(usize::MAX);
+    if size >= text.len() {
+        return Ok(Value::Text(text.clone()));
+    }
+    Ok(Value::text(if most < 0 {
+        &text[floor(text, text.len() - size)..]
+    } else {
+        &text[..floor(text, size)]
+    }))
+}
+
+/// The arguments as text, but for those that are nil.
+fn shown_args(call: &mut Call<'_>) -> Result<Vec<Arc<str>>, String> {
+    let args = call.args.iter().filter(|arg| !matches!(arg, Value::Nil));
+    args.map(|arg| call.show(arg)).collect()
+}
+
+fn quote(call: &mut Call<'_>, quote: fn(&str) -> String) -> Result<Value, String> {
+    let texts = shown_args(call)?;
+    Ok(Value::text(texts.iter().map(|text| quote(text)).collect::<Vec<_>>().join(" ")))
+}
+
+/// Every line of the text behind so many spaces, blank ones too.
+pub(super) fn indented(call: &Call<'_>, before: &str) -> Result<String, String> {
+    let (spaces, text) = (count(call.int(0)?), call.text(1)?);
+    check_bytes(spaces, text.matches('\n').count() + 1)?;
+    let spaces = " ".repeat(spaces);
+    Ok(format!("{before}{spaces}{}", text.replace('\n', &format!("\n{spaces}"))))
+}
+
+/// The parts of a text; the last one has the rest if there are more than `most`. An empty separator
+/// is between all characters.
+fn split<'t>(separator: &str, text: &'t str, most: usize) -> Vec<&'t str> {
+    if separator.is_empty() {
+        let ends = text.char_indices().map(|(at, char)| (at, at + char.len_utf8()));
+        let count = text.chars().count();
+        return ends
+            .take(most)
+            .enumerate()
+            .map(|(index, (start, end))| {
+                let is_rest = index + 1 == most && count > most;
+                &text[start..if is_rest { text.len() } else { end }]
+            })
+            .collect();
+    }
+    text.splitn(most, separator).collect()
+}
+
+/// A map with the members `_0`, `_1` and so on.
+fn numbered(call: &mut Call<'_>, parts: Vec<&str>) -> Result<Value, String> {
+    let members = parts.iter().enumerate();
+    let map: Map =
+        members.map(|(index, part)| (format!("_{index}").into(), Value::text(*part))).collect();
+    call.heap.map(map)
+}

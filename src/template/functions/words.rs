@@ -1,0 +1,159 @@
+//! Functions on words: case, cutting and wrapping. <https://masterminds.github.io/sprig/strings.html>
+
+use super::text::{floor, map};
+use super::{Call, Function, check_bytes, count, function};
+use crate::template::value::Value;
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    function("title", (1, 1), |call| map(call, title)),
+    function("untitle", (1, 1), |call| map(call, untitle)),
+    function("initials", (1, 1), |call| {
+        map(call, |text| text.split_whitespace().filter_map(|word| word.chars().next()).collect())
+    }),
+    function("abbrev", (2, 2), abbrev),
+    function("wrap", (2, 2), |call| {
+        Ok(Value::text(wrapped(call.text(1)?, count(call.int(0)?), "\n", false)))
+    }),
+    function("wrapWith", (3, 3), |call| {
+        let (width, break_with, text) = (count(call.int(0)?), call.text(1)?, call.text(2)?);
+        check_bytes(break_with.len(), text.len() / width.max(1) + text.matches(' ').count())?;
+        Ok(Value::text(wrapped(text, width, break_with, true)))
+    }),
+    function("snakecase", (1, 1), |call| map(call, |text| joined(text, '_'))),
+    function("kebabcase", (1, 1), |call| map(call, |text| joined(text, '-'))),
+    function("camelcase", (1, 1), |call| map(call, camel)),
+];
+
+/// The first letter of every word large, where words are what Go's `strings.Title` takes for them.
+fn title(text: &str) -> String {
+    let mut before = ' ';
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        let is_inside = before.is_alphanumeric()
+            || before == '_'
+            || (!before.is_ascii() && !before.is_whitespace());
+        if is_inside {
+            out.push(char);
+        } else {
+            out.extend(char.to_uppercase());
+        }
+        before = char;
+    }
+    out
+}
+
+/// The first letter of every word small, where words stand between blanks.
+fn untitle(text: &str) -> String {
+    let mut is_start = true;
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        if is_start {
+            out.extend(char.to_lowercase());
+        } else {
+            out.push(char);
+        }
+        is_start = char.is_whitespace();
+    }
+    out
+}
+
+fn abbrev(call: &mut Call<'_>) -> Result<Value, String> {
+    let (width, text) = (call.int(0)?, call.text(1)?);
+    let width = count(width);
+    if width < 4 || text.len() <= width {
+        return Ok(Value::Text(text.clone()));
+    }
+    Ok(Value::text(format!("{}...", &text[..floor(text, width - 3)])))
+}
+
+/// Lines of at most `width` characters, broken at spaces; of a longer word, the whole or its first
+/// `width` characters.
+fn wrapped(text: &str, width: usize, break_with: &str, cuts_words: bool) -> String {
+    let (text, width) = (text.chars().collect::<Vec<_>>(), width.max(1));
+    let mut out = String::with_capacity(text.len());
+    let mut start = 0;
+    while text.len() - start > width {
+        if text[start] == ' ' {
+            start += 1;
+            continue;
+        }
+        let window = &text[start..=start + width];
+        let (end, next) = match window.iter().rposition(|char| *char == ' ') {
+            Some(at) => (start + at, start + at + 1),
+            None if cuts_words => (start + width, start + width),
+            None => match text[start + width..].iter().position(|char| *char == ' ') {
+                Some(at) => (start + width + at, start + width + at + 1),
+                None => break,
+            },
+        };
+        out.extend(&text[start..end]);
+        out.push_str(break_with);
+        start = next;
+    }
+    out.extend(&text[start..]);
+    out
+}
+
+/// The words of a name, in small letters, with `between` between them.
+fn joined(text: &str, between: char) -> String {
+    let words = words(text);
+    let mut out = String::with_capacity(text.len() + words.len());
+    for (index, word) in words.iter().enumerate() {
+        if index > 0 {
+            out.push(between);
+        }
+        out.push_str(&word.to_lowercase());
+    }
+    out
+}
+
+/// The words of a name together, each with a large first letter; of several large letters only the
+/// first stays large. What separates words stays at both ends.
+fn camel(text: &str) -> String {
+    let inside = text.trim_matches(is_separator);
+    let Some(start) = text.find(inside).filter(|_| !inside.is_empty()) else {
+        return text.to_owned();
+    };
+    let mut out = text[..start].to_owned();
+    let mut before = '_';
+    for char in inside.chars() {
+        if is_separator(before) && !is_separator(char) {
+            out.extend(char.to_uppercase());
+        } else if before.is_uppercase() && !is_separator(char) {
+            out.extend(char.to_lowercase());
+        } else if !is_separator(char) {
+            out.push(char);
+        }
+        before = char;
+    }
+    out + &text[start + inside.len()..]
+}
+
+fn is_separator(char: char) -> bool {
+    matches!(char, '_' | '-') || char.is_whitespace()
+}
+
+/// Parts of a name: between `_`, `-` and blanks, before a large letter that follows a small one, and
+/// before the last of several large letters that a small one follows.
+fn words(text: &str) -> Vec<String> {
+    text.split(is_separator).filter(|part| !part.is_empty()).flat_map(words_of_part).collect()
+}
+
+fn words_of_part(part: &str) -> Vec<String> {
+    let chars: Vec<char> = part.chars().collect();
+    let mut words = vec![String::new()];
+    for (index, char) in chars.iter().enumerate() {
+        let before = index.checked_sub(1).map(|before| chars[before]);
+        let after = chars.get(index + 1);
+        let follows_small = before.is_some_and(|before| !before.is_uppercase());
+        let ends_run = before.is_some_and(|before| before.is_uppercase())
+            && after.is_some_and(|after| after.is_lowercase());
+        if char.is_uppercase() && (follows_small || ends_run) {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut() {
+            word.push(*char);
+        }
+    }
+    words
+}
