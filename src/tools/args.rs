@@ -37,10 +37,14 @@ pub const LIST_EVENTS_ABOUT: &str =
 pub const LIST_EVENTS_LONG_ABOUT: &str = "\
 List the events of a stream of the protocol.
 
-This command streams JSON Lines: the first line is
-{\"_format\": \"jsonl\", \"_schema\": \"EventEntry\", \"_version\": 1}, then there is one object for each
-event, as it is read. With --no-stream, or --output json, it prints one JSON object at the end:
-{\"ok\":…,\"data\":[…],\"error\":…,\"warnings\":[…],\"meta\":{\"total\":…,\"duration_ms\":…}}.
+This command streams JSON Lines: first a line that says so,
+
+  {\"_format\": \"jsonl\", \"_schema\": \"EventEntry\", \"_version\": 1}
+
+then one object for each event, as it is read. With --no-stream, or --output json, it prints one
+JSON object at the end:
+
+  {\"ok\":…,\"data\":[…],\"error\":…,\"warnings\":[…],\"meta\":{\"total\":…,\"duration_ms\":…}}
 
 An event has id (e and its ordinal), type, line, and as far as it has them requestId, messageId,
 toolCallId, toolName, role, status, error and textBytes.";
@@ -49,9 +53,9 @@ toolCallId, toolName, role, status, error and textBytes.";
 pub const CHECK_LONG_ABOUT: &str = "\
 Check a stream of the protocol against its contract.
 
-Reads what a server wrote, as it comes, and prints one line for each breach: FILE:LINE: RULE: what is
-wrong. The rules' words stay the same between versions. The last line of the output is a summary. A
-stream that is cut off in its last line is noted, and is no breach.";
+Reads what a server wrote, as it comes, and prints one line for each breach: FILE:LINE: RULE: what
+is wrong. The rules' words stay the same between versions. The last line of the output is a
+summary. A stream that is cut off in its last line is noted, and is no breach.";
 
 /// Arguments of `check`.
 #[derive(Args, Debug)]

@@ -2,12 +2,12 @@
 
 use super::args::{CheckArgs, CheckOutput};
 use super::envelope::{Counts, Envelope, Error};
-use super::lines::{self, Lines, Piece};
+use super::lines::{self, Input, Lines, Piece};
 use super::output::{Failure, Out, status, tell};
 use super::{FOUND, LINE_BYTES_MAX};
 use crate::check::{Breach, Checker, Summary};
 use serde::Serialize;
-use std::io::{IsTerminal, Read};
+use std::io::Read;
 
 /// Where breaches go.
 enum Sink {
@@ -38,7 +38,7 @@ fn run(args: &CheckArgs) -> Result<u8, Failure> {
         CheckOutput::Text | CheckOutput::Json => Sink::Json(Envelope::new()),
     };
     let mut checker = Checker::new();
-    let input = lines::open(args.file.as_deref());
+    let input = Input::open(args.file.as_deref());
     let read = input.map_err(|error| error.to_string()).map(|input| {
         if input.is_terminal() {
             tell("a stream of the protocol is read from this terminal; Ctrl-D ends it");

@@ -1,6 +1,7 @@
 //! What tools print instead of a stream: one JSON object with the data, what went wrong, and counts.
 
 use super::output::{Failure, Out};
+use crate::json;
 use serde::Serialize;
 use std::time::Instant;
 
@@ -128,7 +129,10 @@ impl Envelope {
     }
 }
 
+/// Without the line feed.
 fn json(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), Failure> {
-    serde_json::to_writer(text, value)
-        .map_err(|error| Failure::Usage(format!("the result has no JSON form: {error}")))
+    json::write_line(value, text)
+        .map_err(|error| Failure::Usage(format!("the result has no JSON form: {error}")))?;
+    text.pop();
+    Ok(())
 }

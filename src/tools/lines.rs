@@ -1,7 +1,9 @@
 //! Lines of a stream, in bounded memory, as they come.
 
+use crate::files;
+use rustix::event::PollFlags;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -31,11 +33,37 @@ pub(super) struct Lines<R> {
     is_long: bool,
 }
 
-/// Opens what a command line names: a file, or standard input for `-` and for nothing.
-pub(super) fn open(path: Option<&Path>) -> io::Result<File> {
-    match path {
-        Some(path) if path != Path::new("-") => File::open(path),
-        Some(_) | None => io::stdin().as_fd().try_clone_to_owned().map(File::from),
+/// A stream that is waited for, whatever the flags of the pipe it comes from.
+#[derive(Debug)]
+pub(super) struct Input(File);
+
+impl Input {
+    /// Opens what a command line names: a file, or standard input for `-` and for nothing.
+    pub(super) fn open(path: Option<&Path>) -> io::Result<Self> {
+        match path {
+            Some(path) if path != Path::new("-") => File::open(path).map(Self),
+            Some(_) | None => {
+                io::stdin().as_fd().try_clone_to_owned().map(|input| Self(input.into()))
+            }
+        }
+    }
+
+    pub(super) fn is_terminal(&self) -> bool {
+        self.0.is_terminal()
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read(buffer) {
+                // Another process that shares the pipe has made it so; waiting is up to us.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    files::wait_for(&self.0, PollFlags::IN);
+                }
+                read => return read,
+            }
+        }
     }
 }
 
@@ -64,10 +92,6 @@ impl<R: Read> Lines<R> {
             let chunk = match self.input.fill_buf() {
                 Ok(chunk) => chunk,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // Another process that shares the pipe has made it so; waiting is up to us.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Err(io::Error::other("it is set not to wait for what is to come"));
-                }
                 Err(error) => return Err(error),
             };
             if chunk.is_empty() {

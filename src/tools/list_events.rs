@@ -2,12 +2,12 @@
 
 use super::args::{ListEventsArgs, ListOutput};
 use super::envelope::{Envelope, Error};
-use super::lines::{self, Lines, Piece};
+use super::lines::{self, Input, Lines, Piece};
 use super::output::{Failure, Out, status, tell};
 use super::{FOUND, LINE_BYTES_MAX};
 use crate::events::{Entry, Lister, PREAMBLE};
 use crate::json;
-use std::io::{IsTerminal, Read};
+use std::io::Read;
 
 /// Bad lines that are told one by one on standard error.
 const TOLD_MAX: u64 = 100;
@@ -33,7 +33,7 @@ fn run(args: &ListEventsArgs) -> Result<u8, Failure> {
         ListOutput::Jsonl | ListOutput::Json => Sink::Json(Envelope::new()),
     };
     let mut bad = 0;
-    let trouble = match lines::open(args.file.as_deref()) {
+    let trouble = match Input::open(args.file.as_deref()) {
         Err(error) => Some(error.to_string()),
         Ok(input) => {
             if input.is_terminal() {

@@ -1,0 +1,170 @@
+//! The life of the process that writes the stream: it says `hello`, answers requests or one, and
+//! ends once.
+
+use super::names::{Name, shown};
+use super::rule::{Report, Rule};
+use crate::proto::rpc::rpc_line::Frame as Body;
+use crate::proto::rpc::{DoneFrame, ErrorFrame, HelloFrame};
+use crate::wire;
+
+/// The word in `hello` that says that requests are read.
+const STDIN: &str = "stdin-rpc";
+
+/// The status that ends a process which reads requests.
+const SHUTDOWN: &str = "shutdown";
+
+/// The process of a stream.
+#[derive(Debug)]
+pub(super) struct Process {
+    mode: Mode,
+    /// The words of `hello`.
+    words: Vec<String>,
+    end: End,
+    /// It has told of a defect that ends it, and with it whatever it was doing.
+    pub(super) is_defective: bool,
+}
+
+/// How the process is used, as `hello` tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// There was no frame yet.
+    Unknown,
+    /// Requests are read.
+    Stdin,
+    /// There is one request, from the command line.
+    OneShot(OneShot),
+}
+
+/// How far a process of one request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OneShot {
+    Begins,
+    Going,
+    /// Its run has ended, and no snapshot was seen since.
+    NeedsSnapshot,
+}
+
+/// How near the end is.
+#[derive(Debug)]
+enum End {
+    Open,
+    /// A `shutdown` was answered. Others may be, too, and an error may end the process.
+    ShutDown,
+    /// The only request has its `done`. Only an error that ends the process may follow.
+    Answered,
+    /// After a terminal error of this request.
+    Terminal(Name),
+    Over,
+}
+
+impl Process {
+    pub(super) fn new() -> Self {
+        Self { mode: Mode::Unknown, words: Vec::new(), end: End::Open, is_defective: false }
+    }
+
+    /// Whether a frame was seen.
+    pub(super) fn has_begun(&self) -> bool {
+        self.mode != Mode::Unknown
+    }
+
+    /// Whether it reads requests, as far as is known.
+    pub(super) fn reads_requests(&self) -> bool {
+        self.mode == Mode::Stdin
+    }
+
+    /// `hello` is first, and once.
+    pub(super) fn begin(&mut self, body: &Body, report: &mut Report) {
+        match (self.mode, body) {
+            (Mode::Unknown, Body::Hello(hello)) => self.hello(hello, report),
+            (Mode::Unknown, _) => {
+                report.add(Rule::HelloFirst, "the first frame is not hello");
+                self.mode = Mode::Stdin;
+            }
+            (Mode::Stdin | Mode::OneShot(_), Body::Hello(hello)) => {
+                report.add(Rule::HelloAgain, "hello again; one process says it once");
+                self.hello(hello, report);
+            }
+            (Mode::Stdin | Mode::OneShot(_), _) => {}
+        }
+    }
+
+    fn hello(&mut self, hello: &HelloFrame, report: &mut Report) {
+        if hello.protocol != wire::PROTOCOL {
+            let (told, known) = (shown(&hello.protocol), wire::PROTOCOL);
+            report.add(Rule::HelloProtocol, format!("the protocol is {told:?}, not {known}"));
+        }
+        self.words.clone_from(&hello.capabilities);
+        let reads_requests = self.words.iter().any(|word| word == STDIN);
+        self.mode = if reads_requests { Mode::Stdin } else { Mode::OneShot(OneShot::Begins) };
+    }
+
+    pub(super) fn need_announced(&self, extension: &str, report: &mut Report) {
+        if !self.words.iter().any(|word| word == extension) {
+            let extension = shown(extension);
+            let message = format!("hello does not announce the extension {extension}");
+            report.add(Rule::UnannouncedExtension, message);
+        }
+    }
+
+    /// What may come near the end of the process.
+    pub(super) fn check_end(&mut self, name: &Name, body: &Body, report: &mut Report) {
+        match (&self.end, body) {
+            (End::Open, _) => {}
+            (End::ShutDown, Body::Done(done)) if done.status == SHUTDOWN => {}
+            (End::ShutDown | End::Answered, Body::Error(error)) if error.terminal => {}
+            (End::Terminal(of), Body::Done(_)) if of == name => self.end = End::Over,
+            (End::Terminal(_), _) => {
+                let message = "a frame other than its done after a terminal error";
+                report.add(Rule::AfterTerminal, message);
+            }
+            (End::ShutDown | End::Answered | End::Over, _) => {
+                report.add(Rule::AfterEnd, "a frame after the end of the process");
+            }
+        }
+    }
+
+    /// A process of one request has an order of its own.
+    pub(super) fn check_one_shot(&mut self, body: &Body, report: &mut Report) {
+        let Mode::OneShot(stage) = self.mode else { return };
+        if stage == OneShot::Begins || matches!(body, Body::Snapshot(_)) {
+            self.mode = Mode::OneShot(OneShot::Going);
+        }
+        let wrong = match (body, stage) {
+            (Body::Error(error), _) if !error.terminal => {
+                "an error ends a process of one request, so it is terminal"
+            }
+            (Body::UiEvent(_) | Body::BackendEvent(_) | Body::Done(_), OneShot::Begins) => {
+                "a process of one request begins with hello and a snapshot"
+            }
+            (Body::Done(_), OneShot::NeedsSnapshot) => {
+                "a process of one request tells a snapshot after its run's end"
+            }
+            _ => return,
+        };
+        report.add(Rule::OneShotOrder, wrong);
+    }
+
+    /// Its run, or one of them, has ended.
+    pub(super) fn run_ended(&mut self) {
+        if let Mode::OneShot(_) = self.mode {
+            self.mode = Mode::OneShot(OneShot::NeedsSnapshot);
+        }
+    }
+
+    /// Takes an error of the request `name`.
+    pub(super) fn error(&mut self, name: &Name, error: &ErrorFrame) {
+        if error.terminal {
+            self.end = End::Terminal(name.clone());
+            self.is_defective |= error.code == "internal";
+        }
+    }
+
+    /// Takes a request's end.
+    pub(super) fn done(&mut self, done: &DoneFrame) {
+        match (&self.end, self.mode) {
+            (End::Open, _) if done.status == SHUTDOWN => self.end = End::ShutDown,
+            (End::Open, Mode::OneShot(_)) => self.end = End::Answered,
+            (End::Open | End::ShutDown | End::Answered | End::Terminal(_) | End::Over, _) => {}
+        }
+    }
+}
