@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::fmt::Write;
 
 /// The `.proto` files, as (name in imports, text).
-pub const PROTO_FILES: [(&str, &str); 3] = [
+pub const PROTO_FILES: [(&str, &str); 4] = [
     ("pinocchio/chatapp/v1/chat.proto", include_str!("../proto/pinocchio/chatapp/v1/chat.proto")),
     (
         "pinocchio/chatapp/frontendtools/v1/frontend_tool.proto",
@@ -18,6 +18,10 @@ pub const PROTO_FILES: [(&str, &str); 3] = [
     (
         "pinocchio/chatapp/rpc/v1/rpc.proto",
         include_str!("../proto/pinocchio/chatapp/rpc/v1/rpc.proto"),
+    ),
+    (
+        "duologue/extract/v1/extract.proto",
+        include_str!("../proto/duologue/extract/v1/extract.proto"),
     ),
 ];
 
