@@ -205,11 +205,15 @@ impl Checker {
             return;
         }
         self.process.check_end(&name, body, report);
+        let is_first_state = self.process.begins_with(body);
         self.process.check_one_shot(body, report);
         if !self.is_expected(&name, id, body, report) {
             return;
         }
-        self.requests.see(&name, self.summary.lines);
+        // What a process of one request begins with answers nobody.
+        if !(is_first_state && id.is_empty()) {
+            self.requests.see(&name, self.summary.lines);
+        }
         self.body(&name, id.is_empty(), body, read, report);
     }
 

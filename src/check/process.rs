@@ -123,6 +123,11 @@ impl Process {
         }
     }
 
+    /// Whether it is the state that a process of one request begins with.
+    pub(super) fn begins_with(&self, body: &Body) -> bool {
+        self.mode == Mode::OneShot(OneShot::Begins) && matches!(body, Body::Snapshot(_))
+    }
+
     /// A process of one request has an order of its own.
     pub(super) fn check_one_shot(&mut self, body: &Body, report: &mut Report) {
         let Mode::OneShot(stage) = self.mode else { return };

@@ -12,8 +12,8 @@ const OPEN_MAX: usize = 100_000;
 /// Requests with a `done` that are remembered, so that nothing more may come of them.
 const FINISHED_MAX: usize = 4_000_000;
 
-/// Codes of errors, as the contract lists them.
-const CODES: [&str; 16] = [
+/// Codes of errors, as the contract lists them, and our own.
+const CODES: [&str; 17] = [
     "invalid_request_json",
     "line_too_long",
     "unsupported_version",
@@ -30,7 +30,12 @@ const CODES: [&str; 16] = [
     "stdin_read_failed",
     "interrupted",
     "internal",
+    // Ours: a command file asked for JSON, and the model gave something else.
+    INVALID_ANSWER,
 ];
+
+/// The code of an answer that is not what was asked for, though its run has finished.
+const INVALID_ANSWER: &str = "invalid_answer";
 
 /// Classes of what went wrong in a run.
 const CLASSES: [&str; 11] = [
@@ -197,10 +202,12 @@ fn check_error(error: &ErrorFrame, report: &mut Report) {
 fn check_status(status: &str, run: RunSeen, error: Option<&ErrorSeen>, report: &mut Report) {
     let is_defect = error.is_some_and(|error| error.is_defect);
     let is_terminal = error.is_some_and(|error| error.is_terminal);
+    let is_invalid = error.is_some_and(|error| error.code == INVALID_ANSWER);
     match run {
         RunSeen::Live if !is_defect => {
             report.add(Rule::LeftOpen, "the done of a run that has not ended");
         }
+        RunSeen::Ended(RunEnd::Finished) if is_invalid && status == "failed" => {}
         RunSeen::Ended(end) if status != status_of(end) && !is_defect => {
             let message = format!("done {status:?} after a run that was to be {}", status_of(end));
             report.add(Rule::DoneStatus, message);

@@ -1,7 +1,6 @@
-//! Templates against what Go's documentation says of them; hostile ones; and the files of
-//! `tests/templates`, whose expected texts were worked out by hand.
+//! Templates against what Go's documentation says of them, and hostile ones. The files of
+//! `tests/templates` are run by the integration tests.
 
-mod corpus;
 mod functions;
 mod hostile;
 

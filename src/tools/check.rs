@@ -118,7 +118,7 @@ fn finish(
             out.flush()?;
         }
         Sink::Json(mut envelope) => {
-            summary.notes.iter().for_each(|note| envelope.warn(note.clone()));
+            summary.notes.iter().for_each(|note| envelope.warn("note", note.clone()));
             let error = match &trouble {
                 Some(why) => Some(Error { code: "read_failed", message: why.clone() }),
                 None if summary.breaches > 0 => {

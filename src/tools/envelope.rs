@@ -19,8 +19,15 @@ pub(super) struct Envelope {
     data: Vec<u8>,
     total: u64,
     is_streaming: bool,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
     warnings_untold: u64,
+}
+
+/// What should be known of a result that is good as far as it goes.
+#[derive(Debug, Serialize)]
+struct Warning {
+    code: &'static str,
+    message: String,
 }
 
 /// What went wrong.
@@ -45,7 +52,7 @@ pub(super) struct Counts {
 struct Rest<'a> {
     ok: bool,
     error: Option<&'a Error>,
-    warnings: &'a [String],
+    warnings: &'a [Warning],
     meta: Meta<'a>,
 }
 
@@ -81,9 +88,9 @@ impl Envelope {
         Ok(())
     }
 
-    pub(super) fn warn(&mut self, warning: String) {
+    pub(super) fn warn(&mut self, code: &'static str, message: String) {
         if self.warnings.len() < WARNINGS_MAX {
-            self.warnings.push(warning);
+            self.warnings.push(Warning { code, message });
         } else {
             self.warnings_untold += 1;
         }
@@ -97,7 +104,8 @@ impl Envelope {
         out: &mut Out,
     ) -> Result<(), Failure> {
         if self.warnings_untold > 0 {
-            self.warnings.push(format!("and {} more", self.warnings_untold));
+            let message = format!("and {} more warnings", self.warnings_untold);
+            self.warnings.push(Warning { code: "more", message });
         }
         let meta =
             Meta { total: self.total, duration_ms: self.begun.elapsed().as_millis(), counts };

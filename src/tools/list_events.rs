@@ -98,7 +98,7 @@ impl Sink {
         match self {
             Self::Lines(_) if nth <= TOLD_MAX => tell(&warning),
             Self::Lines(_) => {}
-            Self::Json(envelope) => envelope.warn(warning),
+            Self::Json(envelope) => envelope.warn("bad_line", warning),
         }
     }
 }

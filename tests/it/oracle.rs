@@ -1,6 +1,7 @@
 //! What every conversation must be, whatever happened in it.
 
 use crate::frames::Frame;
+use duologue::check::{Breach, Checker, Rule};
 use duologue::json;
 use duologue::proto::rpc::RpcLine;
 use serde_json::Value;
@@ -41,7 +42,29 @@ pub(crate) fn check_output(output: &Output, asked: usize, answers: Answers) -> V
     let is_whole = output.rest.is_empty() || answers == Answers::Cut;
     assert!(is_whole, "cut off: {}", String::from_utf8_lossy(&output.rest));
     check_frames(&frames, asked, answers);
+    check_contract(output, answers);
     frames
+}
+
+/// The program's own checker must have nothing to say.
+fn check_contract(output: &Output, answers: Answers) {
+    let mut checker = Checker::new();
+    let mut breaches: Vec<_> = output.lines.iter().flat_map(|line| checker.line(line)).collect();
+    breaches.extend(checker.finish(Some(&output.rest)));
+    // Where a defect was planted in what tells of a run, the rest of it can't be right.
+    let is_defective = output
+        .lines
+        .iter()
+        .any(|line| String::from_utf8_lossy(line).contains(r#""detail":"internal: planted fault"#));
+    let of_a_run = [Rule::EventOrder, Rule::LeftOpen, Rule::SegmentText];
+    let is_right = |breach: &Breach| {
+        breach.rule == Rule::UnfinishedRequest && matches!(answers, Answers::Some | Answers::Cut)
+            // A server that wrote nothing.
+            || breach.rule == Rule::HelloFirst && output.lines.is_empty()
+            || is_defective && of_a_run.contains(&breach.rule)
+    };
+    breaches.retain(|breach| !is_right(breach));
+    assert_eq!(breaches, []);
 }
 
 fn check_frames(frames: &[Frame], asked: usize, answers: Answers) {

@@ -1,0 +1,98 @@
+//! Command files, as a user runs them: what they render to, and what comes of the examples.
+
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Command files with renderings that were worked out by hand; there are at least this many.
+const RENDERINGS_MIN: usize = 30;
+
+fn duologue(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
+    command.args(args).current_dir(env!("CARGO_MANIFEST_DIR")).env_clear();
+    command.output().expect("the binary runs")
+}
+
+fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let entries = fs::read_dir(folder).expect("a folder");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<_> =
+        paths.filter(|path| path.extension() == Some(OsStr::new(extension))).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn prompts_are_rendered_as_go_renders_them() {
+    let files = files("tests/templates", "yaml");
+    assert!(files.len() >= RENDERINGS_MIN, "only {} files", files.len());
+    for file in files {
+        let path = file.to_str().expect("a name in UTF-8");
+        // What has no default is typed, a word a line.
+        let typed = fs::read_to_string(file.with_extension("args")).unwrap_or_default();
+        let args = ["run-command", path, "--print-prompt"].into_iter().chain(typed.lines());
+        let output = duologue(&args.collect::<Vec<_>>());
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{path}");
+        let expected = fs::read_to_string(file.with_extension("txt")).expect("its rendering");
+        // A terminal wants a line to end.
+        let end = if expected.is_empty() || expected.ends_with('\n') { "" } else { "\n" };
+        assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{expected}{end}"), "{path}");
+        assert_eq!(output.status.code(), Some(0), "{path}");
+    }
+}
+
+/// Runs `examples/extract/<name>.yaml` with the model answering what is in `answers/<answer>`.
+fn extract(name: &str, answer: &str, output: &str) -> Output {
+    let file = format!("examples/extract/{name}.yaml");
+    let answer = format!("examples/extract/answers/{answer}");
+    let run = ["run-command", &file, "--text", "examples/jsonl.txt", "--output", output];
+    let more: &[&str] = match name {
+        "ontology-extract" => &["--ontology", "examples/extract/food-ontology.txt"],
+        _ => &[],
+    };
+    duologue(&[&run[..], more, &["--engine", "echo", "--echo-answer", &answer]].concat())
+}
+
+#[test]
+fn every_extraction_gives_each_line_of_its_answer() {
+    let files = files("examples/extract", "yaml");
+    assert!(files.len() >= 6, "only {} files", files.len());
+    for file in files {
+        let name = file.file_stem().and_then(OsStr::to_str).expect("a name in UTF-8");
+        let answer = format!("{name}.jsonl");
+        let output = extract(name, &answer, "objects");
+        assert_eq!(output.status.code(), Some(0), "{name}");
+        let stdout = String::from_utf8(output.stdout).expect("UTF-8");
+        let (preamble, objects) = stdout.split_once('\n').expect("a first line");
+        assert_eq!(
+            preamble,
+            format!(r#"{{"_format": "jsonl", "_schema": "{name}", "_version": 1}}"#)
+        );
+        let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/extract/answers");
+        let whole = fs::read_to_string(whole.join(&answer)).expect("the answer");
+        assert_eq!(objects.trim_end(), whole.trim_end(), "{name}");
+    }
+}
+
+#[test]
+fn an_answer_that_breaks_off_gives_every_whole_object() {
+    let output = extract("extract-definitions", "extract-definitions-truncated.txt", "json");
+    let envelope: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(envelope["ok"], true);
+    let data = envelope["data"].as_array().expect("a list");
+    assert_eq!(data.len(), 2, "{envelope}");
+    assert!(data.iter().all(|object| object["entity"].is_string()), "{envelope}");
+    assert_eq!(envelope["warnings"][0]["code"], "line_rejected", "{envelope}");
+    assert_eq!(envelope["warnings"][0]["line"], 3, "{envelope}");
+}
+
+#[test]
+fn code_fences_cost_nothing() {
+    let output = extract("extract-definitions", "extract-definitions-fenced.txt", "json");
+    let envelope: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(envelope["warnings"], Value::Array(Vec::new()), "{envelope}");
+    assert_eq!(envelope["data"].as_array().map(Vec::len), Some(3), "{envelope}");
+}
