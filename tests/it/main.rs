@@ -65,3 +65,14 @@ mod examples;
 
 // The transcripts of the README.
 mod readme;
+
+// The harness of a single run, what its outputs must be, and what its events must be.
+mod once;
+mod shape;
+mod stream_events;
+
+// Every output of a single run, for every way in which it can end.
+mod outputs;
+
+// Signals, readers and devices that end a single run, and the copy of its frames.
+mod outputs_ends;
