@@ -76,3 +76,6 @@ mod outputs;
 
 // Signals, readers and devices that end a single run, and the copy of its frames.
 mod outputs_ends;
+
+// The examples of the documents that this program implements.
+mod seeds;
