@@ -79,3 +79,6 @@ mod outputs_ends;
 
 // The examples of the documents that this program implements.
 mod seeds;
+
+// An answer that is only passed on is not kept.
+mod outputs_memory;
