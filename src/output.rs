@@ -7,6 +7,9 @@ mod stream;
 mod text;
 mod view;
 
+#[cfg(test)]
+mod tests;
+
 pub use envelope::{Answer, Envelope, Layout};
 pub use objects::Objects;
 pub use stream::{Beginning, JsonStream};

@@ -3,14 +3,17 @@
 //! own, while the process listens to signals.
 
 mod command;
+mod shown;
 mod text;
 
 use crate::cli::{Cli, ExecArgs, Mode, RpcArgs};
+use crate::command::Rendered;
 use crate::config::{self, Asked, Once};
 use crate::log::{self, Flush};
 use crate::server::{Settings, Signals};
 use crate::session::Signal;
 use anyhow::{Context, Result, anyhow};
+use shown::shown;
 use std::ffi::OsString;
 use std::fs::File;
 use std::thread;
@@ -151,6 +154,10 @@ fn exec(args: ExecArgs, stdin: Stdin) -> Result<Prepared, Reason> {
         }
         (None, None) => text::from_stdin(stdin.file)?,
     };
+    if args.print_prompt {
+        let rendered = Rendered { system: args.session.system, messages: Vec::new(), prompt };
+        return Ok(Prepared::Print(shown(&rendered, mode)?));
+    }
     let asked = Asked { prompt, name: "exec".to_owned(), ..Asked::default() };
     let once = Once { command: "exec", mode, no_preamble: args.output.no_preamble, asked };
     let settings = config::once(once, args.session)?;

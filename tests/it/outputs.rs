@@ -328,3 +328,46 @@ fn options_that_contradict_each_other() {
     }
     compare("contradiction", &golden);
 }
+
+/// Nobody is asked, and so nobody is needed.
+#[test]
+fn prompts_are_shown_and_not_asked() {
+    let folder = folder();
+    let said = "system-prompt: Be {{ .how }}.\nmessages: [Hi, { role: assistant, text: Ho }, Well?]\n\
+                flags: [{ name: how, type: string, default: brief }]\n";
+    fs::write(folder.path("said.yaml"), said).expect("a file");
+    let provider = Provider::start(Vec::new());
+    let base_url = provider.base_url();
+    let mut golden = String::new();
+    for words in [
+        &["exec", "hello"][..],
+        &["exec", "hello", "--system", "Be brief.", "--output", "json"],
+        &["exec", "hello", "--rpc", "--stdin-rpc"],
+        &["run-command", "list.yaml"],
+        &["run-command", "said.yaml", "--how", "long"],
+        &["run-command", "said.yaml", "--system", "Be wise.", "--json-stream"],
+        &["run-command", "said.yaml", "--no-stream"],
+        &["run-command", "said.yaml", "--output", "yaml"],
+        &["run-command", "list.yaml", "--output", "objects"],
+    ] {
+        let words = [words, &["--print-prompt"]].concat();
+        let ended = run(&folder, &[&words, &["--base-url", &base_url][..]].concat());
+        assert_eq!(ended.status, 0, "{ended:?}");
+        golden += &section(&words, &ended, &folder);
+    }
+    assert_eq!(provider.connections(), 0);
+    compare("print_prompt", &golden);
+}
+
+/// Without a line that names the format there is none that tells of an error either.
+#[test]
+fn objects_come_alone_if_that_is_wanted() {
+    let folder = folder();
+    fs::write(folder.path("answer"), "{\"entity\":\"DNA\"}\n").expect("a file");
+    let words = ["run-command", "list.yaml", "--output", "objects", "--no-preamble"];
+    for (answer, status, stdout) in [("answer", 0, "{\"entity\":\"DNA\"}\n"), ("nothing", 1, "")] {
+        let echo = ["--engine", "echo", "--echo-answer", answer];
+        let ended = run(&folder, &[&words[..], &echo].concat());
+        assert_eq!((ended.status, ended.stdout.as_str()), (status, stdout), "{ended:?}");
+    }
+}
