@@ -67,12 +67,16 @@ mod examples;
 mod readme;
 
 // The harness of a single run, what its outputs must be, and what its events must be.
+mod golden;
 mod once;
 mod shape;
 mod stream_events;
 
 // Every output of a single run, for every way in which it can end.
 mod outputs;
+
+// What each output is if there is nothing that can be asked.
+mod outputs_wrong;
 
 // Signals, readers and devices that end a single run, and the copy of its frames.
 mod outputs_ends;
