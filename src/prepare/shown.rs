@@ -2,6 +2,7 @@
 
 use crate::cli::Mode;
 use crate::command::{Message, Rendered};
+use crate::json;
 use anyhow::Result;
 use serde_json::json;
 
@@ -22,7 +23,11 @@ pub(super) fn shown(rendered: &Rendered, mode: Mode) -> Result<String> {
         | Mode::OneShot
         | Mode::Server
         | Mode::Frames
-        | Mode::JsonStream => whole().to_string(),
+        | Mode::JsonStream => {
+            let mut line = Vec::new();
+            json::write_line(&whole(), &mut line)?;
+            String::from_utf8(line)?
+        }
     };
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');

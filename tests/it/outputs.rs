@@ -9,6 +9,7 @@ use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, KEY};
 use crate::shape::Shape;
 use rustix::process::Signal;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
 
@@ -26,7 +27,7 @@ prompt: Name the entities.
 ";
 
 /// What is run, and what its standard output is.
-const RUNS: [(&[&str], Shape); 13] = [
+const RUNS: [(&[&str], Shape); 14] = [
     (&["exec", "hello"], Shape::Text),
     (&["exec", "hello", "--output", "json"], Shape::Json),
     (&["exec", "hello", "--output", "yaml"], Shape::Yaml),
@@ -40,6 +41,7 @@ const RUNS: [(&[&str], Shape); 13] = [
     (&["run-command", "list.yaml"], Shape::Text),
     (&["run-command", "document.yaml", "--output", "json"], Shape::Json),
     (&["run-command", "document.yaml", "--output", "jsonl"], Shape::OneShot),
+    (&["run-command", "extended.yaml", "--output", "jsonl"], Shape::OneShot),
 ];
 
 /// How a run ends.
@@ -61,6 +63,8 @@ pub(crate) fn folder() -> Folder {
     fs::write(folder.path("list.yaml"), LIST).expect("a file");
     let document = LIST.replace("response-type: jsonl", "response-type: json");
     fs::write(folder.path("document.yaml"), document).expect("a file");
+    let extended = format!("{LIST}extensions: [extract]\n");
+    fs::write(folder.path("extended.yaml"), extended).expect("a file");
     folder
 }
 
@@ -235,5 +239,61 @@ fn objects_come_alone_if_that_is_wanted() {
         let echo = ["--engine", "echo", "--echo-answer", answer];
         let ended = run(&folder, &[&words[..], &echo].concat());
         assert_eq!((ended.status, ended.stdout.as_str()), (status, stdout), "{ended:?}");
+    }
+}
+
+/// Answers that a careless writer of YAML would change.
+const ODD_ANSWERS: [&str; 24] = [
+    "null",
+    "~",
+    "yes",
+    "0x10",
+    "1e3",
+    ".inf",
+    "- a",
+    "a: b",
+    "# c",
+    "a #b",
+    "'q'",
+    "&a",
+    "|",
+    "%d",
+    "\ta",
+    " a ",
+    "\n",
+    "\n\na\n\n",
+    "---\na\n...\n",
+    "a\r\nb\rc",
+    "a\u{2028}b\u{85}c\u{feff}",
+    "\u{7}\u{7f}\u{fffe}",
+    "a  \n    b\n",
+    "=",
+];
+
+#[test]
+fn yaml_and_json_say_what_the_model_said() {
+    let folder = folder();
+    for answer in ODD_ANSWERS {
+        fs::write(folder.path("answer"), answer).expect("a file");
+        let words = ["exec", "hello", "--engine", "echo", "--echo-answer", "answer", "--output"];
+        let print = |output| run(&folder, &[&words[..], &[output]].concat()).stdout;
+        let from_json: Value = serde_json::from_str(&print("json")).expect("JSON");
+        let from_yaml: Value = serde_saphyr::from_str(&print("yaml")).expect("YAML");
+        assert_eq!((&from_json["data"], &from_yaml["data"]), (&json!(answer), &json!(answer)));
+        let end = if answer.ends_with('\n') { "" } else { "\n" };
+        assert_eq!(print("text"), format!("{answer}{end}"));
+    }
+}
+
+/// Readers that take U+2028 for the end of a line see each line whole.
+#[test]
+fn names_and_prompts_are_on_one_line_for_every_reader() {
+    let folder = folder();
+    let odd = "name: \"a\\u2028b\"\nresponse-type: jsonl\nprompt: \"c\\u2028d\"\n";
+    fs::write(folder.path("odd.yaml"), odd).expect("a file");
+    let words = ["run-command", "odd.yaml", "--engine", "echo", "--output", "objects"];
+    for (option, escaped) in [("--echo-reasoning", "a\\u2028b"), ("--print-prompt", "c\\u2028d")] {
+        let stdout = run(&folder, &[&words[..], &[option]].concat()).stdout;
+        assert!(!stdout.contains('\u{2028}') && stdout.contains(escaped), "{stdout}");
     }
 }
