@@ -94,6 +94,10 @@ pub struct ExecArgs {
     #[arg(long, value_name = "PATH")]
     pub prompt_file: Option<PathBuf>,
 
+    /// Print the prompt and stop; with --output json or yaml also the system prompt
+    #[arg(long)]
+    pub print_prompt: bool,
+
     /// What is printed.
     #[command(flatten)]
     pub output: OutputArgs,

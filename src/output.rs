@@ -7,11 +7,14 @@ mod stream;
 mod text;
 mod view;
 
+#[cfg(test)]
+mod tests;
+
 pub use envelope::{Answer, Envelope, Layout};
 pub use objects::Objects;
 pub use stream::{Beginning, JsonStream};
 pub use text::Text;
-pub(crate) use view::{NOTHING_FOUND, cut_off, rejected};
+pub(crate) use view::{cut_off, nothing_found, rejected};
 
 use crate::json::{self, Error};
 use crate::session::{ExitCode, Moment};

@@ -3,14 +3,17 @@
 //! own, while the process listens to signals.
 
 mod command;
+mod shown;
 mod text;
 
 use crate::cli::{Cli, ExecArgs, Mode, RpcArgs};
+use crate::command::Rendered;
 use crate::config::{self, Asked, Once, Source};
 use crate::log::{self, Flush};
 use crate::server::{Settings, Signals};
 use crate::session::Signal;
 use anyhow::{Context, Result, anyhow};
+use shown::shown;
 use std::ffi::OsString;
 use std::fs::File;
 use std::thread;
@@ -138,9 +141,12 @@ fn rpc(args: RpcArgs, terminal: &Terminal) -> Result<Prepared, Reason> {
 }
 
 /// A prompt that is read behind the reader's back: whoever writes it may wait for `hello` first. As
-/// context of a conversation it is needed before that.
-fn later(mode: Mode, read: impl FnOnce() -> Result<String> + Send + 'static) -> Result<Source> {
-    if mode.reads_stdin() {
+/// context of a conversation, or to be printed, it is needed before that.
+fn later(
+    is_needed_now: bool,
+    read: impl FnOnce() -> Result<String> + Send + 'static,
+) -> Result<Source> {
+    if is_needed_now {
         return Ok(Source::Known(read()?));
     }
     let (done, prompt) = oneshot::channel();
@@ -157,9 +163,10 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     let is_shown = terminal.is_shown;
     let mode = args.output.mode()?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
+    let is_needed_now = mode.reads_stdin() || args.print_prompt;
     let prompt = match (args.prompt, args.prompt_file) {
         (Some(prompt), _) if prompt != "-" => Source::Known(prompt),
-        (None, Some(path)) if path.as_os_str() != "-" => later(mode, move || {
+        (None, Some(path)) if path.as_os_str() != "-" => later(is_needed_now, move || {
             text::from_file(&path, text::PROMPT_BYTES_MAX).context("--prompt-file")
         })?,
         // Standard input belongs to the requests, or to a person who waits for something else.
@@ -178,8 +185,13 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
             )
             .into());
         }
-        (_, _) => later(mode, move || text::from_stdin(terminal.stdin))?,
+        (_, _) => later(is_needed_now, move || text::from_stdin(terminal.stdin))?,
     };
+    if let (true, Source::Known(prompt)) = (args.print_prompt, &prompt) {
+        let (system, messages) = (args.session.system, Vec::new());
+        let rendered = Rendered { system, messages, prompt: prompt.clone() };
+        return Ok(Prepared::Print(shown(&rendered, mode)?));
+    }
     let asked = Asked { prompt, name: "exec".to_owned(), ..Asked::default() };
     let once =
         Once { command: "exec", mode, no_preamble: args.output.no_preamble, is_shown, asked };

@@ -94,8 +94,11 @@ fn styled(error: &clap::Error, to: &impl IsTerminal) -> String {
 /// What clap has to say of an error, without what is for people at a terminal.
 fn plain(error: &clap::Error) -> String {
     let text = error.render().to_string();
-    let error = text.split("\n\nUsage:").next().unwrap_or_default();
-    error.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ")
+    let is_about_error =
+        |part: &&str| !part.starts_with("Usage:") && !part.starts_with("For more information");
+    let parts = text.trim_start_matches("error: ").split("\n\n").filter(is_about_error);
+    let parts = parts.map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
+    parts.collect::<Vec<_>>().join("; ")
 }
 
 fn complain(text: &str) {

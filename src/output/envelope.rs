@@ -1,7 +1,7 @@
 //! One document that tells everything, at the end: `ok`, `data`, `error`, `warnings`, `meta`. For
 //! readers that parse all of the output at once. Written on every path, failures included.
 
-use super::view::{NOTHING_FOUND, View, cut_off};
+use super::view::{View, cut_off, nothing_found};
 use crate::json::{self, Error};
 use crate::proto::extract::ObjectExtracted;
 use crate::proto::rpc::ErrorFrame;
@@ -106,16 +106,16 @@ impl Envelope {
             View::Rejected(line) => self.warnings.push(json!({
                 "code": "line_rejected", "line": line.line, "message": line.reason
             })),
-            View::Extracted(tally) if tally.objects == 0 => {
-                self.warnings.push(json!({ "code": "nothing_found", "message": NOTHING_FOUND }));
-            }
+            View::Extracted(tally) => self.warnings.extend(
+                nothing_found(tally)
+                    .map(|message| json!({ "code": "nothing_found", "message": message })),
+            ),
             View::Error(error) => self.error(error),
             View::Hello
             | View::RunStarted
             | View::Thinking(_)
             | View::ToolRequested(_)
             | View::ToolReturned(_)
-            | View::Extracted(_)
             | View::Other => {}
         }
         Ok(())

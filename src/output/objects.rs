@@ -24,9 +24,9 @@ impl Objects {
                 let schema = serde_json::to_string(&self.schema)?;
                 // Spelled as readers that look for its first bytes know it.
                 let line = format!(
-                    "{{\"_format\": \"jsonl\", \"_schema\": {schema}, \"_version\": {VERSION}}}\n"
+                    "{{\"_format\": \"jsonl\", \"_schema\": {schema}, \"_version\": {VERSION}}}"
                 );
-                out.extend_from_slice(line.as_bytes());
+                json::write_raw_line(&line, out);
                 Ok(())
             }
             View::Object(object) => {

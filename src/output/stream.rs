@@ -1,14 +1,14 @@
 //! Events for programs that know nothing of the protocol: newline-delimited JSON in an envelope of
 //! its own. `start` comes first, exactly one `done` comes last, whatever happens in between.
 
-use super::view::{NOTHING_FOUND, View, cut_off, rejected};
+use super::view::{View, cut_off, nothing_found, rejected};
 use crate::json::{self, Error};
 use crate::proto::chat::{ChatToolCallRequested, ChatToolResultReady};
 use crate::proto::rpc::ErrorFrame;
 use crate::session::{ExitCode, Moment};
 use crate::wire::{Code, Frame};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -100,11 +100,12 @@ impl JsonStream {
                 }
             }
             View::Rejected(line) => self.status(now, ("warning", &rejected(line)), out),
-            View::Extracted(tally) if tally.objects == 0 => {
-                self.status(now, ("warning", NOTHING_FOUND), out)
-            }
+            View::Extracted(tally) => match nothing_found(tally) {
+                Some(message) => self.status(now, ("warning", message), out),
+                None => Ok(()),
+            },
             View::Error(error) => self.error(now, error, out),
-            View::Object(_) | View::Extracted(_) | View::Other => Ok(()),
+            View::Object(_) | View::Other => Ok(()),
         }
     }
 
@@ -137,8 +138,9 @@ impl JsonStream {
         if !self.tools_used.contains(&call.tool_name) {
             self.tools_used.push(call.tool_name.clone());
         }
-        // Arguments that are no JSON are shown as the model wrote them.
-        let parameters = serde_json::from_str(&call.input).unwrap_or_else(|_| json!(call.input));
+        // These readers want an object: what is none is put into one, as the model wrote it.
+        let parameters = serde_json::from_str::<Map<String, Value>>(&call.input);
+        let parameters = parameters.map_or_else(|_| json!({ "input": call.input }), Value::Object);
         let started = json!({
             "tool": call.tool_name, "toolId": call.tool_call_id, "parameters": parameters
         });

@@ -81,5 +81,9 @@ pub(crate) fn rejected(line: &LineRejected) -> String {
     format!("line {} of the answer does not count: {}", line.line, line.reason)
 }
 
-/// What a person is told if nothing counts.
-pub(crate) const NOTHING_FOUND: &str = "there is no JSON of the kind asked for in the answer";
+/// What a person is told if nothing counts. Of an answer that did not come to its end, something else
+/// tells why.
+pub(crate) fn nothing_found(tally: &ExtractionFinished) -> Option<&'static str> {
+    let is_empty = tally.objects == 0 && !tally.truncated;
+    is_empty.then_some("there is no JSON of the kind asked for in the answer")
+}

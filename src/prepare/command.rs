@@ -1,14 +1,14 @@
 //! `run-command`: a command file, its flags and its prompt → what is asked.
 
+use super::shown::shown;
 use super::{Prepared, Reason, Terminal, text};
 use crate::chat::transcript::{Preamble, Said};
-use crate::cli::{Cli, Mode};
+use crate::cli::Cli;
 use crate::command::{CommandFile, FILE_BYTES_MAX, Message, Outside, Rendered, Role};
 use crate::config::{self, Asked, EXTRACT, Once, Source};
 use crate::extract::Schema;
 use crate::log;
 use anyhow::{Context, Result, anyhow};
-use serde_json::json;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
@@ -35,6 +35,8 @@ pub(super) fn run(words: &[OsString], mut terminal: Terminal) -> Result<Prepared
         rendered.system = args.session.system.clone();
     }
     if args.print_prompt {
+        // A variable's counts where the file has none.
+        rendered.system = rendered.system.or(args.session.system);
         return Ok(Prepared::Print(shown(&rendered, mode)?));
     }
     let asked = asked(&file, rendered)?;
@@ -90,29 +92,4 @@ fn preamble(system: Option<String>, messages: Vec<Message>) -> Preamble {
         }
     }
     preamble
-}
-
-/// What would be asked, for people or programs.
-fn shown(rendered: &Rendered, mode: Mode) -> Result<String> {
-    let Rendered { system, messages, prompt } = rendered;
-    let messages = || -> Vec<_> {
-        let shown =
-            |message: &Message| json!({ "role": message.role.as_str(), "text": message.text });
-        messages.iter().map(shown).collect()
-    };
-    let whole = || json!({ "system": system, "messages": messages(), "prompt": prompt });
-    let mut text = match mode {
-        Mode::Yaml => serde_saphyr::to_string(&whole())?,
-        Mode::Text => prompt.clone(),
-        Mode::Json
-        | Mode::Objects
-        | Mode::OneShot
-        | Mode::Server
-        | Mode::Frames
-        | Mode::JsonStream => whole().to_string(),
-    };
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    Ok(text)
 }

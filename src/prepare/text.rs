@@ -18,7 +18,12 @@ pub(super) fn from_file(path: &Path, bytes_max: usize) -> Result<String> {
     let mut file = File::open(path).with_context(|| {
         format!("{} can't be opened; check its name and who may read it", path.display())
     })?;
-    read(&mut file, bytes_max).with_context(|| format!("{} can't be used", path.display()))
+    let text = if file.metadata().is_ok_and(|about| about.is_dir()) {
+        Err(anyhow!("it is a folder; name a file in it"))
+    } else {
+        read(&mut file, bytes_max)
+    };
+    text.with_context(|| format!("{} can't be used", path.display()))
 }
 
 /// All of `file`.

@@ -69,7 +69,7 @@ fn warning(payload: &Any) -> Option<String> {
         return Some(output::rejected(line));
     }
     if let Any::ExtractionFinished(tally) = payload {
-        return (tally.objects == 0).then(|| output::NOTHING_FOUND.to_owned());
+        return output::nothing_found(tally).map(str::to_owned);
     }
     None
 }

@@ -11,6 +11,7 @@ mod exhaustive;
 mod golden;
 mod ledger;
 mod model;
+mod one_shot;
 mod planted;
 mod random;
 mod scene;

@@ -80,3 +80,24 @@ mod tools_list_events;
 
 // Schemas, the manifest, completions and manuals.
 mod tools_describe;
+
+// The harness of a single run, what its outputs must be, and what its events must be.
+mod golden;
+mod once;
+mod shape;
+mod stream_events;
+
+// Every output of a single run, for every way in which it can end.
+mod outputs;
+
+// What each output is if there is nothing that can be asked.
+mod outputs_wrong;
+
+// Signals, readers and devices that end a single run, and the copy of its frames.
+mod outputs_ends;
+
+// The examples of the documents that this program implements.
+mod seeds;
+
+// An answer that is only passed on is not kept.
+mod outputs_memory;

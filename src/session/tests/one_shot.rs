@@ -1,0 +1,200 @@
+//! A process that is one prompt long: every short sequence of what can happen to it. However it
+//! ends, there is one `done`, and it is the last frame.
+
+mod shot;
+
+use super::scene::Machine;
+use crate::engine::ErrorClass;
+use crate::extract::ResponseType;
+use crate::proto::rpc::rpc_line::Frame as Body;
+use crate::session::{ExitCode, Input, Keep, Moment, Output, Session, Signal};
+use anyhow::{Context, Result, ensure};
+use shot::{Shot, Symbol};
+
+/// Inputs after the prompt and the end of input.
+const DEPTH: usize = 5;
+
+/// Inputs before that.
+const EARLY_DEPTH: usize = 3;
+
+const LATE: &[Symbol] = &[
+    Symbol::CallStarted,
+    Symbol::Fitting,
+    Symbol::Other,
+    Symbol::Completed,
+    Symbol::CutOff,
+    Symbol::Finished,
+    Symbol::NotReady,
+    Symbol::Failed(ErrorClass::Network),
+    Symbol::StaleText,
+    Symbol::StaleEnd,
+    Symbol::Signal(Signal::Interrupt),
+    Symbol::ReaderGone,
+];
+
+const EARLY: &[Symbol] = &[
+    Symbol::InputEnded,
+    Symbol::StaleEnd,
+    Symbol::Usage,
+    Symbol::Signal(Signal::Terminate),
+    Symbol::ReaderGone,
+    Symbol::Refused,
+];
+
+/// Tries every sequence, each followed by the end of input and of the run.
+fn explore<M: Machine>(shot: &Shot<M>, symbols: &[Symbol], depth: usize) -> Result<u64> {
+    if depth == 0 {
+        return settle(shot.clone());
+    }
+    let mut sequences = 0;
+    for symbol in symbols {
+        // There is a prompt, or a reason why not.
+        if *symbol == Symbol::Refused && shot.seen.asked {
+            continue;
+        }
+        let mut shot = shot.clone();
+        let was_over = shot.seen.exit.is_some();
+        shot.play(*symbol)?;
+        let depth = if was_over { 0 } else { depth - 1 };
+        let tried = explore(&shot, symbols, depth);
+        sequences += tried.with_context(|| format!("after {symbol:?}"))?;
+    }
+    Ok(sequences)
+}
+
+fn settle<M: Machine>(mut shot: Shot<M>) -> Result<u64> {
+    shot.play(Symbol::InputEnded)?;
+    if shot.live.is_some() {
+        shot.play(Symbol::Finished)?;
+    }
+    ensure!(shot.seen.exit.is_some(), "no exit: {:?}", shot.seen);
+    Ok(1)
+}
+
+/// All sequences that the server can bring about, and those before there is a prompt.
+fn all<M: Machine>(shot: &Shot<M>, depth: usize) -> Result<u64> {
+    let early = explore(shot, EARLY, EARLY_DEPTH)?;
+    let mut shot = shot.clone();
+    shot.play(Symbol::Submit)?;
+    let asked = explore(&shot, EARLY, EARLY_DEPTH)?;
+    shot.play(Symbol::InputEnded)?;
+    Ok(early + asked + explore(&shot, LATE, depth)?)
+}
+
+#[test]
+fn every_sequence_of_a_single_run_ends_once() {
+    for keep in [Keep::Everything, Keep::Nothing] {
+        for extraction in [None, Some(ResponseType::Json), Some(ResponseType::Jsonl)] {
+            let shot = Shot::new(keep, extraction, |session| session);
+            let sequences = all(&shot, DEPTH).unwrap_or_else(|why| panic!("{keep:?}: {why:#}"));
+            assert!(sequences > 10_000, "only {sequences}");
+        }
+    }
+}
+
+/// Every class of error ends the run in the same way.
+#[test]
+fn a_single_run_fails_with_every_class_of_error() {
+    use ErrorClass as Class;
+    for class in [
+        Class::Auth,
+        Class::RateLimited,
+        Class::ContextOverflow,
+        Class::Timeout,
+        Class::Network,
+        Class::Provider,
+        Class::MalformedStream,
+        Class::Config,
+        Class::Internal,
+    ] {
+        let mut shot = Shot::new(Keep::Nothing, None, |session| session);
+        for symbol in [Symbol::Submit, Symbol::InputEnded, Symbol::Failed(class)] {
+            shot.play(symbol).expect("as expected");
+        }
+        assert_eq!(shot.seen.exit, Some(ExitCode::RunFailed));
+    }
+}
+
+/// What becomes of an answer that is asked for as JSON.
+#[test]
+fn an_answer_that_is_no_document_is_a_failure_and_lines_that_are_none_are_not() {
+    use Symbol::{Completed, CutOff, Fitting, Other};
+    for (response, said, exit) in [
+        (ResponseType::Json, &[Fitting, Completed][..], ExitCode::Ok),
+        (ResponseType::Json, &[Other, Completed], ExitCode::RunFailed),
+        (ResponseType::Json, &[Completed], ExitCode::RunFailed),
+        (ResponseType::Json, &[Other, CutOff], ExitCode::RunFailed),
+        (ResponseType::Jsonl, &[Fitting, Other, Completed], ExitCode::Ok),
+        (ResponseType::Jsonl, &[Other, Completed], ExitCode::Ok),
+        (ResponseType::Jsonl, &[Fitting, Other, CutOff], ExitCode::CutOff),
+    ] {
+        let mut shot = Shot::new(Keep::Nothing, Some(response), |session| session);
+        let begun = [Symbol::Submit, Symbol::InputEnded, Symbol::CallStarted];
+        for symbol in begun.iter().chain(said).chain(&[Symbol::Finished]) {
+            shot.play(*symbol).expect("as expected");
+        }
+        assert_eq!(shot.seen.exit, Some(exit), "{response:?} {said:?}");
+    }
+}
+
+/// What a fault makes of a step.
+type Spoil = fn(&mut Vec<Output>);
+
+/// A fault between the session and its checker.
+#[derive(Clone)]
+struct Faulty {
+    inner: Session,
+    spoil: Spoil,
+}
+
+impl Machine for Faulty {
+    fn handle(&mut self, now: Moment, input: Input) -> Vec<Output> {
+        let mut outputs = self.inner.handle(now, input);
+        (self.spoil)(&mut outputs);
+        outputs
+    }
+}
+
+fn body(output: &mut Output) -> Option<&mut Body> {
+    if let Output::Frame(frame) = output { frame.frame.as_mut() } else { None }
+}
+
+/// The check sees each fault.
+#[test]
+fn planted_faults_are_seen() {
+    let faults: [(&str, Spoil); 6] = [
+        ("says done twice", |outputs| {
+            let mut done = outputs.clone();
+            done.retain_mut(|output| matches!(body(output), Some(Body::Done(_))));
+            outputs.splice(0..0, done);
+        }),
+        ("says nothing at the end", |outputs| {
+            outputs.retain_mut(|output| !matches!(body(output), Some(Body::Done(_))));
+        }),
+        ("errors that end nothing", |outputs| {
+            for output in outputs {
+                if let Some(Body::Error(error)) = body(output) {
+                    error.terminal = false;
+                }
+            }
+        }),
+        ("ends well whatever happened", |outputs| {
+            for output in outputs {
+                if let Output::Exit(code) = output {
+                    *code = ExitCode::Ok;
+                }
+            }
+        }),
+        ("speaks after the exit", |outputs| {
+            if let [first, .., Output::Exit(_)] = outputs.as_slice() {
+                let first = first.clone();
+                outputs.push(first);
+            }
+        }),
+        ("stays", |outputs| outputs.retain(|output| !matches!(output, Output::Exit(_)))),
+    ];
+    for (fault, spoil) in faults {
+        let shot = Shot::new(Keep::Everything, None, |inner| Faulty { inner, spoil });
+        assert!(all(&shot, 2).is_err(), "{fault} is not seen");
+    }
+}

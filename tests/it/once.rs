@@ -1,0 +1,171 @@
+//! The harness of a single run: starts the binary, waits for its end, and gives what came out of
+//! each stream apart. Nothing here waits for time to pass.
+
+use crate::process::{Process, eventually};
+use crate::server::Folder;
+use rustix::process::Signal;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread::{self, JoinHandle};
+
+/// Characters of a UUID.
+const UUID_BYTES: usize = 36;
+
+/// What is followed by a number that differs from run to run.
+const CHANCE: [&str; 6] = [
+    "\"timestamp\":",
+    "\"duration\":",
+    "\"durationMs\":\"",
+    "\"duration_ms\": ",
+    "duration_ms: ",
+    "127.0.0.1:",
+];
+
+/// What a process left behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// As a shell tells it.
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// A process whose outputs are collected.
+pub(crate) struct Once {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: Option<JoinHandle<String>>,
+    stderr: Option<JoinHandle<String>>,
+}
+
+/// `duologue <words>` in `folder`, with nothing in its environment that could change what it does.
+pub(crate) fn duologue(folder: &Folder, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
+    command.args(words).current_dir(folder.path("")).env_clear();
+    for name in ["PATH", "HOME"] {
+        command.envs(std::env::var_os(name).map(|value| (name, value)));
+    }
+    command
+}
+
+/// The same, to its end; standard input is empty.
+#[track_caller]
+pub(crate) fn run(folder: &Folder, words: &[&str]) -> Ended {
+    let mut once = Once::start(duologue(folder, words));
+    once.stdin = None;
+    once.finish()
+}
+
+impl Once {
+    /// Starts `command`, with pipes for all three streams.
+    pub(crate) fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary starts");
+        let stdout = collect(child.stdout.take().expect("a pipe"));
+        let stderr = collect(child.stderr.take().expect("a pipe"));
+        let stdin = child.stdin.take();
+        Self { child, stdin, stdout: Some(stdout), stderr: Some(stderr) }
+    }
+
+    /// The same, but standard output is the caller's to read.
+    pub(crate) fn start_unread(mut command: Command) -> (Self, ChildStdout) {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary starts");
+        let stdout = child.stdout.take().expect("a pipe");
+        let stderr = collect(child.stderr.take().expect("a pipe"));
+        (Self { child, stdin: None, stdout: None, stderr: Some(stderr) }, stdout)
+    }
+
+    pub(crate) fn stdin(&mut self) -> &mut ChildStdin {
+        self.stdin.as_mut().expect("standard input is open")
+    }
+
+    pub(crate) fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    pub(crate) fn process(&self) -> Process {
+        Process(self.child.id())
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.process().send(signal);
+    }
+
+    /// Waits until the process ends by itself; standard input stays as it is.
+    #[track_caller]
+    pub(crate) fn finish(mut self) -> Ended {
+        let child = &mut self.child;
+        let status = eventually("the process ends", || child.try_wait().expect("our own child"));
+        let signal = || status.signal().map(|number| 128 + number);
+        let text = |stream: Option<JoinHandle<String>>| {
+            stream.map(|stream| stream.join().expect("UTF-8")).unwrap_or_default()
+        };
+        let ended = Ended {
+            status: status.code().or_else(signal).expect("it ended"),
+            stdout: text(self.stdout.take()),
+            stderr: text(self.stderr.take()),
+        };
+        assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+        ended
+    }
+}
+
+impl Drop for Once {
+    fn drop(&mut self) {
+        // Most have ended already.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).expect("UTF-8");
+        text
+    })
+}
+
+/// `text` without what differs from run to run: ids are numbered as they appear, times are 0, and
+/// `folder` has a name of its own.
+pub(crate) fn normal(text: &str, folder: &Folder) -> String {
+    let text = text.replace(folder.name("").trim_end_matches('/'), "FOLDER");
+    let mut ids: Vec<&str> = Vec::new();
+    let mut normal = String::new();
+    let mut rest = text.as_str();
+    while let Some(first) = rest.chars().next() {
+        if let Some(id) = rest.get(..UUID_BYTES).filter(|id| is_uuid(id)) {
+            let known = ids.iter().position(|known| *known == id);
+            let number = known.unwrap_or(ids.len());
+            ids.extend(known.is_none().then_some(id));
+            normal += &format!("ID-{}", number + 1);
+            rest = &rest[UUID_BYTES..];
+        } else if let Some(key) = CHANCE.iter().find(|key| rest.starts_with(**key)) {
+            normal += key;
+            normal += "0";
+            rest = rest[key.len()..].trim_start_matches(|digit: char| digit.is_ascii_digit());
+        } else {
+            normal.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    normal.replace(concat!("server-version=", env!("CARGO_PKG_VERSION")), "server-version=VERSION")
+}
+
+pub(crate) fn is_uuid(text: &str) -> bool {
+    text.len() == UUID_BYTES
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+#[test]
+fn chance_is_not_compared() {
+    let folder = Folder::new();
+    let id = "0f0f0f0f-1234-4abc-8def-000000000001";
+    let text = format!("{}x run-{id}:1 \"timestamp\":17,\"a\":17 {id} \u{e9}", folder.name(""));
+    assert_eq!(normal(&text, &folder), "FOLDER/x run-ID-1:1 \"timestamp\":0,\"a\":17 ID-1 \u{e9}");
+}

@@ -1,0 +1,108 @@
+//! Command lines that ask for nothing that can be done: what a reader of each output gets.
+
+use crate::golden::{compare, section};
+use crate::once::run;
+use crate::outputs::folder;
+use crate::shape::Shape;
+use std::fs;
+
+/// Outputs that are asked for where nothing can be asked.
+const WANTED: [(&[&str], Shape); 7] = [
+    (&[], Shape::Text),
+    (&["--output", "json"], Shape::Json),
+    (&["-oyaml"], Shape::Yaml),
+    (&["--rpc"], Shape::OneShot),
+    (&["--output=objects"], Shape::Objects),
+    (&["--json-stream"], Shape::Events),
+    (&["--rpc", "--stdin-rpc"], Shape::Conversation(0)),
+];
+
+/// Command lines that ask for nothing that can be done.
+const WRONG: &[(&str, &[&str])] = &[
+    ("blank_prompt", &["exec", " \n"]),
+    ("empty_input", &["exec", "-"]),
+    ("unknown_option", &["exec", "hello", "--bogus"]),
+    ("unknown_engine", &["exec", "hello", "--engine", "bogus"]),
+    ("no_prompt_file", &["exec", "--prompt-file", "nothing.txt"]),
+    ("prompt_file_is_no_text", &["exec", "--prompt-file", "bytes"]),
+    ("unwritable_debug_file", &["exec", "hello", "--debug-events-jsonl", "list.yaml/events"]),
+    ("no_echo_answer", &["exec", "hello", "--engine", "echo", "--echo-answer", "nothing.txt"]),
+    ("no_command_file_named", &["run-command"]),
+    ("no_command_file", &["run-command", "nothing.yaml"]),
+    ("command_file_is_a_folder", &["run-command", "."]),
+    ("oversized_command_file", &["run-command", "large.yaml"]),
+    ("wrong_yaml", &["run-command", "wrong_yaml.yaml"]),
+    ("wrong_template", &["run-command", "wrong_template.yaml"]),
+    ("template_fails", &["run-command", "template_fails.yaml"]),
+    ("wrong_schema", &["run-command", "wrong_schema.yaml"]),
+    ("remote_schema", &["run-command", "remote_schema.yaml"]),
+    ("nothing_to_ask", &["run-command", "nothing_to_ask.yaml"]),
+    ("blank_rendered_prompt", &["run-command", "blank.yaml"]),
+    ("missing_flag", &["run-command", "flags.yaml"]),
+    ("unknown_flag", &["run-command", "flags.yaml", "--who", "me", "--bogus"]),
+    ("wrong_flag_value", &["run-command", "flags.yaml", "--who", "me", "--times", "many"]),
+];
+
+/// The files they name.
+const FILES: [(&str, &str); 8] = [
+    ("wrong_yaml.yaml", "name: wrong\nprompt: [1\n"),
+    ("wrong_template.yaml", "name: wrong\nprompt: |\n  Hello {{ .who\n"),
+    ("template_fails.yaml", "name: wrong\nprompt: |\n  Hello {{ index .who 5 }}\n"),
+    ("wrong_schema.yaml", "prompt: hello\nresponse-type: json\nschema: { type: 5 }\n"),
+    (
+        "remote_schema.yaml",
+        "prompt: hello\nresponse-type: jsonl\nschema: { $ref: \"https://example.com/a.json\" }\n",
+    ),
+    ("nothing_to_ask.yaml", "name: nothing\n"),
+    ("blank.yaml", "flags: [{ name: who, type: string, default: \"\" }]\nprompt: \"{{ .who }}\"\n"),
+    (
+        "flags.yaml",
+        "flags:\n  - { name: who, type: string, required: true }\n  - { name: times, type: int }\n\
+         prompt: Hello {{ .who }}.\n",
+    ),
+];
+
+#[test]
+fn command_lines_that_ask_for_nothing() {
+    let folder = folder();
+    for (name, text) in FILES {
+        fs::write(folder.path(name), text).expect("a file");
+    }
+    fs::write(folder.path("bytes"), [b'a', 0xff]).expect("a file");
+    let large = format!("name: large\nprompt: {}\n", "x".repeat(1024 * 1024));
+    fs::write(folder.path("large.yaml"), large).expect("a file");
+    for (name, words) in WRONG {
+        let mut golden = String::new();
+        for (options, shape) in WANTED {
+            let words = [words, options].concat();
+            let ended = run(&folder, &words);
+            shape.check(&ended);
+            golden += &section(&words, &ended, &folder);
+        }
+        compare(&format!("wrong_{name}"), &golden);
+    }
+}
+
+#[test]
+fn options_that_contradict_each_other() {
+    let folder = folder();
+    let pairs: [(&[&str], Shape); 6] = [
+        (&["--output", "text", "--no-stream"], Shape::Text),
+        (&["--output", "yaml", "--rpc"], Shape::Text),
+        (&["--output", "json", "--json-stream"], Shape::Text),
+        (&["--json-stream", "--stdin-rpc"], Shape::Text),
+        (&["--rpc", "--json-stream"], Shape::Text),
+        (&["--rpc", "--no-stream"], Shape::Text),
+    ];
+    let mut golden = String::new();
+    for (options, shape) in pairs {
+        for words in [&["exec", "hello"], &["run-command", "list.yaml"]] {
+            let words = [words, options].concat();
+            let ended = run(&folder, &words);
+            assert_eq!(ended.status, 2, "{words:?}");
+            shape.check(&ended);
+            golden += &section(&words, &ended, &folder);
+        }
+    }
+    compare("contradiction", &golden);
+}
