@@ -297,3 +297,20 @@ fn names_and_prompts_are_on_one_line_for_every_reader() {
         assert!(!stdout.contains('\u{2028}') && stdout.contains(escaped), "{stdout}");
     }
 }
+
+/// However much is logged, standard output is the reader's.
+#[test]
+fn logs_never_reach_standard_output() {
+    let folder = folder();
+    fs::write(folder.path("answer"), "{\"entity\":\"DNA\"}\nand so on\n").expect("a file");
+    let echo = ["--engine", "echo", "--echo-answer", "answer", "--log-level"];
+    for (words, shape) in RUNS {
+        let print = |level| run(&folder, &[words, &echo, &[level]].concat());
+        let (quiet, loud) = (print("off"), print("trace"));
+        assert_eq!(normal(&quiet.stdout, &folder), normal(&loud.stdout, &folder), "{words:?}");
+        assert!(loud.stderr.contains("the process ends"), "{loud:?}");
+        if !matches!(shape, Shape::Conversation(_)) {
+            shape.check(&quiet);
+        }
+    }
+}

@@ -106,3 +106,18 @@ fn options_that_contradict_each_other() {
     }
     compare("contradiction", &golden);
 }
+
+/// What has no end is read as far as there is room for it.
+#[test]
+fn endless_files_are_refused() {
+    let folder = folder();
+    for words in [
+        &["exec", "--prompt-file", "/dev/zero", "--output", "json"][..],
+        &["run-command", "/dev/zero", "--output", "json"],
+    ] {
+        let ended = run(&folder, words);
+        assert_eq!(ended.status, 2, "{ended:?}");
+        assert!(ended.stderr.contains("it has more than"), "{ended:?}");
+        Shape::Json.check(&ended);
+    }
+}
