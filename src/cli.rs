@@ -210,7 +210,7 @@ impl Cli {
 
     /// What whoever typed `words`, which can't be read, wants done, and expects to be printed.
     pub fn guess(words: &[OsString]) -> (&'static str, Mode) {
-        let output = || OutputArgs::guess(&words[2..]).mode().unwrap_or(Mode::Text);
+        let output = || OutputArgs::guess(&words[2..]).mode_of_errors();
         match words.get(1).and_then(|word| word.to_str()) {
             Some("exec") => ("exec", output()),
             Some("run-command") => ("run-command", output()),

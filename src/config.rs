@@ -153,7 +153,8 @@ pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
 /// # Errors
 /// If it is blank.
 pub fn prompt(text: String) -> Result<Prompt> {
-    Prompt::new(text).context("the prompt is blank, so there is nothing to answer")
+    Prompt::new(text)
+        .context("the prompt is blank, so there is nothing to answer; write what to ask")
 }
 
 /// Settings for telling that nothing can be asked, in the form that the reader expects.
@@ -164,7 +165,7 @@ pub fn refused(command: &'static str, mode: Mode, requests: Requests) -> Setting
     let beginning = Beginning { model: String::new(), provider: "", ..beginning(command, &engine) };
     let capabilities = words(mode).iter().copied().map(str::to_owned);
     let meta = Map::from_iter([("command".to_owned(), command.into())]);
-    let known = Known { beginning, meta, name: String::new() };
+    let known = Known { beginning, meta, name: command.to_owned() };
     let format = format(mode, ResponseType::Text, known);
     Settings {
         rules: Rules { life, ..Rules::default() },

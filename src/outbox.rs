@@ -96,6 +96,11 @@ impl Outbox {
         self.format.status(code)
     }
 
+    /// Whether what was put at the end tells the status of the process.
+    pub fn tells_status(&self) -> bool {
+        self.format.tells_status()
+    }
+
     /// Takes all that waits, as whole lines, and leaves `empty` in its place.
     pub fn take(&mut self, mut empty: Vec<u8>) -> Vec<u8> {
         self.seal_open();

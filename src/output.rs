@@ -79,6 +79,14 @@ impl Format {
         }
     }
 
+    /// Whether the end of the output tells the status, which then stands.
+    pub fn tells_status(&self) -> bool {
+        match self {
+            Self::Envelope(_) | Self::JsonStream(_) => true,
+            Self::Protocol | Self::Text(_) | Self::Objects(_) => false,
+        }
+    }
+
     /// Whether warnings have a place in the output, so that they need not be logged.
     pub fn tells_warnings(&self) -> bool {
         match self {

@@ -102,7 +102,7 @@ pub async fn prepare(
             Err(Refusal { command, mode, reason: Reason::Usage(error) })
         }
         Job::Exec(args) => {
-            let mode = args.output.mode().unwrap_or(Mode::Text);
+            let mode = args.output.mode_of_errors();
             let prepared = in_thread(signals, move || exec(args, terminal)).await;
             prepared.map_err(|reason| Refusal { command: "exec", mode, reason })
         }

@@ -131,6 +131,8 @@ struct Server {
     run: Option<AbortHandle>,
     /// The only one, while it is read.
     prompt: Option<oneshot::Receiver<Result<Prompt, Trouble>>>,
+    /// For the log, once there is something to ask.
+    notices: Vec<&'static str>,
     outbox: Outbox,
     writer: Writer,
     reader: Reader,
@@ -179,10 +181,6 @@ impl Server {
         }
         let mut writer = Writer::new(output, faults.at(Place::Write));
         writer.write(outbox.take(Vec::new()));
-        // After `hello`, which is not to wait for a log.
-        for notice in settings.notices {
-            tracing::warn!("{notice}");
-        }
         let (to_events, events) = mpsc::channel(EVENTS_AHEAD_MAX);
         let (to_ends, ends) = mpsc::channel(1);
         let lines = match settings.requests {
@@ -209,6 +207,7 @@ impl Server {
             to_ends,
             run: None,
             prompt: None,
+            notices: settings.notices,
             outbox,
             writer,
             reader: Reader::Watched(stdio::watch(watched)?),
@@ -223,10 +222,10 @@ impl Server {
         Ok(server)
     }
 
-    /// Asks what is known from the start.
+    /// Asks what is known from the start. After `hello`, which is not to wait for a log.
     fn ask(&mut self, requests: Requests) {
         match requests {
-            Requests::Stdin { .. } => {}
+            Requests::Stdin { .. } => self.notice(),
             Requests::Once(prompt) => self.ask_once(prompt),
             Requests::Awaited(prompt) => self.prompt = Some(prompt),
             Requests::Refused(trouble) => self.handle(Input::Refused(trouble)),
@@ -234,7 +233,14 @@ impl Server {
         }
     }
 
+    fn notice(&mut self) {
+        for notice in self.notices.drain(..) {
+            tracing::warn!("{notice}");
+        }
+    }
+
     fn ask_once(&mut self, prompt: Prompt) {
+        self.notice();
         let command = Command::Submit(prompt);
         let id = self.ids.request();
         self.handle(Input::Request(Request { session: None, id, command }));
@@ -480,7 +486,7 @@ impl Server {
             tokio::select! {
                 biased;
                 // All was told: whoever is in a hurry need not wait for a file.
-                signal = self.signals.next() => code = ExitCode::Interrupted(signal),
+                signal = self.signals.next() => code = self.status_after(code, signal),
                 () = file.finish() => {}
             }
         }
@@ -500,14 +506,21 @@ impl Server {
     /// does not.
     fn interrupted(&mut self, signal: Signal) {
         match self.ending {
-            Ending::Flushing(_) => {
+            Ending::Flushing(told) => {
                 journal::input(&Input::Interrupted(signal));
-                self.end(ExitCode::Interrupted(signal));
+                let code = self.status_after(told, signal);
+                self.ending = Ending::FlushingUntil(code, Instant::now() + INTERRUPTED_FLUSH_MAX);
             }
             Ending::NotYet | Ending::FlushingUntil(..) | Ending::Now(_) => {
                 self.handle(Input::Interrupted(signal));
             }
         }
+    }
+
+    /// The status of a process that was about to end with `code` when a signal came: who was told a
+    /// status reads that one.
+    fn status_after(&self, code: ExitCode, signal: Signal) -> ExitCode {
+        if self.outbox.tells_status() { code } else { ExitCode::Interrupted(signal) }
     }
 
     fn give_up_flushing(&mut self) {

@@ -104,6 +104,19 @@ impl OutputArgs {
         }
     }
 
+    /// What is printed of an error in these very options: of those that are asked for, the one whose
+    /// reader needs it most.
+    pub fn mode_of_errors(&self) -> Mode {
+        let output = self.output.map(OutputName::mode);
+        match self.mode() {
+            Ok(mode) => mode,
+            Err(_) if self.json_stream => Mode::JsonStream,
+            Err(_) if self.stdin_rpc => Mode::Server,
+            Err(_) if self.rpc => Mode::OneShot,
+            Err(_) => output.filter(|mode| *mode != Mode::Text).unwrap_or(Mode::Json),
+        }
+    }
+
     /// What the words of a command line seem to ask for, though it can't be read: the error is to
     /// come in the form that its reader knows.
     pub(super) fn guess(words: &[OsString]) -> Self {
@@ -116,7 +129,10 @@ impl OutputArgs {
             let Some(word) = plain(word) else { continue };
             let value = match word.as_str() {
                 "--output" | "-o" => words.get(at + 1).and_then(|next| next.to_str()),
-                _ => word.strip_prefix("--output=").or(word.strip_prefix("-o")),
+                _ => word
+                    .strip_prefix("--output=")
+                    .or(word.strip_prefix("-o"))
+                    .map(|value| value.trim_start_matches('=')),
             };
             output = value.and_then(|value| OutputName::from_str(value, false).ok()).or(output);
         }

@@ -14,6 +14,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+/// Why nothing else can come from standard input.
+const REQUESTS_ARE_READ: &str =
+    "standard input holds the requests of --stdin-rpc; name a file instead of -";
+
 /// Gets ready what `words` ask for.
 pub(super) fn run(words: &[OsString], mut terminal: Terminal) -> Result<Prepared, Reason> {
     let Some(path) = Cli::command_file(words) else {
@@ -21,6 +25,9 @@ pub(super) fn run(words: &[OsString], mut terminal: Terminal) -> Result<Prepared
         Cli::read(words)?;
         return Err(anyhow!("name a command file: duologue run-command FILE.yaml").into());
     };
+    if path == "-" && Cli::guess(words).1.reads_stdin() {
+        return Err(anyhow!("the command file can't be there: {REQUESTS_ARE_READ}").into());
+    }
     let file = read(Path::new(&path), &mut terminal.stdin)?;
     let (args, typed) = Cli::read_with_file(words, &file)?;
     let mode = args.output.mode()?;
@@ -28,7 +35,10 @@ pub(super) fn run(words: &[OsString], mut terminal: Terminal) -> Result<Prepared
     for warning in &file.warnings {
         tracing::warn!("{warning}");
     }
-    let mut from_stdin = || all(&mut terminal.stdin);
+    let mut from_stdin = || match mode.reads_stdin() {
+        true => Err(io::Error::other(REQUESTS_ARE_READ)),
+        false => all(&mut terminal.stdin),
+    };
     let values = file.values(&typed, &mut Outside::new(&mut from_stdin))?;
     let mut rendered = file.render(&values)?;
     if args.is_system_typed {

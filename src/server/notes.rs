@@ -18,7 +18,7 @@ pub(super) enum Notes {
 impl Notes {
     pub(super) fn new(settings: &Settings) -> Self {
         match (settings.rules.life, &settings.requests) {
-            (Life::OneShot, Requests::Once(_)) => {
+            (Life::OneShot, Requests::Once(_) | Requests::Awaited(_)) => {
                 Self::Taken { tells_warnings: settings.format.tells_warnings(), complaint: None }
             }
             // Whoever has nothing to ask was told why; in a conversation the client is.

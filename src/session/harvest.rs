@@ -86,7 +86,9 @@ impl Harvest {
     fn finish(&mut self, session: &SessionId, recorded: &Recorded, is_cut_off: bool) -> Vec<Any> {
         let found = self.extractor.finish(is_cut_off);
         let mut told = self.tell(session, recorded, found);
-        if self.wanted.telling != Telling::Nothing {
+        // A document that is not valid is told by an error.
+        let is_told_else = self.invalid.is_some() && self.wanted.telling == Telling::Text;
+        if self.wanted.telling != Telling::Nothing && !is_told_else {
             let ids = correlation(session, recorded.scope);
             let root = recorded.scope.run.root();
             told.push(extract::finished(&root, self.extractor.tally(), is_cut_off, Some(ids)));
@@ -105,8 +107,10 @@ impl Harvest {
             Telling::Text => false,
             Telling::Messages => true,
         };
+        let is_told_else = |found: &Found| !with_object && matches!(found, Found::Invalid { .. });
+        let found = found.into_iter().filter(|found| !is_told_else(found));
         let root = recorded.scope.run.root();
         let ids = || Some(correlation(session, recorded.scope));
-        found.into_iter().map(|found| found.into_payload(&root, ids(), with_object)).collect()
+        found.map(|found| found.into_payload(&root, ids(), with_object)).collect()
     }
 }

@@ -1,8 +1,9 @@
 //! Command lines that ask for nothing that can be done: what a reader of each output gets.
 
 use crate::golden::{compare, section};
-use crate::once::run;
+use crate::once::{Once, duologue, run};
 use crate::outputs::folder;
+use crate::server::Folder;
 use crate::shape::Shape;
 use std::fs;
 
@@ -119,5 +120,26 @@ fn endless_files_are_refused() {
         assert_eq!(ended.status, 2, "{ended:?}");
         assert!(ended.stderr.contains("it has more than"), "{ended:?}");
         Shape::Json.check(&ended);
+    }
+}
+
+/// Requests and something else can't both come from standard input, and waiting for it would never
+/// end.
+#[test]
+fn standard_input_holds_requests_or_something_else() {
+    let folder = Folder::new();
+    fs::write(folder.name("file.yaml"), "prompt: a\nflags: [{name: text, type: stringFromFile}]\n")
+        .expect("a file");
+    for words in [
+        &["exec", "-"][..],
+        &["exec", "--prompt-file", "-"],
+        &["run-command", "-"],
+        &["run-command", "file.yaml", "--text", "-"],
+    ] {
+        let once = Once::start(duologue(&folder, &[words, &["--rpc", "--stdin-rpc"]].concat()));
+        let ended = once.finish();
+        assert_eq!(ended.status, 2, "{words:?}: {ended:?}");
+        assert!(ended.stderr.contains("standard input"), "{words:?}: {ended:?}");
+        assert!(ended.stdout.contains("\"terminal\":true"), "{words:?}: {ended:?}");
     }
 }
