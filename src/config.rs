@@ -1,50 +1,32 @@
 //! What the command line means: options and environment → settings, once.
 
+mod capabilities;
+mod engine;
+mod format;
+
 use crate::chat::transcript::{Preamble, Said};
 use crate::chat::ui::PatchMode;
-use crate::cli::{self, EngineName, Mode, RpcArgs, SessionArgs};
+use crate::cli::{self, Mode, RpcArgs, SessionArgs};
 use crate::engine::echo::Echo;
-use crate::engine::openai::{self, OpenAi};
 use crate::engine::{Engine, ErrorClass};
 use crate::extract::{ResponseType, Schema};
 #[cfg(debug_assertions)]
 use crate::fault::Place;
 use crate::fault::Plan as Faults;
 use crate::id::SessionId;
-use crate::output::{Answer, Beginning, Envelope, Format, JsonStream, Layout, Objects, Text};
-use crate::secret::Secret;
+use crate::output::Format;
 use crate::server::{DebugFile, Progress, Requests, Settings};
 use crate::session::{Extraction, FinalSnapshot, Keep, Life, OnBusy, Rules, Telling};
 use crate::wire::{Code, Prompt, Trouble};
-use anyhow::{Context, Result, bail, ensure};
-use serde_json::{Map, Value};
-use std::env::VarError;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use anyhow::{Context, Result, ensure};
+use capabilities::{capabilities, capabilities_of_nobody};
+use engine::engine;
+use format::{Known, format};
 use tokio::sync::oneshot;
-
-/// Variables that may hold the key of the openai engine; the first one that is set is used.
-const KEY_VARIABLES: [&str; 2] = ["DUOLOGUE_API_KEY", "OPENAI_API_KEY"];
-
-/// Variable that other programs read the base URL from; ours wins.
-const COMMON_BASE_URL_VARIABLE: &str = "OPENAI_BASE_URL";
-
-/// For whoever has configured nothing.
-const ECHO_ANSWERS: &str = "no provider is configured, so the built-in echo engine answers; to talk to a model set \
-     OPENAI_API_KEY, or --base-url and --model";
 
 /// For whoever has started the program by hand.
 const TERMINAL_READ: &str = "requests are read from this terminal, one JSON object a line, as in \
      {\"submit\":{\"prompt\":\"hello\"}}; Ctrl-D ends, --help tells more";
-
-/// What a process that reads requests can do, in the protocol's words.
-const CAPABILITIES: [&str; 7] =
-    ["ui-events", "snapshot", "done", "stdin-rpc", "single-session", "multi-turn", "cancel"];
-
-/// How many of them a single run can do.
-const ONE_SHOT_CAPABILITIES: usize = 3;
-
-/// The extension that lets submits wait.
-const QUEUE: &str = "queue";
 
 /// The extension that tells what is found in an answer.
 pub(crate) const EXTRACT: &str = "extract";
@@ -159,20 +141,12 @@ pub fn prompt(text: String) -> Result<Prompt> {
 
 /// Settings for telling that nothing can be asked, in the form that the reader expects.
 pub fn refused(command: &'static str, mode: Mode, requests: Requests) -> Settings {
-    let life = mode.life();
-    let engine = Engine::Echo(Echo::default());
-    // Nobody was to answer yet.
-    let beginning = Beginning { model: String::new(), provider: "", ..beginning(command, &engine) };
-    let capabilities = words(mode).iter().copied().map(str::to_owned);
-    let meta = Map::from_iter([("command".to_owned(), command.into())]);
-    let known = Known { beginning, meta, name: command.to_owned() };
-    let format = format(mode, ResponseType::Text, known);
     Settings {
-        rules: Rules { life, ..Rules::default() },
-        engine,
-        capabilities: capabilities.chain([server_version()]).collect(),
+        rules: Rules { life: mode.life(), ..Rules::default() },
+        engine: Engine::Echo(Echo::default()),
+        capabilities: capabilities_of_nobody(mode),
         requests,
-        format,
+        format: format(mode, ResponseType::Text, Known::of_nobody(command)),
         progress: None,
         debug_file: None,
         seed: uuid::Uuid::new_v4().as_u128(),
@@ -201,67 +175,33 @@ struct Plan {
 
 impl Plan {
     fn settings(self, requests: Requests) -> Result<Settings> {
-        let Self { command, mode, session: args, asked } = self;
         let mut notices = Vec::new();
-        let engine = engine(&args, &mut notices)?;
-        let session = match &args.session_id {
-            Some(id) => {
-                let id = SessionId::new(id);
-                ensure!(id.is_some(), "--session-id is blank; name the session or leave it out");
-                id
-            }
-            None => None,
-        };
-        let mut capabilities = capabilities(mode, &args, &engine);
-        let debug_file = args.debug_events_jsonl.as_deref().map(|path| {
-            DebugFile::create(path).with_context(|| {
-                format!("--debug-events-jsonl: {} can't be written", path.display())
-            })
-        });
-        let debug_file = debug_file.transpose()?;
-        let keep = match mode {
-            Mode::Server | Mode::OneShot | Mode::Frames => Keep::Everything,
-            // A copy of the frames is to be whole.
-            _ if debug_file.is_some() => Keep::Everything,
-            Mode::Text | Mode::Json | Mode::Yaml | Mode::Objects | Mode::JsonStream => {
-                Keep::Nothing
-            }
-        };
-        let patch_mode = match mode {
-            Mode::Server | Mode::OneShot | Mode::Frames => args.patch_mode.into(),
-            Mode::Text | Mode::Json | Mode::Yaml | Mode::Objects | Mode::JsonStream => {
-                PatchMode::Append
-            }
-        };
-        let telling = match asked.tells_values {
-            true => Telling::Messages,
-            false if mode.is_protocol() => Telling::Nothing,
-            false => Telling::Text,
-        };
-        if asked.response != ResponseType::Text && telling != Telling::Nothing {
-            capabilities.push(EXTRACT.to_owned());
-        }
-        let extraction = (asked.response != ResponseType::Text).then_some(Extraction {
-            response: asked.response,
-            schema: asked.schema,
-            telling,
-        });
-        let system = asked.preamble.system.or(not_blank(args.system));
-        let (beginning, meta) = (beginning(command, &engine), meta(command, &engine));
+        let engine = engine(&self.session, &mut notices)?;
+        let session = session_id(&self.session)?;
+        let debug_file = debug_file(&self.session)?;
+        let extraction = self.extraction();
+        let Self { command, mode, session: args, asked } = self;
+        // A copy of the frames is to be whole.
+        let is_kept = mode.is_protocol() || debug_file.is_some();
+        let system = asked.preamble.system.or(not_blank(args.system.clone()));
         Ok(Settings {
+            capabilities: capabilities(mode, &args, &engine, extraction.as_ref()),
             rules: Rules {
                 life: mode.life(),
-                keep,
+                keep: if is_kept { Keep::Everything } else { Keep::Nothing },
                 session,
                 preamble: Preamble { system, said: asked.preamble.said },
                 extraction,
                 on_busy: args.on_busy.into(),
-                patch_mode,
+                // The other formats put the pieces together themselves.
+                patch_mode: match mode.is_protocol() {
+                    true => args.patch_mode.into(),
+                    false => PatchMode::Append,
+                },
                 final_snapshot: args.final_snapshot.into(),
             },
-            format: format(mode, asked.response, Known { beginning, meta, name: asked.name }),
+            format: format(mode, asked.response, Known::new(command, asked.name, &engine)),
             engine,
-            capabilities,
             requests,
             progress: None,
             debug_file,
@@ -270,106 +210,38 @@ impl Plan {
             faults: faults(),
         })
     }
+
+    fn extraction(&self) -> Option<Extraction> {
+        let asked = &self.asked;
+        let telling = match asked.tells_values {
+            true => Telling::Messages,
+            false if self.mode.is_protocol() => Telling::Nothing,
+            false => Telling::Text,
+        };
+        (asked.response != ResponseType::Text).then(|| Extraction {
+            response: asked.response,
+            schema: asked.schema.clone(),
+            telling,
+        })
+    }
+}
+
+fn session_id(args: &SessionArgs) -> Result<Option<SessionId>> {
+    let Some(typed) = &args.session_id else { return Ok(None) };
+    let id = SessionId::new(typed);
+    ensure!(id.is_some(), "--session-id is blank; name the session or leave it out");
+    Ok(id)
+}
+
+fn debug_file(args: &SessionArgs) -> Result<Option<DebugFile>> {
+    let Some(path) = &args.debug_events_jsonl else { return Ok(None) };
+    let file = DebugFile::create(path)
+        .with_context(|| format!("--debug-events-jsonl: {} can't be written", path.display()))?;
+    Ok(Some(file))
 }
 
 fn stdin(args: &SessionArgs) -> Result<Requests> {
     Ok(Requests::Stdin { line_bytes_max: usize::try_from(args.max_request_bytes)? })
-}
-
-fn beginning(command: &'static str, engine: &Engine) -> Beginning {
-    let folder = std::env::current_dir().unwrap_or_default();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Beginning {
-        command,
-        model: engine.model().to_owned(),
-        provider: engine.name(),
-        folder: folder.to_string_lossy().into_owned(),
-        epoch_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
-    }
-}
-
-fn meta(command: &str, engine: &Engine) -> Map<String, Value> {
-    [("command", command), ("engine", engine.name()), ("model", engine.model())]
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), value.into()))
-        .collect()
-}
-
-/// What is known of a run before it begins.
-struct Known {
-    beginning: Beginning,
-    meta: Map<String, Value>,
-    name: String,
-}
-
-fn format(mode: Mode, response: ResponseType, known: Known) -> Format {
-    let answer = match response {
-        ResponseType::Text => Answer::Text(String::new()),
-        ResponseType::Json => Answer::Document(None),
-        ResponseType::Jsonl => Answer::Objects(Vec::new()),
-    };
-    let envelope =
-        |layout, answer| Format::Envelope(Box::new(Envelope::new(layout, answer, known.meta)));
-    match mode {
-        Mode::Server | Mode::OneShot => Format::Protocol,
-        Mode::Text => Format::Text(Text::default()),
-        Mode::Json => envelope(Layout::Json, answer),
-        Mode::Yaml => envelope(Layout::Yaml, answer),
-        Mode::Frames => envelope(Layout::Json, Answer::Frames(Vec::new())),
-        Mode::Objects => Format::Objects(Objects { schema: known.name, has_preamble: true }),
-        Mode::JsonStream => Format::JsonStream(Box::new(JsonStream::new(known.beginning))),
-    }
-}
-
-fn engine(args: &SessionArgs, notices: &mut Vec<&'static str>) -> Result<Engine> {
-    let key = key()?;
-    let common_base_url = variable(COMMON_BASE_URL_VARIABLE)?;
-    let base_url = not_blank(args.base_url.clone()).or(not_blank(common_base_url));
-    let model = not_blank(args.model.clone());
-    let is_configured = key.is_some() || base_url.is_some() || model.is_some();
-    let name = match args.engine {
-        Some(name) => name,
-        None if is_configured => EngineName::Openai,
-        None => {
-            notices.push(ECHO_ANSWERS);
-            EngineName::Echo
-        }
-    };
-    Ok(match name {
-        EngineName::Echo => Engine::Echo(Echo {
-            delay: Duration::from_millis(args.engines.echo_delay_ms),
-            reasoning: args.engines.echo_reasoning,
-            answer: args.engines.echo_answer.clone(),
-        }),
-        EngineName::Openai => Engine::OpenAi(OpenAi::new(openai::Settings {
-            base_url: base_url.unwrap_or_else(|| openai::DEFAULT_BASE_URL.to_owned()),
-            model,
-            key,
-            connect_timeout: Duration::from_millis(args.engines.connect_timeout_ms),
-            idle_timeout: Duration::from_millis(args.engines.idle_timeout_ms),
-            total_timeout: Duration::from_millis(args.engines.total_timeout_ms),
-            retries: args.engines.retries,
-        })),
-    })
-}
-
-/// The key in the environment.
-fn key() -> Result<Option<Secret>> {
-    for name in KEY_VARIABLES {
-        if let Some(key) = variable(name)?.as_deref().and_then(Secret::new) {
-            return Ok(Some(key));
-        }
-    }
-    Ok(None)
-}
-
-/// A variable that is no option. What it holds may be a secret, and is not shown.
-fn variable(name: &str) -> Result<Option<String>> {
-    match std::env::var(name) {
-        Ok(text) => Ok(Some(text)),
-        Err(VarError::NotPresent) => Ok(None),
-        Err(VarError::NotUnicode(_)) => bail!("{name} can't be used: it is not UTF-8"),
-    }
 }
 
 /// The fault that a test has planted: `<place>:<nth>`, as in `project:3`. Anything else plants none.
@@ -391,32 +263,6 @@ fn faults() -> Faults {
 /// A variable that is set to nothing says as much as one that is not set.
 fn not_blank(value: Option<String>) -> Option<String> {
     value.filter(|value| !value.trim().is_empty())
-}
-
-fn capabilities(mode: Mode, args: &SessionArgs, engine: &Engine) -> Vec<String> {
-    let extension = match args.on_busy {
-        cli::OnBusy::Reject => None,
-        cli::OnBusy::Queue => Some(QUEUE.to_owned()),
-    };
-    let settings = [
-        server_version(),
-        format!("engine={}", engine.name()),
-        format!("model={}", engine.model()),
-        format!("max-request-bytes={}", args.max_request_bytes),
-    ];
-    words(mode).iter().copied().map(str::to_owned).chain(settings).chain(extension).collect()
-}
-
-/// What a process can do, in the protocol's words.
-fn words(mode: Mode) -> &'static [&'static str] {
-    match mode.life() {
-        Life::Conversation => &CAPABILITIES,
-        Life::OneShot => &CAPABILITIES[..ONE_SHOT_CAPABILITIES],
-    }
-}
-
-fn server_version() -> String {
-    format!("server-version={}", env!("CARGO_PKG_VERSION"))
 }
 
 impl Mode {

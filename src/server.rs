@@ -7,23 +7,24 @@ mod input;
 mod journal;
 mod notes;
 mod progress;
+mod settings;
 mod signals;
 mod stdio;
 mod writer;
 
 pub use debug_file::DebugFile;
 pub use progress::Progress;
+pub use settings::{Finish, Requests, Settings};
 pub use signals::Signals;
 pub use stdio::Stdio;
 
 use crate::chat::transcript::Transcript;
 use crate::engine::{Engine, RunEnd, Running, Said, Sink};
-use crate::fault::{Place, Plan, Tripwire};
+use crate::fault::{Place, Tripwire};
 use crate::id::{Ids, RunId};
 use crate::outbox::Outbox;
-use crate::output::Format;
 use crate::session::{
-    ExitCode, Input, Moment, Output, Rules, Session, Signal, panic_text, run_defect, unread_prompt,
+    ExitCode, Input, Moment, Output, Session, Signal, panic_text, run_defect, unread_prompt,
 };
 use crate::wire::{self, Command, Frame, Prompt, Request, Trouble};
 use framer::RawLine;
@@ -54,58 +55,6 @@ const MORE_INPUT_MAX: Duration = Duration::from_millis(100);
 
 /// How long the last frames may take after a signal, if the reader does not take them.
 const INTERRUPTED_FLUSH_MAX: Duration = Duration::from_secs(5);
-
-/// Where the requests of a session come from.
-#[derive(Debug)]
-pub enum Requests {
-    /// Standard input.
-    Stdin {
-        /// Bytes a line may have.
-        line_bytes_max: usize,
-    },
-    /// There is one.
-    Once(Prompt),
-    /// There is one, which is still being read. What can't be asked is told instead.
-    Awaited(oneshot::Receiver<Result<Prompt, Trouble>>),
-    /// There is none, because of this.
-    Refused(Trouble),
-    /// There is none, because a signal came before it was known.
-    Interrupted(Signal),
-}
-
-/// How a server is to run.
-#[derive(Debug)]
-pub struct Settings {
-    /// How the session behaves.
-    pub rules: Rules,
-    /// Who answers.
-    pub engine: Engine,
-    /// What `hello` says the process can do.
-    pub capabilities: Vec<String>,
-    /// What is asked.
-    pub requests: Requests,
-    /// What standard output is made of.
-    pub format: Format,
-    /// What a person sees until the answer comes.
-    pub progress: Option<Progress>,
-    /// Where frames are copied to.
-    pub debug_file: Option<DebugFile>,
-    /// Chance, for the ids of the session.
-    pub seed: u128,
-    /// What a person should know, for the log.
-    pub notices: Vec<&'static str>,
-    /// A fault to run into.
-    pub faults: Plan,
-}
-
-/// How a process ends.
-#[derive(Debug)]
-pub struct Finish {
-    /// Its status.
-    pub status: u8,
-    /// What went wrong with the only request, for a person.
-    pub complaint: Option<String>,
-}
 
 /// Serves one conversation, from `hello` to the end of the process.
 pub async fn serve(stdio: Stdio, signals: Signals, settings: Settings) -> io::Result<Finish> {

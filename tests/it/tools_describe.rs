@@ -36,6 +36,22 @@ fn every_frame_of_live_streams_fits_the_schema() {
 }
 
 #[test]
+fn events_fit_their_schema() {
+    let events = schema("json-stream");
+    for words in [&["exec", "hello", "--echo-reasoning"][..], &["exec", " "], &["exec", "--bogus"]]
+    {
+        let words = [words, &["--engine", "echo", "--json-stream"]].concat();
+        let stdout = run(&words, b"").stdout;
+        let lines: Vec<_> = stdout.split_inclusive(|byte| *byte == b'\n').collect();
+        assert!(lines.len() >= 3, "{words:?}");
+        for line in lines {
+            check(&events, &serde_json::from_slice(line).expect("JSON"));
+        }
+    }
+    assert!(!events.is_valid(&serde_json::json!({ "protocol": 1, "type": "start" })));
+}
+
+#[test]
 fn envelopes_fit_their_schema() {
     let envelopes = schema("envelope");
     for input in [&b""[..], b"no JSON\n", &crate::tools::turn()] {
@@ -43,6 +59,11 @@ fn envelopes_fit_their_schema() {
             check(&envelopes, &json(&run(&[command, "--no-stream"], input)));
         }
     }
+    for words in [&["exec", "hello"][..], &["exec", " "], &["exec", "hello", "--bogus"]] {
+        let words = [words, &["--engine", "echo", "--no-stream"]].concat();
+        check(&envelopes, &json(&run(&words, b"")));
+    }
+    check(&envelopes, &json(&run(&["rpc", "--engine", "echo", "--no-stream"], b"nonsense\n")));
     assert!(!envelopes.is_valid(&serde_json::json!({ "ok": true, "data": [] })));
 }
 

@@ -1,0 +1,71 @@
+//! What standard output is made of, as options and the command file say.
+
+use crate::cli::Mode;
+use crate::engine::Engine;
+use crate::engine::echo::Echo;
+use crate::extract::ResponseType;
+use crate::output::{Answer, Beginning, Envelope, Format, JsonStream, Layout, Objects, Text};
+use serde_json::{Map, Value};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What is known of a run before it begins.
+pub(super) struct Known {
+    beginning: Beginning,
+    meta: Map<String, Value>,
+    name: String,
+}
+
+impl Known {
+    /// Of a run of `command`, whose values are called `name`, with the engine that is to answer.
+    pub(super) fn new(command: &'static str, name: String, engine: &Engine) -> Self {
+        Self { beginning: beginning(command, engine), meta: meta(command, engine), name }
+    }
+
+    /// Of a run that nobody was to answer yet.
+    pub(super) fn of_nobody(command: &'static str) -> Self {
+        let engine = Engine::Echo(Echo::default());
+        let beginning = beginning(command, &engine);
+        let beginning = Beginning { model: String::new(), provider: "", ..beginning };
+        let meta = Map::from_iter([("command".to_owned(), command.into())]);
+        Self { beginning, meta, name: command.to_owned() }
+    }
+}
+
+fn beginning(command: &'static str, engine: &Engine) -> Beginning {
+    let folder = std::env::current_dir().unwrap_or_default();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Beginning {
+        command,
+        model: engine.model().to_owned(),
+        provider: engine.name(),
+        folder: folder.to_string_lossy().into_owned(),
+        epoch_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+fn meta(command: &str, engine: &Engine) -> Map<String, Value> {
+    [("command", command), ("engine", engine.name()), ("model", engine.model())]
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value.into()))
+        .collect()
+}
+
+/// The format of a mode, for answers of this type.
+pub(super) fn format(mode: Mode, response: ResponseType, known: Known) -> Format {
+    let answer = match response {
+        ResponseType::Text => Answer::Text(String::new()),
+        ResponseType::Json => Answer::Document(None),
+        ResponseType::Jsonl => Answer::Objects(Vec::new()),
+    };
+    let envelope =
+        |layout, answer| Format::Envelope(Box::new(Envelope::new(layout, answer, known.meta)));
+    match mode {
+        Mode::Server | Mode::OneShot => Format::Protocol,
+        Mode::Text => Format::Text(Text::default()),
+        Mode::Json => envelope(Layout::Json, answer),
+        Mode::Yaml => envelope(Layout::Yaml, answer),
+        Mode::Frames => envelope(Layout::Json, Answer::Frames(Vec::new())),
+        Mode::Objects => Format::Objects(Objects { schema: known.name, has_preamble: true }),
+        Mode::JsonStream => Format::JsonStream(Box::new(JsonStream::new(known.beginning))),
+    }
+}
