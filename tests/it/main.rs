@@ -63,6 +63,9 @@ mod wire_fields;
 // The examples, run as a reader would run them.
 mod examples;
 
+// What a person at a terminal sees.
+mod terminal;
+
 // Command files: renderings, and the examples.
 mod command_files;
 
