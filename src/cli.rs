@@ -41,6 +41,18 @@ pub struct Cli {
     pub rpc: RpcArgs,
 }
 
+/// What is to be done.
+#[derive(Debug)]
+pub enum Typed {
+    /// This.
+    Command(Box<Command>),
+    /// The manifest is to be printed.
+    Manifest,
+}
+
+/// The command whose words can be read once its file is.
+pub const RUN_COMMAND: &str = "run-command";
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -144,30 +156,25 @@ impl Cli {
     ///
     /// # Errors
     /// If these are wrong, or help is asked for.
-    pub fn read(words: &[OsString]) -> Result<Self, clap::Error> {
-        Ok(Self::read_with(words, Self::command())?.0)
-    }
-
-    /// The same with a command of the caller's making; also gives what was typed for its own
-    /// subcommand.
-    fn read_with(
-        words: &[OsString],
-        mut command: clap::Command,
-    ) -> Result<(Self, ArgMatches), clap::Error> {
-        if std::env::vars_os().any(|(_, value)| value.is_empty()) {
-            command = without_empty_variables(command);
+    pub fn read(words: &[OsString]) -> Result<Typed, clap::Error> {
+        if let Some(command) = Command::read_quickly(words) {
+            return Ok(Typed::Command(Box::new(command)));
         }
+        let mut command = with_set_variables(Self::command());
         let typed = command.try_get_matches_from_mut(words)?;
         let cli = Self::from_arg_matches(&typed).map_err(|error| error.format(&mut command))?;
-        let own = typed.subcommand().map_or_else(|| typed.clone(), |(_, own)| own.clone());
-        Ok((cli.with_sources(&own), own))
+        if cli.manifest {
+            return Ok(Typed::Manifest);
+        }
+        let own = typed.subcommand().map_or(&typed, |(_, own)| own);
+        let command = cli.command.unwrap_or(Command::Rpc(cli.rpc)).with_sources(own);
+        Ok(Typed::Command(Box::new(command)))
     }
 
     /// The command file that `words` name, which is needed to read them: what is typed first after
     /// `run-command` that is neither an option of this program nor its value.
     pub fn command_file(words: &[OsString]) -> Option<OsString> {
-        let run = Self::command();
-        let run = run.find_subcommand("run-command")?;
+        let run = RunCommandArgs::augment_args(clap::Command::new(RUN_COMMAND));
         let takes_next = |option: &str| {
             run.get_arguments().any(|arg| {
                 let long =
@@ -200,12 +207,22 @@ impl Cli {
         words: &[OsString],
         file: &CommandFile,
     ) -> Result<(RunCommandArgs, ArgMatches), clap::Error> {
-        let command = Self::command().mut_subcommand("run-command", |run| with_flags(&run, file));
-        let (cli, typed) = Self::read_with(words, command)?;
-        match cli.command {
-            Some(Command::RunCommand(args)) => Ok((args, typed)),
-            _ => Err(clap::Error::new(ErrorKind::InvalidSubcommand)),
-        }
+        let run = RunCommandArgs::augment_args(clap::Command::new(RUN_COMMAND));
+        let run = with_set_variables(with_flags(&run, file));
+        // What is wrong, and help, is told of the whole program's command line.
+        let typed = match run.clone().try_get_matches_from(&words[1..]) {
+            Ok(typed) => typed,
+            Err(_) => {
+                let whole = Self::command().mut_subcommand(RUN_COMMAND, |_| run);
+                let mut typed = whole.try_get_matches_from(words)?;
+                let own = typed.remove_subcommand().map(|(_, own)| own);
+                own.ok_or_else(|| clap::Error::new(ErrorKind::InvalidSubcommand))?
+            }
+        };
+        let mut args = RunCommandArgs::from_arg_matches(&typed)?;
+        args.is_system_typed = typed.value_source("system") == Some(ValueSource::CommandLine);
+        args.output.prefer_typed(&typed);
+        Ok((args, typed))
     }
 
     /// What whoever typed `words`, which can't be read, wants done, and expects to be printed.
@@ -221,23 +238,36 @@ impl Cli {
             Some(_) => ("", Mode::Text),
         }
     }
+}
+
+impl Command {
+    /// The command, if it is one that is started often, and `words` are right. All the others, and
+    /// help, need a picture of the whole command line, which takes longer to make than most runs.
+    fn read_quickly(words: &[OsString]) -> Option<Self> {
+        let name = words.get(1).map_or(Some("rpc"), |name| name.to_str());
+        let command = clap::Command::new("duologue");
+        let typed = |command| {
+            let words = words.get(1..).unwrap_or_default();
+            with_set_variables(command).no_binary_name(words.is_empty()).try_get_matches_from(words)
+        };
+        match name {
+            Some("rpc") => {
+                let typed = typed(RpcArgs::augment_args(command)).ok()?;
+                Some(Self::Rpc(RpcArgs::from_arg_matches(&typed).ok()?))
+            }
+            Some("exec") => {
+                let typed = typed(ExecArgs::augment_args(command)).ok()?;
+                let exec = Self::Exec(ExecArgs::from_arg_matches(&typed).ok()?);
+                Some(exec.with_sources(&typed))
+            }
+            Some(_) | None => None,
+        }
+    }
 
     /// An option that is typed wins over a variable that asks for something else.
     fn with_sources(mut self, typed: &ArgMatches) -> Self {
-        if let Some(Command::RunCommand(args)) = &mut self.command {
-            args.is_system_typed = typed.value_source("system") == Some(ValueSource::CommandLine);
-        }
-        let Some(
-            Command::Exec(ExecArgs { output, .. })
-            | Command::RunCommand(RunCommandArgs { output, .. }),
-        ) = &mut self.command
-        else {
-            return self;
-        };
-        let is_variable = typed.value_source("output") == Some(ValueSource::EnvVariable);
-        if is_variable && (output.rpc || output.stdin_rpc || output.json_stream || output.no_stream)
-        {
-            output.output = None;
+        if let Self::Exec(ExecArgs { output, .. }) = &mut self {
+            output.prefer_typed(typed);
         }
         self
     }
@@ -274,6 +304,14 @@ fn with_flags(run: &clap::Command, file: &CommandFile) -> clap::Command {
         .args(own)
         .args(arguments)
         .arg(help.help_heading("Options of duologue"))
+}
+
+/// `command` without the variables that are empty.
+fn with_set_variables(command: clap::Command) -> clap::Command {
+    if std::env::vars_os().any(|(_, value)| value.is_empty()) {
+        return without_empty_variables(command);
+    }
+    command
 }
 
 /// An empty variable is how scripts and CI files say that it is not set.

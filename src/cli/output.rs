@@ -1,6 +1,7 @@
 //! Options that say what a single run prints.
 
-use clap::{Args, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, ValueEnum};
 use std::ffi::OsString;
 
 /// Options that say what is printed.
@@ -101,6 +102,14 @@ impl OutputArgs {
             (Some(("--no-stream", _)), true) => Ok(Mode::Frames),
             (Some((option, _)), true) => Err(Disagree(option, "--stdin-rpc")),
             (Some((_, mode)), false) => Ok(mode),
+        }
+    }
+
+    /// An option that is typed wins over the variable of another.
+    pub(super) fn prefer_typed(&mut self, typed: &ArgMatches) {
+        let is_variable = typed.value_source("output") == Some(ValueSource::EnvVariable);
+        if is_variable && (self.rpc || self.stdin_rpc || self.json_stream || self.no_stream) {
+            self.output = None;
         }
     }
 
