@@ -50,6 +50,15 @@ pub enum Typed {
     Manifest,
 }
 
+/// What a command line asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// What is to be done.
+    pub command: &'static str,
+    /// What its reader expects to be printed.
+    pub mode: Mode,
+}
+
 /// The command whose words can be read once its file is.
 pub const RUN_COMMAND: &str = "run-command";
 
@@ -161,13 +170,15 @@ impl Cli {
             return Ok(Typed::Command(Box::new(command)));
         }
         let mut command = with_set_variables(Self::command());
+        if OutputArgs::guess(words, None).is_flagged() {
+            command = command.mut_subcommand("exec", without_output_variable);
+        }
         let typed = command.try_get_matches_from_mut(words)?;
         let cli = Self::from_arg_matches(&typed).map_err(|error| error.format(&mut command))?;
         if cli.manifest {
             return Ok(Typed::Manifest);
         }
-        let own = typed.subcommand().map_or(&typed, |(_, own)| own);
-        let command = cli.command.unwrap_or(Command::Rpc(cli.rpc)).with_sources(own);
+        let command = cli.command.unwrap_or(Command::Rpc(cli.rpc));
         Ok(Typed::Command(Box::new(command)))
     }
 
@@ -208,7 +219,10 @@ impl Cli {
         file: &CommandFile,
     ) -> Result<(RunCommandArgs, ArgMatches), clap::Error> {
         let run = RunCommandArgs::augment_args(clap::Command::new(RUN_COMMAND));
-        let run = with_set_variables(with_flags(&run, file));
+        let mut run = with_set_variables(with_flags(&run, file));
+        if OutputArgs::guess(words, Some(file)).is_flagged() {
+            run = without_output_variable(run);
+        }
         // What is wrong, and help, is told of the whole program's command line.
         let typed = match run.clone().try_get_matches_from(&words[1..]) {
             Ok(typed) => typed,
@@ -221,23 +235,30 @@ impl Cli {
         };
         let mut args = RunCommandArgs::from_arg_matches(&typed)?;
         args.is_system_typed = typed.value_source("system") == Some(ValueSource::CommandLine);
-        args.output.prefer_typed(&typed);
         Ok((args, typed))
     }
 
-    /// What whoever typed `words`, which can't be read, wants done, and expects to be printed.
-    pub fn guess(words: &[OsString]) -> (&'static str, Mode) {
-        let output = || OutputArgs::guess(&words[2..]).mode_of_errors();
-        match words.get(1).and_then(|word| word.to_str()) {
-            Some("exec") => ("exec", output()),
-            Some("run-command") => ("run-command", output()),
-            Some("rpc") | None => ("rpc", Mode::Server),
-            Some(option) if option.starts_with('-') => ("rpc", Mode::Server),
-            Some("check") => ("check", output()),
-            Some("list-events") => ("list-events", output()),
-            Some(_) => ("", Mode::Text),
+    /// What whoever typed `words`, which can't be read, wants; what is in `file` is not ours.
+    pub fn guess(words: &[OsString], file: Option<&CommandFile>) -> Wanted {
+        // Options may have been put before the command by mistake.
+        let words = words.get(1..).unwrap_or_default();
+        let command = words.iter().filter_map(|word| word.to_str()).find_map(named);
+        let output = OutputArgs::guess(words, file);
+        let is_named = words.first().is_some_and(|word| !word.as_encoded_bytes().starts_with(b"-"));
+        match command {
+            None if is_named => Wanted { command: "", mode: Mode::Text },
+            None | Some("rpc") => {
+                let mode = if output.no_stream { Mode::Frames } else { Mode::Server };
+                Wanted { command: "rpc", mode }
+            }
+            Some(command) => Wanted { command, mode: output.mode_of_errors() },
         }
     }
+}
+
+/// The command of this name, if its output may be more than text.
+fn named(word: &str) -> Option<&'static str> {
+    ["rpc", "exec", RUN_COMMAND, "check", "list-events"].into_iter().find(|name| *name == word)
 }
 
 impl Command {
@@ -256,21 +277,25 @@ impl Command {
                 Some(Self::Rpc(RpcArgs::from_arg_matches(&typed).ok()?))
             }
             Some("exec") => {
-                let typed = typed(ExecArgs::augment_args(command)).ok()?;
-                let exec = Self::Exec(ExecArgs::from_arg_matches(&typed).ok()?);
-                Some(exec.with_sources(&typed))
+                let mut exec = ExecArgs::augment_args(command);
+                if OutputArgs::guess(words, None).is_flagged() {
+                    exec = without_output_variable(exec);
+                }
+                let typed = typed(exec).ok()?;
+                Some(Self::Exec(ExecArgs::from_arg_matches(&typed).ok()?))
             }
             Some(_) | None => None,
         }
     }
+}
 
-    /// An option that is typed wins over a variable that asks for something else.
-    fn with_sources(mut self, typed: &ArgMatches) -> Self {
-        if let Self::Exec(ExecArgs { output, .. }) = &mut self {
-            output.prefer_typed(typed);
-        }
-        self
+/// What an option is called whose name is taken.
+fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let mut name = format!("duologue-{name}");
+    while is_taken(&name) {
+        name.insert_str(0, "duologue-");
     }
+    name
 }
 
 /// `run` with the flags of `file`, which help shows first. Where both have one of a name, the file's
@@ -280,7 +305,7 @@ fn with_flags(run: &clap::Command, file: &CommandFile) -> clap::Command {
     let has_letter = |letter| file.flags.iter().any(|flag| flag.short == Some(letter));
     let own = run.get_arguments().map(|arg| {
         let long = arg.get_long().filter(|name| has_name(name));
-        let long = long.map(|name| format!("duologue-{name}"));
+        let long = long.map(|name| free_name(name, has_name));
         let is_letter_taken = arg.get_short().is_some_and(has_letter);
         let is_headed = arg.is_positional() || arg.get_help_heading().is_some();
         let arg = arg.clone();
@@ -290,7 +315,7 @@ fn with_flags(run: &clap::Command, file: &CommandFile) -> clap::Command {
     });
     let help = Arg::new("help").long("help").action(ArgAction::Help).help("Print help");
     let help = if has_letter('h') { help } else { help.short('h') };
-    let help = if has_name("help") { help.long("duologue-help") } else { help };
+    let help = if has_name("help") { help.long(free_name("help", has_name)) } else { help };
     let (arguments, flags): (Vec<Arg>, Vec<Arg>) =
         file.clap_args().into_iter().partition(Arg::is_positional);
     let about = if file.short.is_empty() { &file.name } else { &file.short };
@@ -304,6 +329,11 @@ fn with_flags(run: &clap::Command, file: &CommandFile) -> clap::Command {
         .args(own)
         .args(arguments)
         .arg(help.help_heading("Options of duologue"))
+}
+
+/// Options of one output that are typed win over the variable of another, whatever it holds.
+fn without_output_variable(command: clap::Command) -> clap::Command {
+    command.mut_arg("output", |arg| arg.env(Resettable::Reset))
 }
 
 /// `command` without the variables that are empty.

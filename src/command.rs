@@ -26,7 +26,7 @@ mod yaml;
 pub use crate::extract::ResponseType;
 pub use error::{FileError, FlagError, RenderError, Warning};
 pub use flag::{Flag, Type};
-pub use outside::{Outside, VALUE_BYTES_MAX};
+pub use outside::{Outside, VALUE_BYTES_MAX, is_stdin};
 pub use render::{Message, Rendered, Role};
 
 use std::path::PathBuf;
@@ -59,6 +59,8 @@ pub struct CommandFile {
     pub response: ResponseType,
     /// The JSON Schema that an answer in JSON must match.
     pub schema: Option<serde_json::Value>,
+    /// The line it begins in, from 1; 0 without one.
+    pub schema_line: u32,
     /// Names of the extensions it asks for.
     pub extensions: Vec<String>,
     /// What is passed over.

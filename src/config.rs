@@ -6,7 +6,7 @@ mod format;
 
 use crate::chat::transcript::{Preamble, Said};
 use crate::chat::ui::PatchMode;
-use crate::cli::{self, Mode, RpcArgs, SessionArgs};
+use crate::cli::{self, Mode, RpcArgs, SessionArgs, Wanted};
 use crate::engine::echo::Echo;
 use crate::engine::{Engine, ErrorClass};
 use crate::extract::{ResponseType, Schema};
@@ -14,7 +14,6 @@ use crate::extract::{ResponseType, Schema};
 use crate::fault::Place;
 use crate::fault::Plan as Faults;
 use crate::id::SessionId;
-use crate::output::Format;
 use crate::server::{DebugFile, Progress, Requests, Settings};
 use crate::session::{Extraction, FinalSnapshot, Keep, Life, OnBusy, Rules, Telling};
 use crate::wire::{Code, Prompt, Trouble};
@@ -86,8 +85,6 @@ pub struct Once {
     pub command: &'static str,
     /// What is printed.
     pub mode: Mode,
-    /// Objects come without a line that names their format.
-    pub no_preamble: bool,
     /// Standard output is a terminal.
     pub is_shown: bool,
     /// What is asked.
@@ -99,9 +96,9 @@ pub struct Once {
 /// # Errors
 /// If an option, or the file it names, can't be used, or the prompt is blank.
 pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
-    let Once { command, mode, no_preamble, is_shown, mut asked } = once;
+    let Once { command, mode, is_shown, mut asked } = once;
     ensure!(
-        mode != Mode::Objects || asked.response != ResponseType::Text,
+        !matches!(mode, Mode::Objects { .. }) || asked.response != ResponseType::Text,
         "--output objects prints what a response-type finds in the answer, and there is none; \
          give the command file a `response-type` of json or jsonl"
     );
@@ -116,15 +113,12 @@ pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
         Source::Awaited(prompt) => Requests::Awaited(prompt),
     };
     let mut settings = Plan { command, mode, session, asked }.settings(requests)?;
-    if let Format::Objects(objects) = &mut settings.format {
-        objects.has_preamble = !no_preamble;
-    }
     settings.progress = match mode {
         Mode::Text => Progress::for_person(is_shown),
         Mode::Json | Mode::Yaml => Progress::for_person(false),
         // What they print would mix with the line.
-        Mode::Objects | Mode::JsonStream if is_shown => None,
-        Mode::Objects | Mode::JsonStream => Progress::for_person(false),
+        Mode::Objects { .. } | Mode::JsonStream if is_shown => None,
+        Mode::Objects { .. } | Mode::JsonStream => Progress::for_person(false),
         Mode::OneShot | Mode::Server | Mode::Frames => None,
     };
     Ok(settings)
@@ -135,12 +129,12 @@ pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
 /// # Errors
 /// If it is blank.
 pub fn prompt(text: String) -> Result<Prompt> {
-    Prompt::new(text)
-        .context("the prompt is blank, so there is nothing to answer; write what to ask")
+    Ok(Prompt::new(text).ok_or(BlankPrompt)?)
 }
 
 /// Settings for telling that nothing can be asked, in the form that the reader expects.
-pub fn refused(command: &'static str, mode: Mode, requests: Requests) -> Settings {
+pub fn refused(wanted: Wanted, requests: Requests) -> Settings {
+    let Wanted { command, mode } = wanted;
     Settings {
         rules: Rules { life: mode.life(), ..Rules::default() },
         engine: Engine::Echo(Echo::default()),
@@ -155,14 +149,28 @@ pub fn refused(command: &'static str, mode: Mode, requests: Requests) -> Setting
     }
 }
 
-/// What a client is told if nothing can be asked.
-pub fn trouble(reason: String) -> Trouble {
-    Trouble {
-        code: Code::EngineInitFailed,
-        message: reason,
-        detail: format!("{}:", ErrorClass::Config.as_str()),
-        terminal: true,
+/// There is nothing to answer.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the prompt is blank, so there is nothing to answer; write what to ask")]
+struct BlankPrompt;
+
+/// What a client is told if nothing can be asked because of `error`.
+pub fn trouble(error: &anyhow::Error) -> Trouble {
+    let message = format!("{error:#}");
+    if error.is::<BlankPrompt>() {
+        return Trouble { code: Code::EmptyPrompt, message, detail: String::new(), terminal: true };
     }
+    let detail = format!("{}:", ErrorClass::Config.as_str());
+    Trouble { code: Code::EngineInitFailed, message, detail, terminal: true }
+}
+
+/// What a client is told if getting ready met a defect.
+pub fn defect() -> Trouble {
+    let message =
+        "getting ready met a defect of this program, so nothing was asked; please report \
+                   it"
+        .to_owned();
+    Trouble { code: Code::Internal, message, detail: String::new(), terminal: true }
 }
 
 /// A command as it was typed.
@@ -281,7 +289,7 @@ impl Mode {
             Self::Text
             | Self::Json
             | Self::Yaml
-            | Self::Objects
+            | Self::Objects { .. }
             | Self::OneShot
             | Self::JsonStream => Life::OneShot,
         }

@@ -21,6 +21,7 @@ mod descriptors;
 
 mod files;
 pub mod secret;
+mod terminal;
 
 pub mod template;
 

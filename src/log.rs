@@ -6,7 +6,7 @@ mod lines;
 pub use lines::Flush;
 
 use crate::cli::LogLevel;
-use crate::files;
+use crate::{files, terminal};
 use anyhow::{Context, Result};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
@@ -15,19 +15,24 @@ use std::panic::PanicHookInfo;
 use std::path::Path;
 use tracing::level_filters::LevelFilter;
 
+/// Moves to the start of a terminal's line and clears it (ECMA-48, CR and EL).
+const CLEAR_LINE: &str = "\r\u{1b}[2K";
+
 /// Begins to log.
 pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
     if level == LogLevel::Off {
         return Ok(None);
     }
-    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let has_colour = file.is_none() && io::stderr().is_terminal() && !is_plain;
+    let is_terminal = file.is_none() && io::stderr().is_terminal();
+    let has_colour = is_terminal && terminal::has_colour();
     let to = match file {
         None => io::stderr().as_fd().try_clone_to_owned().map(File::from)?,
         Some(path) => files::open(path, OpenOptions::new().append(true))
             .with_context(|| format!("--log-file: {} can't be written", path.display()))?,
     };
-    let (lines, flush) = lines::to(Box::new(Patient(to)));
+    // A line that shows progress may stand where the next line of the log is to come.
+    let clear = if is_terminal && !terminal::is_dumb() { CLEAR_LINE } else { "" };
+    let (lines, flush) = lines::to(Box::new(Patient { file: to, clear }));
     let log = tracing_subscriber::fmt()
         .with_max_level(filter(level))
         .with_target(false)
@@ -42,11 +47,16 @@ pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
 }
 
 /// A file that is waited for where it takes nothing more: what was begun is written whole.
-struct Patient(File);
+struct Patient {
+    file: File,
+    /// Written before each batch of lines.
+    clear: &'static str,
+}
 
 impl Write for Patient {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        files::write_all(&self.0, bytes)?;
+        files::write_all(&self.file, self.clear.as_bytes())?;
+        files::write_all(&self.file, bytes)?;
         Ok(bytes.len())
     }
 

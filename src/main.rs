@@ -22,10 +22,9 @@ fn run(words: Vec<OsString>) -> u8 {
         Ok(Typed::Command(command)) => *command,
         Ok(Typed::Manifest) => return tools::manifest(&Cli::command()),
         Err(error) if error.use_stderr() => {
-            let (command, mode) = Cli::guess(&words);
-            return shell::run(Job::Wrong(command, mode, error));
+            return shell::run(Job::Wrong(Cli::guess(&words, None), error));
         }
-        Err(help) => help.exit(),
+        Err(help) => return shell::help(&help),
     };
     match command {
         Command::Rpc(args) => shell::run(Job::Rpc(args)),

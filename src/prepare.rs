@@ -6,8 +6,8 @@ mod command;
 mod shown;
 mod text;
 
-use crate::cli::{Cli, ExecArgs, Mode, RpcArgs};
-use crate::command::Rendered;
+use crate::cli::{Cli, ExecArgs, RpcArgs, Wanted};
+use crate::command::{Rendered, is_stdin};
 use crate::config::{self, Asked, Once, Source};
 use crate::log::{self, Flush};
 use crate::server::{Settings, Signals};
@@ -29,7 +29,7 @@ pub enum Job {
     /// `run-command`, whose words can be read once its file is.
     RunCommand(Vec<OsString>),
     /// Words that can't be read, and what their reader seems to expect.
-    Wrong(&'static str, Mode, clap::Error),
+    Wrong(Wanted, clap::Error),
 }
 
 /// Standard input and output, as they were before they were made private.
@@ -55,10 +55,8 @@ pub enum Prepared {
 /// Why a command can't be served.
 #[derive(Debug)]
 pub struct Refusal {
-    /// What was to be done.
-    pub command: &'static str,
-    /// What its reader expects.
-    pub mode: Mode,
+    /// What was to be done, for whom.
+    pub wanted: Wanted,
     /// What is wrong.
     pub reason: Reason,
 }
@@ -70,6 +68,8 @@ pub enum Reason {
     Usage(clap::Error),
     /// What it says or names.
     Wrong(anyhow::Error),
+    /// This program.
+    Defect,
     /// A signal came first.
     Interrupted(Signal),
 }
@@ -95,42 +95,39 @@ pub async fn prepare(
     match job {
         // Reads nothing: not worth a thread.
         Job::Rpc(args) => {
-            let mode = args.mode();
-            rpc(args, &terminal).map_err(|reason| Refusal { command: "rpc", mode, reason })
+            let wanted = Wanted { command: "rpc", mode: args.mode() };
+            rpc(args, &terminal).map_err(|reason| Refusal { wanted, reason })
         }
-        Job::Wrong(command, mode, error) => {
-            Err(Refusal { command, mode, reason: Reason::Usage(error) })
-        }
+        Job::Wrong(wanted, error) => Err(Refusal { wanted, reason: Reason::Usage(error) }),
         Job::Exec(args) => {
-            let mode = args.output.mode_of_errors();
-            let prepared = in_thread(signals, move || exec(args, terminal)).await;
-            prepared.map_err(|reason| Refusal { command: "exec", mode, reason })
+            let wanted = Wanted { command: "exec", mode: args.output.mode_of_errors() };
+            let work = move || exec(args, terminal).map_err(|reason| Refusal { wanted, reason });
+            in_thread(signals, wanted, work).await
         }
         Job::RunCommand(words) => {
-            let (command, mode) = Cli::guess(&words);
-            let prepared = in_thread(signals, move || command::run(&words, terminal)).await;
-            prepared.map_err(|reason| Refusal { command, mode, reason })
+            let wanted = Cli::guess(&words, None);
+            in_thread(signals, wanted, move || command::run(&words, terminal)).await
         }
     }
 }
 
+/// Does `work`, unless a signal comes first.
 async fn in_thread(
     signals: &mut Signals,
-    work: impl FnOnce() -> Result<Prepared, Reason> + Send + 'static,
-) -> Result<Prepared, Reason> {
+    wanted: Wanted,
+    work: impl FnOnce() -> Result<Prepared, Refusal> + Send + 'static,
+) -> Result<Prepared, Refusal> {
+    let refuse = |reason| Err(Refusal { wanted, reason });
     let (ready, outcome) = oneshot::channel();
     // Whoever was interrupted does not want to know.
     let work = move || drop(ready.send(work()));
-    let spawned = thread::Builder::new().name("prepare".to_owned()).spawn(work);
-    let defect = || anyhow!("getting ready met a defect of this program; please report it");
-    let outcome = async {
-        spawned?;
-        outcome.await.unwrap_or_else(|_| Err(Reason::Wrong(defect())))
-    };
+    if let Err(error) = thread::Builder::new().name("prepare".to_owned()).spawn(work) {
+        return refuse(error.into());
+    }
     tokio::select! {
         biased;
-        signal = signals.next() => Err(Reason::Interrupted(signal)),
-        outcome = outcome => outcome,
+        signal = signals.next() => refuse(Reason::Interrupted(signal)),
+        outcome = outcome => outcome.unwrap_or_else(|_| refuse(Reason::Defect)),
     }
 }
 
@@ -153,7 +150,7 @@ fn later(
     let work = move || {
         let prompt = read().and_then(config::prompt);
         // Whoever was interrupted does not want to know.
-        drop(done.send(prompt.map_err(|error| config::trouble(format!("{error:#}")))));
+        drop(done.send(prompt.map_err(|error| config::trouble(&error))));
     };
     thread::Builder::new().name("prompt".to_owned()).spawn(work)?;
     Ok(Source::Awaited(prompt))
@@ -166,7 +163,7 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     let is_needed_now = mode.reads_stdin() || args.print_prompt;
     let prompt = match (args.prompt, args.prompt_file) {
         (Some(prompt), _) if prompt != "-" => Source::Known(prompt),
-        (None, Some(path)) if path.as_os_str() != "-" => later(is_needed_now, move || {
+        (None, Some(path)) if !is_stdin(&path) => later(is_needed_now, move || {
             text::from_file(&path, text::PROMPT_BYTES_MAX).context("--prompt-file")
         })?,
         // Standard input belongs to the requests, or to a person who waits for something else.
@@ -193,8 +190,7 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
         return Ok(Prepared::Print(shown(&rendered, mode)?));
     }
     let asked = Asked { prompt, name: "exec".to_owned(), ..Asked::default() };
-    let once =
-        Once { command: "exec", mode, no_preamble: args.output.no_preamble, is_shown, asked };
+    let once = Once { command: "exec", mode, is_shown, asked };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
 }

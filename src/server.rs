@@ -342,7 +342,19 @@ impl Server {
                 self.outbox.end(now, code);
                 self.end(code);
             }
-            Output::Abort(code) => self.ending = Ending::Now(code),
+            Output::Abort(code) => {
+                self.ending = Ending::Now(match self.ending {
+                    Ending::Flushing(told) | Ending::FlushingUntil(told, _)
+                        if self.outbox.tells_status() =>
+                    {
+                        told
+                    }
+                    Ending::NotYet
+                    | Ending::Flushing(_)
+                    | Ending::FlushingUntil(..)
+                    | Ending::Now(_) => code,
+                });
+            }
         }
     }
 

@@ -29,7 +29,7 @@ use crate::chat::timeline::Span;
 use crate::engine::{EngineEvent, RunEnd};
 use crate::fault::Tripwire;
 use crate::id::{Ids, RequestId, RunId, SessionId};
-use crate::wire::{self, BadLine, Command, Done, Frame, Prompt, Request, Trouble};
+use crate::wire::{self, BadLine, Code, Command, Done, Frame, Prompt, Request, Trouble};
 use book::Book;
 use run::{Outcome, Run, Stop};
 use std::collections::VecDeque;
@@ -394,8 +394,9 @@ impl Session {
                 ExitCode::Interrupted(signal)
             }
             Farewell::Refused(trouble) => {
+                let is_defect = trouble.code == Code::Internal;
                 self.book.refuse(None, trouble);
-                ExitCode::Usage
+                if is_defect { ExitCode::Internal } else { ExitCode::Usage }
             }
         };
         self.book.push(Output::Exit(exit));

@@ -6,7 +6,8 @@ use crate::log;
 use crate::prepare::{Job, Prepared, Reason, Refusal, Terminal, prepare};
 use crate::server::{self, Finish, Requests, Signals, Stdio};
 use crate::session::ExitCode;
-use anyhow::{Context, Result};
+use crate::terminal::{self, harmless};
+use anyhow::{Context, Result, anyhow};
 use std::io::{self, IsTerminal, Write};
 use tokio::runtime;
 
@@ -24,6 +25,12 @@ pub fn run(job: Job) -> u8 {
         complain(&format!("duologue: {complaint}\n"));
     }
     status
+}
+
+/// Prints what clap has to say when help, or the version, is asked for.
+pub fn help(help: &clap::Error) -> u8 {
+    let text = styled(help, &io::stdout());
+    finished(io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush())).status
 }
 
 fn serve(job: Job, stdio: Stdio) -> Result<Finish> {
@@ -57,21 +64,30 @@ async fn refuse(refusal: Refusal, stdio: Stdio, signals: Signals) -> Result<Fini
         }
         Reason::Usage(error) => {
             complain(&styled(&error, &io::stderr()));
-            Requests::Refused(config::trouble(plain(&error)))
+            Requests::Refused(config::trouble(&anyhow!(plain(&error))))
         }
         Reason::Wrong(error) => {
-            complain(&format!("duologue: {error:#}\n"));
-            Requests::Refused(config::trouble(format!("{error:#}")))
+            complain(&format!("duologue: {}\n", harmless(&format!("{error:#}"))));
+            Requests::Refused(config::trouble(&error))
+        }
+        Reason::Defect => {
+            let trouble = config::defect();
+            complain(&format!("duologue: {}\n", trouble.message));
+            Requests::Refused(trouble)
         }
         Reason::Interrupted(signal) => Requests::Interrupted(signal),
     };
-    let settings = config::refused(refusal.command, refusal.mode, requests);
+    let settings = config::refused(refusal.wanted, requests);
     Ok(server::serve(stdio, signals, settings).await?)
 }
 
 /// Prints all there is to be printed.
 fn print(stdio: &Stdio, text: &str) -> Finish {
-    match (&stdio.output).write_all(text.as_bytes()) {
+    finished((&stdio.output).write_all(text.as_bytes()))
+}
+
+fn finished(written: io::Result<()>) -> Finish {
+    match written {
         Ok(()) => Finish { status: ExitCode::Ok.number(), complaint: None },
         // Whoever asked has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -87,8 +103,11 @@ fn print(stdio: &Stdio, text: &str) -> Finish {
 /// What clap has to say, in colour where somebody sees it.
 fn styled(error: &clap::Error, to: &impl IsTerminal) -> String {
     let text = error.render();
-    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    if to.is_terminal() && !is_plain { text.ansi().to_string() } else { text.to_string() }
+    if to.is_terminal() && terminal::has_colour() {
+        text.ansi().to_string()
+    } else {
+        text.to_string()
+    }
 }
 
 /// What clap has to say of an error, without what is for people at a terminal.

@@ -1,7 +1,7 @@
 //! Options that say what a single run prints.
 
-use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, ValueEnum};
+use crate::command::CommandFile;
+use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 
 /// Options that say what is printed.
@@ -59,7 +59,10 @@ pub enum Mode {
     /// One YAML document.
     Yaml,
     /// Values extracted from the answer.
-    Objects,
+    Objects {
+        /// The format is named, and an error told, in lines of their own.
+        has_preamble: bool,
+    },
     /// The protocol, for one run.
     OneShot,
     /// The protocol, for as long as requests come.
@@ -101,16 +104,16 @@ impl OutputArgs {
             (None | Some((_, Mode::OneShot)), true) => Ok(Mode::Server),
             (Some(("--no-stream", _)), true) => Ok(Mode::Frames),
             (Some((option, _)), true) => Err(Disagree(option, "--stdin-rpc")),
+            (Some((_, Mode::Objects { .. })), false) => {
+                Ok(Mode::Objects { has_preamble: !self.no_preamble })
+            }
             (Some((_, mode)), false) => Ok(mode),
         }
     }
 
-    /// An option that is typed wins over the variable of another.
-    pub(super) fn prefer_typed(&mut self, typed: &ArgMatches) {
-        let is_variable = typed.value_source("output") == Some(ValueSource::EnvVariable);
-        if is_variable && (self.rpc || self.stdin_rpc || self.json_stream || self.no_stream) {
-            self.output = None;
-        }
+    /// An output is asked for by an option other than --output.
+    pub(super) fn is_flagged(&self) -> bool {
+        self.rpc || self.stdin_rpc || self.json_stream || self.no_stream
     }
 
     /// What is printed of an error in these very options: of those that are asked for, the one whose
@@ -128,10 +131,19 @@ impl OutputArgs {
 
     /// What the words of a command line seem to ask for, though it can't be read: the error is to
     /// come in the form that its reader knows.
-    pub(super) fn guess(words: &[OsString]) -> Self {
-        // Where a command file has the name of an option, it has another.
-        let plain =
-            |word: &OsString| word.to_str().map(|word| word.replacen("--duologue-", "--", 1));
+    /// What is in `file` is not ours.
+    pub(super) fn guess(words: &[OsString], file: Option<&CommandFile>) -> Self {
+        let flags = || file.into_iter().flat_map(|file| &file.flags);
+        let is_files = |word: &str| {
+            let name = word.strip_prefix("--").map(|rest| rest.split('=').next().unwrap_or(rest));
+            name.is_some_and(|name| flags().any(|flag| flag.option() == name))
+                || word.starts_with("-o") && flags().any(|flag| flag.short == Some('o'))
+        };
+        // Where a command file has the name of an option, the option has another.
+        let plain = |word: &OsString| {
+            let word = word.to_str().filter(|word| !is_files(word))?;
+            Some(word.replacen("--duologue-", "--", 1))
+        };
         let has = |wanted: &str| words.iter().any(|word| plain(word).as_deref() == Some(wanted));
         let mut output = None;
         for (at, word) in words.iter().enumerate() {
@@ -168,7 +180,7 @@ impl OutputName {
             Self::Json => Mode::Json,
             Self::Yaml => Mode::Yaml,
             Self::Jsonl => Mode::OneShot,
-            Self::Objects => Mode::Objects,
+            Self::Objects => Mode::Objects { has_preamble: true },
         }
     }
 

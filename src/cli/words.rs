@@ -46,8 +46,8 @@ const ENVIRONMENT: &str = "  DUOLOGUE_API_KEY, OPENAI_API_KEY   key for the open
   OPENAI_BASE_URL                    its server, if neither --base-url nor DUOLOGUE_BASE_URL is set
   SSL_CERT_FILE                      more root certificates (PEM) for its server
   NO_COLOR                           no colours on a terminal
-  Every option has a variable of its own, shown with it; the option wins. A variable that is empty
-  counts as not set.";
+  Options that show a variable can be set by it; the option wins. A variable that is empty counts
+  as not set.";
 
 /// What stands behind the options of a command that holds a conversation.
 pub(super) fn after(command: &str) -> String {

@@ -96,6 +96,9 @@ fn help(flag: &Flag) -> String {
         }
         help.push_str(&note);
     };
+    if flag.takes_many() && !flag.is_argument {
+        add("[may be repeated]".to_owned());
+    }
     if flag.kind == Type::ChoiceList {
         add(format!("[possible values: {}]", flag.choices.join(", ")));
     }

@@ -20,6 +20,11 @@ const TOTAL_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Names of standard input. The program's own is not under number 0, where the system looks.
 const STDIN: [&str; 4] = ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 
+/// Whether the path is one of standard input's names, which this program has made private.
+pub fn is_stdin(path: &Path) -> bool {
+    STDIN.iter().any(|stdin| path == Path::new(stdin))
+}
+
 /// The world as flags can reach it.
 pub struct Outside<'a> {
     stdin: Option<&'a mut dyn FnMut() -> io::Result<Vec<u8>>>,
@@ -96,8 +101,7 @@ impl<'a> Outside<'a> {
         if path.as_os_str().is_empty() {
             return Err("the name of the file is empty; name one, or leave the flag out".to_owned());
         }
-        let is_stdin = STDIN.iter().any(|stdin| path == Path::new(stdin));
-        let contents = if is_stdin { self.read_stdin()? } else { read_file(path)? };
+        let contents = if is_stdin(path) { self.read_stdin()? } else { read_file(path)? };
         if contents.bytes.len() > VALUE_BYTES_MAX {
             return Err(too_large(path, VALUE_BYTES_MAX));
         }

@@ -89,6 +89,7 @@ impl Reading<'_> {
             messages: Vec::new(),
             response: ResponseType::default(),
             schema: None,
+            schema_line: 0,
             extensions: Vec::new(),
             warnings: Vec::new(),
         };
@@ -114,7 +115,10 @@ impl Reading<'_> {
                 "prompt" => file.prompt = template(value, name)?,
                 "messages" => file.messages = messages(value)?,
                 "response-type" => response = Some((value.line, response_type(value)?)),
-                "schema" => file.schema = schema(value)?,
+                "schema" => {
+                    file.schema = schema(value)?;
+                    file.schema_line = key.line;
+                }
                 "extensions" => file.extensions = texts(value, name)?,
                 _ if PASSED_OVER.contains(&name) => {}
                 _ => self.unknown(key, &KEYS),

@@ -2,6 +2,7 @@
 
 use super::not_blank;
 use crate::cli::{EngineName, SessionArgs};
+use crate::command::is_stdin;
 use crate::engine::Engine;
 use crate::engine::echo::Echo;
 use crate::engine::openai::{self, OpenAi};
@@ -36,6 +37,9 @@ pub(super) fn engine(args: &SessionArgs, notices: &mut Vec<&'static str>) -> Res
         }
     };
     Ok(match name {
+        EngineName::Echo if args.engines.echo_answer.as_deref().is_some_and(is_stdin) => {
+            bail!("--echo-answer can't be standard input; name a file")
+        }
         EngineName::Echo => Engine::Echo(Echo {
             delay: Duration::from_millis(args.engines.echo_delay_ms),
             reasoning: args.engines.echo_reasoning,

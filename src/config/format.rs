@@ -54,7 +54,7 @@ fn meta(command: &str, engine: &Engine) -> Map<String, Value> {
 pub(super) fn format(mode: Mode, response: ResponseType, known: Known) -> Format {
     let answer = match response {
         ResponseType::Text => Answer::Text(String::new()),
-        ResponseType::Json => Answer::Document(None),
+        ResponseType::Json => Answer::Document(None, String::new()),
         ResponseType::Jsonl => Answer::Objects(Vec::new()),
     };
     let envelope =
@@ -65,7 +65,9 @@ pub(super) fn format(mode: Mode, response: ResponseType, known: Known) -> Format
         Mode::Json => envelope(Layout::Json, answer),
         Mode::Yaml => envelope(Layout::Yaml, answer),
         Mode::Frames => envelope(Layout::Json, Answer::Frames(Vec::new())),
-        Mode::Objects => Format::Objects(Objects { schema: known.name, has_preamble: true }),
+        Mode::Objects { has_preamble } => {
+            Format::Objects(Objects { schema: known.name, has_preamble })
+        }
         Mode::JsonStream => Format::JsonStream(Box::new(JsonStream::new(known.beginning))),
     }
 }

@@ -18,6 +18,9 @@ const VERSION: u32 = 1;
 /// Bytes of frames that a document of frames may hold. More are counted and left out.
 const FRAME_BYTES_MAX: usize = 256 * 1024 * 1024;
 
+/// Warnings that are told one by one: an answer may have any number of lines.
+const WARNINGS_MAX: usize = 100;
+
 /// How the document is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
@@ -32,8 +35,8 @@ pub enum Layout {
 pub enum Answer {
     /// The answer as text; null if there is none.
     Text(String),
-    /// The document that the answer is; null if it is none.
-    Document(Option<Box<RawValue>>),
+    /// The document that the answer is, or its text if it is none.
+    Document(Option<Box<RawValue>>, String),
     /// The values of an answer in JSON Lines.
     Objects(Vec<Box<RawValue>>),
     /// Every frame of the protocol.
@@ -52,6 +55,7 @@ pub struct Envelope {
     is_truncated: bool,
     bytes: usize,
     lost: u64,
+    untold: u64,
 }
 
 #[derive(Serialize)]
@@ -77,6 +81,7 @@ impl Envelope {
             is_truncated: false,
             bytes: 0,
             lost: 0,
+            untold: 0,
         }
     }
 
@@ -87,7 +92,7 @@ impl Envelope {
         }
         match View::of(frame) {
             View::Text(piece) => {
-                if let Answer::Text(text) = &mut self.answer {
+                if let Answer::Text(text) | Answer::Document(_, text) = &mut self.answer {
                     text.push_str(piece);
                 }
             }
@@ -99,17 +104,19 @@ impl Envelope {
                 self.is_truncated = false;
                 if let Some(why) = cut_off(call) {
                     self.is_truncated = true;
-                    self.warnings.push(json!({ "code": "truncated", "message": why }));
+                    self.warn(json!({ "code": "truncated", "message": why }));
                 }
             }
             View::Object(object) => self.object(object)?,
-            View::Rejected(line) => self.warnings.push(json!({
+            View::Rejected(line) => self.warn(json!({
                 "code": "line_rejected", "line": line.line, "message": line.reason
             })),
-            View::Extracted(tally) => self.warnings.extend(
-                nothing_found(tally)
-                    .map(|message| json!({ "code": "nothing_found", "message": message })),
-            ),
+            View::Extracted(tally) => {
+                self.is_truncated |= tally.truncated;
+                if let Some(message) = nothing_found(tally) {
+                    self.warn(json!({ "code": "nothing_found", "message": message }));
+                }
+            }
             View::Error(error) => self.error(error),
             View::Hello
             | View::RunStarted
@@ -127,6 +134,10 @@ impl Envelope {
         code: ExitCode,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
+        if self.untold > 0 {
+            let message = format!("and {} more warnings", self.untold);
+            self.warnings.push(json!({ "code": "more", "message": message }));
+        }
         if self.lost > 0 {
             let message = format!(
                 "{} frames are left out: the output is larger than {FRAME_BYTES_MAX} bytes; read \
@@ -145,7 +156,7 @@ impl Envelope {
     fn totals(&self, now: Moment, code: ExitCode) -> Map<String, Value> {
         let total = match &self.answer {
             Answer::Objects(list) | Answer::Frames(list) => Some(list.len()),
-            Answer::Text(_) | Answer::Document(_) => None,
+            Answer::Text(_) | Answer::Document(..) => None,
         };
         let mut totals = Map::new();
         totals.extend(total.map(|total| ("total".to_owned(), total.into())));
@@ -159,9 +170,11 @@ impl Envelope {
 
     fn json(&self, code: ExitCode, out: &mut Vec<u8>) -> Result<(), Error> {
         match &self.answer {
-            Answer::Text(text) if text.is_empty() => self.write(code, Value::Null, out),
-            Answer::Text(text) => self.write(code, text, out),
-            Answer::Document(document) => self.write(code, document, out),
+            Answer::Document(Some(document), _) => self.write(code, document, out),
+            Answer::Text(text) | Answer::Document(None, text) if text.is_empty() => {
+                self.write(code, Value::Null, out)
+            }
+            Answer::Text(text) | Answer::Document(None, text) => self.write(code, text, out),
             Answer::Objects(list) | Answer::Frames(list) => self.write(code, list, out),
         }
     }
@@ -205,10 +218,21 @@ impl Envelope {
         Ok(())
     }
 
+    fn warn(&mut self, warning: Value) {
+        if self.warnings.len() < WARNINGS_MAX {
+            self.warnings.push(warning);
+        } else {
+            self.untold += 1;
+        }
+    }
+
     fn object(&mut self, object: &ObjectExtracted) -> Result<(), Error> {
         let json = || RawValue::from_string(object.json.clone());
         match &mut self.answer {
-            Answer::Document(document) => *document = Some(json()?),
+            Answer::Document(document, text) => {
+                *document = Some(json()?);
+                text.clear();
+            }
             Answer::Objects(objects) => objects.push(json()?),
             Answer::Text(_) | Answer::Frames(_) => {}
         }

@@ -200,11 +200,10 @@ impl JsonStream {
 /// that is cut off; a signal or a defect is a failure to them.
 pub(super) fn status(code: ExitCode) -> u8 {
     match code {
-        ExitCode::Ok | ExitCode::Usage | ExitCode::CutOff => code.number(),
+        ExitCode::Ok | ExitCode::Usage | ExitCode::CutOff | ExitCode::OutputFailed => code.number(),
         ExitCode::RunFailed
         | ExitCode::InputFailed
         | ExitCode::Internal
-        | ExitCode::OutputFailed
         | ExitCode::Interrupted(_) => ExitCode::RunFailed.number(),
     }
 }

@@ -1,40 +1,62 @@
 //! `run-command`: a command file, its flags and its prompt → what is asked.
 
 use super::shown::shown;
-use super::{Prepared, Reason, Terminal, text};
+use super::{Prepared, Reason, Refusal, Terminal, text};
 use crate::chat::transcript::{Preamble, Said};
-use crate::cli::Cli;
-use crate::command::{CommandFile, FILE_BYTES_MAX, Message, Outside, Rendered, Role};
+use crate::cli::{Cli, RUN_COMMAND, Wanted};
+use crate::command::{CommandFile, FILE_BYTES_MAX, Message, Outside, Rendered, Role, is_stdin};
 use crate::config::{self, Asked, EXTRACT, Once, Source};
 use crate::extract::Schema;
 use crate::log;
+use crate::terminal::harmless;
 use anyhow::{Context, Result, anyhow};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+/// What Go prints in place of a value that is not there.
+const NO_VALUE: &str = "<no value>";
+
 /// Why nothing else can come from standard input.
 const REQUESTS_ARE_READ: &str =
     "standard input holds the requests of --stdin-rpc; name a file instead of -";
 
 /// Gets ready what `words` ask for.
-pub(super) fn run(words: &[OsString], mut terminal: Terminal) -> Result<Prepared, Reason> {
+pub(super) fn run(words: &[OsString], mut terminal: Terminal) -> Result<Prepared, Refusal> {
+    let wanted = Cli::guess(words, None);
+    let file = file(words, wanted, &mut terminal.stdin);
+    let file = file.map_err(|reason| Refusal { wanted, reason })?;
+    // Now it is known which words are the file's.
+    let wanted = Cli::guess(words, Some(&file));
+    with_file(words, &file, terminal).map_err(|reason| Refusal { wanted, reason })
+}
+
+/// The command file that `words` name.
+fn file(words: &[OsString], wanted: Wanted, stdin: &mut File) -> Result<CommandFile, Reason> {
     let Some(path) = Cli::command_file(words) else {
         // Without a file there is only help, or the error that it is missing.
         Cli::read(words)?;
         return Err(anyhow!("name a command file: duologue run-command FILE.yaml").into());
     };
-    if path == "-" && Cli::guess(words).1.reads_stdin() {
+    let path = Path::new(&path);
+    if is_stdin(path) && wanted.mode.reads_stdin() {
         return Err(anyhow!("the command file can't be there: {REQUESTS_ARE_READ}").into());
     }
-    let file = read(Path::new(&path), &mut terminal.stdin)?;
-    let (args, typed) = Cli::read_with_file(words, &file)?;
+    let is_first = words.get(2).is_some_and(|word| Path::new(word) == path);
+    let hint = if is_first { "" } else { " (the file comes first, its flags behind it)" };
+    Ok(read(path, stdin).map_err(|error| anyhow!("{error:#}{hint}"))?)
+}
+
+fn with_file(
+    words: &[OsString],
+    file: &CommandFile,
+    mut terminal: Terminal,
+) -> Result<Prepared, Reason> {
+    let (args, typed) = Cli::read_with_file(words, file)?;
     let mode = args.output.mode()?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
-    for warning in &file.warnings {
-        tracing::warn!("{warning}");
-    }
+    warn_of(file);
     let mut from_stdin = || match mode.reads_stdin() {
         true => Err(io::Error::other(REQUESTS_ARE_READ)),
         false => all(&mut terminal.stdin),
@@ -44,21 +66,35 @@ pub(super) fn run(words: &[OsString], mut terminal: Terminal) -> Result<Prepared
     if args.is_system_typed {
         rendered.system = args.session.system.clone();
     }
+    if rendered.prompt.contains(NO_VALUE) {
+        tracing::warn!(
+            "the prompt has {NO_VALUE} in it: a flag without a value, or a name that is no flag's"
+        );
+    }
     if args.print_prompt {
         // A variable's counts where the file has none.
         rendered.system = rendered.system.or(args.session.system);
         return Ok(Prepared::Print(shown(&rendered, mode)?));
     }
-    let asked = asked(&file, rendered)?;
-    let no_preamble = args.output.no_preamble;
-    let is_shown = terminal.is_shown;
-    let once = Once { command: "run-command", mode, no_preamble, is_shown, asked };
+    let asked = asked(file, rendered)?;
+    let once = Once { command: RUN_COMMAND, mode, is_shown: terminal.is_shown, asked };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
 }
 
+/// Tells what is passed over.
+fn warn_of(file: &CommandFile) {
+    for warning in &file.warnings {
+        tracing::warn!("{}", harmless(&warning.to_string()));
+    }
+    for name in file.extensions.iter().filter(|name| *name != EXTRACT) {
+        let path = file.path.display();
+        tracing::warn!("{path}: the extension `{}` is not known; {EXTRACT} is", harmless(name));
+    }
+}
+
 fn read(path: &Path, stdin: &mut File) -> Result<CommandFile> {
-    if path.as_os_str() != "-" {
+    if !is_stdin(path) {
         return Ok(CommandFile::load(path)?);
     }
     let text = text::read(stdin, FILE_BYTES_MAX).context("the command file on standard input")?;
@@ -74,7 +110,8 @@ fn all(stdin: &mut impl Read) -> io::Result<Vec<u8>> {
 
 fn asked(file: &CommandFile, rendered: Rendered) -> Result<Asked> {
     let schema = file.schema.as_ref().map(Schema::compile).transpose();
-    let schema = schema.with_context(|| format!("{}: schema", file.path.display()))?;
+    let place = || format!("{}:{}: `schema`", file.path.display(), file.schema_line);
+    let schema = schema.with_context(place)?;
     Ok(Asked {
         preamble: preamble(rendered.system, rendered.messages),
         prompt: Source::Known(rendered.prompt),

@@ -19,7 +19,7 @@ pub(super) fn shown(rendered: &Rendered, mode: Mode) -> Result<String> {
         Mode::Yaml => serde_saphyr::to_string(&whole())?,
         Mode::Text => prompt.clone(),
         Mode::Json
-        | Mode::Objects
+        | Mode::Objects { .. }
         | Mode::OneShot
         | Mode::Server
         | Mode::Frames

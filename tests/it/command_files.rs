@@ -1,5 +1,6 @@
 //! Command files, as a user runs them: what they render to, and what comes of the examples.
 
+use crate::server::Folder;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
@@ -35,13 +36,81 @@ fn prompts_are_rendered_as_go_renders_them() {
         let typed = fs::read_to_string(file.with_extension("args")).unwrap_or_default();
         let args = ["run-command", path, "--print-prompt"].into_iter().chain(typed.lines());
         let output = duologue(&args.collect::<Vec<_>>());
-        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{path}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        // A value that is missing is what Go prints, and what a person is told.
+        let is_missing = stdout.contains("<no value>") && stderr.contains("WARN the prompt has");
+        assert!(stderr.is_empty() || is_missing, "{path}: {stderr}");
         let expected = fs::read_to_string(file.with_extension("txt")).expect("its rendering");
         // A terminal wants a line to end.
         let end = if expected.is_empty() || expected.ends_with('\n') { "" } else { "\n" };
-        assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{expected}{end}"), "{path}");
+        assert_eq!(stdout, format!("{expected}{end}"), "{path}");
         assert_eq!(output.status.code(), Some(0), "{path}");
     }
+}
+
+/// A command file in a folder of its own.
+fn written(text: &str) -> (Folder, String) {
+    let folder = Folder::new();
+    let path = folder.name("file.yaml");
+    fs::write(&path, text).expect("a file");
+    (folder, path)
+}
+
+/// People's files come first: where both have a name, ours moves out of the way, however far.
+#[test]
+fn flags_of_a_file_may_have_any_name() {
+    let text = "
+prompt: \"{{ .output }} {{ .rpc }} {{ .help }}\"
+flags:
+  - {name: output, type: string, shortFlag: o}
+  - {name: duologue-output, type: string}
+  - {name: rpc, type: string}
+  - {name: help, type: string, shortFlag: h}
+";
+    let (_folder, file) = written(text);
+    let run = ["run-command", &file, "--rpc", "a", "-h", "b", "-o", "c"];
+    let text = duologue(&[&run[..], &["--print-prompt"]].concat());
+    assert_eq!(String::from_utf8_lossy(&text.stdout), "c a b\n", "{text:?}");
+    let ours = ["--print-prompt", "--duologue-duologue-output", "json"];
+    let json = duologue(&[&run[..], &ours].concat());
+    let shown: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(shown["prompt"], "c a b");
+    // What is wrong is told as text: nobody has asked for anything else.
+    let wrong = duologue(&[&run[..], &["--bogus"]].concat());
+    assert_eq!((wrong.status.code(), wrong.stdout.len()), (Some(2), 0), "{wrong:?}");
+    let help = duologue(&["run-command", &file, "--duologue-help"]);
+    assert!(String::from_utf8_lossy(&help.stdout).contains("--duologue-rpc"), "{help:?}");
+}
+
+#[test]
+fn warnings_of_a_long_answer_are_told_in_part() {
+    let (folder, file) = written("prompt: a\nresponse-type: jsonl\n");
+    let answer = folder.name("answer");
+    fs::write(&answer, "x\n".repeat(5_000)).expect("a file");
+    let run = ["run-command", &file, "--engine", "echo", "--echo-answer", &answer];
+    let json = duologue(&[&run[..], &["--no-stream"]].concat());
+    let envelope: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let warnings = envelope["warnings"].as_array().expect("a list");
+    assert_eq!(warnings.len(), 101, "{envelope}");
+    // One of the others says that nothing was found.
+    assert_eq!(warnings[100]["message"], "and 4901 more warnings");
+    let text = duologue(&run);
+    let stderr = String::from_utf8_lossy(&text.stderr);
+    assert_eq!(stderr.lines().count(), 21, "{stderr}");
+    assert!(stderr.contains("and 4981 more warnings"), "{stderr}");
+}
+
+#[test]
+fn what_a_file_asks_for_in_vain_is_told() {
+    let (_folder, file) = written("prompt: \"{{ .who }}\"\nextensions: [extrakt]\n");
+    let output = duologue(&["run-command", &file, "--print-prompt"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("`extrakt` is not known"), "{stderr}");
+    assert!(stderr.contains("<no value>"), "{stderr}");
+    let early = duologue(&["run-command", "--print-prompt", "--who", "x", &file]);
+    let stderr = String::from_utf8_lossy(&early.stderr);
+    assert!(stderr.contains("the file comes first, its flags behind it"), "{stderr}");
 }
 
 /// Runs `examples/extract/<name>.yaml` with the model answering what is in `answers/<answer>`.

@@ -4,7 +4,7 @@
 use crate::process::{Process, eventually};
 use crate::server::Folder;
 use rustix::process::Signal;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread::{self, JoinHandle};
@@ -79,6 +79,12 @@ impl Once {
 
     pub(crate) fn stdin(&mut self) -> &mut ChildStdin {
         self.stdin.as_mut().expect("standard input is open")
+    }
+
+    /// Writes all there is to be read from standard input.
+    pub(crate) fn write(&mut self, text: &str) {
+        self.stdin().write_all(text.as_bytes()).expect("it is read");
+        self.close_stdin();
     }
 
     pub(crate) fn close_stdin(&mut self) {

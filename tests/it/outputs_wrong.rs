@@ -143,3 +143,56 @@ fn standard_input_holds_requests_or_something_else() {
         assert!(ended.stdout.contains("\"terminal\":true"), "{words:?}: {ended:?}");
     }
 }
+
+#[test]
+fn an_error_has_the_form_that_was_asked_for_wherever_it_was_asked_for() {
+    let folder = Folder::new();
+    fs::write(folder.name("wrong.yaml"), "prompt: a\nresponse-type: jsonl\nschema: 5\n")
+        .expect("a file");
+    let check = |words: &[&str], begins: &str| {
+        let ended = run(&folder, words);
+        assert_eq!(ended.status, 2, "{words:?}: {ended:?}");
+        assert!(ended.stdout.starts_with(begins), "{words:?}: {ended:?}");
+        assert_eq!(ended.stdout.is_empty(), begins.is_empty(), "{words:?}: {ended:?}");
+    };
+    check(&["rpc", "--no-stream", "--bogus"], "{\n  \"ok\": false");
+    check(&["--no-stream", "--bogus"], "{\n  \"ok\": false");
+    check(&["--engine", "echo", "exec", "hello"], "");
+    check(&["--engine", "echo", "exec", "hello", "--json-stream"], "{\"protocol\":1");
+    check(&["exec", "hello", "-o=json", "--bogus"], "{\n  \"ok\": false");
+    let objects = ["run-command", "wrong.yaml", "--output", "objects"];
+    check(&objects, "{\"_format\"");
+    check(&[&objects[..], &["--no-preamble"]].concat(), "");
+}
+
+#[test]
+fn an_option_wins_over_a_variable_that_makes_no_sense() {
+    let folder = Folder::new();
+    for (words, begins) in
+        [(&["--rpc"][..], "{\"version\":1"), (&["--no-stream"], "{\n  \"ok\": true")]
+    {
+        let words = [&["exec", "hello", "--engine", "echo"], words].concat();
+        let mut command = duologue(&folder, &words);
+        command.env("DUOLOGUE_OUTPUT", "bogus");
+        let ended = Once::start(command).finish();
+        assert_eq!(ended.status, 0, "{words:?}: {ended:?}");
+        assert!(ended.stdout.starts_with(begins), "{words:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn standard_input_is_read_by_all_its_names() {
+    let folder = Folder::new();
+    for words in [&["exec", "-"][..], &["exec", "--prompt-file", "/dev/stdin"], &["exec"]] {
+        let mut once = Once::start(duologue(&folder, &[words, &["--engine", "echo"]].concat()));
+        once.write("hello");
+        let ended = once.finish();
+        assert_eq!(ended.stdout, "Turn 1. You said: hello\n", "{words:?}: {ended:?}");
+    }
+    let mut once =
+        Once::start(duologue(&folder, &["run-command", "/dev/stdin", "--engine", "echo"]));
+    once.write("prompt: hello");
+    assert_eq!(once.finish().stdout, "Turn 1. You said: hello\n");
+    let lost = run(&folder, &["exec", "a", "--engine", "echo", "--echo-answer", "/dev/stdin"]);
+    assert_eq!(lost.status, 2, "{lost:?}");
+}

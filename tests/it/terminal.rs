@@ -36,7 +36,10 @@ fn read(mut shown: File) -> String {
 fn on_terminal(mut command: Command, is_shown: bool) -> String {
     let (shown, written) = terminal();
     let reading = thread::spawn(move || read(shown));
-    command.env("TERM", "xterm").env("COLUMNS", "80").stdin(std::process::Stdio::null());
+    if !command.get_envs().any(|(name, _)| name == "TERM") {
+        command.env("TERM", "xterm");
+    }
+    command.stdin(std::process::Stdio::null());
     if is_shown {
         command.stdout(written.try_clone().expect("a terminal"));
     } else {
@@ -48,6 +51,17 @@ fn on_terminal(mut command: Command, is_shown: bool) -> String {
     drop(command);
     assert!(status.success(), "{status}");
     reading.join().expect("no panic")
+}
+
+#[test]
+fn a_terminal_that_knows_no_escapes_gets_none() {
+    let folder = Folder::new();
+    for words in [&["exec", "hello"][..], &["exec", "--help"]] {
+        let mut command = duologue(&folder, words);
+        command.env("TERM", "dumb");
+        let seen = on_terminal(command, true);
+        assert!(!seen.contains(ESCAPE), "{words:?}: {seen:?}");
+    }
 }
 
 fn exec(folder: &Folder, options: &[&str]) -> Command {
