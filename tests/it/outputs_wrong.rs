@@ -3,6 +3,7 @@
 use crate::golden::{compare, section};
 use crate::once::{Once, duologue, run};
 use crate::outputs::folder;
+use crate::provider::{Provider, Step};
 use crate::server::Folder;
 use crate::shape::Shape;
 use std::fs;
@@ -195,4 +196,23 @@ fn standard_input_is_read_by_all_its_names() {
     assert_eq!(once.finish().stdout, "Turn 1. You said: hello\n");
     let lost = run(&folder, &["exec", "a", "--engine", "echo", "--echo-answer", "/dev/stdin"]);
     assert_eq!(lost.status, 2, "{lost:?}");
+}
+
+/// A provider is not to clear a person's screen, or to write lines that look like ours.
+#[test]
+fn what_a_provider_says_can_do_nothing_to_a_terminal() {
+    let body = r#"{"error":{"message":"b\u001b[2Jad\u0007\nduologue: forged\u009b31m"}}"#;
+    let failing = || vec![Step::Status(500, Vec::new(), body.to_owned())];
+    let provider = Provider::start(vec![failing(), failing()]);
+    let folder = Folder::new();
+    let url = provider.base_url();
+    let words = ["exec", "hello", "--engine", "openai", "--model", "m", "--retries", "1"];
+    let mut command = duologue(&folder, &[&words[..], &["--base-url", &url]].concat());
+    command.env("DUOLOGUE_API_KEY", "sk-test");
+    let ended = Once::start(command).finish();
+    assert_eq!(ended.status, 1, "{ended:?}");
+    let forged = ended.stderr.lines().filter(|line| line.starts_with("duologue: forged")).count();
+    assert_eq!(forged, 0, "{ended:?}");
+    let is_obeyed = |char: char| char.is_control() && char != '\n';
+    assert!(!ended.stderr.contains(is_obeyed), "{ended:?}");
 }
