@@ -118,6 +118,7 @@ const PATCHES: [(&str, &str, &str); 12] = [
 
 fn main() -> Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
+    start_fast();
     println!("cargo::rerun-if-changed=proto");
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     let files = protox::compile(PROTOS, ["proto"])?;
@@ -194,4 +195,17 @@ fn patch(out: &Path) -> Result<()> {
         std::fs::write(file, code)?;
     }
     Ok(())
+}
+
+/// A release is linked to stand at a fixed address, as Go's programs are: to relocate it took a fifth
+/// of the time from its start to `hello`. The price is that its own code is not placed at random;
+/// libraries, heap and stacks still are.
+fn start_fast() {
+    let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|set| set == value);
+    if is("PROFILE", "release")
+        && is("CARGO_CFG_TARGET_OS", "linux")
+        && is("CARGO_CFG_TARGET_ENV", "gnu")
+    {
+        println!("cargo::rustc-link-arg-bin=duologue=-no-pie");
+    }
 }
