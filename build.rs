@@ -197,7 +197,7 @@ fn patch(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A release is linked to stand at a fixed address, as Go's programs are: to relocate it took a fifth
+/// A release is linked to stand at a fixed address, as Go's programs are: to relocate it took a sixth
 /// of the time from its start to `hello`. The price is that its own code is not placed at random;
 /// libraries, heap and stacks still are.
 fn start_fast() {
