@@ -91,8 +91,8 @@ impl Flag {
 }
 
 fn text(typed: &OsStr) -> Result<&str, String> {
-    let shown = typed.to_string_lossy();
-    typed.to_str().ok_or_else(|| format!("`{shown}` is not UTF-8; type it in UTF-8"))
+    // It may be a secret, and is not shown.
+    typed.to_str().ok_or_else(|| "the value is not UTF-8; type it in UTF-8".to_owned())
 }
 
 /// Reads a whole number.

@@ -223,7 +223,7 @@ flags:
     let lines = [
         "-n, --n <INT>        How many [default: 3]",
         "--kind <CHOICE>  [default: a] [possible values: a, b]",
-        "--some <CHOICE>  Which [possible values: a, b]",
+        "--some <CHOICE>  Which [may be repeated] [possible values: a, b]",
         "--long <TEXT>    [default: one two]",
         "--must <FILE>",
         "Flags of the file:",
