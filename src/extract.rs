@@ -107,7 +107,7 @@ pub enum Reason {
         /// Where, in bytes from 1, counted from the line's first character that is no white space.
         column: usize,
     },
-    /// It breaks off, because the answer does.
+    /// It breaks off, because the answer does; whether or not the provider knows.
     #[error("cut off: the answer ends before the value does")]
     CutOff,
     /// It is longer than [`LINE_BYTES_MAX`], or the answer than [`DOCUMENT_BYTES_MAX`].
@@ -151,6 +151,18 @@ pub struct Extractor {
     schema: Option<Schema>,
     search: Search,
     tally: Tally,
+    is_cut_off: bool,
+}
+
+/// What the end of a text tells of the value in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// More came after it: that is all there is of the value.
+    Told,
+    /// The answer ends there, and is said to be whole.
+    Open,
+    /// The answer ends there, because something cut it off.
+    CutOff,
 }
 
 #[derive(Clone, Debug)]
@@ -169,7 +181,7 @@ impl Extractor {
             ResponseType::Json => Search::Document(Document::default()),
             ResponseType::Jsonl => Search::Lines(Lines::default()),
         };
-        Self { schema, search, tally: Tally::default() }
+        Self { schema, search, tally: Tally::default(), is_cut_off: false }
     }
 
     /// Takes the next piece of the answer, cut anywhere, and gives what is found by then.
@@ -180,20 +192,21 @@ impl Extractor {
             Search::Lines(lines) => lines.push(text, |line| ended.push(line)),
             Search::Document(document) => document.push(text),
         }
-        ended.into_iter().filter_map(|line| self.line(line, false)).collect()
+        ended.into_iter().filter_map(|line| self.line(line, End::Told)).collect()
     }
 
     /// The answer is over; `is_cut_off` if it was a token limit, a stop or a failure that ended it.
     /// Nothing is found after this.
     pub fn finish(&mut self, is_cut_off: bool) -> Vec<Found> {
+        let end = if is_cut_off { End::CutOff } else { End::Open };
         match std::mem::replace(&mut self.search, Search::Nothing) {
             Search::Nothing => Vec::new(),
-            Search::Lines(mut lines) => self.line(lines.end(), is_cut_off).into_iter().collect(),
+            Search::Lines(mut lines) => self.line(lines.end(), end).into_iter().collect(),
             Search::Document(Document::TooLong) => {
                 let reason = Reason::TooLong { bytes_max: DOCUMENT_BYTES_MAX };
                 vec![self.invalid(1, reason)]
             }
-            Search::Document(Document::Text(text)) => self.document(&text, is_cut_off),
+            Search::Document(Document::Text(text)) => self.document(&text, end),
         }
     }
 
@@ -202,7 +215,13 @@ impl Extractor {
         self.tally
     }
 
-    fn line(&mut self, Line { number, text }: Line, is_cut_off: bool) -> Option<Found> {
+    /// Whether the answer is over and has ended in the middle of a value. Providers say that an
+    /// answer is whole when it is not.
+    pub fn is_cut_off(&self) -> bool {
+        self.is_cut_off
+    }
+
+    fn line(&mut self, Line { number, text }: Line, end: End) -> Option<Found> {
         let Some(json) = text else {
             let reason = Reason::TooLong { bytes_max: LINE_BYTES_MAX };
             return Some(self.rejected(number, reason));
@@ -210,20 +229,21 @@ impl Extractor {
         if json.is_empty() || json.starts_with(FENCE) {
             return None;
         }
-        Some(match self.value(&json, is_cut_off) {
+        Some(match self.value(&json, end) {
             Ok(value) => self.found(number, &value, &json),
             Err((_, reason)) => self.rejected(number, reason),
         })
     }
 
-    fn document(&mut self, answer: &str, is_cut_off: bool) -> Vec<Found> {
+    fn document(&mut self, answer: &str, end: End) -> Vec<Found> {
         let place = document::place(answer);
         if place.text.is_empty() {
-            let reason = if is_cut_off { Reason::CutOff } else { Reason::Empty };
+            let reason = if end == End::CutOff { Reason::CutOff } else { Reason::Empty };
             return vec![self.invalid(place.line, reason)];
         }
+        let end = if end == End::Open && !place.is_open { End::Told } else { end };
         let prose = place.prose.map(|line| self.rejected(line, Reason::Prose));
-        let document = match self.value(place.text, is_cut_off) {
+        let document = match self.value(place.text, end) {
             Ok(value) => self.found(place.line, &value, place.text),
             Err((line, reason)) => self.invalid(place.line + line, reason),
         };
@@ -231,10 +251,10 @@ impl Extractor {
     }
 
     /// Reads a text, and says how many lines into it the fault is if there is one.
-    fn value(&self, json: &str, is_cut_off: bool) -> Result<Value, (u64, Reason)> {
-        let value = read::read(json).map_err(|fault| fault_told(fault, is_cut_off))?;
+    fn value(&self, json: &str, end: End) -> Result<Value, (u64, Reason)> {
+        let value = read::read(json).map_err(|fault| fault_told(fault, end))?;
         // 12 may be the beginning of 123; every other value says where it ends.
-        if is_cut_off && value.is_number() {
+        if end == End::CutOff && value.is_number() {
             return Err((0, Reason::CutOff));
         }
         match self.schema.as_ref().map(|schema| schema.check(&value, json.len())) {
@@ -251,19 +271,21 @@ impl Extractor {
     }
 
     fn rejected(&mut self, line: u64, reason: Reason) -> Found {
+        self.is_cut_off |= reason == Reason::CutOff;
         self.tally.rejected += 1;
         Found::Rejected { line, reason }
     }
 
     fn invalid(&mut self, line: u64, reason: Reason) -> Found {
+        self.is_cut_off |= reason == Reason::CutOff;
         self.tally.rejected += 1;
         Found::Invalid { line, reason }
     }
 }
 
-fn fault_told(fault: Fault, is_cut_off: bool) -> (u64, Reason) {
+fn fault_told(fault: Fault, end: End) -> (u64, Reason) {
     let Fault { what, line, column, is_cut } = fault;
-    let reason =
-        if is_cut && is_cut_off { Reason::CutOff } else { Reason::NotJson { what, column } };
+    let is_cut = is_cut && end != End::Told;
+    let reason = if is_cut { Reason::CutOff } else { Reason::NotJson { what, column } };
     (line.saturating_sub(1) as u64, reason)
 }

@@ -39,6 +39,8 @@ pub(super) struct Place<'a> {
     pub(super) line: u64,
     /// First line of the answer, from 1, that says something outside of the document's fence.
     pub(super) prose: Option<u64>,
+    /// It goes on to the end of the answer: nothing says that there is no more of it.
+    pub(super) is_open: bool,
 }
 
 /// Finds the document: in the first fenced block that is marked as JSON, else in the first block,
@@ -50,13 +52,14 @@ pub(super) fn place(answer: &str) -> Place<'_> {
     let Some(block) = blocks.iter().find(|block| block.is_json).or(blocks.first()) else {
         let text = trimmed_start(answer);
         let line = line_at(answer, answer.len() - text.len());
-        return Place { text: trimmed_end(text), line, prose: None };
+        return Place { text: trimmed_end(text), line, prose: None, is_open: true };
     };
     let text = trimmed_start(&answer[block.start..block.end]);
     Place {
         text: trimmed_end(text),
         line: line_at(answer, block.end - text.len()),
         prose: prose(answer, block),
+        is_open: block.is_open,
     }
 }
 
@@ -66,24 +69,24 @@ struct Block {
     start: usize,
     end: usize,
     is_json: bool,
+    /// No fence closes it.
+    is_open: bool,
 }
 
 fn blocks(answer: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
-    let mut is_open = false;
     let mut start = 0;
     for line in answer.split_inclusive('\n') {
         let next = start + line.len();
         let fence = trimmed_start(line).strip_prefix(FENCE);
         match (fence, blocks.last_mut()) {
-            (Some(_), Some(block)) if is_open => {
+            (Some(_), Some(block)) if block.is_open => {
                 block.end = start;
-                is_open = false;
+                block.is_open = false;
             }
             (Some(info), _) => {
                 let is_json = trimmed_end(info).eq_ignore_ascii_case("json");
-                blocks.push(Block { start: next, end: answer.len(), is_json });
-                is_open = true;
+                blocks.push(Block { start: next, end: answer.len(), is_json, is_open: true });
             }
             (None, _) => {}
         }

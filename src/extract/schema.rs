@@ -1,5 +1,7 @@
 //! JSON Schema, compiled: draft 2020-12 unless `$schema` names another.
 
+mod counted;
+mod places;
 mod refusal;
 mod shape;
 
@@ -8,6 +10,7 @@ pub use refusal::SchemaError;
 use super::read::clipped;
 use super::{Reason, TYPE};
 use crate::json::DEPTH_MAX;
+use counted::{Counted, Looks, Part};
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
@@ -24,7 +27,8 @@ pub const SCHEMA_DEPTH_MAX: usize = 100;
 /// Bytes that a compiled regular expression may take.
 const PATTERN_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// Looks at the bytes of a value that are spent on telling what is wrong with it.
+/// Looks at the bytes of a value that are spent on telling what is wrong with it, which takes longer
+/// than to find that something is.
 const LOOKS_MAX: usize = 1_000_000;
 
 /// What a value is to look like.
@@ -35,7 +39,7 @@ const LOOKS_MAX: usize = 1_000_000;
 pub struct Schema(Arc<Compiled>);
 
 struct Compiled {
-    validator: Validator,
+    validator: Validator<Counted>,
     shape: Shape,
     source: Value,
 }
@@ -48,12 +52,13 @@ impl Schema {
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         measure(schema)?;
         let shape = shape::shape(schema)?;
-        let validator = jsonschema::options()
+        let validator = jsonschema::options_for::<Counted>()
             .offline()
             .should_validate_formats(false)
             .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES_MAX))
             .build(schema)
             .map_err(|error| refusal::refusal(schema, &error))?;
+        refusal::foreign(schema)?;
         Ok(Self(Arc::new(Compiled { validator, shape, source: schema.clone() })))
     }
 
@@ -65,13 +70,27 @@ impl Schema {
             return Err(Reason::Schema { pointer: String::new(), what });
         }
         // This one remembers what it knows of the parts of a value, which the other does not.
-        if validator.is_valid(value) {
+        let looks = Looks::of(bytes);
+        let is_valid = validator.is_valid(Part::new(value, &looks));
+        if looks.are_spent() {
+            let what =
+                "to hold it against this schema would take too long, because its parts apply \
+                        to the same value again and again; make the schema simpler"
+                    .to_owned();
+            return Err(Reason::Schema { pointer: String::new(), what });
+        }
+        if is_valid {
             return Ok(());
         }
         if shape.looks(depth(value)).saturating_mul(bytes) > LOOKS_MAX {
             return Err(self.brief(value));
         }
-        let told = validator.validate(value).map_err(|error| self.reason(&error));
+        let looks = Looks::new(LOOKS_MAX);
+        let told = validator.validate(Part::new(value, &looks));
+        if looks.are_spent() {
+            return Err(self.brief(value));
+        }
+        let told = told.map_err(|error| self.reason(&error));
         // What the one calls invalid is not let through because the other has nothing to say.
         Err(told.err().unwrap_or_else(|| self.brief(value)))
     }

@@ -102,6 +102,10 @@ impl Book {
         self.transcript.apply(&recorded);
         self.weigh(&recorded.event);
         let found = self.harvest.as_mut().map(|harvest| harvest.apply(&self.session, &recorded));
+        let is_cut_off = self.harvest.as_ref().is_some_and(Harvest::is_cut_off);
+        if is_cut_off && matches!(recorded.event, Event::RunFinished { .. }) {
+            self.verdict = Verdict::CutOff;
+        }
         let is_end = recorded.event.ends_run();
         let payload = self.ui.project(recorded);
         // What an event brought follows it; but after the end of a run nothing of it may follow.

@@ -19,7 +19,7 @@ pub(super) enum Verdict {
     /// The model has answered, or was not asked to the end.
     #[default]
     Answered,
-    /// The provider says that the answer is not whole.
+    /// The answer is not whole: the provider says so, or it ends in the middle of a value.
     CutOff,
     /// The run failed, or the answer is not what was asked for.
     Failed,

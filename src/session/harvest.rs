@@ -83,8 +83,14 @@ impl Harvest {
         self.invalid.take()
     }
 
+    /// Whether the answer has ended in the middle of a value, whatever the provider says.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.extractor.is_cut_off()
+    }
+
     fn finish(&mut self, session: &SessionId, recorded: &Recorded, is_cut_off: bool) -> Vec<Any> {
         let found = self.extractor.finish(is_cut_off);
+        let is_cut_off = is_cut_off || self.extractor.is_cut_off();
         let mut told = self.tell(session, recorded, found);
         // A document that is not valid is told by an error.
         let is_told_else = self.invalid.is_some() && self.wanted.telling == Telling::Text;

@@ -20,10 +20,22 @@ pub(super) fn endless_answer(bytes_max: usize) -> RunError {
 }
 
 pub(super) fn invalid_answer(line: u64, reason: &Reason) -> Trouble {
-    let message = "the model has answered, but not with the JSON document that response-type and \
-                   schema ask for; ask again, or change the prompt or the schema"
-        .to_owned();
-    Trouble { detail: format!("line {line}: {reason}"), ..trouble(Code::InvalidAnswer, message) }
+    let message = match reason {
+        Reason::CutOff => {
+            "the answer ends before the JSON document in it does, as it does at a token limit, so \
+             there is no document; raise the limit, or ask for less at a time"
+        }
+        Reason::NotJson { .. }
+        | Reason::TooLong { .. }
+        | Reason::Schema { .. }
+        | Reason::Prose
+        | Reason::Empty => {
+            "the model has answered, but not with the JSON document that response-type and schema \
+             ask for; ask again, or change the prompt or the schema"
+        }
+    };
+    let detail = format!("line {line}: {reason}");
+    Trouble { detail, ..trouble(Code::InvalidAnswer, message.to_owned()) }
 }
 
 pub(super) fn mismatch(bound: &SessionId) -> Trouble {

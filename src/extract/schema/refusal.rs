@@ -1,5 +1,7 @@
 //! Why a schema can't be used, from what the validator says of it.
 
+use super::places::{Place, places, pointer};
+use super::shape::last_segment;
 use super::{SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX, each};
 use crate::extract::at;
 use crate::extract::read::clipped;
@@ -9,6 +11,9 @@ use serde_json::Value;
 
 /// The keywords that refer to another schema.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// What the URIs of JSON Schema's own schemas begin with, which the validator has.
+const META_SCHEMAS: [&str; 2] = ["http://json-schema.org/", "https://json-schema.org/"];
 
 /// What the validator takes for the URI of a schema that has none.
 const NO_BASE: &str = "json-schema:///";
@@ -116,24 +121,53 @@ fn unresolved(schema: &Value, error: &ReferencingError) -> SchemaError {
 
 /// JSON pointer to a reference like this; empty if there is none.
 fn reference(schema: &Value, is_it: impl Fn(&str) -> bool) -> String {
-    let mut open = vec![(schema, String::new())];
-    while let Some((value, pointer)) = open.pop() {
+    let places = places(schema);
+    for place in &places {
         for key in REFERENCES {
-            if value.get(key).and_then(Value::as_str).is_some_and(&is_it) {
-                return clipped(format!("{pointer}/{key}"));
+            if place.text(key).is_some_and(&is_it) {
+                return clipped(format!("{}/{key}", pointer(&places, place)));
             }
-        }
-        match value {
-            Value::Array(items) => {
-                let members = items.iter().enumerate();
-                open.extend(members.map(|(at, item)| (item, format!("{pointer}/{at}"))));
-            }
-            Value::Object(members) => open.extend(members.iter().map(|(key, member)| {
-                let key = key.replace('~', "~0").replace('/', "~1");
-                (member, format!("{pointer}/{key}"))
-            })),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
     String::new()
+}
+
+/// Refuses references to other documents that the schema's draft does not know, and so the validator
+/// passes over: whoever wrote them wanted something of them.
+pub(super) fn foreign(schema: &Value) -> Result<(), SchemaError> {
+    let places = places(schema);
+    let id = |place: &Place<'_>| place.text("$id").or_else(|| place.text("id")).map(last_segment);
+    let known: Vec<String> = places.iter().filter_map(id).collect();
+    let is_foreign = |reference: &str| {
+        let document = reference.split('#').next().unwrap_or_default();
+        let is_meta_schema = META_SCHEMAS.iter().any(|base| document.starts_with(base));
+        !document.is_empty() && !is_meta_schema && !known.contains(&last_segment(document))
+    };
+    for place in places.iter().filter(|place| place.is_schema()) {
+        for key in ["$dynamicRef", "$recursiveRef"] {
+            let Some(uri) = place.text(key).filter(|uri| is_foreign(uri)) else { continue };
+            let pointer = clipped(format!("{}/{key}", pointer(&places, place)));
+            return Err(SchemaError::Remote { pointer, uri: clipped(uri.to_owned()) });
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a reference to what is data, and so is no schema.
+pub(super) fn to_data(schema: &Value, reference: &str) -> SchemaError {
+    SchemaError::Invalid {
+        pointer: self::reference(schema, |other| other == reference),
+        what: clipped(format!(
+            "{reference} is in a const, enum, default or examples, where data stands and no schema"
+        )),
+    }
+}
+
+/// Refuses two schemas of one name: it is not known which of them a reference means.
+pub(super) fn same_name(places: &[Place<'_>], [first, second]: [&Place<'_>; 2]) -> SchemaError {
+    let first = clipped(format!("{}/$id", pointer(places, first)));
+    SchemaError::Invalid {
+        pointer: clipped(format!("{}/$id", pointer(places, second))),
+        what: format!("it is the same as {first}; give each schema its own, or none"),
+    }
 }

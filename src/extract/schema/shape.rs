@@ -4,6 +4,8 @@
 //! Where it is not known what a reference means, it counts as referring to all it may mean.
 
 use super::SchemaError;
+use super::places::{Place, places};
+use super::refusal::{same_name, to_data};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
@@ -176,30 +178,31 @@ struct Names<'a> {
 
 impl<'a> Graph<'a> {
     fn new(schema: &'a Value) -> Result<Self, SchemaError> {
-        let objects = objects(schema);
+        let places = places(schema);
+        let objects: Vec<_> = places.iter().filter_map(|place| place.value.as_object()).collect();
         let patterns = objects.iter().map(|object| patterns(object)).sum::<usize>();
         if patterns > PATTERNS_MAX {
             return Err(too_complex("it has more than 100 patterns"));
         }
         let nodes = vec![Vec::new(); objects.len()];
-        let names = Names::new(schema, &objects)?;
+        let names = Names::new(&places, &objects)?;
         let mut graph = Self { beside: nodes.clone(), inside: nodes, is_foreign: false, names };
         for (number, object) in objects.iter().enumerate() {
             for (key, value) in *object {
-                graph.add(number, key, value);
+                graph.add(number, key, value).map_err(|reference| to_data(schema, reference))?;
             }
         }
         Ok(graph)
     }
 
-    /// Adds where a keyword leads.
-    fn add(&mut self, from: usize, key: &str, value: &'a Value) {
+    /// Adds where a keyword leads; gives a reference that leads to no schema.
+    fn add(&mut self, from: usize, key: &str, value: &'a Value) -> Result<(), &'a str> {
         let number = |value: &'a Value| self.names.number(value);
         match key {
             "$ref" | "$dynamicRef" | "$recursiveRef" => {
                 let reference = value.as_str().unwrap_or_default();
                 self.is_foreign |= !reference.is_empty() && !reference.starts_with('#');
-                self.beside[from].extend(self.names.targets(reference));
+                self.beside[from].extend(self.names.targets(reference).ok_or(reference)?);
             }
             "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else" => {
                 self.beside[from].extend(one_or_more(value).filter_map(number));
@@ -222,15 +225,26 @@ impl<'a> Graph<'a> {
             }
             _ => {}
         }
+        Ok(())
     }
 }
 
 impl<'a> Names<'a> {
-    fn new(schema: &'a Value, objects: &[&'a Map<String, Value>]) -> Result<Self, SchemaError> {
+    fn new(places: &[Place<'a>], objects: &[&'a Map<String, Value>]) -> Result<Self, SchemaError> {
         let numbers = objects.iter().map(|object| std::ptr::from_ref(*object)).zip(0..).collect();
-        let mut names =
-            Self { numbers, documents: vec![(String::new(), schema)], anchors: Vec::new() };
-        for value in values(schema) {
+        let mut names = Self { numbers, documents: Vec::new(), anchors: Vec::new() };
+        let mut known = HashMap::new();
+        names.documents.extend(places.first().map(|root| (String::new(), root.value)));
+        for place in places {
+            let value = place.value;
+            if let Some(id) = place.text("$id") {
+                // A whole URI is the same wherever it stands.
+                let base = if id.contains(':') { "" } else { place.base };
+                let id = id.trim_end_matches('#');
+                if let Some(first) = known.insert((base, id), place) {
+                    return Err(same_name(places, [first, place]));
+                }
+            }
             for key in ["$id", "id", "$anchor", "$dynamicAnchor"] {
                 match value.get(key).and_then(Value::as_str) {
                     None => {}
@@ -252,8 +266,8 @@ impl<'a> Names<'a> {
         self.numbers.get(&std::ptr::from_ref(value.as_object()?)).copied()
     }
 
-    /// All that a reference may mean.
-    fn targets(&self, reference: &str) -> Vec<usize> {
+    /// All that a reference may mean; nothing if that is an object that is no schema.
+    fn targets(&self, reference: &str) -> Option<Vec<usize>> {
         let (document, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let (last, fragment) = (last_segment(document), percent_decoded(fragment));
         // Which base a relative reference has is not looked at: the last part says enough.
@@ -273,27 +287,9 @@ impl<'a> Names<'a> {
                 named.map(|(_, value)| *value).collect()
             }
         };
-        found.into_iter().filter_map(|value| self.number(value)).collect()
+        let objects = found.into_iter().filter(|value| value.is_object());
+        objects.map(|value| self.number(value)).collect()
     }
-}
-
-/// Every value in a value, itself first.
-fn values(value: &Value) -> Vec<&Value> {
-    let mut found = vec![value];
-    let mut done = 0;
-    while let Some(&value) = found.get(done) {
-        done += 1;
-        match value {
-            Value::Array(items) => found.extend(items),
-            Value::Object(members) => found.extend(members.values()),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-    }
-    found
-}
-
-fn objects(schema: &Value) -> Vec<&Map<String, Value>> {
-    values(schema).into_iter().filter_map(Value::as_object).collect()
 }
 
 fn patterns(object: &Map<String, Value>) -> usize {
@@ -317,7 +313,7 @@ fn members(value: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// What is behind the last slash or colon of a URI, but for one at its end.
-fn last_segment(uri: &str) -> String {
+pub(super) fn last_segment(uri: &str) -> String {
     let uri = uri.split(['#', '?']).next().unwrap_or_default();
     percent_decoded(uri.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default())
 }

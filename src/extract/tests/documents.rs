@@ -56,6 +56,19 @@ fn what_is_no_document() {
     check_whole("```json\n[1,\n```", &["invalid @2: not JSON: EOF while parsing a value (byte 3)"]);
 }
 
+/// A block that is closed is whole, and a document that is not has nothing to close it.
+#[test]
+fn a_document_may_end_too_early_whatever_the_provider_says() {
+    let cut = |line| format!("invalid @{line}: cut off: the answer ends before the value does");
+    check_whole("{\"a\":\n\n", &[&cut(1)]);
+    check_whole("```json\n[1,\n 2", &[&cut(3)]);
+    check_whole("12", &["0 @1: 12"]);
+    let mut extractor = Extractor::new(ResponseType::Json, None);
+    extractor.push("[");
+    extractor.finish(false);
+    assert!(extractor.is_cut_off());
+}
+
 #[test]
 fn cut_off() {
     let json = Extractor::new(ResponseType::Json, None);

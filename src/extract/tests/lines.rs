@@ -18,6 +18,31 @@ fn valid_lines() {
     check_whole("{\"a\":1}\n{\"b\": 2}", &["0 @1: {\"a\":1}", "1 @2: {\"b\": 2}"]);
 }
 
+/// Some providers say that an answer is whole when it is not. A line that has ended is.
+#[test]
+fn the_last_line_may_end_too_early_whatever_the_provider_says() {
+    let cut = "rejected @2: cut off: the answer ends before the value does";
+    let eof = "rejected @2: not JSON: EOF while parsing a value (byte 5)";
+    for (answer, expected, is_cut_off) in [
+        ("{}\n{\"a\":", cut, true),
+        ("{}\n{\"a\": \r", cut, true),
+        ("{}\n{\"a\":\n", eof, false),
+        ("{}\n{\"a\":\n1", eof, false),
+        ("{}\n{\"a\":]", "rejected @2: not JSON: expected value (byte 6)", false),
+    ] {
+        let mut extractor = Extractor::new(ResponseType::Jsonl, None);
+        let mut found = extractor.push(answer);
+        assert!(!extractor.is_cut_off(), "{answer} goes on");
+        found.extend(extractor.finish(false));
+        assert_eq!(shown(&found)[1], expected, "{answer}");
+        assert_eq!(extractor.is_cut_off(), is_cut_off, "{answer}");
+    }
+    let mut whole = Extractor::new(ResponseType::Jsonl, None);
+    whole.push("{}\n{}");
+    whole.finish(true);
+    assert!(!whole.is_cut_off(), "between two values");
+}
+
 #[test]
 fn an_answer_without_lines() {
     for answer in ["", "\n", " \n\t\n", "```\n```", "\u{feff}"] {

@@ -152,6 +152,67 @@ fn nothing_is_fetched() {
     }
 }
 
+/// What a draft does not know refers to nothing; but it was meant to.
+#[test]
+fn nothing_is_fetched_in_any_draft() {
+    for draft in ["draft-04/schema#", "draft-07/schema#", "draft/2019-09/schema"] {
+        let prefix = if draft.contains('#') { "http" } else { "https" };
+        let uri = format!("{prefix}://json-schema.org/{draft}");
+        for key in ["$dynamicRef", "$recursiveRef"] {
+            let schema = json!({"$schema": uri, "properties": {"a": {key: "http://e/x"}}});
+            let refused = Schema::compile(&schema).map(|_| ());
+            let (pointer, uri) = (format!("/properties/a/{key}"), "http://e/x".to_owned());
+            assert_eq!(refused, Err(SchemaError::Remote { pointer, uri }), "{schema}");
+        }
+    }
+}
+
+/// Data is no schema, whatever it looks like.
+#[test]
+fn data_refers_to_nothing() {
+    let like = json!({"$ref": "http://example.com/data", "$recursiveRef": "http://e/x"});
+    let circle = json!({"$ref": "#/const", "$id": "x"});
+    for data in [like, circle] {
+        for schema in [
+            json!({"const": data}),
+            json!({"enum": [data, data]}),
+            json!({"properties": {"a": {"const": data}}, "default": data, "examples": [data]}),
+            json!({"$schema": "http://json-schema.org/draft-07/schema#", "const": {"a": [data]}}),
+        ] {
+            check_fault(&json!({"anyOf": [schema, true]}), &json!(1), "");
+        }
+        check_fault(&json!({"const": data}), &data, "");
+    }
+    let named =
+        json!({"properties": {"const": {"type": "null"}, "a": {"$ref": "#/properties/const"}}});
+    check_fault(&named, &json!({"a": 1}), "1 is not of type \"null\" (at /a)");
+    check_refused(
+        &json!({"items": {"$ref": "#/examples/0"}, "examples": [{"type": "null"}]}),
+        "the schema is wrong (at /items/$ref): #/examples/0 is in a const, enum, default or \
+         examples, where data stands and no schema",
+    );
+}
+
+#[test]
+fn names_are_those_of_one_schema() {
+    let same = |a: Value, b: Value| json!({"$defs": {"a": a, "b": b}});
+    for (a, b) in [("x", "x"), ("http://e/x", "http://e/x#"), ("urn:x:y", "urn:x:y")] {
+        check_refused(
+            &same(json!({"$id": a, "type": "null"}), json!({"$id": b})),
+            "the schema is wrong (at /$defs/b/$id): it is the same as /$defs/a/$id; give each \
+             schema its own, or none",
+        );
+    }
+    let inside = |base: &str| json!({"$id": base, "$defs": {"c": {"$id": "x"}}});
+    for schema in [
+        same(json!({"$id": "x"}), json!({"$id": "y"})),
+        same(inside("http://e/"), inside("http://f/")),
+        same(json!({"properties": {"$id": true}}), json!({"properties": {"$id": true}})),
+    ] {
+        check_fault(&schema, &json!(1), "");
+    }
+}
+
 #[test]
 fn what_needs_no_network_may_be_referred_to() {
     for schema in [
@@ -233,6 +294,71 @@ fn the_stack_holds_whatever_is_taken() {
                 }
             }
         }
+    }
+}
+
+/// Each level is looked at twice as often as the one above, which is too often for one in thirty, by
+/// whichever way one schema leads to the next. Nothing is held against such a schema for long.
+#[test]
+fn looks_are_counted() {
+    const SPENT: &str = "to hold it against this schema would take too long, because its parts apply \
+                         to the same value again and again; make the schema simpler";
+    let nested = |levels| (0..levels).fold(json!({}), |inner, _| json!({"a": inner}));
+    for key in ["allOf", "anyOf", "oneOf", "not"] {
+        let level = |at: usize| {
+            let next = json!({"$ref": format!("#/$defs/{}", at + 1)});
+            match key {
+                "anyOf" => json!({"properties": {"a": {key: [{"allOf": [next, false]}, next]}}}),
+                "not" => json!({"properties": {"a": {"allOf": [{"not": {"not": next}}, next]}}}),
+                _ => json!({"properties": {"a": {key: [next, next]}}}),
+            }
+        };
+        let mut levels: Map<String, Value> =
+            (0..40).map(|at| (at.to_string(), level(at))).collect();
+        levels.insert("40".to_owned(), json!({"type": "object"}));
+        let schema = json!({"$ref": "#/$defs/0", "$defs": levels});
+        let few = if key == "oneOf" { BRIEF } else { "" };
+        let told = fault(&schema, &nested(8));
+        assert!(few.is_empty() == told.is_empty() && told != SPENT, "{key}: {told}");
+        if key == "oneOf" {
+            // The first that both fit ends it.
+            continue;
+        }
+        check_fault(&schema, &nested(40), SPENT);
+    }
+    // Of unevaluated parts, too, which schemas are asked of again and again.
+    let open = (0..30).fold(
+        json!({"properties": {"a": true}}),
+        |inner, _| json!({"anyOf": [inner, false], "unevaluatedProperties": false}),
+    );
+    let told = fault(&open, &json!({"a": 1}));
+    assert!([SPENT, ""].contains(&told.as_str()), "{told}");
+}
+
+/// What people write needs few looks, though it might need many.
+#[test]
+fn schemas_of_many_kinds_are_held_against_deep_values() {
+    let kind = |at: usize| {
+        json!({
+            "type": "object",
+            "properties": {
+                "child": {"$ref": "#/$defs/any"},
+                "children": {"type": "array", "items": {"$ref": "#/$defs/any"}},
+                "type": {"const": format!("k{at}")},
+                "name": {"type": "string", "minLength": 1},
+            },
+            "required": ["type", "name"],
+            "additionalProperties": false,
+        })
+    };
+    for key in ["oneOf", "anyOf"] {
+        let kinds: Vec<Value> = (0..50).map(kind).collect();
+        let schema = json!({"$ref": "#/$defs/any", "$defs": {"any": {key: kinds}}});
+        let leaf = json!({"type": "k49", "name": "x"});
+        let tree = (0..4).fold(leaf, |inner, _| {
+            json!({"type": "k49", "name": "x", "child": inner, "children": [inner, inner]})
+        });
+        check_fault(&schema, &tree, "");
     }
 }
 

@@ -21,6 +21,7 @@ const LATE: &[Symbol] = &[
     Symbol::CallStarted,
     Symbol::Fitting,
     Symbol::Other,
+    Symbol::Begun,
     Symbol::Completed,
     Symbol::CutOff,
     Symbol::Finished,
@@ -118,7 +119,7 @@ fn a_single_run_fails_with_every_class_of_error() {
 /// What becomes of an answer that is asked for as JSON.
 #[test]
 fn an_answer_that_is_no_document_is_a_failure_and_lines_that_are_none_are_not() {
-    use Symbol::{Completed, CutOff, Fitting, Other};
+    use Symbol::{Begun, Completed, CutOff, Fitting, Other};
     for (response, said, exit) in [
         (ResponseType::Json, &[Fitting, Completed][..], ExitCode::Ok),
         (ResponseType::Json, &[Other, Completed], ExitCode::RunFailed),
@@ -127,6 +128,9 @@ fn an_answer_that_is_no_document_is_a_failure_and_lines_that_are_none_are_not() 
         (ResponseType::Jsonl, &[Fitting, Other, Completed], ExitCode::Ok),
         (ResponseType::Jsonl, &[Other, Completed], ExitCode::Ok),
         (ResponseType::Jsonl, &[Fitting, Other, CutOff], ExitCode::CutOff),
+        (ResponseType::Jsonl, &[Fitting, Begun, Completed], ExitCode::CutOff),
+        (ResponseType::Jsonl, &[Begun, Other, Completed], ExitCode::Ok),
+        (ResponseType::Json, &[Begun, Completed], ExitCode::RunFailed),
     ] {
         let mut shot = Shot::new(Keep::Nothing, Some(response), |session| session);
         let begun = [Symbol::Submit, Symbol::InputEnded, Symbol::CallStarted];

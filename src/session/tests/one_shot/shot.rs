@@ -22,6 +22,8 @@ pub(super) enum Symbol {
     Fitting,
     /// A line that is not.
     Other,
+    /// The beginning of a line that is.
+    Begun,
     Usage,
     Completed,
     CutOff,
@@ -54,6 +56,8 @@ pub(super) struct Seen {
     in_call: bool,
     /// How the last call ended.
     cut_off: bool,
+    /// A value has begun, and its line has not ended.
+    begun: bool,
 }
 
 #[derive(Clone)]
@@ -125,9 +129,11 @@ impl<M: Machine> Shot<M> {
                 (seen.in_call, seen.cut_off) = (false, symbol == Symbol::CutOff);
             }
             // Whatever is said is said in a call, which is not cut off by now.
-            Symbol::CallStarted | Symbol::Fitting | Symbol::Other if is_live => {
+            Symbol::Fitting | Symbol::Other | Symbol::Begun if is_live => {
                 (seen.in_call, seen.cut_off) = (true, false);
+                seen.begun = symbol == Symbol::Begun;
             }
+            Symbol::CallStarted if is_live => (seen.in_call, seen.cut_off) = (true, false),
             Symbol::NotReady | Symbol::Failed(_) if is_live => seen.failed = true,
             Symbol::Signal(signal) => seen.signal = Some(signal),
             Symbol::ReaderGone => seen.reader_gone = true,
@@ -136,6 +142,7 @@ impl<M: Machine> Shot<M> {
             | Symbol::CallStarted
             | Symbol::Fitting
             | Symbol::Other
+            | Symbol::Begun
             | Symbol::Usage
             | Symbol::Completed
             | Symbol::CutOff
@@ -220,6 +227,7 @@ impl<M: Machine> Shot<M> {
             () if seen.reader_gone && !seen.asked => (ExitCode::Ok, 0, None),
             () if seen.reader_gone => (verdict(seen), 0, Some("stopped")),
             () if seen.refused && !seen.asked => (ExitCode::Usage, 1, Some("failed")),
+            () if seen.asked && self.extracts && seen.begun => (ExitCode::CutOff, 0, Some("ok")),
             () if seen.asked => (verdict(seen), 0, Some("ok")),
             () => (ExitCode::Ok, 0, None),
         };
@@ -240,6 +248,7 @@ impl<M: Machine> Shot<M> {
             Symbol::CallStarted => says(EngineEvent::CallStarted),
             Symbol::Fitting => says(text("{\"a\":1}\n")),
             Symbol::Other => says(text("no JSON\n")),
+            Symbol::Begun => says(text("{\"a\":")),
             Symbol::Usage => says(EngineEvent::Usage(Usage::default())),
             Symbol::Completed => call_end(FinishClass::Completed),
             Symbol::CutOff => call_end(FinishClass::MaxTokens),
