@@ -15,6 +15,7 @@ mod session;
 mod step;
 mod text;
 
+pub(crate) use line::is_cut_off;
 pub use rule::{Breach, Rule};
 
 use crate::proto::rpc::rpc_line::Frame as Body;
@@ -163,8 +164,9 @@ impl Checker {
 
     fn last_words(&mut self, is_cut: bool) -> Vec<Breach> {
         let mut report = Report::new(self.summary.lines);
-        if !self.process.has_begun() && !is_cut && self.summary.lines == 0 {
-            report.add(Rule::HelloFirst, "the stream is empty; it begins with hello");
+        // A writer that ended in its first frame has told nobody anything.
+        if self.summary.frames == 0 {
+            report.add(Rule::HelloFirst, "the stream has no frame; it begins with hello");
         }
         let mut breaches = self.finish_report(report);
         let open = self.requests.open();

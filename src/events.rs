@@ -1,9 +1,11 @@
 //! The events of a stream of the protocol, one small flat object for each: what `list-events` shows.
 //! Pure; only the ordinal of the last event is remembered.
 
+use crate::check;
 use crate::json::{self, Number};
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, IgnoredAny, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
 
 /// The first line of a listing as JSON Lines: it tells a reader what the lines after it are.
 pub const PREAMBLE: &str = r#"{"_format": "jsonl", "_schema": "EventEntry", "_version": 1}"#;
@@ -60,6 +62,14 @@ pub struct Lister {
 pub struct BadLine {
     line: u64,
     reason: String,
+    is_cut_off: bool,
+}
+
+impl BadLine {
+    /// It is the beginning of a frame whose writer ended in the middle, which is nobody's mistake.
+    pub fn is_cut_off(&self) -> bool {
+        self.is_cut_off
+    }
 }
 
 /// A frame, as far as an entry needs it. More is passed over: the types of extensions need not be
@@ -95,16 +105,39 @@ struct Payload {
     role: Option<String>,
     status: Option<String>,
     error: Option<String>,
-    text: Option<String>,
-    arguments: Option<String>,
+    text: Option<TextBytes>,
+    arguments: Option<TextBytes>,
     result: Option<Text>,
+}
+
+/// Bytes of a text, of which there may be hundreds of megabytes: it is not copied.
+struct TextBytes(usize);
+
+impl<'de> Deserialize<'de> for TextBytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl Visitor<'_> for TextVisitor {
+    type Value = TextBytes;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<TextBytes, E> {
+        Ok(TextBytes(text.len()))
+    }
 }
 
 /// A text, or something else that has no length.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Text {
-    Text(String),
+    Text(TextBytes),
     Other(IgnoredAny),
 }
 
@@ -133,25 +166,29 @@ impl Lister {
     /// Takes what stands after the last line feed: an event, or a line that was cut off.
     ///
     /// # Errors
-    /// If it is not a whole frame, which is what remains of one when its writer ends in the middle.
+    /// If it is not a whole frame: what remains of one, or what can't become one.
     pub fn tail(&mut self, tail: &[u8]) -> Result<Option<Entry>, BadLine> {
-        self.line(tail).map_err(|BadLine { line, .. }| BadLine {
-            line,
-            reason: format!("the last line is cut off after {} bytes", tail.len()),
+        self.line(tail).map_err(|bad| match check::is_cut_off(tail) {
+            false => bad,
+            true => BadLine {
+                reason: format!("the last line is cut off after {} bytes", tail.len()),
+                is_cut_off: true,
+                ..bad
+            },
         })
     }
 
     fn bad(&self, reason: String) -> BadLine {
-        BadLine { line: self.line, reason }
+        BadLine { line: self.line, reason, is_cut_off: false }
     }
 
     fn entry(&mut self, request_id: Option<String>, event: Event) -> Entry {
         let payload = event.payload.unwrap_or_default();
         let result = match payload.result {
-            Some(Text::Text(text)) => Some(text.len()),
+            Some(Text::Text(text)) => Some(text.0),
             Some(Text::Other(_)) | None => None,
         };
-        let text_bytes = payload.text.or(payload.arguments).map(|text| text.len()).or(result);
+        let text_bytes = payload.text.or(payload.arguments).map(|text| text.0).or(result);
         Entry {
             id: self.id(event.ordinal.map_or(0, |ordinal| ordinal.0)),
             kind: event.name.unwrap_or_default(),
@@ -225,8 +262,10 @@ mod tests {
             let error = lister.line(wrong).expect_err("no frame").to_string();
             assert!(error.starts_with(&format!("line {line}: ")), "{error}");
         }
-        let error = lister.tail(br#"{"version":1,"ses"#).expect_err("a piece").to_string();
-        assert_eq!(error, "line 7: the last line is cut off after 17 bytes");
+        let error = lister.tail(br#"{"version":1,"ses"#).expect_err("a piece");
+        assert_eq!(error.to_string(), "line 7: the last line is cut off after 17 bytes");
+        assert!(error.is_cut_off());
+        assert!(!lister.tail(b"garbage").expect_err("no frame").is_cut_off());
     }
 
     /// An agent reads the first line to know what follows.

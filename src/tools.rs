@@ -15,8 +15,10 @@ pub use descriptions::{completions, man, manifest};
 pub use list_events::list_events;
 pub use schema::schema;
 
-/// Bytes of a line of a stream: a snapshot holds a whole conversation. A longer one is passed over.
-const LINE_BYTES_MAX: usize = 1024 * 1024 * 1024;
+/// Bytes of a line of a stream; a longer one is passed over. The longest frame that this program
+/// writes is the end of a segment: an answer, which stands in it twice, and room for ids and
+/// escapes. A snapshot of several such answers is longer. Whole lines are held in memory.
+const LINE_BYTES_MAX: usize = 2 * crate::session::ANSWER_BYTES_MAX + 128 * 1024 * 1024;
 
 /// Status of a tool that has found what it looks for: breaches, lines that are no frames.
 const FOUND: u8 = 1;

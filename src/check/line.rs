@@ -6,6 +6,7 @@ use crate::descriptors::{Field, Kind, Types};
 use crate::json;
 use crate::proto::rpc::RpcLine;
 use serde_json::{Map, Value};
+use std::io::{self, Write};
 
 /// The message that a line is.
 const LINE: &str = "pinocchio.chatapp.rpc.v1.RpcLine";
@@ -29,13 +30,11 @@ pub(super) struct Read {
 #[derive(Debug)]
 pub(super) struct Reader {
     types: Types,
-    /// The line as this program writes it.
-    written: Vec<u8>,
 }
 
 impl Reader {
     pub(super) fn new() -> Self {
-        Self { types: Types::new(), written: Vec::new() }
+        Self { types: Types::new() }
     }
 
     pub(super) fn types(&self) -> &Types {
@@ -43,7 +42,7 @@ impl Reader {
     }
 
     /// Reads a line without its line feed.
-    pub(super) fn read(&mut self, line: &[u8], report: &mut Report) -> Option<Read> {
+    pub(super) fn read(&self, line: &[u8], report: &mut Report) -> Option<Read> {
         separators(line, report);
         let text = match std::str::from_utf8(line) {
             Ok(text) => text,
@@ -54,19 +53,12 @@ impl Reader {
         };
         let frame = serde_json::from_str::<RpcLine>(text);
         if let Ok(frame) = frame
-            && self.is_as_written_here(&frame, line)
             && frame.frame.is_some()
+            && is_as_written_here(&frame, line)
         {
             return Some(Read { frame, strange: Vec::new() });
         }
         self.read_strictly(text, report)
-    }
-
-    /// What is written again byte for byte has nothing in it that the messages don't have.
-    fn is_as_written_here(&mut self, frame: &RpcLine, line: &[u8]) -> bool {
-        self.written.clear();
-        json::write_line(frame, &mut self.written).is_ok()
-            && self.written.strip_suffix(b"\n") == Some(line)
     }
 
     fn read_strictly(&self, text: &str, report: &mut Report) -> Option<Read> {
@@ -95,6 +87,29 @@ impl Reader {
                 None
             }
         }
+    }
+}
+
+/// What is written again byte for byte has nothing in it that the messages don't have.
+fn is_as_written_here(frame: &RpcLine, line: &[u8]) -> bool {
+    let mut rest = Same(line);
+    serde_json::to_writer(&mut rest, frame).is_ok() && rest.0.is_empty()
+}
+
+/// Takes what is still to come of a line, and nothing else, so that no line is held twice.
+struct Same<'a>(&'a [u8]);
+
+impl Write for Same<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.strip_prefix(bytes) {
+            Some(rest) => self.0 = rest,
+            None => return Err(io::ErrorKind::InvalidData.into()),
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -220,8 +235,9 @@ pub(super) fn extension(full_name: &str) -> Option<&str> {
     full_name.strip_prefix(EXTENSIONS)?.split('.').next()
 }
 
-/// Whether a line that does not end in a line feed was cut off, and would be one with more bytes.
-pub(super) fn is_cut_off(tail: &[u8]) -> bool {
+/// Whether what stands after the last line feed was cut off: with more bytes it could be a frame,
+/// which is an object. Any other piece of JSON never could.
+pub(crate) fn is_cut_off(tail: &[u8]) -> bool {
     let text = match std::str::from_utf8(tail) {
         Ok(text) => text,
         // Half a character at the end is a cut too.
@@ -230,6 +246,9 @@ pub(super) fn is_cut_off(tail: &[u8]) -> bool {
         }
         Err(_) => return false,
     };
+    if !text.trim_start_matches([' ', '\t', '\r']).starts_with('{') {
+        return false;
+    }
     json::well_formed(text).is_err_and(|_| {
         serde_json::from_str::<serde::de::IgnoredAny>(text).is_err_and(|error| error.is_eof())
     })

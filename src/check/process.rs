@@ -38,10 +38,15 @@ enum Mode {
 /// How far a process of one request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OneShot {
+    /// The state before the run is to come.
     Begins,
-    Going,
-    /// Its run has ended, and no snapshot was seen since.
-    NeedsSnapshot,
+    /// It was told.
+    Waits,
+    Runs,
+    /// The state after the run is to come, unless nobody wants it.
+    Ended,
+    /// It was told.
+    Told,
 }
 
 /// How near the end is.
@@ -60,11 +65,6 @@ enum End {
 impl Process {
     pub(super) fn new() -> Self {
         Self { mode: Mode::Unknown, words: Vec::new(), end: End::Open, is_defective: false }
-    }
-
-    /// Whether a frame was seen.
-    pub(super) fn has_begun(&self) -> bool {
-        self.mode != Mode::Unknown
     }
 
     /// Whether it reads requests, as far as is known.
@@ -131,28 +131,37 @@ impl Process {
     /// A process of one request has an order of its own.
     pub(super) fn check_one_shot(&mut self, body: &Body, report: &mut Report) {
         let Mode::OneShot(stage) = self.mode else { return };
-        if stage == OneShot::Begins || matches!(body, Body::Snapshot(_)) {
-            self.mode = Mode::OneShot(OneShot::Going);
-        }
-        let wrong = match (body, stage) {
-            (Body::Error(error), _) if !error.terminal => {
-                "an error ends a process of one request, so it is terminal"
+        let (next, wrong) = match (body, stage) {
+            (Body::Hello(_), _) => return,
+            (Body::Error(error), _) => {
+                let wrong = "an error ends a process of one request, so it is terminal";
+                // What can't begin tells no state.
+                let next = if stage == OneShot::Begins { OneShot::Waits } else { stage };
+                (next, (!error.terminal).then_some(wrong))
+            }
+            (Body::Snapshot(_), OneShot::Begins) => (OneShot::Waits, None),
+            (Body::Snapshot(_), OneShot::Ended) => (OneShot::Told, None),
+            (Body::Snapshot(_), OneShot::Waits | OneShot::Runs | OneShot::Told) => {
+                let wrong = "a process of one request tells a snapshot before its run and one \
+                             after it, and no other";
+                (stage, Some(wrong))
             }
             (Body::UiEvent(_) | Body::BackendEvent(_) | Body::Done(_), OneShot::Begins) => {
-                "a process of one request begins with hello and a snapshot"
+                (OneShot::Runs, Some("a process of one request begins with hello and a snapshot"))
             }
-            (Body::Done(_), OneShot::NeedsSnapshot) => {
-                "a process of one request tells a snapshot after its run's end"
-            }
-            _ => return,
+            (Body::UiEvent(_) | Body::BackendEvent(_), OneShot::Waits) => (OneShot::Runs, None),
+            (Body::UiEvent(_) | Body::BackendEvent(_) | Body::Done(_), _) => return,
         };
-        report.add(Rule::OneShotOrder, wrong);
+        self.mode = Mode::OneShot(next);
+        if let Some(wrong) = wrong {
+            report.add(Rule::OneShotOrder, wrong);
+        }
     }
 
     /// Its run, or one of them, has ended.
     pub(super) fn run_ended(&mut self) {
         if let Mode::OneShot(_) = self.mode {
-            self.mode = Mode::OneShot(OneShot::NeedsSnapshot);
+            self.mode = Mode::OneShot(OneShot::Ended);
         }
     }
 

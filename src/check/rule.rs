@@ -85,7 +85,7 @@ pub enum Rule {
     PatchText,
     /// What is told whole at the end is what was streamed.
     SegmentText,
-    /// A process of one request tells a snapshot, events, a snapshot, `done`.
+    /// A process of one request tells a snapshot, events, a snapshot if it is wanted, `done`.
     OneShotOrder,
 }
 

@@ -160,6 +160,8 @@ fn one_shot() -> Stream {
 fn right_streams_have_no_breach() {
     assert_eq!(run().check(), []);
     assert_eq!(one_shot().check(), []);
+    // Whoever starts it may want no snapshot at the end.
+    assert_eq!(one_shot().without(5).check(), []);
     let refused = Stream(vec![
         hello(&STDIN),
         error("", "invalid_request_json"),
@@ -305,7 +307,9 @@ fn planted() -> Vec<(Stream, u64, Rule)> {
         (one_shot().inserted(7, snapshot("", 3)), 8, Rule::AfterTerminal),
         (one_shot().without(1), 2, Rule::OneShotOrder),
         (one_shot().with(6, "/error/terminal", json!(false)), 7, Rule::OneShotOrder),
-        (one_shot().without(5), 7, Rule::OneShotOrder),
+        (one_shot().inserted(4, snapshot("", 2)), 5, Rule::OneShotOrder),
+        (one_shot().inserted(2, frame("", "snapshot", json!({}))), 3, Rule::OneShotOrder),
+        (one_shot().inserted(6, snapshot("", 3)), 7, Rule::OneShotOrder),
         (one_shot().inserted(8, done("", "failed")), 9, Rule::AfterEnd),
     ]
 }
@@ -390,11 +394,13 @@ fn a_stream_that_is_cut_off_has_no_breach() {
         let mut found: Vec<_> = lines.iter().flat_map(|line| checker.line(line)).collect();
         found.extend(checker.finish(Some(tail)));
         let is_whole = whole.get(end) == Some(&b'\n');
+        let is_in_hello = lines.is_empty();
         found.retain(|breach| breach.rule != Rule::UnfinishedRequest || !tail.is_empty());
         let rules: Vec<_> = found.iter().map(|breach| breach.rule).collect();
-        let is_right = rules
-            .iter()
-            .all(|rule| is_whole && matches!(rule, Rule::NoLineFeed | Rule::UnfinishedRequest));
+        let is_right = rules.iter().all(|rule| match rule {
+            Rule::HelloFirst => is_in_hello && !is_whole,
+            rule => is_whole && matches!(rule, Rule::NoLineFeed | Rule::UnfinishedRequest),
+        });
         assert!(is_right, "cut at {end}: {rules:?}");
         assert_eq!(checker.summary().notes.is_empty(), tail.is_empty() || is_whole, "at {end}");
     }
@@ -403,7 +409,29 @@ fn a_stream_that_is_cut_off_has_no_breach() {
 #[test]
 fn an_empty_stream_lacks_its_hello() {
     assert_eq!(check_lines(&[], None), [(0, Rule::HelloFirst)]);
-    assert_eq!(check_lines(&[], Some(b"{\"ver")), []);
+}
+
+/// A producer that crashed in its first write must not pass.
+#[test]
+fn a_stream_without_a_frame_lacks_its_hello() {
+    for tail in ["{\"ver", "{", "{\"hello\":{\"ser", "  {"] {
+        assert_eq!(check_lines(&[], Some(tail.as_bytes())), [(1, Rule::HelloFirst)], "{tail}");
+    }
+    let lines = [b"no JSON".to_vec()];
+    assert_eq!(check_lines(&lines, None), [(1, Rule::InvalidJson), (1, Rule::HelloFirst)]);
+}
+
+/// Only what could become a frame was cut off; the rest is no frame, and never was.
+#[test]
+fn a_tail_that_cannot_become_a_frame_is_a_breach() {
+    let lines = run().lines();
+    for tail in ["garbage", "[", "\"", "tru", "-", " ", "{]", "{\"a\":1}}", "\u{1f}"] {
+        let found = check_lines(&lines, Some(tail.as_bytes()));
+        assert!(found.iter().any(|(line, _)| *line == 20), "{tail:?}: {found:?}");
+    }
+    for tail in [&b"{"[..], b"{\"a\":[[", b"{\"a\":tr", b"{\"a\":\"\\u00", b"{\"a\":\"\xc3"] {
+        assert_eq!(check_lines(&lines, Some(tail)), [], "{tail:?}");
+    }
 }
 
 /// Nothing a stream holds makes the checker fail.

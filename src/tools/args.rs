@@ -116,9 +116,9 @@ pub struct SchemaArgs {
     #[arg(value_enum, default_value_t)]
     pub form: SchemaForm,
 
-    /// What the JSON Schema is of
-    #[arg(long = "for", value_name = "WHAT", value_enum, default_value_t)]
-    pub of: SchemaOf,
+    /// What the JSON Schema is of; a frame unless told
+    #[arg(long = "for", value_name = "WHAT", value_enum)]
+    pub of: Option<SchemaOf>,
 
     /// Write the `.proto` files into this folder, as they are named in imports
     #[arg(long, value_name = "DIR")]

@@ -2,7 +2,7 @@
 
 use super::args::{CheckArgs, CheckOutput};
 use super::envelope::{Counts, Envelope, Error};
-use super::lines::{self, Input, Lines, Piece};
+use super::lines::{self, Input, Lines, Piece, Unread};
 use super::output::{Failure, Out, status, tell};
 use super::{FOUND, LINE_BYTES_MAX};
 use crate::check::{Breach, Checker, Summary};
@@ -38,6 +38,7 @@ fn run(args: &CheckArgs) -> Result<u8, Failure> {
         CheckOutput::Text | CheckOutput::Json => Sink::Json(Envelope::new()),
     };
     let mut checker = Checker::new();
+    let mut first = None;
     let input = Input::open(args.file.as_deref());
     let read = input.map_err(|error| error.to_string()).map(|input| {
         if input.is_terminal() {
@@ -46,18 +47,26 @@ fn run(args: &CheckArgs) -> Result<u8, Failure> {
         Lines::new(input, LINE_BYTES_MAX)
     });
     let trouble = match read {
-        Ok(mut lines) => read_all(&mut lines, &mut checker, &mut sink, &mut out)?,
+        Ok(mut lines) => {
+            let mut tell = |breaches: &[Breach], out: &mut Out| {
+                if first.is_none() {
+                    first = breaches.first().cloned();
+                }
+                sink.tell(breaches, out)
+            };
+            read_all(&mut lines, &mut checker, &mut tell, &mut out)?
+        }
         Err(trouble) => Some(trouble),
     };
-    let trouble = trouble.map(|why| format!("{label} can't be read: {why}"));
-    finish(sink, &checker.summary(), trouble, &mut out)
+    let unread = trouble.map(|why| Unread { label, why });
+    finish(sink, &checker.summary(), first.as_ref(), unread, &mut out)
 }
 
 /// Reads to the end; gives why it can't be read, if so.
 fn read_all(
     lines: &mut Lines<impl Read>,
     checker: &mut Checker,
-    sink: &mut Sink,
+    tell: &mut impl FnMut(&[Breach], &mut Out) -> Result<(), Failure>,
     out: &mut Out,
 ) -> Result<Option<String>, Failure> {
     loop {
@@ -69,17 +78,15 @@ fn read_all(
             Ok(Some(Piece::Line(line))) => checker.line(line),
             Ok(Some(Piece::Long)) => checker.long_line(LINE_BYTES_MAX),
             Ok(Some(Piece::Tail(tail))) => {
-                let breaches = checker.finish(Some(tail));
-                sink.tell(&breaches, out)?;
+                tell(&checker.finish(Some(tail)), out)?;
                 return Ok(None);
             }
             Ok(None) => {
-                let breaches = checker.finish(None);
-                sink.tell(&breaches, out)?;
+                tell(&checker.finish(None), out)?;
                 return Ok(None);
             }
         };
-        sink.tell(&breaches, out)?;
+        tell(&breaches, out)?;
     }
 }
 
@@ -104,7 +111,8 @@ impl Sink {
 fn finish(
     sink: Sink,
     summary: &Summary,
-    trouble: Option<String>,
+    first: Option<&Breach>,
+    unread: Option<Unread>,
     out: &mut Out,
 ) -> Result<u8, Failure> {
     match sink {
@@ -112,19 +120,21 @@ fn finish(
             for note in &summary.notes {
                 out.line(&format!("{label}: note: {note}"))?;
             }
-            if trouble.is_none() {
+            if unread.is_none() {
                 out.line(&format!("{label}: {}", counted(summary)))?;
             }
             out.flush()?;
         }
         Sink::Json(mut envelope) => {
             summary.notes.iter().for_each(|note| envelope.warn("note", note.clone()));
-            let error = match &trouble {
-                Some(why) => Some(Error { code: "read_failed", message: why.clone() }),
-                None if summary.breaches > 0 => {
-                    Some(Error { code: "contract_broken", message: counted(summary) })
-                }
-                None => None,
+            let error = match (&unread, first) {
+                (Some(unread), _) => Some(unread.as_error()),
+                (None, Some(Breach { line, rule, message })) => Some(Error {
+                    code: "contract_broken",
+                    message: counted(summary),
+                    detail: format!("line {line}: {rule}: {message}"),
+                }),
+                (None, None) => None,
             };
             let counts = Counts {
                 lines: summary.lines,
@@ -135,8 +145,8 @@ fn finish(
             envelope.finish(error.as_ref(), Some(&counts), out)?;
         }
     }
-    match trouble {
-        Some(why) => Err(Failure::Usage(why)),
+    match unread {
+        Some(unread) => Err(unread.into()),
         None => Ok(if summary.breaches > 0 { FOUND } else { 0 }),
     }
 }

@@ -37,6 +37,8 @@ pub(super) struct Error {
     pub(super) code: &'static str,
     /// For people.
     pub(super) message: String,
+    /// More for a bug report: what the system said, or the first of several faults.
+    pub(super) detail: String,
 }
 
 /// Counts that stand beside `total` and `duration_ms`.

@@ -1,5 +1,7 @@
 //! Lines of a stream, in bounded memory, as they come.
 
+use super::envelope::Error;
+use super::output::Failure;
 use crate::files;
 use rustix::event::PollFlags;
 use std::fs::File;
@@ -64,6 +66,31 @@ impl Read for Input {
                 read => return read,
             }
         }
+    }
+}
+
+/// A stream that can't be read, or not to its end.
+#[derive(Debug)]
+pub(super) struct Unread {
+    /// The stream.
+    pub(super) label: String,
+    /// What the system says.
+    pub(super) why: String,
+}
+
+impl Unread {
+    fn message(&self) -> String {
+        format!("{} can't be read: {}", self.label, self.why)
+    }
+
+    pub(super) fn as_error(&self) -> Error {
+        Error { code: "read_failed", message: self.message(), detail: self.why.clone() }
+    }
+}
+
+impl From<Unread> for Failure {
+    fn from(unread: Unread) -> Self {
+        Self::Usage(unread.message())
     }
 }
 

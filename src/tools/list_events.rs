@@ -2,7 +2,7 @@
 
 use super::args::{ListEventsArgs, ListOutput};
 use super::envelope::{Envelope, Error};
-use super::lines::{self, Input, Lines, Piece};
+use super::lines::{self, Input, Lines, Piece, Unread};
 use super::output::{Failure, Out, status, tell};
 use super::{FOUND, LINE_BYTES_MAX};
 use crate::events::{Entry, Lister, PREAMBLE};
@@ -32,29 +32,43 @@ fn run(args: &ListEventsArgs) -> Result<u8, Failure> {
         ListOutput::Jsonl if !args.no_stream => Sink::Lines(Vec::new()),
         ListOutput::Jsonl | ListOutput::Json => Sink::Json(Envelope::new()),
     };
-    let mut bad = 0;
+    // Readers of lines find out what comes from the first one, whatever comes.
+    if let Sink::Lines(_) = sink {
+        out.line(PREAMBLE)?;
+    }
+    let mut bad = Bad::default();
     let trouble = match Input::open(args.file.as_deref()) {
         Err(error) => Some(error.to_string()),
         Ok(input) => {
             if input.is_terminal() {
                 tell("a stream of the protocol is read from this terminal; Ctrl-D ends it");
             }
-            if let Sink::Lines(_) = sink {
-                out.line(PREAMBLE)?;
-            }
             let mut lines = Lines::new(input, LINE_BYTES_MAX);
             read_all(&mut lines, &mut sink, &mut bad, &mut out)?
         }
     };
-    let trouble = trouble.map(|why| format!("{label} can't be read: {why}"));
-    finish(sink, bad, trouble, &mut out)
+    finish(sink, &bad, trouble.map(|why| Unread { label, why }), &mut out)
+}
+
+/// Lines that are no frames.
+#[derive(Debug, Default)]
+struct Bad {
+    count: u64,
+    first: Option<String>,
+}
+
+impl Bad {
+    fn add(&mut self, line: &str) {
+        self.count += 1;
+        self.first.get_or_insert_with(|| line.to_owned());
+    }
 }
 
 /// Reads to the end, and counts what is no frame; gives why it can't be read, if so.
 fn read_all(
     lines: &mut Lines<impl Read>,
     sink: &mut Sink,
-    bad: &mut u64,
+    bad: &mut Bad,
     out: &mut Out,
 ) -> Result<Option<String>, Failure> {
     let mut lister = Lister::new();
@@ -62,20 +76,22 @@ fn read_all(
         if lines.will_wait() {
             out.flush()?;
         }
-        let (entry, is_tail) = match lines.next() {
+        let entry = match lines.next() {
             Err(error) => return Ok(Some(error.to_string())),
             Ok(None) => return Ok(None),
-            Ok(Some(Piece::Line(line))) => (lister.line(line), false),
-            Ok(Some(Piece::Long)) => (Err(lister.long_line(LINE_BYTES_MAX)), false),
-            Ok(Some(Piece::Tail(tail))) => (lister.tail(tail), true),
+            Ok(Some(Piece::Line(line))) => lister.line(line),
+            Ok(Some(Piece::Long)) => Err(lister.long_line(LINE_BYTES_MAX)),
+            Ok(Some(Piece::Tail(tail))) => lister.tail(tail),
         };
         match entry {
             Ok(Some(entry)) => sink.tell(&entry, out)?,
             Ok(None) => {}
             Err(line) => {
-                // What is left of a line whose writer ended is nobody's mistake.
-                *bad += u64::from(!is_tail);
-                sink.warn(line.to_string(), *bad);
+                let told = line.to_string();
+                if !line.is_cut_off() {
+                    bad.add(&told);
+                }
+                sink.warn(told, bad.count);
             }
         }
     }
@@ -103,26 +119,29 @@ impl Sink {
     }
 }
 
-fn finish(sink: Sink, bad: u64, trouble: Option<String>, out: &mut Out) -> Result<u8, Failure> {
-    let lines = format!("{bad} lines are no frames of the protocol and are not listed");
+fn finish(sink: Sink, bad: &Bad, unread: Option<Unread>, out: &mut Out) -> Result<u8, Failure> {
+    let count = bad.count;
+    let lines = format!("{count} lines are no frames of the protocol and are not listed");
     match sink {
         Sink::Lines(_) => {
             out.flush()?;
-            if bad > 0 {
+            if count > 0 {
                 tell(&lines);
             }
         }
         Sink::Json(envelope) => {
-            let error = match &trouble {
-                Some(why) => Some(Error { code: "read_failed", message: why.clone() }),
-                None if bad > 0 => Some(Error { code: "bad_lines", message: lines }),
-                None => None,
+            let error = match (&unread, &bad.first) {
+                (Some(unread), _) => Some(unread.as_error()),
+                (None, Some(first)) => {
+                    Some(Error { code: "bad_lines", message: lines, detail: first.clone() })
+                }
+                (None, None) => None,
             };
             envelope.finish(error.as_ref(), None, out)?;
         }
     }
-    match trouble {
-        Some(why) => Err(Failure::Usage(why)),
-        None => Ok(if bad > 0 { FOUND } else { 0 }),
+    match unread {
+        Some(unread) => Err(unread.into()),
+        None => Ok(if count > 0 { FOUND } else { 0 }),
     }
 }

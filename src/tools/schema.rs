@@ -17,6 +17,11 @@ fn run(args: &SchemaArgs) -> Result<u8, Failure> {
         let message = "--out is for .proto files; send the others into a file with >";
         return Err(Failure::Usage(message.to_owned()));
     }
+    if let (Some(_), SchemaForm::Proto | SchemaForm::Descriptors) = (args.of, args.form) {
+        let message = "--for is for JSON Schema, as in: duologue schema json --for request; the \
+                       other forms always hold every message";
+        return Err(Failure::Usage(message.to_owned()));
+    }
     let mut out = Out::new()?;
     match (args.form, &args.out) {
         (SchemaForm::Proto, Some(folder)) => write_files(folder)?,
@@ -27,7 +32,9 @@ fn run(args: &SchemaArgs) -> Result<u8, Failure> {
             return Err(Failure::Usage(message.to_owned()));
         }
         (SchemaForm::Descriptors, _) => out.write(schema::descriptors())?,
-        (SchemaForm::Json, _) => out.line(&format!("{:#}", schema::json(args.of)))?,
+        (SchemaForm::Json, _) => {
+            out.line(&format!("{:#}", schema::json(args.of.unwrap_or_default())))?
+        }
     }
     out.flush()?;
     Ok(0)

@@ -3,6 +3,7 @@
 use crate::frames::submit;
 use crate::server::{Folder, Server};
 use crate::tools::{json, run, stream, streams, text, turn};
+use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -59,6 +60,8 @@ fn an_object_holds_what_lines_tell() {
         let told = json(&output);
         assert_eq!(told["data"][0]["rule"], "ordinal-order");
         assert_eq!(told["error"]["code"], "contract_broken");
+        let detail = told["error"]["detail"].as_str().expect("the first breach");
+        assert!(detail.starts_with("line 4: ordinal-order: "), "{detail}");
         assert_eq!(told["meta"]["total"], 1);
         assert_eq!(told["meta"]["lines"], stream.lines().count());
     }
@@ -82,6 +85,50 @@ fn a_stream_that_is_cut_off_is_noted() {
     assert!(text(&told.stdout).starts_with("-:2: unfinished-request: "), "{}", text(&told.stdout));
 }
 
+/// A producer that crashed in its first write must not pass.
+#[test]
+fn a_stream_without_a_frame_is_a_breach() {
+    for input in [&b""[..], b"{", b"{\"a\":", b"garbage", b"garbage\n"] {
+        let output = run(&["check"], input);
+        let told = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains(": hello-first: the stream has no frame"), "{told}");
+    }
+}
+
+/// What may follow the last line feed is the same for both readers of a stream.
+#[test]
+fn tails_are_judged_alike() {
+    let whole = turn();
+    let tails: [(&[u8], i32); 7] = [
+        (b"{", 0),
+        (b"{\"version\":1,\"ses", 0),
+        (b"{\"a\":\"\xc3", 0),
+        (b"garbage", 1),
+        (b"[1", 1),
+        (b"\"", 1),
+        (b"{\"a\":1}}", 1),
+    ];
+    for (tail, status) in tails {
+        let input = [&whole, tail].concat();
+        for tool in ["check", "list-events"] {
+            let output = run(&[tool], &input);
+            let tail = String::from_utf8_lossy(tail);
+            assert_eq!(output.status.code(), Some(status), "{tool}: {tail}");
+        }
+    }
+}
+
+/// The program's own option is no breach of its own contract.
+#[test]
+fn a_single_run_may_tell_no_snapshot_at_its_end() {
+    for span in ["full", "turn", "none"] {
+        let args = ["exec", "--engine", "echo", "--rpc", "--final-snapshot", span, "hello"];
+        let output = run(&["check"], &run(&args, b"").stdout);
+        assert_eq!(output.status.code(), Some(0), "{span}: {}", text(&output.stdout));
+    }
+}
+
 #[test]
 fn what_cannot_be_read_has_status_2() {
     for path in ["/proc/nowhere/stream", "/"] {
@@ -90,9 +137,21 @@ fn what_cannot_be_read_has_status_2() {
         assert!(text(&output.stderr).contains(&format!("{path} can't be read: ")));
         let output = run(&["check", "--no-stream", path], b"");
         assert_eq!(output.status.code(), Some(2), "{path}");
-        assert_eq!(json(&output)["error"]["code"], "read_failed");
+        check_unread(&json(&output), path);
     }
     assert_eq!(run(&["check", "--dance"], b"").status.code(), Some(2));
+}
+
+/// The object of a stream that can't be read has every member that others have.
+#[track_caller]
+pub(crate) fn check_unread(envelope: &Value, path: &str) {
+    assert_eq!((&envelope["ok"], &envelope["data"]), (&json!(false), &json!([])));
+    assert_eq!(envelope["error"]["code"], "read_failed");
+    let (message, detail) = (&envelope["error"]["message"], &envelope["error"]["detail"]);
+    let detail = detail.as_str().expect("what the system says");
+    assert_eq!(*message, format!("{path} can't be read: {detail}"));
+    assert_eq!((&envelope["warnings"], &envelope["meta"]["total"]), (&json!([]), &json!(0)));
+    assert!(envelope["meta"]["duration_ms"].is_u64());
 }
 
 /// A breach is told before the stream ends.

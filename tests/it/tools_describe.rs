@@ -114,6 +114,21 @@ fn proto_files_are_printed_and_written() {
     assert_eq!(run(&["schema", "json", "--out", &out], b"").status.code(), Some(2));
 }
 
+/// An option that would do nothing is refused.
+#[test]
+fn what_a_schema_is_for_is_of_json_schemas_alone() {
+    for form in [&["schema"][..], &["schema", "proto"], &["schema", "descriptors"]] {
+        for of in ["frame", "request"] {
+            let output = run(&[form, &["--for", of]].concat(), b"");
+            assert_eq!(output.status.code(), Some(2), "{form:?} {of}");
+            assert!(output.stdout.is_empty());
+            assert!(text(&output.stderr).contains("--for is for JSON Schema"));
+        }
+    }
+    let frame = run(&["schema", "json"], b"").stdout;
+    assert_eq!(frame, run(&["schema", "json", "--for", "frame"], b"").stdout);
+}
+
 #[test]
 fn descriptors_are_printed_as_they_are() {
     assert_eq!(run(&["schema", "descriptors"], b"").stdout, DESCRIPTORS);
@@ -144,6 +159,12 @@ fn manuals_have_a_page_for_each_command() {
         let page = fs::read_to_string(format!("{out}/{name}.1")).expect("a page");
         assert!(page.contains(&format!(".TH {name} 1")), "{page}");
         assert!(text(&printed).contains(&format!(".TH {name} 1")), "{name}");
+    }
+    for name in ["duologue-rpc", "duologue-exec", "duologue-run-command"] {
+        let page = fs::read_to_string(format!("{out}/{name}.1")).expect("a page");
+        for variable in ["DUOLOGUE_ENGINE", "DUOLOGUE_BASE_URL", "DUOLOGUE_FINAL_SNAPSHOT"] {
+            assert!(page.contains(&format!("\\fB{variable}\\fR environment variable")), "{name}");
+        }
     }
     assert_eq!(text(&printed).matches(".TH ").count(), names.len());
 }

@@ -74,6 +74,8 @@ fn what_is_no_frame_is_warned_of() {
     let envelope = json(&output);
     assert_eq!(envelope["meta"]["total"], events, "the others are listed");
     assert_eq!(envelope["error"]["code"], "bad_lines");
+    let detail = envelope["error"]["detail"].as_str().expect("the first of them");
+    assert!(detail.starts_with("line 1: "), "{detail}");
     assert_eq!(envelope["warnings"].as_array().map(Vec::len), Some(2));
 
     let output = run(&["list-events"], &damaged);
@@ -103,11 +105,18 @@ fn what_cannot_be_read_has_status_2_and_an_envelope() {
     let output = run(&["list-events", "--no-stream", "/proc/nowhere"], b"");
     assert_eq!(output.status.code(), Some(2));
     let envelope = json(&output);
-    assert_eq!(
-        (&envelope["ok"], &envelope["error"]["code"]),
-        (&json!(false), &json!("read_failed"))
-    );
-    assert_eq!(run(&["list-events", "/proc/nowhere"], b"").status.code(), Some(2));
+    crate::tools_check::check_unread(&envelope, "/proc/nowhere");
+}
+
+/// Whoever reads lines finds the same first one, whatever comes.
+#[test]
+fn the_preamble_comes_first_even_if_nothing_can_be_read() {
+    for path in ["/proc/nowhere", "/"] {
+        let output = run(&["list-events", path], b"");
+        assert_eq!(output.status.code(), Some(2));
+        assert_eq!(text(&output.stdout), format!("{}\n", duologue::events::PREAMBLE));
+        assert!(text(&output.stderr).contains(&format!("{path} can't be read: ")));
+    }
 }
 
 #[test]
