@@ -251,6 +251,11 @@ impl Cli {
                 let mode = if output.no_stream { Mode::Frames } else { Mode::Server };
                 Wanted { command: "rpc", mode }
             }
+            // Its lines begin with one that names them, whatever comes of it.
+            Some("list-events") if output.mode() == Ok(Mode::Text) => {
+                let mode = Mode::Objects { has_preamble: true };
+                Wanted { command: "EventEntry", mode }
+            }
             Some(command) => Wanted { command, mode: output.mode_of_errors() },
         }
     }
@@ -289,6 +294,18 @@ impl Command {
     }
 }
 
+/// How the file is run: it comes first, and its flags behind it.
+fn usage(file: &CommandFile) -> String {
+    let flags = file.flags.iter().filter(|flag| flag.required);
+    let flags: String = flags.map(|flag| format!(" --{} <{}>", flag.option(), flag.name)).collect();
+    let arguments = file.arguments.iter().map(|argument| match argument.required {
+        true => format!(" <{}>", argument.name),
+        false => format!(" [{}]", argument.name),
+    });
+    let arguments: String = arguments.collect();
+    format!("duologue {RUN_COMMAND} {}{flags} [OPTIONS]{arguments}", file.path.display())
+}
+
 /// What an option is called whose name is taken.
 fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
     let mut name = format!("duologue-{name}");
@@ -323,7 +340,8 @@ fn with_flags(run: &clap::Command, file: &CommandFile) -> clap::Command {
     clap::Command::new(run.get_name().to_owned())
         .about(about)
         .long_about(format!("{}\n\n{}", long_about.trim_end(), words::OUTPUT))
-        .after_help(words::after("run-command"))
+        .after_help(words::after(RUN_COMMAND))
+        .override_usage(usage(file))
         .disable_help_flag(true)
         .args(flags)
         .args(own)

@@ -75,7 +75,10 @@ async fn refuse(refusal: Refusal, stdio: Stdio, signals: Signals) -> Result<Fini
             complain(&format!("duologue: {}\n", trouble.message));
             Requests::Refused(trouble)
         }
-        Reason::Interrupted(signal) => Requests::Interrupted(signal),
+        Reason::Interrupted(signal) => {
+            complain(&format!("duologue: the process was ended by {signal}\n"));
+            Requests::Interrupted(signal)
+        }
     };
     let settings = config::refused(refusal.wanted, requests);
     Ok(server::serve(stdio, signals, settings).await?)

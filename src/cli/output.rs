@@ -24,7 +24,8 @@ pub struct OutputArgs {
     #[arg(long)]
     pub json_stream: bool,
 
-    /// Don't stream: print one JSON document at the end, as --output json does
+    /// Don't stream: print one JSON document at the end, as --output json does, whatever else is
+    /// asked for
     #[arg(long)]
     pub no_stream: bool,
 
@@ -84,17 +85,22 @@ impl OutputArgs {
     /// # Errors
     /// If two options ask for different things.
     pub fn mode(&self) -> Result<Mode, Disagree> {
+        // Whoever can read only one document appends it to whatever else is asked for.
+        if self.no_stream {
+            return Ok(match (self.stdin_rpc, self.output) {
+                (true, _) => Mode::Frames,
+                (false, Some(OutputName::Yaml)) => Mode::Yaml,
+                (false, _) => Mode::Json,
+            });
+        }
         let asked = [
             self.output.map(|name| (name.option(), name.mode())),
             self.rpc.then_some(("--rpc", Mode::OneShot)),
             self.json_stream.then_some(("--json-stream", Mode::JsonStream)),
-            self.no_stream.then_some(("--no-stream", Mode::Json)),
         ];
         let mut wanted: Option<(&str, Mode)> = None;
         for (option, mode) in asked.into_iter().flatten() {
             match wanted {
-                // YAML comes in one piece as well.
-                Some((_, Mode::Yaml)) if option == "--no-stream" => {}
                 Some((other, before)) if before != mode => return Err(Disagree(other, option)),
                 Some(_) | None => wanted = Some((option, mode)),
             }
@@ -102,7 +108,6 @@ impl OutputArgs {
         match (wanted, self.stdin_rpc) {
             (None, false) => Ok(Mode::Text),
             (None | Some((_, Mode::OneShot)), true) => Ok(Mode::Server),
-            (Some(("--no-stream", _)), true) => Ok(Mode::Frames),
             (Some((option, _)), true) => Err(Disagree(option, "--stdin-rpc")),
             (Some((_, Mode::Objects { .. })), false) => {
                 Ok(Mode::Objects { has_preamble: !self.no_preamble })

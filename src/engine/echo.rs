@@ -58,6 +58,10 @@ impl Echo {
 
     /// Says what is in the file at `path`, a line at a time or, where lines are long, a piece.
     async fn recite(&self, path: &Path, sink: &Sink) -> io::Result<()> {
+        // A pipe would hold up the loop, and with it every signal.
+        if !path.metadata()?.is_file() {
+            return Err(io::Error::other("it is no regular file"));
+        }
         let mut file = BufReader::new(File::open(path)?);
         let mut piece = Vec::new();
         loop {
