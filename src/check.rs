@@ -4,6 +4,7 @@
 //! What is asked of a stream stands in [`Rule`]. A stream may be cut off in its last line, as when
 //! its writer was killed: that is noted, and what was under way then needs no end.
 
+mod fields;
 mod line;
 mod names;
 mod order;
@@ -11,29 +12,31 @@ mod process;
 mod requests;
 mod rule;
 mod run;
+mod runs;
 mod session;
 mod step;
 mod text;
+mod told;
+pub(crate) mod words;
 
 pub(crate) use line::is_cut_off;
 pub use rule::{Breach, Rule};
 
 use crate::proto::rpc::rpc_line::Frame as Body;
-use crate::proto::rpc::{BackendEventFrame, DoneFrame, UiEventFrame};
+use crate::proto::rpc::{BackendEventFrame, DoneFrame, SnapshotFrame, UiEventFrame};
 use crate::wire;
+use fields::Fields;
 use line::{Read, Reader};
 use names::{Name, Namer, shown};
 use order::Order;
 use process::Process;
-use requests::{Requests, RunSeen};
+use requests::Requests;
 use rule::Report;
-use run::Run;
+use runs::Runs;
 use session::Session;
 use std::collections::HashMap;
 use step::Step;
-
-/// Runs that are followed at once; there should be one.
-const RUNS_MAX: usize = 4;
+use told::Told;
 
 /// Reads a stream line by line.
 #[derive(Debug)]
@@ -47,7 +50,8 @@ pub struct Checker {
     session: Session,
     requests: Requests,
     order: Order,
-    runs: Vec<Run>,
+    runs: Runs,
+    told: Told,
 }
 
 /// What was read.
@@ -90,7 +94,8 @@ impl Checker {
             session: Session::Unknown,
             requests: Requests::new(),
             order: Order::default(),
-            runs: Vec::new(),
+            runs: Runs::new(),
+            told: Told::default(),
         }
     }
 
@@ -136,6 +141,7 @@ impl Checker {
         let mut summary = self.summary.clone();
         summary.requests = self.requests.done;
         summary.notes.extend(self.requests.notes());
+        summary.notes.extend(self.told.note());
         summary
     }
 
@@ -202,6 +208,7 @@ impl Checker {
         self.session.check(&read.frame.session_id, body, report);
         self.check_strange(&read.strange, report);
         let id = read.frame.request_id.trim();
+        self.process.check_request(id, body, report);
         let name = self.namer.name(id);
         if let Body::Hello(_) = body {
             return;
@@ -229,16 +236,8 @@ impl Checker {
     ) {
         match body {
             Body::Hello(_) => {}
-            Body::Snapshot(frame) => {
-                if read.strange.is_empty() {
-                    self.order.snapshot(frame, report);
-                }
-                for entity in &frame.entities {
-                    let payload = entity.payload.as_ref().map_or("", |payload| payload.name());
-                    self.check_extension(payload, report);
-                }
-            }
-            Body::UiEvent(frame) => self.event(name, frame, read.strange.first(), report),
+            Body::Snapshot(frame) => self.snapshot(name, frame, read, report),
+            Body::UiEvent(frame) => self.event(name, frame, read, report),
             Body::BackendEvent(frame) => self.backend_event(frame, read.strange.first(), report),
             Body::Error(frame) => {
                 self.requests.error(name, frame, report);
@@ -293,47 +292,37 @@ impl Checker {
         true
     }
 
-    fn event(
-        &mut self,
-        name: &Name,
-        frame: &UiEventFrame,
-        strange: Option<&String>,
-        report: &mut Report,
-    ) {
+    fn snapshot(&mut self, name: &Name, frame: &SnapshotFrame, read: &Read, report: &mut Report) {
+        for payload in frame.entities.iter().filter_map(|entity| entity.payload.as_ref()) {
+            self.check_extension(payload.name(), report);
+            Fields::of(payload).check(&read.frame.session_id, report);
+        }
+        if read.strange.is_empty() {
+            self.order.snapshot(frame, report);
+            let run = Some(name).filter(|name| self.runs.has(name));
+            self.told.snapshot(frame, run, (&self.runs, &self.namer), report);
+        }
+    }
+
+    fn event(&mut self, name: &Name, frame: &UiEventFrame, read: &Read, report: &mut Report) {
         self.summary.events += 1;
-        let payload = frame.payload.as_ref();
+        let (payload, strange) = (frame.payload.as_ref(), read.strange.first());
         let told = payload.map_or("", |payload| payload.name());
         check_name(&frame.name, told, strange, report);
         let is_extension = self.check_extension(told, report) || strange.is_some();
         self.order.event(frame.ordinal, name, &frame.name, is_extension, report);
-        if let Some(payload) = payload {
-            self.step(name, Step::of(payload), report);
-        }
-    }
-
-    fn step(&mut self, name: &Name, step: Step<'_>, report: &mut Report) {
+        let Some(payload) = payload else { return };
+        let step = Step::of(payload);
         if let Step::RunEnded(_) = step {
             self.process.run_ended();
         }
-        if let Some(run) = self.runs.iter_mut().find(|run| run.request == *name) {
-            return run.step(step, &self.namer, report);
+        self.runs.step(name, step, &self.namer, report);
+        self.told.event(name, payload, report.line());
+        let fields = Fields::of(payload);
+        fields.check(&read.frame.session_id, report);
+        if !fields.run_id().is_empty() {
+            self.runs.correlate(name, self.namer.name(fields.run_id()), report);
         }
-        if matches!(step, Step::Other) {
-            return;
-        }
-        if let Some(other) = self.runs.last() {
-            let other = &other.request.shown;
-            let message = format!("a run begins while that of request {other} has no done");
-            report.add(Rule::TwoRuns, message);
-        }
-        if self.runs.len() >= RUNS_MAX {
-            self.runs.remove(0);
-        }
-        let mut run = Run::begin(name.clone(), &step, report);
-        if !matches!(step, Step::PromptAccepted) {
-            run.step(step, &self.namer, report);
-        }
-        self.runs.push(run);
     }
 
     fn backend_event(
@@ -349,13 +338,7 @@ impl Checker {
     }
 
     fn done(&mut self, name: &Name, is_nameless: bool, frame: &DoneFrame, report: &mut Report) {
-        let run = match self.runs.iter().position(|run| run.request == *name) {
-            None => RunSeen::None,
-            Some(at) => match self.runs.remove(at).end() {
-                None => RunSeen::Live,
-                Some(end) => RunSeen::Ended(end),
-            },
-        };
+        let run = self.runs.end(name);
         self.requests.done(name, is_nameless, run, frame, report);
         self.process.done(frame);
     }

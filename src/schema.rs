@@ -1,6 +1,7 @@
 //! The protocol's schema in three forms: `.proto` files, descriptors, and JSON Schema made from the
 //! descriptors. Pure.
 
+mod fixed;
 mod messages;
 
 use crate::proto::DESCRIPTORS;

@@ -88,6 +88,14 @@ impl Process {
         }
     }
 
+    /// `hello` is nobody's answer.
+    pub(super) fn check_request(&self, request: &str, body: &Body, report: &mut Report) {
+        if matches!(body, Body::Hello(_)) && !request.is_empty() {
+            let request = shown(request);
+            report.add(Rule::HelloRequest, format!("hello has the requestId {request:?}"));
+        }
+    }
+
     fn hello(&mut self, hello: &HelloFrame, report: &mut Report) {
         if hello.protocol != wire::PROTOCOL {
             let (told, known) = (shown(&hello.protocol), wire::PROTOCOL);

@@ -3,6 +3,7 @@
 use super::names::{Name, Remembered, shown};
 use super::rule::{Report, Rule};
 use super::step::RunEnd;
+use super::words::{CLASSES, CODES, DONE_STATUSES, INVALID_ANSWER};
 use crate::proto::rpc::{DoneFrame, ErrorFrame};
 use std::collections::HashMap;
 
@@ -11,49 +12,6 @@ const OPEN_MAX: usize = 100_000;
 
 /// Requests with a `done` that are remembered, so that nothing more may come of them.
 const FINISHED_MAX: usize = 4_000_000;
-
-/// Codes of errors, as the contract lists them, and our own.
-const CODES: [&str; 17] = [
-    "invalid_request_json",
-    "line_too_long",
-    "unsupported_version",
-    "unknown_request",
-    "session_mismatch",
-    "session_busy",
-    "empty_prompt",
-    "no_active_request",
-    "shutting_down",
-    "engine_init_failed",
-    "run_failed",
-    "store_failed",
-    "snapshot_failed",
-    "stdin_read_failed",
-    "interrupted",
-    "internal",
-    // Ours: a command file asked for JSON, and the model gave something else.
-    INVALID_ANSWER,
-];
-
-/// The code of an answer that is not what was asked for, though its run has finished.
-const INVALID_ANSWER: &str = "invalid_answer";
-
-/// Classes of what went wrong in a run.
-const CLASSES: [&str; 11] = [
-    "auth",
-    "rate_limited",
-    "context_overflow",
-    "timeout",
-    "network",
-    "provider",
-    "malformed_stream",
-    "tool",
-    "config",
-    "aborted",
-    "internal",
-];
-
-/// Statuses of a `done`.
-const STATUSES: [&str; 4] = ["ok", "stopped", "failed", "shutdown"];
 
 /// A request that was answered and has no `done` yet.
 #[derive(Debug)]
@@ -138,9 +96,9 @@ impl Requests {
             self.finished.insert(name);
         }
         let Some(request) = self.open.remove(&name.key()) else { return };
-        if !STATUSES.contains(&&*done.status) {
+        if !DONE_STATUSES.contains(&&*done.status) {
             let status = shown(&done.status);
-            let known = STATUSES.join(", ");
+            let known = DONE_STATUSES.join(", ");
             return report.add(Rule::UnknownStatus, format!("{status:?} is none of {known}"));
         }
         check_status(&done.status, run, request.error.as_ref(), report);

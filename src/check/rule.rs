@@ -35,6 +35,8 @@ pub enum Rule {
     HelloAgain,
     /// `hello` names the protocol.
     HelloProtocol,
+    /// `hello` answers no request.
+    HelloRequest,
     /// Every frame names the session.
     SessionMissing,
     /// The session stays the same once it is bound.
@@ -65,10 +67,18 @@ pub enum Rule {
     SnapshotOrdinal,
     /// Entities of a snapshot are whole, and each is there once.
     SnapshotEntity,
+    /// Texts of a snapshot are those that were streamed.
+    SnapshotText,
+    /// A snapshot holds what was told before it.
+    SnapshotLost,
     /// An event has a payload.
     PayloadMissing,
     /// The name of an event is its payload's.
     NameMismatch,
+    /// Roles and statuses are those that the contract has for their message.
+    WrongWord,
+    /// A correlation names the session and the run it is in.
+    Correlation,
     /// What belongs to an extension needs it to be announced in `hello`.
     UnannouncedExtension,
     /// One run is live at a time.
@@ -83,6 +93,8 @@ pub enum Rule {
     PatchOffset,
     /// A patch that carries all text so far begins with what came before.
     PatchText,
+    /// A patch names the stream it belongs to: its segment or its tool call.
+    PatchStream,
     /// What is told whole at the end is what was streamed.
     SegmentText,
     /// A process of one request tells a snapshot, events, a snapshot if it is wanted, `done`.
@@ -91,7 +103,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them, in the order in which they stand in the documentation.
-    pub const ALL: [Self; 41] = [
+    pub const ALL: [Self; 47] = [
         Self::InvalidUtf8,
         Self::RawSeparator,
         Self::LineTooLong,
@@ -107,6 +119,7 @@ impl Rule {
         Self::HelloFirst,
         Self::HelloAgain,
         Self::HelloProtocol,
+        Self::HelloRequest,
         Self::SessionMissing,
         Self::SessionChanged,
         Self::NamelessFrame,
@@ -122,8 +135,12 @@ impl Rule {
         Self::OrdinalOrder,
         Self::SnapshotOrdinal,
         Self::SnapshotEntity,
+        Self::SnapshotText,
+        Self::SnapshotLost,
         Self::PayloadMissing,
         Self::NameMismatch,
+        Self::WrongWord,
+        Self::Correlation,
         Self::UnannouncedExtension,
         Self::TwoRuns,
         Self::EventOrder,
@@ -131,6 +148,7 @@ impl Rule {
         Self::PatchSequence,
         Self::PatchOffset,
         Self::PatchText,
+        Self::PatchStream,
         Self::SegmentText,
         Self::OneShotOrder,
     ];
@@ -153,6 +171,7 @@ impl Rule {
             Self::HelloFirst => "hello-first",
             Self::HelloAgain => "hello-again",
             Self::HelloProtocol => "hello-protocol",
+            Self::HelloRequest => "hello-request",
             Self::SessionMissing => "session-missing",
             Self::SessionChanged => "session-changed",
             Self::NamelessFrame => "nameless-frame",
@@ -168,8 +187,12 @@ impl Rule {
             Self::OrdinalOrder => "ordinal-order",
             Self::SnapshotOrdinal => "snapshot-ordinal",
             Self::SnapshotEntity => "snapshot-entity",
+            Self::SnapshotText => "snapshot-text",
+            Self::SnapshotLost => "snapshot-lost",
             Self::PayloadMissing => "payload-missing",
             Self::NameMismatch => "name-mismatch",
+            Self::WrongWord => "wrong-word",
+            Self::Correlation => "correlation",
             Self::UnannouncedExtension => "unannounced-extension",
             Self::TwoRuns => "two-runs",
             Self::EventOrder => "event-order",
@@ -177,6 +200,7 @@ impl Rule {
             Self::PatchSequence => "patch-sequence",
             Self::PatchOffset => "patch-offset",
             Self::PatchText => "patch-text",
+            Self::PatchStream => "patch-stream",
             Self::SegmentText => "segment-text",
             Self::OneShotOrder => "one-shot-order",
         }
@@ -210,6 +234,11 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn new(line: u64) -> Self {
         Self { line, breaches: Vec::new() }
+    }
+
+    /// The line that is looked at.
+    pub(super) fn line(&self) -> u64 {
+        self.line
     }
 
     pub(super) fn add(&mut self, rule: Rule, message: impl Into<String>) {

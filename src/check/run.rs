@@ -17,6 +17,8 @@ const TEXT_BYTES_MAX: usize = crate::session::ANSWER_BYTES_MAX;
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) request: Name,
+    /// As its events call it.
+    pub(super) id: Option<Name>,
     stage: Stage,
     has_call: bool,
     segments: Vec<Segment>,
@@ -64,6 +66,7 @@ impl Run {
         let is_started = !is_first && !matches!(step, Step::RunStarted);
         Self {
             request,
+            id: None,
             stage: if is_started { Stage::Started } else { Stage::Accepted },
             has_call: is_started && !matches!(step, Step::CallStarted),
             segments: Vec::new(),
@@ -77,6 +80,11 @@ impl Run {
             Stage::Ended(end) => Some(end),
             Stage::Accepted | Stage::Started => None,
         }
+    }
+
+    /// The text of an open segment so far.
+    pub(super) fn open_text(&self, segment: &Name) -> Option<&Text> {
+        self.segments.iter().find(|open| open.name == *segment).map(|open| &open.text)
     }
 
     /// Takes an event that is not the run's first.

@@ -99,6 +99,31 @@ fn snapshot(id: &str, ordinal: u64) -> Value {
     frame(id, "snapshot", json!({ "snapshotOrdinal": ordinal.to_string(), "entities": entities }))
 }
 
+/// A correlation.
+fn ids(session: &str, run: &str) -> Value {
+    json!({ "sessionId": session, "runId": run })
+}
+
+/// An entity of the run below, with one field of its text.
+fn entity(kind: &str, id: &str, name: &str, (field, text): (&str, &str)) -> Value {
+    let payload = json!({
+        "@type": format!("type.googleapis.com/pinocchio.chatapp.v1.{name}"), field: text,
+    });
+    json!({
+        "kind": kind, "id": id, "createdOrdinal": "1", "lastEventOrdinal": "1", "payload": payload,
+    })
+}
+
+/// Everything that the run below tells.
+fn full_snapshot(id: &str, ordinal: u64) -> Value {
+    let mut snapshot = snapshot(id, ordinal);
+    let entities = snapshot["snapshot"]["entities"].as_array_mut().expect("a list");
+    entities.push(entity("ChatMessage", "t", "ChatMessageEntity", ("text", "Grüße dich")));
+    entities.push(entity("ChatToolCall", "c", "ToolCallEntity", ("input", "{}")));
+    entities.push(entity("ChatToolResult", "c:result", "ToolResultEntity", ("result", "noon")));
+    snapshot
+}
+
 fn patch(ordinal: u64, sequence: u64, offset: u64, text: &str) -> Value {
     let mut payload = json!({
         "messageId": "t", "sequence": sequence.to_string(), "text": text,
@@ -132,10 +157,10 @@ fn run() -> Stream {
         tool(10, "ChatToolCallRequested", json!({ "input": "{}" })),
         event("r", 11, "ChatProviderCallFinished", json!({})),
         tool(12, "ChatToolExecutionStarted", json!({})),
-        tool(13, "ChatToolResultReady", json!({})),
+        tool(13, "ChatToolResultReady", json!({ "result": "noon" })),
         tool(14, "ChatToolCallFinished", json!({})),
         event("r", 15, "ChatRunFinished", json!({})),
-        snapshot("r", 15),
+        full_snapshot("r", 15),
         done("r", "ok"),
         done("q", "shutdown"),
     ])
@@ -232,6 +257,7 @@ fn planted() -> Vec<(Stream, u64, Rule)> {
     vec![
         (run().without(0), 1, Rule::HelloFirst),
         (run().inserted(1, hello(&STDIN)), 2, Rule::HelloAgain),
+        (run().with(0, "/requestId", json!("r")), 1, Rule::HelloRequest),
         (run().with(0, "/hello/protocol", json!("other")), 1, Rule::HelloProtocol),
         (run().with(3, "/version", json!(2)), 4, Rule::WrongVersion),
         (run().with(3, "/sessionId", json!("")), 4, Rule::SessionMissing),
@@ -299,6 +325,46 @@ fn planted() -> Vec<(Stream, u64, Rule)> {
             18,
             Rule::ErrorClass,
         ),
+        (run().with(5, "/uiEvent/payload/role", json!("user")), 6, Rule::WrongWord),
+        (run().with(5, "/uiEvent/payload/status", json!("finished")), 6, Rule::WrongWord),
+        (run().with(7, "/uiEvent/payload/status", json!("streaming")), 8, Rule::WrongWord),
+        (run().with(15, "/uiEvent/payload/status", json!("failed")), 16, Rule::WrongWord),
+        (run().with(16, "/snapshot/entities/0/payload/role", json!("poet")), 17, Rule::WrongWord),
+        (run().with(5, "/uiEvent/payload/streamId", json!("m")), 6, Rule::PatchStream),
+        (run().with(9, "/uiEvent/payload/streamId", json!("t")), 10, Rule::PatchStream),
+        (run().with(5, "/uiEvent/payload/correlation", ids("x", "")), 6, Rule::Correlation),
+        (
+            run().with(16, "/snapshot/entities/0/payload/correlation", ids("x", "")),
+            17,
+            Rule::Correlation,
+        ),
+        (
+            run().with(5, "/uiEvent/payload/correlation", ids("s", "a")).with(
+                6,
+                "/uiEvent/payload/correlation",
+                ids("s", "b"),
+            ),
+            7,
+            Rule::Correlation,
+        ),
+        (
+            run().with(16, "/snapshot/entities/0/payload/text", json!("other")),
+            17,
+            Rule::SnapshotText,
+        ),
+        (
+            run().with(16, "/snapshot/entities/1/payload/text", json!("Grüße")),
+            17,
+            Rule::SnapshotText,
+        ),
+        (run().with(16, "/snapshot/entities/2/payload/input", json!("[]")), 17, Rule::SnapshotText),
+        (
+            run().with(16, "/snapshot/entities/3/payload/result", json!("late")),
+            17,
+            Rule::SnapshotText,
+        ),
+        (run().with(16, "/snapshot/entities", json!([])), 17, Rule::SnapshotLost),
+        (run().inserted(16, snapshot("z", 15)), 17, Rule::SnapshotLost),
         (
             run().inserted(16, event("q", 16, "ChatUserMessageAccepted", json!({}))),
             17,
@@ -397,9 +463,10 @@ fn a_stream_that_is_cut_off_has_no_breach() {
         let is_in_hello = lines.is_empty();
         found.retain(|breach| breach.rule != Rule::UnfinishedRequest || !tail.is_empty());
         let rules: Vec<_> = found.iter().map(|breach| breach.rule).collect();
-        let is_right = rules.iter().all(|rule| match rule {
-            Rule::HelloFirst => is_in_hello && !is_whole,
-            rule => is_whole && matches!(rule, Rule::NoLineFeed | Rule::UnfinishedRequest),
+        let is_right = rules.iter().all(|rule| {
+            let is_first = is_in_hello && !is_whole && *rule == Rule::HelloFirst;
+            let is_last = matches!(rule, Rule::NoLineFeed | Rule::UnfinishedRequest);
+            is_first || is_whole && is_last
         });
         assert!(is_right, "cut at {end}: {rules:?}");
         assert_eq!(checker.summary().notes.is_empty(), tail.is_empty() || is_whole, "at {end}");
@@ -447,6 +514,8 @@ fn garbage_is_told_and_survived() {
         assert!(breaches.iter().all(|breach| breach.message.len() < 2_000));
     }
 }
+
+mod snapshots;
 
 mod random {
     use super::*;

@@ -45,10 +45,14 @@ impl Text {
         }
     }
 
+    /// Whether `whole` is the text so far, as far as that is known.
+    pub(super) fn is(&self, whole: &str) -> bool {
+        if self.is_kept { self.kept == whole } else { self.bytes == whole.len() }
+    }
+
     /// Compares what was streamed with what is told `whole`.
     pub(super) fn finish(&self, of: &str, whole: &str, report: &mut Report) {
-        let is_same = if self.is_kept { self.kept == whole } else { self.bytes == whole.len() };
-        if !is_same {
+        if !self.is(whole) {
             let (told, streamed) = (whole.len(), self.bytes);
             let message = format!(
                 "{of} is told whole with {told} bytes that are not the {streamed} bytes of its \

@@ -3,13 +3,14 @@
 //!
 //! An `Any` of a frame is one of the messages that may be a payload, told by its `@type`.
 
+use super::fixed;
 use crate::descriptors::{Field, Kind, Types};
 use serde_json::{Map, Value, json};
 
 const FRAME: &str = "pinocchio.chatapp.rpc.v1.RpcLine";
-const REQUEST: &str = "pinocchio.chatapp.rpc.v1.RpcRequestLine";
+pub(super) const REQUEST: &str = "pinocchio.chatapp.rpc.v1.RpcRequestLine";
 const ANY: &str = "google.protobuf.Any";
-const URL: &str = "type.googleapis.com/";
+pub(super) const URL: &str = "type.googleapis.com/";
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// Which way a message goes.
@@ -126,8 +127,13 @@ impl Schema {
         if !about.is_empty() {
             object["description"] = about.into();
         }
-        if self.way == Way::Out {
-            object["additionalProperties"] = false.into();
+        match self.way {
+            Way::In => fixed::narrow_request(name, &mut object),
+            Way::Out => {
+                object["additionalProperties"] = false.into();
+                let payloads: Vec<_> = self.types.payloads().map(str::to_owned).collect();
+                fixed::narrow_frame(name, &payloads, &mut object);
+            }
         }
         object
     }

@@ -55,32 +55,110 @@ fn frames_fit_their_schema() {
     assert!(count > 100, "only {count} frames");
 }
 
+/// A frame with an event.
+fn event(ordinal: Value, name: &str, payload: Value) -> Value {
+    let event = json!({ "ordinal": ordinal, "name": name, "payload": payload });
+    json!({ "version": 1, "sessionId": "s", "requestId": "r", "uiEvent": event })
+}
+
+fn payload(name: &str, field: &str, value: Value) -> Value {
+    json!({ "@type": format!("type.googleapis.com/pinocchio.chatapp.v1.{name}"), field: value })
+}
+
+/// A frame that has `body` besides what every frame has.
+fn line(body: Value) -> Value {
+    let mut line = json!({ "version": 1, "sessionId": "s" });
+    let members = body.as_object().expect("an object").clone();
+    line.as_object_mut().expect("an object").extend(members);
+    line
+}
+
 #[test]
 fn what_is_no_frame_does_not_fit() {
     let frames = validator(SchemaOf::Frame);
-    let event = |ordinal: Value, payload: Value| json!({ "version": 1, "sessionId": "s", "uiEvent": { "ordinal": ordinal, "payload": payload } });
-    let typed = |name: &str, field: &str, value: Value| json!({ "@type": format!("type.googleapis.com/pinocchio.chatapp.v1.{name}"), field: value });
-    let right = event(json!("1"), typed("ChatTextPatch", "text", json!("hi")));
-    assert!(frames.is_valid(&right), "{:?}", frames.validate(&right));
+    let patch =
+        |field, value| event(json!("1"), "ChatTextPatch", payload("ChatTextPatch", field, value));
+    let ok = json!({ "status": "ok" });
+    for right in [patch("text", json!("hi")), line(json!({ "done": ok }))] {
+        assert!(frames.is_valid(&right), "{:?}", frames.validate(&right));
+    }
+    let text = || payload("ChatTextPatch", "text", json!("hi"));
     let wrong = [
         json!({}),
-        json!({ "version": 1 }),
-        json!({ "version": "1", "done": {} }),
-        json!({ "version": 1, "done": {}, "hello": {} }),
-        json!({ "version": 1, "done": {}, "extra": 1 }),
-        json!({ "version": 1, "done": { "state": "ok" } }),
-        json!({ "version": 1, "session_id": "s", "done": {} }),
-        json!({ "version": -1, "done": {} }),
-        event(json!(1), typed("ChatTextPatch", "text", json!("hi"))),
-        event(json!("x"), typed("ChatTextPatch", "text", json!("hi"))),
-        event(json!("1"), typed("ChatTextPatch", "text", json!(1))),
-        event(json!("1"), typed("ChatTextPatch", "texts", json!("hi"))),
-        event(json!("1"), typed("ChatTextPatch", "mode", json!("OFTEN"))),
-        event(json!("1"), typed("ChatTextPath", "text", json!("hi"))),
-        event(json!("1"), json!({ "text": "hi" })),
+        line(json!({})),
+        line(json!({ "version": "1", "done": ok })),
+        line(json!({ "done": ok, "error": { "code": "internal" } })),
+        line(json!({ "done": ok, "extra": 1 })),
+        line(json!({ "done": { "status": "ok", "state": "ok" } })),
+        line(json!({ "session_id": "s", "done": ok })),
+        line(json!({ "version": -1, "done": ok })),
+        event(json!(1), "ChatTextPatch", text()),
+        event(json!("x"), "ChatTextPatch", text()),
+        patch("text", json!(1)),
+        patch("texts", json!("hi")),
+        patch("mode", json!("OFTEN")),
+        event(json!("1"), "ChatTextPath", payload("ChatTextPath", "text", json!("hi"))),
+        event(json!("1"), "ChatTextPatch", json!({ "text": "hi" })),
     ];
     for frame in wrong {
         assert!(!frames.is_valid(&frame), "{frame}");
+    }
+}
+
+/// What the contract fixes is fixed in the schema.
+#[test]
+fn what_is_fixed_fits_in_no_other_form() {
+    let frames = validator(SchemaOf::Frame);
+    let words =
+        json!({ "protocol": crate::wire::PROTOCOL, "server": "duologue", "capabilities": [] });
+    let patch =
+        |field, value| event(json!("1"), "ChatTextPatch", payload("ChatTextPatch", field, value));
+    let entity = |kind| json!({ "entities": [{ "kind": kind, "id": "i", "createdOrdinal": "1" }] });
+    let pairs = [
+        (
+            line(json!({ "done": { "status": "ok" } })),
+            line(json!({ "done": { "status": "fine" } })),
+        ),
+        (line(json!({ "done": { "status": "shutdown" } })), line(json!({ "done": {} }))),
+        (line(json!({ "hello": words })), line(json!({ "version": 2, "hello": words }))),
+        (line(json!({ "hello": words })), line(json!({ "requestId": "r", "hello": words }))),
+        (line(json!({ "hello": words })), line(json!({ "sessionId": "", "hello": words }))),
+        (line(json!({ "hello": words })), line(json!({ "hello": { "protocol": "other" } }))),
+        (
+            line(json!({ "error": { "code": "internal" } })),
+            line(json!({ "error": { "code": "x" } })),
+        ),
+        (
+            line(json!({ "snapshot": entity("ChatMessage") })),
+            line(json!({ "snapshot": entity("Cat") })),
+        ),
+        (patch("role", json!("assistant")), patch("role", json!("user"))),
+        (patch("status", json!("streaming")), patch("status", json!("finished"))),
+        (
+            event(json!("1"), "ChatRunStarted", payload("ChatRunStarted", "prompt", json!("hi"))),
+            event(json!("1"), "ChatTextPatch", payload("ChatRunStarted", "prompt", json!("hi"))),
+        ),
+    ];
+    for (right, wrong) in pairs {
+        assert!(frames.is_valid(&right), "{:?}", frames.validate(&right));
+        assert!(!frames.is_valid(&wrong), "{wrong}");
+    }
+}
+
+/// A version fits if, and only if, it is taken.
+#[test]
+fn versions_fit_if_they_are_taken() {
+    let requests = validator(SchemaOf::Request);
+    let taken = ["0", "1", "1.0", "1e0", "\"0\"", "\"1\"", "\"1.0\"", "\"1e0\"", "null"];
+    let refused = ["2", "7", "-1", "0.5", "10", "\"2\"", "\"10\"", "\"01e1\"", "\"\"", "true"];
+    for (version, fits) in
+        taken.map(|it| (it, true)).into_iter().chain(refused.map(|it| (it, false)))
+    {
+        let line = format!(r#"{{"version":{version},"cancel":{{}}}}"#);
+        let value: Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(requests.is_valid(&value), fits, "{line}");
+        let read: Result<crate::proto::rpc::RpcRequestLine, _> = crate::json::read(&line);
+        assert_eq!(read.is_ok_and(|line| line.version <= crate::wire::VERSION), fits, "{line}");
     }
 }
 

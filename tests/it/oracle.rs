@@ -56,7 +56,13 @@ fn check_contract(output: &Output, answers: Answers) {
         .lines
         .iter()
         .any(|line| String::from_utf8_lossy(line).contains(r#""detail":"internal: planted fault"#));
-    let of_a_run = [Rule::EventOrder, Rule::LeftOpen, Rule::SegmentText];
+    let of_a_run = [
+        Rule::EventOrder,
+        Rule::LeftOpen,
+        Rule::SegmentText,
+        Rule::SnapshotText,
+        Rule::SnapshotLost,
+    ];
     let is_right = |breach: &Breach| {
         breach.rule == Rule::UnfinishedRequest && matches!(answers, Answers::Some | Answers::Cut)
             // A server that wrote nothing.

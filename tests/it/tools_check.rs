@@ -129,6 +129,31 @@ fn a_single_run_may_tell_no_snapshot_at_its_end() {
     }
 }
 
+/// What is changed in a stream that is right, so that it is of somebody else.
+#[test]
+fn what_is_of_somebody_else_is_a_breach() {
+    let stream = text(&stream(&["--on-busy", "queue"], &[submit("r", "hello you")])).to_owned();
+    let said = "\"Turn 1. You said: hello you\"";
+    let whole = format!("\"text\":{said},\"content\":{said},\"status\":\"finished\",\"parent");
+    let changes = [
+        ("\"hello\":{", "\"requestId\":\"r\",\"hello\":{", "hello-request"),
+        ("\"role\":\"assistant\",\"streamId\"", "\"role\":\"user\",\"streamId\"", "wrong-word"),
+        ("\"streamId\":\"", "\"streamId\":\"x", "patch-stream"),
+        ("\"runId\":\"", "\"runId\":\"x", "correlation"),
+        ("\"correlation\":{\"sessionId\":\"", "\"correlation\":{\"sessionId\":\"x", "correlation"),
+        (&whole, &whole.replace("you", "me"), "snapshot-text"),
+        (&whole, &whole.replacen("you", "me", 1), "snapshot-text"),
+    ];
+    for (from, to, rule) in changes {
+        let changed = stream.replacen(from, to, 1);
+        assert!(changed != stream, "{from}");
+        let output = run(&["check"], changed.as_bytes());
+        let told = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{from}: {told}");
+        assert!(told.contains(&format!(": {rule}: ")), "{from}: {told}");
+    }
+}
+
 #[test]
 fn what_cannot_be_read_has_status_2() {
     for path in ["/proc/nowhere/stream", "/"] {
