@@ -1,10 +1,11 @@
 //! From a command that was read to the status of the process: gets it ready, serves it, and tells
 //! a person what went wrong.
 
+use crate::cli::Cli;
 use crate::config;
 use crate::log;
 use crate::prepare::{Job, Prepared, Reason, Refusal, Terminal, prepare};
-use crate::server::{self, Finish, Requests, Signals, Stdio};
+use crate::server::{self, DebugFile, Finish, Requests, Signals, Stdio};
 use crate::session::ExitCode;
 use crate::terminal::{self, harmless};
 use anyhow::{Context, Result, anyhow};
@@ -80,7 +81,12 @@ async fn refuse(refusal: Refusal, stdio: Stdio, signals: Signals) -> Result<Fini
             Requests::Interrupted(signal)
         }
     };
-    let settings = config::refused(refusal.wanted, requests);
+    let mut settings = config::refused(refusal.wanted, requests);
+    // What an earlier run left there must not pass for this one's. That the file can't be made may
+    // be the very thing that is told.
+    let words: Vec<_> = std::env::args_os().collect();
+    let path = Cli::guess_debug_file(&words);
+    settings.debug_file = path.and_then(|path| DebugFile::create(&path).ok());
     Ok(server::serve(stdio, signals, settings).await?)
 }
 

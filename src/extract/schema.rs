@@ -31,10 +31,15 @@ const PATTERN_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// than to find that something is.
 const LOOKS_MAX: usize = 1_000_000;
 
+/// What is told of a value when its looks are spent.
+const SPENT: &str = "too much work for this schema, whose parts apply to the same value again and \
+                     again; make it simpler, or have each kind of object require its type";
+
 /// What a value is to look like.
 ///
 /// `format` is a remark, as the draft has it, not a check. Patterns are those of the crate `regex`,
-/// which take linear time. Nothing is fetched.
+/// which take linear time. Nothing is fetched. A value that the schema would look at for too long does
+/// not fit it.
 #[derive(Clone)]
 pub struct Schema(Arc<Compiled>);
 
@@ -73,10 +78,7 @@ impl Schema {
         let looks = Looks::of(bytes);
         let is_valid = validator.is_valid(Part::new(value, &looks));
         if looks.are_spent() {
-            let what =
-                "to hold it against this schema would take too long, because its parts apply \
-                        to the same value again and again; make the schema simpler"
-                    .to_owned();
+            let what = SPENT.to_owned();
             return Err(Reason::Schema { pointer: String::new(), what });
         }
         if is_valid {

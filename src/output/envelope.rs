@@ -163,7 +163,8 @@ impl Envelope {
         totals.insert("session_id".to_owned(), self.session.as_str().into());
         totals.insert("duration_ms".to_owned(), now.0.into());
         totals.insert("exit_code".to_owned(), code.number().into());
-        totals.insert("truncated".to_owned(), self.is_truncated.into());
+        let is_truncated = self.is_truncated || code == ExitCode::CutOff;
+        totals.insert("truncated".to_owned(), is_truncated.into());
         totals.insert("version".to_owned(), VERSION.into());
         totals
     }

@@ -88,13 +88,12 @@ fn command_lines_that_ask_for_nothing() {
 #[test]
 fn options_that_contradict_each_other() {
     let folder = folder();
-    let pairs: [(&[&str], Shape); 6] = [
-        (&["--output", "text", "--no-stream"], Shape::Text),
-        (&["--output", "yaml", "--rpc"], Shape::Text),
-        (&["--output", "json", "--json-stream"], Shape::Text),
-        (&["--json-stream", "--stdin-rpc"], Shape::Text),
-        (&["--rpc", "--json-stream"], Shape::Text),
-        (&["--rpc", "--no-stream"], Shape::Text),
+    // The error has the form of the one whose reader needs it most.
+    let pairs: [(&[&str], Shape); 4] = [
+        (&["--output", "yaml", "--rpc"], Shape::OneShot),
+        (&["--output", "json", "--json-stream"], Shape::Events),
+        (&["--json-stream", "--stdin-rpc"], Shape::Events),
+        (&["--rpc", "--json-stream"], Shape::Events),
     ];
     let mut golden = String::new();
     for (options, shape) in pairs {
@@ -107,6 +106,20 @@ fn options_that_contradict_each_other() {
         }
     }
     compare("contradiction", &golden);
+}
+
+/// Whoever reads only one document appends `--no-stream` to whatever else is asked for.
+#[test]
+fn a_document_is_printed_whatever_else_is_asked_for() {
+    let folder = folder();
+    for options in [&["--rpc"][..], &["--json-stream"], &["-ojsonl"], &["-otext"], &["-oobjects"]] {
+        let words = [&["exec", "hello", "--engine", "echo", "--no-stream"], options].concat();
+        let ended = run(&folder, &words);
+        assert_eq!(ended.status, 0, "{words:?}: {ended:?}");
+        Shape::Json.check(&ended);
+    }
+    let ended = run(&folder, &["exec", "hello", "--engine", "echo", "--no-stream", "-oyaml"]);
+    Shape::Yaml.check(&ended);
 }
 
 /// What has no end is read as far as there is room for it.
@@ -215,4 +228,31 @@ fn what_a_provider_says_can_do_nothing_to_a_terminal() {
     assert_eq!(forged, 0, "{ended:?}");
     let is_obeyed = |char: char| char.is_control() && char != '\n';
     assert!(!ended.stderr.contains(is_obeyed), "{ended:?}");
+}
+
+/// What an earlier run left in a copy of the frames does not pass for what this one has told.
+#[test]
+fn the_copy_of_frames_is_of_this_run_though_nothing_is_asked() {
+    let folder = folder();
+    for words in [&["exec", " "][..], &["exec", "hello", "--bogus"], &["run-command", "nothing"]] {
+        for option in ["--debug-events-jsonl=deep/copy", "--rpc"] {
+            fs::create_dir_all(folder.name("deep")).expect("a folder");
+            fs::write(folder.name("deep/copy"), "old\n").expect("a file");
+            let options = ["--debug-events-jsonl", "deep/copy", option];
+            let ended =
+                run(&folder, &[words, &options[usize::from(option != "--rpc") * 2..]].concat());
+            assert_eq!(ended.status, 2, "{ended:?}");
+            let copy = fs::read_to_string(folder.name("deep/copy")).expect("the copy");
+            assert!(copy.starts_with("{\"version\":1") && copy.ends_with("\"}}\n"), "{copy}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_is_read_from_a_file_and_not_from_a_pipe_that_nobody_fills() {
+    let folder = Folder::new();
+    folder.fifo("pipe");
+    let ended = run(&folder, &["exec", "a", "--engine", "echo", "--echo-answer", "pipe", "--rpc"]);
+    assert_eq!(ended.status, 1, "{ended:?}");
+    assert!(ended.stderr.contains("no regular file"), "{ended:?}");
 }

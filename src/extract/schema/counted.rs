@@ -13,8 +13,8 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::slice;
 
-/// Looks that every value gets; they take some ten milliseconds.
-const LOOKS_MIN: usize = 1_000_000;
+/// Looks that every value gets; they take some tens of milliseconds.
+const LOOKS_MIN: usize = 2_000_000;
 
 /// Looks for each byte of a value, so that large values get what they need.
 const LOOKS_PER_BYTE: usize = 8;
@@ -42,7 +42,7 @@ impl Looks {
         self.0.get() == 0
     }
 
-    /// Takes one, and whether one was left after it.
+    /// Takes some, and says whether one is left after them.
     fn take(&self, looks: usize) -> bool {
         self.0.set(self.0.get().saturating_sub(looks));
         !self.are_spent()

@@ -301,8 +301,8 @@ fn the_stack_holds_whatever_is_taken() {
 /// whichever way one schema leads to the next. Nothing is held against such a schema for long.
 #[test]
 fn looks_are_counted() {
-    const SPENT: &str = "to hold it against this schema would take too long, because its parts apply \
-                         to the same value again and again; make the schema simpler";
+    const SPENT: &str = "too much work for this schema, whose parts apply to the same value again \
+                         and again; make it simpler, or have each kind of object require its type";
     let nested = |levels| (0..levels).fold(json!({}), |inner, _| json!({"a": inner}));
     for key in ["allOf", "anyOf", "oneOf", "not"] {
         let level = |at: usize| {
@@ -326,13 +326,15 @@ fn looks_are_counted() {
         }
         check_fault(&schema, &nested(40), SPENT);
     }
-    // Of unevaluated parts, too, which schemas are asked of again and again.
-    let open = (0..30).fold(
-        json!({"properties": {"a": true}}),
-        |inner, _| json!({"anyOf": [inner, false], "unevaluatedProperties": false}),
-    );
-    let told = fault(&open, &json!({"a": 1}));
-    assert!([SPENT, ""].contains(&told.as_str()), "{told}");
+    // Unevaluated parts, too, have schemas beside them asked again and again.
+    let open = |levels| {
+        (0..levels).fold(
+            json!({"properties": {"a": true}}),
+            |inner, _| json!({"anyOf": [inner, false], "unevaluatedProperties": false}),
+        )
+    };
+    check_fault(&open(5), &json!({"a": 1}), "");
+    check_fault(&open(30), &json!({"a": 1}), SPENT);
 }
 
 /// What people write needs few looks, though it might need many.
