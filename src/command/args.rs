@@ -28,7 +28,7 @@ fn arg(flag: &Flag) -> Arg {
         .value_name(if flag.is_argument {
             flag.name.clone()
         } else {
-            flag.kind.placeholder().into()
+            flag.kind.value_name().into()
         })
         .value_parser(parser(flag));
     if flag.is_argument {

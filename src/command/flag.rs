@@ -175,7 +175,7 @@ impl Type {
     }
 
     /// What stands for a value in help.
-    pub(super) fn placeholder(self) -> &'static str {
+    pub(super) fn value_name(self) -> &'static str {
         match self {
             Self::String | Self::Secret | Self::StringList => "TEXT",
             Self::Int | Self::IntList => "INT",
