@@ -6,7 +6,7 @@
 //!
 //! What differs from Go, and is meant to: integers beyond 64 bits are floats; text is cut between
 //! characters, not bytes; text that is no JSON, no base64 or no regular expression is an error
-//! where sprig gives an empty value; dates are strings; `snakecase` and `kebabcase` leave digits
+//! where sprig gives an empty value; dates are strings, `now` too; `snakecase` and `kebabcase` leave digits
 //! with the letters before them; `%+q` is `%q`; a comment may have blanks before its `/*`.
 
 mod actions;
@@ -21,6 +21,7 @@ mod value;
 
 use exec::{Bodies, Exec};
 use gotmpl::parse::ListNode;
+use jiff::Zoned;
 use thiserror::Error;
 use value::{Heap, WORK_BYTES_MAX};
 
@@ -65,14 +66,14 @@ impl Template {
     }
 
     /// The text for these values, an object. Integers and floats are told apart as `serde_json`
-    /// does.
-    pub fn render(&self, values: &serde_json::Value) -> Result<String, TemplateError> {
+    /// does. `now` is what the function `now` gives, in its own time zone.
+    pub fn render(&self, values: &serde_json::Value, now: &Zoned) -> Result<String, TemplateError> {
         let mut heap = Heap::new(WORK_BYTES_MAX);
         let values = heap.take(values).map_err(|message| TemplateError {
             line: None,
             message: format!("the values can't be used: {message}"),
         })?;
-        Exec::new(&self.bodies, heap)
+        Exec::new(&self.bodies, heap, now)
             .run(&self.body, values)
             .map_err(|(line, message)| TemplateError { line: u32::try_from(line).ok(), message })
     }

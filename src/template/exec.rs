@@ -9,6 +9,7 @@ use super::{OUTPUT_BYTES_MAX, format};
 use gotmpl::parse::{
     BranchNode, CommandNode, Expr, ListNode, Node, Number, PipeNode, TemplateNode,
 };
+use jiff::Zoned;
 use std::collections::BTreeMap;
 
 /// Levels of blocks, parentheses and templates within each other while rendering.
@@ -31,6 +32,7 @@ enum Flow {
 pub(super) struct Exec<'t> {
     bodies: &'t Bodies,
     heap: Heap,
+    now: &'t Zoned,
     out: String,
     variables: Vec<(&'t str, Value)>,
     line: usize,
@@ -39,9 +41,9 @@ pub(super) struct Exec<'t> {
 }
 
 impl<'t> Exec<'t> {
-    pub(super) fn new(bodies: &'t Bodies, heap: Heap) -> Self {
+    pub(super) fn new(bodies: &'t Bodies, heap: Heap, now: &'t Zoned) -> Self {
         let (variables, out) = (Vec::new(), String::new());
-        Self { bodies, heap, out, variables, line: 1, level: 0, steps_left: STEPS_MAX }
+        Self { bodies, heap, now, out, variables, line: 1, level: 0, steps_left: STEPS_MAX }
     }
 
     /// The text of a body; or what went wrong, and in which line.
@@ -316,7 +318,7 @@ impl<'t> Exec<'t> {
         }
         values.extend(last);
         self.line = line;
-        functions::call(name, &mut Call { heap: &mut self.heap, args: &values })
+        functions::call(name, &mut Call { heap: &mut self.heap, now: self.now, args: &values })
     }
 
     /// `and` and `or` give the first argument that decides, and leave the others alone.

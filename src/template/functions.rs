@@ -5,6 +5,8 @@
 
 mod builtin;
 mod dates;
+mod digests;
+mod durations;
 mod encode;
 mod layout;
 mod lists;
@@ -19,6 +21,7 @@ mod yaml;
 
 use super::format;
 use super::value::{Heap, Map, MapId, Value};
+use jiff::Zoned;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
@@ -53,6 +56,7 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, &'static Function>> = LazyLock:
         maps::FUNCTIONS,
         numbers::FUNCTIONS,
         encode::FUNCTIONS,
+        digests::FUNCTIONS,
         regexes::FUNCTIONS,
         dates::FUNCTIONS,
         paths::FUNCTIONS,
@@ -67,21 +71,11 @@ const CONSTANT: [&str; 20] = [
     "last", "len", "list", "not", "set", "slice", "ternary", "typeOf", "unset",
 ];
 
-/// Functions of sprig and glazed that are left out: what they give depends on chance, on the time,
-/// on the machine or on the network, or has to do with keys and versions.
-const LEFT_OUT: [&str; 57] = [
-    "adler32sum",
-    "ago",
+/// Functions of sprig and glazed that are left out: what they give depends on chance, on the
+/// machine or on the network.
+const LEFT_OUT: [&str; 30] = [
     "bcrypt",
     "buildCustomCert",
-    "dateInZone",
-    "dateModify",
-    "date_in_zone",
-    "date_modify",
-    "decryptAES",
-    "derivePassword",
-    "duration",
-    "durationRound",
     "encryptAES",
     "env",
     "expandenv",
@@ -93,16 +87,7 @@ const LEFT_OUT: [&str; 57] = [
     "genSignedCert",
     "genSignedCertWithKey",
     "getHostByName",
-    "htmlDate",
-    "htmlDateInZone",
     "htpasswd",
-    "must_date_modify",
-    "now",
-    "osBase",
-    "osClean",
-    "osDir",
-    "osExt",
-    "osIsAbs",
     "randAlpha",
     "randAlphaNum",
     "randAscii",
@@ -117,17 +102,13 @@ const LEFT_OUT: [&str; 57] = [
     "randomString",
     "randomStringList",
     "randomSubset",
-    "semver",
-    "semverCompare",
-    "sha1sum",
-    "sha512sum",
     "shuffle",
-    "unixEpoch",
-    "urlJoin",
-    "urlParse",
     "uuidv4",
-    "styleBold",
 ];
+
+/// Functions of sprig and glazed that prompts hardly need.
+const UNSUPPORTED: [&str; 7] =
+    ["decryptAES", "derivePassword", "semver", "semverCompare", "styleBold", "urlJoin", "urlParse"];
 
 /// The function of this name. Sprig's `mustFirst` is its `first` with an error instead of a panic;
 /// here, both are errors.
@@ -154,10 +135,17 @@ pub(super) fn check(name: &str) -> Result<(), String> {
     if find(name).is_some() {
         return Ok(());
     }
-    if LEFT_OUT.contains(&name) || LEFT_OUT.contains(&plain_name(name).as_str()) {
+    let plain = plain_name(name);
+    let is_in = |names: &[&str]| names.contains(&name) || names.contains(&plain.as_str());
+    if is_in(&LEFT_OUT) {
         return Err(format!(
             "function {name:?} is left out on purpose: what a prompt says depends on its values \
-             alone; give the result as a value"
+             and the time, not on chance or the machine; give the result as a value"
+        ));
+    }
+    if is_in(&UNSUPPORTED) {
+        return Err(format!(
+            "function {name:?} is not supported here; give what it would give as a value"
         ));
     }
     Err(format!("function {name:?} is not defined"))
@@ -190,9 +178,10 @@ pub(super) fn call(name: &str, call: &mut Call<'_>) -> Result<Value, String> {
     Ok(value)
 }
 
-/// A call: its arguments, and where maps live.
+/// A call: its arguments, where maps live, and what time it is.
 pub(super) struct Call<'c> {
     pub(super) heap: &'c mut Heap,
+    pub(super) now: &'c Zoned,
     pub(super) args: &'c [Value],
 }
 
