@@ -65,10 +65,12 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, &'static Function>> = LazyLock:
     tables.into_iter().flatten().map(|function| (function.name, function)).collect()
 });
 
-/// Functions whose work does not depend on how large their arguments are.
-const CONSTANT: [&str; 20] = [
-    "default", "dict", "empty", "eq", "first", "get", "hasKey", "index", "int", "kindIs", "kindOf",
-    "last", "len", "list", "not", "set", "slice", "ternary", "typeOf", "unset",
+/// Functions whose work does not depend on how large their arguments are, or is counted with what
+/// they give.
+const CONSTANT: [&str; 24] = [
+    "append", "concat", "prepend", "push", "default", "dict", "empty", "eq", "first", "get",
+    "hasKey", "index", "int", "kindIs", "kindOf", "last", "len", "list", "not", "set", "slice",
+    "ternary", "typeOf", "unset",
 ];
 
 /// Functions of sprig and glazed that are left out: what they give depends on chance, on the

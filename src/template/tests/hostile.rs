@@ -1,6 +1,6 @@
 //! Templates that ask for too much get an error, soon.
 
-use super::{Template, check_errors, now, rendered};
+use super::{Template, check, check_errors, now, rendered};
 use serde_json::json;
 
 #[test]
@@ -115,4 +115,28 @@ fn much_to_do_is_done() {
         .render(&values, &now())
         .expect_err("what is too much");
     assert!(error.message.contains("64 MiB"), "{error}");
+}
+
+#[test]
+fn a_list_grows_item_by_item() {
+    check(&[
+        ("{{$a := list}}{{range until 100000}}{{$a = append $a .}}{{end}}{{len $a}}", "100000"),
+        ("{{$a := list}}{{range until 100000}}{{$a = . | push $a}}{{end}}{{last $a}}", "99999"),
+        // Whoever else holds the list sees nothing of it.
+        ("{{$a := list 1}}{{$b := $a}}{{$a = append $a 2}}{{$b}}{{$a}}", "[1][1 2]"),
+        ("{{$a := list 1}}{{range $a}}{{$a = append $a 2}}{{end}}{{$a}}", "[1 2]"),
+        ("{{$a := list 1}}{{$a = append $a $a}}{{$a = append $a $a}}{{$a}}", "[1 [1] [1 [1]]]"),
+        ("{{$a := list 1}}{{$a = $a | append $a}}{{$a = append $a 2 | len}}{{$a}}", "3"),
+        ("{{$a := .list}}{{$a = append $a 1}}{{.list}}{{$a}}", "[a b c][a b c 1]"),
+    ]);
+    check_errors(&[
+        ("{{$a := list}}{{$a = append $a 1 2}}", 1, "want 2, got 3"),
+        ("{{$a := 1}}{{$a = append $a 1}}", 1, "argument 1 must be a list"),
+        ("{{$a := list}}{{range until 1000}}{{$a = append $a $a}}{{end}}", 1, "levels deep"),
+        (
+            "{{$a := list}}{{range until 1000}}{{$b := list}}{{$b = append $b $a}}{{$a = $b}}{{end}}",
+            1,
+            "levels deep",
+        ),
+    ]);
 }
