@@ -14,6 +14,7 @@ mod blocks;
 mod exec;
 mod format;
 mod functions;
+mod hints;
 mod names;
 #[cfg(test)]
 mod tests;
@@ -46,11 +47,17 @@ pub struct TemplateError {
 }
 
 impl Template {
-    /// Reads a template. `name` is what `{{template}}` can call the whole by.
-    pub fn parse(name: &str, text: &str) -> Result<Self, TemplateError> {
+    /// Reads a template. `name` is what `{{template}}` can call the whole by. `values` are those it
+    /// will get; an error may tell that one of them was meant.
+    pub fn parse(
+        name: &str,
+        text: &str,
+        values: &serde_json::Value,
+    ) -> Result<Self, TemplateError> {
         let text = actions::read(text)?;
-        let parser = gotmpl::parse::Parser::new(&text, "{{", "}}").map_err(error_of_parser)?;
-        let (body, defines) = parser.parse().map_err(error_of_parser)?;
+        let error = |error| error_of_parser(&text, error);
+        let parser = gotmpl::parse::Parser::new(&text, "{{", "}}").map_err(error)?;
+        let (body, defines) = parser.parse().map_err(error)?;
         let mut bodies = Bodies::new();
         if !body.is_empty_tree() {
             bodies.insert(name.to_owned(), body.clone());
@@ -60,7 +67,7 @@ impl Template {
                 TemplateError { line: u32::try_from(define.pos.line).ok(), message }
             })?;
         }
-        bodies.values().chain([&body]).try_for_each(names::check)?;
+        bodies.values().chain([&body]).try_for_each(|body| names::check(body, values))?;
         let body = bodies.get(name).cloned().unwrap_or(body);
         Ok(Self { body, bodies })
     }
@@ -93,10 +100,11 @@ fn define_body(bodies: &mut Bodies, name: String, body: ListNode) -> Result<(), 
     }
 }
 
-fn error_of_parser(error: gotmpl::TemplateError) -> TemplateError {
+fn error_of_parser(text: &str, error: gotmpl::TemplateError) -> TemplateError {
     if let gotmpl::TemplateError::Parse { line, message, .. }
     | gotmpl::TemplateError::Lex { line, message, .. } = error
     {
+        let message = hints::of_parser(text, line, &message);
         let line = u32::try_from(line).ok().filter(|line| *line > 0);
         return TemplateError { line, message };
     }

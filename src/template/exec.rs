@@ -227,7 +227,10 @@ impl<'t> Exec<'t> {
     fn template(&mut self, call: &'t TemplateNode, dot: &Value) -> Result<(), String> {
         self.step(call.pos.line)?;
         let Some(body) = self.bodies.get(call.name.as_str()) else {
-            return Err(format!("template {:?} is not defined", call.name.as_str()));
+            return Err(format!(
+                "template {:?} is not defined; add {{{{define}}}} for it, or check its name",
+                call.name.as_str()
+            ));
         };
         let dot = match &call.pipe {
             Some(pipe) => self.pipe(pipe, dot)?,
@@ -314,7 +317,7 @@ impl<'t> Exec<'t> {
                 let value = self.call(name, args, dot, last)?;
                 self.fields(value, fields)
             }
-            Expr::Nil(_) => Err("nil is not a command".into()),
+            Expr::Nil(_) => Err("nil is not a command; write {{ print nil }} to show it".into()),
             Expr::Dot(_)
             | Expr::Field(..)
             | Expr::Variable(..)
@@ -326,7 +329,9 @@ impl<'t> Exec<'t> {
                 if args.is_empty() && last.is_none() {
                     return self.expr(first, dot);
                 }
-                Err("only functions take arguments; this is a value".into())
+                Err("only functions take arguments; this is a value: take out what follows it, or put a \
+                     function before it"
+                    .into())
             }
         }
     }

@@ -19,9 +19,10 @@ mod text;
 mod words;
 mod yaml;
 
-use super::format;
 use super::value::{Heap, Map, MapId, Value};
+use super::{format, hints};
 use jiff::Zoned;
+use serde_json::Value as Json;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
@@ -132,8 +133,8 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.keys().copied()
 }
 
-/// Nothing, if there is such a function.
-pub(super) fn check(name: &str) -> Result<(), String> {
+/// Nothing, if there is such a function. The error may tell that one of the values was meant.
+pub(super) fn check(name: &str, values: &Json) -> Result<(), String> {
     if find(name).is_some() {
         return Ok(());
     }
@@ -150,13 +151,13 @@ pub(super) fn check(name: &str) -> Result<(), String> {
             "function {name:?} is not supported here; give what it would give as a value"
         ));
     }
-    Err(format!("function {name:?} is not defined"))
+    Err(hints::of_unknown(name, values))
 }
 
 /// Calls a function.
 pub(super) fn call(name: &str, call: &mut Call<'_>) -> Result<Value, String> {
     let Some(function) = find(name) else {
-        return check(name).map(|()| Value::Nil);
+        return check(name, &Json::Null).map(|()| Value::Nil);
     };
     let (min, max) = function.arity;
     if !(min..=max).contains(&call.args.len()) {

@@ -3,6 +3,7 @@
 
 mod dates;
 mod functions;
+mod hints;
 mod hostile;
 
 use super::{Template, TemplateError};
@@ -27,7 +28,7 @@ fn now() -> Zoned {
 }
 
 fn rendered(text: &str) -> Result<String, TemplateError> {
-    Template::parse("t", text)?.render(&values(), &now())
+    Template::parse("t", text, &values())?.render(&values(), &now())
 }
 
 /// Each template and its text.
