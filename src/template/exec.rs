@@ -3,6 +3,8 @@
 //! gotmpl has an executor too. This one knows the line of what fails, counts what is done, has
 //! maps that `set` can change, and writes floats as Go does.
 
+mod append;
+
 use super::functions::{self, Call};
 use super::value::{Heap, Value};
 use super::{OUTPUT_BYTES_MAX, format};
@@ -267,38 +269,12 @@ impl<'t> Exec<'t> {
         for (index, command) in pipe.commands.iter().enumerate() {
             self.step(command.pos.line)?;
             let is_end = index + 1 == pipe.commands.len();
-            last = Some(match appended(pipe, command).filter(|_| is_end) {
-                Some((name, args)) => self.append(name, args, dot, last)?,
+            last = Some(match append::appended(pipe, command).filter(|_| is_end) {
+                Some(append) => self.append(append, dot, last)?,
                 None => self.command(command, dot, last)?,
             });
         }
         Ok(last.unwrap_or(Value::Nil))
-    }
-
-    /// `$a = append $a …`: the variable lets go of its list, which then can grow where it is. A list
-    /// that a `range` makes item by item would otherwise be copied for each.
-    fn append(
-        &mut self,
-        name: &str,
-        args: &'t [Expr],
-        dot: &Value,
-        last: Option<Value>,
-    ) -> Result<Value, String> {
-        let line = self.line;
-        let items = args.iter().map(|arg| self.expr(arg, dot));
-        let mut items = items.collect::<Result<Vec<_>, _>>()?;
-        items.extend(last);
-        self.line = line;
-        let variable = self.variables.iter_mut().rev().find(|(declared, _)| *declared == name);
-        let (_, held) = variable.ok_or_else(|| format!("undefined variable {name}"))?;
-        match (std::mem::replace(held, Value::Nil), items.len()) {
-            (Value::List(list), 1) => self.heap.pushed(list, items.remove(0)),
-            (held, _) => {
-                items.insert(0, held);
-                let call = &mut Call { heap: &mut self.heap, now: self.now, args: &items };
-                functions::call("append", call)
-            }
-        }
     }
 
     /// One command of a pipeline. What came before it is its last argument.
@@ -421,22 +397,5 @@ impl<'t> Exec<'t> {
             value = found.unwrap_or(Value::Nil);
         }
         Ok(value)
-    }
-}
-
-/// The variable and the other arguments, if the command appends to the variable that the pipeline
-/// sets.
-fn appended<'t>(pipe: &'t PipeNode, command: &'t CommandNode) -> Option<(&'t str, &'t [Expr])> {
-    let [set] = pipe.decl.as_slice() else { return None };
-    match command.args.as_slice() {
-        [Expr::Identifier(_, function), Expr::Variable(_, name, fields), args @ ..]
-            if pipe.is_assign
-                && matches!(function.as_str(), "append" | "push")
-                && name == set
-                && fields.is_empty() =>
-        {
-            Some((name.as_str(), args))
-        }
-        _ => None,
     }
 }

@@ -100,12 +100,12 @@ fn duration(call: &mut Call<'_>) -> Result<Value, String> {
 
 /// A span, nanoseconds, or the time since a date, in its largest unit.
 fn duration_round(call: &mut Call<'_>) -> Result<Value, String> {
-    let span = match call.arg(0) {
-        Value::Int(nanoseconds) => *nanoseconds,
-        _ => match durations::read(call.text(0)?) {
-            Some(span) => span,
-            None => since(call, &zoned(call, 0)?)?,
-        },
+    let span = if let Value::Int(nanoseconds) = call.arg(0) {
+        *nanoseconds
+    } else if let Some(span) = durations::read(call.text(0)?) {
+        span
+    } else {
+        since(call, &zoned(call, 0)?)?
     };
     Ok(Value::text(durations::rounded(span)))
 }

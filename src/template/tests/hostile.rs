@@ -130,7 +130,8 @@ fn a_list_grows_item_by_item() {
         ("{{$a := .list}}{{$a = append $a 1}}{{.list}}{{$a}}", "[a b c][a b c 1]"),
     ]);
     check_errors(&[
-        ("{{$a := list}}{{$a = append $a 1 2}}", 1, "want 2, got 3"),
+        ("{{$a := list}}{{$a = append $a 1 2}}", 1, "append: want 2, got 3"),
+        ("{{$a := list}}{{$a = push $a}}", 1, "push: want 2, got 1"),
         ("{{$a := 1}}{{$a = append $a 1}}", 1, "argument 1 must be a list"),
         ("{{$a := list}}{{range until 1000}}{{$a = append $a $a}}{{end}}", 1, "levels deep"),
         (
