@@ -6,7 +6,7 @@
 //!
 //! What differs from Go, and is meant to: integers beyond 64 bits are floats; text is cut between
 //! characters, not bytes; text that is no JSON, no base64 or no regular expression is an error
-//! where sprig gives an empty value; dates are strings; `snakecase` and `kebabcase` leave digits
+//! where sprig gives an empty value; dates are strings, `now` too; `snakecase` and `kebabcase` leave digits
 //! with the letters before them; `%+q` is `%q`; a comment may have blanks before its `/*`.
 
 mod actions;
@@ -14,6 +14,7 @@ mod blocks;
 mod exec;
 mod format;
 mod functions;
+mod hints;
 mod names;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ mod value;
 
 use exec::{Bodies, Exec};
 use gotmpl::parse::ListNode;
+use jiff::Zoned;
 use thiserror::Error;
 use value::{Heap, WORK_BYTES_MAX};
 
@@ -45,11 +47,17 @@ pub struct TemplateError {
 }
 
 impl Template {
-    /// Reads a template. `name` is what `{{template}}` can call the whole by.
-    pub fn parse(name: &str, text: &str) -> Result<Self, TemplateError> {
+    /// Reads a template. `name` is what `{{template}}` can call the whole by. `values` are those it
+    /// will get; an error may tell that one of them was meant.
+    pub fn parse(
+        name: &str,
+        text: &str,
+        values: &serde_json::Value,
+    ) -> Result<Self, TemplateError> {
         let text = actions::read(text)?;
-        let parser = gotmpl::parse::Parser::new(&text, "{{", "}}").map_err(error_of_parser)?;
-        let (body, defines) = parser.parse().map_err(error_of_parser)?;
+        let error = |error| error_of_parser(&text, error);
+        let parser = gotmpl::parse::Parser::new(&text, "{{", "}}").map_err(error)?;
+        let (body, defines) = parser.parse().map_err(error)?;
         let mut bodies = Bodies::new();
         if !body.is_empty_tree() {
             bodies.insert(name.to_owned(), body.clone());
@@ -59,20 +67,20 @@ impl Template {
                 TemplateError { line: u32::try_from(define.pos.line).ok(), message }
             })?;
         }
-        bodies.values().chain([&body]).try_for_each(names::check)?;
+        bodies.values().chain([&body]).try_for_each(|body| names::check(body, values))?;
         let body = bodies.get(name).cloned().unwrap_or(body);
         Ok(Self { body, bodies })
     }
 
     /// The text for these values, an object. Integers and floats are told apart as `serde_json`
-    /// does.
-    pub fn render(&self, values: &serde_json::Value) -> Result<String, TemplateError> {
+    /// does. `now` is what the function `now` gives, in its own time zone.
+    pub fn render(&self, values: &serde_json::Value, now: &Zoned) -> Result<String, TemplateError> {
         let mut heap = Heap::new(WORK_BYTES_MAX);
         let values = heap.take(values).map_err(|message| TemplateError {
             line: None,
             message: format!("the values can't be used: {message}"),
         })?;
-        Exec::new(&self.bodies, heap)
+        Exec::new(&self.bodies, heap, now)
             .run(&self.body, values)
             .map_err(|(line, message)| TemplateError { line: u32::try_from(line).ok(), message })
     }
@@ -92,10 +100,11 @@ fn define_body(bodies: &mut Bodies, name: String, body: ListNode) -> Result<(), 
     }
 }
 
-fn error_of_parser(error: gotmpl::TemplateError) -> TemplateError {
+fn error_of_parser(text: &str, error: gotmpl::TemplateError) -> TemplateError {
     if let gotmpl::TemplateError::Parse { line, message, .. }
     | gotmpl::TemplateError::Lex { line, message, .. } = error
     {
+        let message = hints::of_parser(text, line, &message);
         let line = u32::try_from(line).ok().filter(|line| *line > 0);
         return TemplateError { line, message };
     }

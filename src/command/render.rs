@@ -3,6 +3,7 @@
 use super::yaml::Layout;
 use super::{CommandFile, RenderError, Text};
 use crate::template::{Template, TemplateError};
+use jiff::Zoned;
 use serde_json::{Map, Value};
 
 /// What the model is told.
@@ -49,10 +50,15 @@ impl Role {
 }
 
 impl CommandFile {
-    /// What the model is told, given these values. What is blank in the end is left out.
-    pub fn render(&self, values: &Map<String, Value>) -> Result<Rendered, RenderError> {
+    /// What the model is told, given these values and the time. What is blank in the end is left
+    /// out.
+    pub fn render(
+        &self,
+        values: &Map<String, Value>,
+        now: &Zoned,
+    ) -> Result<Rendered, RenderError> {
         let values = Value::Object(values.clone());
-        let text = |text: &Text| self.text(text, &values);
+        let text = |text: &Text| self.text(text, &values, now);
         let system = self.system_prompt.as_ref().map(text).transpose()?;
         let mut messages = Vec::with_capacity(self.messages.len());
         for (role, template) in &self.messages {
@@ -70,9 +76,9 @@ impl CommandFile {
         Ok(Rendered { system, messages, prompt })
     }
 
-    fn text(&self, text: &Text, values: &Value) -> Result<String, RenderError> {
-        let rendered =
-            Template::parse(&text.key, &text.template).and_then(|template| template.render(values));
+    fn text(&self, text: &Text, values: &Value, now: &Zoned) -> Result<String, RenderError> {
+        let rendered = Template::parse(&text.key, &text.template, values)
+            .and_then(|template| template.render(values, now));
         rendered.map_err(|TemplateError { line, message }| {
             let (line, is_exact) = text.layout.place(line);
             let place = if is_exact { "" } else { ", which begins in this line" };

@@ -44,7 +44,7 @@ fn values(
 fn run(text: &str, typed: &[&str]) -> Result<Rendered, String> {
     let file = parse(text)?;
     let values = values(&file, typed)?;
-    file.render(&values).map_err(|error| error.to_string())
+    file.render(&values, &now()).map_err(|error| error.to_string())
 }
 
 /// What is typed for a flag `x` whose lines are these gives this value, or an error that has this.

@@ -10,6 +10,7 @@ use crate::extract::Schema;
 use crate::log;
 use crate::terminal::harmless;
 use anyhow::{Context, Result, anyhow};
+use jiff::Zoned;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
@@ -62,7 +63,7 @@ fn with_file(
         false => all(&mut terminal.stdin),
     };
     let values = file.values(&typed, &mut Outside::new(&mut from_stdin))?;
-    let mut rendered = file.render(&values)?;
+    let mut rendered = file.render(&values, &Zoned::now())?;
     if args.is_system_typed {
         rendered.system = args.session.system.clone();
     }

@@ -93,6 +93,21 @@ impl<'t> Reader<'t> {
     }
 }
 
+/// What stands between `{{` and `}}` in the actions that have a part in this line, from 1.
+pub(super) fn in_line(text: &str, line: usize) -> impl Iterator<Item = &str> {
+    let (mut rest, mut at) = (text, 1);
+    std::iter::from_fn(move || {
+        let (before, behind) = rest.split_once("{{")?;
+        let inside = &behind[..length(behind).unwrap_or(behind.len())];
+        let first = at + before.matches('\n').count();
+        at = first + inside.matches('\n').count();
+        rest = behind.get(inside.len() + 2..).unwrap_or_default();
+        Some((first..=at, inside))
+    })
+    .filter(move |(lines, _)| lines.contains(&line))
+    .map(|(_, inside)| inside)
+}
+
 /// Bytes up to `}}` outside of strings and characters.
 fn length(inside: &str) -> Result<usize, &'static str> {
     let mut chars = inside.char_indices();

@@ -66,10 +66,13 @@ fn action(open: &mut Vec<Open>, line: u32, inside: &str) -> Result<(), String> {
             open.extend(kind(first).map(|kind| Open { kind, line, branches: 1, has_else: false }));
             Ok(())
         }
-        "end" => open.pop().map(|_| ()).ok_or("unexpected {{end}}: no block is open".into()),
+        "end" => open.pop().map(|_| ()).ok_or(
+            "unexpected {{end}}: no block is open; take it out, or add {{if .name}} before it"
+                .into(),
+        ),
         "else" => else_of(open.last_mut(), second),
         "break" | "continue" if !is_in_range() => {
-            Err(format!("{{{{{first}}}}} outside {{{{range}}}}"))
+            Err(format!("{{{{{first}}}}} outside {{{{range}}}}; take it out"))
         }
         _ => Ok(()),
     }
@@ -108,7 +111,7 @@ fn name(kind: Kind) -> &'static str {
 /// `{{else}}`, or with a second word `{{else if}}` and `{{else with}}`.
 fn else_of(block: Option<&mut Open>, second: &str) -> Result<(), String> {
     let Some(block) = block else {
-        return Err("unexpected {{else}}: no block is open".into());
+        return Err("unexpected {{else}}: no block is open; add {{if .name}} before it".into());
     };
     if matches!(block.kind, Kind::Define | Kind::Block) {
         return Err(format!("unexpected {{{{else}}}} in {{{{{}}}}}", name(block.kind)));

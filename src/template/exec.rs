@@ -3,12 +3,15 @@
 //! gotmpl has an executor too. This one knows the line of what fails, counts what is done, has
 //! maps that `set` can change, and writes floats as Go does.
 
+mod append;
+
 use super::functions::{self, Call};
 use super::value::{Heap, Value};
 use super::{OUTPUT_BYTES_MAX, format};
 use gotmpl::parse::{
     BranchNode, CommandNode, Expr, ListNode, Node, Number, PipeNode, TemplateNode,
 };
+use jiff::Zoned;
 use std::collections::BTreeMap;
 
 /// Levels of blocks, parentheses and templates within each other while rendering.
@@ -31,6 +34,7 @@ enum Flow {
 pub(super) struct Exec<'t> {
     bodies: &'t Bodies,
     heap: Heap,
+    now: &'t Zoned,
     out: String,
     variables: Vec<(&'t str, Value)>,
     line: usize,
@@ -39,9 +43,9 @@ pub(super) struct Exec<'t> {
 }
 
 impl<'t> Exec<'t> {
-    pub(super) fn new(bodies: &'t Bodies, heap: Heap) -> Self {
+    pub(super) fn new(bodies: &'t Bodies, heap: Heap, now: &'t Zoned) -> Self {
         let (variables, out) = (Vec::new(), String::new());
-        Self { bodies, heap, out, variables, line: 1, level: 0, steps_left: STEPS_MAX }
+        Self { bodies, heap, now, out, variables, line: 1, level: 0, steps_left: STEPS_MAX }
     }
 
     /// The text of a body; or what went wrong, and in which line.
@@ -225,7 +229,10 @@ impl<'t> Exec<'t> {
     fn template(&mut self, call: &'t TemplateNode, dot: &Value) -> Result<(), String> {
         self.step(call.pos.line)?;
         let Some(body) = self.bodies.get(call.name.as_str()) else {
-            return Err(format!("template {:?} is not defined", call.name.as_str()));
+            return Err(format!(
+                "template {:?} is not defined; add {{{{define}}}} for it, or check its name",
+                call.name.as_str()
+            ));
         };
         let dot = match &call.pipe {
             Some(pipe) => self.pipe(pipe, dot)?,
@@ -259,9 +266,13 @@ impl<'t> Exec<'t> {
 
     fn value(&mut self, pipe: &'t PipeNode, dot: &Value) -> Result<Value, String> {
         let mut last = None;
-        for command in &pipe.commands {
+        for (index, command) in pipe.commands.iter().enumerate() {
             self.step(command.pos.line)?;
-            last = Some(self.command(command, dot, last)?);
+            let is_end = index + 1 == pipe.commands.len();
+            last = Some(match append::appended(pipe, command).filter(|_| is_end) {
+                Some(append) => self.append(append, dot, last)?,
+                None => self.command(command, dot, last)?,
+            });
         }
         Ok(last.unwrap_or(Value::Nil))
     }
@@ -282,7 +293,7 @@ impl<'t> Exec<'t> {
                 let value = self.call(name, args, dot, last)?;
                 self.fields(value, fields)
             }
-            Expr::Nil(_) => Err("nil is not a command".into()),
+            Expr::Nil(_) => Err("nil is not a command; write {{ print nil }} to show it".into()),
             Expr::Dot(_)
             | Expr::Field(..)
             | Expr::Variable(..)
@@ -294,7 +305,9 @@ impl<'t> Exec<'t> {
                 if args.is_empty() && last.is_none() {
                     return self.expr(first, dot);
                 }
-                Err("only functions take arguments; this is a value".into())
+                Err("only functions take arguments; this is a value: take out what follows it, or put a \
+                     function before it"
+                    .into())
             }
         }
     }
@@ -316,7 +329,7 @@ impl<'t> Exec<'t> {
         }
         values.extend(last);
         self.line = line;
-        functions::call(name, &mut Call { heap: &mut self.heap, args: &values })
+        functions::call(name, &mut Call { heap: &mut self.heap, now: self.now, args: &values })
     }
 
     /// `and` and `or` give the first argument that decides, and leave the others alone.

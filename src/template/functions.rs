@@ -5,6 +5,8 @@
 
 mod builtin;
 mod dates;
+mod digests;
+mod durations;
 mod encode;
 mod layout;
 mod lists;
@@ -17,8 +19,10 @@ mod text;
 mod words;
 mod yaml;
 
-use super::format;
 use super::value::{Heap, Map, MapId, Value};
+use super::{format, hints};
+use jiff::Zoned;
+use serde_json::Value as Json;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
@@ -53,6 +57,7 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, &'static Function>> = LazyLock:
         maps::FUNCTIONS,
         numbers::FUNCTIONS,
         encode::FUNCTIONS,
+        digests::FUNCTIONS,
         regexes::FUNCTIONS,
         dates::FUNCTIONS,
         paths::FUNCTIONS,
@@ -61,27 +66,19 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, &'static Function>> = LazyLock:
     tables.into_iter().flatten().map(|function| (function.name, function)).collect()
 });
 
-/// Functions whose work does not depend on how large their arguments are.
-const CONSTANT: [&str; 20] = [
-    "default", "dict", "empty", "eq", "first", "get", "hasKey", "index", "int", "kindIs", "kindOf",
-    "last", "len", "list", "not", "set", "slice", "ternary", "typeOf", "unset",
+/// Functions whose work does not depend on how large their arguments are, or is counted with what
+/// they give.
+const CONSTANT: [&str; 24] = [
+    "append", "concat", "prepend", "push", "default", "dict", "empty", "eq", "first", "get",
+    "hasKey", "index", "int", "kindIs", "kindOf", "last", "len", "list", "not", "set", "slice",
+    "ternary", "typeOf", "unset",
 ];
 
-/// Functions of sprig and glazed that are left out: what they give depends on chance, on the time,
-/// on the machine or on the network, or has to do with keys and versions.
-const LEFT_OUT: [&str; 57] = [
-    "adler32sum",
-    "ago",
+/// Functions of sprig and glazed that are left out: what they give depends on chance, on the
+/// machine or on the network.
+const LEFT_OUT: [&str; 30] = [
     "bcrypt",
     "buildCustomCert",
-    "dateInZone",
-    "dateModify",
-    "date_in_zone",
-    "date_modify",
-    "decryptAES",
-    "derivePassword",
-    "duration",
-    "durationRound",
     "encryptAES",
     "env",
     "expandenv",
@@ -93,16 +90,7 @@ const LEFT_OUT: [&str; 57] = [
     "genSignedCert",
     "genSignedCertWithKey",
     "getHostByName",
-    "htmlDate",
-    "htmlDateInZone",
     "htpasswd",
-    "must_date_modify",
-    "now",
-    "osBase",
-    "osClean",
-    "osDir",
-    "osExt",
-    "osIsAbs",
     "randAlpha",
     "randAlphaNum",
     "randAscii",
@@ -117,17 +105,13 @@ const LEFT_OUT: [&str; 57] = [
     "randomString",
     "randomStringList",
     "randomSubset",
-    "semver",
-    "semverCompare",
-    "sha1sum",
-    "sha512sum",
     "shuffle",
-    "unixEpoch",
-    "urlJoin",
-    "urlParse",
     "uuidv4",
-    "styleBold",
 ];
+
+/// Functions of sprig and glazed that prompts hardly need.
+const UNSUPPORTED: [&str; 7] =
+    ["decryptAES", "derivePassword", "semver", "semverCompare", "styleBold", "urlJoin", "urlParse"];
 
 /// The function of this name. Sprig's `mustFirst` is its `first` with an error instead of a panic;
 /// here, both are errors.
@@ -149,24 +133,31 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.keys().copied()
 }
 
-/// Nothing, if there is such a function.
-pub(super) fn check(name: &str) -> Result<(), String> {
+/// Nothing, if there is such a function. The error may tell that one of the values was meant.
+pub(super) fn check(name: &str, values: &Json) -> Result<(), String> {
     if find(name).is_some() {
         return Ok(());
     }
-    if LEFT_OUT.contains(&name) || LEFT_OUT.contains(&plain_name(name).as_str()) {
+    let plain = plain_name(name);
+    let is_in = |names: &[&str]| names.contains(&name) || names.contains(&plain.as_str());
+    if is_in(&LEFT_OUT) {
         return Err(format!(
             "function {name:?} is left out on purpose: what a prompt says depends on its values \
-             alone; give the result as a value"
+             and the time, not on chance or the machine; give the result as a value"
         ));
     }
-    Err(format!("function {name:?} is not defined"))
+    if is_in(&UNSUPPORTED) {
+        return Err(format!(
+            "function {name:?} is not supported here; give what it would give as a value"
+        ));
+    }
+    Err(hints::of_unknown(name, values))
 }
 
 /// Calls a function.
 pub(super) fn call(name: &str, call: &mut Call<'_>) -> Result<Value, String> {
     let Some(function) = find(name) else {
-        return check(name).map(|()| Value::Nil);
+        return check(name, &Json::Null).map(|()| Value::Nil);
     };
     let (min, max) = function.arity;
     if !(min..=max).contains(&call.args.len()) {
@@ -190,9 +181,10 @@ pub(super) fn call(name: &str, call: &mut Call<'_>) -> Result<Value, String> {
     Ok(value)
 }
 
-/// A call: its arguments, and where maps live.
+/// A call: its arguments, where maps live, and what time it is.
 pub(super) struct Call<'c> {
     pub(super) heap: &'c mut Heap,
+    pub(super) now: &'c Zoned,
     pub(super) args: &'c [Value],
 }
 

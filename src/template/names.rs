@@ -2,11 +2,12 @@
 
 use super::{TemplateError, functions};
 use gotmpl::parse::{BranchNode, CommandNode, Expr, ListNode, Node, PipeNode};
+use serde_json::Value as Json;
 
 /// Checks that functions exist, that variables are declared before they are used, and that what
 /// follows a `|` can take an argument.
-pub(super) fn check(body: &ListNode) -> Result<(), TemplateError> {
-    let mut names = Names { declared: vec!["$".into()], line: body.pos.line };
+pub(super) fn check(body: &ListNode, values: &Json) -> Result<(), TemplateError> {
+    let mut names = Names { declared: vec!["$".into()], line: body.pos.line, values };
     names
         .list(body)
         .map_err(|message| TemplateError { line: u32::try_from(names.line).ok(), message })
@@ -15,12 +16,13 @@ pub(super) fn check(body: &ListNode) -> Result<(), TemplateError> {
 /// Variables that may be seen at one place.
 const VARIABLES_MAX: usize = 1000;
 
-struct Names {
+struct Names<'v> {
     declared: Vec<String>,
     line: usize,
+    values: &'v Json,
 }
 
-impl Names {
+impl Names<'_> {
     fn list(&mut self, list: &ListNode) -> Result<(), String> {
         list.nodes.iter().try_for_each(|node| match node {
             Node::List(list) => self.list(list),
@@ -74,7 +76,7 @@ impl Names {
         self.line = expr.pos().line;
         match expr {
             Expr::Variable(_, name, _) => self.variable(name),
-            Expr::Identifier(_, name) => functions::check(name),
+            Expr::Identifier(_, name) => functions::check(name, self.values),
             Expr::Pipe(_, pipe) => self.pipe(pipe),
             Expr::Chain(_, inner, _) => self.expr(inner),
             Expr::Dot(_)

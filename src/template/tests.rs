@@ -1,10 +1,13 @@
 //! Templates against what Go's documentation says of them, and hostile ones. The files of
 //! `tests/templates` are run by the integration tests.
 
+mod dates;
 mod functions;
+mod hints;
 mod hostile;
 
 use super::{Template, TemplateError};
+use jiff::{Zoned, civil, tz};
 use serde_json::{Value, json};
 
 fn values() -> Value {
@@ -18,8 +21,14 @@ fn values() -> Value {
     })
 }
 
+/// A Sunday afternoon, two hours ahead of UTC.
+fn now() -> Zoned {
+    let zone = tz::TimeZone::fixed(tz::offset(2));
+    civil::date(2026, 11, 22).at(14, 30, 5, 0).to_zoned(zone).expect("a date")
+}
+
 fn rendered(text: &str) -> Result<String, TemplateError> {
-    Template::parse("t", text)?.render(&values())
+    Template::parse("t", text, &values())?.render(&values(), &now())
 }
 
 /// Each template and its text.
@@ -122,6 +131,8 @@ fn what_the_crate_lets_pass_is_refused() {
         ("{{define \"a\"}}{{$x}}{{end}}", 1, "undefined variable $x"),
         ("{{/* a\n*/}}{{- /* b\n*/}}\n{{nofunc 1}}", 4, "\"nofunc\" is not defined"),
         ("{{if .no}}\n{{env \"HOME\"}}{{end}}", 2, "\"env\" is left out"),
+        ("{{mustUuidv4}}", 1, "left out"),
+        ("{{semver .name}}", 1, "\"semver\" is not supported here"),
         ("{{\"a\nb\"}}", 1, "quote"),
         ("x\n{{ .name", 2, "}}"),
         ("{{/* a }}", 1, "*/"),

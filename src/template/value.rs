@@ -106,6 +106,23 @@ impl Heap {
         Ok(Value::List(Arc::new(List { items, levels })))
     }
 
+    /// The list with one item more. If nobody else holds the list, no other item is touched.
+    pub(super) fn pushed(&mut self, mut list: Arc<List>, item: Value) -> Result<Value, String> {
+        let Some(own) = Arc::get_mut(&mut list) else {
+            let mut items = list.to_vec();
+            items.push(item);
+            return self.list(items);
+        };
+        // Growing, the list is copied from time to time: less than twice per item.
+        self.charge_items(3)?;
+        if let Value::List(item) = &item {
+            check_levels(item.levels + 1)?;
+            own.levels = own.levels.max(item.levels + 1);
+        }
+        own.items.push(item);
+        Ok(Value::List(list))
+    }
+
     pub(super) fn texts<T: AsRef<str>>(
         &mut self,
         texts: impl IntoIterator<Item = T>,

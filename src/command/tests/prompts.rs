@@ -158,3 +158,9 @@ prompt: |
     let expected = "\nPath: stdin\nfrom stdin\n\nAda ada c, Bob\narea=core;\n";
     assert_eq!(run(text, &["--code", "-"]), Ok(user(expected)));
 }
+
+#[test]
+fn a_prompt_can_tell_the_time() {
+    let rendered = run("prompt: It is {{ now | date \"2006-01-02 15:04\" }}.\n", &[]);
+    assert_eq!(rendered.map(|rendered| rendered.prompt), Ok("It is 2026-11-22 14:30.".to_owned()));
+}

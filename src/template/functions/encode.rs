@@ -1,9 +1,10 @@
-//! Functions that write and read other formats: JSON, YAML, base64, a digest.
+//! Functions that write and read other formats: JSON, YAML, base64, base32.
 
 use super::{Call, Function, function, yaml};
 use crate::template::value::Value;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE32;
 use serde_json::Value as Json;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -25,11 +26,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let bytes = bytes.map_err(|why| format!("this is not base64: {why}"))?;
         String::from_utf8(bytes).map(Value::text).map_err(|_| "what it holds is no UTF-8".into())
     }),
-    function("sha256sum", (1, 1), |call| {
-        let digest = ring::digest::digest(&ring::digest::SHA256, call.text(0)?.as_bytes());
-        Ok(Value::text(
-            digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
-        ))
+    function("b32enc", (1, 1), |call| Ok(Value::text(BASE32.encode(call.text(0)?.as_bytes())))),
+    function("b32dec", (1, 1), |call| {
+        let bytes = BASE32.decode(call.text(0)?.as_bytes());
+        let bytes = bytes.map_err(|why| format!("this is not base32: {why}"))?;
+        String::from_utf8(bytes).map(Value::text).map_err(|_| "what it holds is no UTF-8".into())
     }),
 ];
 

@@ -1,6 +1,10 @@
 //! Points in time, and Go's layouts, which show how one point would be written:
 //! <https://pkg.go.dev/time#pkg-constants>.
 
+use jiff::Zoned;
+use jiff::civil::{Date, Time};
+use jiff::tz::{Offset, TimeZone};
+
 /// A point in time as a clock on a wall shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment {
@@ -82,6 +86,42 @@ impl Moment {
         };
         let nanosecond = digits(&nanosecond)?;
         Some(Self { hour, minute, second, nanosecond, offset_minutes, ..self })
+    }
+
+    /// What a clock shows in that zone.
+    pub(super) fn of(zoned: &Zoned) -> Self {
+        let unsigned = |number: i8| u32::from(number.unsigned_abs());
+        Self {
+            year: zoned.year().into(),
+            month: unsigned(zoned.month()),
+            day: unsigned(zoned.day()),
+            hour: unsigned(zoned.hour()),
+            minute: unsigned(zoned.minute()),
+            second: unsigned(zoned.second()),
+            nanosecond: u32::try_from(zoned.subsec_nanosecond()).unwrap_or(0),
+            offset_minutes: zoned.offset().seconds() / 60,
+        }
+    }
+
+    /// The moment, to compute with; none if it is at an end of the calendar.
+    pub(super) fn zoned(self) -> Option<Zoned> {
+        let short = |number: u32| i8::try_from(number).ok();
+        let date = Date::new(i16::try_from(self.year).ok()?, short(self.month)?, short(self.day)?);
+        let nanosecond = i32::try_from(self.nanosecond).ok()?;
+        let (hour, minute, second) = (short(self.hour)?, short(self.minute)?, short(self.second)?);
+        let time = Time::new(hour, minute, second, nanosecond).ok()?;
+        let offset = Offset::from_seconds(self.offset_minutes * 60).ok()?;
+        date.ok()?.to_datetime(time).to_zoned(TimeZone::fixed(offset)).ok()
+    }
+
+    /// True if the year has four digits, as RFC 3339 wants.
+    pub(super) fn is_common(self) -> bool {
+        (0..=9999).contains(&self.year)
+    }
+
+    /// The moment as it is read.
+    pub(super) fn rfc3339(self) -> String {
+        self.written("2006-01-02T15:04:05.999999999Z07:00")
     }
 
     /// The moment in a layout.

@@ -87,6 +87,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("kindIs", (2, 2), |call| Ok(Value::Bool(**call.text(0)? == *call.arg(1).kind_name()))),
     function("typeOf", (1, 1), |call| Ok(Value::text(call.arg(0).type_name()))),
     function("typeIs", (2, 2), |call| Ok(Value::Bool(**call.text(0)? == *call.arg(1).type_name()))),
+    // Like `typeIs`, but for pointers, which there are none of.
+    function("typeIsLike", (2, 2), |call| {
+        Ok(Value::Bool(**call.text(0)? == *call.arg(1).type_name()))
+    }),
     function("deepEqual", (2, 2), |call| {
         Ok(Value::Bool(call.heap.equal(call.arg(0), call.arg(1))?))
     }),

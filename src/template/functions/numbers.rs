@@ -16,6 +16,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
         Some(number) => Ok(Value::Int(number)),
         None => Err(OVERFLOW.into()),
     }),
+    function("add1f", (1, 1), |call| Ok(Value::Float(real(call.arg(0)) + 1.0))),
+    function("toDecimal", (1, 1), |call| {
+        // From octal digits; what has others counts as zero, as in sprig.
+        Ok(Value::Int(i64::from_str_radix(&call.shown(0)?, 8).unwrap_or(0)))
+    }),
     function("max", (1, ANY), |call| ints(call, |left, right| Some(left.max(right)))),
     function("min", (1, ANY), |call| ints(call, |left, right| Some(left.min(right)))),
     function("biggest", (1, ANY), |call| ints(call, |left, right| Some(left.max(right)))),

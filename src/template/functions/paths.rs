@@ -4,18 +4,28 @@ use super::text::map;
 use super::{Function, function};
 use crate::template::value::Value;
 
+/// Sprig's `osBase` and its like are for the paths of the machine, which have slashes too.
 pub(super) const FUNCTIONS: &[Function] = &[
     function("base", (1, 1), |call| map(call, base)),
-    function("dir", (1, 1), |call| map(call, |path| clean(&path[..after_last_slash(path)]))),
-    function("ext", (1, 1), |call| {
-        map(call, |path| {
-            let name = &path[after_last_slash(path)..];
-            name.rfind('.').map_or("", |at| &name[at..]).into()
-        })
-    }),
+    function("osBase", (1, 1), |call| map(call, base)),
+    function("dir", (1, 1), |call| map(call, dir)),
+    function("osDir", (1, 1), |call| map(call, dir)),
+    function("ext", (1, 1), |call| map(call, ext)),
+    function("osExt", (1, 1), |call| map(call, ext)),
     function("clean", (1, 1), |call| map(call, clean)),
+    function("osClean", (1, 1), |call| map(call, clean)),
     function("isAbs", (1, 1), |call| Ok(Value::Bool(call.text(0)?.starts_with('/')))),
+    function("osIsAbs", (1, 1), |call| Ok(Value::Bool(call.text(0)?.starts_with('/')))),
 ];
+
+fn dir(path: &str) -> String {
+    clean(&path[..after_last_slash(path)])
+}
+
+fn ext(path: &str) -> String {
+    let name = &path[after_last_slash(path)..];
+    name.rfind('.').map_or("", |at| &name[at..]).into()
+}
 
 fn after_last_slash(path: &str) -> usize {
     path.rfind('/').map_or(0, |at| at + 1)

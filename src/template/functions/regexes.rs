@@ -25,7 +25,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     function("replaceRegexp", (3, 3), |call| {
         let swapped = [call.arg(1).clone(), call.arg(0).clone(), call.arg(2).clone()];
-        let mut call = Call { heap: call.heap, args: &swapped };
+        let mut call = Call { heap: call.heap, now: call.now, args: &swapped };
         let (text, new) = (call.text(1)?, call.text(2)?);
         replaced(&mut call, text, new)
     }),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 pub(super) const FUNCTIONS: &[Function] = &[
     function("trim", (1, 1), |call| map(call, |text| text.trim().into())),
     function("trimAll", (2, 2), |call| trim_of(call, true, true)),
+    function("trimall", (2, 2), |call| trim_of(call, true, true)),
     function("trimPrefix", (2, 2), |call| {
         let (prefix, text) = (call.text(0)?, call.text(1)?);
         Ok(Value::text(text.strip_prefix(&**prefix).unwrap_or(text)))

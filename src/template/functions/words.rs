@@ -11,6 +11,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
         map(call, |text| text.split_whitespace().filter_map(|word| word.chars().next()).collect())
     }),
     function("abbrev", (2, 2), abbrev),
+    function("abbrevboth", (3, 3), abbrev_both),
+    function("swapcase", (1, 1), |call| map(call, swap_case)),
     function("wrap", (2, 2), |call| {
         Ok(Value::text(wrapped(call.text(1)?, count(call.int(0)?), "\n", false)))
     }),
@@ -64,6 +66,38 @@ fn abbrev(call: &mut Call<'_>) -> Result<Value, String> {
         return Ok(Value::Text(text.clone()));
     }
     Ok(Value::text(format!("{}...", &text[..floor(text, width - 3)])))
+}
+
+/// From about `left` on, with dots where something is missing: at most `width` bytes with them. Near
+/// the start, nothing is gained by dots for it.
+fn abbrev_both(call: &mut Call<'_>) -> Result<Value, String> {
+    let (left, width, text) = (count(call.int(0)?), count(call.int(1)?), call.text(2)?);
+    if width < 4 || (left > 0 && width < 7) || text.len() <= width {
+        return Ok(Value::Text(text.clone()));
+    }
+    let left = left.min(text.len() - (width - 3));
+    let from = |start: usize| &text[floor(text, start)..];
+    let up_to = |text: &str, bytes: usize| text[..floor(text, bytes)].to_owned();
+    Ok(Value::text(if left <= 4 {
+        format!("{}...", up_to(text, width - 3))
+    } else if left + width - 3 < text.len() {
+        format!("...{}...", up_to(from(left), width - 6))
+    } else {
+        format!("...{}", from(text.len() - (width - 3)))
+    }))
+}
+
+/// Large letters for small ones, and the other way round.
+fn swap_case(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        if char.is_uppercase() {
+            out.extend(char.to_lowercase());
+        } else {
+            out.extend(char.to_uppercase());
+        }
+    }
+    out
 }
 
 /// Lines of at most `width` characters, broken at spaces; of a longer word, the whole or its first

@@ -476,6 +476,30 @@ fn dates() {
     ]);
 }
 
+#[test]
+fn what_is_rarely_asked_for() {
+    check(&[
+        (
+            r#"{{swapcase "This Is é"}} {{trimall "$" "$5$"}} {{abbrevboth 5 10 "1234 5678 9123"}}"#,
+            "tHIS iS É 5 ...5678...",
+        ),
+        (
+            r#"{{abbrevboth 2 8 "123456789"}} {{abbrevboth 99 8 "1234567890"}} {{abbrevboth 1 6 "1234567890"}} {{abbrevboth 6 9 "éééééééééé"}}"#,
+            "12345... ...67890 1234567890 ...é...",
+        ),
+        (
+            r#"{{add1f 1.5}} {{toDecimal "777"}} {{toDecimal 9}} {{typeIsLike "int" 1}}"#,
+            "2.5 511 0 true",
+        ),
+        (r#"{{b32enc "foob"}} {{b32dec "MZXW6YQ="}} {{osBase "/a/b.c"}}"#, "MZXW6YQ= foob b.c"),
+        (
+            r#"{{sha1sum "abc"}} {{sha512sum "abc" | trunc 16}} {{adler32sum "Wikipedia"}} {{adler32sum ""}}"#,
+            "a9993e364706816aba3e25717850c26c9cd0d89d ddaf35a193617aba 300286872 1",
+        ),
+    ]);
+    check_errors(&[(r#"{{b32dec "1"}}"#, 1, "base32"), (r#"{{b32dec "74======"}}"#, 1, "UTF-8")]);
+}
+
 /// What glazed adds; sprig's arithmetic cuts floats, glazed's does not.
 #[test]
 fn glazed() {

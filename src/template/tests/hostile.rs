@@ -1,6 +1,6 @@
 //! Templates that ask for too much get an error, soon.
 
-use super::{Template, check_errors, rendered};
+use super::{Template, check, check_errors, now, rendered};
 use serde_json::json;
 
 #[test]
@@ -66,20 +66,20 @@ fn long_chains_of_maps_are_freed() {
 #[test]
 fn deep_templates_are_refused() {
     let nested = |open: &str, inside: &str, close: &str| {
-        Template::parse("t", &(open.repeat(5000) + inside + &close.repeat(5000)))
+        Template::parse("t", &(open.repeat(5000) + inside + &close.repeat(5000)), &json!({}))
     };
     assert!(nested("{{if 1}}", "", "{{end}}").is_err());
     assert!(nested("{{block \"b\" .}}", "", "{{end}}").is_err());
     let parentheses = format!("{{{{{}1{}}}}}", "(".repeat(5000), ")".repeat(5000));
-    assert!(Template::parse("t", &parentheses).is_err());
+    assert!(Template::parse("t", &parentheses, &json!({})).is_err());
     let branches = format!("{{{{if 0}}}}{}{{{{end}}}}", "{{else if 0}}".repeat(50_000));
-    assert!(Template::parse("t", &branches).is_err());
+    assert!(Template::parse("t", &branches, &json!({})).is_err());
     let chain = format!("{{{{if 0}}}}{}", "{{else if 0}}".repeat(50));
-    assert!(Template::parse("t", &(chain.repeat(80) + &"{{end}}".repeat(80))).is_err());
+    assert!(Template::parse("t", &(chain.repeat(80) + &"{{end}}".repeat(80)), &json!({})).is_err());
     let most = format!("{{{{if 0}}}}{}x{{{{end}}}}", "{{else if 0}}".repeat(148) + "{{else}}");
     assert_eq!(rendered(&most).expect("a template that does"), "x");
     let variables: String = (0..5000).map(|n| format!("{{{{$x{n} := 1}}}}")).collect();
-    assert!(Template::parse("t", &variables).is_err());
+    assert!(Template::parse("t", &variables, &json!({})).is_err());
     let fields = format!("{{{{{}}}}}", ".a".repeat(100_000));
     assert_eq!(rendered(&fields).expect("a template that does"), "<no value>");
 }
@@ -87,8 +87,9 @@ fn deep_templates_are_refused() {
 #[test]
 fn values_that_are_too_deep_are_refused() {
     let deep = (0..1000).fold(json!(1), |inside, _| json!([inside]));
-    let error =
-        Template::parse("t", "{{.}}").expect("a template that does").render(&json!({"deep": deep}));
+    let error = Template::parse("t", "{{.}}", &json!({}))
+        .expect("a template that does")
+        .render(&json!({"deep": deep}), &now());
     assert!(error.expect_err("what is too much").message.contains("levels deep"));
 }
 
@@ -97,21 +98,46 @@ fn much_to_do_is_done() {
     let items: Vec<_> = (0..100_000).map(|n| json!({"Path": format!("f{n}")})).collect();
     let values = json!({"items": items, "big": "x y\n".repeat(2_500_000)});
     let text = "{{range $i, $f := .items}}{{if $i}},{{end}}{{$f.Path}}{{end}}";
-    let found = Template::parse("t", text)
+    let found = Template::parse("t", text, &json!({}))
         .expect("a template that does")
-        .render(&values)
+        .render(&values, &now())
         .expect("a template that does");
     assert_eq!(found.matches(',').count(), 99_999);
     let text = "{{.big}}{{len .big}} {{.big | trim | indent 1 | len}} {{contains \"z\" .big}}";
-    let found = Template::parse("t", text)
+    let found = Template::parse("t", text, &json!({}))
         .expect("a template that does")
-        .render(&values)
+        .render(&values, &now())
         .expect("a template that does");
     assert!(found.ends_with("10000000 12499999 false"), "{}", &found[found.len() - 40..]);
     let text = "{{.big}}{{.big}}{{.big}}{{.big}}{{.big}}{{.big}}{{.big}}";
-    let error = Template::parse("t", text)
+    let error = Template::parse("t", text, &json!({}))
         .expect("a template that does")
-        .render(&values)
+        .render(&values, &now())
         .expect_err("what is too much");
     assert!(error.message.contains("64 MiB"), "{error}");
+}
+
+#[test]
+fn a_list_grows_item_by_item() {
+    check(&[
+        ("{{$a := list}}{{range until 100000}}{{$a = append $a .}}{{end}}{{len $a}}", "100000"),
+        ("{{$a := list}}{{range until 100000}}{{$a = . | push $a}}{{end}}{{last $a}}", "99999"),
+        // Whoever else holds the list sees nothing of it.
+        ("{{$a := list 1}}{{$b := $a}}{{$a = append $a 2}}{{$b}}{{$a}}", "[1][1 2]"),
+        ("{{$a := list 1}}{{range $a}}{{$a = append $a 2}}{{end}}{{$a}}", "[1 2]"),
+        ("{{$a := list 1}}{{$a = append $a $a}}{{$a = append $a $a}}{{$a}}", "[1 [1] [1 [1]]]"),
+        ("{{$a := list 1}}{{$a = $a | append $a}}{{$a = append $a 2 | len}}{{$a}}", "3"),
+        ("{{$a := .list}}{{$a = append $a 1}}{{.list}}{{$a}}", "[a b c][a b c 1]"),
+    ]);
+    check_errors(&[
+        ("{{$a := list}}{{$a = append $a 1 2}}", 1, "append: want 2, got 3"),
+        ("{{$a := list}}{{$a = push $a}}", 1, "push: want 2, got 1"),
+        ("{{$a := 1}}{{$a = append $a 1}}", 1, "argument 1 must be a list"),
+        ("{{$a := list}}{{range until 1000}}{{$a = append $a $a}}{{end}}", 1, "levels deep"),
+        (
+            "{{$a := list}}{{range until 1000}}{{$b := list}}{{$b = append $b $a}}{{$a = $b}}{{end}}",
+            1,
+            "levels deep",
+        ),
+    ]);
 }
