@@ -95,12 +95,13 @@ fn millis_to_first_line(args: &[&str]) -> io::Result<f64> {
 /// A list of files, rendered one after the other.
 fn rendering() -> io::Result<()> {
     let text = "{{ range $i, $f := .files }}## {{ $f.Path | upper }}\n{{ indent 2 $f.Content }}\n{{ end }}";
-    let template = Template::parse("prompt", text).map_err(io::Error::other)?;
+    let template = Template::parse("prompt", text, &Value::Null).map_err(io::Error::other)?;
+    let now = jiff::Zoned::now();
     let mut times = Vec::new();
     for items in SIZES {
         let file = json!({ "Path": "src/main.rs", "Content": "fn main() {\n    run();\n}" });
         let values = json!({ "files": vec![file; items] });
-        times.push(micros_per(items, || template.render(&values).map_err(io::Error::other))?);
+        times.push(micros_per(items, || template.render(&values, &now).map_err(io::Error::other))?);
     }
     flat("render a file of a range", &times);
     Ok(())
