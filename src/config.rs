@@ -167,9 +167,7 @@ pub fn trouble(error: &anyhow::Error) -> Trouble {
 /// What a client is told if getting ready met a defect.
 pub fn defect() -> Trouble {
     let message =
-        "getting ready met a defect of this program, so nothing was asked; please report \
-                   it"
-        .to_owned();
+        "getting ready met a defect of this program, so nothing was asked; report it".to_owned();
     Trouble { code: Code::Internal, message, detail: String::new(), terminal: true }
 }
 

@@ -10,7 +10,9 @@ use crate::session::ExitCode;
 use crate::terminal::{self, harmless};
 use anyhow::{Context, Result, anyhow};
 use std::io::{self, IsTerminal, Write};
+use std::thread;
 use tokio::runtime;
+use tokio::sync::oneshot;
 
 /// Does `job`; gives the status of the process.
 pub fn run(job: Job) -> u8 {
@@ -48,7 +50,7 @@ fn serve(job: Job, stdio: Stdio) -> Result<Finish> {
             Ok(Prepared::Serve(settings, _flush_at_end)) => {
                 Ok(server::serve(stdio, signals, *settings).await?)
             }
-            Ok(Prepared::Print(text)) => Ok(print(&stdio, &text)),
+            Ok(Prepared::Print(text)) => print(stdio, &mut signals, text).await,
             Err(refusal) => refuse(refusal, stdio, signals).await,
         }
     });
@@ -58,10 +60,11 @@ fn serve(job: Job, stdio: Stdio) -> Result<Finish> {
 }
 
 /// Tells a person why nothing is asked, and whoever reads standard output in its own form.
-async fn refuse(refusal: Refusal, stdio: Stdio, signals: Signals) -> Result<Finish> {
+async fn refuse(refusal: Refusal, stdio: Stdio, mut signals: Signals) -> Result<Finish> {
     let requests = match refusal.reason {
         Reason::Usage(help) if !help.use_stderr() => {
-            return Ok(print(&stdio, &styled(&help, &stdio.output)));
+            let text = styled(&help, &stdio.output);
+            return print(stdio, &mut signals, text).await;
         }
         Reason::Usage(error) => {
             complain(&styled(&error, &io::stderr()));
@@ -90,9 +93,20 @@ async fn refuse(refusal: Refusal, stdio: Stdio, signals: Signals) -> Result<Fini
     Ok(server::serve(stdio, signals, settings).await?)
 }
 
-/// Prints all there is to be printed.
-fn print(stdio: &Stdio, text: &str) -> Finish {
-    finished((&stdio.output).write_all(text.as_bytes()))
+/// Prints all there is to be printed. The reader may take its time; a signal ends the wait.
+async fn print(stdio: Stdio, signals: &mut Signals, text: String) -> Result<Finish> {
+    let (written, outcome) = oneshot::channel();
+    let mut output = stdio.output;
+    // Whoever was interrupted does not want to know.
+    let write = move || drop(written.send(output.write_all(text.as_bytes())));
+    thread::Builder::new().name("print".to_owned()).spawn(write)?;
+    tokio::select! {
+        biased;
+        signal = signals.next() => {
+            Ok(Finish { status: ExitCode::Interrupted(signal).number(), complaint: None })
+        }
+        outcome = outcome => Ok(finished(outcome?)),
+    }
 }
 
 fn finished(written: io::Result<()>) -> Finish {

@@ -145,6 +145,20 @@ fn a_full_device_has_its_status() {
     assert_eq!((ended.status, ended.stderr.lines().count()), (74, 1), "{ended:?}");
 }
 
+/// A prompt that is only shown may be more than its reader takes.
+#[test]
+fn a_signal_ends_the_wait_for_whoever_reads_a_prompt() {
+    let folder = Folder::new();
+    fs::write(folder.name("long"), "word ".repeat(1_000_000)).expect("a file");
+    let words = ["exec", "--prompt-file", "long", "--print-prompt"];
+    let (once, unread) = Once::start_unread(duologue(&folder, &words));
+    eventually("it prints", || once.process().has_thread("print").then_some(()));
+    once.signal(Signal::TERM);
+    let ended = once.finish();
+    assert_eq!((ended.status, ended.stderr.as_str()), (143, ""));
+    drop(unread);
+}
+
 #[test]
 fn closed_streams_are_no_defect() {
     let folder = Folder::new();
