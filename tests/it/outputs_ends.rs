@@ -145,6 +145,32 @@ fn a_full_device_has_its_status() {
     assert_eq!((ended.status, ended.stderr.lines().count()), (74, 1), "{ended:?}");
 }
 
+/// Who was told a status reads that one, whatever signal comes while it is written.
+#[test]
+fn a_status_that_was_told_stands() {
+    let folder = Folder::new();
+    fs::write(folder.name("answer"), "a line of an answer\n".repeat(20_000)).expect("a file");
+    let run = ["exec", "hello", "--engine", "echo", "--echo-answer", "answer"];
+    let log = ["--log-level", "info", "--log-file", "log"];
+    for (option, told) in [("--json-stream", "\"exitCode\":0"), ("--no-stream", "\"exit_code\": 0")]
+    {
+        fs::remove_file(folder.name("log")).ok();
+        let words = [&run[..], &log, &[option]].concat();
+        let (once, mut unread) = Once::start_unread(duologue(&folder, &words));
+        let logged = |text: &str| {
+            let log = fs::read_to_string(folder.name("log")).unwrap_or_default();
+            log.contains(text).then_some(())
+        };
+        eventually("all is told", || logged("the engine has answered"));
+        once.signal(Signal::INT);
+        eventually("the signal is heard", || logged("a signal"));
+        let mut text = String::new();
+        unread.read_to_string(&mut text).expect("UTF-8");
+        assert!(text.contains(told), "{option}: {}", &text[text.len().saturating_sub(300)..]);
+        assert_eq!(once.finish().status, 0, "{option}");
+    }
+}
+
 /// A prompt that is only shown may be more than its reader takes.
 #[test]
 fn a_signal_ends_the_wait_for_whoever_reads_a_prompt() {
