@@ -1,11 +1,12 @@
 //! Makes the generated code of `src/proto.rs` and `src/any.rs` from `proto/`, with no `protoc` on
 //! the machine.
 
-use anyhow::{Context, Result, ensure};
-use prost_types::FileDescriptorSet;
-use regex::Regex;
+use anyhow::{Result, bail, ensure};
+use prost_types::field_descriptor_proto::{Label, Type};
+use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet};
+use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const PROTOS: [&str; 4] = [
     "pinocchio/chatapp/v1/chat.proto",
@@ -51,71 +52,6 @@ const WITHOUT_EQ: [&str; 5] = [
     ".duologue.extract.v1.ObjectExtracted",
 ];
 
-/// Where pbjson's code reads or writes something else than the canonical mapping, as
-/// (what is put right, pattern, replacement). In this order; `src/json.rs` has what they call.
-const PATCHES: [(&str, &str, &str); 12] = [
-    (
-        "fields can be counted",
-        r"enum GeneratedField \{",
-        "#[derive(Clone, Copy)] enum GeneratedField {",
-    ),
-    (
-        "each message counts its fields",
-        r"while let Some\(k\) = map_\.next_key\(\)\? \{",
-        "let mut fields__ = crate::json::Fields::default(); $0",
-    ),
-    (
-        "a field in both of its spellings is an error even if one is null",
-        r#"if \w+__\.is_some\(\) \{\s*return Err\(serde::de::Error::duplicate_field\(("\w+")\)\);\s*\}"#,
-        "fields__.add(k as u32, $1)?;",
-    ),
-    (
-        "a oneof member that is null leaves the others alone; two that are set are an error",
-        r"(\w+__) = (map_\.next_value::<::std::option::Option<_>>\(\)\?\.map\([\w:]+\))\s*;",
-        "crate::json::set_one_of(&mut $1, $2)?;",
-    ),
-    (
-        "numbers in every spelling, or null",
-        r"Some\(map_\.next_value::<::pbjson::private::NumberDeserialize<_>>\(\)\?\.0\)",
-        "map_.next_value::<Option<crate::json::Number<_>>>()?.map(|x| x.0)",
-    ),
-    (
-        "numbers with presence in every spelling",
-        r"::pbjson::private::NumberDeserialize<_>",
-        "crate::json::Number<_>",
-    ),
-    (
-        "enum numbers without a name are kept, and null is unset",
-        r"Some\(map_\.next_value::<(\w+)>\(\)\? as i32\)",
-        "map_.next_value::<Option<crate::json::OpenEnum<$1>>>()?.map(|x| x.number())",
-    ),
-    (
-        "enum numbers without a name are written as numbers",
-        r#"let v = (\w+)::try_from\((self\.\w+)\)\s*\.map_err\([^;]*;\s*struct_ser\.serialize_field\("(\w+)", &v\)\?;"#,
-        r#"struct_ser.serialize_field("$3", &crate::json::OpenEnum::<$1>::new($2))?;"#,
-    ),
-    (
-        "64-bit integers are written without making a String",
-        r"ToString::to_string\(&([\w.]+)\)\.as_str\(\)",
-        "&crate::json::Quoted($1)",
-    ),
-    (
-        "a map may be null",
-        r"Some\(\s*map_\.next_value::<std::collections::BTreeMap<_, _>>\(\)\?\s*\)",
-        "map_.next_value::<Option<std::collections::BTreeMap<_, _>>>()?",
-    ),
-    (
-        "every other scalar and every repeated field may be null",
-        r"Some\(map_\.next_value\(\)\?\)",
-        "map_.next_value()?",
-    ),
-    (
-        "a `Value` that is null is set, for that is a value too",
-        r"(object__) = map_\.next_value\(\)\?;",
-        "$1 = Some(map_.next_value()?);",
-    ),
-];
-
 fn main() -> Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
     start_fast();
@@ -125,13 +61,14 @@ fn main() -> Result<()> {
     let descriptors = prost::Message::encode_to_vec(&files);
     std::fs::write(out.join("descriptors.bin"), &descriptors)?;
     std::fs::write(out.join("payloads.rs"), payloads(&files)?)?;
+    std::fs::write(out.join("fields.rs"), fields(&files)?)?;
     messages(files)?;
     pbjson_build::Builder::new()
         .register_descriptors(&descriptors)?
         .btree_map(["."])
         .ignore_unknown_fields()
         .build(&[".pinocchio", ".duologue"])?;
-    patch(&out)
+    Ok(())
 }
 
 /// prost's part: the structs, and their binary form.
@@ -139,6 +76,8 @@ fn messages(files: FileDescriptorSet) -> Result<()> {
     let mut config = prost_build::Config::new();
     // Sorted maps: the same message is the same line every time.
     config.btree_map(["."]);
+    // The reader of JSON finds a message's fields by its name.
+    config.enable_type_names();
     for message in WITHOUT_EQ {
         config.message_attribute(message, "#[derive(Eq, Hash)]");
     }
@@ -174,27 +113,112 @@ fn payloads(files: &FileDescriptorSet) -> Result<String> {
     Ok(list)
 }
 
-/// Puts [`PATCHES`] into pbjson's part. One that finds nothing stops the build: the generator has
-/// changed, and so may the mapping.
-fn patch(out: &Path) -> Result<()> {
-    let packages =
-        PAYLOADS.map(|(package, _)| package).into_iter().chain(["pinocchio.chatapp.rpc.v1"]);
-    let files: Vec<PathBuf> =
-        packages.map(|package| out.join(format!("{package}.serde.rs"))).collect();
-    let mut codes = files.iter().map(std::fs::read_to_string).collect::<Result<Vec<_>, _>>()?;
-    for (why, pattern, replacement) in PATCHES {
-        let pattern = Regex::new(pattern).context(why)?;
-        let found = codes.iter().any(|code| pattern.is_match(code));
-        ensure!(found, "nothing in the generated code to patch so that {why}");
-        for code in &mut codes {
-            *code = pattern.replace_all(code, replacement).into_owned();
+/// Our part: what the reader of JSON knows of each message, for `src/proto/fields.rs`.
+fn fields(files: &FileDescriptorSet) -> Result<String> {
+    let (mut constants, mut names) = (String::new(), BTreeMap::new());
+    let enums = enums(files);
+    for file in files.file.iter().filter(|file| !file.package().starts_with("google.")) {
+        for message in &file.message_type {
+            let name = format!("{}.{}", file.package(), message.name());
+            let fields = message.field.iter().map(|field| one_field(field, message, &enums));
+            let fields = fields.collect::<Result<Vec<_>>>()?.join("");
+            let constant = constant(&name);
+            writeln!(
+                constants,
+                "static {constant}: Message = Message {{ name: {name:?}, fields: &[{fields}] }};"
+            )?;
+            names.insert(name, constant);
         }
     }
-    for (file, code) in files.iter().zip(codes) {
-        ensure!(!code.contains("pbjson::"), "{} still calls pbjson", file.display());
-        std::fs::write(file, code)?;
+    // Its JSON is that of a message without fields.
+    let empty = "google.protobuf.Empty";
+    let constant = constant(empty);
+    writeln!(
+        constants,
+        "static {constant}: Message = Message {{ name: {empty:?}, fields: &[] }};"
+    )?;
+    names.insert(empty.to_owned(), constant);
+    let all: String = names.values().map(|constant| format!("&{constant}, ")).collect();
+    Ok(format!("{constants}static MESSAGES: [&Message; {}] = [{all}];\n", names.len()))
+}
+
+/// The values of every enum, by its name with a leading dot, as a Rust expression.
+fn enums(files: &FileDescriptorSet) -> BTreeMap<String, String> {
+    let in_file = |file: &FileDescriptorProto| {
+        let package = file.package().to_owned();
+        file.enum_type.clone().into_iter().map(move |each| {
+            let values = each.value.iter().map(|value| (value.name(), value.number()));
+            (format!(".{package}.{}", each.name()), format!("&{:?}", values.collect::<Vec<_>>()))
+        })
+    };
+    files.file.iter().flat_map(in_file).collect()
+}
+
+fn one_field(
+    field: &FieldDescriptorProto,
+    message: &DescriptorProto,
+    enums: &BTreeMap<String, String>,
+) -> Result<String> {
+    let kind = kind(field, message, enums)?;
+    // An optional field has a oneof of its own, which is no business of JSON.
+    let oneof = field.oneof_index.filter(|_| !field.proto3_optional());
+    Ok(format!(
+        "Field {{ number: {}, name: {:?}, json_name: {:?}, kind: {kind}, oneof: {oneof:?} }}, ",
+        field.number(),
+        field.name(),
+        field.json_name(),
+    ))
+}
+
+/// What a field holds, as a Rust expression. A kind that the protocol begins to use stops the build
+/// here, and not a reader later.
+fn kind(
+    field: &FieldDescriptorProto,
+    message: &DescriptorProto,
+    enums: &BTreeMap<String, String>,
+) -> Result<String> {
+    let map_entry = message.nested_type.iter().find(|nested| {
+        let is_map = nested.options.as_ref().is_some_and(|options| options.map_entry());
+        is_map && field.type_name().ends_with(&format!(".{}.{}", message.name(), nested.name()))
+    });
+    if let Some(entry) = map_entry {
+        ensure!(entry.field[0].r#type() == Type::String, "a map whose keys are no strings");
+        return Ok(format!("Kind::Map(&{})", kind(&entry.field[1], entry, enums)?));
     }
-    Ok(())
+    let one = match field.r#type() {
+        Type::Bool => "Kind::Bool".to_owned(),
+        Type::Int32 => "Kind::Int32".to_owned(),
+        Type::Int64 => "Kind::Int64".to_owned(),
+        Type::Uint32 => "Kind::Uint32".to_owned(),
+        Type::Uint64 => "Kind::Uint64".to_owned(),
+        Type::String => "Kind::String".to_owned(),
+        Type::Enum => format!("Kind::Enum({})", enums[field.type_name()]),
+        Type::Message => match field.type_name() {
+            ".google.protobuf.Any" => "Kind::Any".to_owned(),
+            ".google.protobuf.Struct" => "Kind::Struct".to_owned(),
+            ".google.protobuf.Value" => "Kind::Value".to_owned(),
+            name => format!("Kind::Message(&{})", constant(name)),
+        },
+        other @ (Type::Double
+        | Type::Float
+        | Type::Fixed64
+        | Type::Fixed32
+        | Type::Group
+        | Type::Bytes
+        | Type::Sfixed32
+        | Type::Sfixed64
+        | Type::Sint32
+        | Type::Sint64) => bail!("{}: no reader for the type {other:?}", field.name()),
+    };
+    Ok(match field.label() {
+        Label::Repeated => format!("Kind::Repeated(&{one})"),
+        Label::Optional | Label::Required => one,
+    })
+}
+
+/// The constant for a message, whose name may have a leading dot.
+fn constant(name: &str) -> String {
+    name.trim_start_matches('.').replace('.', "_").to_uppercase()
 }
 
 /// A release is linked to stand at a fixed address, as Go's programs are: to relocate it took a sixth

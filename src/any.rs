@@ -1,10 +1,12 @@
 //! `google.protobuf.Any` as `{"@type": …}` over a closed list of payload types.
 
+mod read;
 mod wkt;
 
 #[cfg(test)]
 mod mapping;
 
+pub use read::{message_from_value, read_message};
 pub use wkt::{
     BoolValue, BytesValue, DoubleValue, Duration, Empty, FieldMask, FloatValue, Int32Value,
     Int64Value, Kind, ListValue, StringValue, Struct, Timestamp, UInt32Value, UInt64Value, Value,
@@ -15,13 +17,10 @@ use prost::Message;
 use prost::bytes::{Buf, BufMut};
 use prost::encoding::{self, DecodeContext, WireType};
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, MapAccess};
 use serde::ser::{self, SerializeMap, SerializeStruct, Serializer};
 use serde::{Deserialize, Serialize};
-use std::fmt;
-
-/// The key that names the type.
-const TYPE: &str = "@type";
+use wkt::WellKnown;
 
 macro_rules! payloads {
     (
@@ -63,15 +62,6 @@ macro_rules! payloads {
                 }
             }
 
-            /// Reads the fields beside `@type`.
-            fn read<'de, D: Deserializer<'de>>(url: &str, fields: D) -> Result<Self, D::Error> {
-                match url {
-                    $($url => Ok(Self::$name(Box::deserialize(fields)?)),)*
-                    $($known_url => Ok(Self::$known(Box::new(deserialize_value(fields)?))),)*
-                    _ => Err(de::Error::custom(format_args!("unknown @type {url:?}"))),
-                }
-            }
-
             fn from_bytes(
                 bytes: prost_types::Any,
                 context: DecodeContext,
@@ -89,6 +79,24 @@ macro_rules! payloads {
                     $(Self::$known(message) => encode($known_url, &*message),)*
                     Self::Other(bytes) => *bytes,
                 }
+            }
+        }
+
+        /// Whether a message of this type has the fields of a message beside its `@type`.
+        fn is_payload(url: &str) -> bool {
+            matches!(url, $($url)|*)
+        }
+
+        /// Reads a well-known type from the `value` beside its `@type`, into bytes; `None` if this
+        /// is no such type.
+        fn read_known<'de, A: MapAccess<'de>>(
+            url: &str,
+            entries: A,
+        ) -> Result<Option<Vec<u8>>, A::Error> {
+            let entries = MapAccessDeserializer::new(entries);
+            match url {
+                $($known_url => read_value::<$known, _>(entries).map(Some),)*
+                _ => Ok(None),
             }
         }
 
@@ -149,42 +157,6 @@ impl Default for Any {
     }
 }
 
-impl<'de> Deserialize<'de> for Any {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(AnyVisitor)
-    }
-}
-
-struct AnyVisitor;
-
-impl<'de> Visitor<'de> for AnyVisitor {
-    type Value = Any;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an object with an `@type`")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Any, A::Error> {
-        let mut fields = serde_json::Map::new();
-        while let Some(key) = map.next_key::<String>()? {
-            if key != TYPE {
-                fields.insert(key, map.next_value()?);
-                continue;
-            }
-            let url: String = map.next_value()?;
-            if fields.is_empty() {
-                // Our own spelling: the rest is read as it comes.
-                return Any::read(&url, MapAccessDeserializer::new(map));
-            }
-            while let Some((key, value)) = map.next_entry()? {
-                fields.insert(key, value);
-            }
-            return Any::read(&url, fields).map_err(de::Error::custom);
-        }
-        if fields.is_empty() { Ok(Any::default()) } else { Err(de::Error::missing_field(TYPE)) }
-    }
-}
-
 /// How the well-known types stand in an `Any`.
 fn serialize_value<T: Serialize, S: Serializer>(
     message: &T,
@@ -195,14 +167,16 @@ fn serialize_value<T: Serialize, S: Serializer>(
     fields.end()
 }
 
-fn deserialize_value<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
-    fields: D,
-) -> Result<T, D::Error> {
+fn read_value<'de, T, D>(entries: D) -> Result<Vec<u8>, D::Error>
+where
+    T: WellKnown + Deserialize<'de>,
+    D: Deserializer<'de>,
+{
     #[derive(Deserialize)]
     struct Fields<T> {
         value: T,
     }
-    Ok(Fields::deserialize(fields)?.value)
+    Ok(Fields::<T>::deserialize(entries)?.value.to_bytes())
 }
 
 fn serialize_other<S: Serializer>(

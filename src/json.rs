@@ -1,7 +1,7 @@
 //! What JSON means here: RFC 8259 read strictly, numbers and enums as the canonical proto3 mapping
 //! spells them, and lines that no reader takes for two.
 
-use serde::de::{self, DeserializeOwned, IntoDeserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, DeserializeOwned, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
@@ -130,7 +130,7 @@ impl<'de, T: TryFrom<i128>> Deserialize<'de> for Number<T> {
     }
 }
 
-struct NumberVisitor<T>(PhantomData<T>);
+pub(crate) struct NumberVisitor<T>(pub(crate) PhantomData<T>);
 
 impl<'de, T: TryFrom<i128>> Visitor<'de> for NumberVisitor<T> {
     type Value = Number<T>;
@@ -223,105 +223,6 @@ fn bare<E: de::Error>(text: &str) -> Result<serde_json::Number, E> {
         .ok()
         .filter(|_| !spaced)
         .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &"a number in quotes"))
-}
-
-/// A proto3 enum as the canonical mapping has it: by name, or by number if it has none here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpenEnum<E> {
-    number: i32,
-    names: PhantomData<E>,
-}
-
-impl<E> OpenEnum<E> {
-    /// The value with that number, named or not.
-    pub fn new(number: i32) -> Self {
-        Self { number, names: PhantomData }
-    }
-
-    /// Its number.
-    pub fn number(self) -> i32 {
-        self.number
-    }
-}
-
-impl<E: Serialize + TryFrom<i32>> Serialize for OpenEnum<E> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match E::try_from(self.number) {
-            Ok(named) => named.serialize(serializer),
-            Err(_) => serializer.serialize_i32(self.number),
-        }
-    }
-}
-
-impl<'de, E: Deserialize<'de> + Into<i32>> Deserialize<'de> for OpenEnum<E> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(OpenEnumVisitor(PhantomData))
-    }
-}
-
-struct OpenEnumVisitor<E>(PhantomData<E>);
-
-impl<E> OpenEnumVisitor<E> {
-    fn number<R: de::Error>(Number(number): Number<i32>) -> Result<OpenEnum<E>, R> {
-        Ok(OpenEnum::new(number))
-    }
-}
-
-impl<'de, E: Deserialize<'de> + Into<i32>> Visitor<'de> for OpenEnumVisitor<E> {
-    type Value = OpenEnum<E>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an enum value's name or number")
-    }
-
-    fn visit_i64<R: de::Error>(self, value: i64) -> Result<OpenEnum<E>, R> {
-        NumberVisitor(PhantomData).visit_i64(value).and_then(Self::number)
-    }
-
-    fn visit_u64<R: de::Error>(self, value: u64) -> Result<OpenEnum<E>, R> {
-        NumberVisitor(PhantomData).visit_u64(value).and_then(Self::number)
-    }
-
-    fn visit_f64<R: de::Error>(self, value: f64) -> Result<OpenEnum<E>, R> {
-        NumberVisitor(PhantomData).visit_f64(value).and_then(Self::number)
-    }
-
-    fn visit_str<R: de::Error>(self, name: &str) -> Result<OpenEnum<E>, R> {
-        E::deserialize(name.into_deserializer()).map(|named: E| OpenEnum::new(named.into()))
-    }
-}
-
-/// Which fields of a message have been read, by their place in it.
-#[derive(Debug, Default)]
-pub struct Fields(u64);
-
-impl Fields {
-    /// Adds one. From the 65th on nothing is kept: no message of the protocol is half as long.
-    ///
-    /// # Errors
-    /// If it was there already, in the same or in the other spelling of its name.
-    pub fn add<E: de::Error>(&mut self, place: u32, name: &'static str) -> Result<(), E> {
-        let bit = 1_u64.checked_shl(place).unwrap_or(0);
-        if self.0 & bit != 0 {
-            return Err(E::duplicate_field(name));
-        }
-        self.0 |= bit;
-        Ok(())
-    }
-}
-
-/// Sets a oneof to the member just read, if that one is not `null`.
-///
-/// # Errors
-/// If another member is set already.
-pub fn set_one_of<T, E: de::Error>(oneof: &mut Option<T>, member: Option<T>) -> Result<(), E> {
-    if member.is_none() {
-        return Ok(());
-    }
-    match std::mem::replace(oneof, member) {
-        None => Ok(()),
-        Some(_) => Err(E::custom("two members of one oneof")),
-    }
 }
 
 /// A 64-bit integer on its way out: in quotes, because JavaScript's numbers end at 2^53.

@@ -1,6 +1,6 @@
 //! The generated code: one module per protobuf package, as `build.rs` makes it from `proto/`: prost
-//! structs, and serde for the canonical JSON mapping, which calls `json` for what is easy to get
-//! wrong.
+//! structs and pbjson's serde. Messages are written by pbjson; they are read by `json::read_message`,
+//! which knows every spelling of the canonical mapping.
 
 #![expect(
     clippy::allow_attributes,
@@ -46,6 +46,8 @@ mod pinocchio {
         pub(crate) use crate::proto::chat as v1;
     }
 }
+
+pub(crate) mod fields;
 
 /// The protobuf descriptors of everything above, as a serialized `FileDescriptorSet`.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

@@ -1,10 +1,9 @@
 //! Lines of the protocol: a line of input → a request or what is wrong with it; a frame → a line.
 //! JSON is protobuf's canonical mapping for proto3, strictly read.
 
-use crate::any::Any;
+use crate::any::{Any, read_message};
 use crate::chat::event::Ordinal;
 use crate::id::{RequestId, SessionId};
-use crate::json;
 use crate::proto::rpc::rpc_line::Frame as Body;
 use crate::proto::rpc::rpc_request_line::Request as Member;
 use crate::proto::rpc::{
@@ -174,7 +173,7 @@ pub fn decode(line: &[u8], fresh: impl FnOnce() -> RequestId) -> Result<Request,
         fault: Fault::InvalidJson { reason: format!("not UTF-8: {error}") },
     })?;
     let line: RpcRequestLine =
-        json::read(text).map_err(|error| malformed(text, error.to_string()))?;
+        read_message(text).map_err(|error| malformed(text, error.to_string()))?;
     request(line, fresh)
 }
 

@@ -1,7 +1,11 @@
 //! The well-known types of `google.protobuf` and the JSON that the canonical mapping gives them.
 //!
-//! Own types, because prost's have neither serde nor, where there is a `double` in them, `Eq` and
-//! `Hash`. Fields and numbers are those of the `.proto` files that come with protobuf.
+//! Those of pbjson-types where its JSON is right. The others are types of our own: held against other
+//! implementations, pbjson-types writes whole numbers as `1.0`, NaN as `null`, a time without its `Z`
+//! and the members of a `Struct` in any order, and refuses spellings that the mapping allows. Fields
+//! and numbers are those of the `.proto` files that come with protobuf.
+
+pub use pbjson_types::{BoolValue, Empty, StringValue};
 
 use crate::json::{Float, Number, Quoted};
 use base64::Engine;
@@ -14,6 +18,24 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+
+/// A well-known type on its way from JSON to binary.
+pub(super) trait WellKnown: prost::Message + Sized {
+    /// Its binary form.
+    fn to_bytes(&self) -> Vec<u8> {
+        self.encode_to_vec()
+    }
+}
+
+impl WellKnown for super::Any {}
+impl WellKnown for BoolValue {}
+impl WellKnown for Duration {}
+impl WellKnown for FieldMask {}
+impl WellKnown for ListValue {}
+impl WellKnown for StringValue {}
+impl WellKnown for Struct {}
+impl WellKnown for Timestamp {}
+impl WellKnown for Value {}
 
 /// A JSON object, keys sorted.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message, Serialize, Deserialize)]
@@ -174,10 +196,6 @@ impl<'de> Visitor<'de> for KindVisitor {
     }
 }
 
-/// A message without fields, and without a mapping of its own.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message, Serialize, Deserialize)]
-pub struct Empty {}
-
 /// A message around one scalar: (name, protobuf type, Rust type, how to write it, how to read it).
 macro_rules! wrappers {
     ($($(#[$equal:meta])? $name:ident($kind:ident, $type:ty, $write:expr, $read:expr),)*) => {$(
@@ -188,6 +206,15 @@ macro_rules! wrappers {
             /// Its value.
             #[prost($kind, tag = "1")]
             pub value: $type,
+        }
+
+        impl WellKnown for $name {
+            // Written even if it is zero: prost leaves out -0 as well.
+            fn to_bytes(&self) -> Vec<u8> {
+                let mut bytes = Vec::new();
+                prost::encoding::$kind::encode(1, &self.value, &mut bytes);
+                bytes
+            }
         }
 
         impl Serialize for $name {
@@ -215,10 +242,6 @@ wrappers! {
     Int32Value(int32, i32, Serialize::serialize, read_number),
     #[derive(PartialEq, Eq, Hash)]
     UInt32Value(uint32, u32, Serialize::serialize, read_number),
-    #[derive(PartialEq, Eq, Hash)]
-    BoolValue(bool, bool, Serialize::serialize, Deserialize::deserialize),
-    #[derive(PartialEq, Eq, Hash)]
-    StringValue(string, String, Serialize::serialize, Deserialize::deserialize),
     #[derive(PartialEq, Eq, Hash)]
     BytesValue(bytes, Vec<u8>, write_base64, read_base64),
 }

@@ -2,6 +2,7 @@
 
 use super::names::shown;
 use super::rule::{Report, Rule};
+use crate::any::message_from_value;
 use crate::descriptors::{Field, Kind, Types};
 use crate::json;
 use crate::proto::rpc::RpcLine;
@@ -79,7 +80,7 @@ impl Reader {
         if !has_one_frame(&self.types, &value, report) {
             return None;
         }
-        match serde_json::from_value(Value::Object(value)) {
+        match message_from_value(Value::Object(value)) {
             Ok(frame) => Some(Read { frame, strange }),
             Err(error) => {
                 let error = json::Error::from(error);

@@ -157,7 +157,7 @@ fn versions_fit_if_they_are_taken() {
         let line = format!(r#"{{"version":{version},"cancel":{{}}}}"#);
         let value: Value = serde_json::from_str(&line).expect("JSON");
         assert_eq!(requests.is_valid(&value), fits, "{line}");
-        let read: Result<crate::proto::rpc::RpcRequestLine, _> = crate::json::read(&line);
+        let read: Result<crate::proto::rpc::RpcRequestLine, _> = crate::any::read_message(&line);
         assert_eq!(read.is_ok_and(|line| line.version <= crate::wire::VERSION), fits, "{line}");
     }
 }
@@ -186,7 +186,7 @@ fn requests_fit_if_they_are_read() {
     for (fits, line) in lines {
         let value: Value = serde_json::from_str(line).expect("JSON");
         assert_eq!(requests.is_valid(&value), fits, "{line}");
-        let read: Result<crate::proto::rpc::RpcRequestLine, _> = crate::json::read(line);
+        let read: Result<crate::proto::rpc::RpcRequestLine, _> = crate::any::read_message(line);
         assert_eq!(read.is_ok_and(|line| line.request.is_some()), fits, "{line}");
     }
 }

@@ -1,6 +1,7 @@
 //! What every conversation must be, whatever happened in it.
 
 use crate::frames::Frame;
+use duologue::any::read_message;
 use duologue::check::{Breach, Checker, Rule};
 use duologue::json;
 use duologue::proto::rpc::RpcLine;
@@ -116,7 +117,7 @@ fn strict(line: &[u8]) -> Frame {
     let text = std::str::from_utf8(line).expect("frames are UTF-8");
     let separators = ['\u{85}', '\u{2028}', '\u{2029}', '\r'];
     assert!(!text.contains(separators), "a reader would split this line: {text}");
-    let message: RpcLine = json::read(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let message: RpcLine = read_message(text).unwrap_or_else(|error| panic!("{error}: {text}"));
     let mut again = Vec::with_capacity(line.len() + 1);
     json::write_line(&message, &mut again).expect("what was read can be written");
     // Most lines are the same to the byte; if not, what they mean counts.
