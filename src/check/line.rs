@@ -83,7 +83,6 @@ impl Reader {
         match message_from_value(Value::Object(value)) {
             Ok(frame) => Some(Read { frame, strange }),
             Err(error) => {
-                let error = json::Error::from(error);
                 report.add(Rule::WrongValue, format!("a field has a wrong value: {error}"));
                 None
             }
