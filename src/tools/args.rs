@@ -155,6 +155,8 @@ pub enum SchemaOf {
     JsonStream,
     /// What commands print with --no-stream
     Envelope,
+    /// An event of list-events
+    ListEvents,
     /// What --manifest prints
     Manifest,
 }

@@ -58,6 +58,17 @@ fn events_fit_their_schema() {
 }
 
 #[test]
+fn listed_events_fit_their_schema() {
+    let entries = schema("list-events");
+    for stream in crate::tools::streams() {
+        let listing = json(&run(&["list-events", "--no-stream"], &stream));
+        listing["data"].as_array().expect("a list").iter().for_each(|entry| check(&entries, entry));
+    }
+    let without_time = serde_json::json!({ "id": "e1", "type": "ChatTextPatch", "line": 1 });
+    assert!(!entries.is_valid(&without_time));
+}
+
+#[test]
 fn envelopes_fit_their_schema() {
     let envelopes = schema("envelope");
     for input in [&b""[..], b"no JSON\n", &crate::tools::turn()] {
