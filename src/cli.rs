@@ -4,7 +4,7 @@ mod output;
 mod session;
 mod words;
 
-pub use output::{Disagree, Mode, OutputArgs, OutputName};
+pub use output::{Disagree, Mode, OutputArgs, OutputName, RpcOutputArgs};
 pub use session::{
     EngineArgs, EngineName, FinalSnapshot, LogLevel, OnBusy, PatchMode, SessionArgs,
 };
@@ -95,9 +95,9 @@ pub enum Command {
 /// Options of `rpc`.
 #[derive(Args, Debug)]
 pub struct RpcArgs {
-    /// Don't stream: print one JSON document with all frames at the end
-    #[arg(long)]
-    pub no_stream: bool,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: RpcOutputArgs,
 
     /// As for every conversation.
     #[command(flatten)]
@@ -151,13 +151,6 @@ pub struct RunCommandArgs {
     /// --system was typed, and so wins over the file's system prompt; a variable does not.
     #[arg(skip)]
     pub is_system_typed: bool,
-}
-
-impl RpcArgs {
-    /// What is printed.
-    pub fn mode(&self) -> Mode {
-        if self.no_stream { Mode::Frames } else { Mode::Server }
-    }
 }
 
 impl Cli {
@@ -257,14 +250,15 @@ impl Cli {
         // Options may have been put before the command by mistake.
         let words = words.get(1..).unwrap_or_default();
         let command = words.iter().filter_map(|word| word.to_str()).find_map(named);
-        let output = OutputArgs::guess(words, file);
+        // The variable is for those that ask one prompt.
+        let output = match command {
+            Some("exec" | RUN_COMMAND) => OutputArgs::guess(words, file),
+            Some(_) | None => OutputArgs::typed(words, None),
+        };
         let is_named = words.first().is_some_and(|word| !word.as_encoded_bytes().starts_with(b"-"));
         match command {
             None if is_named => Wanted { command: "", mode: Mode::Text },
-            None | Some("rpc") => {
-                let mode = if output.no_stream { Mode::Frames } else { Mode::Server };
-                Wanted { command: "rpc", mode }
-            }
+            None | Some("rpc") => Wanted { command: "rpc", mode: output.mode_of_rpc() },
             // Its lines begin with one that names them, whatever comes of it.
             Some("list-events") if output.mode() == Ok(Mode::Text) => {
                 let mode = Mode::Objects { has_preamble: true };
@@ -277,7 +271,9 @@ impl Cli {
 
 /// The command of this name, if its output may be more than text.
 fn named(word: &str) -> Option<&'static str> {
-    ["rpc", "exec", RUN_COMMAND, "check", "list-events"].into_iter().find(|name| *name == word)
+    let names =
+        ["rpc", "exec", RUN_COMMAND, "check", "list-events", "schema", "completions", "man"];
+    names.into_iter().find(|name| *name == word)
 }
 
 impl Command {

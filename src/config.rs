@@ -20,6 +20,7 @@ use crate::wire::{Code, Prompt, Trouble};
 use anyhow::{Context, Result, ensure};
 use capabilities::{capabilities, capabilities_of_nobody};
 use engine::engine;
+pub(crate) use format::format_of_prompt;
 use format::{Known, format};
 use tokio::sync::oneshot;
 
@@ -36,7 +37,7 @@ pub(crate) const EXTRACT: &str = "extract";
 /// # Errors
 /// If an option, or the file it names, can't be used.
 pub fn rpc(args: RpcArgs, is_terminal: bool) -> Result<Settings> {
-    let (command, mode) = ("rpc", args.mode());
+    let (command, mode) = ("rpc", args.output.mode());
     let requests = stdin(&args.session)?;
     let plan = Plan { command, mode, session: args.session, asked: Asked::default() };
     let mut settings = plan.settings(requests)?;

@@ -244,6 +244,15 @@ impl Engine {
         }
     }
 
+    /// The host that is asked, with its port if that is not the scheme's own; the name of the
+    /// built-in engine. Empty if the address can't be read. Holds no login and no key.
+    pub fn provider(&self) -> String {
+        match self {
+            Self::Echo(_) => self.name().to_owned(),
+            Self::OpenAi(openai) => openai.host(),
+        }
+    }
+
     /// The model that answers; empty if the settings name none where they must.
     pub fn model(&self) -> &str {
         match self {

@@ -10,6 +10,10 @@ use std::fmt;
 /// The first line of a listing as JSON Lines: it tells a reader what the lines after it are.
 pub const PREAMBLE: &str = r#"{"_format": "jsonl", "_schema": "EventEntry", "_version": 1}"#;
 
+/// Seconds since 1970-01-01T00:00:00Z.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct UnixSeconds(pub u64);
+
 /// One event of a stream. Fields that an event does not have are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -19,6 +23,8 @@ pub struct Entry {
     /// The event's name, as in `ChatTextPatch`.
     #[serde(rename = "type")]
     pub kind: String,
+    /// The latest time at which it can have happened: frames have no time of their own.
+    pub ts: UnixSeconds,
     /// Number of its line in the stream, from 1: the whole frame stands there.
     pub line: u64,
     /// The request it answers.
@@ -147,14 +153,16 @@ impl Lister {
         Self::default()
     }
 
-    /// Takes the next line, without its line feed; gives its event, if it has one.
+    /// Takes the next line, without its line feed, which was there at `ts`; gives its event, if it
+    /// has one.
     ///
     /// # Errors
     /// If the line is not a frame.
-    pub fn line(&mut self, line: &[u8]) -> Result<Option<Entry>, BadLine> {
+    pub fn line(&mut self, ts: UnixSeconds, line: &[u8]) -> Result<Option<Entry>, BadLine> {
         self.line += 1;
         let frame = read(line).map_err(|reason| self.bad(reason))?;
-        Ok(frame.ui_event.map(|event| self.entry(frame.request_id, event)))
+        let entry = frame.ui_event.map(|event| self.entry(frame.request_id, event));
+        Ok(entry.map(|entry| Entry { ts, ..entry }))
     }
 
     /// Takes a line of more than `bytes_max` bytes, of which nothing was kept.
@@ -167,8 +175,8 @@ impl Lister {
     ///
     /// # Errors
     /// If it is not a whole frame: what remains of one, or what can't become one.
-    pub fn tail(&mut self, tail: &[u8]) -> Result<Option<Entry>, BadLine> {
-        self.line(tail).map_err(|bad| match check::is_cut_off(tail) {
+    pub fn tail(&mut self, ts: UnixSeconds, tail: &[u8]) -> Result<Option<Entry>, BadLine> {
+        self.line(ts, tail).map_err(|bad| match check::is_cut_off(tail) {
             false => bad,
             true => BadLine {
                 reason: format!("the last line is cut off after {} bytes", tail.len()),
@@ -192,6 +200,7 @@ impl Lister {
         Entry {
             id: self.id(event.ordinal.map_or(0, |ordinal| ordinal.0)),
             kind: event.name.unwrap_or_default(),
+            ts: UnixSeconds::default(),
             line: self.line,
             request_id,
             message_id: payload.message_id,
@@ -234,11 +243,12 @@ mod tests {
         let patch = r#"{"version":1,"sessionId":"s","requestId":"r","uiEvent":{"ordinal":"7","name":"ChatTextPatch","payload":{"@type":"type.googleapis.com/pinocchio.chatapp.v1.ChatTextPatch","messageId":"m","role":"assistant","text":"Grüße","status":"streaming"}}}"#;
         let mut lister = Lister::new();
         let hello = br#"{"version":1,"sessionId":"s","hello":{}}"#;
-        assert_eq!(lister.line(hello), Ok(None));
-        let entry = lister.line(patch.as_bytes()).expect("a frame").expect("an event");
+        assert_eq!(lister.line(UnixSeconds(9), hello), Ok(None));
+        let entry =
+            lister.line(UnixSeconds(10), patch.as_bytes()).expect("a frame").expect("an event");
         assert_eq!(
             serde_json::to_string(&entry).expect("JSON"),
-            r#"{"id":"e7","type":"ChatTextPatch","line":2,"requestId":"r","messageId":"m","role":"assistant","status":"streaming","textBytes":7}"#
+            r#"{"id":"e7","type":"ChatTextPatch","ts":10,"line":2,"requestId":"r","messageId":"m","role":"assistant","status":"streaming","textBytes":7}"#
         );
     }
 
@@ -247,7 +257,7 @@ mod tests {
         let mut lister = Lister::new();
         let mut id = |ordinal: &str| {
             let line = format!(r#"{{"uiEvent":{{"ordinal":{ordinal},"name":"X"}}}}"#);
-            lister.line(line.as_bytes()).expect("a frame").expect("an event").id
+            lister.line(UnixSeconds(1), line.as_bytes()).expect("a frame").expect("an event").id
         };
         let ids = ["\"1\"", "1", "2", "\"2\"", "2", "3"].map(&mut id);
         assert_eq!(ids, ["e1", "e1.2", "e2", "e2.2", "e2.3", "e3"]);
@@ -259,13 +269,14 @@ mod tests {
         let wrong: [&[u8]; 6] =
             [b"", b"x", b"{}", b"[]", b"\xff", br#"{"uiEvent":{"ordinal":"x"}}"#];
         for (line, wrong) in (1..).zip(wrong) {
-            let error = lister.line(wrong).expect_err("no frame").to_string();
+            let error = lister.line(UnixSeconds(1), wrong).expect_err("no frame").to_string();
             assert!(error.starts_with(&format!("line {line}: ")), "{error}");
         }
-        let error = lister.tail(br#"{"version":1,"ses"#).expect_err("a piece");
+        let error = lister.tail(UnixSeconds(1), br#"{"version":1,"ses"#).expect_err("a piece");
         assert_eq!(error.to_string(), "line 7: the last line is cut off after 17 bytes");
         assert!(error.is_cut_off());
-        assert!(!lister.tail(b"garbage").expect_err("no frame").is_cut_off());
+        let garbage = lister.tail(UnixSeconds(1), b"garbage");
+        assert!(!garbage.expect_err("no frame").is_cut_off());
     }
 
     /// An agent reads the first line to know what follows.

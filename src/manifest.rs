@@ -20,6 +20,9 @@ pub struct Facts {
     pub exit_codes: &'static [(u8, &'static str)],
 }
 
+/// What is run if no command is named.
+const DEFAULT_COMMAND: &str = "rpc";
+
 const RPC: Facts = Facts {
     streaming_default: true,
     supports_streaming: true,
@@ -83,12 +86,10 @@ const CHECK: Facts = Facts {
     ],
 };
 
-const SCHEMA: Facts = Facts { output_formats: &["proto", "descriptors", "json"], ..TEXT };
-
 const TEXT: Facts = Facts {
     streaming_default: false,
     supports_streaming: false,
-    output_formats: &["text"],
+    output_formats: &["text", "json"],
     exit_codes: &[
         (0, "it was printed or written, or nobody reads the output any more"),
         (2, "the command line is wrong, or a file can't be written"),
@@ -103,7 +104,6 @@ pub fn facts(command: &str) -> Facts {
         "exec" | "run-command" => RUN,
         "list-events" => LIST_EVENTS,
         "check" => CHECK,
-        "schema" => SCHEMA,
         _ => TEXT,
     }
 }
@@ -117,12 +117,13 @@ pub fn manifest(command: &Command, facts: impl Fn(&str) -> Facts) -> Value {
         .filter(|each| !each.is_hide_set())
         .map(|each| described(each, facts(each.get_name())))
         .collect();
-    json!({
-        "name": command.get_name(),
-        "version": command.get_version().unwrap_or_default(),
-        "manifest_version": MANIFEST_VERSION,
-        "commands": commands,
-    })
+    // The program without a command is a command too.
+    let mut manifest = described(&command, facts(DEFAULT_COMMAND));
+    manifest["version"] = command.get_version().unwrap_or_default().into();
+    manifest["manifest_version"] = MANIFEST_VERSION.into();
+    manifest["default_command"] = DEFAULT_COMMAND.into();
+    manifest["commands"] = commands.into();
+    manifest
 }
 
 fn described(command: &Command, facts: Facts) -> Value {
@@ -191,6 +192,8 @@ mod tests {
         let manifest = manifest(&command, facts);
         assert_eq!(manifest["name"], "duologue");
         assert_eq!(manifest["version"], "1.2");
+        assert_eq!(manifest["streaming_default"], true);
+        assert_eq!(manifest["default_command"], "rpc");
         let rpc = &manifest["commands"][0];
         assert_eq!(rpc["about"], "Talk");
         assert_eq!(rpc["streaming_default"], true);

@@ -19,6 +19,7 @@ pub(crate) use view::{cut_off, nothing_found, rejected};
 use crate::json::{self, Error};
 use crate::session::{ExitCode, Moment};
 use crate::wire::Frame;
+use serde_json::Value;
 
 /// The form that frames take on standard output.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +52,29 @@ impl Format {
             Self::Objects(objects) => objects.frame(frame, out),
             Self::Envelope(envelope) => envelope.frame(frame),
             Self::JsonStream(stream) => stream.frame(now, frame, out),
+        }
+    }
+
+    /// Appends a prompt that is printed and not asked: its `text` to those who read text, its parts,
+    /// `data`, to those who read JSON. [`Format::end`] completes it.
+    ///
+    /// # Errors
+    /// If it has no JSON form.
+    pub fn prompt(
+        &mut self,
+        session: &str,
+        text: &str,
+        data: &Value,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        match self {
+            Self::Protocol | Self::Objects(_) => json::write_line(data, out),
+            Self::Text(to) => {
+                to.prompt(text, out);
+                Ok(())
+            }
+            Self::Envelope(envelope) => envelope.prompt(session, data),
+            Self::JsonStream(stream) => stream.prompt(session, text, out),
         }
     }
 

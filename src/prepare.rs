@@ -13,7 +13,7 @@ use crate::log::{self, Flush};
 use crate::server::{Settings, Signals};
 use crate::session::Signal;
 use anyhow::{Context, Result, anyhow};
-use shown::shown;
+use shown::{Unasked, shown};
 use std::ffi::OsString;
 use std::fs::File;
 use std::thread;
@@ -95,7 +95,7 @@ pub async fn prepare(
     match job {
         // Reads nothing: not worth a thread.
         Job::Rpc(args) => {
-            let wanted = Wanted { command: "rpc", mode: args.mode() };
+            let wanted = Wanted { command: "rpc", mode: args.output.mode() };
             rpc(args, &terminal).map_err(|reason| Refusal { wanted, reason })
         }
         Job::Wrong(wanted, error) => Err(Refusal { wanted, reason: Reason::Usage(error) }),
@@ -187,7 +187,9 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     if let (true, Source::Known(prompt)) = (args.print_prompt, &prompt) {
         let (system, messages) = (args.session.system, Vec::new());
         let rendered = Rendered { system, messages, prompt: prompt.clone() };
-        return Ok(Prepared::Print(shown(&rendered, mode)?));
+        let session_id = args.session.session_id.as_deref();
+        let unasked = Unasked { command: "exec", mode, session_id };
+        return Ok(Prepared::Print(shown(&rendered, &unasked)?));
     }
     let asked = Asked { prompt, name: "exec".to_owned(), ..Asked::default() };
     let once = Once { command: "exec", mode, is_shown, asked };

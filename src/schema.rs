@@ -29,6 +29,7 @@ pub const PROTO_FILES: [(&str, &str); 4] = [
 /// Schemas of what is no protobuf message, as JSON texts.
 const JSON_STREAM: &str = include_str!("schema/json_stream.json");
 const ENVELOPE: &str = include_str!("schema/envelope.json");
+const LIST_EVENTS: &str = include_str!("schema/list_events.json");
 const MANIFEST: &str = include_str!("schema/manifest.json");
 
 /// All `.proto` files in one text, each after a comment with its name.
@@ -54,6 +55,7 @@ pub fn json(of: SchemaOf) -> Value {
         SchemaOf::Request => messages::request(),
         SchemaOf::JsonStream => parsed(JSON_STREAM),
         SchemaOf::Envelope => parsed(ENVELOPE),
+        SchemaOf::ListEvents => parsed(LIST_EVENTS),
         SchemaOf::Manifest => parsed(MANIFEST),
     }
 }

@@ -4,6 +4,7 @@
 pub mod args;
 mod check;
 mod descriptions;
+mod document;
 mod envelope;
 mod lines;
 mod list_events;

@@ -35,6 +35,28 @@ pub struct OutputArgs {
     pub no_preamble: bool,
 }
 
+/// Options that say what a conversation prints.
+#[derive(Args, Debug)]
+pub struct RpcOutputArgs {
+    /// What is printed on standard output
+    #[arg(long, short, value_name = "FORMAT", value_enum, default_value_t)]
+    pub output: RpcOutputName,
+
+    /// Don't stream: print one JSON document with all frames at the end, as --output json does
+    #[arg(long)]
+    pub no_stream: bool,
+}
+
+/// What a conversation can print.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum RpcOutputName {
+    /// The protocol, one frame a line (JSON Lines)
+    #[default]
+    Jsonl,
+    /// One JSON document with all frames at the end: ok, data, error, warnings, meta
+    Json,
+}
+
 /// What can be printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OutputName {
@@ -78,6 +100,16 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} and {1} ask for different outputs; leave one of them out")]
 pub struct Disagree(&'static str, &'static str);
+
+impl RpcOutputArgs {
+    /// What is printed.
+    pub fn mode(&self) -> Mode {
+        match self.output {
+            RpcOutputName::Jsonl if !self.no_stream => Mode::Server,
+            RpcOutputName::Jsonl | RpcOutputName::Json => Mode::Frames,
+        }
+    }
+}
 
 impl OutputArgs {
     /// What is printed.
@@ -134,10 +166,26 @@ impl OutputArgs {
         }
     }
 
-    /// What the words of a command line seem to ask for, though it can't be read: the error is to
-    /// come in the form that its reader knows.
-    /// What is in `file` is not ours.
+    /// What a conversation prints of an error in these options.
+    pub(super) fn mode_of_rpc(&self) -> Mode {
+        let is_document = self.no_stream || self.output == Some(OutputName::Json);
+        if is_document { Mode::Frames } else { Mode::Server }
+    }
+
+    /// What a command line that can't be read seems to ask for, so that the error comes in the form
+    /// that its reader knows: its words, then the variable. What is in `file` is not ours.
     pub(super) fn guess(words: &[OsString], file: Option<&CommandFile>) -> Self {
+        let mut typed = Self::typed(words, file);
+        let is_flagged = typed.rpc || typed.json_stream || typed.no_stream;
+        if typed.output.is_none() && !is_flagged {
+            let variable = std::env::var("DUOLOGUE_OUTPUT").unwrap_or_default();
+            typed.output = OutputName::from_str(&variable, false).ok();
+        }
+        typed
+    }
+
+    /// The same of the words alone.
+    pub(super) fn typed(words: &[OsString], file: Option<&CommandFile>) -> Self {
         let flags = || file.into_iter().flat_map(|file| &file.flags);
         let is_files = |word: &str| {
             let name = word.strip_prefix("--").map(|rest| rest.split('=').next().unwrap_or(rest));
@@ -161,11 +209,6 @@ impl OutputArgs {
                     .map(|value| value.trim_start_matches('=')),
             };
             output = value.and_then(|value| OutputName::from_str(value, false).ok()).or(output);
-        }
-        let is_flagged = has("--rpc") || has("--json-stream") || has("--no-stream");
-        if output.is_none() && !is_flagged {
-            let variable = std::env::var("DUOLOGUE_OUTPUT").unwrap_or_default();
-            output = OutputName::from_str(&variable, false).ok();
         }
         Self {
             output,

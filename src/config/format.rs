@@ -25,7 +25,7 @@ impl Known {
     pub(super) fn of_nobody(command: &'static str) -> Self {
         let engine = Engine::Echo(Echo::default());
         let beginning = beginning(command, &engine);
-        let beginning = Beginning { model: String::new(), provider: "", ..beginning };
+        let beginning = Beginning { model: String::new(), provider: String::new(), ..beginning };
         let meta = Map::from_iter([("command".to_owned(), command.into())]);
         Self { beginning, meta, name: command.to_owned() }
     }
@@ -37,7 +37,7 @@ fn beginning(command: &'static str, engine: &Engine) -> Beginning {
     Beginning {
         command,
         model: engine.model().to_owned(),
-        provider: engine.name(),
+        provider: engine.provider(),
         folder: folder.to_string_lossy().into_owned(),
         epoch_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
     }
@@ -48,6 +48,11 @@ fn meta(command: &str, engine: &Engine) -> Map<String, Value> {
         .into_iter()
         .map(|(key, value)| (key.to_owned(), value.into()))
         .collect()
+}
+
+/// The format of a prompt that `command` prints and does not ask.
+pub(crate) fn format_of_prompt(command: &'static str, mode: Mode) -> Format {
+    format(mode, ResponseType::Json, Known::of_nobody(command))
 }
 
 /// The format of a mode, for answers of this type.

@@ -151,6 +151,16 @@ impl OpenAi {
         self.shared.settings.model()
     }
 
+    /// The host that is asked, with its port if that is not the scheme's own; empty if the address
+    /// can't be read.
+    pub fn host(&self) -> String {
+        let Settings { base_url, key, .. } = &self.shared.settings;
+        let host = address::host(base_url).unwrap_or_default();
+        // A host is in lower case, and so is a key that was put in its place by mistake.
+        let key = key.as_ref().and_then(|key| Secret::new(&key.expose().to_ascii_lowercase()));
+        key.map_or(host.clone(), |key| key.redact(&host))
+    }
+
     /// Answers the last turn of `transcript`. Dropped, it closes the connection.
     pub async fn answer(self, transcript: Transcript, sink: Sink) -> RunEnd {
         match self.run(&transcript, &sink).await {

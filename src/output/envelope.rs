@@ -1,7 +1,7 @@
 //! One document that tells everything, at the end: `ok`, `data`, `error`, `warnings`, `meta`. For
 //! readers that parse all of the output at once. Written on every path, failures included.
 
-use super::view::{View, cut_off, nothing_found};
+use super::view::{View, cut_off, error_document, nothing_found};
 use crate::json::{self, Error};
 use crate::proto::extract::ObjectExtracted;
 use crate::proto::rpc::ErrorFrame;
@@ -128,6 +128,14 @@ impl Envelope {
         Ok(())
     }
 
+    /// Takes what is printed where nothing is asked.
+    pub(super) fn prompt(&mut self, session: &str, data: &Value) -> Result<(), Error> {
+        self.session = session.to_owned();
+        let data = serde_json::value::to_raw_value(data)?;
+        self.answer = Answer::Document(Some(data), String::new());
+        Ok(())
+    }
+
     pub(super) fn end(
         &mut self,
         now: Moment,
@@ -246,8 +254,6 @@ impl Envelope {
         if matches!(self.answer, Answer::Frames(_)) && !error.terminal {
             return;
         }
-        self.error = Some(json!({
-            "code": error.code, "message": error.message, "detail": error.detail
-        }));
+        self.error = Some(error_document(error));
     }
 }

@@ -1,6 +1,6 @@
 //! What was extracted from the answer, one JSON value a line, as the model wrote it.
 
-use super::view::View;
+use super::view::{View, error_document};
 use crate::json::{self, Error};
 use crate::wire::Frame;
 use serde_json::json;
@@ -35,9 +35,7 @@ impl Objects {
             }
             // Has a `_format`, so that whoever passes over the first line passes over it as well.
             View::Error(error) if self.has_preamble => json::write_line(
-                &json!({ "_format": "jsonl", "_error": {
-                    "code": error.code, "message": error.message, "detail": error.detail
-                } }),
+                &json!({ "_format": "jsonl", "_error": error_document(error) }),
                 out,
             ),
             View::Hello

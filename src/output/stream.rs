@@ -1,12 +1,13 @@
 //! Events for programs that know nothing of the protocol: newline-delimited JSON in an envelope of
 //! its own. `start` comes first, exactly one `done` comes last, whatever happens in between.
 
-use super::view::{View, cut_off, nothing_found, rejected};
+use super::view::{View, class, cut_off, nothing_found, rejected};
+use crate::engine::ErrorClass;
 use crate::json::{self, Error};
-use crate::proto::chat::{ChatToolCallRequested, ChatToolResultReady};
+use crate::proto::chat::{ChatProviderCallFinished, ChatToolCallRequested, ChatToolResultReady};
 use crate::proto::rpc::ErrorFrame;
 use crate::session::{ExitCode, Moment};
-use crate::wire::{Code, Frame};
+use crate::wire::Frame;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -22,8 +23,8 @@ pub struct Beginning {
     pub command: &'static str,
     /// The model that answers.
     pub model: String,
-    /// Who provides it.
-    pub provider: &'static str,
+    /// The host that is asked, or the name of the built-in engine.
+    pub provider: String,
     /// The folder the process runs in.
     pub folder: String,
     /// When the process began, in milliseconds since 1970.
@@ -39,6 +40,15 @@ pub struct JsonStream {
     tools_used: Vec<String>,
     running: BTreeMap<String, Moment>,
     tokens: Option<i64>,
+    cut_off: Option<CutOff>,
+}
+
+/// An answer that is not whole.
+#[derive(Clone, Debug)]
+struct CutOff {
+    message: &'static str,
+    /// The provider's reason, in the protocol's words.
+    finish_class: String,
 }
 
 #[derive(Serialize)]
@@ -61,6 +71,7 @@ impl JsonStream {
             tools_used: Vec::new(),
             running: BTreeMap::new(),
             tokens: None,
+            cut_off: None,
         }
     }
 
@@ -71,14 +82,7 @@ impl JsonStream {
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         match View::of(frame) {
-            View::Hello => {
-                self.session = uuid_of(&frame.session_id).to_owned();
-                let Beginning { command, model, provider, folder, .. } = &self.beginning;
-                let start = json!({
-                    "command": command, "model": model, "provider": provider, "cwd": folder
-                });
-                self.event(now, "start", without_empty(start), out)
-            }
+            View::Hello => self.start(now, &frame.session_id, out),
             View::RunStarted => self.status(now, ("running", "The model was asked"), out),
             View::Thinking(text) => self.event(now, "thinking", json!({ "content": text }), out),
             View::Text(text) => {
@@ -89,16 +93,7 @@ impl JsonStream {
             }
             View::ToolRequested(call) => self.tool_started(now, call, out),
             View::ToolReturned(result) => self.tool_completed(now, result, out),
-            View::CallFinished(call) => {
-                if let Some(usage) = &call.usage {
-                    let used = i64::from(usage.input_tokens) + i64::from(usage.output_tokens);
-                    *self.tokens.get_or_insert(0) += used;
-                }
-                match cut_off(call) {
-                    Some(why) => self.status(now, ("truncated", why), out),
-                    None => Ok(()),
-                }
-            }
+            View::CallFinished(call) => self.call_finished(now, call, out),
             View::Rejected(line) => self.status(now, ("warning", &rejected(line)), out),
             View::Extracted(tally) => match nothing_found(tally) {
                 Some(message) => self.status(now, ("warning", message), out),
@@ -109,12 +104,26 @@ impl JsonStream {
         }
     }
 
+    /// Takes a prompt that is printed and not asked.
+    pub(super) fn prompt(
+        &mut self,
+        session: &str,
+        text: &str,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        self.start(Moment::default(), session, out)?;
+        self.event(Moment::default(), "text_delta", json!({ "content": text }), out)
+    }
+
     pub(super) fn end(
         &mut self,
         now: Moment,
         code: ExitCode,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
+        if let (ExitCode::CutOff, Some(cut_off)) = (code, &self.cut_off) {
+            self.event(now, "error", json!({ "error": cut_off.error() }), out)?;
+        }
         let status = status(code);
         let mut done = json!({
             "exitCode": status,
@@ -126,6 +135,32 @@ impl JsonStream {
             done["tokensUsed"] = tokens.into();
         }
         self.event(now, "done", done, out)
+    }
+
+    fn start(&mut self, now: Moment, session: &str, out: &mut Vec<u8>) -> Result<(), Error> {
+        self.session = uuid_of(session).to_owned();
+        let Beginning { command, model, provider, folder, .. } = &self.beginning;
+        let start =
+            json!({ "command": command, "model": model, "provider": provider, "cwd": folder });
+        self.event(now, "start", without_empty(start), out)
+    }
+
+    fn call_finished(
+        &mut self,
+        now: Moment,
+        call: &ChatProviderCallFinished,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        if let Some(usage) = &call.usage {
+            let used = i64::from(usage.input_tokens) + i64::from(usage.output_tokens);
+            *self.tokens.get_or_insert(0) += used;
+        }
+        self.cut_off = cut_off(call)
+            .map(|message| CutOff { message, finish_class: call.finish_class.clone() });
+        match &self.cut_off {
+            Some(cut_off) => self.status(now, ("truncated", cut_off.message), out),
+            None => Ok(()),
+        }
     }
 
     fn tool_started(
@@ -176,10 +211,17 @@ impl JsonStream {
     }
 
     fn error(&self, now: Moment, error: &ErrorFrame, out: &mut Vec<u8>) -> Result<(), Error> {
-        let code = code(error);
-        let error =
-            json!({ "code": code, "message": error.message, "recoverable": !error.terminal });
-        self.event(now, "error", json!({ "error": error }), out)
+        let class = class(error);
+        let mut document = json!({
+            "code": code(class),
+            "message": error.message,
+            "detail": error.detail,
+            "recoverable": class.is_some_and(is_recoverable),
+        });
+        if let Some(class) = class {
+            document["class"] = class.as_str().into();
+        }
+        self.event(now, "error", json!({ "error": document }), out)
     }
 
     fn event(
@@ -208,19 +250,47 @@ pub(super) fn status(code: ExitCode) -> u8 {
     }
 }
 
-/// The word that these readers know for what went wrong.
-fn code(error: &ErrorFrame) -> &'static str {
-    if error.code == Code::Interrupted.as_str() {
-        return "PROCESS_CRASHED";
+impl CutOff {
+    /// The error that stands before `done`: these readers know of success and failure alone.
+    fn error(&self) -> Value {
+        let (code, advice) = match self.finish_class.as_str() {
+            "max_tokens" => ("CONTEXT_LIMIT", "; raise the limit, or ask for less at a time"),
+            _ => ("UNKNOWN", ""),
+        };
+        let message = format!("{}; the text before this event is incomplete{advice}", self.message);
+        json!({
+            "code": code, "message": message, "detail": self.finish_class, "recoverable": false
+        })
     }
-    match error.detail.split(':').next().unwrap_or_default() {
-        "auth" => "AUTH_EXPIRED",
-        "timeout" | "network" => "NETWORK_TIMEOUT",
-        "context_overflow" => "CONTEXT_LIMIT",
-        "malformed_stream" => "MALFORMED_EVENT",
-        "internal" => "PROCESS_CRASHED",
-        _ if error.code == Code::Internal.as_str() => "PROCESS_CRASHED",
-        _ => "UNKNOWN",
+}
+
+/// The code for what went wrong, of the eight that these readers know. They may refuse an event with
+/// another, so errors that are dealt with alike share one, and `class` tells them apart.
+fn code(class: Option<ErrorClass>) -> &'static str {
+    match class {
+        Some(ErrorClass::Auth) => "AUTH_EXPIRED",
+        Some(ErrorClass::RateLimited | ErrorClass::Timeout | ErrorClass::Network) => {
+            "NETWORK_TIMEOUT"
+        }
+        Some(ErrorClass::ContextOverflow) => "CONTEXT_LIMIT",
+        Some(ErrorClass::MalformedStream) => "MALFORMED_EVENT",
+        Some(ErrorClass::Aborted | ErrorClass::Internal) => "PROCESS_CRASHED",
+        Some(ErrorClass::Provider | ErrorClass::Tool | ErrorClass::Config) | None => "UNKNOWN",
+    }
+}
+
+/// Whether the same command may succeed later.
+fn is_recoverable(class: ErrorClass) -> bool {
+    match class {
+        ErrorClass::RateLimited | ErrorClass::Timeout | ErrorClass::Network => true,
+        ErrorClass::Auth
+        | ErrorClass::ContextOverflow
+        | ErrorClass::Provider
+        | ErrorClass::MalformedStream
+        | ErrorClass::Tool
+        | ErrorClass::Config
+        | ErrorClass::Aborted
+        | ErrorClass::Internal => false,
     }
 }
 

@@ -12,9 +12,13 @@ pub struct Text {
 impl Text {
     pub(super) fn frame(&mut self, frame: &Frame, out: &mut Vec<u8>) {
         if let View::Text(text) = View::of(frame) {
-            out.extend_from_slice(text.as_bytes());
-            self.last = text.bytes().next_back().or(self.last);
+            self.prompt(text, out);
         }
+    }
+
+    pub(super) fn prompt(&mut self, text: &str, out: &mut Vec<u8>) {
+        out.extend_from_slice(text.as_bytes());
+        self.last = text.bytes().next_back().or(self.last);
     }
 
     pub(super) fn end(&mut self, out: &mut Vec<u8>) {

@@ -1,11 +1,28 @@
 //! What a frame tells to a reader who follows one answer and not the protocol.
 
 use crate::any::Any;
+use crate::engine::ErrorClass;
 use crate::proto::chat::{ChatProviderCallFinished, ChatToolCallRequested, ChatToolResultReady};
 use crate::proto::extract::{ExtractionFinished, LineRejected, ObjectExtracted};
 use crate::proto::rpc::ErrorFrame;
 use crate::proto::rpc::rpc_line::Frame as Body;
-use crate::wire::Frame;
+use crate::wire::{Code, Frame};
+use serde_json::{Value, json};
+
+/// Every class, to find one by its name.
+const CLASSES: [ErrorClass; 11] = [
+    ErrorClass::Auth,
+    ErrorClass::RateLimited,
+    ErrorClass::ContextOverflow,
+    ErrorClass::Timeout,
+    ErrorClass::Network,
+    ErrorClass::Provider,
+    ErrorClass::MalformedStream,
+    ErrorClass::Tool,
+    ErrorClass::Config,
+    ErrorClass::Aborted,
+    ErrorClass::Internal,
+];
 
 /// What a frame tells. Text comes in pieces: the session patches by appending.
 pub(super) enum View<'a> {
@@ -65,6 +82,34 @@ impl<'a> View<'a> {
         }
         Self::Other
     }
+}
+
+/// The class of an error. The frame has no field for it: a run that failed and an engine that could
+/// not start begin their `detail` with it. A signal aborts; a defect is internal. `None` for the
+/// errors whose code says as much as a class could.
+pub(super) fn class(error: &ErrorFrame) -> Option<ErrorClass> {
+    let is = |code: Code| error.code == code.as_str();
+    if is(Code::Interrupted) {
+        return Some(ErrorClass::Aborted);
+    }
+    if is(Code::Internal) {
+        return Some(ErrorClass::Internal);
+    }
+    if !is(Code::RunFailed) && !is(Code::EngineInitFailed) {
+        return None;
+    }
+    let word = error.detail.split(':').next().unwrap_or_default();
+    CLASSES.into_iter().find(|class| class.as_str() == word)
+}
+
+/// An error as a document has it.
+pub(super) fn error_document(error: &ErrorFrame) -> Value {
+    json!({
+        "code": error.code,
+        "class": class(error).map(ErrorClass::as_str),
+        "message": error.message,
+        "detail": error.detail,
+    })
 }
 
 /// Why an answer is not whole, if `call` cut it off.

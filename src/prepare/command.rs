@@ -1,6 +1,6 @@
 //! `run-command`: a command file, its flags and its prompt → what is asked.
 
-use super::shown::shown;
+use super::shown::{Unasked, shown};
 use super::{Prepared, Reason, Refusal, Terminal, text};
 use crate::chat::transcript::{Preamble, Said};
 use crate::cli::{Cli, RUN_COMMAND, Wanted};
@@ -75,7 +75,9 @@ fn with_file(
     if args.print_prompt {
         // A variable's counts where the file has none.
         rendered.system = rendered.system.or(args.session.system);
-        return Ok(Prepared::Print(shown(&rendered, mode)?));
+        let session_id = args.session.session_id.as_deref();
+        let unasked = Unasked { command: RUN_COMMAND, mode, session_id };
+        return Ok(Prepared::Print(shown(&rendered, &unasked)?));
     }
     let asked = asked(file, rendered)?;
     let once = Once { command: RUN_COMMAND, mode, is_shown: terminal.is_shown, asked };

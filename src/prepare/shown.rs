@@ -2,35 +2,40 @@
 
 use crate::cli::Mode;
 use crate::command::{Message, Rendered};
-use crate::json;
+use crate::config;
+use crate::session::{ExitCode, Moment};
 use anyhow::Result;
-use serde_json::json;
+use serde_json::{Value, json};
 
-/// What would be asked: the prompt alone as text, everything in the other outputs.
-pub(super) fn shown(rendered: &Rendered, mode: Mode) -> Result<String> {
+/// The run whose prompt is printed.
+pub(super) struct Unasked<'a> {
+    pub(super) command: &'static str,
+    pub(super) mode: Mode,
+    /// As it was typed; a run without one has a generated id.
+    pub(super) session_id: Option<&'a str>,
+}
+
+/// What would be asked, in the form that a run has in this mode.
+pub(super) fn shown(rendered: &Rendered, unasked: &Unasked) -> Result<String> {
+    let Unasked { command, mode, session_id } = unasked;
+    let generated = || format!("session-{}", uuid::Uuid::new_v4());
+    let session = session_id.map_or_else(generated, str::to_owned);
+    let mut format = config::format_of_prompt(command, *mode);
+    let mut out = Vec::new();
+    format.prompt(&session, &text(rendered), &parts(rendered), &mut out)?;
+    format.end(Moment::default(), ExitCode::Ok, &mut out)?;
+    Ok(String::from_utf8(out)?)
+}
+
+/// What people read: the prompt.
+fn text(rendered: &Rendered) -> String {
+    rendered.prompt.clone()
+}
+
+fn parts(rendered: &Rendered) -> Value {
     let Rendered { system, messages, prompt } = rendered;
-    let messages = || -> Vec<_> {
-        let shown =
-            |message: &Message| json!({ "role": message.role.as_str(), "text": message.text });
-        messages.iter().map(shown).collect()
-    };
-    let whole = || json!({ "system": system, "messages": messages(), "prompt": prompt });
-    let mut text = match mode {
-        Mode::Yaml => serde_saphyr::to_string(&whole())?,
-        Mode::Text => prompt.clone(),
-        Mode::Json
-        | Mode::Objects { .. }
-        | Mode::OneShot
-        | Mode::Server
-        | Mode::Frames
-        | Mode::JsonStream => {
-            let mut line = Vec::new();
-            json::write_line(&whole(), &mut line)?;
-            String::from_utf8(line)?
-        }
-    };
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    Ok(text)
+    let message =
+        |message: &Message| json!({ "role": message.role.as_str(), "text": message.text });
+    let messages: Vec<_> = messages.iter().map(message).collect();
+    json!({ "system": system, "messages": messages, "prompt": prompt })
 }

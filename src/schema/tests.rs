@@ -28,6 +28,18 @@ fn all_files_are_there() {
     assert!(text.starts_with("// ==== pinocchio/chatapp/v1/chat.proto ====\n\n// What happens"));
 }
 
+/// Go's generator refuses a file without it.
+#[test]
+fn every_file_names_its_go_package() {
+    let set = FileDescriptorSet::decode(descriptors()).expect("descriptors");
+    for file in set.file.iter().filter(|file| !file.name().starts_with("google/")) {
+        let package = file.options.as_ref().map_or("", |options| options.go_package());
+        let (path, name) = package.split_once(';').expect("a path and a name");
+        let folder = file.name().rsplit_once('/').expect("a folder").0;
+        assert!(path.ends_with(&format!("/{folder}")) && name.ends_with("v1"), "{package}");
+    }
+}
+
 #[test]
 fn schemas_are_schemas() {
     for of in SchemaOf::value_variants() {

@@ -46,8 +46,10 @@ JSON object at the end:
 
   {\"ok\":…,\"data\":[…],\"error\":…,\"warnings\":[…],\"meta\":{\"total\":…,\"duration_ms\":…}}
 
-An event has id (e and its ordinal), type, line, and as far as it has them requestId, messageId,
-toolCallId, toolName, role, status, error and textBytes.";
+An event has id (e and its ordinal), type, ts, line, and as far as it has them requestId, messageId,
+toolCallId, toolName, role, status, error and textBytes. Frames have no time of their own: ts is the
+latest time at which the event can have happened, in seconds since 1970. For a file that is its last
+modification, for a pipe the time at which the line was read.";
 
 /// What `check` says of itself, at length.
 pub const CHECK_LONG_ABOUT: &str = "\
@@ -123,6 +125,10 @@ pub struct SchemaArgs {
     /// Write the `.proto` files into this folder, as they are named in imports
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+
+    /// How it is printed.
+    #[command(flatten)]
+    pub output: TextOutputArgs,
 }
 
 /// The form of a schema.
@@ -149,6 +155,8 @@ pub enum SchemaOf {
     JsonStream,
     /// What commands print with --no-stream
     Envelope,
+    /// An event of list-events
+    ListEvents,
     /// What --manifest prints
     Manifest,
 }
@@ -159,6 +167,10 @@ pub struct CompletionsArgs {
     /// The shell that is to complete
     #[arg(value_enum)]
     pub shell: Shell,
+
+    /// How it is printed.
+    #[command(flatten)]
+    pub output: TextOutputArgs,
 }
 
 /// Arguments of `man`.
@@ -167,4 +179,37 @@ pub struct ManArgs {
     /// Write a page for each command into this folder, instead of all of them to standard output
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+
+    /// How they are printed.
+    #[command(flatten)]
+    pub output: TextOutputArgs,
+}
+
+/// Options of commands that print one text.
+#[derive(Args, Debug, Default)]
+pub struct TextOutputArgs {
+    /// What is printed
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub output: TextOutput,
+
+    /// One JSON object with the text in it; the same as --output json
+    #[arg(long)]
+    pub no_stream: bool,
+}
+
+/// The form of one text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum TextOutput {
+    /// As it is
+    #[default]
+    Text,
+    /// One JSON object: ok, data, error, warnings, meta
+    Json,
+}
+
+impl TextOutputArgs {
+    /// One JSON object is printed.
+    pub(super) fn is_json(&self) -> bool {
+        self.no_stream || self.output == TextOutput::Json
+    }
 }

@@ -131,6 +131,7 @@ fn finish(
                 (Some(unread), _) => Some(unread.as_error()),
                 (None, Some(Breach { line, rule, message })) => Some(Error {
                     code: "contract_broken",
+                    class: None,
                     message: counted(summary),
                     detail: format!("line {line}: {rule}: {message}"),
                 }),

@@ -3,6 +3,7 @@
 use super::output::{Failure, Out};
 use crate::json;
 use serde::Serialize;
+use serde_json::Value;
 use std::time::Instant;
 
 /// Bytes of data that are held back so that `ok` can stand first. Past that, `data` is written first
@@ -35,6 +36,8 @@ struct Warning {
 pub(super) struct Error {
     /// For programs.
     pub(super) code: &'static str,
+    /// What kind of error it is; `None` where the code says that.
+    pub(super) class: Option<&'static str>,
     /// For people.
     pub(super) message: String,
     /// More for a bug report: what the system said, or the first of several faults.
@@ -51,6 +54,15 @@ pub(super) struct Counts {
 }
 
 #[derive(Serialize)]
+struct Whole<'a> {
+    ok: bool,
+    data: &'a Value,
+    error: Option<&'a Error>,
+    warnings: &'a [Warning],
+    meta: Meta<'a>,
+}
+
+#[derive(Serialize)]
 struct Rest<'a> {
     ok: bool,
     error: Option<&'a Error>,
@@ -60,7 +72,8 @@ struct Rest<'a> {
 
 #[derive(Serialize)]
 struct Meta<'a> {
-    total: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
     duration_ms: u128,
     #[serde(flatten)]
     counts: Option<&'a Counts>,
@@ -110,7 +123,7 @@ impl Envelope {
             self.warnings.push(Warning { code: "more", message });
         }
         let meta =
-            Meta { total: self.total, duration_ms: self.begun.elapsed().as_millis(), counts };
+            Meta { total: Some(self.total), duration_ms: self.begun.elapsed().as_millis(), counts };
         let rest = Rest { ok: error.is_none(), error, warnings: &self.warnings, meta };
         let mut text = Vec::new();
         json(&rest, &mut text)?;
@@ -137,6 +150,23 @@ impl Envelope {
         self.data.clear();
         Ok(())
     }
+}
+
+/// Prints a result that is one value and no list of entries; null if there is only an error.
+pub(super) fn print_value(
+    data: &Value,
+    error: Option<&Error>,
+    begun: Instant,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let total = data.as_array().and_then(|list| u64::try_from(list.len()).ok());
+    let meta = Meta { total, duration_ms: begun.elapsed().as_millis(), counts: None };
+    let mut text = Vec::new();
+    let whole = Whole { ok: error.is_none(), data, error, warnings: &[], meta };
+    json(&whole, &mut text)?;
+    out.write(&text)?;
+    out.write(b"\n")?;
+    out.flush()
 }
 
 /// Without the line feed.

@@ -2,12 +2,14 @@
 
 use super::envelope::Error;
 use super::output::Failure;
+use crate::events::UnixSeconds;
 use crate::files;
 use rustix::event::PollFlags;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 * 1024;
@@ -53,6 +55,37 @@ impl Input {
     pub(super) fn is_terminal(&self) -> bool {
         self.0.is_terminal()
     }
+
+    /// When what comes from it was written.
+    pub(super) fn write_time(&self) -> io::Result<WriteTime> {
+        Ok(match self.0.metadata()?.is_file() {
+            true => WriteTime::Modified(self.0.try_clone()?),
+            false => WriteTime::Now,
+        })
+    }
+}
+
+/// When bytes that were just read were written, as nearly as can be known: a stream has no times of
+/// its own.
+#[derive(Debug)]
+pub(super) enum WriteTime {
+    /// By the time a file was changed last.
+    Modified(File),
+    /// By now: a pipe or a terminal, which is read as it is written.
+    Now,
+}
+
+impl WriteTime {
+    /// The latest time at which they can have been written.
+    pub(super) fn latest(&self) -> UnixSeconds {
+        let time = match self {
+            Self::Modified(file) => file.metadata().and_then(|metadata| metadata.modified()),
+            Self::Now => Ok(SystemTime::now()),
+        };
+        // A file system without times has none to give.
+        let since = time.map(|time| time.duration_since(UNIX_EPOCH).unwrap_or_default());
+        UnixSeconds(since.unwrap_or_default().as_secs())
+    }
 }
 
 impl Read for Input {
@@ -84,7 +117,12 @@ impl Unread {
     }
 
     pub(super) fn as_error(&self) -> Error {
-        Error { code: "read_failed", message: self.message(), detail: self.why.clone() }
+        Error {
+            code: "read_failed",
+            class: None,
+            message: self.message(),
+            detail: self.why.clone(),
+        }
     }
 }
 

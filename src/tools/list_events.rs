@@ -2,10 +2,10 @@
 
 use super::args::{ListEventsArgs, ListOutput};
 use super::envelope::{Envelope, Error};
-use super::lines::{self, Input, Lines, Piece, Unread};
+use super::lines::{self, Input, Lines, Piece, Unread, WriteTime};
 use super::output::{Failure, Out, status, tell};
 use super::{FOUND, LINE_BYTES_MAX};
-use crate::events::{Entry, Lister, PREAMBLE};
+use crate::events::{Entry, Lister, PREAMBLE, UnixSeconds};
 use crate::json;
 use std::io::Read;
 
@@ -43,8 +43,13 @@ fn run(args: &ListEventsArgs) -> Result<u8, Failure> {
             if input.is_terminal() {
                 tell("a stream of the protocol is read from this terminal; Ctrl-D ends it");
             }
-            let mut lines = Lines::new(input, LINE_BYTES_MAX);
-            read_all(&mut lines, &mut sink, &mut bad, &mut out)?
+            match input.write_time() {
+                Err(error) => Some(error.to_string()),
+                Ok(time) => {
+                    let mut lines = Lines::new(input, LINE_BYTES_MAX);
+                    read_all(&mut lines, &time, &mut sink, &mut bad, &mut out)?
+                }
+            }
         }
     };
     finish(sink, &bad, trouble.map(|why| Unread { label, why }), &mut out)
@@ -67,21 +72,28 @@ impl Bad {
 /// Reads to the end, and counts what is no frame; gives why it can't be read, if so.
 fn read_all(
     lines: &mut Lines<impl Read>,
+    time: &WriteTime,
     sink: &mut Sink,
     bad: &mut Bad,
     out: &mut Out,
 ) -> Result<Option<String>, Failure> {
     let mut lister = Lister::new();
+    let mut ts = UnixSeconds::default();
     loop {
-        if lines.will_wait() {
+        let will_wait = lines.will_wait();
+        if will_wait {
             out.flush()?;
         }
-        let entry = match lines.next() {
+        let piece = lines.next();
+        if will_wait {
+            ts = time.latest();
+        }
+        let entry = match piece {
             Err(error) => return Ok(Some(error.to_string())),
             Ok(None) => return Ok(None),
-            Ok(Some(Piece::Line(line))) => lister.line(line),
+            Ok(Some(Piece::Line(line))) => lister.line(ts, line),
             Ok(Some(Piece::Long)) => Err(lister.long_line(LINE_BYTES_MAX)),
-            Ok(Some(Piece::Tail(tail))) => lister.tail(tail),
+            Ok(Some(Piece::Tail(tail))) => lister.tail(ts, tail),
         };
         match entry {
             Ok(Some(entry)) => sink.tell(&entry, out)?,
@@ -132,9 +144,12 @@ fn finish(sink: Sink, bad: &Bad, unread: Option<Unread>, out: &mut Out) -> Resul
         Sink::Json(envelope) => {
             let error = match (&unread, &bad.first) {
                 (Some(unread), _) => Some(unread.as_error()),
-                (None, Some(first)) => {
-                    Some(Error { code: "bad_lines", message: lines, detail: first.clone() })
-                }
+                (None, Some(first)) => Some(Error {
+                    code: "bad_lines",
+                    class: None,
+                    message: lines,
+                    detail: first.clone(),
+                }),
                 (None, None) => None,
             };
             envelope.finish(error.as_ref(), None, out)?;

@@ -21,6 +21,9 @@ pub(super) enum Failure {
     /// Something named on the command line can't be used.
     #[error("{0}")]
     Usage(String),
+    /// A file that is to be made can't be written.
+    #[error("{0}")]
+    Unwritten(String),
 }
 
 /// Standard output, buffered.
@@ -75,7 +78,7 @@ pub(super) fn status(result: Result<u8, Failure>) -> u8 {
     let status = match &failure {
         Failure::Gone => return 0,
         Failure::Output(_) => OUTPUT,
-        Failure::Usage(_) => USAGE,
+        Failure::Usage(_) | Failure::Unwritten(_) => USAGE,
     };
     tell(&failure.to_string());
     status

@@ -32,11 +32,12 @@ npm_package() {
 # Built here once, so that the tests find the build cache warm and need no network.
 install_go() {
     go build -C "$sources/go" -o "$clients/go/check_frames" .
+    go build -C "$sources/go" -o "$clients/go/follow" ./follow
 }
 
 for tool in python3 node npm go; do need "$tool"; done
 install_python
-npm_package node check_frames.mjs
+npm_package node check_frames.mjs follow.mjs
 npm_package third_party
 install_go
 echo "install.sh: installed in $clients"

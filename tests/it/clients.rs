@@ -4,6 +4,7 @@
 //! `tests/clients/README.md` tells what each is; `tests/clients/install.sh` installs them.
 
 mod descriptors;
+mod follow;
 mod server;
 mod third_party;
 
@@ -48,7 +49,8 @@ fn read_every_frame(client: fn() -> Command) -> Result<()> {
     Ok(())
 }
 
-fn run_client(mut command: Command, arguments: &[&str], input: &[u8]) -> Result<()> {
+/// Gives what the client prints.
+fn run_client(mut command: Command, arguments: &[&str], input: &[u8]) -> Result<String> {
     command.arg(&*DESCRIPTORS_FILE).args(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut client =
@@ -56,9 +58,9 @@ fn run_client(mut command: Command, arguments: &[&str], input: &[u8]) -> Result<
     // A client reads to the end before it writes, and may be gone before that: its status tells.
     client.stdin.take().context("stdin")?.write_all(input).ok();
     let output = client.wait_with_output()?;
-    let said = [output.stdout, output.stderr].concat();
+    let said = [output.stdout.as_slice(), &output.stderr].concat();
     ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&said));
-    Ok(())
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// What the server writes: from runs of the binary, and from golden files.
@@ -125,24 +127,36 @@ fn golden_streams() -> Result<Vec<(String, Vec<u8>)>> {
 }
 
 fn python_client() -> Command {
+    python("check_frames.py")
+}
+
+fn node_client() -> Command {
+    node("check_frames.mjs")
+}
+
+fn go_client() -> Command {
+    go(".")
+}
+
+fn python(script: &str) -> Command {
     let in_venv = installed("python/bin/python");
     let default = if in_venv.exists() { in_venv } else { "python3".into() };
     let mut command =
         Command::new(std::env::var_os("DUOLOGUE_TEST_PYTHON").map_or(default, PathBuf::from));
-    command.arg(format!("{SOURCES}/python/check_frames.py"));
+    command.arg(format!("{SOURCES}/python/{script}"));
     command
 }
 
-fn node_client() -> Command {
+fn node(script: &str) -> Command {
     let mut command = Command::new("node");
     // The script is linked beside the packages it needs, and looks for them there.
-    command.arg("--preserve-symlinks-main").arg(installed("node/check_frames.mjs"));
+    command.arg("--preserve-symlinks-main").arg(installed(&format!("node/{script}")));
     command
 }
 
-fn go_client() -> Command {
+fn go(package: &str) -> Command {
     let mut command = Command::new("go");
-    command.args(["run", "-C", &format!("{SOURCES}/go"), "."]);
+    command.args(["run", "-C", &format!("{SOURCES}/go"), package]);
     command
 }
 

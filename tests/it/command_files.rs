@@ -75,7 +75,7 @@ flags:
     let ours = ["--print-prompt", "--duologue-duologue-output", "json"];
     let json = duologue(&[&run[..], &ours].concat());
     let shown: Value = serde_json::from_slice(&json.stdout).expect("JSON");
-    assert_eq!(shown["prompt"], "c a b");
+    assert_eq!(shown["data"]["prompt"], "c a b");
     // What is wrong is told as text: nobody has asked for anything else.
     let wrong = duologue(&[&run[..], &["--bogus"]].concat());
     assert_eq!((wrong.status.code(), wrong.stdout.len()), (Some(2), 0), "{wrong:?}");

@@ -38,6 +38,7 @@ mod named_files;
 
 // What a provider can do wrong, and what the client is told.
 mod providers;
+mod proxies;
 
 // Signals end the process in order, or at once.
 mod signals;

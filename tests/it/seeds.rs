@@ -93,35 +93,213 @@ fn the_examples_of_the_event_stream_work() {
     assert_eq!(done[0]["payload"]["success"], true);
 }
 
-/// The codes that its readers know, for what a provider can do wrong.
-#[test]
-fn errors_of_providers_have_the_documented_codes() {
+/// What a provider can do wrong; the class and the code of it, and whether to try again.
+fn provider_errors() -> [(Vec<Step>, &'static str, &'static str, bool); 8] {
     let status = |status, body: &str| vec![Step::Status(status, Vec::new(), body.to_owned())];
     let too_long = r#"{"error":{"message":"too long","code":"context_length_exceeded"}}"#;
-    let cases = [
-        (status(401, "{}"), "AUTH_EXPIRED"),
-        (status(400, too_long), "CONTEXT_LIMIT"),
-        (status(400, "{}"), "UNKNOWN"),
-        (vec![Step::Text("a".to_owned()), Step::Cut], "NETWORK_TIMEOUT"),
-        (vec![Step::Event("{".to_owned()), Step::Done], "MALFORMED_EVENT"),
-    ];
+    let text = || Step::Text("a".to_owned());
+    [
+        (status(401, "{}"), "auth", "AUTH_EXPIRED", false),
+        (status(429, "{}"), "rate_limited", "NETWORK_TIMEOUT", true),
+        (status(400, too_long), "context_overflow", "CONTEXT_LIMIT", false),
+        (status(400, "{}"), "provider", "UNKNOWN", false),
+        (vec![text(), Step::Cut], "network", "NETWORK_TIMEOUT", true),
+        (vec![text(), Step::Stall], "timeout", "NETWORK_TIMEOUT", true),
+        (
+            vec![Step::Event("{".to_owned()), Step::Done],
+            "malformed_stream",
+            "MALFORMED_EVENT",
+            false,
+        ),
+        (vec![Step::Stall], "timeout", "NETWORK_TIMEOUT", true),
+    ]
+}
+
+/// `exec hello <options>` with a provider that answers so.
+fn exec(folder: &Folder, script: &[Step], options: &[&str]) -> (Ended, Provider) {
+    let provider = Provider::start(vec![script.to_vec()]);
+    let base_url = provider.base_url();
+    let words = ["exec", "hello", "--model", "m", "--base-url", &base_url, "--retries", "0"];
+    // Only a provider that stalls is ever waited for so long.
+    let limit = ["--idle-timeout-ms", "500"];
+    let mut command = duologue(folder, &[&words[..], &limit, options].concat());
+    command.env("DUOLOGUE_API_KEY", KEY);
+    (Once::start(command).finish(), provider)
+}
+
+/// The codes that its readers know; the class, which is finer; and whether to try again.
+#[test]
+fn errors_of_providers_have_the_documented_codes() {
     let folder = Folder::new();
-    for (script, code) in cases {
-        let provider = Provider::start(vec![script.clone()]);
-        let base_url = provider.base_url();
-        let words = ["exec", "hello", "--json-stream", "--model", "m", "--base-url", &base_url];
-        let mut command = duologue(&folder, &[&words[..], &["--retries", "0"]].concat());
-        command.env("DUOLOGUE_API_KEY", KEY);
-        let ended = Once::start(command).finish();
+    for (script, class, code, is_recoverable) in provider_errors() {
+        let (ended, _) = exec(&folder, &script, &["--json-stream"]);
         assert_eq!(ended.status, 1, "{ended:?}");
         let events = stream_events::events(&ended.stdout, 1).expect("as documented");
         let error = &events[events.len() - 2]["payload"]["error"];
-        assert_eq!(error["code"], code, "{script:?}: {error}");
+        assert_eq!((&error["class"], &error["code"]), (&json!(class), &json!(code)), "{script:?}");
+        assert_eq!(error["recoverable"], is_recoverable, "{script:?}: {error}");
+        let detail = error["detail"].as_str().expect("a text");
+        assert!(detail.starts_with(&format!("{class}:")), "{error}");
         assert!(ended.stderr.starts_with("duologue: "), "{ended:?}");
     }
 }
 
+/// Who reads events alone sees a cut-off answer as an error, right before `done`.
+#[test]
+fn an_answer_that_is_cut_off_has_an_error_in_the_event_stream() {
+    let folder = Folder::new();
+    for (reason, code) in [("length", "CONTEXT_LIMIT"), ("content_filter", "UNKNOWN")] {
+        let script = [Step::Text("half an ans".to_owned()), Step::Finish(reason, None), Step::Done];
+        let (ended, _) = exec(&folder, &script, &["--json-stream"]);
+        let events = stream_events::events(&ended.stdout, 3).expect("as documented");
+        let error = &events[events.len() - 2];
+        assert_eq!(error["type"], "error", "{events:?}");
+        assert_eq!(error["payload"]["error"]["code"], code, "{error}");
+        assert_eq!(error["payload"]["error"]["recoverable"], false, "{error}");
+        let errors = events.iter().filter(|event| event["type"] == "error").count();
+        assert_eq!(errors, 1, "{events:?}");
+    }
+}
+
+/// The host that is asked, and never what else stands in the address.
+#[test]
+fn the_event_stream_names_the_host_that_is_asked() {
+    let folder = Folder::new();
+    let (ended, provider) = exec(&folder, &says("an answer"), &["--json-stream"]);
+    let provider_of = |ended: &Ended| {
+        let events = stream_events::events(&ended.stdout, ended.status).expect("as documented");
+        events[0]["payload"]["provider"].clone()
+    };
+    let base_url = provider.base_url();
+    let host = base_url.trim_start_matches("http://").trim_end_matches("/v1");
+    assert_eq!(provider_of(&ended), host);
+    let of = |base_url: &str| {
+        let words = ["exec", "hello", "--json-stream", "--model", "m", "--base-url", base_url];
+        let ended = run(&folder, &[&words[..], &["--retries", "0"]].concat());
+        assert!(!ended.stdout.contains("word"), "{ended:?}");
+        provider_of(&ended)
+    };
+    assert_eq!(of("http://user:word@127.0.0.1:1/v1?key=word"), "127.0.0.1:1");
+    assert_eq!(of("http://user:pass/word@127.0.0.1:1/v1"), Value::Null, "not an address");
+    let echo = run(&folder, &["exec", "hello", "--json-stream", "--engine", "echo"]);
+    assert_eq!(provider_of(&echo), "echo");
+}
+
+/// A prompt that is only printed is a whole stream as well.
+#[test]
+fn a_printed_prompt_is_a_whole_stream_of_events() {
+    let folder = Folder::new();
+    fs::write(folder.path("my-command.yaml"), MY_COMMAND).expect("a file");
+    for words in [&["exec", "explain auth"][..], &["run-command", "my-command.yaml"]] {
+        let options = ["--print-prompt", "--session-id", "0f0f0f0f-1234-4abc-8def-000000000001"];
+        let printed = run(&folder, &[words, &options].concat());
+        let ended = run(&folder, &[words, &options, &["--json-stream"]].concat());
+        let events = stream_events::events(&ended.stdout, 0).expect("as documented");
+        assert_eq!(events[0]["payload"]["command"], words[0]);
+        assert_eq!(events[0]["sessionId"], options[2]);
+        let text = events.iter().filter_map(|event| event["payload"]["content"].as_str());
+        assert_eq!(text.collect::<String>(), printed.stdout.trim_end_matches('\n'));
+    }
+}
+
 // The envelope.
+
+/// The class of an error is a member of its own, in JSON and in YAML.
+#[test]
+fn errors_of_providers_have_a_class_in_the_envelope() {
+    let folder = Folder::new();
+    for (script, class, _, _) in provider_errors() {
+        let (json, _) = exec(&folder, &script, &["--no-stream"]);
+        let json: Value = serde_json::from_str(&json.stdout).expect("JSON");
+        assert_eq!(json["error"]["class"], class, "{json}");
+        assert_eq!(json["error"]["code"], "run_failed", "{json}");
+        let (yaml, _) = exec(&folder, &script, &["--output", "yaml"]);
+        let yaml: Value = serde_saphyr::from_str(&yaml.stdout).expect("YAML");
+        assert_eq!(yaml["error"]["class"], class, "{yaml}");
+    }
+    let class = |words: &[&str]| {
+        let ended = run(&folder, &[words, &["--no-stream"]].concat());
+        let envelope: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        envelope["error"]["class"].clone()
+    };
+    assert_eq!(class(&["exec", "hello", "--engine", "openai", "--model", "m"]), "auth");
+    assert_eq!(class(&["exec", "hello", "--bogus"]), "config");
+    assert_eq!(class(&["exec", " "]), Value::Null, "the code says it");
+    assert_eq!(class(&["check", "nothing"]), Value::Null, "the code says it");
+}
+
+/// Each command, and the program without one, prints one document if `--no-stream` or
+/// `--output json` is appended.
+#[test]
+fn every_command_prints_one_document_if_asked() {
+    let folder = Folder::new();
+    fs::write(folder.path("my-command.yaml"), MY_COMMAND).expect("a file");
+    for words in [
+        &[][..],
+        &["rpc"],
+        &["rpc", "--engine", "echo"],
+        &["exec", "hello", "--engine", "echo"],
+        &["exec", "hello", "--print-prompt"],
+        &["run-command", "my-command.yaml", "--print-prompt"],
+        &["list-events", "/dev/null"],
+        &["schema"],
+        &["schema", "json", "--for", "envelope"],
+        &["schema", "descriptors"],
+        &["schema", "--out", "protos"],
+        &["man"],
+        &["man", "--out", "pages"],
+        &["completions", "bash"],
+    ] {
+        for option in [&["--no-stream"][..], &["--output", "json"], &["--output=json"]] {
+            let words = [words, option].concat();
+            let ended = run(&folder, &words);
+            let envelope: Value = serde_json::from_str(&ended.stdout).expect("one document");
+            assert_eq!((ended.status, &envelope["ok"]), (0, &json!(true)), "{words:?}: {ended:?}");
+            assert!(!envelope["data"].is_null(), "{words:?}: {envelope}");
+        }
+    }
+}
+
+/// What goes wrong is in the document as well.
+#[test]
+fn every_command_prints_one_document_if_it_fails() {
+    let folder = Folder::new();
+    fs::write(folder.path("file"), "").expect("a file");
+    for words in [
+        &["--bogus"][..],
+        &["rpc", "--bogus"],
+        &["schema", "--bogus"],
+        &["schema", "json", "--out", "protos"],
+        &["schema", "--out", "file/protos"],
+        &["man", "--bogus"],
+        &["man", "--out", "file/pages"],
+        &["completions", "abacus"],
+        &["completions"],
+    ] {
+        for option in [&["--no-stream"][..], &["--output", "json"]] {
+            let words = [words, option].concat();
+            let ended = run(&folder, &words);
+            let envelope: Value = serde_json::from_str(&ended.stdout).expect("one document");
+            assert_eq!((ended.status, &envelope["ok"]), (2, &json!(false)), "{words:?}: {ended:?}");
+            assert!(envelope["error"]["message"].is_string(), "{words:?}: {envelope}");
+            assert!(!ended.stderr.is_empty(), "{words:?}");
+        }
+    }
+}
+
+/// A variable that says what `exec` prints is not about the protocol.
+#[test]
+fn the_variable_of_outputs_leaves_conversations_alone() {
+    let folder = Folder::new();
+    for words in [&["rpc"][..], &["rpc", "--bogus"], &[], &["--bogus"]] {
+        let mut command = duologue(&folder, words);
+        command.env("DUOLOGUE_OUTPUT", "json");
+        let mut once = Once::start(command);
+        once.close_stdin();
+        let ended = once.finish();
+        assert!(ended.stdout.starts_with("{\"version\":1,"), "{words:?}: {ended:?}");
+    }
+}
 
 #[test]
 #[ignore = "needs python3"]
@@ -135,6 +313,12 @@ fn output_that_is_not_streamed_is_one_json_document() {
         "duologue run-command ./my-command.yaml --no-stream",
         "duologue run-command ./nothing.yaml --no-stream 2>/dev/null",
         "duologue rpc --no-stream </dev/null",
+        "duologue rpc --output json </dev/null",
+        "duologue --no-stream </dev/null",
+        "duologue exec --print-prompt --no-stream x",
+        "duologue schema --no-stream",
+        "duologue man --no-stream",
+        "duologue completions zsh --output json",
     ] {
         assert_eq!(prints(&format!("{command} | {parse}")), "", "{command}");
     }

@@ -77,9 +77,11 @@ const PAYLOADS: [(&str, &[Field]); 8] = [
     ),
 ];
 
-const ERROR: [Field; 3] = [
+const ERROR: [Field; 5] = [
     ("code", Type::Text, false),
+    ("class", Type::Text, true),
     ("message", Type::Text, false),
+    ("detail", Type::Text, true),
     ("recoverable", Type::Truth, false),
 ];
 

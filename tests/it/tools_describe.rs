@@ -2,6 +2,8 @@
 
 use crate::server::Folder;
 use crate::tools::{json, run, streams, text};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use clap::CommandFactory;
 use duologue::cli::Cli;
 use duologue::proto::DESCRIPTORS;
@@ -38,8 +40,12 @@ fn every_frame_of_live_streams_fits_the_schema() {
 #[test]
 fn events_fit_their_schema() {
     let events = schema("json-stream");
-    for words in [&["exec", "hello", "--echo-reasoning"][..], &["exec", " "], &["exec", "--bogus"]]
-    {
+    for words in [
+        &["exec", "hello", "--echo-reasoning"][..],
+        &["exec", " "],
+        &["exec", "--bogus"],
+        &["exec", "hello", "--print-prompt"],
+    ] {
         let words = [words, &["--engine", "echo", "--json-stream"]].concat();
         let stdout = run(&words, b"").stdout;
         let lines: Vec<_> = stdout.split_inclusive(|byte| *byte == b'\n').collect();
@@ -49,6 +55,17 @@ fn events_fit_their_schema() {
         }
     }
     assert!(!events.is_valid(&serde_json::json!({ "protocol": 1, "type": "start" })));
+}
+
+#[test]
+fn listed_events_fit_their_schema() {
+    let entries = schema("list-events");
+    for stream in crate::tools::streams() {
+        let listing = json(&run(&["list-events", "--no-stream"], &stream));
+        listing["data"].as_array().expect("a list").iter().for_each(|entry| check(&entries, entry));
+    }
+    let without_time = serde_json::json!({ "id": "e1", "type": "ChatTextPatch", "line": 1 });
+    assert!(!entries.is_valid(&without_time));
 }
 
 #[test]
@@ -64,6 +81,11 @@ fn envelopes_fit_their_schema() {
         check(&envelopes, &json(&run(&words, b"")));
     }
     check(&envelopes, &json(&run(&["rpc", "--engine", "echo", "--no-stream"], b"nonsense\n")));
+    for words in
+        [&["schema"][..], &["man"], &["completions", "fish"], &["schema", "--for", "frame"]]
+    {
+        check(&envelopes, &json(&run(&[words, &["--no-stream"]].concat(), b"")));
+    }
     assert!(!envelopes.is_valid(&serde_json::json!({ "ok": true, "data": [] })));
 }
 
@@ -92,6 +114,15 @@ fn the_manifest_has_every_command_and_flag() {
     };
     assert_eq!((streaming("rpc"), streaming("list-events")), (true.into(), true.into()));
     assert_eq!(streaming("check"), false);
+    // The program without a command.
+    assert_eq!(manifest["default_command"], "rpc");
+    for fact in ["streaming_default", "supports_streaming", "output_formats", "exit_codes"] {
+        assert_eq!(manifest[fact], commands[0][fact], "{fact}");
+    }
+    let flags = manifest["flags"].as_array().expect("a list");
+    for name in ["on-busy", "output", "no-stream", "manifest", "version"] {
+        assert!(flags.iter().any(|flag| flag["name"] == name), "--{name} is missing");
+    }
     let engine = commands[0]["flags"].as_array().expect("flags").iter();
     let engine = engine.clone().find(|flag| flag["name"] == "engine").expect("--engine");
     assert_eq!(engine["env"], "DUOLOGUE_ENGINE");
@@ -167,4 +198,42 @@ fn manuals_have_a_page_for_each_command() {
         }
     }
     assert_eq!(text(&printed).matches(".TH ").count(), names.len());
+}
+
+/// What is printed as text is the same in one JSON object.
+#[test]
+fn texts_stand_in_a_document_as_they_are_printed() {
+    let printed = |words: &[&str]| run(words, b"").stdout;
+    let data =
+        |words: &[&str]| json(&run(&[words, &["--no-stream"]].concat(), b""))["data"].clone();
+    assert_eq!(data(&["completions", "bash"]), text(&printed(&["completions", "bash"])));
+    let schema: Value = serde_json::from_slice(&printed(&["schema", "json"])).expect("JSON");
+    assert_eq!(data(&["schema", "json"]), schema);
+    let descriptors = data(&["schema", "descriptors"]);
+    let descriptors = STANDARD.decode(descriptors.as_str().expect("base64")).expect("base64");
+    assert_eq!(descriptors, DESCRIPTORS);
+    let pages = data(&["man"]);
+    let pages = pages.as_array().expect("a list").iter();
+    let pages = pages.map(|page| page["text"].as_str().expect("a page")).collect::<String>();
+    assert_eq!(pages, text(&printed(&["man"])));
+    let files = data(&["schema"]);
+    for ((name, file), told) in PROTO_FILES.iter().zip(files.as_array().expect("a list")) {
+        assert_eq!((told["name"].as_str(), told["text"].as_str()), (Some(*name), Some(*file)));
+    }
+}
+
+/// The files that are written are listed.
+#[test]
+fn files_that_are_written_are_listed_in_a_document() {
+    let folder = Folder::new();
+    let out = folder.name("made");
+    for command in ["schema", "man"] {
+        let envelope = json(&run(&[command, "--out", &out, "--no-stream"], b""));
+        let files = envelope["data"].as_array().expect("a list");
+        assert!(files.len() > 3 && envelope["meta"]["total"] == files.len(), "{envelope}");
+        for file in files {
+            let length = fs::metadata(file.as_str().expect("a path")).expect("a file").len();
+            assert!(length > 0, "{file}");
+        }
+    }
 }

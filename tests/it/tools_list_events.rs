@@ -5,6 +5,7 @@ use crate::tools::{json, run, stream, text, turn};
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_duologue");
 
@@ -23,6 +24,9 @@ fn a_listing_is_a_preamble_and_a_line_for_each_event() {
     assert_eq!(entries[0]["id"], "e1");
     assert_eq!(entries[0]["type"], "ChatUserMessageAccepted");
     assert_eq!(entries[0]["line"], 2);
+    assert!(entries[0]["ts"].as_u64().is_some_and(|ts| ts > 1_700_000_000), "{}", entries[0]);
+    let is_sorted = entries.is_sorted_by_key(|entry| entry["ts"].as_u64());
+    assert!(is_sorted, "{entries:?}");
     assert_eq!(entries[0]["textBytes"], "Grüße \u{2028} dich".len());
     assert!(entries.iter().all(|entry| entry["requestId"] == "r"));
     let flat = |entry: &Value| entry.as_object().expect("an object").values().all(is_scalar);
@@ -36,13 +40,16 @@ fn is_scalar(value: &Value) -> bool {
 #[test]
 fn without_a_stream_a_listing_is_one_object() {
     let stream = turn();
-    let lines: Vec<Value> = text(&run(&["list-events"], &stream).stdout)
+    let folder = crate::server::Folder::new();
+    let path = folder.name("stream");
+    fs::write(&path, &stream).expect("a file");
+    let lines: Vec<Value> = text(&run(&["list-events", &path], b"").stdout)
         .lines()
         .skip(1)
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
-    for option in [&["--no-stream"][..], &["--output", "json"], &["--no-stream", "-"]] {
-        let output = run(&[&["list-events"], option].concat(), &stream);
+    for option in [&["--no-stream"][..], &["--output", "json"]] {
+        let output = run(&[&["list-events"], option, &[&path]].concat(), b"");
         assert!(output.status.success());
         assert!(text(&output.stdout).starts_with("{\"ok\":true,\"data\":[{\"id\":\"e1\","));
         let mut envelope = json(&output);
@@ -58,6 +65,28 @@ fn without_a_stream_a_listing_is_one_object() {
     }
     let empty = run(&["list-events", "--no-stream"], &stream_without_events());
     assert_eq!(json(&empty)["data"], json!([]));
+}
+
+/// A stream has no times: a file's events happened by its last modification, those of a pipe by now.
+#[test]
+fn events_have_the_latest_time_at_which_they_can_have_happened() {
+    let folder = crate::server::Folder::new();
+    let path = folder.name("stream");
+    fs::write(&path, turn()).expect("a file");
+    let file = fs::File::options().write(true).open(&path).expect("the file");
+    let time = UNIX_EPOCH + Duration::from_secs(1_700_000_042);
+    file.set_modified(time).expect("files have times");
+    let times = |output: &std::process::Output| -> Vec<u64> {
+        let events = json(output)["data"].as_array().expect("a list").clone();
+        events.iter().map(|event| event["ts"].as_u64().expect("a time")).collect()
+    };
+    let from_file = times(&run(&["list-events", "--no-stream", &path], b""));
+    assert!(from_file.len() > 5 && from_file.iter().all(|ts| *ts == 1_700_000_042));
+    let seconds = || SystemTime::now().duration_since(UNIX_EPOCH).expect("a time").as_secs();
+    let before = seconds();
+    let from_pipe = times(&run(&["list-events", "--no-stream"], &turn()));
+    let after = seconds();
+    assert!(from_pipe.iter().all(|ts| (before..=after).contains(ts)), "{from_pipe:?}");
 }
 
 fn stream_without_events() -> Vec<u8> {
@@ -152,9 +181,8 @@ cmd_meta = next(
     (c for c in manifest.get("commands", []) if c["name"] == "list-events"), {}
 )
 assert cmd_meta.get("streaming_default") and cmd_meta.get("supports_streaming")
-text = open(stream).read()
 def stdout(*args):
-    return subprocess.run([tool, "list-events", *args], input=text, capture_output=True, text=True).stdout
+    return subprocess.run([tool, "list-events", *args, stream], capture_output=True, text=True).stdout
 whole = json.loads(stdout("--no-stream"))
 assert whole["ok"] and len(whole["data"]) == whole["meta"]["total"] > 5
 assert parse_output(stdout()) == whole["data"]

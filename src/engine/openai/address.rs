@@ -31,6 +31,13 @@ pub(super) fn endpoint(base_url: &str, has_login: bool) -> Result<Url, String> {
     Ok(url)
 }
 
+/// The host of `base_url`, with its port if that is not the scheme's own; `None` if it can't be used.
+pub(super) fn host(base_url: &str) -> Option<String> {
+    let url = endpoint(base_url, false).ok()?;
+    let host = url.host_str()?;
+    Some(url.port().map_or(host.to_owned(), |port| format!("{host}:{port}")))
+}
+
 /// `base_url` as it may be shown, readable or not: scheme, host, port and path.
 pub(super) fn shown(base_url: &str) -> String {
     let text = base_url.trim();
@@ -103,6 +110,18 @@ mod tests {
         check("http://u:p%2Fw%40@h", true, "http://u:p%2Fw%40@h/chat/completions");
         check("http://u:p@h", false, "http://h/chat/completions");
         check("http://h/%40scope", false, "http://h/%40scope/chat/completions");
+    }
+
+    #[test]
+    fn a_host_is_named_without_login_path_and_query() {
+        let check = |base_url: &str, expected: Option<&str>| {
+            assert_eq!(host(base_url).as_deref(), expected, "{base_url}");
+        };
+        check("https://api.openai.com/v1", Some("api.openai.com"));
+        check("https://user:word@Host:8443/v1?key=word", Some("host:8443"));
+        check("http://[::1]:80/v1", Some("[::1]"));
+        check("http://user:p@ss/word@127.0.0.1:9/v1", None);
+        check("localhost:1234", None);
     }
 
     #[test]

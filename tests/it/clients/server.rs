@@ -80,7 +80,8 @@ impl Server {
 
     /// Ends the input and has a strict client read all that was written.
     pub(super) fn finish(self) -> Result<()> {
-        run_client(node_client(), &[], &self.output_to_end()?)
+        run_client(node_client(), &[], &self.output_to_end()?)?;
+        Ok(())
     }
 }
 

@@ -1,0 +1,55 @@
+//! A result that is not a list of events or breaches: a text for people and files, or one JSON object
+//! for programs that read nothing else.
+
+use super::args::TextOutputArgs;
+use super::envelope::{self, Error};
+use super::output::{Failure, Out, status};
+use crate::engine::ErrorClass;
+use serde_json::Value;
+use std::time::Instant;
+
+/// A result in both forms.
+#[derive(Debug)]
+pub(super) struct Document {
+    /// As it is printed.
+    pub(super) text: Vec<u8>,
+    /// As it stands under `data`.
+    pub(super) data: Value,
+}
+
+/// Prints what `make` makes in the form that `wanted` names; gives the exit status.
+pub(super) fn print(
+    wanted: &TextOutputArgs,
+    make: impl FnOnce() -> Result<Document, Failure>,
+) -> u8 {
+    let begun = Instant::now();
+    status(match (make(), wanted.is_json()) {
+        (Ok(document), true) => print_data(&document.data, None, begun),
+        (Ok(document), false) => print_text(&document.text),
+        (Err(failure), true) => {
+            print_data(&Value::Null, Some(&error(&failure)), begun).and(Err(failure))
+        }
+        (Err(failure), false) => Err(failure),
+    })
+}
+
+fn print_data(data: &Value, error: Option<&Error>, begun: Instant) -> Result<u8, Failure> {
+    envelope::print_value(data, error, begun, &mut Out::new()?)?;
+    Ok(0)
+}
+
+fn print_text(text: &[u8]) -> Result<u8, Failure> {
+    let mut out = Out::new()?;
+    out.write(text)?;
+    out.flush()?;
+    Ok(0)
+}
+
+fn error(failure: &Failure) -> Error {
+    let (code, class) = match failure {
+        Failure::Usage(_) => ("usage", Some(ErrorClass::Config.as_str())),
+        Failure::Unwritten(_) | Failure::Output(_) | Failure::Gone => ("write_failed", None),
+    };
+    let message = failure.to_string();
+    Error { code, class, detail: message.clone(), message }
+}

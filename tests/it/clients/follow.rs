@@ -1,0 +1,83 @@
+//! The programs that `docs/clients.md` quotes rebuild a conversation from its frames, also from those
+//! of a newer server.
+
+use super::server::Server;
+use super::{ODD_LETTERS, SOURCES, go, node, python, run_client};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::process::Command;
+
+const DOCUMENT: &str = include_str!("../../../docs/clients.md");
+
+/// The programs, by the name of their language in the document.
+const PROGRAMS: [(&str, &str); 3] = [
+    ("python", include_str!("../../clients/python/follow.py")),
+    ("js", include_str!("../../clients/node/follow.mjs")),
+    ("go", include_str!("../../clients/go/follow/main.go")),
+];
+
+#[test]
+fn the_document_quotes_the_programs() {
+    for (language, program) in PROGRAMS {
+        let fence = format!("```{language}\n");
+        let blocks = DOCUMENT.split(&fence).skip(1);
+        let blocks = blocks.filter_map(|rest| rest.split_once("```").map(|(block, _)| block));
+        let blocks: Vec<_> = blocks.collect();
+        assert!(blocks.len() >= 2, "only {} blocks of {language}", blocks.len());
+        for block in blocks {
+            assert!(program.contains(block), "not in the {language} program:\n{block}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs python3 with protobuf; .ci/run installs it"]
+fn the_python_program_follows_a_conversation() -> Result<()> {
+    follow(|| python("follow.py"))
+}
+
+#[test]
+#[ignore = "needs node with @bufbuild/protobuf; .ci/run installs it"]
+fn the_node_program_follows_a_conversation() -> Result<()> {
+    follow(|| node("follow.mjs"))
+}
+
+#[test]
+#[ignore = "needs go with google.golang.org/protobuf; .ci/run installs it"]
+fn the_go_program_follows_a_conversation() -> Result<()> {
+    follow(|| go("./follow"))
+}
+
+fn follow(program: impl Fn() -> Command) -> Result<()> {
+    let view = |frames: &[u8]| run_client(program(), &[], frames);
+    // What it does not know, a snapshot within a run, and frames that are older than that.
+    let newer = std::fs::read(format!("{SOURCES}/follow/frames.jsonl"))?;
+    let expected = std::fs::read_to_string(format!("{SOURCES}/follow/view.txt"))?;
+    ensure!(view(&newer)? == expected, "{}", view(&newer)?);
+    for options in [&[][..], &["--patch-mode", "snapshot"], &["--final-snapshot", "turn"]] {
+        let (events, snapshot, all) = conversation(options)?;
+        let from_snapshot = view(&snapshot)?;
+        ensure!(
+            from_snapshot.contains("thinking finished: ") && from_snapshot.contains(ODD_LETTERS)
+        );
+        ensure!(view(&events)? == from_snapshot, "{options:?}: {}", view(&events)?);
+        ensure!(view(&all)? == from_snapshot, "{options:?}: {}", view(&all)?);
+    }
+    Ok(())
+}
+
+/// The frames of a conversation: those without a snapshot, the last snapshot, and all.
+fn conversation(options: &[&str]) -> Result<(Vec<u8>, Vec<u8>, Vec<u8>)> {
+    let mut server = Server::start(options, &[("DUOLOGUE_ENGINE", "echo")])?;
+    server.turn("r1", ODD_LETTERS)?;
+    server.turn("r2", "and so on")?;
+    server.send(&json!({ "requestId": "r3", "snapshot": {} }))?;
+    let all = server.output_to_end()?;
+    let is_snapshot = |line: &&[u8]| {
+        serde_json::from_slice(line).is_ok_and(|frame: Value| frame.get("snapshot").is_some())
+    };
+    let lines = || all.split_inclusive(|byte| *byte == b'\n');
+    let events = lines().filter(|line| !is_snapshot(line)).collect::<Vec<_>>().concat();
+    let snapshot = lines().rfind(is_snapshot).context("a snapshot")?.to_vec();
+    Ok((events, snapshot, all))
+}
