@@ -115,3 +115,68 @@ fn escapes_stay_where_no_key_is() {
     }
     assert_eq!(unescaped("\u{e9}\\\u{e9}%c3%e9"), "\u{e9}\\\u{e9}%c3%e9");
 }
+
+const KEY: &str = "sk-proj-Ab12Cd34Ef56Gh78wxyz";
+
+/// `text` loses the key, and all that would tell of it.
+fn check_forms(text: &str, redacted: &str) {
+    assert_eq!(Secret::new(KEY).expect("not empty").redact(text), redacted, "{text}");
+}
+
+#[test]
+fn upper_and_lower_case_are_one() {
+    check_forms(&format!("bad key {}.", KEY.to_uppercase()), "bad key [redacted].");
+    check_forms(&format!("bad key {}.", KEY.to_lowercase()), "bad key [redacted].");
+    let short = Secret::new("Ollama").expect("not empty");
+    assert_eq!(short.redact("OLLAMA ollama-server"), "[redacted] ollama-server");
+}
+
+#[test]
+fn a_masked_key_is_known_by_what_stands_around_the_mask() {
+    check_forms(
+        "Incorrect API key provided: sk-proj-********************wxyz. You can",
+        "Incorrect API key provided: [redacted]. You can",
+    );
+    for masked in [
+        "sk-ab****wxyz",
+        "sk-proj-A***",
+        "***wxyz",
+        "sk-...wxyz",
+        "sk-p\u{2026}wxyz",
+        "SK-PROJ-AB\u{2022}\u{2022}\u{2022}\u{2022}WXYZ",
+        "sk-projxxxxxxxxwxyz",
+        "sk-proj-Ab12***Gh78wxyz",
+        "sk-...***wxyz",
+        "sk-proj-***other",
+    ] {
+        let redacted = Secret::new(KEY).expect("not empty").redact(&format!("bad: ({masked})."));
+        let is_gone = !redacted.contains("wxyz") && !redacted.contains("proj");
+        assert!(
+            is_gone && redacted.starts_with("bad: (") && redacted.ends_with(")."),
+            "{redacted}"
+        );
+    }
+    for other in ["it failed... then", "a***b", "***", "xxx", "# ### ####", "and so on \u{2026}"] {
+        check_forms(other, other);
+    }
+}
+
+#[test]
+fn a_key_in_base64_is_known_wherever_it_stands() {
+    use base64::Engine as _;
+    use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
+    for before in ["", ":", "u:", "Bearer "] {
+        for after in ["", "x", "xy"] {
+            let plain = format!("{before}{KEY}{after}");
+            check_forms(
+                &format!("Basic {}, no", BASE64_STANDARD.encode(&plain)),
+                "Basic [redacted], no",
+            );
+            let in_url = BASE64_URL_SAFE_NO_PAD.encode(&plain);
+            check_forms(&format!("a={in_url}&b"), "a=[redacted]&b");
+        }
+    }
+    let cut = format!("Basic {}", &BASE64_STANDARD.encode(KEY)[..20]);
+    assert_eq!(Secret::new(KEY).expect("not empty").redact_cut(&cut), "Basic ");
+    check_forms("c2stcHJvag== is another text", "c2stcHJvag== is another text");
+}
