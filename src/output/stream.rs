@@ -2,6 +2,7 @@
 //! its own. `start` comes first, exactly one `done` comes last, whatever happens in between.
 
 use super::view::{View, cut_off, nothing_found, rejected};
+use crate::chat::event::Usage;
 use crate::json::{self, Error};
 use crate::proto::chat::{ChatToolCallRequested, ChatToolResultReady};
 use crate::proto::rpc::ErrorFrame;
@@ -39,6 +40,7 @@ pub struct JsonStream {
     tools_used: Vec<String>,
     running: BTreeMap<String, Moment>,
     tokens: Option<i64>,
+    reasoning_tokens: Option<i64>,
 }
 
 #[derive(Serialize)]
@@ -61,6 +63,7 @@ impl JsonStream {
             tools_used: Vec::new(),
             running: BTreeMap::new(),
             tokens: None,
+            reasoning_tokens: None,
         }
     }
 
@@ -109,6 +112,13 @@ impl JsonStream {
         }
     }
 
+    /// Of all calls together, as `tokensUsed` is.
+    pub(super) fn usage(&mut self, usage: Usage) {
+        if let Some(tokens) = usage.reasoning_tokens {
+            *self.reasoning_tokens.get_or_insert(0) += i64::from(tokens);
+        }
+    }
+
     pub(super) fn end(
         &mut self,
         now: Moment,
@@ -124,6 +134,9 @@ impl JsonStream {
         });
         if let Some(tokens) = self.tokens {
             done["tokensUsed"] = tokens.into();
+        }
+        if let Some(tokens) = self.reasoning_tokens {
+            done["reasoningTokens"] = tokens.into();
         }
         self.event(now, "done", done, out)
     }

@@ -1,9 +1,10 @@
 //! From the bytes of an answer to what happened. Pure: the same bytes in other pieces give the same
 //! events, but for where a text is cut.
 
-use super::body::{Body, Part, TooLong, WHOLE_BYTES_MAX};
+use super::body::{Body, Ignored, Part, TooLong, WHOLE_BYTES_MAX};
 use super::calls::{Bad, CALLS_MAX, Calls};
-use super::chunk::{Choice, Chunk, Shape, decode};
+use super::chunk::{Choice, Chunk, Said, Shape, decode};
+use super::finish::{Finish, Holds};
 use super::join::Joiner;
 use super::json;
 use super::sse;
@@ -19,6 +20,9 @@ mod tests;
 /// Bytes of a finish reason that are shown. The longest known word has fourteen.
 const STOP_REASON_BYTES_MAX: usize = 200;
 
+/// Bytes that are shown of data that was ignored.
+const IGNORED_BYTES_MAX: usize = 200;
+
 /// What follows the last event of a stream.
 const DONE: &[u8] = b"[DONE]";
 
@@ -33,13 +37,22 @@ pub(super) struct Answer<'a> {
     calls: Calls,
     usage: Option<Usage>,
     finish_reason: Option<String>,
+    finish: Finish,
     done: bool,
     /// The body has ended: what is read now may have been cut by its end.
     ended: bool,
     /// Some part of it could be read.
     understood: bool,
-    /// Something was said.
-    has_output: bool,
+    /// The text is that of deltas; what else the chunks hold repeats it.
+    by_delta: bool,
+    has_reasoning: bool,
+    has_text: bool,
+    /// There is more in the text than white space.
+    has_words: bool,
+    /// Data that is no JSON.
+    ignored: Ignored,
+    /// Rises with all that brings the answer further.
+    progress: u64,
 }
 
 impl<'a> Answer<'a> {
@@ -54,10 +67,16 @@ impl<'a> Answer<'a> {
             calls: Calls::default(),
             usage: None,
             finish_reason: None,
+            finish: Finish::default(),
             done: false,
             ended: false,
             understood: false,
-            has_output: false,
+            by_delta: false,
+            has_reasoning: false,
+            has_text: false,
+            has_words: false,
+            ignored: Ignored::default(),
+            progress: 0,
         }
     }
 
@@ -72,6 +91,7 @@ impl<'a> Answer<'a> {
         for part in parts {
             self.part(part, events)?;
         }
+        self.progress += u64::from(self.body.is_filling());
         pushed.map_err(|too_long| match too_long {
             TooLong::Event => self.too_long("an event", sse::EVENT_BYTES_MAX),
             TooLong::Whole => self.too_long("the answer", WHOLE_BYTES_MAX),
@@ -83,15 +103,31 @@ impl<'a> Answer<'a> {
         self.done
     }
 
-    /// True when the model has told why it stopped: only token counts can follow.
-    pub(super) fn has_finished(&self) -> bool {
-        self.done || self.finish_reason.is_some()
+    /// What is known of its end.
+    pub(super) fn finish(&self) -> Finish {
+        self.finish
+    }
+
+    /// A number that rises with all that brings the answer further, and not with what only keeps the
+    /// connection alive: comments, empty events, data that is no JSON.
+    pub(super) fn progress(&self) -> u64 {
+        self.progress
+    }
+
+    /// Events that were ignored because their data is no JSON.
+    pub(super) fn ignored(&self) -> u64 {
+        self.ignored.count
+    }
+
+    /// The answer is nothing but white space.
+    pub(super) fn is_blank(&self) -> bool {
+        self.has_text && !self.has_words
     }
 
     /// Nothing follows. Adds the last events to `events`; `content_type` is the provider's name
     /// for what it sent.
     pub(super) fn end(
-        mut self,
+        &mut self,
         content_type: &str,
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Trouble> {
@@ -100,7 +136,7 @@ impl<'a> Answer<'a> {
             let blank = matches!(self.body, Body::Blank);
             let last = take(&mut self.body).end().map_or(Ok(()), |part| self.part(part, events));
             // An answer is not undone by half an event after its end.
-            if !self.has_finished() {
+            if self.finish_reason.is_none() {
                 last?;
             }
             if blank {
@@ -109,9 +145,9 @@ impl<'a> Answer<'a> {
         }
         self.flush(events);
         if !self.understood {
-            return Err(self.troubles.not_an_answer(content_type));
+            return Err(self.troubles.not_an_answer(content_type, &self.ignored));
         }
-        self.finish(events)
+        self.conclude(events)
     }
 
     /// Gives out what was held back for its other half: the answer goes no further.
@@ -139,14 +175,33 @@ impl<'a> Answer<'a> {
         if self.done || data.is_empty() {
             return Ok(());
         }
-        if data == DONE {
+        if data.starts_with(DONE) {
             self.done = true;
             return Ok(());
         }
         if event.kind == b"error" {
             return Err(self.reported(data));
         }
-        self.chunk(data, Shape::Piece, events)
+        match data {
+            [b'{', ..] => self.chunk(data, Shape::Piece, events),
+            [..] => self.other_data(data),
+        }
+    }
+
+    /// Data that is no JSON object: an error in a list, or nothing that matters.
+    fn other_data(&mut self, data: &[u8]) -> Result<(), Trouble> {
+        let list = data.starts_with(b"[").then(|| json::read::<serde_json::Value>(data).ok());
+        if let Some(error) = list.flatten().as_ref().and_then(|list| list.get(0)?.get("error"))
+            && is_error(error)
+        {
+            return Err(self.troubles.reported(error));
+        }
+        if self.ignored.count == 0 {
+            let end = data.len().min(IGNORED_BYTES_MAX);
+            self.ignored.first = self.troubles.broken_off(&data[..end]);
+        }
+        self.ignored.count += 1;
+        Ok(())
     }
 
     /// What an `error` event tells, whose data may be of any form.
@@ -176,13 +231,13 @@ impl<'a> Answer<'a> {
     ) -> Result<(), Trouble> {
         let chunk =
             decode(json).map_err(|why| self.troubles.unreadable(&why, &self.quotable(json)))?;
-        self.usage = chunk.usage().or(self.usage);
+        self.count(chunk.usage());
         let Chunk { choice, mut error, .. } = chunk;
         if let Some(mut choice) = choice {
             if !is_error(&error) {
                 error = take(&mut choice.error);
             }
-            self.understood = true;
+            self.progress += u64::from(!std::mem::replace(&mut self.understood, true));
             self.choice(choice, shape, events)?;
         }
         match is_error(&error) {
@@ -197,10 +252,19 @@ impl<'a> Answer<'a> {
         shape: Shape,
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Trouble> {
-        if let Some(reason) = choice.finish_reason() {
-            self.finish_reason = Some(reason.to_owned());
-        }
-        let said = choice.said(shape);
+        let reason = choice.finish_reason().map(str::to_owned);
+        let before = events.len();
+        let said = choice.said(shape, &mut self.by_delta);
+        self.say(said, events)?;
+        let holds = Holds { output: events.len() > before, reason: reason.is_some() };
+        let is_new = reason.is_some() && reason != self.finish_reason;
+        self.finish = self.finish.after(holds, self.has_answer());
+        self.finish_reason = reason.or(self.finish_reason.take());
+        self.progress += u64::from(holds.output || is_new);
+        Ok(())
+    }
+
+    fn say(&mut self, said: Said, events: &mut Vec<EngineEvent>) -> Result<(), Trouble> {
         let (field, reasoning) = said.reasoning();
         if !reasoning.is_empty() {
             self.reasoning_field = field;
@@ -212,33 +276,45 @@ impl<'a> Answer<'a> {
             self.said(text, events);
         }
         for delta in said.tool_calls() {
-            self.has_output = true;
             let delta = delta.shown(|word, bytes_max| self.troubles.shown(word, bytes_max));
             self.calls.push(&delta, events).map_err(|bad| self.bad_call(bad))?;
         }
         Ok(())
     }
 
+    /// Keeps the newest token counts. After the end of the answer they bring it no further.
+    fn count(&mut self, usage: Option<Usage>) {
+        let is_new = usage.is_some() && usage != self.usage;
+        self.progress += u64::from(is_new && self.finish != Finish::Settled);
+        self.usage = usage.or(self.usage);
+    }
+
+    fn has_answer(&self) -> bool {
+        self.has_text || !self.calls.is_empty()
+    }
+
     fn reasoned(&mut self, text: String, events: &mut Vec<EngineEvent>) {
         if !text.is_empty() {
-            self.has_output = true;
+            self.has_reasoning = true;
             events.push(EngineEvent::Reasoning { source: self.reasoning_field, text });
         }
     }
 
     fn said(&mut self, text: String, events: &mut Vec<EngineEvent>) {
         if !text.is_empty() {
-            self.has_output = true;
+            self.has_text = true;
+            self.has_words |= !text.trim().is_empty();
             events.push(EngineEvent::Text(text));
         }
     }
 
-    fn finish(mut self, events: &mut Vec<EngineEvent>) -> Result<(), Trouble> {
+    fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Trouble> {
+        let has_output = self.has_answer() || self.has_reasoning;
         let reason = match self.finish_reason.take() {
             Some(reason) if reason == "error" => return Err(self.troubles.gave_up()),
             Some(reason) => reason,
-            None if self.done && self.has_output => String::new(),
-            None => return Err(self.troubles.cut_off()),
+            None if self.done && has_output => String::new(),
+            None => return Err(self.troubles.cut_off(&self.ignored)),
         };
         self.calls.end(events).map_err(|bad| self.bad_call(bad))?;
         events.extend(self.usage.map(EngineEvent::Usage));
@@ -252,10 +328,15 @@ impl<'a> Answer<'a> {
             // A known word, even if it is the key.
             false => reason,
         };
-        events.push(EngineEvent::CallFinished { stop_reason, class });
-        // Tools are offered to the model by nobody here: a call can't be answered.
+        let finished = EngineEvent::CallFinished { stop_reason: stop_reason.clone(), class };
+        events.push(finished);
         match names.as_slice() {
+            // That an answer was cut off is reported with its finish class.
+            [] if !self.has_text && !class.cuts_off() => {
+                Err(self.troubles.no_answer(&stop_reason, self.has_reasoning))
+            }
             [] => Ok(()),
+            // Tools are offered to the model by nobody here: a call can't be answered.
             names => Err(self.troubles.unknown_tools(names)),
         }
     }

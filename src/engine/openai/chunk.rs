@@ -10,7 +10,6 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 use serde_json::Value;
 use std::fmt;
-use std::marker::PhantomData;
 
 #[cfg(test)]
 mod tests;
@@ -25,8 +24,8 @@ const NAME_BYTES_MAX: usize = 200;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Chunk {
-    /// Of the choices the first: one is all that is asked for.
-    #[serde(rename = "choices", deserialize_with = "first")]
+    /// The choice with index 0, or without an index: one is all that is asked for.
+    #[serde(rename = "choices", deserialize_with = "first_choice")]
     pub(super) choice: Option<Choice>,
     /// Null unless something went wrong.
     pub(super) error: Value,
@@ -37,8 +36,11 @@ pub(super) struct Chunk {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Choice {
+    index: Value,
     delta: Option<Said>,
     message: Option<Said>,
+    /// As the older "completions" have it.
+    text: Text,
     finish_reason: Value,
     /// Null unless something went wrong.
     pub(super) error: Value,
@@ -54,6 +56,8 @@ pub(super) struct Said {
     reasoning_content: Text,
     reasoning: Text,
     tool_calls: Option<Vec<ToolDelta>>,
+    /// What `tool_calls` replaced: one call, without an id.
+    function_call: Option<Function>,
 }
 
 /// The next piece of a tool call.
@@ -91,17 +95,29 @@ pub(super) fn decode(json: &[u8]) -> Result<Chunk, serde_json::Error> {
 }
 
 impl Chunk {
-    /// The token counts, if it tells any.
+    /// The token counts, if there are any. Each is read where OpenAI has it, or else where DeepSeek,
+    /// Anthropic or a proxy before them has it.
     pub(super) fn usage(&self) -> Option<Usage> {
-        let count =
-            |value: &Value| value.as_u64().map(|count| i32::try_from(count).unwrap_or(i32::MAX));
-        let input = count(&self.usage["prompt_tokens"]);
-        let output = count(&self.usage["completion_tokens"]);
-        let cached = count(&self.usage["prompt_tokens_details"]["cached_tokens"]);
+        let usage = &self.usage;
+        let count = |places: &[&str]| {
+            let counts = places.iter().filter_map(|place| usage.pointer(place)?.as_u64());
+            counts.map(|count| i32::try_from(count).unwrap_or(i32::MAX)).next()
+        };
+        let input = count(&["/prompt_tokens"]);
+        let output = count(&["/completion_tokens"]);
+        let created = ["/cache_creation_input_tokens", "/prompt_tokens_details/cache_write_tokens"];
+        let reasoning = ["/completion_tokens_details/reasoning_tokens", "/reasoning_tokens"];
         (input.is_some() || output.is_some()).then(|| Usage {
             input_tokens: input.unwrap_or_default(),
             output_tokens: output.unwrap_or_default(),
-            cached_tokens: cached.unwrap_or_default(),
+            cached_tokens: count(&[
+                "/prompt_tokens_details/cached_tokens",
+                "/prompt_cache_hit_tokens",
+            ])
+            .unwrap_or_default(),
+            cache_creation_tokens: count(&created).unwrap_or_default(),
+            cache_read_tokens: count(&["/cache_read_input_tokens"]).unwrap_or_default(),
+            reasoning_tokens: count(&reasoning),
         })
     }
 }
@@ -112,13 +128,23 @@ impl Choice {
         self.finish_reason.as_str().filter(|reason| !reason.is_empty())
     }
 
-    /// What it says, from where `shape` has it.
-    pub(super) fn said(self, shape: Shape) -> Said {
-        match shape {
-            Shape::Piece => self.delta,
-            Shape::Whole => self.message,
+    /// What it says. A streamed piece has it in `delta`; some servers have it in `message` or `text`
+    /// in its place, and some repeat there what the deltas have said: those are read only where no
+    /// delta has said anything, which `by_delta` remembers.
+    pub(super) fn said(self, shape: Shape, by_delta: &mut bool) -> Said {
+        let delta = self.delta.unwrap_or_default();
+        *by_delta |= shape == Shape::Piece && !delta.is_empty();
+        if *by_delta {
+            return delta;
         }
-        .unwrap_or_default()
+        let text = Said { content: self.text, ..Said::default() };
+        let others = [self.message.unwrap_or_default(), text, delta];
+        others.into_iter().find(|said| !said.is_empty()).unwrap_or_default()
+    }
+
+    /// Providers number choices from 0; other choices than that are alternatives of it.
+    fn is_first(&self) -> bool {
+        !matches!(self.index.as_u64(), Some(1..))
     }
 }
 
@@ -139,7 +165,20 @@ impl Said {
 
     /// The tool calls it begins or goes on with.
     pub(super) fn tool_calls(self) -> Vec<ToolDelta> {
-        self.tool_calls.unwrap_or_default()
+        let calls = self.tool_calls.unwrap_or_default();
+        match self.function_call {
+            Some(function) if calls.is_empty() => {
+                vec![ToolDelta { index: 0.into(), id: Value::Null, function: Some(function) }]
+            }
+            Some(_) | None => calls,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        let texts = [&self.content, &self.refusal, &self.reasoning_content, &self.reasoning];
+        texts.iter().all(|text| text.0.is_empty())
+            && self.tool_calls.as_ref().is_none_or(Vec::is_empty)
+            && self.function_call.is_none()
     }
 }
 
@@ -227,35 +266,37 @@ struct Part {
     text: Text,
 }
 
-/// The first element of an array; `None` if it is empty, or null in its stead.
-fn first<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    deserializer.deserialize_option(First(PhantomData))
+/// The choice that was asked for; `None` if it is not among them, or null stands in their stead.
+fn first_choice<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Choice>, D::Error> {
+    deserializer.deserialize_option(FirstChoice)
 }
 
-struct First<T>(PhantomData<T>);
+struct FirstChoice;
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for First<T> {
-    type Value = Option<T>;
+impl<'de> Visitor<'de> for FirstChoice {
+    type Value = Option<Choice>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an array or null")
     }
 
-    fn visit_none<E: Error>(self) -> Result<Option<T>, E> {
+    fn visit_none<E: Error>(self) -> Result<Option<Choice>, E> {
         Ok(None)
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<T>, D::Error> {
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_seq(self)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Option<T>, A::Error> {
-        let first = elements.next_element::<Option<T>>()?.flatten();
-        while elements.next_element::<IgnoredAny>()?.is_some() {}
+    fn visit_seq<A: SeqAccess<'de>>(self, mut choices: A) -> Result<Option<Choice>, A::Error> {
+        let mut first = None;
+        while first.is_none() {
+            match choices.next_element::<Option<Choice>>()? {
+                Some(choice) => first = choice.filter(Choice::is_first),
+                None => return Ok(None),
+            }
+        }
+        while choices.next_element::<IgnoredAny>()?.is_some() {}
         Ok(first)
     }
 }

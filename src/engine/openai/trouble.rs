@@ -1,7 +1,6 @@
 //! What can go wrong in a provider call, in words for people and classes for programs.
 
 use super::address;
-use super::http::NoClient;
 use super::retry::{RETRY_AFTER_MAX, Retry, is_passing};
 use crate::engine::{ErrorClass, RunError, Stage};
 use crate::secret::{Secret, unescaped, without_userinfo};
@@ -10,9 +9,11 @@ use base64::prelude::BASE64_STANDARD;
 use complaint::{Complaint, Told, is_out_of_credit};
 use reqwest::Url;
 use serde_json::Value;
+use std::error::Error;
 use std::time::Duration;
-use transport::{causes, is_tls};
+use transport::{TlsFault, causes, tls_fault};
 
+mod answer;
 mod complaint;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,9 @@ const QUOTE_CHARS_MAX: usize = 300;
 
 /// Characters of the provider's words that a detail holds.
 const DETAIL_CHARS_MAX: usize = 2_000;
+
+/// Bytes of the provider's words that are looked at for a quote.
+const QUOTED_BYTES_MAX: usize = 64 * 1024;
 
 /// Where the base URL comes from.
 const BASE_URL: &str = "--base-url, DUOLOGUE_BASE_URL or OPENAI_BASE_URL";
@@ -61,6 +65,8 @@ pub(super) struct Troubles {
 pub(super) enum Elapsed {
     /// Nothing came for so long.
     Idle(Duration),
+    /// Nothing but keep-alive messages came for so long.
+    Pings(Duration),
     /// The call took so long.
     Total(Duration),
 }
@@ -134,23 +140,24 @@ impl Troubles {
         Trouble::new(ErrorClass::Config, message, "no model").at_init()
     }
 
+    /// The file of root certificates can't be used.
+    pub(super) fn no_roots(&self, why: &str) -> Trouble {
+        let why = self.quote(why, DETAIL_CHARS_MAX);
+        let message = format!(
+            "the root certificates can't be read ({why}): name a file that holds some in PEM with \
+             SSL_CERT_FILE, or unset it"
+        );
+        Trouble::new(ErrorClass::Config, message, why).at_init()
+    }
+
     /// The HTTP client can't be built.
-    pub(super) fn no_client(&self, why: &NoClient) -> Trouble {
-        let (what, error, todo) = match why {
-            NoClient::Roots(error) => (
-                "the root certificates can't be read",
-                error,
-                "name a file that holds some in PEM with SSL_CERT_FILE, or unset it",
-            ),
-            NoClient::Other(error) => (
-                "the HTTP client can't be built",
-                error,
-                "check the proxy variables HTTP_PROXY, HTTPS_PROXY and ALL_PROXY",
-            ),
-        };
-        let error = self.quote(&error.to_string(), DETAIL_CHARS_MAX);
-        let message = format!("{what} ({error}): {todo}");
-        Trouble::new(ErrorClass::Config, message, error).at_init()
+    pub(super) fn no_client(&self, why: &dyn Error) -> Trouble {
+        let why = self.quote(&why.to_string(), DETAIL_CHARS_MAX);
+        let message = format!(
+            "the HTTP client can't be built ({why}): check the proxy variables HTTP_PROXY, \
+             HTTPS_PROXY and ALL_PROXY"
+        );
+        Trouble::new(ErrorClass::Config, message, why).at_init()
     }
 
     /// The provider answered with an error status. `after` is the wait it asks for.
@@ -212,7 +219,15 @@ impl Troubles {
             );
             return Trouble::new(ErrorClass::Timeout, message, detail);
         }
-        if is_tls(error) {
+        let tls = tls_fault(error);
+        if tls == Some(TlsFault::Plain) {
+            let message = format!(
+                "{base} answers without TLS, as a server for plain http does: name it with http:// \
+                 in place of https:// ({BASE_URL})"
+            );
+            return Trouble::new(ErrorClass::Network, message, detail);
+        }
+        if tls == Some(TlsFault::Other) {
             let message = format!(
                 "no safe connection to {base} came about, because of its certificate or its TLS: \
                  check {BASE_URL} and the clock of this computer, and name the provider's own root \
@@ -230,96 +245,6 @@ impl Troubles {
             ),
         };
         Trouble::new(ErrorClass::Network, message, detail).or(Retry::Backoff)
-    }
-
-    /// Time ran out.
-    pub(super) fn timeout(&self, elapsed: Elapsed) -> Trouble {
-        let base = self.base();
-        let (message, detail) = match elapsed {
-            Elapsed::Idle(limit) => (
-                format!(
-                    "{base} sent nothing for {limit:?}: send the prompt again, or raise \
-                     --idle-timeout-ms"
-                ),
-                format!("no byte for {limit:?}"),
-            ),
-            Elapsed::Total(limit) => (
-                format!(
-                    "the answer of {base} was not complete after {limit:?}: ask for less, or \
-                     raise --total-timeout-ms"
-                ),
-                format!("the call took {limit:?}"),
-            ),
-        };
-        Trouble::new(ErrorClass::Timeout, message, detail)
-    }
-
-    /// The answer has a good status and no content.
-    pub(super) fn empty(&self) -> Trouble {
-        let what = format!("sent an empty answer: check {BASE_URL}");
-        self.malformed(&what, "the body is empty")
-    }
-
-    /// The answer has content, and nothing of it is an answer.
-    pub(super) fn not_an_answer(&self, content_type: &str) -> Trouble {
-        let content_type = self.quote(content_type, QUOTE_CHARS_MAX);
-        let detail = format!("no event in a body of type {content_type:?}");
-        let what = format!(
-            "sent something that is no answer of a chat-completions server: check {BASE_URL}"
-        );
-        self.malformed(&what, detail)
-    }
-
-    /// The answer ended without its end.
-    pub(super) fn cut_off(&self) -> Trouble {
-        let detail = "the stream ended without a finish reason and without [DONE]";
-        self.malformed("cut off its answer: send the prompt again", detail)
-    }
-
-    /// An event can't be read.
-    pub(super) fn unreadable(&self, why: &serde_json::Error, data: &[u8]) -> Trouble {
-        // `why` may quote the data too.
-        let detail = format!("{why}: {}", String::from_utf8_lossy(data));
-        let detail = self.quote(&detail, DETAIL_CHARS_MAX);
-        let what = format!(
-            "sent something that can't be read: send the prompt again, and check {BASE_URL} if it \
-             stays so"
-        );
-        self.malformed(&what, detail)
-    }
-
-    /// Something is longer than its limit.
-    pub(super) fn too_long(&self, detail: String) -> Trouble {
-        let what = format!(
-            "sent more than this program takes ({detail}), so the rest is lost: ask for a shorter \
-             answer, or choose another model with {MODEL}"
-        );
-        self.malformed(&what, detail)
-    }
-
-    /// A tool call never told its name.
-    pub(super) fn nameless_tool(&self) -> Trouble {
-        let what = format!(
-            "called a tool without naming it: send the prompt again, or choose another model with \
-             {MODEL}"
-        );
-        self.malformed(&what, "a tool call has no name")
-    }
-
-    /// The provider gave up in the middle, without saying why.
-    pub(super) fn gave_up(&self) -> Trouble {
-        let message = format!("{} gave up in its answer: send the prompt again", self.base());
-        Trouble::new(ErrorClass::Provider, message, "finish reason \"error\"")
-    }
-
-    /// The model calls tools, and there are none.
-    pub(super) fn unknown_tools(&self, names: &[&str]) -> Trouble {
-        let names = self.quote(&names.join(", "), QUOTE_CHARS_MAX);
-        let message = format!(
-            "the model called a tool that this process doesn't offer ({names}): ask again, or \
-             choose another model with {MODEL}"
-        );
-        Trouble::new(ErrorClass::Tool, message, format!("called: {names}"))
     }
 
     /// The request can't be written.
@@ -351,7 +276,14 @@ impl Troubles {
 
     /// What another wrote, without secrets, cut to `chars_max` characters.
     fn quote(&self, text: &str, chars_max: usize) -> String {
-        let text = without_userinfo(&self.redacted(text));
+        let text = match text.get(..text.floor_char_boundary(QUOTED_BYTES_MAX)) {
+            // To look for secrets takes time that grows with the text.
+            Some(start) if start.len() < text.len() => {
+                String::from_utf8_lossy(&self.broken_off(start.as_bytes())).into_owned()
+            }
+            Some(_) | None => self.redacted(text),
+        };
+        let text = without_userinfo(&text);
         match text.char_indices().nth(chars_max) {
             Some((end, _)) => format!("{}\u{2026}", &text[..end]),
             None => text,

@@ -115,7 +115,7 @@ fn every_reason_has_its_class() {
         ("tool_calls", "tool_calls"),
         ("weather", "other"),
     ] {
-        check(&(stop(reason) + END), &format!("END {reason:?} {class}"));
+        check(&(text("a") + &stop(reason) + END), &format!("<text>a END {reason:?} {class}"));
     }
 }
 
@@ -172,7 +172,6 @@ fn an_error_in_the_stream_ends_it() {
 #[test]
 fn an_unreadable_event_ends_it() {
     check(&(text("a") + "data: {oops}\n\n"), "<text>a FAILED malformed_stream");
-    check(&(text("a") + "data: hello\n\n" + END), "<text>a FAILED malformed_stream");
     check(&(text("a") + &delta(r#"{"content":7}"#)), "<text>a FAILED malformed_stream");
 }
 
@@ -200,13 +199,14 @@ fn words_of_the_provider_are_shown_without_the_key() {
             "+f-[redacted] [c-[redacted]]{KEY} !c-[redacted] END \"x [redacted]\" other FAILED tool"
         ),
     );
-    check(&(stop("x sk-secret%2F123456") + END), "END \"x [redacted]\" other");
+    let odd = stop("x sk-secret%2F123456");
+    check(&(text("a") + &odd + END), "<text>a END \"x [redacted]\" other");
     let troubles = Troubles::new(Secret::new("stop").as_ref(), "http://host", "m");
     let mut answer = Answer::new(&troubles);
     let mut events = Vec::new();
-    answer.push(stop("stop").as_bytes(), &mut events).expect("reads");
+    answer.push((text("a") + &stop("stop")).as_bytes(), &mut events).expect("reads");
     answer.end("", &mut events).expect("finished");
-    assert_eq!(tell(&events[0]).0, "END \"stop\" completed");
+    assert_eq!(tell(&events[1]).0, "END \"stop\" completed");
 }
 
 #[test]
@@ -267,4 +267,107 @@ fn an_event_without_end_is_not_held_for_ever() {
     let trouble = answer.push(&vec![b'x'; sse::EVENT_BYTES_MAX + 1], &mut events);
     assert_eq!(trouble.expect_err("too long").class, ErrorClass::MalformedStream);
     assert_eq!(events, [EngineEvent::Text("a".into())]);
+}
+
+#[test]
+fn text_after_a_finish_reason_is_read() {
+    let with_stop = |said: &str| {
+        let delta = format!(r#"{{"content":"{said}"}}"#);
+        event(&format!(r#"{{"choices":[{{"index":0,"delta":{delta},"finish_reason":"stop"}}]}}"#))
+    };
+    check(&(with_stop("a") + &with_stop("b") + END), r#"<text>ab END "stop" completed"#);
+    check(&(stop("stop") + &text("a") + &stop("length")), r#"<text>a END "length" max_tokens"#);
+    let reasoned = delta(r#"{"reasoning":"hm"}"#) + &stop("stop") + &text("a") + END;
+    check(&reasoned, r#"<reasoning>hm <text>a END "stop" completed"#);
+}
+
+#[test]
+fn an_answer_with_nothing_to_show_is_an_error() {
+    check(&(stop("stop") + END), r#"END "stop" completed FAILED provider"#);
+    check(&(text("") + &stop("stop")), r#"END "stop" completed FAILED provider"#);
+    let reasoned = delta(r#"{"reasoning":"hm"}"#) + &stop("stop") + &event(USAGE) + END;
+    check(&reasoned, r#"<reasoning>hm 3/2 END "stop" completed FAILED provider"#);
+    let whole = r#"{"choices":[{"message":{"content":""},"finish_reason":"stop"}]}"#;
+    check(whole, r#"END "stop" completed FAILED provider"#);
+    // That it was cut off is reported by its class.
+    check(&(stop("length") + END), r#"END "length" max_tokens"#);
+    check(&(stop("content_filter") + END), r#"END "content_filter" content_filter"#);
+    check(&(text(" ") + END), r#"<text>  END "" completed"#);
+}
+
+#[test]
+fn a_stream_without_deltas_is_read() {
+    let piece = |field: &str| event(&format!(r#"{{"choices":[{{"index":0,{field}}}]}}"#));
+    let messages = piece(r#""message":{"content":"a"}"#) + &piece(r#""message":{"content":"b"}"#);
+    check(&(messages + &stop("stop")), r#"<text>ab END "stop" completed"#);
+    let texts = piece(r#""text":"a""#) + &piece(r#""text":"b""#) + &stop("stop");
+    check(&texts, r#"<text>ab END "stop" completed"#);
+    let repeated = text("a")
+        + &text("b")
+        + &piece(r#""delta":{},"message":{"content":"ab"},"finish_reason":"stop""#)
+        + END;
+    check(&repeated, r#"<text>ab END "stop" completed"#);
+}
+
+#[test]
+fn a_legacy_function_call_is_a_tool_call() {
+    let call = delta(r#"{"function_call":{"name":"f","arguments":""}}"#)
+        + &delta(r#"{"function_call":{"arguments":"{}"}}"#)
+        + &stop("function_call");
+    check(&call, r#"+f [call_0]{} !call_0 END "function_call" tool_calls FAILED tool"#);
+}
+
+#[test]
+fn data_that_is_no_json_is_ignored_and_counted() {
+    let pings = "data: ping\n\n: x\n\ndata:\n\ndata: 7\n\ndata: []\n\n";
+    check(&(pings.to_owned() + &text("a") + pings + END), r#"<text>a END "" completed"#);
+    check(&(text("a") + pings + &stop("stop") + END), r#"<text>a END "stop" completed"#);
+    check(pings, "FAILED malformed_stream");
+    check(&event(r#"[{"error":{"message":"x","code":429}}]"#), "FAILED rate_limited");
+    let troubles = Troubles::new(Secret::new(KEY).as_ref(), "http://host", "m");
+    let mut answer = Answer::new(&troubles);
+    let body = format!("data: no {KEY}\n\n{pings}");
+    answer.push(body.as_bytes(), &mut Vec::new()).expect("nothing unreadable");
+    assert_eq!(answer.ignored(), 4);
+    let error = answer.end("", &mut Vec::new()).expect_err("no answer").into_error();
+    assert!(error.detail.ends_with(r#"no JSON: 4, the first: "no [redacted]""#), "{error:?}");
+}
+
+#[test]
+fn a_choice_that_was_not_asked_for_is_no_part_of_the_answer() {
+    let other = |reason: &str| {
+        event(&format!(
+            r#"{{"choices":[{{"index":1,"delta":{{"content":"x"}},"finish_reason":{reason}}}]}}"#
+        ))
+    };
+    let body = other("null") + &text("a") + &other("\"stop\"") + &text("b") + &stop("stop");
+    check(&(body + &other("null")), r#"<text>ab END "stop" completed"#);
+}
+
+#[test]
+fn what_only_keeps_the_connection_alive_is_no_progress() {
+    let troubles = Troubles::new(None, "http://host", "m");
+    let mut answer = Answer::new(&troubles);
+    let role = delta(r#"{"role":"assistant"}"#);
+    for (bytes, is_progress) in [
+        (": ping\n\n", false),
+        ("data: ping\n\n", false),
+        ("data:\n\n", false),
+        ("event: ping\ndata: {}\n\n", false),
+        (role.as_str(), true),
+        (role.as_str(), false),
+        (&text("a"), true),
+        (&text(""), false),
+        ("data: {\"choices\":", true),
+        ("[]}\n\n", false),
+        (&event(USAGE), true),
+        (&event(USAGE), false),
+        (&stop("stop"), true),
+        (&stop("stop"), false),
+        (&event(r#"{"usage":{"prompt_tokens":9}}"#), false),
+    ] {
+        let before = answer.progress();
+        answer.push(bytes.as_bytes(), &mut Vec::new()).expect("reads");
+        assert_eq!(answer.progress() > before, is_progress, "{bytes}");
+    }
 }

@@ -10,7 +10,7 @@ fn check(json: &str, expected: &str) {
     let usage = chunk.usage();
     if let Some(choice) = chunk.choice {
         let reason = choice.finish_reason().map(str::to_owned);
-        let said = choice.said(Shape::Piece);
+        let said = choice.said(Shape::Piece, &mut false);
         let (field, reasoning) = said.reasoning();
         if !reasoning.is_empty() {
             seen.push(format!("{field}={}", lossy(reasoning)));
@@ -22,7 +22,7 @@ fn check(json: &str, expected: &str) {
         }));
         seen.extend(reason.map(|reason| format!("!{reason}")));
     }
-    if let Some(Usage { input_tokens, output_tokens, cached_tokens }) = usage {
+    if let Some(Usage { input_tokens, output_tokens, cached_tokens, .. }) = usage {
         seen.push(format!("{input_tokens}/{output_tokens}/{cached_tokens}"));
     }
     if !chunk.error.is_null() {
@@ -91,7 +91,8 @@ fn what_is_not_needed_may_be_anything() {
 #[test]
 fn half_a_character_is_kept_as_bytes() {
     let decode = |json: &[u8]| {
-        let said = decode(json).expect("decodes").choice.expect("choice").said(Shape::Piece);
+        let said =
+            decode(json).expect("decodes").choice.expect("choice").said(Shape::Piece, &mut false);
         said.content.0
     };
     assert_eq!(decode(br#"{"choices":[{"delta":{"content":"a\ud83d"}}]}"#), b"a\xED\xA0\xBD");
@@ -124,4 +125,66 @@ fn what_is_needed_must_be_readable() {
     }
     let deep = format!(r#"{{"x":{}}}"#, "[".repeat(100_000));
     assert!(decode(deep.as_bytes()).is_err());
+}
+
+#[test]
+fn a_choice_that_was_not_asked_for_is_ignored_wherever_it_stands() {
+    let other = r#"{"index":1,"delta":{"content":"other"},"finish_reason":"length"}"#;
+    let first = r#"{"index":0,"delta":{"content":"a"}}"#;
+    check(&format!(r#"{{"choices":[{other},{first}]}}"#), "a");
+    check(&format!(r#"{{"choices":[{first},{other}]}}"#), "a");
+    check(&format!(r#"{{"choices":[{other}]}}"#), "");
+    check(&format!(r#"{{"choices":[null,{other},{first},7]}}"#), "a");
+}
+
+#[test]
+fn message_text_and_function_call_stand_in_for_a_delta() {
+    check(r#"{"choices":[{"message":{"content":"a","reasoning":"b"}}]}"#, "reasoning=b, a");
+    check(r#"{"choices":[{"text":"a","index":0}]}"#, "a");
+    check(r#"{"choices":[{"delta":{},"message":{"content":"a"}}]}"#, "a");
+    check(r#"{"choices":[{"delta":{"content":"a"},"message":{"content":"all a"}}]}"#, "a");
+    check_delta(
+        r#"{"function_call":{"name":"f","arguments":"{}"}}"#,
+        r#"Some(0) None Some("f") {}"#,
+    );
+    check_delta(r#"{"function_call":null}"#, "");
+}
+
+#[test]
+fn what_a_message_repeats_of_the_deltas_is_ignored() {
+    let mut by_delta = false;
+    let mut said = |json: &str| {
+        let choice = decode(json.as_bytes()).expect("decodes").choice.expect("a choice");
+        choice.said(Shape::Piece, &mut by_delta).content.0
+    };
+    assert_eq!(said(r#"{"choices":[{"delta":{"content":"a"},"message":{"content":"a"}}]}"#), b"a");
+    assert_eq!(said(r#"{"choices":[{"delta":{},"message":{"content":"a"}}]}"#), b"");
+}
+
+#[test]
+fn every_count_is_read_wherever_a_provider_has_it() {
+    let usage = |more: &str| {
+        let json = format!(r#"{{"usage":{{"prompt_tokens":9,"completion_tokens":8,{more}}}}}"#);
+        decode(json.as_bytes()).expect("decodes").usage().expect("counts")
+    };
+    let counts = Usage { input_tokens: 9, output_tokens: 8, ..Usage::default() };
+    for (more, expected) in [
+        (
+            r#""completion_tokens_details":{"reasoning_tokens":5}"#,
+            Usage { reasoning_tokens: Some(5), ..counts },
+        ),
+        (r#""reasoning_tokens":0"#, Usage { reasoning_tokens: Some(0), ..counts }),
+        (r#""completion_tokens_details":null"#, counts),
+        (r#""prompt_cache_hit_tokens":4"#, Usage { cached_tokens: 4, ..counts }),
+        (
+            r#""prompt_tokens_details":{"cached_tokens":3,"cache_write_tokens":2}"#,
+            Usage { cached_tokens: 3, cache_creation_tokens: 2, ..counts },
+        ),
+        (
+            r#""cache_creation_input_tokens":6,"cache_read_input_tokens":7"#,
+            Usage { cache_creation_tokens: 6, cache_read_tokens: 7, ..counts },
+        ),
+    ] {
+        assert_eq!(usage(more), expected, "{more}");
+    }
 }

@@ -63,7 +63,11 @@ impl Complaint {
         let text = error.as_str().map(str::to_owned);
         let message = text.or_else(|| word("message")).or_else(|| word("detail"));
         let codes = [word("code"), word("type")].into_iter().flatten().collect();
-        let status = error["code"].as_u64().or_else(|| error["status"].as_u64());
+        let number = |name: &str| {
+            let number = &error[name];
+            number.as_u64().or_else(|| number.as_str()?.trim().parse().ok())
+        };
+        let status = number("code").or_else(|| number("status"));
         let status = status.filter(|status| (400..600).contains(status));
         Self {
             message: message.unwrap_or_else(|| error.to_string()),
@@ -88,12 +92,15 @@ impl Complaint {
             Some(402 | 429) => ErrorClass::RateLimited,
             Some(404) => ErrorClass::Provider,
             Some(_) | None if says(OVERFLOW_WORDS) => ErrorClass::ContextOverflow,
-            None if has_code(&["rate_limit", "insufficient_quota"]) => ErrorClass::RateLimited,
+            None if has_code(RATE_LIMIT_WORDS) => ErrorClass::RateLimited,
             None if has_code(&["invalid_api_key", "authentication"]) => ErrorClass::Auth,
             Some(_) | None => ErrorClass::Provider,
         }
     }
 }
+
+/// How providers say that too much was asked of them, where they give no number.
+const RATE_LIMIT_WORDS: &[&str] = &["rate_limit", "too_many_requests", "insufficient_quota"];
 
 /// How providers say that a conversation is too long: OpenAI's code, its message (vLLM's too),
 /// that of others, and llama.cpp's.

@@ -1,6 +1,7 @@
 //! The words and classes of what can go wrong in a provider call.
 
 use super::*;
+use crate::engine::openai::body::Ignored;
 
 fn troubles(key: Option<&str>) -> Troubles {
     let key = key.and_then(Secret::new);
@@ -85,7 +86,10 @@ fn an_error_inside_an_answer_is_judged_by_its_code() {
     let coded = |code: Value| serde_json::json!({ "message": "x", "code": code });
     check(coded(502.into()), ErrorClass::Provider, Retry::Backoff);
     check(coded(429.into()), ErrorClass::RateLimited, Retry::Backoff);
+    check(coded("429".into()), ErrorClass::RateLimited, Retry::Backoff);
+    check(coded(" 503 ".into()), ErrorClass::Provider, Retry::Backoff);
     check(coded(401.into()), ErrorClass::Auth, Retry::Never);
+    check(coded("too_many_requests".into()), ErrorClass::RateLimited, Retry::Never);
     check(coded("rate_limit_exceeded".into()), ErrorClass::RateLimited, Retry::Never);
     check(coded("invalid_api_key".into()), ErrorClass::Auth, Retry::Never);
     check(coded("context_length_exceeded".into()), ErrorClass::ContextOverflow, Retry::Never);
@@ -120,14 +124,17 @@ fn every_message_says_what_to_do() {
         it.no_key(),
         it.odd_key(),
         it.no_model(),
-        it.no_client(&NoClient::Roots("odd".into())),
-        it.no_client(&NoClient::Other("odd".into())),
+        it.no_roots("odd"),
+        it.no_client(&why),
         it.redirected(302, None),
         it.timeout(Elapsed::Idle(limit)),
         it.timeout(Elapsed::Total(limit)),
         it.empty(),
-        it.not_an_answer("text/html"),
-        it.cut_off(),
+        it.not_an_answer("text/html", &Ignored::default()),
+        it.cut_off(&Ignored::default()),
+        it.no_answer("stop", false),
+        it.no_answer("stop", true),
+        it.timeout(Elapsed::Pings(limit)),
         it.unreadable(&why, b""),
         it.too_long("an event is longer than 8 bytes".into()),
         it.nameless_tool(),

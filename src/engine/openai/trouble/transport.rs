@@ -1,5 +1,6 @@
 //! What an error of the HTTP client says: its causes, and whether TLS is among them.
 
+use rustls::InvalidMessage;
 use std::error::Error;
 
 /// The error and what lies below it, without the URL.
@@ -16,12 +17,25 @@ pub(super) fn causes(error: &reqwest::Error) -> String {
     text
 }
 
-/// True if the provider's TLS certificate was refused, or it doesn't speak TLS as it should.
-pub(super) fn is_tls(error: &reqwest::Error) -> bool {
+/// What is wrong with the provider's TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TlsFault {
+    /// What it answered is no TLS at all.
+    Plain,
+    /// Its certificate was refused, or it doesn't speak TLS as it should.
+    Other,
+}
+
+/// What is wrong with the provider's TLS, if that is what failed.
+pub(super) fn tls_fault(error: &reqwest::Error) -> Option<TlsFault> {
     let mut cause = error.source();
     while let Some(error) = cause {
-        if error.is::<rustls::Error>() {
-            return true;
+        match error.downcast_ref::<rustls::Error>() {
+            Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
+                return Some(TlsFault::Plain);
+            }
+            Some(_) => return Some(TlsFault::Other),
+            None => {}
         }
         // An `io::Error` leaves the error it wraps out of its sources.
         let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
@@ -30,5 +44,5 @@ pub(super) fn is_tls(error: &reqwest::Error) -> bool {
             None => error.source(),
         };
     }
-    false
+    None
 }
