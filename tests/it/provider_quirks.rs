@@ -79,7 +79,7 @@ fn what_a_provider_reports_in_its_own_way_has_its_class() {
     ];
     let (classes, scripts): (Vec<_>, Vec<_>) = scripts.into_iter().unzip();
     let provider = Provider::start(scripts);
-    let mut server = openai(&provider, &["--idle-timeout-ms", "300"]).start();
+    let mut server = openai(&provider, &["--idle-timeout-ms", "2000"]).start();
     for class in &classes {
         assert_eq!(server.turn(class, "hello"), "failed", "{class}");
     }
