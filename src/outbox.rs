@@ -3,6 +3,7 @@
 //! stop taking more. Pure.
 
 use crate::any::Any;
+use crate::chat::event::Usage;
 use crate::fault::Tripwire;
 use crate::json;
 use crate::output::Format;
@@ -76,6 +77,11 @@ impl Outbox {
             return self.seal(whole.made, &whole.frame);
         }
         self.open = Some(patch);
+    }
+
+    /// Has the format know of token counts that frames have no field for.
+    pub fn usage(&mut self, usage: Usage) {
+        self.format.usage(usage);
     }
 
     /// Puts what the format has for the end behind everything: nothing comes after it.

@@ -16,6 +16,7 @@ pub use stream::{Beginning, JsonStream};
 pub use text::Text;
 pub(crate) use view::{cut_off, nothing_found, rejected};
 
+use crate::chat::event::Usage;
 use crate::json::{self, Error};
 use crate::session::{ExitCode, Moment};
 use crate::wire::Frame;
@@ -75,6 +76,15 @@ impl Format {
             }
             Self::Envelope(envelope) => envelope.prompt(session, data),
             Self::JsonStream(stream) => stream.prompt(session, text, out),
+        }
+    }
+
+    /// Takes note of token counts that frames have no field for.
+    pub fn usage(&mut self, usage: Usage) {
+        match self {
+            Self::Protocol | Self::Text(_) | Self::Objects(_) => {}
+            Self::Envelope(envelope) => envelope.usage(usage),
+            Self::JsonStream(stream) => stream.usage(usage),
         }
     }
 

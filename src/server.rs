@@ -19,7 +19,7 @@ pub use signals::Signals;
 pub use stdio::Stdio;
 
 use crate::chat::transcript::Transcript;
-use crate::engine::{Engine, RunEnd, Running, Said, Sink};
+use crate::engine::{Engine, EngineEvent, RunEnd, Running, Said, Sink};
 use crate::fault::{Place, Tripwire};
 use crate::id::{Ids, RunId};
 use crate::outbox::Outbox;
@@ -77,7 +77,7 @@ struct Server {
     ends: mpsc::Receiver<(RunId, RunEnd)>,
     to_events: mpsc::Sender<Said>,
     to_ends: mpsc::Sender<(RunId, RunEnd)>,
-    run: Option<AbortHandle>,
+    run: Option<(RunId, AbortHandle)>,
     /// The only one, while it is read.
     prompt: Option<oneshot::Receiver<Result<Prompt, Trouble>>>,
     /// For the log, once there is something to ask.
@@ -281,6 +281,12 @@ impl Server {
 
     fn engine_said(&mut self, said: Said) {
         self.chunks_since_engine = 0;
+        // Frames have no field for some of the counts.
+        if let EngineEvent::Usage(usage) = &said.event
+            && self.run.as_ref().is_some_and(|(run, _)| *run == said.run)
+        {
+            self.outbox.usage(*usage);
+        }
         self.handle(Input::Engine(said.run, said.event));
     }
 
@@ -382,11 +388,11 @@ impl Server {
             // A loop that has ended wants to know of no run's end.
             drop(ends.send((run, end)).await);
         });
-        self.run = Some(task.abort_handle());
+        self.run = Some((run, task.abort_handle()));
     }
 
     fn drop_run(&mut self) {
-        if let Some(run) = self.run.take() {
+        if let Some((_, run)) = self.run.take() {
             run.abort();
         }
     }

@@ -210,6 +210,12 @@ pub struct Usage {
     pub output_tokens: i32,
     /// Input tokens that a provider cache answered.
     pub cached_tokens: i32,
+    /// Input tokens that were written into the provider's cache; 0 if not reported.
+    pub cache_creation_tokens: i32,
+    /// Input tokens that were read from it, where a provider reports them under that name.
+    pub cache_read_tokens: i32,
+    /// Tokens of the answer that the model reasoned with, where the provider reports them.
+    pub reasoning_tokens: Option<i32>,
 }
 
 /// Why a provider call ended.

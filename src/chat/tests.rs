@@ -196,6 +196,28 @@ fn a_failed_turn_is_kept_like_a_stopped_one_unless_it_said_nothing() {
 }
 
 #[test]
+fn an_answer_of_white_space_is_no_message() {
+    let model = |said: &[Said], ending| {
+        let mut recorder = Recorder::new();
+        recorder.turn("hi", said);
+        recorder.end(ending);
+        recorder.turn("next", &[]);
+        let messages = messages(&transcript(&recorder, None));
+        messages.into_iter().filter(|line| line.starts_with("model")).collect::<Vec<_>>()
+    };
+    let blank = [Said::Text(&[" ", "\n"])];
+    assert!(model(&blank, Ending::Finished).is_empty());
+    assert_eq!(model(&blank, Ending::Stopped), [format!("model: {INTERRUPTED_MARK}")]);
+    let called = [Said::Text(&["\n"]), Said::Call("a"), Said::Result("a", "x"), Said::Text(&[" "])];
+    assert_eq!(model(&called, Ending::Finished), ["model:  a({})"]);
+    // Between words it is part of them.
+    let parts =
+        [Said::Text(&["a"]), Said::Thought(&["hm"]), Said::Text(&["\n"]), Said::Text(&["b"])];
+    assert_eq!(model(&parts, Ending::Finished), ["model: a\nb"]);
+    check(&blank, Ending::Failed, &[]);
+}
+
+#[test]
 fn a_tool_call_always_has_a_result() {
     for ending in [Ending::Stopped, Ending::Failed] {
         check(

@@ -192,7 +192,7 @@ impl Transcript {
             Ending::Stopped | Ending::Failed => TurnState::Interrupted,
         };
         // A prompt that failed without a word would only be answered twice.
-        if ending == Ending::Failed && turn.steps.is_empty() {
+        if ending == Ending::Failed && turn.steps.iter().all(Step::is_blank) {
             self.turns.pop();
         }
     }
@@ -206,6 +206,15 @@ impl Transcript {
     fn open(&mut self) -> Option<&mut Turn> {
         let turn = self.turns.last_mut().filter(|turn| turn.state == TurnState::Open)?;
         Some(Arc::make_mut(turn))
+    }
+}
+
+impl Step {
+    fn is_blank(&self) -> bool {
+        match self {
+            Self::Said(text) => text.trim().is_empty(),
+            Self::Called { .. } => false,
+        }
     }
 }
 
@@ -239,6 +248,11 @@ impl Turn {
         while !steps.is_empty() {
             let said = leading_text(&mut steps);
             let calls = leading_calls(&mut steps);
+            // Some providers refuse a message of white space alone, and it says nothing.
+            let said = if said.trim().is_empty() { Cow::Borrowed("") } else { said };
+            if said.is_empty() && calls.is_empty() {
+                continue;
+            }
             let results = calls.iter().map(|(tool, _, result)| Message::Tool {
                 tool,
                 result: result.map_or(INTERRUPTED_TOOL, ToolResult::text).into(),

@@ -229,7 +229,8 @@ impl Usage {
             input_tokens: self.input_tokens,
             output_tokens: self.output_tokens,
             cached_tokens: self.cached_tokens,
-            ..Default::default()
+            cache_creation_input_tokens: self.cache_creation_tokens,
+            cache_read_input_tokens: self.cache_read_tokens,
         }
     }
 }

@@ -64,11 +64,14 @@ impl Echo {
         }
         let mut file = BufReader::new(File::open(path)?);
         let mut piece = Vec::new();
+        let mut is_empty = true;
         loop {
             let more = (&mut file).take(PIECE_BYTES_MAX).read_until(b'\n', &mut piece)?;
             if more == 0 && piece.is_empty() {
-                return Ok(());
+                // With a provider, too, an answer of nothing is an error.
+                return if is_empty { Err(io::Error::other("it is empty")) } else { Ok(()) };
             }
+            is_empty = false;
             let text = whole_text(&mut piece, more == 0)?;
             if !text.is_empty() {
                 self.pace().await;

@@ -5,6 +5,7 @@
 //! bytes, for the reader.
 
 mod address;
+mod http;
 mod join;
 mod json;
 mod sse;
@@ -13,10 +14,12 @@ mod body;
 mod chunk;
 
 mod calls;
+mod finish;
 mod retry;
 
-mod http;
+mod caution;
 mod request;
+mod roots;
 mod trouble;
 
 mod answer;
@@ -28,8 +31,10 @@ use super::{EngineEvent, RunEnd, RunError, Sink};
 use crate::chat::transcript::Transcript;
 use crate::secret::Secret;
 use answer::Answer;
+use finish::Finish;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
+use roots::RootsFile;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -47,7 +52,8 @@ pub const DEFAULT_MODEL: &str = "gpt-4o-mini";
 /// For the connection to come about.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Between two bytes, and before the first. A model may think for long before it speaks.
+/// Before the first byte, and between two parts of an answer; messages that only keep the connection
+/// alive don't count. A model may think for long before it speaks.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// For the whole call, its retries included.
@@ -56,8 +62,8 @@ pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// How often a request is sent again.
 pub const RETRIES: u32 = 2;
 
-/// After the model has finished: for its token counts and the end mark, however many bytes come.
-/// Also for the body of an error answer.
+/// After a finish reason that is believed: for token counts and the end mark, however many bytes
+/// come. Also for the body of an error answer.
 const TAIL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// After the end mark: for the end of the body, so that the connection can be used again.
@@ -74,7 +80,7 @@ const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 /// Settings of the engine. Nothing in them is checked before the first run.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What comes before `/chat/completions`: `http` or `https`.
+    /// What comes before `/chat/completions`, or all of the address: `http` or `https`.
     pub base_url: String,
     /// The model's name, as the provider knows it; may be left out for [`DEFAULT_BASE_URL`].
     pub model: Option<String>,
@@ -82,7 +88,7 @@ pub struct Settings {
     pub key: Option<Secret>,
     /// For the connection to come about.
     pub connect_timeout: Duration,
-    /// Between two bytes, and before the first.
+    /// Before the first byte, and between two parts of an answer.
     pub idle_timeout: Duration,
     /// For the whole call, its retries included. The time that the reader of the events takes
     /// counts for none of the three.
@@ -101,7 +107,7 @@ pub struct OpenAi {
 struct Shared {
     settings: Settings,
     /// Root certificates beside those built in.
-    roots_file: Option<PathBuf>,
+    roots_file: Option<RootsFile>,
     client: OnceLock<Client>,
 }
 
@@ -130,7 +136,7 @@ impl Settings {
     }
 
     fn is_openai(&self) -> bool {
-        self.base_url.trim().trim_end_matches('/') == DEFAULT_BASE_URL
+        address::without_endpoint(&self.base_url) == DEFAULT_BASE_URL
     }
 }
 
@@ -143,6 +149,7 @@ impl OpenAi {
     }
 
     fn with_roots(settings: Settings, roots_file: Option<PathBuf>) -> Self {
+        let roots_file = roots_file.map(RootsFile::new);
         Self { shared: Arc::new(Shared { settings, roots_file, client: OnceLock::new() }) }
     }
 
@@ -173,7 +180,7 @@ impl OpenAi {
         let settings = &self.shared.settings;
         let troubles = Troubles::new(settings.key.as_ref(), &settings.base_url, settings.model());
         let target = Target::new(settings, &troubles).map_err(Trouble::into_error)?;
-        let client = self.client(&target.url, &troubles).map_err(Trouble::into_error)?;
+        let client = self.client(&target.url, &troubles).await.map_err(Trouble::into_error)?;
         let body = request::body(settings.model(), &transcript.messages())
             .map_err(|why| troubles.unwritable(&why).into_error())?;
         sink.send(EngineEvent::CallStarted).await;
@@ -183,14 +190,24 @@ impl OpenAi {
     }
 
     /// The client, built by the first run that comes here.
-    fn client(&self, url: &Url, troubles: &Troubles) -> Result<&Client, Trouble> {
-        if let Some(client) = self.shared.client.get() {
+    async fn client(&self, url: &Url, troubles: &Troubles) -> Result<&Client, Trouble> {
+        let Shared { settings, roots_file, client } = &*self.shared;
+        if let Some(client) = client.get() {
             return Ok(client);
         }
-        let Shared { settings, roots_file, .. } = &*self.shared;
-        let client = http::client(url, settings.connect_timeout, roots_file.as_deref())
-            .map_err(|why| troubles.no_client(&why))?;
-        Ok(self.shared.client.get_or_init(|| client))
+        let time_max = settings.connect_timeout;
+        let roots = match roots_file {
+            Some(file) if url.scheme() == "https" => {
+                file.roots(time_max).await.map_err(|why| troubles.no_roots(&why))?
+            }
+            Some(_) | None => roots::mozilla(),
+        };
+        let built = http::client(url, time_max, roots).map_err(|why| troubles.no_client(&*why))?;
+        for warning in caution::warnings(url, settings.key.is_some(), |name| std::env::var_os(name))
+        {
+            tracing::warn!("{warning}");
+        }
+        Ok(client.get_or_init(|| built))
     }
 }
 
@@ -329,29 +346,27 @@ impl Call<'_> {
     ) -> Result<(), Trouble> {
         let mut answer = Answer::new(self.troubles);
         let mut events = Vec::new();
-        let mut tail = None;
+        let mut quiet = Quiet::default();
         while !answer.is_done() {
-            let pushed = match self.chunk(&mut response, clock, tail.as_ref()).await {
+            let progress = answer.progress();
+            let pushed = match self.chunk(&mut response, clock, answer.finish(), &mut quiet).await {
                 Ok(Some(bytes)) => answer.push(&bytes, &mut events),
                 Ok(None) => break,
                 Err(trouble) => Err(trouble),
             };
+            if answer.progress() > progress {
+                quiet = Quiet::default();
+            }
             if pushed.is_err() {
                 answer.flush(&mut events);
             }
-            if answer.has_finished() {
-                tail.get_or_insert_with(Tail::begin);
-            }
-            let begin = Instant::now();
             self.give(&mut events, has_output).await;
-            if let Some(tail) = &mut tail {
-                tail.extend(begin.elapsed());
-            }
             pushed?;
         }
         let linger = answer.is_done();
         let content_type = header(&response, &CONTENT_TYPE).unwrap_or("unknown").to_owned();
         let ended = answer.end(&content_type, &mut events);
+        note_oddities(&answer, ended.is_ok());
         self.give(&mut events, has_output).await;
         if linger {
             // Whatever comes of it: the answer is whole.
@@ -360,20 +375,43 @@ impl Call<'_> {
         ended
     }
 
-    /// The next bytes; `None` at the end. Once the model has finished, in the `tail`, a broken or
-    /// silent connection is an end like any other, and so is the end of that time.
+    /// The next bytes; `None` at the end. Once the answer may end, a broken or silent connection is
+    /// an end like any other.
     async fn chunk(
         &self,
         response: &mut Response,
         clock: &mut Clock,
-        tail: Option<&Tail>,
+        finish: Finish,
+        quiet: &mut Quiet,
     ) -> Result<Option<impl Deref<Target = [u8]> + use<>>, Trouble> {
-        let limit = tail.map_or(self.settings.idle_timeout, Tail::left);
-        match clock.wait(limit, response.chunk()).await {
-            Ok(Ok(bytes)) => Ok(bytes),
-            Ok(Err(_)) | Err(_) if tail.is_some() => Ok(None),
+        let limit = match finish {
+            Finish::Open | Finish::Likely | Finish::Doubtful => self.settings.idle_timeout,
+            Finish::Settled => TAIL_TIMEOUT,
+        };
+        let begin = Instant::now();
+        let waited = clock.wait(limit.saturating_sub(quiet.time), response.chunk()).await;
+        quiet.time += begin.elapsed();
+        match waited {
+            Ok(Ok(bytes)) => {
+                quiet.has_pings = true;
+                Ok(bytes)
+            }
+            Ok(Err(_)) if finish.may_end() => Ok(None),
             Ok(Err(error)) => Err(self.troubles.network(&error)),
-            Err(elapsed) => Err(self.troubles.timeout(elapsed)),
+            Err(_) if finish.may_end() => {
+                tracing::warn!(
+                    "the provider gave a finish reason and left the connection open; it was closed \
+                     after {limit:?}, and anything sent later was not read"
+                );
+                Ok(None)
+            }
+            Err(Elapsed::Idle(_)) if quiet.has_pings => {
+                Err(self.troubles.timeout(Elapsed::Pings(limit)))
+            }
+            Err(Elapsed::Idle(_)) => Err(self.troubles.timeout(Elapsed::Idle(limit))),
+            Err(elapsed @ (Elapsed::Pings(_) | Elapsed::Total(_))) => {
+                Err(self.troubles.timeout(elapsed))
+            }
         }
     }
 
@@ -390,24 +428,23 @@ fn header<'a>(response: &'a Response, name: &HeaderName) -> Option<&'a str> {
     response.headers().get(name)?.to_str().ok()
 }
 
-/// The time after the model has finished: [`TAIL_TIMEOUT`], and what the reader of the events takes
-/// of it.
-struct Tail {
-    end: Instant,
+/// Logs what a person may want to know of an answer that is no error.
+fn note_oddities(answer: &Answer, is_good: bool) {
+    let ignored = answer.ignored();
+    if ignored > 0 {
+        tracing::info!(ignored, "events of the answer were ignored: their data is no JSON");
+    }
+    if is_good && answer.is_blank() {
+        tracing::warn!("the answer holds nothing but white space");
+    }
 }
 
-impl Tail {
-    fn begin() -> Self {
-        Self { end: Instant::now() + TAIL_TIMEOUT }
-    }
-
-    fn left(&self) -> Duration {
-        self.end.saturating_duration_since(Instant::now())
-    }
-
-    fn extend(&mut self, time: Duration) {
-        self.end += time;
-    }
+/// The time that the provider has taken since its answer last got further.
+#[derive(Debug, Default)]
+struct Quiet {
+    time: Duration,
+    /// Bytes came meanwhile.
+    has_pings: bool,
 }
 
 /// Counts the time that the provider takes, and no other.

@@ -2,6 +2,7 @@
 //! readers that parse all of the output at once. Written on every path, failures included.
 
 use super::view::{View, cut_off, error_document, nothing_found};
+use crate::chat::event::Usage;
 use crate::json::{self, Error};
 use crate::proto::extract::ObjectExtracted;
 use crate::proto::rpc::ErrorFrame;
@@ -56,6 +57,7 @@ pub struct Envelope {
     bytes: usize,
     lost: u64,
     untold: u64,
+    reasoning_tokens: Option<i32>,
 }
 
 #[derive(Serialize)]
@@ -82,6 +84,7 @@ impl Envelope {
             bytes: 0,
             lost: 0,
             untold: 0,
+            reasoning_tokens: None,
         }
     }
 
@@ -136,6 +139,11 @@ impl Envelope {
         Ok(())
     }
 
+    /// Of the last call, as all of `usage` is.
+    pub(super) fn usage(&mut self, usage: Usage) {
+        self.reasoning_tokens = usage.reasoning_tokens;
+    }
+
     pub(super) fn end(
         &mut self,
         now: Moment,
@@ -153,6 +161,9 @@ impl Envelope {
                 self.lost
             );
             self.warnings.push(json!({ "code": "left_out", "message": message }));
+        }
+        if let (Some(tokens), Some(usage)) = (self.reasoning_tokens, self.meta.get_mut("usage")) {
+            usage["reasoningTokens"] = tokens.into();
         }
         self.meta.extend(self.totals(now, code));
         match self.layout {

@@ -3,6 +3,7 @@
 
 use super::view::{View, class, cut_off, nothing_found, rejected};
 use crate::engine::ErrorClass;
+use crate::chat::event::Usage;
 use crate::json::{self, Error};
 use crate::proto::chat::{ChatProviderCallFinished, ChatToolCallRequested, ChatToolResultReady};
 use crate::proto::rpc::ErrorFrame;
@@ -41,6 +42,7 @@ pub struct JsonStream {
     running: BTreeMap<String, Moment>,
     tokens: Option<i64>,
     cut_off: Option<CutOff>,
+    reasoning_tokens: Option<i64>,
 }
 
 /// An answer that is not whole.
@@ -72,6 +74,7 @@ impl JsonStream {
             running: BTreeMap::new(),
             tokens: None,
             cut_off: None,
+            reasoning_tokens: None,
         }
     }
 
@@ -115,6 +118,13 @@ impl JsonStream {
         self.event(Moment::default(), "text_delta", json!({ "content": text }), out)
     }
 
+    /// Of all calls together, as `tokensUsed` is.
+    pub(super) fn usage(&mut self, usage: Usage) {
+        if let Some(tokens) = usage.reasoning_tokens {
+            *self.reasoning_tokens.get_or_insert(0) += i64::from(tokens);
+        }
+    }
+
     pub(super) fn end(
         &mut self,
         now: Moment,
@@ -133,6 +143,9 @@ impl JsonStream {
         });
         if let Some(tokens) = self.tokens {
             done["tokensUsed"] = tokens.into();
+        }
+        if let Some(tokens) = self.reasoning_tokens {
+            done["reasoningTokens"] = tokens.into();
         }
         self.event(now, "done", done, out)
     }

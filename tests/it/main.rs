@@ -14,6 +14,7 @@ mod process;
 
 // A provider whose timing and faults are written down.
 mod provider;
+mod provider_quirks;
 
 // Runs, requests and their ends, one process long.
 mod lifecycle;

@@ -45,6 +45,9 @@ pub(crate) enum Step {
         /// Before each.
         pause: Duration,
     },
+    /// What keeps a connection alive and says nothing, again and again, with a pause before each,
+    /// until the client leaves.
+    Pings(Duration),
     /// Deltas of text as fast as the client takes them, until the body has so many bytes more.
     Flood(usize),
     /// Waits for [`Provider::open_gate`]: one call opens one gate.
@@ -349,6 +352,10 @@ impl Playing<'_> {
                 self.shared.wait(self.connection, pause, |_| false)?;
                 self.delta(&json!({ "content": text }))
             }),
+            Step::Pings(pause) => loop {
+                self.shared.wait(self.connection, pause, |_| false)?;
+                self.body(b": ping\n\ndata: ping\n\ndata:\n\n")?;
+            },
             Step::Flood(bytes) => self.flood(bytes),
             Step::Gate => self.shared.wait(self.connection, STALL_MAX, |state| {
                 let open = state.open_gates > 0;

@@ -72,6 +72,7 @@ const PAYLOADS: [(&str, &[Field]); 8] = [
             ("duration", Type::Number, false),
             ("toolsUsed", Type::Texts, true),
             ("tokensUsed", Type::Number, true),
+            ("reasoningTokens", Type::Number, true),
             ("success", Type::Truth, false),
         ],
     ),

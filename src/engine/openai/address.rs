@@ -6,7 +6,16 @@ use reqwest::Url;
 /// key; so much of one tells what it is, and no more.
 const ODD_CHARS_MAX: usize = 8;
 
-/// `base_url` with the path of chat completions; its query stays, and its login if `has_login`.
+/// What is asked, as the end of an address.
+const ENDPOINT: &str = "/chat/completions";
+
+/// `base_url` without the path of chat completions, if somebody wrote that too.
+pub(super) fn without_endpoint(base_url: &str) -> &str {
+    let base = base_url.trim().trim_end_matches('/');
+    base.strip_suffix(ENDPOINT).unwrap_or(base).trim_end_matches('/')
+}
+
+/// `base_url` with the path of chat completions, which it may end in already; its query stays, and its login if `has_login`.
 /// Errors: what is wrong with it.
 pub(super) fn endpoint(base_url: &str, has_login: bool) -> Result<Url, String> {
     let url = Url::parse(base_url.trim()).map_err(|why| format!("can't be read ({why})"));
@@ -22,9 +31,10 @@ pub(super) fn endpoint(base_url: &str, has_login: bool) -> Result<Url, String> {
     }
     url.set_fragment(None);
     let cleared = has_login || (url.set_username("").is_ok() && url.set_password(None).is_ok());
+    let is_endpoint = url.path().trim_end_matches('/').ends_with(ENDPOINT);
     match url.path_segments_mut() {
         Ok(mut path) if cleared => {
-            path.pop_if_empty().extend(["chat", "completions"]);
+            path.pop_if_empty().extend(["chat", "completions"].iter().filter(|_| !is_endpoint));
         }
         Ok(_) | Err(()) => return Err("can't be used".into()),
     }
@@ -109,6 +119,14 @@ mod tests {
         check("https://h/d?api-version=1#x", true, "https://h/d/chat/completions?api-version=1");
         check("http://u:p%2Fw%40@h", true, "http://u:p%2Fw%40@h/chat/completions");
         check("http://u:p@h", false, "http://h/chat/completions");
+        check("http://h/v1/chat/completions", false, "http://h/v1/chat/completions");
+        check("http://h/v1/chat/completions/", false, "http://h/v1/chat/completions");
+        check("http://h/chat/completions?v=1", false, "http://h/chat/completions?v=1");
+        check(
+            "http://h/my-chat/completions",
+            false,
+            "http://h/my-chat/completions/chat/completions",
+        );
         check("http://h/%40scope", false, "http://h/%40scope/chat/completions");
     }
 
@@ -122,6 +140,13 @@ mod tests {
         check("http://[::1]:80/v1", Some("[::1]"));
         check("http://user:p@ss/word@127.0.0.1:9/v1", None);
         check("localhost:1234", None);
+    }
+
+    #[test]
+    fn the_endpoint_is_no_part_of_the_base() {
+        for base_url in ["http://h/v1", " http://h/v1/ ", "http://h/v1/chat/completions/"] {
+            assert_eq!(without_endpoint(base_url), "http://h/v1");
+        }
     }
 
     #[test]

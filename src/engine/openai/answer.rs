@@ -1,9 +1,10 @@
 //! From the bytes of an answer to what happened. Pure: the same bytes in other pieces give the same
 //! events, but for where a text is cut.
 
-use super::body::{Body, Part, TooLong, WHOLE_BYTES_MAX};
+use super::body::{Body, Ignored, Part, TooLong, WHOLE_BYTES_MAX};
 use super::calls::{Bad, CALLS_MAX, Calls};
-use super::chunk::{Choice, Chunk, Shape, decode};
+use super::chunk::{Choice, Chunk, Said, Shape, decode};
+use super::finish::{Finish, Holds};
 use super::join::Joiner;
 use super::json;
 use super::sse;
@@ -13,8 +14,14 @@ use crate::engine::EngineEvent;
 use std::borrow::Cow;
 use std::mem::take;
 
+#[cfg(test)]
+mod tests;
+
 /// Bytes of a finish reason that are shown. The longest known word has fourteen.
 const STOP_REASON_BYTES_MAX: usize = 200;
+
+/// Bytes that are shown of data that was ignored.
+const IGNORED_BYTES_MAX: usize = 200;
 
 /// What follows the last event of a stream.
 const DONE: &[u8] = b"[DONE]";
@@ -30,13 +37,22 @@ pub(super) struct Answer<'a> {
     calls: Calls,
     usage: Option<Usage>,
     finish_reason: Option<String>,
+    finish: Finish,
     done: bool,
     /// The body has ended: what is read now may have been cut by its end.
     ended: bool,
     /// Some part of it could be read.
     understood: bool,
-    /// Something was said.
-    has_output: bool,
+    /// The text is that of deltas; what else the chunks hold repeats it.
+    by_delta: bool,
+    has_reasoning: bool,
+    has_text: bool,
+    /// There is more in the text than white space.
+    has_words: bool,
+    /// Data that is no JSON.
+    ignored: Ignored,
+    /// Rises with all that brings the answer further.
+    progress: u64,
 }
 
 impl<'a> Answer<'a> {
@@ -51,10 +67,16 @@ impl<'a> Answer<'a> {
             calls: Calls::default(),
             usage: None,
             finish_reason: None,
+            finish: Finish::default(),
             done: false,
             ended: false,
             understood: false,
-            has_output: false,
+            by_delta: false,
+            has_reasoning: false,
+            has_text: false,
+            has_words: false,
+            ignored: Ignored::default(),
+            progress: 0,
         }
     }
 
@@ -69,6 +91,7 @@ impl<'a> Answer<'a> {
         for part in parts {
             self.part(part, events)?;
         }
+        self.progress += u64::from(self.body.is_filling());
         pushed.map_err(|too_long| match too_long {
             TooLong::Event => self.too_long("an event", sse::EVENT_BYTES_MAX),
             TooLong::Whole => self.too_long("the answer", WHOLE_BYTES_MAX),
@@ -80,15 +103,31 @@ impl<'a> Answer<'a> {
         self.done
     }
 
-    /// True when the model has told why it stopped: only token counts can follow.
-    pub(super) fn has_finished(&self) -> bool {
-        self.done || self.finish_reason.is_some()
+    /// What is known of its end.
+    pub(super) fn finish(&self) -> Finish {
+        self.finish
+    }
+
+    /// A number that rises with all that brings the answer further, and not with what only keeps the
+    /// connection alive: comments, empty events, data that is no JSON.
+    pub(super) fn progress(&self) -> u64 {
+        self.progress
+    }
+
+    /// Events that were ignored because their data is no JSON.
+    pub(super) fn ignored(&self) -> u64 {
+        self.ignored.count
+    }
+
+    /// The answer is nothing but white space.
+    pub(super) fn is_blank(&self) -> bool {
+        self.has_text && !self.has_words
     }
 
     /// Nothing follows. Adds the last events to `events`; `content_type` is the provider's name
     /// for what it sent.
     pub(super) fn end(
-        mut self,
+        &mut self,
         content_type: &str,
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Trouble> {
@@ -97,7 +136,7 @@ impl<'a> Answer<'a> {
             let blank = matches!(self.body, Body::Blank);
             let last = take(&mut self.body).end().map_or(Ok(()), |part| self.part(part, events));
             // An answer is not undone by half an event after its end.
-            if !self.has_finished() {
+            if self.finish_reason.is_none() {
                 last?;
             }
             if blank {
@@ -106,9 +145,9 @@ impl<'a> Answer<'a> {
         }
         self.flush(events);
         if !self.understood {
-            return Err(self.troubles.not_an_answer(content_type));
+            return Err(self.troubles.not_an_answer(content_type, &self.ignored));
         }
-        self.finish(events)
+        self.conclude(events)
     }
 
     /// Gives out what was held back for its other half: the answer goes no further.
@@ -136,14 +175,33 @@ impl<'a> Answer<'a> {
         if self.done || data.is_empty() {
             return Ok(());
         }
-        if data == DONE {
+        if data.starts_with(DONE) {
             self.done = true;
             return Ok(());
         }
         if event.kind == b"error" {
             return Err(self.reported(data));
         }
-        self.chunk(data, Shape::Piece, events)
+        match data {
+            [b'{', ..] => self.chunk(data, Shape::Piece, events),
+            [..] => self.other_data(data),
+        }
+    }
+
+    /// Data that is no JSON object: an error in a list, or nothing that matters.
+    fn other_data(&mut self, data: &[u8]) -> Result<(), Trouble> {
+        let list = data.starts_with(b"[").then(|| json::read::<serde_json::Value>(data).ok());
+        if let Some(error) = list.flatten().as_ref().and_then(|list| list.get(0)?.get("error"))
+            && is_error(error)
+        {
+            return Err(self.troubles.reported(error));
+        }
+        if self.ignored.count == 0 {
+            let end = data.len().min(IGNORED_BYTES_MAX);
+            self.ignored.first = self.troubles.broken_off(&data[..end]);
+        }
+        self.ignored.count += 1;
+        Ok(())
     }
 
     /// What an `error` event tells, whose data may be of any form.
@@ -173,13 +231,13 @@ impl<'a> Answer<'a> {
     ) -> Result<(), Trouble> {
         let chunk =
             decode(json).map_err(|why| self.troubles.unreadable(&why, &self.quotable(json)))?;
-        self.usage = chunk.usage().or(self.usage);
+        self.count(chunk.usage());
         let Chunk { choice, mut error, .. } = chunk;
         if let Some(mut choice) = choice {
             if !is_error(&error) {
                 error = take(&mut choice.error);
             }
-            self.understood = true;
+            self.progress += u64::from(!std::mem::replace(&mut self.understood, true));
             self.choice(choice, shape, events)?;
         }
         match is_error(&error) {
@@ -194,10 +252,19 @@ impl<'a> Answer<'a> {
         shape: Shape,
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Trouble> {
-        if let Some(reason) = choice.finish_reason() {
-            self.finish_reason = Some(reason.to_owned());
-        }
-        let said = choice.said(shape);
+        let reason = choice.finish_reason().map(str::to_owned);
+        let before = events.len();
+        let said = choice.said(shape, &mut self.by_delta);
+        self.say(said, events)?;
+        let holds = Holds { output: events.len() > before, reason: reason.is_some() };
+        let is_new = reason.is_some() && reason != self.finish_reason;
+        self.finish = self.finish.after(holds, self.has_answer());
+        self.finish_reason = reason.or(self.finish_reason.take());
+        self.progress += u64::from(holds.output || is_new);
+        Ok(())
+    }
+
+    fn say(&mut self, said: Said, events: &mut Vec<EngineEvent>) -> Result<(), Trouble> {
         let (field, reasoning) = said.reasoning();
         if !reasoning.is_empty() {
             self.reasoning_field = field;
@@ -209,33 +276,45 @@ impl<'a> Answer<'a> {
             self.said(text, events);
         }
         for delta in said.tool_calls() {
-            self.has_output = true;
             let delta = delta.shown(|word, bytes_max| self.troubles.shown(word, bytes_max));
             self.calls.push(&delta, events).map_err(|bad| self.bad_call(bad))?;
         }
         Ok(())
     }
 
+    /// Keeps the newest token counts. After the end of the answer they bring it no further.
+    fn count(&mut self, usage: Option<Usage>) {
+        let is_new = usage.is_some() && usage != self.usage;
+        self.progress += u64::from(is_new && self.finish != Finish::Settled);
+        self.usage = usage.or(self.usage);
+    }
+
+    fn has_answer(&self) -> bool {
+        self.has_text || !self.calls.is_empty()
+    }
+
     fn reasoned(&mut self, text: String, events: &mut Vec<EngineEvent>) {
         if !text.is_empty() {
-            self.has_output = true;
+            self.has_reasoning = true;
             events.push(EngineEvent::Reasoning { source: self.reasoning_field, text });
         }
     }
 
     fn said(&mut self, text: String, events: &mut Vec<EngineEvent>) {
         if !text.is_empty() {
-            self.has_output = true;
+            self.has_text = true;
+            self.has_words |= !text.trim().is_empty();
             events.push(EngineEvent::Text(text));
         }
     }
 
-    fn finish(mut self, events: &mut Vec<EngineEvent>) -> Result<(), Trouble> {
+    fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Trouble> {
+        let has_output = self.has_answer() || self.has_reasoning;
         let reason = match self.finish_reason.take() {
             Some(reason) if reason == "error" => return Err(self.troubles.gave_up()),
             Some(reason) => reason,
-            None if self.done && self.has_output => String::new(),
-            None => return Err(self.troubles.cut_off()),
+            None if self.done && has_output => String::new(),
+            None => return Err(self.troubles.cut_off(&self.ignored)),
         };
         self.calls.end(events).map_err(|bad| self.bad_call(bad))?;
         events.extend(self.usage.map(EngineEvent::Usage));
@@ -249,10 +328,15 @@ impl<'a> Answer<'a> {
             // A known word, even if it is the key.
             false => reason,
         };
-        events.push(EngineEvent::CallFinished { stop_reason, class });
-        // Tools are offered to the model by nobody here: a call can't be answered.
+        let finished = EngineEvent::CallFinished { stop_reason: stop_reason.clone(), class };
+        events.push(finished);
         match names.as_slice() {
+            // That an answer was cut off is reported with its finish class.
+            [] if !self.has_text && !class.cuts_off() => {
+                Err(self.troubles.no_answer(&stop_reason, self.has_reasoning))
+            }
             [] => Ok(()),
+            // Tools are offered to the model by nobody here: a call can't be answered.
             names => Err(self.troubles.unknown_tools(names)),
         }
     }
@@ -292,281 +376,5 @@ fn finish_class(reason: &str) -> FinishClass {
         "tool_calls" | "tool_use" | "function_call" => FinishClass::ToolCalls,
         "content_filter" => FinishClass::ContentFilter,
         _ => FinishClass::Other,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::engine::ErrorClass;
-    use crate::secret::Secret;
-
-    const KEY: &str = "sk-secret/123456";
-
-    /// Reads a body that arrives in `pieces`; tells it in words, adjacent texts joined.
-    fn read(pieces: &[&[u8]]) -> String {
-        let troubles = Troubles::new(Secret::new(KEY).as_ref(), "http://host", "m");
-        let mut answer = Answer::new(&troubles);
-        let mut events = Vec::new();
-        let mut result = Ok(());
-        for piece in pieces {
-            if result.is_ok() {
-                result = answer.push(piece, &mut events);
-            }
-        }
-        result = match result {
-            Ok(()) => answer.end("text/plain", &mut events),
-            Err(trouble) => {
-                answer.flush(&mut events);
-                Err(trouble)
-            }
-        };
-        let mut told = String::new();
-        let mut last = String::new();
-        for event in &events {
-            let (head, text) = tell(event);
-            if head != last || !(head.starts_with('<') || head.starts_with('[')) {
-                told += &format!(" {head}");
-            }
-            told += &text;
-            last = head;
-        }
-        if let Err(trouble) = result {
-            told += &format!(" FAILED {}", trouble.class.as_str());
-        }
-        told.trim_start().to_owned()
-    }
-
-    fn tell(event: &EngineEvent) -> (String, String) {
-        match event {
-            EngineEvent::Text(text) => ("<text>".into(), text.clone()),
-            EngineEvent::Reasoning { source, text } => (format!("<{source}>"), text.clone()),
-            EngineEvent::ToolCallStarted(tool) => (format!("+{}", tool.name), String::new()),
-            EngineEvent::ToolArguments { id, text } => (format!("[{}]", id.0), text.clone()),
-            EngineEvent::ToolCallRequested { id } => (format!("!{}", id.0), String::new()),
-            EngineEvent::Usage(usage) => {
-                (format!("{}/{}", usage.input_tokens, usage.output_tokens), String::new())
-            }
-            EngineEvent::CallFinished { stop_reason, class } => {
-                (format!("END {stop_reason:?} {}", class.as_str()), String::new())
-            }
-            EngineEvent::CallStarted
-            | EngineEvent::ToolExecutionStarted { .. }
-            | EngineEvent::ToolReturned { .. } => (format!("{event:?}"), String::new()),
-        }
-    }
-
-    /// `body` is read as `expected`, whole, split at every byte, and byte by byte.
-    fn check_bytes(body: &[u8], expected: &str) {
-        let shown = String::from_utf8_lossy(body);
-        assert_eq!(read(&[body]), expected, "{shown} whole");
-        for at in 0..=body.len() {
-            let (left, right) = body.split_at(at);
-            assert_eq!(read(&[left, right]), expected, "{shown} split at {at}");
-        }
-        assert_eq!(read(&body.chunks(1).collect::<Vec<_>>()), expected, "{shown} byte by byte");
-    }
-
-    fn check(body: &str, expected: &str) {
-        check_bytes(body.as_bytes(), expected);
-    }
-
-    fn event(json: &str) -> String {
-        format!("data: {json}\n\n")
-    }
-
-    fn delta(delta: &str) -> String {
-        event(&format!(r#"{{"choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]}}"#))
-    }
-
-    fn text(text: &str) -> String {
-        delta(&format!(r#"{{"content":"{text}"}}"#))
-    }
-
-    fn stop(reason: &str) -> String {
-        event(&format!(r#"{{"choices":[{{"index":0,"delta":{{}},"finish_reason":"{reason}"}}]}}"#))
-    }
-
-    const USAGE: &str = r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}"#;
-    const END: &str = "data: [DONE]\n\n";
-
-    #[test]
-    fn a_stream_is_told_in_order() {
-        let body = delta(r#"{"role":"assistant","content":""}"#)
-            + ": keep-alive\n\n"
-            + &delta(r#"{"reasoning_content":"hm"}"#)
-            + &text("a")
-            + &text("b")
-            + &stop("stop")
-            + &event(USAGE)
-            + END;
-        check(&body, r#"<reasoning_content>hm <text>ab 3/2 END "stop" completed"#);
-    }
-
-    #[test]
-    fn every_reason_has_its_class() {
-        for (reason, class) in [
-            ("stop", "completed"),
-            ("length", "max_tokens"),
-            ("content_filter", "content_filter"),
-            ("tool_calls", "tool_calls"),
-            ("weather", "other"),
-        ] {
-            check(&(stop(reason) + END), &format!("END {reason:?} {class}"));
-        }
-    }
-
-    #[test]
-    fn an_end_needs_a_reason_or_a_mark() {
-        check(&(text("a") + &stop("stop")), r#"<text>a END "stop" completed"#);
-        check(&(text("a") + END), r#"<text>a END "" completed"#);
-        check(&(text("a") + &stop("stop") + "data: {\"cho"), r#"<text>a END "stop" completed"#);
-        check(&text("a"), "<text>a FAILED malformed_stream");
-        check(&(text("a") + "data: [DO"), "<text>a FAILED malformed_stream");
-        check(END, "FAILED malformed_stream");
-        check("", "FAILED malformed_stream");
-        check("\r\n\r\n", "FAILED malformed_stream");
-        check("<!DOCTYPE html>\n<html>\n</html>\n", "FAILED malformed_stream");
-        check(&event(USAGE), "FAILED malformed_stream");
-    }
-
-    #[test]
-    fn what_follows_the_mark_is_not_read() {
-        check(
-            &(text("a") + &stop("stop") + END + "data: {\n\n"),
-            r#"<text>a END "stop" completed"#,
-        );
-    }
-
-    #[test]
-    fn characters_cut_between_deltas_are_joined() {
-        let body = text(r"a\ud83d") + &text(r"\ude00b") + &text(r"\ud83d") + END;
-        check(&body, "<text>a\u{1F600}b\u{FFFD} END \"\" completed");
-        let cut = text("X") + &text("Y") + END;
-        let mut bytes = Vec::new();
-        for byte in cut.bytes() {
-            match byte {
-                b'X' => bytes.extend(b"a\xF0\x9F"),
-                b'Y' => bytes.extend(b"\x98\x80b"),
-                byte => bytes.push(byte),
-            }
-        }
-        check_bytes(&bytes, "<text>a\u{1F600}b END \"\" completed");
-        let broken = text(r"a\ud83d") + "data: {\n\n";
-        check(&broken, "<text>a\u{FFFD} FAILED malformed_stream");
-    }
-
-    #[test]
-    fn an_error_in_the_stream_ends_it() {
-        let limited = r#"{"error":{"message":"slow","code":429},"choices":[{"delta":{"content":"b"},"finish_reason":"error"}]}"#;
-        check(&(text("a") + &event(limited) + END), "<text>ab FAILED rate_limited");
-        check(&event(r#"{"error":"gone"}"#), "FAILED provider");
-        check(&format!("event: error\n{}", event(r#"{"message":"x"}"#)), "FAILED provider");
-        check("event: error\ndata: text\n\n", "FAILED provider");
-        let inside = r#"{"choices":[{"delta":{},"error":{"code":401}}]}"#;
-        check(&event(inside), "FAILED auth");
-        check(&(text("a") + &stop("error") + END), "<text>a FAILED provider");
-        check(&(event(r#"{"error":null}"#) + &text("a") + END), r#"<text>a END "" completed"#);
-    }
-
-    #[test]
-    fn an_unreadable_event_ends_it() {
-        check(&(text("a") + "data: {oops}\n\n"), "<text>a FAILED malformed_stream");
-        check(&(text("a") + "data: hello\n\n" + END), "<text>a FAILED malformed_stream");
-        check(&(text("a") + &delta(r#"{"content":7}"#)), "<text>a FAILED malformed_stream");
-    }
-
-    #[test]
-    fn a_tool_call_that_nobody_offered_is_told_and_fails() {
-        let call =
-            r#"{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{\"a"}}]}"#;
-        let more = r#"{"tool_calls":[{"index":0,"function":{"arguments":"\":1}"}}]}"#;
-        let body = delta(call) + &delta(more) + &stop("tool_calls") + &event(USAGE) + END;
-        check(&body, r#"+f [c]{"a":1} !c 3/2 END "tool_calls" tool_calls FAILED tool"#);
-        check(&(delta(call) + END), r#"+f [c]{"a !c END "" tool_calls FAILED tool"#);
-        check(&delta(call), r#"+f [c]{"a FAILED malformed_stream"#);
-        let nameless = delta(r#"{"tool_calls":[{"index":0,"id":"c"}]}"#);
-        check(&(nameless + END), "FAILED malformed_stream");
-    }
-
-    #[test]
-    fn words_of_the_provider_are_shown_without_the_key() {
-        let call = delta(&format!(
-            r#"{{"tool_calls":[{{"id":"c-{KEY}","function":{{"name":"f-{KEY}","arguments":"{KEY}"}}}}]}}"#
-        ));
-        check(
-            &(call + &stop(r"x sk-secret\/123456") + END),
-            &format!(
-                "+f-[redacted] [c-[redacted]]{KEY} !c-[redacted] END \"x [redacted]\" other FAILED tool"
-            ),
-        );
-        check(&(stop("x sk-secret%2F123456") + END), "END \"x [redacted]\" other");
-        let troubles = Troubles::new(Secret::new("stop").as_ref(), "http://host", "m");
-        let mut answer = Answer::new(&troubles);
-        let mut events = Vec::new();
-        answer.push(stop("stop").as_bytes(), &mut events).expect("reads");
-        answer.end("", &mut events).expect("finished");
-        assert_eq!(tell(&events[0]).0, "END \"stop\" completed");
-    }
-
-    #[test]
-    fn words_of_the_provider_are_bounded() {
-        let long = "\u{e9}".repeat(1_000);
-        let call = delta(&format!(
-            r#"{{"tool_calls":[{{"id":"{long}","function":{{"name":"{long}"}}}}]}}"#
-        ));
-        let body = call + &stop(&long) + END;
-        let (id, word) = ("\u{e9}".repeat(512), "\u{e9}".repeat(100));
-        let told = format!("+{word} !{id} END {word:?} other FAILED tool");
-        assert_eq!(read(&[body.as_bytes()]), told);
-    }
-
-    #[test]
-    fn halves_of_characters_fail_no_answer() {
-        let call = delta(r#"{"tool_calls":[{"id":"\udc00","function":{"name":"\ud83d"}}]}"#);
-        let body = text("a") + &call + &stop(r"\ud83d") + END;
-        check(&body, "<text>a +\u{FFFD} !\u{FFFD} END \"\u{FFFD}\" other FAILED tool");
-        check(&event(r#"{"error":{"message":"\ud83d","code":401}}"#), "FAILED auth");
-        let told = event(r#"{"message":"\ud83d","code":401}"#);
-        check(&format!("event: error\n{told}"), "FAILED auth");
-    }
-
-    #[test]
-    fn a_key_that_the_end_of_an_answer_cuts_is_not_quoted_in_part() {
-        let troubles = Troubles::new(Secret::new(KEY).as_ref(), "http://host", "m");
-        for head in ["data: {\"error\":\"bad ", "event: error\ndata: bad ", "{\"error\":\"bad "] {
-            for cut_bytes in 1..KEY.len() {
-                let mut events = Vec::new();
-                let mut answer = Answer::new(&troubles);
-                let body = format!("{head}{}", &KEY[..KEY.len() - cut_bytes]);
-                answer.push(body.as_bytes(), &mut events).expect("not an event yet");
-                let error = answer.end("", &mut events).expect_err("half a body").into_error();
-                assert!(error.detail.ends_with("bad "), "{error:?}");
-                assert!(!error.message.contains("sk"), "{error:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_whole_answer_is_read_like_a_stream() {
-        let whole = r#"{"id":"x","object":"chat.completion","choices":[{"index":0,
-            "message":{"role":"assistant","content":"ab","reasoning":"hm"},"finish_reason":"stop"}],
-            "usage":{"prompt_tokens":3,"completion_tokens":2}}"#;
-        check(whole, r#"<reasoning>hm <text>ab 3/2 END "stop" completed"#);
-        check(r#"{"error":{"message":"x","code":"invalid_api_key"}}"#, "FAILED auth");
-        check(r#"{"choices":[{"message":{"content":"a"}}]}"#, r#"<text>a END "" completed"#);
-        check(r#"{"hello":1}"#, "FAILED malformed_stream");
-        check(r#"{"choices":[{"message"#, "FAILED malformed_stream");
-    }
-
-    #[test]
-    fn an_event_without_end_is_not_held_for_ever() {
-        let troubles = Troubles::new(None, "", "");
-        let mut answer = Answer::new(&troubles);
-        let mut events = Vec::new();
-        answer.push(text("a").as_bytes(), &mut events).expect("fits");
-        let trouble = answer.push(&vec![b'x'; sse::EVENT_BYTES_MAX + 1], &mut events);
-        assert_eq!(trouble.expect_err("too long").class, ErrorClass::MalformedStream);
-        assert_eq!(events, [EngineEvent::Text("a".into())]);
     }
 }

@@ -27,6 +27,14 @@ pub(super) enum Part {
     Whole(Vec<u8>),
 }
 
+/// Events whose data is no JSON: some servers send them to keep the connection alive.
+#[derive(Debug, Default)]
+pub(super) struct Ignored {
+    pub(super) count: u64,
+    /// The first one's data, or the beginning of it.
+    pub(super) first: Vec<u8>,
+}
+
 /// What is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TooLong {
@@ -64,6 +72,15 @@ impl Body {
                 whole.extend_from_slice(bytes);
                 Ok(())
             }
+        }
+    }
+
+    /// A part that matters has begun and is not complete.
+    pub(super) fn is_filling(&self) -> bool {
+        match self {
+            Self::Blank => false,
+            Self::Events(parser) => parser.is_in_json(),
+            Self::Whole(_) => true,
         }
     }
 

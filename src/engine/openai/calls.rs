@@ -74,6 +74,11 @@ impl Calls {
         Ok(())
     }
 
+    /// No call has begun.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The names of the tools called so far.
     pub(super) fn names(&self) -> Vec<&str> {
         let named = self.0.iter().filter_map(|call| match &call.stage {
@@ -167,7 +172,7 @@ mod tests {
         for delta in deltas {
             let json = format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{delta}]}}}}]}}"#);
             let choice = decode(json.as_bytes()).expect("decodes").choice.expect("choice");
-            for delta in choice.said(Shape::Piece).tool_calls() {
+            for delta in choice.said(Shape::Piece, &mut false).tool_calls() {
                 result = result.and_then(|()| calls.push(&delta, &mut events));
             }
         }

@@ -10,7 +10,9 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 use serde_json::Value;
 use std::fmt;
-use std::marker::PhantomData;
+
+#[cfg(test)]
+mod tests;
 
 /// Bytes of a tool call's id that are kept.
 const ID_BYTES_MAX: usize = 1024;
@@ -22,8 +24,8 @@ const NAME_BYTES_MAX: usize = 200;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Chunk {
-    /// Of the choices the first: one is all that is asked for.
-    #[serde(rename = "choices", deserialize_with = "first")]
+    /// The choice with index 0, or without an index: one is all that is asked for.
+    #[serde(rename = "choices", deserialize_with = "first_choice")]
     pub(super) choice: Option<Choice>,
     /// Null unless something went wrong.
     pub(super) error: Value,
@@ -34,8 +36,11 @@ pub(super) struct Chunk {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Choice {
+    index: Value,
     delta: Option<Said>,
     message: Option<Said>,
+    /// As the older "completions" have it.
+    text: Text,
     finish_reason: Value,
     /// Null unless something went wrong.
     pub(super) error: Value,
@@ -51,6 +56,8 @@ pub(super) struct Said {
     reasoning_content: Text,
     reasoning: Text,
     tool_calls: Option<Vec<ToolDelta>>,
+    /// What `tool_calls` replaced: one call, without an id.
+    function_call: Option<Function>,
 }
 
 /// The next piece of a tool call.
@@ -88,17 +95,29 @@ pub(super) fn decode(json: &[u8]) -> Result<Chunk, serde_json::Error> {
 }
 
 impl Chunk {
-    /// The token counts, if it tells any.
+    /// The token counts, if there are any. Each is read where OpenAI has it, or else where DeepSeek,
+    /// Anthropic or a proxy before them has it.
     pub(super) fn usage(&self) -> Option<Usage> {
-        let count =
-            |value: &Value| value.as_u64().map(|count| i32::try_from(count).unwrap_or(i32::MAX));
-        let input = count(&self.usage["prompt_tokens"]);
-        let output = count(&self.usage["completion_tokens"]);
-        let cached = count(&self.usage["prompt_tokens_details"]["cached_tokens"]);
+        let usage = &self.usage;
+        let count = |places: &[&str]| {
+            let counts = places.iter().filter_map(|place| usage.pointer(place)?.as_u64());
+            counts.map(|count| i32::try_from(count).unwrap_or(i32::MAX)).next()
+        };
+        let input = count(&["/prompt_tokens"]);
+        let output = count(&["/completion_tokens"]);
+        let created = ["/cache_creation_input_tokens", "/prompt_tokens_details/cache_write_tokens"];
+        let reasoning = ["/completion_tokens_details/reasoning_tokens", "/reasoning_tokens"];
         (input.is_some() || output.is_some()).then(|| Usage {
             input_tokens: input.unwrap_or_default(),
             output_tokens: output.unwrap_or_default(),
-            cached_tokens: cached.unwrap_or_default(),
+            cached_tokens: count(&[
+                "/prompt_tokens_details/cached_tokens",
+                "/prompt_cache_hit_tokens",
+            ])
+            .unwrap_or_default(),
+            cache_creation_tokens: count(&created).unwrap_or_default(),
+            cache_read_tokens: count(&["/cache_read_input_tokens"]).unwrap_or_default(),
+            reasoning_tokens: count(&reasoning),
         })
     }
 }
@@ -109,13 +128,23 @@ impl Choice {
         self.finish_reason.as_str().filter(|reason| !reason.is_empty())
     }
 
-    /// What it says, from where `shape` has it.
-    pub(super) fn said(self, shape: Shape) -> Said {
-        match shape {
-            Shape::Piece => self.delta,
-            Shape::Whole => self.message,
+    /// What it says. A streamed piece has it in `delta`; some servers have it in `message` or `text`
+    /// in its place, and some repeat there what the deltas have said: those are read only where no
+    /// delta has said anything, which `by_delta` remembers.
+    pub(super) fn said(self, shape: Shape, by_delta: &mut bool) -> Said {
+        let delta = self.delta.unwrap_or_default();
+        *by_delta |= shape == Shape::Piece && !delta.is_empty();
+        if *by_delta {
+            return delta;
         }
-        .unwrap_or_default()
+        let text = Said { content: self.text, ..Said::default() };
+        let others = [self.message.unwrap_or_default(), text, delta];
+        others.into_iter().find(|said| !said.is_empty()).unwrap_or_default()
+    }
+
+    /// Providers number choices from 0; other choices than that are alternatives of it.
+    fn is_first(&self) -> bool {
+        !matches!(self.index.as_u64(), Some(1..))
     }
 }
 
@@ -136,7 +165,20 @@ impl Said {
 
     /// The tool calls it begins or goes on with.
     pub(super) fn tool_calls(self) -> Vec<ToolDelta> {
-        self.tool_calls.unwrap_or_default()
+        let calls = self.tool_calls.unwrap_or_default();
+        match self.function_call {
+            Some(function) if calls.is_empty() => {
+                vec![ToolDelta { index: 0.into(), id: Value::Null, function: Some(function) }]
+            }
+            Some(_) | None => calls,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        let texts = [&self.content, &self.refusal, &self.reasoning_content, &self.reasoning];
+        texts.iter().all(|text| text.0.is_empty())
+            && self.tool_calls.as_ref().is_none_or(Vec::is_empty)
+            && self.function_call.is_none()
     }
 }
 
@@ -224,168 +266,37 @@ struct Part {
     text: Text,
 }
 
-/// The first element of an array; `None` if it is empty, or null in its stead.
-fn first<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    deserializer.deserialize_option(First(PhantomData))
+/// The choice that was asked for; `None` if it is not among them, or null stands in their stead.
+fn first_choice<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Choice>, D::Error> {
+    deserializer.deserialize_option(FirstChoice)
 }
 
-struct First<T>(PhantomData<T>);
+struct FirstChoice;
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for First<T> {
-    type Value = Option<T>;
+impl<'de> Visitor<'de> for FirstChoice {
+    type Value = Option<Choice>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an array or null")
     }
 
-    fn visit_none<E: Error>(self) -> Result<Option<T>, E> {
+    fn visit_none<E: Error>(self) -> Result<Option<Choice>, E> {
         Ok(None)
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<T>, D::Error> {
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_seq(self)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Option<T>, A::Error> {
-        let first = elements.next_element::<Option<T>>()?.flatten();
-        while elements.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(first)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `json` decodes to `expected`: reasoning with its field, text, tool deltas, reason, usage.
-    fn check(json: &str, expected: &str) {
-        let chunk = decode(json.as_bytes()).expect(json);
-        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let mut seen = Vec::new();
-        let usage = chunk.usage();
-        if let Some(choice) = chunk.choice {
-            let reason = choice.finish_reason().map(str::to_owned);
-            let said = choice.said(Shape::Piece);
-            let (field, reasoning) = said.reasoning();
-            if !reasoning.is_empty() {
-                seen.push(format!("{field}={}", lossy(reasoning)));
+    fn visit_seq<A: SeqAccess<'de>>(self, mut choices: A) -> Result<Option<Choice>, A::Error> {
+        let mut first = None;
+        while first.is_none() {
+            match choices.next_element::<Option<Choice>>()? {
+                Some(choice) => first = choice.filter(Choice::is_first),
+                None => return Ok(None),
             }
-            seen.extend(said.text().iter().filter(|t| !t.is_empty()).map(|t| lossy(t)));
-            seen.extend(said.tool_calls().into_iter().map(|tool| {
-                let arguments = lossy(tool.arguments());
-                format!("{:?} {:?} {:?} {arguments}", tool.index(), tool.id(), tool.name())
-            }));
-            seen.extend(reason.map(|reason| format!("!{reason}")));
         }
-        if let Some(Usage { input_tokens, output_tokens, cached_tokens }) = usage {
-            seen.push(format!("{input_tokens}/{output_tokens}/{cached_tokens}"));
-        }
-        if !chunk.error.is_null() {
-            seen.push(chunk.error.to_string());
-        }
-        assert_eq!(seen.join(", "), expected, "{json}");
-    }
-
-    fn check_delta(delta: &str, expected: &str) {
-        check(&format!(r#"{{"choices":[{{"index":0,"delta":{delta}}}]}}"#), expected);
-    }
-
-    #[test]
-    fn text_comes_as_a_string_null_or_parts() {
-        check_delta(r#"{"role":"assistant","content":"a\n\u00e9"}"#, "a\n\u{e9}");
-        check_delta(r#"{"content":null}"#, "");
-        check_delta(r#"{"content":""}"#, "");
-        check_delta(r#"{"content":[{"type":"text","text":"a"},{"type":"x"},{"text":"b"}]}"#, "ab");
-        check_delta(r#"{"content":null,"refusal":"no"}"#, "no");
-        check_delta("null", "");
-        check_delta("{}", "");
-    }
-
-    #[test]
-    fn reasoning_is_taken_once_with_its_field() {
-        check_delta(r#"{"reasoning_content":"a","content":null}"#, "reasoning_content=a");
-        check_delta(r#"{"reasoning":"a"}"#, "reasoning=a");
-        check_delta(r#"{"reasoning":"a","reasoning_content":"a"}"#, "reasoning_content=a");
-        check_delta(r#"{"reasoning_content":"","reasoning":"a"}"#, "reasoning=a");
-        check_delta(
-            r#"{"reasoning_content":null,"reasoning":"a","content":"b"}"#,
-            "reasoning=a, b",
-        );
-    }
-
-    #[test]
-    fn tool_calls_may_miss_what_they_have_told_before() {
-        let first = r#"{"tool_calls":[{"index":0,"id":"c","type":"function",
-                       "function":{"name":"f","arguments":""}},
-                       {"function":{"arguments":"{}"}},{"index":"x","id":7,"function":null}]}"#;
-        let expected = r#"Some(0) Some("c") Some("f") , None None None {}, None None None "#;
-        check_delta(first, expected);
-        check_delta(r#"{"tool_calls":null}"#, "");
-    }
-
-    #[test]
-    fn the_end_tells_reason_and_usage() {
-        check(r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#, "!stop");
-        check(r#"{"choices":[{"delta":{"content":"a"},"finish_reason":""}]}"#, "a");
-        let usage = r#"{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}"#;
-        check(&format!(r#"{{"choices":[],"usage":{usage}}}"#), "3/2/0");
-        check(&format!(r#"{{"choices":null,"usage":{usage}}}"#), "3/2/0");
-        check(&format!(r#"{{"usage":{usage}}}"#), "3/2/0");
-        let details =
-            r#"{"prompt_tokens":99999999999,"prompt_tokens_details":{"cached_tokens":1}}"#;
-        check(&format!(r#"{{"usage":{details}}}"#), "2147483647/0/1");
-        check(r#"{"usage":null}"#, "");
-        check(r#"{"usage":{"prompt_tokens":"x","prompt_tokens_details":[]}}"#, "");
-    }
-
-    #[test]
-    fn what_is_not_needed_may_be_anything() {
-        check(r#"{"id":[1],"object":{},"model":null,"created":"x","x_groq":{"id":"\ud83d"}}"#, "");
-        check(r#"{"choices":[{"index":"x","logprobs":1,"delta":{"role":[],"audio":2}},7]}"#, "");
-        check(r#"{"choices":[null]}"#, "");
-        check(r#"{"error":"x"}"#, r#""x""#);
-        check(r#"{"error":{"message":"x"},"choices":[]}"#, r#"{"message":"x"}"#);
-    }
-
-    #[test]
-    fn half_a_character_is_kept_as_bytes() {
-        let decode = |json: &[u8]| {
-            let said = decode(json).expect("decodes").choice.expect("choice").said(Shape::Piece);
-            said.content.0
-        };
-        assert_eq!(decode(br#"{"choices":[{"delta":{"content":"a\ud83d"}}]}"#), b"a\xED\xA0\xBD");
-        assert_eq!(decode(b"{\"choices\":[{\"delta\":{\"content\":\"\xF0\x9F\"}}]}"), b"\xF0\x9F");
-    }
-
-    #[test]
-    fn half_a_character_in_a_word_is_replaced() {
-        let call = r#"{"id":"c\udc00","function":{"name":"\ud83df","arguments":"\ud83d\ude00"}}"#;
-        let expected = "None Some(\"c\u{FFFD}\") Some(\"\u{FFFD}f\") \u{1F600}";
-        check_delta(&format!(r#"{{"tool_calls":[{call}],"\udc00":1}}"#), expected);
-        check(r#"{"choices":[{"finish_reason":"s\ud83d"}]}"#, "!s\u{FFFD}");
-        check(r#"{"error":{"message":"\ud83d"}}"#, "{\"message\":\"\u{FFFD}\"}");
-    }
-
-    #[test]
-    fn what_is_needed_must_be_readable() {
-        for json in [
-            "",
-            "{",
-            "[]",
-            "null",
-            "7",
-            r#"{"choices":{}}"#,
-            r#"{"choices":[{"delta":{"content":7}}]}"#,
-            r#"{"choices":[{"delta":{"content":"a}}]}"#,
-            r#"{"choices":[]} x"#,
-        ] {
-            assert!(decode(json.as_bytes()).is_err(), "{json}");
-        }
-        let deep = format!(r#"{{"x":{}}}"#, "[".repeat(100_000));
-        assert!(decode(deep.as_bytes()).is_err());
+        while choices.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(first)
     }
 }

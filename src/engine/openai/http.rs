@@ -3,12 +3,9 @@
 use crate::secret::Secret;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Url, redirect};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore, crypto};
 use std::error::Error;
 use std::net::IpAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,43 +14,8 @@ const USER_AGENT: &str = concat!("duologue/", env!("CARGO_PKG_VERSION"));
 /// Runs follow one another: one kept connection serves them all.
 const IDLE_CONNECTIONS_MAX: usize = 1;
 
-/// Why there is no client.
-#[derive(Debug)]
-pub(super) enum NoClient {
-    /// The file of root certificates can't be used.
-    Roots(Box<dyn Error>),
-    /// Anything else.
-    Other(Box<dyn Error>),
-}
-
-/// Builds the client; reads the certificates, and from the environment the proxies. `roots_file`
-/// holds root certificates (PEM) beside Mozilla's; it is read only for a provider with TLS.
+/// Builds the client, which trusts `roots`; reads the proxies from the environment.
 pub(super) fn client(
-    url: &Url,
-    connect_timeout: Duration,
-    roots_file: Option<&Path>,
-) -> Result<Client, NoClient> {
-    let mut roots = RootCertStore::empty();
-    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    if let Some(file) = roots_file.filter(|_| url.scheme() == "https") {
-        add_roots(&mut roots, file)
-            .map_err(|why| NoClient::Roots(format!("{}: {why}", file.display()).into()))?;
-    }
-    build(url, connect_timeout, roots).map_err(NoClient::Other)
-}
-
-/// Adds the certificates in `file`. One that can't be used is passed over, as in any other such
-/// file of a system; if all are, the file isn't what it should be.
-fn add_roots(roots: &mut RootCertStore, file: &Path) -> Result<(), Box<dyn Error>> {
-    let certificates = CertificateDer::pem_file_iter(file)?.collect::<Result<Vec<_>, _>>()?;
-    let (added, passed_over) = roots.add_parsable_certificates(certificates);
-    match added {
-        0 => Err(format!("it has no usable certificate, and {passed_over} others").into()),
-        _ => Ok(()),
-    }
-}
-
-fn build(
     url: &Url,
     connect_timeout: Duration,
     roots: RootCertStore,
@@ -73,7 +35,7 @@ fn build(
         .referer(false)
         // What is sent again, and when, is decided in one place: here it isn't.
         .retry(reqwest::retry::never());
-    if is_loopback(url) {
+    if is_this_machine(url) {
         // A proxy's loopback is another machine.
         builder = builder.no_proxy();
     }
@@ -97,7 +59,11 @@ pub(super) fn headers(key: Option<&Secret>) -> Option<HeaderMap> {
     Some(headers)
 }
 
-fn is_loopback(url: &Url) -> bool {
+/// Whether `url` leads to this machine, by a name or address that leads nowhere else.
+pub(super) fn is_this_machine(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    // RFC 6761, section 6.3.
+    let is_named = host == "localhost" || host.ends_with(".localhost");
+    let is_local = |address: IpAddr| address.is_loopback() || address.is_unspecified();
+    is_named || host.parse().is_ok_and(is_local)
 }

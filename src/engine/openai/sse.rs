@@ -63,6 +63,15 @@ impl Parser {
         Ok(())
     }
 
+    /// An event has begun whose data is a JSON object.
+    pub(super) fn is_in_json(&self) -> bool {
+        let data = match self.has_data {
+            true => Some(self.event.data.as_slice()),
+            false => self.line.strip_prefix(b"data:"),
+        };
+        data.is_some_and(|data| data.trim_ascii_start().starts_with(b"{"))
+    }
+
     /// The stream has ended: gives out the event it ended in.
     pub(super) fn end(mut self) -> Option<Event> {
         self.end_line().or_else(|| self.end_event())

@@ -3,17 +3,17 @@
 #[path = "../../../tests/it/provider.rs"]
 mod provider;
 
+mod endings;
+mod tls;
+
 use super::*;
 use crate::chat::event::{Event, FinishClass, Ordinal, Recorded, Scope, Usage};
 use crate::chat::transcript::Preamble;
 use crate::engine::{Engine, ErrorClass, Running, Said, Stage};
 use crate::id::{Ids, RunId};
 use provider::{Provider, Step, says};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::path::Path;
 use std::sync::Mutex;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -146,7 +146,7 @@ async fn an_answer_comes_through_in_order() {
         EngineEvent::CallStarted,
         EngineEvent::Reasoning { source: "reasoning_content", text: "hm".into() },
         EngineEvent::Text("hello".into()),
-        EngineEvent::Usage(Usage { input_tokens: 3, output_tokens: 2, cached_tokens: 0 }),
+        EngineEvent::Usage(Usage { input_tokens: 3, output_tokens: 2, ..Usage::default() }),
         EngineEvent::CallFinished { stop_reason: "stop".into(), class: FinishClass::Completed },
     ];
     assert_eq!(events, expected);
@@ -505,93 +505,6 @@ async fn a_closed_port_is_a_network_error_after_its_retries() {
     assert!(expected.contains(&waited), "{waited:?}");
 }
 
-#[tokio::test]
-async fn a_server_without_tls_is_told_apart_and_not_tried_again() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let base_url = format!("https://{}", listener.local_addr().expect("an address"));
-    let serving = spawn_blocking(move || {
-        let (mut stream, _) = listener.accept().expect("a client");
-        let mut hello = [0; 4_096];
-        assert!(stream.read(&mut hello).expect("a hello") > 0);
-        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("it listens");
-        std::io::copy(&mut stream, &mut std::io::sink())
-    });
-    let settings = Settings { base_url, model: Some("m".into()), ..Settings::default() };
-    let (_, end) = run(settings).await;
-    let error = failed(end);
-    assert_eq!(error.class, ErrorClass::Network);
-    assert!(error.message.contains("TLS"), "{error:?}");
-    drop(serving.await.expect("no panic"));
-}
-
-fn tls_data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tls").join(name)
-}
-
-/// Speaks TLS with the certificate of the test authority; answers one request if it is trusted.
-fn serve_tls(listener: &TcpListener) -> std::io::Result<()> {
-    let certificate = CertificateDer::from_pem_file(tls_data("server.pem")).expect("PEM");
-    let key = PrivateKeyDer::from_pem_file(tls_data("server.key")).expect("PEM");
-    let ring = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(ring)
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], key)
-        .expect("a pair");
-    let connection = rustls::ServerConnection::new(Arc::new(config)).expect("good settings");
-    let mut stream = rustls::StreamOwned::new(connection, listener.accept()?.0);
-    let mut request = Vec::new();
-    while !request.ends_with(b"}") {
-        let mut bytes = [0; 4_096];
-        let read = stream.read(&mut bytes)?;
-        request.extend_from_slice(&bytes[..read]);
-    }
-    let body = r#"{"choices":[{"message":{"content":"safe"}}]}"#;
-    write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())?;
-    stream.flush()
-}
-
-#[tokio::test]
-async fn a_provider_is_trusted_by_the_authority_in_the_named_file() {
-    let run_tls = async |roots_file: Option<PathBuf>| {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let base_url = format!("https://{}", listener.local_addr().expect("an address"));
-        let serving = spawn_blocking(move || serve_tls(&listener));
-        let settings =
-            Settings { base_url, model: Some("m".into()), retries: 0, ..Settings::default() };
-        let engine = Engine::OpenAi(OpenAi::with_roots(settings, roots_file));
-        let (running, events) = start(&engine, EVENTS_MAX);
-        let end = running.await;
-        (serving.await.expect("no panic"), text(&collect(events).await), end)
-    };
-    let (served, text, end) = run_tls(Some(tls_data("ca.pem"))).await;
-    served.expect("trusted");
-    assert_eq!((text.as_str(), end), ("safe", RunEnd::Finished));
-
-    let (served, _, end) = run_tls(None).await;
-    served.expect_err("not trusted");
-    let error = failed(end);
-    assert_eq!((error.stage, error.class), (Stage::Run, ErrorClass::Network));
-    assert!(error.message.contains("SSL_CERT_FILE"), "{error:?}");
-}
-
-#[tokio::test]
-async fn a_file_without_certificates_is_a_trouble_with_settings_where_tls_is_spoken() {
-    let provider = Provider::start(vec![says("plain")]);
-    for file in ["nowhere.pem", "server.key", "README.md"] {
-        let tls = Settings { base_url: "https://127.0.0.1:9".into(), ..settings(&provider) };
-        let engine = Engine::OpenAi(OpenAi::with_roots(tls, Some(tls_data(file))));
-        let error = failed(start(&engine, EVENTS_MAX).0.await);
-        assert_eq!((error.stage, error.class), (Stage::Init, ErrorClass::Config), "{file}");
-        assert!(error.message.contains("SSL_CERT_FILE"), "{error:?}");
-        assert!(error.message.contains(file), "{error:?}");
-    }
-    let plain = OpenAi::with_roots(settings(&provider), Some(tls_data("nowhere.pem")));
-    let (running, _events) = start(&Engine::OpenAi(plain), EVENTS_MAX);
-    assert_eq!(running.await, RunEnd::Finished);
-}
-
 #[tokio::test(start_paused = true)]
 async fn silence_is_a_timeout_and_not_tried_again() {
     let said = Step::Text("half".into());
@@ -617,48 +530,6 @@ async fn a_call_has_a_total_time() {
     let error = failed(end);
     assert_eq!(error.class, ErrorClass::Timeout);
     assert!(error.message.contains("not complete after 30s"), "{error:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_answer_that_is_finished_is_not_lost_to_a_stall_or_a_cut() {
-    for last in [Step::Stall, Step::Cut] {
-        let script = vec![Step::Finish("stop", None), Step::Text("all".into()), last];
-        let provider = Provider::start(vec![script]);
-        let frozen = Frozen::begin();
-        let (running, mut events) = start(&engine(settings(&provider)), 1);
-        let running = tokio::spawn(running);
-        assert_eq!(next(&mut events).await, Some(EngineEvent::CallStarted));
-        // It stands after the finish reason: by now the engine has both.
-        assert_eq!(next(&mut events).await, Some(EngineEvent::Text("all".into())));
-        frozen.end().await;
-        let rest = collect(events).await;
-        assert!(matches!(rest.last(), Some(EngineEvent::CallFinished { .. })), "{rest:?}");
-        assert_eq!(running.await.expect("no panic"), RunEnd::Finished);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_finished_answer_ends_in_time_though_bytes_go_on_coming() {
-    let mut script = vec![Step::Finish("stop", None)];
-    for _ in 0..4 {
-        script.extend([Step::Text("x".into()), Step::Bytes(b": ping\n\n".to_vec()), Step::Gate]);
-    }
-    let provider = Provider::start(vec![script]);
-    let frozen = Frozen::begin();
-    let (running, mut events) = start(&engine(settings(&provider)), 1);
-    let running = tokio::spawn(running);
-    assert_eq!(next(&mut events).await, Some(EngineEvent::CallStarted));
-    let begin = Instant::now();
-    for _ in 0..2 {
-        assert_eq!(next(&mut events).await, Some(EngineEvent::Text("x".into())));
-        tokio::time::advance(TAIL_TIMEOUT * 3 / 5).await;
-        provider.open_gate();
-    }
-    frozen.end().await;
-    let rest = collect(events).await;
-    assert!(begin.elapsed() < TAIL_TIMEOUT * 7 / 5, "{:?}", begin.elapsed());
-    assert!(matches!(rest.last(), Some(EngineEvent::CallFinished { .. })), "{rest:?}");
-    assert_eq!(running.await.expect("no panic"), RunEnd::Finished);
 }
 
 /// Answers one request with an error status, and with `part` of a body that then breaks off.

@@ -1,23 +1,32 @@
 //! What can go wrong in a provider call, in words for people and classes for programs.
 
 use super::address;
-use super::http::NoClient;
-use super::json;
 use super::retry::{RETRY_AFTER_MAX, Retry, is_passing};
 use crate::engine::{ErrorClass, RunError, Stage};
 use crate::secret::{Secret, unescaped, without_userinfo};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use complaint::{Complaint, Told, is_out_of_credit};
 use reqwest::Url;
 use serde_json::Value;
 use std::error::Error;
 use std::time::Duration;
+use transport::{TlsFault, causes, tls_fault};
+
+mod answer;
+mod complaint;
+#[cfg(test)]
+mod tests;
+mod transport;
 
 /// Characters of the provider's words that a message quotes.
 const QUOTE_CHARS_MAX: usize = 300;
 
 /// Characters of the provider's words that a detail holds.
 const DETAIL_CHARS_MAX: usize = 2_000;
+
+/// Bytes of the provider's words that are looked at for a quote.
+const QUOTED_BYTES_MAX: usize = 64 * 1024;
 
 /// Where the base URL comes from.
 const BASE_URL: &str = "--base-url, DUOLOGUE_BASE_URL or OPENAI_BASE_URL";
@@ -56,29 +65,10 @@ pub(super) struct Troubles {
 pub(super) enum Elapsed {
     /// Nothing came for so long.
     Idle(Duration),
+    /// Nothing but keep-alive messages came for so long.
+    Pings(Duration),
     /// The call took so long.
     Total(Duration),
-}
-
-/// What a provider says went wrong.
-#[derive(Debug, Default)]
-struct Complaint {
-    message: String,
-    /// Its words for programs: code and type.
-    codes: Vec<String>,
-    /// The HTTP status it names, if any.
-    status: Option<u16>,
-}
-
-/// Which number tells what kind of trouble it is.
-#[derive(Clone, Copy, Debug)]
-enum Told {
-    /// The status of the answer.
-    Status(u16),
-    /// A status in an answer whose own status is good.
-    Code(u16),
-    /// None.
-    Nothing,
 }
 
 impl Trouble {
@@ -150,23 +140,24 @@ impl Troubles {
         Trouble::new(ErrorClass::Config, message, "no model").at_init()
     }
 
+    /// The file of root certificates can't be used.
+    pub(super) fn no_roots(&self, why: &str) -> Trouble {
+        let why = self.quote(why, DETAIL_CHARS_MAX);
+        let message = format!(
+            "the root certificates can't be read ({why}): name a file that holds some in PEM with \
+             SSL_CERT_FILE, or unset it"
+        );
+        Trouble::new(ErrorClass::Config, message, why).at_init()
+    }
+
     /// The HTTP client can't be built.
-    pub(super) fn no_client(&self, why: &NoClient) -> Trouble {
-        let (what, error, todo) = match why {
-            NoClient::Roots(error) => (
-                "the root certificates can't be read",
-                error,
-                "name a file that holds some in PEM with SSL_CERT_FILE, or unset it",
-            ),
-            NoClient::Other(error) => (
-                "the HTTP client can't be built",
-                error,
-                "check the proxy variables HTTP_PROXY, HTTPS_PROXY and ALL_PROXY",
-            ),
-        };
-        let error = self.quote(&error.to_string(), DETAIL_CHARS_MAX);
-        let message = format!("{what} ({error}): {todo}");
-        Trouble::new(ErrorClass::Config, message, error).at_init()
+    pub(super) fn no_client(&self, why: &dyn Error) -> Trouble {
+        let why = self.quote(&why.to_string(), DETAIL_CHARS_MAX);
+        let message = format!(
+            "the HTTP client can't be built ({why}): check the proxy variables HTTP_PROXY, \
+             HTTPS_PROXY and ALL_PROXY"
+        );
+        Trouble::new(ErrorClass::Config, message, why).at_init()
     }
 
     /// The provider answered with an error status. `after` is the wait it asks for.
@@ -228,7 +219,15 @@ impl Troubles {
             );
             return Trouble::new(ErrorClass::Timeout, message, detail);
         }
-        if is_tls(error) {
+        let tls = tls_fault(error);
+        if tls == Some(TlsFault::Plain) {
+            let message = format!(
+                "{base} answers without TLS, as a server for plain http does: name it with http:// \
+                 in place of https:// ({BASE_URL})"
+            );
+            return Trouble::new(ErrorClass::Network, message, detail);
+        }
+        if tls == Some(TlsFault::Other) {
             let message = format!(
                 "no safe connection to {base} came about, because of its certificate or its TLS: \
                  check {BASE_URL} and the clock of this computer, and name the provider's own root \
@@ -246,96 +245,6 @@ impl Troubles {
             ),
         };
         Trouble::new(ErrorClass::Network, message, detail).or(Retry::Backoff)
-    }
-
-    /// Time ran out.
-    pub(super) fn timeout(&self, elapsed: Elapsed) -> Trouble {
-        let base = self.base();
-        let (message, detail) = match elapsed {
-            Elapsed::Idle(limit) => (
-                format!(
-                    "{base} sent nothing for {limit:?}: send the prompt again, or raise \
-                     --idle-timeout-ms"
-                ),
-                format!("no byte for {limit:?}"),
-            ),
-            Elapsed::Total(limit) => (
-                format!(
-                    "the answer of {base} was not complete after {limit:?}: ask for less, or \
-                     raise --total-timeout-ms"
-                ),
-                format!("the call took {limit:?}"),
-            ),
-        };
-        Trouble::new(ErrorClass::Timeout, message, detail)
-    }
-
-    /// The answer has a good status and no content.
-    pub(super) fn empty(&self) -> Trouble {
-        let what = format!("sent an empty answer: check {BASE_URL}");
-        self.malformed(&what, "the body is empty")
-    }
-
-    /// The answer has content, and nothing of it is an answer.
-    pub(super) fn not_an_answer(&self, content_type: &str) -> Trouble {
-        let content_type = self.quote(content_type, QUOTE_CHARS_MAX);
-        let detail = format!("no event in a body of type {content_type:?}");
-        let what = format!(
-            "sent something that is no answer of a chat-completions server: check {BASE_URL}"
-        );
-        self.malformed(&what, detail)
-    }
-
-    /// The answer ended without its end.
-    pub(super) fn cut_off(&self) -> Trouble {
-        let detail = "the stream ended without a finish reason and without [DONE]";
-        self.malformed("cut off its answer: send the prompt again", detail)
-    }
-
-    /// An event can't be read.
-    pub(super) fn unreadable(&self, why: &serde_json::Error, data: &[u8]) -> Trouble {
-        // `why` may quote the data too.
-        let detail = format!("{why}: {}", String::from_utf8_lossy(data));
-        let detail = self.quote(&detail, DETAIL_CHARS_MAX);
-        let what = format!(
-            "sent something that can't be read: send the prompt again, and check {BASE_URL} if it \
-             stays so"
-        );
-        self.malformed(&what, detail)
-    }
-
-    /// Something is longer than its limit.
-    pub(super) fn too_long(&self, detail: String) -> Trouble {
-        let what = format!(
-            "sent more than this program takes ({detail}), so the rest is lost: ask for a shorter \
-             answer, or choose another model with {MODEL}"
-        );
-        self.malformed(&what, detail)
-    }
-
-    /// A tool call never told its name.
-    pub(super) fn nameless_tool(&self) -> Trouble {
-        let what = format!(
-            "called a tool without naming it: send the prompt again, or choose another model with \
-             {MODEL}"
-        );
-        self.malformed(&what, "a tool call has no name")
-    }
-
-    /// The provider gave up in the middle, without saying why.
-    pub(super) fn gave_up(&self) -> Trouble {
-        let message = format!("{} gave up in its answer: send the prompt again", self.base());
-        Trouble::new(ErrorClass::Provider, message, "finish reason \"error\"")
-    }
-
-    /// The model calls tools, and there are none.
-    pub(super) fn unknown_tools(&self, names: &[&str]) -> Trouble {
-        let names = self.quote(&names.join(", "), QUOTE_CHARS_MAX);
-        let message = format!(
-            "the model called a tool that this process doesn't offer ({names}): ask again, or \
-             choose another model with {MODEL}"
-        );
-        Trouble::new(ErrorClass::Tool, message, format!("called: {names}"))
     }
 
     /// The request can't be written.
@@ -367,7 +276,14 @@ impl Troubles {
 
     /// What another wrote, without secrets, cut to `chars_max` characters.
     fn quote(&self, text: &str, chars_max: usize) -> String {
-        let text = without_userinfo(&self.redacted(text));
+        let text = match text.get(..text.floor_char_boundary(QUOTED_BYTES_MAX)) {
+            // To look for secrets takes time that grows with the text.
+            Some(start) if start.len() < text.len() => {
+                String::from_utf8_lossy(&self.broken_off(start.as_bytes())).into_owned()
+            }
+            Some(_) | None => self.redacted(text),
+        };
+        let text = without_userinfo(&text);
         match text.char_indices().nth(chars_max) {
             Some((end, _)) => format!("{}\u{2026}", &text[..end]),
             None => text,
@@ -440,86 +356,6 @@ impl Troubles {
     }
 }
 
-impl Told {
-    fn number(self) -> Option<u16> {
-        match self {
-            Self::Status(number) | Self::Code(number) => Some(number),
-            Self::Nothing => None,
-        }
-    }
-
-    fn words(self) -> Option<String> {
-        match self {
-            Self::Status(status) => Some(format!("status {status}")),
-            Self::Code(code) => Some(format!("code {code}")),
-            Self::Nothing => None,
-        }
-    }
-}
-
-impl Complaint {
-    /// In the body of an error answer: a JSON object with the complaint in `error`, the complaint
-    /// itself, a list of them, or plain text.
-    fn from_body(body: &[u8]) -> Self {
-        let Ok(value) = json::read::<Value>(body) else {
-            let message = String::from_utf8_lossy(body).trim().to_owned();
-            return Self { message, ..Self::default() };
-        };
-        let value = value.get(0).unwrap_or(&value);
-        Self::from_value(value.get("error").filter(|error| !error.is_null()).unwrap_or(value))
-    }
-
-    fn from_value(error: &Value) -> Self {
-        let word = |name: &str| match &error[name] {
-            Value::String(word) => Some(word.clone()),
-            Value::Number(number) => Some(number.to_string()),
-            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
-        };
-        let text = error.as_str().map(str::to_owned);
-        let message = text.or_else(|| word("message")).or_else(|| word("detail"));
-        let codes = [word("code"), word("type")].into_iter().flatten().collect();
-        let status = error["code"].as_u64().or_else(|| error["status"].as_u64());
-        let status = status.filter(|status| (400..600).contains(status));
-        Self {
-            message: message.unwrap_or_else(|| error.to_string()),
-            codes,
-            status: status.and_then(|status| u16::try_from(status).ok()),
-        }
-    }
-
-    /// True if `word` is in one of its words for programs.
-    fn has_code(&self, word: &str) -> bool {
-        self.codes.iter().any(|code| code.contains(word))
-    }
-
-    fn class(&self, status: Option<u16>) -> ErrorClass {
-        let says = |words: &[&str]| {
-            let said = self.codes.iter().chain([&self.message]).map(|said| said.to_lowercase());
-            said.into_iter().any(|said| words.iter().any(|word| said.contains(word)))
-        };
-        let has_code = |words: &[&str]| words.iter().any(|word| self.has_code(word));
-        match status {
-            Some(401 | 403) => ErrorClass::Auth,
-            Some(402 | 429) => ErrorClass::RateLimited,
-            Some(404) => ErrorClass::Provider,
-            Some(_) | None if says(OVERFLOW_WORDS) => ErrorClass::ContextOverflow,
-            None if has_code(&["rate_limit", "insufficient_quota"]) => ErrorClass::RateLimited,
-            None if has_code(&["invalid_api_key", "authentication"]) => ErrorClass::Auth,
-            Some(_) | None => ErrorClass::Provider,
-        }
-    }
-}
-
-/// How providers say that a conversation is too long: OpenAI's code, its message (vLLM's too),
-/// that of others, and llama.cpp's.
-const OVERFLOW_WORDS: &[&str] = &[
-    "context_length_exceeded",
-    "maximum context length",
-    "context window",
-    "context size",
-    "context_size",
-];
-
 /// What is secret of the login in `url`: the password and the header that it becomes, or a user
 /// name without one, which is a key.
 fn login(url: &Url) -> Vec<Secret> {
@@ -532,238 +368,4 @@ fn login(url: &Url) -> Vec<Secret> {
         None => [Secret::new(user), None],
     };
     secrets.into_iter().flatten().collect()
-}
-
-/// Waiting doesn't help an empty account.
-fn is_out_of_credit(status: u16, complaint: &Complaint) -> bool {
-    status == 402 || complaint.has_code("insufficient_quota")
-}
-
-/// The error and what lies below it, without the URL.
-fn causes(error: &reqwest::Error) -> String {
-    let mut text = match error.is_connect() {
-        true => "connecting".to_owned(),
-        false => "the connection".to_owned(),
-    };
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    text
-}
-
-/// True if the provider's TLS certificate was refused, or it doesn't speak TLS as it should.
-fn is_tls(error: &reqwest::Error) -> bool {
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        if error.is::<rustls::Error>() {
-            return true;
-        }
-        // An `io::Error` leaves the error it wraps out of its sources.
-        let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        cause = match wrapped {
-            Some(wrapped) => Some(wrapped),
-            None => error.source(),
-        };
-    }
-    false
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn troubles(key: Option<&str>) -> Troubles {
-        let key = key.and_then(Secret::new);
-        Troubles::new(key.as_ref(), "https://user:a%2Fpass@host/v1?q=secret", "m")
-    }
-
-    /// An answer with `status` and `body` is of `class`, and its message holds all of `words`.
-    fn check(status: u16, body: &str, class: ErrorClass, words: &[&str]) {
-        let error = troubles(Some("sk-abcdef")).status(status, body.as_bytes(), None).into_error();
-        assert_eq!(error.class, class, "{status} {body}");
-        for word in words {
-            assert!(error.message.contains(word), "{word:?} in {:?}", error.message);
-        }
-        for shown in [&error.message, &error.detail] {
-            assert!(!shown.contains("sk-abcdef") && !shown.contains("pass"), "{shown}");
-        }
-        assert!(error.detail.starts_with(&format!("status {status}")), "{}", error.detail);
-    }
-
-    #[test]
-    fn a_status_has_its_class_and_says_what_to_do() {
-        use ErrorClass as E;
-        let said = r#"{"error":{"message":"no sk-abcdef here","type":"t","code":null}}"#;
-        check(401, said, E::Auth, &["DUOLOGUE_API_KEY", "no [redacted] here", "https://host/v1"]);
-        check(403, "", E::Auth, &["refuses the key"]);
-        check(402, "", E::RateLimited, &["billing"]);
-        check(429, said, E::RateLimited, &["slow down"]);
-        let quota = r#"{"error":{"message":"x","code":"insufficient_quota"}}"#;
-        check(429, quota, E::RateLimited, &["billing"]);
-        check(
-            404,
-            r#"{"detail":"Not Found"}"#,
-            E::Provider,
-            &["--base-url", "--model", "Not Found"],
-        );
-        check(400, said, E::Provider, &["refuses the request"]);
-        check(500, "a\nbc", E::Provider, &["failed (status 500)", "says: a\nbc"]);
-        check(503, r#"[{"error":{"message":"in a list"}}]"#, E::Provider, &["in a list"]);
-        check(400, r#"{"error":"only text"}"#, E::Provider, &["says: only text"]);
-        check(400, r#"{"object":"error","message":"flat","code":400}"#, E::Provider, &["flat"]);
-        check(400, r#"{"error":{"odd":1}}"#, E::Provider, &[r#"{"odd":1}"#]);
-        check(400, r#"{"error":{"message":"half \ud83d"}}"#, E::Provider, &["says: half \u{FFFD}"]);
-    }
-
-    #[test]
-    fn a_conversation_that_is_too_long_is_told_apart() {
-        for body in [
-            r#"{"error":{"message":"x","code":"context_length_exceeded"}}"#,
-            r#"{"error":{"message":"This model's maximum context length is 8192 tokens."}}"#,
-            r#"{"message":"Your input exceeds the Context Window of this model"}"#,
-            r#"{"error":{"code":400,"message":"x","type":"exceed_context_size_error"}}"#,
-            r#"{"error":{"message":"the request exceeds the available context size"}}"#,
-        ] {
-            let class = troubles(None).status(400, body.as_bytes(), None).class;
-            assert_eq!(class, ErrorClass::ContextOverflow, "{body}");
-        }
-    }
-
-    #[test]
-    fn only_passing_troubles_are_tried_again() {
-        let retry = |status, body: &str, after: Option<u64>| {
-            troubles(None).status(status, body.as_bytes(), after.map(Duration::from_secs)).retry
-        };
-        for status in [408, 409, 429, 500, 502, 503, 504, 529] {
-            assert_eq!(retry(status, "", None), Retry::Backoff, "{status}");
-        }
-        for status in [400, 401, 402, 403, 404, 413, 422, 501] {
-            assert_eq!(retry(status, "", Some(1)), Retry::Never, "{status}");
-        }
-        assert_eq!(retry(429, "", Some(60)), Retry::After(RETRY_AFTER_MAX));
-        assert_eq!(retry(429, "", Some(61)), Retry::Never);
-        assert_eq!(retry(429, r#"{"error":{"code":"insufficient_quota"}}"#, Some(1)), Retry::Never);
-    }
-
-    #[test]
-    fn a_wait_that_is_too_long_is_told() {
-        let trouble = troubles(None).status(429, b"", Some(Duration::from_secs(3_600)));
-        assert!(trouble.message.contains("3600 s"), "{}", trouble.message);
-    }
-
-    #[test]
-    fn an_error_inside_an_answer_is_judged_by_its_code() {
-        let check = |error: Value, class: ErrorClass, retry: Retry| {
-            let trouble = troubles(None).reported(&error);
-            assert_eq!((trouble.class, trouble.retry), (class, retry), "{error}");
-        };
-        let coded = |code: Value| serde_json::json!({ "message": "x", "code": code });
-        check(coded(502.into()), ErrorClass::Provider, Retry::Backoff);
-        check(coded(429.into()), ErrorClass::RateLimited, Retry::Backoff);
-        check(coded(401.into()), ErrorClass::Auth, Retry::Never);
-        check(coded("rate_limit_exceeded".into()), ErrorClass::RateLimited, Retry::Never);
-        check(coded("invalid_api_key".into()), ErrorClass::Auth, Retry::Never);
-        check(coded("context_length_exceeded".into()), ErrorClass::ContextOverflow, Retry::Never);
-        check(coded(Value::Null), ErrorClass::Provider, Retry::Never);
-        check("text".into(), ErrorClass::Provider, Retry::Never);
-    }
-
-    #[test]
-    fn a_number_is_told_once_and_for_what_it_is() {
-        let error = serde_json::json!({ "message": "overloaded", "code": 529 });
-        let body = serde_json::json!({ "error": error }).to_string();
-        let check = |trouble: Trouble, told: &str, detail: &str| {
-            assert!(trouble.message.contains(&format!("failed ({told}): ")), "{trouble:?}");
-            assert_eq!(trouble.detail, detail);
-        };
-        check(troubles(None).reported(&error), "code 529", "code 529: overloaded");
-        let status = |status| troubles(None).status(status, body.as_bytes(), None);
-        check(status(529), "status 529", "status 529: overloaded");
-        check(status(503), "status 503", "status 503: 529: overloaded");
-        let typed = serde_json::json!({ "code": "500", "type": "server_error", "status": 500 });
-        let detail = troubles(None).reported(&typed).detail;
-        assert!(detail.starts_with("code 500: server_error: "), "{detail}");
-    }
-
-    #[test]
-    fn every_message_says_what_to_do() {
-        let it = troubles(None);
-        let why = serde_json::from_str::<Value>("").expect_err("no JSON");
-        let limit = Duration::from_secs(1);
-        let all = [
-            it.bad_base_url("is odd"),
-            it.no_key(),
-            it.odd_key(),
-            it.no_model(),
-            it.no_client(&NoClient::Roots("odd".into())),
-            it.no_client(&NoClient::Other("odd".into())),
-            it.redirected(302, None),
-            it.timeout(Elapsed::Idle(limit)),
-            it.timeout(Elapsed::Total(limit)),
-            it.empty(),
-            it.not_an_answer("text/html"),
-            it.cut_off(),
-            it.unreadable(&why, b""),
-            it.too_long("an event is longer than 8 bytes".into()),
-            it.nameless_tool(),
-            it.gave_up(),
-            it.unknown_tools(&["look"]),
-            it.unwritable(&why),
-        ];
-        let statuses = [400, 401, 402, 404, 429, 500].map(|status| it.status(status, b"", None));
-        let advice = ["check ", "name ", "set ", "send ", "raise ", "ask ", "choose ", "report "];
-        let passing = ["try again later", "wait a while"];
-        for trouble in all.iter().chain(&statuses) {
-            let (_, todo) = trouble.message.rsplit_once(": ").expect("what to do");
-            assert!(advice.iter().chain(&passing).any(|word| todo.contains(word)), "{trouble:?}");
-        }
-    }
-
-    #[test]
-    fn a_long_complaint_is_cut_after_its_secrets_are_gone() {
-        let long = "\u{e9}sk-abcdef".repeat(DETAIL_CHARS_MAX);
-        let error = troubles(Some("sk-abcdef")).status(500, long.as_bytes(), None).into_error();
-        assert!(error.detail.chars().count() <= DETAIL_CHARS_MAX + "status 500: \u{2026}".len());
-        assert!(error.message.chars().count() < 2 * QUOTE_CHARS_MAX);
-        assert!(!error.detail.contains("sk-"));
-    }
-
-    #[test]
-    fn a_key_is_redacted_however_the_provider_spells_it() {
-        let check = |key: &str, trouble: &dyn Fn(&Troubles) -> Trouble, words: &str| {
-            let error = trouble(&troubles(Some(key))).into_error();
-            assert!(error.detail.contains(words), "{error:?}");
-            let marks = ["ab\"c", "ab\\", "0123456789"];
-            let shown = [error.message, error.detail].concat();
-            assert!(!marks.iter().any(|mark| shown.contains(mark)), "{shown}");
-        };
-        let event = br#"{"error":"bad key sk\/abcdef\/0123456789", nope}"#;
-        let why = serde_json::from_slice::<Value>(event).expect_err("no JSON");
-        let unreadable = |troubles: &Troubles| troubles.unreadable(&why, event);
-        check("sk/abcdef/0123456789", &unreadable, "bad key [redacted]");
-        let odd = br#"{"error":{"odd":"bad key sk/ab\"c"}}"#;
-        check("sk/ab\"c", &|troubles| troubles.status(401, odd, None), "bad key [redacted]");
-        let data = br#""sk/abcdef/0123456789""#;
-        let why = serde_json::from_slice::<Vec<u8>>(data).expect_err("no list");
-        check("sk/abcdef/0123456789", &|troubles| troubles.unreadable(&why, data), "[redacted]");
-    }
-
-    #[test]
-    fn the_login_in_the_base_url_is_a_secret_too() {
-        let check = |base_url: &str, said: &str, redacted: &str| {
-            let error = Troubles::new(None, base_url, "m").status(500, said.as_bytes(), None);
-            assert!(error.message.ends_with(&format!("says: {redacted}")), "{}", error.message);
-        };
-        check("http://user:a%2Fpassword@h", "a/password user", "[redacted] user");
-        check("http://user:a%2Fpassword@h", "Basic dXNlcjphL3Bhc3N3b3Jk", "Basic [redacted]");
-        check("http://token-0123@h", "no token-0123", "no [redacted]");
-    }
-
-    #[test]
-    fn a_missing_key_is_told_apart_from_a_wrong_one() {
-        let error = troubles(None).status(401, b"", None).into_error();
-        assert!(error.message.contains("wants a key"), "{}", error.message);
-    }
 }

@@ -171,7 +171,7 @@ fn engine(run: RunId, said: &str) -> Input {
         ["usage", input, output] => EngineEvent::Usage(Usage {
             input_tokens: input.parse().expect("a number"),
             output_tokens: output.parse().expect("a number"),
-            cached_tokens: 0,
+            ..Usage::default()
         }),
         ["stop"] => call_finished("stop", FinishClass::Completed),
         ["tool_calls"] => call_finished("tool_calls", FinishClass::ToolCalls),

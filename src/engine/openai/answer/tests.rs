@@ -1,0 +1,373 @@
+//! What bytes of an answer become, however they are cut.
+
+use super::*;
+use crate::engine::ErrorClass;
+use crate::secret::Secret;
+
+const KEY: &str = "sk-secret/123456";
+
+/// Reads a body that arrives in `pieces`; tells it in words, adjacent texts joined.
+fn read(pieces: &[&[u8]]) -> String {
+    let troubles = Troubles::new(Secret::new(KEY).as_ref(), "http://host", "m");
+    let mut answer = Answer::new(&troubles);
+    let mut events = Vec::new();
+    let mut result = Ok(());
+    for piece in pieces {
+        if result.is_ok() {
+            result = answer.push(piece, &mut events);
+        }
+    }
+    result = match result {
+        Ok(()) => answer.end("text/plain", &mut events),
+        Err(trouble) => {
+            answer.flush(&mut events);
+            Err(trouble)
+        }
+    };
+    let mut told = String::new();
+    let mut last = String::new();
+    for event in &events {
+        let (head, text) = tell(event);
+        if head != last || !(head.starts_with('<') || head.starts_with('[')) {
+            told += &format!(" {head}");
+        }
+        told += &text;
+        last = head;
+    }
+    if let Err(trouble) = result {
+        told += &format!(" FAILED {}", trouble.class.as_str());
+    }
+    told.trim_start().to_owned()
+}
+
+fn tell(event: &EngineEvent) -> (String, String) {
+    match event {
+        EngineEvent::Text(text) => ("<text>".into(), text.clone()),
+        EngineEvent::Reasoning { source, text } => (format!("<{source}>"), text.clone()),
+        EngineEvent::ToolCallStarted(tool) => (format!("+{}", tool.name), String::new()),
+        EngineEvent::ToolArguments { id, text } => (format!("[{}]", id.0), text.clone()),
+        EngineEvent::ToolCallRequested { id } => (format!("!{}", id.0), String::new()),
+        EngineEvent::Usage(usage) => {
+            (format!("{}/{}", usage.input_tokens, usage.output_tokens), String::new())
+        }
+        EngineEvent::CallFinished { stop_reason, class } => {
+            (format!("END {stop_reason:?} {}", class.as_str()), String::new())
+        }
+        EngineEvent::CallStarted
+        | EngineEvent::ToolExecutionStarted { .. }
+        | EngineEvent::ToolReturned { .. } => (format!("{event:?}"), String::new()),
+    }
+}
+
+/// `body` is read as `expected`, whole, split at every byte, and byte by byte.
+fn check_bytes(body: &[u8], expected: &str) {
+    let shown = String::from_utf8_lossy(body);
+    assert_eq!(read(&[body]), expected, "{shown} whole");
+    for at in 0..=body.len() {
+        let (left, right) = body.split_at(at);
+        assert_eq!(read(&[left, right]), expected, "{shown} split at {at}");
+    }
+    assert_eq!(read(&body.chunks(1).collect::<Vec<_>>()), expected, "{shown} byte by byte");
+}
+
+fn check(body: &str, expected: &str) {
+    check_bytes(body.as_bytes(), expected);
+}
+
+fn event(json: &str) -> String {
+    format!("data: {json}\n\n")
+}
+
+fn delta(delta: &str) -> String {
+    event(&format!(r#"{{"choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]}}"#))
+}
+
+fn text(text: &str) -> String {
+    delta(&format!(r#"{{"content":"{text}"}}"#))
+}
+
+fn stop(reason: &str) -> String {
+    event(&format!(r#"{{"choices":[{{"index":0,"delta":{{}},"finish_reason":"{reason}"}}]}}"#))
+}
+
+const USAGE: &str = r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}"#;
+const END: &str = "data: [DONE]\n\n";
+
+#[test]
+fn a_stream_is_told_in_order() {
+    let body = delta(r#"{"role":"assistant","content":""}"#)
+        + ": keep-alive\n\n"
+        + &delta(r#"{"reasoning_content":"hm"}"#)
+        + &text("a")
+        + &text("b")
+        + &stop("stop")
+        + &event(USAGE)
+        + END;
+    check(&body, r#"<reasoning_content>hm <text>ab 3/2 END "stop" completed"#);
+}
+
+#[test]
+fn every_reason_has_its_class() {
+    for (reason, class) in [
+        ("stop", "completed"),
+        ("length", "max_tokens"),
+        ("content_filter", "content_filter"),
+        ("tool_calls", "tool_calls"),
+        ("weather", "other"),
+    ] {
+        check(&(text("a") + &stop(reason) + END), &format!("<text>a END {reason:?} {class}"));
+    }
+}
+
+#[test]
+fn an_end_needs_a_reason_or_a_mark() {
+    check(&(text("a") + &stop("stop")), r#"<text>a END "stop" completed"#);
+    check(&(text("a") + END), r#"<text>a END "" completed"#);
+    check(&(text("a") + &stop("stop") + "data: {\"cho"), r#"<text>a END "stop" completed"#);
+    check(&text("a"), "<text>a FAILED malformed_stream");
+    check(&(text("a") + "data: [DO"), "<text>a FAILED malformed_stream");
+    check(END, "FAILED malformed_stream");
+    check("", "FAILED malformed_stream");
+    check("\r\n\r\n", "FAILED malformed_stream");
+    check("<!DOCTYPE html>\n<html>\n</html>\n", "FAILED malformed_stream");
+    check(&event(USAGE), "FAILED malformed_stream");
+}
+
+#[test]
+fn what_follows_the_mark_is_not_read() {
+    check(&(text("a") + &stop("stop") + END + "data: {\n\n"), r#"<text>a END "stop" completed"#);
+}
+
+#[test]
+fn characters_cut_between_deltas_are_joined() {
+    let body = text(r"a\ud83d") + &text(r"\ude00b") + &text(r"\ud83d") + END;
+    check(&body, "<text>a\u{1F600}b\u{FFFD} END \"\" completed");
+    let cut = text("X") + &text("Y") + END;
+    let mut bytes = Vec::new();
+    for byte in cut.bytes() {
+        match byte {
+            b'X' => bytes.extend(b"a\xF0\x9F"),
+            b'Y' => bytes.extend(b"\x98\x80b"),
+            byte => bytes.push(byte),
+        }
+    }
+    check_bytes(&bytes, "<text>a\u{1F600}b END \"\" completed");
+    let broken = text(r"a\ud83d") + "data: {\n\n";
+    check(&broken, "<text>a\u{FFFD} FAILED malformed_stream");
+}
+
+#[test]
+fn an_error_in_the_stream_ends_it() {
+    let limited = r#"{"error":{"message":"slow","code":429},"choices":[{"delta":{"content":"b"},"finish_reason":"error"}]}"#;
+    check(&(text("a") + &event(limited) + END), "<text>ab FAILED rate_limited");
+    check(&event(r#"{"error":"gone"}"#), "FAILED provider");
+    check(&format!("event: error\n{}", event(r#"{"message":"x"}"#)), "FAILED provider");
+    check("event: error\ndata: text\n\n", "FAILED provider");
+    let inside = r#"{"choices":[{"delta":{},"error":{"code":401}}]}"#;
+    check(&event(inside), "FAILED auth");
+    check(&(text("a") + &stop("error") + END), "<text>a FAILED provider");
+    check(&(event(r#"{"error":null}"#) + &text("a") + END), r#"<text>a END "" completed"#);
+}
+
+#[test]
+fn an_unreadable_event_ends_it() {
+    check(&(text("a") + "data: {oops}\n\n"), "<text>a FAILED malformed_stream");
+    check(&(text("a") + &delta(r#"{"content":7}"#)), "<text>a FAILED malformed_stream");
+}
+
+#[test]
+fn a_tool_call_that_nobody_offered_is_told_and_fails() {
+    let call =
+        r#"{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{\"a"}}]}"#;
+    let more = r#"{"tool_calls":[{"index":0,"function":{"arguments":"\":1}"}}]}"#;
+    let body = delta(call) + &delta(more) + &stop("tool_calls") + &event(USAGE) + END;
+    check(&body, r#"+f [c]{"a":1} !c 3/2 END "tool_calls" tool_calls FAILED tool"#);
+    check(&(delta(call) + END), r#"+f [c]{"a !c END "" tool_calls FAILED tool"#);
+    check(&delta(call), r#"+f [c]{"a FAILED malformed_stream"#);
+    let nameless = delta(r#"{"tool_calls":[{"index":0,"id":"c"}]}"#);
+    check(&(nameless + END), "FAILED malformed_stream");
+}
+
+#[test]
+fn words_of_the_provider_are_shown_without_the_key() {
+    let call = delta(&format!(
+        r#"{{"tool_calls":[{{"id":"c-{KEY}","function":{{"name":"f-{KEY}","arguments":"{KEY}"}}}}]}}"#
+    ));
+    check(
+        &(call + &stop(r"x sk-secret\/123456") + END),
+        &format!(
+            "+f-[redacted] [c-[redacted]]{KEY} !c-[redacted] END \"x [redacted]\" other FAILED tool"
+        ),
+    );
+    let odd = stop("x sk-secret%2F123456");
+    check(&(text("a") + &odd + END), "<text>a END \"x [redacted]\" other");
+    let troubles = Troubles::new(Secret::new("stop").as_ref(), "http://host", "m");
+    let mut answer = Answer::new(&troubles);
+    let mut events = Vec::new();
+    answer.push((text("a") + &stop("stop")).as_bytes(), &mut events).expect("reads");
+    answer.end("", &mut events).expect("finished");
+    assert_eq!(tell(&events[1]).0, "END \"stop\" completed");
+}
+
+#[test]
+fn words_of_the_provider_are_bounded() {
+    let long = "\u{e9}".repeat(1_000);
+    let call =
+        delta(&format!(r#"{{"tool_calls":[{{"id":"{long}","function":{{"name":"{long}"}}}}]}}"#));
+    let body = call + &stop(&long) + END;
+    let (id, word) = ("\u{e9}".repeat(512), "\u{e9}".repeat(100));
+    let told = format!("+{word} !{id} END {word:?} other FAILED tool");
+    assert_eq!(read(&[body.as_bytes()]), told);
+}
+
+#[test]
+fn halves_of_characters_fail_no_answer() {
+    let call = delta(r#"{"tool_calls":[{"id":"\udc00","function":{"name":"\ud83d"}}]}"#);
+    let body = text("a") + &call + &stop(r"\ud83d") + END;
+    check(&body, "<text>a +\u{FFFD} !\u{FFFD} END \"\u{FFFD}\" other FAILED tool");
+    check(&event(r#"{"error":{"message":"\ud83d","code":401}}"#), "FAILED auth");
+    let told = event(r#"{"message":"\ud83d","code":401}"#);
+    check(&format!("event: error\n{told}"), "FAILED auth");
+}
+
+#[test]
+fn a_key_that_the_end_of_an_answer_cuts_is_not_quoted_in_part() {
+    let troubles = Troubles::new(Secret::new(KEY).as_ref(), "http://host", "m");
+    for head in ["data: {\"error\":\"bad ", "event: error\ndata: bad ", "{\"error\":\"bad "] {
+        for cut_bytes in 1..KEY.len() {
+            let mut events = Vec::new();
+            let mut answer = Answer::new(&troubles);
+            let body = format!("{head}{}", &KEY[..KEY.len() - cut_bytes]);
+            answer.push(body.as_bytes(), &mut events).expect("not an event yet");
+            let error = answer.end("", &mut events).expect_err("half a body").into_error();
+            assert!(error.detail.ends_with("bad "), "{error:?}");
+            assert!(!error.message.contains("sk"), "{error:?}");
+        }
+    }
+}
+
+#[test]
+fn a_whole_answer_is_read_like_a_stream() {
+    let whole = r#"{"id":"x","object":"chat.completion","choices":[{"index":0,
+        "message":{"role":"assistant","content":"ab","reasoning":"hm"},"finish_reason":"stop"}],
+        "usage":{"prompt_tokens":3,"completion_tokens":2}}"#;
+    check(whole, r#"<reasoning>hm <text>ab 3/2 END "stop" completed"#);
+    check(r#"{"error":{"message":"x","code":"invalid_api_key"}}"#, "FAILED auth");
+    check(r#"{"choices":[{"message":{"content":"a"}}]}"#, r#"<text>a END "" completed"#);
+    check(r#"{"hello":1}"#, "FAILED malformed_stream");
+    check(r#"{"choices":[{"message"#, "FAILED malformed_stream");
+}
+
+#[test]
+fn an_event_without_end_is_not_held_for_ever() {
+    let troubles = Troubles::new(None, "", "");
+    let mut answer = Answer::new(&troubles);
+    let mut events = Vec::new();
+    answer.push(text("a").as_bytes(), &mut events).expect("fits");
+    let trouble = answer.push(&vec![b'x'; sse::EVENT_BYTES_MAX + 1], &mut events);
+    assert_eq!(trouble.expect_err("too long").class, ErrorClass::MalformedStream);
+    assert_eq!(events, [EngineEvent::Text("a".into())]);
+}
+
+#[test]
+fn text_after_a_finish_reason_is_read() {
+    let with_stop = |said: &str| {
+        let delta = format!(r#"{{"content":"{said}"}}"#);
+        event(&format!(r#"{{"choices":[{{"index":0,"delta":{delta},"finish_reason":"stop"}}]}}"#))
+    };
+    check(&(with_stop("a") + &with_stop("b") + END), r#"<text>ab END "stop" completed"#);
+    check(&(stop("stop") + &text("a") + &stop("length")), r#"<text>a END "length" max_tokens"#);
+    let reasoned = delta(r#"{"reasoning":"hm"}"#) + &stop("stop") + &text("a") + END;
+    check(&reasoned, r#"<reasoning>hm <text>a END "stop" completed"#);
+}
+
+#[test]
+fn an_answer_with_nothing_to_show_is_an_error() {
+    check(&(stop("stop") + END), r#"END "stop" completed FAILED provider"#);
+    check(&(text("") + &stop("stop")), r#"END "stop" completed FAILED provider"#);
+    let reasoned = delta(r#"{"reasoning":"hm"}"#) + &stop("stop") + &event(USAGE) + END;
+    check(&reasoned, r#"<reasoning>hm 3/2 END "stop" completed FAILED provider"#);
+    let whole = r#"{"choices":[{"message":{"content":""},"finish_reason":"stop"}]}"#;
+    check(whole, r#"END "stop" completed FAILED provider"#);
+    // That it was cut off is reported by its class.
+    check(&(stop("length") + END), r#"END "length" max_tokens"#);
+    check(&(stop("content_filter") + END), r#"END "content_filter" content_filter"#);
+    check(&(text(" ") + END), r#"<text>  END "" completed"#);
+}
+
+#[test]
+fn a_stream_without_deltas_is_read() {
+    let piece = |field: &str| event(&format!(r#"{{"choices":[{{"index":0,{field}}}]}}"#));
+    let messages = piece(r#""message":{"content":"a"}"#) + &piece(r#""message":{"content":"b"}"#);
+    check(&(messages + &stop("stop")), r#"<text>ab END "stop" completed"#);
+    let texts = piece(r#""text":"a""#) + &piece(r#""text":"b""#) + &stop("stop");
+    check(&texts, r#"<text>ab END "stop" completed"#);
+    let repeated = text("a")
+        + &text("b")
+        + &piece(r#""delta":{},"message":{"content":"ab"},"finish_reason":"stop""#)
+        + END;
+    check(&repeated, r#"<text>ab END "stop" completed"#);
+}
+
+#[test]
+fn a_legacy_function_call_is_a_tool_call() {
+    let call = delta(r#"{"function_call":{"name":"f","arguments":""}}"#)
+        + &delta(r#"{"function_call":{"arguments":"{}"}}"#)
+        + &stop("function_call");
+    check(&call, r#"+f [call_0]{} !call_0 END "function_call" tool_calls FAILED tool"#);
+}
+
+#[test]
+fn data_that_is_no_json_is_ignored_and_counted() {
+    let pings = "data: ping\n\n: x\n\ndata:\n\ndata: 7\n\ndata: []\n\n";
+    check(&(pings.to_owned() + &text("a") + pings + END), r#"<text>a END "" completed"#);
+    check(&(text("a") + pings + &stop("stop") + END), r#"<text>a END "stop" completed"#);
+    check(pings, "FAILED malformed_stream");
+    check(&event(r#"[{"error":{"message":"x","code":429}}]"#), "FAILED rate_limited");
+    let troubles = Troubles::new(Secret::new(KEY).as_ref(), "http://host", "m");
+    let mut answer = Answer::new(&troubles);
+    let body = format!("data: no {KEY}\n\n{pings}");
+    answer.push(body.as_bytes(), &mut Vec::new()).expect("nothing unreadable");
+    assert_eq!(answer.ignored(), 4);
+    let error = answer.end("", &mut Vec::new()).expect_err("no answer").into_error();
+    assert!(error.detail.ends_with(r#"no JSON: 4, the first: "no [redacted]""#), "{error:?}");
+}
+
+#[test]
+fn a_choice_that_was_not_asked_for_is_no_part_of_the_answer() {
+    let other = |reason: &str| {
+        event(&format!(
+            r#"{{"choices":[{{"index":1,"delta":{{"content":"x"}},"finish_reason":{reason}}}]}}"#
+        ))
+    };
+    let body = other("null") + &text("a") + &other("\"stop\"") + &text("b") + &stop("stop");
+    check(&(body + &other("null")), r#"<text>ab END "stop" completed"#);
+}
+
+#[test]
+fn what_only_keeps_the_connection_alive_is_no_progress() {
+    let troubles = Troubles::new(None, "http://host", "m");
+    let mut answer = Answer::new(&troubles);
+    let role = delta(r#"{"role":"assistant"}"#);
+    for (bytes, is_progress) in [
+        (": ping\n\n", false),
+        ("data: ping\n\n", false),
+        ("data:\n\n", false),
+        ("event: ping\ndata: {}\n\n", false),
+        (role.as_str(), true),
+        (role.as_str(), false),
+        (&text("a"), true),
+        (&text(""), false),
+        ("data: {\"choices\":", true),
+        ("[]}\n\n", false),
+        (&event(USAGE), true),
+        (&event(USAGE), false),
+        (&stop("stop"), true),
+        (&stop("stop"), false),
+        (&event(r#"{"usage":{"prompt_tokens":9}}"#), false),
+    ] {
+        let before = answer.progress();
+        answer.push(bytes.as_bytes(), &mut Vec::new()).expect("reads");
+        assert_eq!(answer.progress() > before, is_progress, "{bytes}");
+    }
+}

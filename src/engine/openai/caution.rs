@@ -1,0 +1,125 @@
+//! What a person should know of the way to the provider before anything is sent. Holds no value of a
+//! variable: the address of a proxy may hold a password.
+
+use super::http::is_this_machine;
+use http::Uri;
+use reqwest::Url;
+use std::ffi::{OsStr, OsString};
+
+/// The variables that name a proxy.
+const PROXY_VARIABLES: [&str; 6] =
+    ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+
+/// What to warn of, for requests to `url` that carry a key if `has_key`.
+pub(super) fn warnings(
+    url: &Url,
+    has_key: bool,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Vec<String> {
+    let is_open = url.scheme() == "http" && !is_this_machine(url);
+    let has_key = has_key || !url.username().is_empty() || url.password().is_some();
+    let mut warnings = Vec::new();
+    if is_open && has_key {
+        warnings.push(format!(
+            "the key is sent to {} over http://, where others on the network can read it; name an \
+             https:// address, or leave the key out",
+            url.host_str().unwrap_or_default()
+        ));
+    }
+    for name in PROXY_VARIABLES {
+        let value = variable(name).filter(|value| !value.is_empty());
+        warnings.extend(value.and_then(|value| proxy_fault(&value)).map(|fault| match fault {
+            Fault::Unreadable => format!(
+                "{name} is ignored, because it holds no address of a proxy; requests go without that \
+                 proxy. Set it to one like http://127.0.0.1:3128, or unset it"
+            ),
+            Fault::Socks => format!(
+                "{name} names a SOCKS proxy, which can't be used; requests through it will fail. \
+                 Set it to an HTTP proxy like http://127.0.0.1:3128, or unset it"
+            ),
+        }));
+    }
+    warnings
+}
+
+/// Why a variable names no proxy that can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// The HTTP client ignores it.
+    Unreadable,
+    /// The HTTP client takes it for an HTTP proxy.
+    Socks,
+}
+
+/// What is wrong with the value of a proxy variable, read as the HTTP client reads it.
+fn proxy_fault(value: &OsStr) -> Option<Fault> {
+    let uri = value.to_str().and_then(|value| value.parse::<Uri>().ok());
+    let Some((uri, authority)) = uri.as_ref().and_then(|uri| Some((uri, uri.authority()?))) else {
+        return Some(Fault::Unreadable);
+    };
+    let host = authority.as_str().rsplit('@').next().unwrap_or_default();
+    let port = host.rsplit(']').next().and_then(|rest| rest.split_once(':'));
+    if port.is_some() && authority.port_u16().is_none() {
+        return Some(Fault::Unreadable);
+    }
+    match uri.scheme_str() {
+        None | Some("http" | "https") => None,
+        Some("socks4" | "socks4a" | "socks5" | "socks5h") => Some(Fault::Socks),
+        Some(_) => Some(Fault::Unreadable),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_not_sent_in_the_clear_without_a_warning() {
+        let check = |url: &str, has_key: bool, is_warned: bool| {
+            let warnings = warnings(&Url::parse(url).expect("an address"), has_key, |_| None);
+            assert_eq!(warnings.len(), usize::from(is_warned), "{url}: {warnings:?}");
+            assert!(!format!("{warnings:?}").contains("secret"), "{warnings:?}");
+        };
+        check("http://provider.example/v1", true, true);
+        check("http://provider.example/v1", false, false);
+        check("http://user:secret@provider.example/v1", false, true);
+        check("http://192.168.0.7:11434/v1", true, true);
+        check("https://provider.example/v1", true, false);
+        for host in ["localhost", "LOCALHOST:1", "127.0.0.2:9", "[::1]:9", "a.localhost"] {
+            check(&format!("http://{host}/v1"), true, false);
+        }
+    }
+
+    #[test]
+    fn a_proxy_that_cannot_be_used_is_warned_of_without_its_value() {
+        let url = Url::parse("https://provider.example").expect("an address");
+        let check = |value: &str, words: Option<&str>| {
+            for name in PROXY_VARIABLES {
+                let warnings = warnings(&url, true, |asked| (asked == name).then(|| value.into()));
+                assert_eq!(warnings.len(), usize::from(words.is_some()), "{value}: {warnings:?}");
+                for warning in warnings {
+                    assert!(warning.starts_with(name), "{warning}");
+                    assert!(words.is_some_and(|words| warning.contains(words)), "{warning}");
+                    assert!(!warning.contains("secret"), "{warning}");
+                }
+            }
+        };
+        for good in ["", "http://127.0.0.1:3128", "proxy:8080", "proxy", "http://u:secret@[::1]:9"]
+        {
+            check(good, None);
+        }
+        for bad in [
+            "not an address",
+            "http://",
+            "/path",
+            "ftp://user:secret@proxy",
+            "http://proxy:secret",
+            "http://user:sec ret@proxy",
+            "http://[half",
+            "caf\u{e9} secret",
+        ] {
+            check(bad, Some("is ignored"));
+        }
+        check("socks5://user:secret@proxy:1080", Some("SOCKS"));
+    }
+}

@@ -1,0 +1,179 @@
+//! When an answer is over, and when a provider has been silent for too long.
+
+use super::*;
+
+/// An event with a piece of text; `more` stands beside the delta.
+fn piece(said: &str, more: &str) -> String {
+    let delta = format!(r#"{{"delta":{{"content":"{said}"}}{more}}}"#);
+    format!("data: {{\"choices\":[{delta}]}}\n\n")
+}
+
+const STOP: &str = r#","finish_reason":"stop""#;
+const FINISH: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+const PING: &[u8] = b": ping\n\ndata: ping\n\ndata:\n\n";
+
+fn bytes(text: impl Into<String>) -> Step {
+    Step::Bytes(text.into().into_bytes())
+}
+
+/// A run of `script` whose clock stands still until the test moves it.
+struct Scene {
+    provider: Provider,
+    frozen: Frozen,
+    running: JoinHandle<RunEnd>,
+    events: mpsc::Receiver<Said>,
+}
+
+impl Scene {
+    async fn begin(script: Vec<Step>) -> Self {
+        let provider = Provider::start(vec![script]);
+        let frozen = Frozen::begin();
+        let (running, events) = start(&engine(settings(&provider)), 1);
+        let mut scene = Self { provider, frozen, running: tokio::spawn(running), events };
+        assert_eq!(next(&mut scene.events).await, Some(EngineEvent::CallStarted));
+        scene
+    }
+
+    async fn expect(&mut self, text: &str) {
+        assert_eq!(next(&mut self.events).await, Some(EngineEvent::Text(text.into())));
+    }
+
+    /// Lets `time` pass, and the provider go on after it.
+    async fn pass(&mut self, time: Duration) {
+        tokio::time::advance(time).await;
+        self.provider.open_gate();
+    }
+
+    /// The clock runs again: what comes until the end.
+    async fn end(self) -> (Vec<EngineEvent>, RunEnd) {
+        self.frozen.end().await;
+        (collect(self.events).await, self.running.await.expect("no panic"))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn text_that_comes_late_after_a_finish_reason_is_read() {
+    let late = || vec![Step::Gate, bytes(piece("b", STOP)), Step::Gate, bytes(piece("c", STOP))];
+    let with_text = bytes(piece("a", STOP));
+    let alone = bytes(piece("a", "") + FINISH);
+    let before_text = bytes(FINISH.to_owned() + &piece("a", STOP));
+    for (first, wait) in [
+        (with_text, TAIL_TIMEOUT * 2),
+        (alone, TAIL_TIMEOUT * 4 / 5),
+        (before_text, TAIL_TIMEOUT * 2),
+    ] {
+        let mut scene = Scene::begin([vec![first], late(), vec![Step::Done]].concat()).await;
+        scene.expect("a").await;
+        scene.pass(wait).await;
+        scene.expect("b").await;
+        // By now it is known that its finish reasons mean nothing.
+        scene.pass(TAIL_TIMEOUT * 2).await;
+        scene.expect("c").await;
+        let (rest, end) = scene.end().await;
+        assert!(matches!(rest.as_slice(), [EngineEvent::CallFinished { .. }]), "{rest:?}");
+        assert_eq!(end, RunEnd::Finished);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn text_after_reasoning_with_a_finish_reason_is_waited_for() {
+    let reasoning = r#"{"choices":[{"delta":{"reasoning":"hm"},"finish_reason":"stop"}]}"#;
+    let script = vec![Step::Event(reasoning.into()), Step::Gate];
+    let mut scene = Scene::begin([script, says("a")].concat()).await;
+    let thought = EngineEvent::Reasoning { source: "reasoning", text: "hm".into() };
+    assert_eq!(next(&mut scene.events).await, Some(thought));
+    scene.pass(IDLE_TIMEOUT * 9 / 10).await;
+    scene.expect("a").await;
+    assert_eq!(scene.end().await.1, RunEnd::Finished);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_finished_is_not_lost_to_a_stall_or_a_cut() {
+    for finish in [piece("a", STOP), piece("a", "") + FINISH] {
+        for last in [Step::Stall, Step::Cut] {
+            let mut scene = Scene::begin(vec![bytes(&finish), last]).await;
+            scene.expect("a").await;
+            let (rest, end) = scene.end().await;
+            assert!(matches!(rest.as_slice(), [EngineEvent::CallFinished { .. }]), "{rest:?}");
+            assert_eq!(end, RunEnd::Finished);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_breaks_off_is_not_finished_by_a_reason_that_means_nothing() {
+    for (last, class) in [(Step::Stall, ErrorClass::Timeout), (Step::Cut, ErrorClass::Network)] {
+        let pieces = bytes(piece("a", STOP) + &piece("b", STOP));
+        let mut scene = Scene::begin(vec![pieces, last]).await;
+        scene.expect("a").await;
+        scene.expect("b").await;
+        assert_eq!(failed(scene.end().await.1).class, class);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finished_answer_ends_in_time_though_bytes_go_on_coming() {
+    let pings = vec![vec![Step::Gate, Step::Bytes(PING.to_vec())]; 4].concat();
+    let log = Log::default();
+    let _logging = log.begin();
+    let first = vec![bytes(piece("a", "") + FINISH)];
+    let mut scene = Scene::begin([first, pings, vec![Step::Stall]].concat()).await;
+    scene.expect("a").await;
+    let begin = Instant::now();
+    scene.pass(TAIL_TIMEOUT * 3 / 5).await;
+    scene.pass(TAIL_TIMEOUT * 3 / 5).await;
+    assert_eq!(scene.end().await.1, RunEnd::Finished);
+    assert!(begin.elapsed() < TAIL_TIMEOUT * 7 / 5, "{:?}", begin.elapsed());
+    assert!(log.text().contains("anything sent later was not read"), "{}", log.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn pings_are_no_progress() {
+    let pings = vec![vec![Step::Gate, Step::Bytes(PING.to_vec())]; 8].concat();
+    let mut scene = Scene::begin([vec![Step::Text("a".into())], pings].concat()).await;
+    scene.expect("a").await;
+    let begin = Instant::now();
+    for _ in 0..2 {
+        scene.pass(IDLE_TIMEOUT * 3 / 5).await;
+    }
+    let error = failed(scene.end().await.1);
+    assert_eq!(error.class, ErrorClass::Timeout);
+    assert!(begin.elapsed() < IDLE_TIMEOUT * 7 / 5, "{:?}", begin.elapsed());
+}
+
+#[tokio::test]
+async fn a_provider_that_only_pings_is_reported_as_that() {
+    let provider = Provider::start(vec![vec![Step::Pings(Duration::from_millis(10))]]);
+    let idle_timeout = Duration::from_secs(2);
+    let (_, end) = run(Settings { idle_timeout, ..settings(&provider) }).await;
+    let error = failed(end);
+    assert_eq!(error.class, ErrorClass::Timeout);
+    assert!(error.message.contains("nothing but keep-alive messages for 2s"), "{error:?}");
+}
+
+#[tokio::test]
+async fn an_answer_of_nothing_is_an_error_after_its_token_counts() {
+    let thinks = Step::Reasoning("hm".into());
+    for begun in [Vec::new(), vec![thinks]] {
+        let end = vec![Step::Finish("stop", Some((3, 2))), Step::Done];
+        let provider = Provider::start(vec![[begun, end].concat(), says("late")]);
+        let (events, end) = run(settings(&provider)).await;
+        let error = failed(end);
+        assert_eq!((error.stage, error.class), (Stage::Run, ErrorClass::Provider));
+        assert!(error.message.contains("without any text"), "{error:?}");
+        let tail = &events[events.len() - 2..];
+        let [EngineEvent::Usage(_), EngineEvent::CallFinished { .. }] = tail else {
+            panic!("{events:?}");
+        };
+        assert_eq!(provider.requests(), 1, "the answer was given");
+    }
+}
+
+#[tokio::test]
+async fn an_address_with_its_endpoint_is_taken_as_it_is_meant() {
+    let provider = Provider::start(vec![says("a")]);
+    let base_url = format!("{}/chat/completions", provider.base_url());
+    let (events, _) = run(Settings { base_url, ..settings(&provider) }).await;
+    assert_eq!(text(&events), "a");
+    assert_eq!(provider.wait_request(1).path, "/v1/chat/completions");
+}

@@ -1,0 +1,138 @@
+//! What can go wrong with an answer that has begun well: it stops, ends too early, or can't be read.
+
+use super::{BASE_URL, DETAIL_CHARS_MAX, Elapsed, MODEL, QUOTE_CHARS_MAX, Trouble, Troubles};
+use crate::engine::ErrorClass;
+use crate::engine::openai::body::Ignored;
+
+impl Troubles {
+    /// Time ran out.
+    pub(in crate::engine::openai) fn timeout(&self, elapsed: Elapsed) -> Trouble {
+        let base = self.base();
+        let (message, detail) = match elapsed {
+            Elapsed::Idle(limit) => (
+                format!(
+                    "{base} sent nothing for {limit:?}: send the prompt again, or raise \
+                     --idle-timeout-ms"
+                ),
+                format!("no byte for {limit:?}"),
+            ),
+            Elapsed::Pings(limit) => (
+                format!(
+                    "{base} sent nothing but keep-alive messages for {limit:?}: send the prompt \
+                     again, or raise --idle-timeout-ms"
+                ),
+                format!("only keep-alive messages for {limit:?}"),
+            ),
+            Elapsed::Total(limit) => (
+                format!(
+                    "the answer of {base} was not complete after {limit:?}: ask for less, or \
+                     raise --total-timeout-ms"
+                ),
+                format!("the call took {limit:?}"),
+            ),
+        };
+        Trouble::new(ErrorClass::Timeout, message, detail)
+    }
+
+    /// The answer has a good status and no content.
+    pub(in crate::engine::openai) fn empty(&self) -> Trouble {
+        let what = format!("sent an empty answer: check {BASE_URL}");
+        self.malformed(&what, "the body is empty")
+    }
+
+    /// The answer has content, and nothing of it is an answer.
+    pub(in crate::engine::openai) fn not_an_answer(
+        &self,
+        content_type: &str,
+        ignored: &Ignored,
+    ) -> Trouble {
+        let content_type = self.quote(content_type, QUOTE_CHARS_MAX);
+        let detail = format!("no event in a body of type {content_type:?}");
+        let what = format!(
+            "sent something that is no answer of a chat-completions server: check {BASE_URL}"
+        );
+        self.malformed(&what, detail + &self.ignored(ignored))
+    }
+
+    /// The answer ended without its end.
+    pub(in crate::engine::openai) fn cut_off(&self, ignored: &Ignored) -> Trouble {
+        let detail = "the stream ended without a finish reason and without [DONE]".to_owned();
+        let detail = detail + &self.ignored(ignored);
+        self.malformed("cut off its answer: send the prompt again", detail)
+    }
+
+    /// The answer ended well and holds nothing that could be shown.
+    pub(in crate::engine::openai) fn no_answer(
+        &self,
+        stop_reason: &str,
+        has_reasoning: bool,
+    ) -> Trouble {
+        let what = match has_reasoning {
+            true => "ended the answer after the reasoning, without any text",
+            false => "ended the answer without any text",
+        };
+        let message = format!(
+            "{} {what}: send the prompt again, or choose another model with {MODEL}",
+            self.base()
+        );
+        Trouble::new(ErrorClass::Provider, message, format!("finish reason {stop_reason:?}"))
+    }
+
+    fn ignored(&self, Ignored { count, first }: &Ignored) -> String {
+        if *count == 0 {
+            return String::new();
+        }
+        let first = self.quote(&String::from_utf8_lossy(first), QUOTE_CHARS_MAX);
+        format!("; ignored events whose data is no JSON: {count}, the first: {first:?}")
+    }
+
+    /// An event can't be read.
+    pub(in crate::engine::openai) fn unreadable(
+        &self,
+        why: &serde_json::Error,
+        data: &[u8],
+    ) -> Trouble {
+        // `why` may quote the data too.
+        let detail = format!("not what it should be ({why}): {}", String::from_utf8_lossy(data));
+        let detail = self.quote(&detail, DETAIL_CHARS_MAX);
+        let what = format!(
+            "sent something that can't be read: send the prompt again, and check {BASE_URL} if it \
+             stays so"
+        );
+        self.malformed(&what, detail)
+    }
+
+    /// Something is longer than its limit.
+    pub(in crate::engine::openai) fn too_long(&self, detail: String) -> Trouble {
+        let what = format!(
+            "sent more than this program takes ({detail}), so the rest is lost: ask for a shorter \
+             answer, or choose another model with {MODEL}"
+        );
+        self.malformed(&what, detail)
+    }
+
+    /// A tool call never told its name.
+    pub(in crate::engine::openai) fn nameless_tool(&self) -> Trouble {
+        let what = format!(
+            "called a tool without naming it: send the prompt again, or choose another model with \
+             {MODEL}"
+        );
+        self.malformed(&what, "a tool call has no name")
+    }
+
+    /// The provider gave up in the middle, without saying why.
+    pub(in crate::engine::openai) fn gave_up(&self) -> Trouble {
+        let message = format!("{} gave up in its answer: send the prompt again", self.base());
+        Trouble::new(ErrorClass::Provider, message, "finish reason \"error\"")
+    }
+
+    /// The model calls tools, and there are none.
+    pub(in crate::engine::openai) fn unknown_tools(&self, names: &[&str]) -> Trouble {
+        let names = self.quote(&names.join(", "), QUOTE_CHARS_MAX);
+        let message = format!(
+            "the model called a tool that this process doesn't offer ({names}): ask again, or \
+             choose another model with {MODEL}"
+        );
+        Trouble::new(ErrorClass::Tool, message, format!("called: {names}"))
+    }
+}

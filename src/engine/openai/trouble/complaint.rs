@@ -1,0 +1,118 @@
+//! What a provider says went wrong, in its own words, and the class of error that it stands for.
+
+use crate::engine::ErrorClass;
+use crate::engine::openai::json;
+use serde_json::Value;
+
+/// What a provider says went wrong.
+#[derive(Debug, Default)]
+pub(super) struct Complaint {
+    pub(super) message: String,
+    /// Its words for programs: code and type.
+    pub(super) codes: Vec<String>,
+    /// The HTTP status it names, if any.
+    pub(super) status: Option<u16>,
+}
+
+/// Which number tells what kind of trouble it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Told {
+    /// The status of the answer.
+    Status(u16),
+    /// A status in an answer whose own status is good.
+    Code(u16),
+    /// None.
+    Nothing,
+}
+
+impl Told {
+    pub(super) fn number(self) -> Option<u16> {
+        match self {
+            Self::Status(number) | Self::Code(number) => Some(number),
+            Self::Nothing => None,
+        }
+    }
+
+    pub(super) fn words(self) -> Option<String> {
+        match self {
+            Self::Status(status) => Some(format!("status {status}")),
+            Self::Code(code) => Some(format!("code {code}")),
+            Self::Nothing => None,
+        }
+    }
+}
+
+impl Complaint {
+    /// In the body of an error answer: a JSON object with the complaint in `error`, the complaint
+    /// itself, a list of them, or plain text.
+    pub(super) fn from_body(body: &[u8]) -> Self {
+        let Ok(value) = json::read::<Value>(body) else {
+            let message = String::from_utf8_lossy(body).trim().to_owned();
+            return Self { message, ..Self::default() };
+        };
+        let value = value.get(0).unwrap_or(&value);
+        Self::from_value(value.get("error").filter(|error| !error.is_null()).unwrap_or(value))
+    }
+
+    pub(super) fn from_value(error: &Value) -> Self {
+        let word = |name: &str| match &error[name] {
+            Value::String(word) => Some(word.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        };
+        let text = error.as_str().map(str::to_owned);
+        let message = text.or_else(|| word("message")).or_else(|| word("detail"));
+        let codes = [word("code"), word("type")].into_iter().flatten().collect();
+        let number = |name: &str| {
+            let number = &error[name];
+            number.as_u64().or_else(|| number.as_str()?.trim().parse().ok())
+        };
+        let status = number("code").or_else(|| number("status"));
+        let status = status.filter(|status| (400..600).contains(status));
+        Self {
+            message: message.unwrap_or_else(|| error.to_string()),
+            codes,
+            status: status.and_then(|status| u16::try_from(status).ok()),
+        }
+    }
+
+    /// True if `word` is in one of its words for programs.
+    fn has_code(&self, word: &str) -> bool {
+        self.codes.iter().any(|code| code.contains(word))
+    }
+
+    pub(super) fn class(&self, status: Option<u16>) -> ErrorClass {
+        let says = |words: &[&str]| {
+            let said = self.codes.iter().chain([&self.message]).map(|said| said.to_lowercase());
+            said.into_iter().any(|said| words.iter().any(|word| said.contains(word)))
+        };
+        let has_code = |words: &[&str]| words.iter().any(|word| self.has_code(word));
+        match status {
+            Some(401 | 403) => ErrorClass::Auth,
+            Some(402 | 429) => ErrorClass::RateLimited,
+            Some(404) => ErrorClass::Provider,
+            Some(_) | None if says(OVERFLOW_WORDS) => ErrorClass::ContextOverflow,
+            None if has_code(RATE_LIMIT_WORDS) => ErrorClass::RateLimited,
+            None if has_code(&["invalid_api_key", "authentication"]) => ErrorClass::Auth,
+            Some(_) | None => ErrorClass::Provider,
+        }
+    }
+}
+
+/// How providers say that too much was asked of them, where they give no number.
+const RATE_LIMIT_WORDS: &[&str] = &["rate_limit", "too_many_requests", "insufficient_quota"];
+
+/// How providers say that a conversation is too long: OpenAI's code, its message (vLLM's too),
+/// that of others, and llama.cpp's.
+const OVERFLOW_WORDS: &[&str] = &[
+    "context_length_exceeded",
+    "maximum context length",
+    "context window",
+    "context size",
+    "context_size",
+];
+
+/// Waiting doesn't help an empty account.
+pub(super) fn is_out_of_credit(status: u16, complaint: &Complaint) -> bool {
+    status == 402 || complaint.has_code("insufficient_quota")
+}

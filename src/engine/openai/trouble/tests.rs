@@ -1,0 +1,198 @@
+//! The words and classes of what can go wrong in a provider call.
+
+use super::*;
+use crate::engine::openai::body::Ignored;
+
+fn troubles(key: Option<&str>) -> Troubles {
+    let key = key.and_then(Secret::new);
+    Troubles::new(key.as_ref(), "https://user:a%2Fpass@host/v1?q=secret", "m")
+}
+
+/// An answer with `status` and `body` is of `class`, and its message holds all of `words`.
+fn check(status: u16, body: &str, class: ErrorClass, words: &[&str]) {
+    let error = troubles(Some("sk-abcdef")).status(status, body.as_bytes(), None).into_error();
+    assert_eq!(error.class, class, "{status} {body}");
+    for word in words {
+        assert!(error.message.contains(word), "{word:?} in {:?}", error.message);
+    }
+    for shown in [&error.message, &error.detail] {
+        assert!(!shown.contains("sk-abcdef") && !shown.contains("pass"), "{shown}");
+    }
+    assert!(error.detail.starts_with(&format!("status {status}")), "{}", error.detail);
+}
+
+#[test]
+fn a_status_has_its_class_and_says_what_to_do() {
+    use ErrorClass as E;
+    let said = r#"{"error":{"message":"no sk-abcdef here","type":"t","code":null}}"#;
+    check(401, said, E::Auth, &["DUOLOGUE_API_KEY", "no [redacted] here", "https://host/v1"]);
+    check(403, "", E::Auth, &["refuses the key"]);
+    check(402, "", E::RateLimited, &["billing"]);
+    check(429, said, E::RateLimited, &["slow down"]);
+    let quota = r#"{"error":{"message":"x","code":"insufficient_quota"}}"#;
+    check(429, quota, E::RateLimited, &["billing"]);
+    check(404, r#"{"detail":"Not Found"}"#, E::Provider, &["--base-url", "--model", "Not Found"]);
+    check(400, said, E::Provider, &["refuses the request"]);
+    check(500, "a\nbc", E::Provider, &["failed (status 500)", "says: a\nbc"]);
+    check(503, r#"[{"error":{"message":"in a list"}}]"#, E::Provider, &["in a list"]);
+    check(400, r#"{"error":"only text"}"#, E::Provider, &["says: only text"]);
+    check(400, r#"{"object":"error","message":"flat","code":400}"#, E::Provider, &["flat"]);
+    check(400, r#"{"error":{"odd":1}}"#, E::Provider, &[r#"{"odd":1}"#]);
+    check(400, r#"{"error":{"message":"half \ud83d"}}"#, E::Provider, &["says: half \u{FFFD}"]);
+}
+
+#[test]
+fn a_conversation_that_is_too_long_is_told_apart() {
+    for body in [
+        r#"{"error":{"message":"x","code":"context_length_exceeded"}}"#,
+        r#"{"error":{"message":"This model's maximum context length is 8192 tokens."}}"#,
+        r#"{"message":"Your input exceeds the Context Window of this model"}"#,
+        r#"{"error":{"code":400,"message":"x","type":"exceed_context_size_error"}}"#,
+        r#"{"error":{"message":"the request exceeds the available context size"}}"#,
+    ] {
+        let class = troubles(None).status(400, body.as_bytes(), None).class;
+        assert_eq!(class, ErrorClass::ContextOverflow, "{body}");
+    }
+}
+
+#[test]
+fn only_passing_troubles_are_tried_again() {
+    let retry = |status, body: &str, after: Option<u64>| {
+        troubles(None).status(status, body.as_bytes(), after.map(Duration::from_secs)).retry
+    };
+    for status in [408, 409, 429, 500, 502, 503, 504, 529] {
+        assert_eq!(retry(status, "", None), Retry::Backoff, "{status}");
+    }
+    for status in [400, 401, 402, 403, 404, 413, 422, 501] {
+        assert_eq!(retry(status, "", Some(1)), Retry::Never, "{status}");
+    }
+    assert_eq!(retry(429, "", Some(60)), Retry::After(RETRY_AFTER_MAX));
+    assert_eq!(retry(429, "", Some(61)), Retry::Never);
+    assert_eq!(retry(429, r#"{"error":{"code":"insufficient_quota"}}"#, Some(1)), Retry::Never);
+}
+
+#[test]
+fn a_wait_that_is_too_long_is_told() {
+    let trouble = troubles(None).status(429, b"", Some(Duration::from_secs(3_600)));
+    assert!(trouble.message.contains("3600 s"), "{}", trouble.message);
+}
+
+#[test]
+fn an_error_inside_an_answer_is_judged_by_its_code() {
+    let check = |error: Value, class: ErrorClass, retry: Retry| {
+        let trouble = troubles(None).reported(&error);
+        assert_eq!((trouble.class, trouble.retry), (class, retry), "{error}");
+    };
+    let coded = |code: Value| serde_json::json!({ "message": "x", "code": code });
+    check(coded(502.into()), ErrorClass::Provider, Retry::Backoff);
+    check(coded(429.into()), ErrorClass::RateLimited, Retry::Backoff);
+    check(coded("429".into()), ErrorClass::RateLimited, Retry::Backoff);
+    check(coded(" 503 ".into()), ErrorClass::Provider, Retry::Backoff);
+    check(coded(401.into()), ErrorClass::Auth, Retry::Never);
+    check(coded("too_many_requests".into()), ErrorClass::RateLimited, Retry::Never);
+    check(coded("rate_limit_exceeded".into()), ErrorClass::RateLimited, Retry::Never);
+    check(coded("invalid_api_key".into()), ErrorClass::Auth, Retry::Never);
+    check(coded("context_length_exceeded".into()), ErrorClass::ContextOverflow, Retry::Never);
+    check(coded(Value::Null), ErrorClass::Provider, Retry::Never);
+    check("text".into(), ErrorClass::Provider, Retry::Never);
+}
+
+#[test]
+fn a_number_is_told_once_and_for_what_it_is() {
+    let error = serde_json::json!({ "message": "overloaded", "code": 529 });
+    let body = serde_json::json!({ "error": error }).to_string();
+    let check = |trouble: Trouble, told: &str, detail: &str| {
+        assert!(trouble.message.contains(&format!("failed ({told}): ")), "{trouble:?}");
+        assert_eq!(trouble.detail, detail);
+    };
+    check(troubles(None).reported(&error), "code 529", "code 529: overloaded");
+    let status = |status| troubles(None).status(status, body.as_bytes(), None);
+    check(status(529), "status 529", "status 529: overloaded");
+    check(status(503), "status 503", "status 503: 529: overloaded");
+    let typed = serde_json::json!({ "code": "500", "type": "server_error", "status": 500 });
+    let detail = troubles(None).reported(&typed).detail;
+    assert!(detail.starts_with("code 500: server_error: "), "{detail}");
+}
+
+#[test]
+fn every_message_says_what_to_do() {
+    let it = troubles(None);
+    let why = serde_json::from_str::<Value>("").expect_err("no JSON");
+    let limit = Duration::from_secs(1);
+    let all = [
+        it.bad_base_url("is odd"),
+        it.no_key(),
+        it.odd_key(),
+        it.no_model(),
+        it.no_roots("odd"),
+        it.no_client(&why),
+        it.redirected(302, None),
+        it.timeout(Elapsed::Idle(limit)),
+        it.timeout(Elapsed::Total(limit)),
+        it.empty(),
+        it.not_an_answer("text/html", &Ignored::default()),
+        it.cut_off(&Ignored::default()),
+        it.no_answer("stop", false),
+        it.no_answer("stop", true),
+        it.timeout(Elapsed::Pings(limit)),
+        it.unreadable(&why, b""),
+        it.too_long("an event is longer than 8 bytes".into()),
+        it.nameless_tool(),
+        it.gave_up(),
+        it.unknown_tools(&["look"]),
+        it.unwritable(&why),
+    ];
+    let statuses = [400, 401, 402, 404, 429, 500].map(|status| it.status(status, b"", None));
+    let advice = ["check ", "name ", "set ", "send ", "raise ", "ask ", "choose ", "report "];
+    let passing = ["try again later", "wait a while"];
+    for trouble in all.iter().chain(&statuses) {
+        let (_, todo) = trouble.message.rsplit_once(": ").expect("what to do");
+        assert!(advice.iter().chain(&passing).any(|word| todo.contains(word)), "{trouble:?}");
+    }
+}
+
+#[test]
+fn a_long_complaint_is_cut_after_its_secrets_are_gone() {
+    let long = "\u{e9}sk-abcdef".repeat(DETAIL_CHARS_MAX);
+    let error = troubles(Some("sk-abcdef")).status(500, long.as_bytes(), None).into_error();
+    assert!(error.detail.chars().count() <= DETAIL_CHARS_MAX + "status 500: \u{2026}".len());
+    assert!(error.message.chars().count() < 2 * QUOTE_CHARS_MAX);
+    assert!(!error.detail.contains("sk-"));
+}
+
+#[test]
+fn a_key_is_redacted_however_the_provider_spells_it() {
+    let check = |key: &str, trouble: &dyn Fn(&Troubles) -> Trouble, words: &str| {
+        let error = trouble(&troubles(Some(key))).into_error();
+        assert!(error.detail.contains(words), "{error:?}");
+        let marks = ["ab\"c", "ab\\", "0123456789"];
+        let shown = [error.message, error.detail].concat();
+        assert!(!marks.iter().any(|mark| shown.contains(mark)), "{shown}");
+    };
+    let event = br#"{"error":"bad key sk\/abcdef\/0123456789", nope}"#;
+    let why = serde_json::from_slice::<Value>(event).expect_err("no JSON");
+    let unreadable = |troubles: &Troubles| troubles.unreadable(&why, event);
+    check("sk/abcdef/0123456789", &unreadable, "bad key [redacted]");
+    let odd = br#"{"error":{"odd":"bad key sk/ab\"c"}}"#;
+    check("sk/ab\"c", &|troubles| troubles.status(401, odd, None), "bad key [redacted]");
+    let data = br#""sk/abcdef/0123456789""#;
+    let why = serde_json::from_slice::<Vec<u8>>(data).expect_err("no list");
+    check("sk/abcdef/0123456789", &|troubles| troubles.unreadable(&why, data), "[redacted]");
+}
+
+#[test]
+fn the_login_in_the_base_url_is_a_secret_too() {
+    let check = |base_url: &str, said: &str, redacted: &str| {
+        let error = Troubles::new(None, base_url, "m").status(500, said.as_bytes(), None);
+        assert!(error.message.ends_with(&format!("says: {redacted}")), "{}", error.message);
+    };
+    check("http://user:a%2Fpassword@h", "a/password user", "[redacted] user");
+    check("http://user:a%2Fpassword@h", "Basic dXNlcjphL3Bhc3N3b3Jk", "Basic [redacted]");
+    check("http://token-0123@h", "no token-0123", "no [redacted]");
+}
+
+#[test]
+fn a_missing_key_is_told_apart_from_a_wrong_one() {
+    let error = troubles(None).status(401, b"", None).into_error();
+    assert!(error.message.contains("wants a key"), "{}", error.message);
+}

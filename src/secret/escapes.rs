@@ -1,0 +1,58 @@
+//! Escapes of JSON, URLs and HTML.
+
+/// Bytes of the longest escape that is known here: `&#x00002f;`, and more zeros than anyone writes.
+pub(super) const ENTITY_BYTES_MAX: usize = 12;
+
+/// `text` with the escapes of JSON, URLs and HTML for ASCII undone, however often they were done:
+/// all spellings of a text give the same one here, and so does that one itself.
+pub fn unescaped(text: &str) -> String {
+    let mut plain = Vec::with_capacity(text.len());
+    for byte in text.bytes() {
+        plain.push(byte);
+        // What an escape stands for may end another.
+        while let Some((escape_bytes, byte)) = last_escape(&plain) {
+            plain.truncate(plain.len() - escape_bytes);
+            plain.push(byte);
+        }
+    }
+    // Only ASCII was taken out, and only ASCII put in.
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
+/// The escape that `text` ends in: its length and what it stands for.
+fn last_escape(text: &[u8]) -> Option<(usize, u8)> {
+    match text {
+        [.., b'\\', b'u'] => None,
+        [.., b'\\', b'b' | b'f' | b'n' | b'r' | b't'] => Some((2, b' ')),
+        [.., b'\\', c] if c.is_ascii() => Some((2, *c)),
+        [.., b';'] => last_entity(text),
+        _ => last_hex(text, b"%", 2).or_else(|| last_hex(text, b"\\u", 4)),
+    }
+}
+
+fn last_hex(text: &[u8], mark: &[u8], digits: usize) -> Option<(usize, u8)> {
+    let (before, hex) = text.split_at_checked(text.len().checked_sub(digits)?)?;
+    let byte = if before.ends_with(mark) { ascii(hex, 16)? } else { return None };
+    Some((mark.len() + digits, byte))
+}
+
+fn last_entity(text: &[u8]) -> Option<(usize, u8)> {
+    let near = &text[text.len().saturating_sub(ENTITY_BYTES_MAX)..];
+    let entity = &near[near.iter().rposition(|byte| *byte == b'&')?..];
+    let byte = match entity {
+        [b'&', b'#', b'x' | b'X', hex @ .., b';'] => ascii(hex, 16)?,
+        [b'&', b'#', decimal @ .., b';'] => ascii(decimal, 10)?,
+        b"&amp;" => b'&',
+        b"&lt;" => b'<',
+        b"&gt;" => b'>',
+        b"&quot;" => b'"',
+        b"&apos;" => b'\'',
+        _ => return None,
+    };
+    Some((entity.len(), byte))
+}
+
+fn ascii(digits: &[u8], radix: u32) -> Option<u8> {
+    let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?;
+    u8::from_str_radix(digits, radix).ok().filter(u8::is_ascii)
+}

@@ -1,0 +1,225 @@
+//! Providers that keep to the protocol in their own way, and settings that a person should hear of.
+
+use crate::frames::{cancel, errors, finished_text, snapshot, submit};
+use crate::once::{Ended, Once, duologue, run};
+use crate::provider::{Provider, Step, says};
+use crate::server::{Folder, KEY, Launch, openai};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// An event with one choice.
+fn choice(choice: Value) -> Step {
+    Step::Event(json!({ "choices": [choice] }).to_string())
+}
+
+fn reasoning_tokens(tokens: u32) -> Step {
+    let details = json!({ "reasoning_tokens": tokens });
+    let usage = json!({ "prompt_tokens": 3, "completion_tokens": 9,
+                        "completion_tokens_details": details });
+    Step::Event(json!({ "choices": [], "usage": usage }).to_string())
+}
+
+/// `duologue exec hello <words>`, with `script` as the provider's one answer.
+fn exec(script: Vec<Step>, words: &[&str]) -> Ended {
+    let provider = Provider::start(vec![script]);
+    let base_url = provider.base_url();
+    let engine = ["exec", "hello", "--model", "scripted", "--base-url", &base_url];
+    let mut command = duologue(&Folder::new(), &[&engine, words].concat());
+    command.env("DUOLOGUE_API_KEY", KEY).current_dir("/");
+    let mut once = Once::start(command);
+    once.close_stdin();
+    once.finish()
+}
+
+/// The whole answer is read, however its provider marks the end and wherever it puts the text.
+#[test]
+fn no_part_of_an_answer_is_lost() {
+    let stop =
+        |said: &str| choice(json!({ "delta": { "content": said }, "finish_reason": "stop" }));
+    let in_message = |said: &str| choice(json!({ "message": { "content": said } }));
+    let in_text = |said: &str| choice(json!({ "text": said }));
+    let other = json!({ "index": 1, "delta": { "content": "x" }, "finish_reason": "stop" });
+    let first = json!({ "index": 0, "delta": { "content": "whole" } });
+    let both = Step::Event(json!({ "choices": [other, first] }).to_string());
+    let ping = || Step::Event("ping".to_owned());
+    let end = || Step::Finish("stop", None);
+    let thought = choice(json!({ "delta": { "reasoning": "hm" }, "finish_reason": "stop" }));
+    let all = Step::Text("whole".to_owned());
+    let scripts = [
+        ("stop with every chunk", vec![stop("wh"), stop("o"), stop("le"), Step::Done]),
+        ("stop before the text", vec![end(), all.clone(), Step::Done]),
+        ("stop with the reasoning", vec![thought, all.clone(), end()]),
+        ("message in place of delta", vec![in_message("who"), in_message("le"), end()]),
+        ("text in place of delta", vec![in_text("who"), in_text("le"), end()]),
+        ("another choice first", vec![both, end(), Step::Done]),
+        ("pings", vec![ping(), all, ping(), end(), ping(), Step::Done]),
+    ];
+    let (names, scripts): (Vec<_>, Vec<_>) = scripts.into_iter().unzip();
+    let provider = Provider::start(scripts);
+    let mut server = openai(&provider, &[]).start();
+    for name in &names {
+        assert_eq!(server.turn(name, "hello"), "ok", "{name}");
+    }
+    let frames = server.finish().frames;
+    for name in names {
+        assert_eq!(finished_text(&frames, name), "whole", "{name}");
+    }
+}
+
+#[test]
+fn what_a_provider_reports_in_its_own_way_has_its_class() {
+    let limited = json!({ "error": { "message": "slow down", "code": "429" } }).to_string();
+    let call = json!({ "delta": { "function_call": { "name": "look", "arguments": "{}" } } });
+    let scripts = [
+        ("rate_limited", vec![Step::Text("a".to_owned()), Step::Event(limited)]),
+        ("tool", vec![choice(call), Step::Finish("function_call", None)]),
+        ("timeout", vec![Step::Pings(Duration::from_millis(10))]),
+        ("malformed_stream", vec![Step::Event("ping".to_owned()), Step::Done]),
+        ("provider", vec![Step::Reasoning("hm".to_owned()), Step::Finish("stop", None)]),
+    ];
+    let (classes, scripts): (Vec<_>, Vec<_>) = scripts.into_iter().unzip();
+    let provider = Provider::start(scripts);
+    let mut server = openai(&provider, &["--idle-timeout-ms", "2000"]).start();
+    for class in &classes {
+        assert_eq!(server.turn(class, "hello"), "failed", "{class}");
+    }
+    let frames = server.finish().frames;
+    for class in classes {
+        assert_eq!(errors(&frames, class), ["run_failed"], "{class}");
+        let error = frames.iter().find(|frame| frame.id() == class && frame.error().is_some());
+        let detail = error.expect("an error").text("/error/detail");
+        assert!(detail.starts_with(&format!("{class}:")), "{class}: {detail}");
+        let message = error.expect("an error").text("/error/message");
+        assert!(!message.contains("line 1 column"), "{message}");
+    }
+}
+
+#[test]
+fn an_answer_with_nothing_to_show_is_no_success() {
+    let nothing = || vec![Step::Finish("stop", Some((3, 0))), Step::Done];
+    let thought = || [vec![Step::Reasoning("hm".to_owned())], nothing()].concat();
+    for script in [nothing(), thought()] {
+        let ended = exec(script.clone(), &[]);
+        assert_eq!((ended.status, ended.stdout.as_str()), (1, ""), "{ended:?}");
+        assert!(ended.stderr.contains("without any text"), "{ended:?}");
+        let ended = exec(script, &["--output", "json"]);
+        let document: Value = serde_json::from_str(&ended.stdout).expect("a document");
+        assert_eq!((&document["ok"], ended.status), (&json!(false), 1), "{ended:?}");
+    }
+    let folder = Folder::new();
+    std::fs::write(folder.path("empty"), "").expect("a file");
+    let echo = run(&folder, &["exec", "hello", "--engine", "echo", "--echo-answer", "empty"]);
+    assert_eq!(echo.status, 1, "{echo:?}");
+    assert!(echo.stderr.contains("it is empty"), "{echo:?}");
+    let blank = exec(says(" "), &[]);
+    assert_eq!(blank.status, 0, "{blank:?}");
+    assert!(blank.stderr.contains("nothing but white space"), "{blank:?}");
+}
+
+#[test]
+fn reasoning_tokens_are_reported_where_there_is_a_place_for_them() {
+    let script = || vec![Step::Text("a".to_owned()), reasoning_tokens(7), Step::Done];
+    let document: Value =
+        serde_json::from_str(&exec(script(), &["--output", "json"]).stdout).expect("a document");
+    let usage = json!({ "inputTokens": 3, "outputTokens": 9, "reasoningTokens": 7 });
+    assert_eq!(document["meta"]["usage"], usage);
+    let stream = exec(script(), &["--json-stream"]).stdout;
+    let done: Value = serde_json::from_str(stream.lines().last().expect("a line")).expect("JSON");
+    assert_eq!(done["payload"]["reasoningTokens"], 7, "{done}");
+    assert!(!exec(script(), &["--rpc"]).stdout.contains("reasoningTokens"), "no field of a frame");
+    let without = vec![Step::Text("a".to_owned()), Step::Finish("stop", Some((3, 2))), Step::Done];
+    for output in [&["--output", "json"][..], &["--json-stream"]] {
+        assert!(!exec(without.clone(), output).stdout.contains("reasoningTokens"), "{output:?}");
+    }
+}
+
+#[test]
+fn an_answer_of_white_space_is_not_sent_back() {
+    let provider = Provider::start(vec![says(" \n"), says("fine")]);
+    let mut server = openai(&provider, &[]).start();
+    assert_eq!(server.turn("r1", "first"), "ok");
+    assert_eq!(server.turn("r2", "second"), "ok");
+    server.finish();
+    let body = provider.wait_request(2).body;
+    let roles = body["messages"].as_array().expect("messages").iter();
+    let roles: Vec<_> = roles.map(|message| message["role"].as_str()).collect();
+    assert!(!roles.contains(&Some("assistant")), "{body}");
+}
+
+/// As OpenAI's status 401 shows it, and in two other forms of it.
+#[test]
+fn a_key_that_a_provider_hides_badly_is_hidden_in_the_error() {
+    let masked = format!("{}********{}", &KEY[..7], &KEY[KEY.len() - 4..]);
+    let upper = KEY.to_uppercase();
+    for form in [&masked, &upper] {
+        let said = json!({ "error": { "message": format!("Incorrect key: {form}.") } });
+        let ended = exec(vec![Step::Status(401, Vec::new(), said.to_string())], &["--rpc"]);
+        assert_eq!(ended.status, 1, "{ended:?}");
+        assert!(ended.stdout.contains("Incorrect key: [redacted]."), "{ended:?}");
+        assert!(!format!("{ended:?}").contains(form.as_str()), "{ended:?}");
+    }
+}
+
+/// What the model writes is its own, and stays as it is.
+#[test]
+fn a_key_in_the_answer_stays() {
+    let ended = exec(says(&format!("the key is {KEY}")), &[]);
+    assert_eq!(ended.stdout, format!("the key is {KEY}\n"));
+}
+
+/// The scripted provider stands in for a proxy: it is asked for another machine's address.
+#[test]
+fn a_key_that_goes_out_in_the_clear_is_warned_of_once() {
+    let proxy = Provider::start(vec![says("one"), says("two")]);
+    let args = ["rpc", "--model", "scripted", "--base-url", "http://provider.example/v1"];
+    let launch = Launch::new(&args).secret("DUOLOGUE_API_KEY", KEY);
+    let mut server = launch.env("HTTP_PROXY", proxy.base_url()).start();
+    assert_eq!(server.turn("r1", "hello"), "ok");
+    assert_eq!(server.turn("r2", "hello"), "ok");
+    let stderr = server.finish().stderr;
+    assert_eq!(proxy.wait_request(1).path, "http://provider.example/v1/chat/completions");
+    assert_eq!(stderr.matches("the key is sent to provider.example").count(), 1, "{stderr}");
+}
+
+#[test]
+fn a_proxy_variable_that_cannot_be_used_is_warned_of_without_its_value() {
+    let provider = Provider::start(vec![says("fine")]);
+    let launch = openai(&provider, &[]).env("https_proxy", "http://u:hunter2 h@proxy:1");
+    let mut server = launch.start();
+    assert_eq!(server.turn("r1", "hello"), "ok");
+    let stderr = server.finish().stderr;
+    assert_eq!(stderr.matches("https_proxy is ignored").count(), 1, "{stderr}");
+    assert!(!stderr.contains("hunter2"), "{stderr}");
+    assert!(!stderr.contains("the key is sent"), "it stays on this machine: {stderr}");
+}
+
+/// Nobody writes to the pipe: only the run that needs it waits, and it can be cancelled.
+#[test]
+fn certificates_that_never_come_hold_up_nothing_else() {
+    let folder = Folder::new();
+    let pipe = folder.fifo("certificates.pem");
+    let args = ["rpc", "--model", "m", "--base-url", "https://127.0.0.1:9/v1"];
+    let mut server = Launch::new(&args).env("SSL_CERT_FILE", pipe).start();
+    for (run, stop) in [("r1", "c1"), ("r2", "c2")] {
+        server.send(submit(run, "hello"));
+        let state = format!("s-{run}");
+        server.send(snapshot(&state));
+        assert_eq!(server.wait_done(&state), "ok");
+        server.send(cancel(stop));
+        assert_eq!(server.wait_done(run), "stopped");
+    }
+    server.finish();
+}
+
+/// A device without an end is read up to the limit and no further.
+#[test]
+fn certificates_without_an_end_are_an_error() {
+    let args = ["rpc", "--model", "m", "--base-url", "https://127.0.0.1:9/v1"];
+    let mut server = Launch::new(&args).env("SSL_CERT_FILE", "/dev/zero").start();
+    assert_eq!(server.turn("r1", "hello"), "failed");
+    let frames = server.finish().frames;
+    assert_eq!(errors(&frames, "r1"), ["engine_init_failed"]);
+    let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
+    assert!(error.text("/error/message").contains("SSL_CERT_FILE"), "{error:?}");
+    assert!(error.text("/error/detail").starts_with("config:"), "{error:?}");
+}
