@@ -162,3 +162,19 @@ fn standard_output_that_may_not_grow_has_its_status() {
     let log = shell.finish_with(74, Answers::All).stderr;
     assert!(log.contains("standard output could not be written"), "{log}");
 }
+
+/// A signal that is ignored stays so in children; one that is taken does not.
+#[test]
+fn a_child_gets_the_default_action_of_the_file_size_signal() {
+    let mut server = echo(&[]).start();
+    server.wait_hello();
+    let status = fs::read_to_string(format!("/proc/{}/status", server.process().0));
+    let status = status.expect("a process that lives");
+    let mask = |name: &str| {
+        let mask = status.lines().find_map(|line| line.strip_prefix(name)).expect("a mask");
+        u64::from_str_radix(mask.trim(), 16).expect("a hexadecimal number")
+    };
+    let bit = 1 << (rustix::process::Signal::XFSZ.as_raw() - 1);
+    assert_eq!((mask("SigIgn:") & bit, mask("SigCgt:") & bit), (0, bit));
+    server.finish();
+}
