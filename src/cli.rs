@@ -231,20 +231,6 @@ impl Cli {
         Ok((args, typed))
     }
 
-    /// Where `words`, which can't be read, want the frames copied to.
-    pub fn guess_debug_file(words: &[OsString]) -> Option<PathBuf> {
-        const OPTION: &str = "--debug-events-jsonl";
-        let at = words.iter().rposition(|word| word == OPTION);
-        let behind = at.and_then(|at| words.get(at + 1)).map(PathBuf::from);
-        let within = || {
-            let words = words.iter().rev().filter_map(|word| word.to_str());
-            words.filter_map(|word| word.strip_prefix(OPTION)?.strip_prefix('=')).next()
-        };
-        let variable = || std::env::var_os("DUOLOGUE_DEBUG_EVENTS_JSONL");
-        let path = behind.or_else(|| within().map(PathBuf::from));
-        path.or_else(|| variable().map(PathBuf::from)).filter(|path| !path.as_os_str().is_empty())
-    }
-
     /// What whoever typed `words`, which can't be read, wants; what is in `file` is not ours.
     pub fn guess(words: &[OsString], file: Option<&CommandFile>) -> Wanted {
         // Options may have been put before the command by mistake.

@@ -14,7 +14,7 @@ use crate::extract::{ResponseType, Schema};
 use crate::fault::Place;
 use crate::fault::Plan as Faults;
 use crate::id::SessionId;
-use crate::server::{DebugFile, Progress, Requests, Settings};
+use crate::server::{self, DebugFile, Progress, Requests, Settings};
 use crate::session::{Extraction, FinalSnapshot, Keep, Life, OnBusy, Rules, Telling};
 use crate::wire::{Code, Prompt, Trouble};
 use anyhow::{Context, Result, ensure};
@@ -161,6 +161,9 @@ pub fn trouble(error: &anyhow::Error) -> Trouble {
     if error.is::<BlankPrompt>() {
         return Trouble { code: Code::EmptyPrompt, message, detail: String::new(), terminal: true };
     }
+    if server::is_shortage(error) {
+        return server::unable(error);
+    }
     let detail = format!("{}:", ErrorClass::Config.as_str());
     Trouble { code: Code::EngineInitFailed, message, detail, terminal: true }
 }
@@ -235,7 +238,7 @@ impl Plan {
 
 fn session_id(args: &SessionArgs) -> Result<Option<SessionId>> {
     let Some(typed) = &args.session_id else { return Ok(None) };
-    let id = SessionId::new(typed);
+    let id = SessionId::parse(typed).context("--session-id is too long; choose a shorter one")?;
     ensure!(id.is_some(), "--session-id is blank; name the session or leave it out");
     Ok(id)
 }

@@ -1,52 +1,132 @@
-//! Files and pipes that are written by threads: whoever is slow to take what is written holds up
-//! the thread that writes, and nobody else.
+//! Opens and writes files and pipes, without waiting for a slow reader where others would wait too.
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::OFlags;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, OFlags, fstat};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+use rustix::pipe::PIPE_BUF;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Mode of a file that is created: prompts and answers are the user's own business.
+const PRIVATE_MODE: u32 = 0o600;
+
+/// Mode bits of a folder in which users other than its owner can put files.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// Opens the file at `path` for writing, as `options` say, and makes the folders it is in. Never
-/// waits: a named pipe must have a reader.
+/// waits: a named pipe must have a reader. In a folder that others can write to, follows a symbolic
+/// link only if it belongs to the user: another user's would choose the file that is overwritten.
 pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let follows_links = !is_shared(folder)? || is_own_link(path);
+    let flags = if follows_links { OFlags::NONBLOCK } else { OFlags::NONBLOCK | OFlags::NOFOLLOW };
+    let bits = i32::try_from(flags.bits()).map_err(io::Error::other)?;
+    let opened = options.create(true).mode(PRIVATE_MODE).custom_flags(bits).open(path);
+    opened.map_err(|error| explained(error, path, follows_links))
+}
+
+fn is_shared(folder: &Path) -> io::Result<bool> {
+    Ok(folder.metadata()?.mode() & WRITABLE_BY_OTHERS != 0)
+}
+
+fn is_own_link(path: &Path) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    path.symlink_metadata().is_ok_and(|link| link.is_symlink() && link.uid() == user)
+}
+
+fn explained(error: io::Error, path: &Path, follows_links: bool) -> io::Error {
+    let is = |errno: Errno| error.raw_os_error() == Some(errno.raw_os_error());
+    if is(Errno::NXIO) && path.metadata().is_ok_and(|file| file.file_type().is_fifo()) {
+        return io::Error::other("it is a named pipe that nobody reads; start its reader first");
     }
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
-    options.create(true).custom_flags(flags).open(path).map_err(|error| {
-        let is_unread = error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error());
-        if is_unread && path.metadata().is_ok_and(|file| file.file_type().is_fifo()) {
-            return io::Error::other(
-                "it is a named pipe that nobody reads; start its reader first",
-            );
-        }
-        error
-    })
+    // Some systems refuse to follow such a link themselves.
+    if (is(Errno::LOOP) || is(Errno::ACCESS)) && !follows_links && path.is_symlink() {
+        return io::Error::other(
+            "it is a symbolic link that belongs to another user, in a folder that other users can \
+             write to; name the file itself, or a file in a folder of your own",
+        );
+    }
+    error
 }
 
 /// Writes all of `bytes`, whatever the state of the file's flags.
-pub(crate) fn write_all(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_all(file: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
+    let file = file.as_fd();
     while !bytes.is_empty() {
-        match file.write(bytes) {
+        match rustix::io::write(file, bytes) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(written) => bytes = &bytes[written..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(Errno::INTR) => {}
             // The file was opened so, or another process that shares the pipe has made it so;
             // waiting is up to us.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                wait_for(file, PollFlags::OUT);
-            }
-            Err(error) => return Err(error),
+            Err(Errno::AGAIN) => wait_for(file, PollFlags::OUT),
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(())
+}
+
+/// Writes all of `bytes`, or what is taken of them by `deadline`; gives whether that was all.
+pub(crate) fn write_until(
+    file: impl AsFd,
+    mut bytes: &[u8],
+    deadline: Instant,
+) -> io::Result<bool> {
+    let file = file.as_fd();
+    while !bytes.is_empty() {
+        let written = write_at_once(file, bytes)?;
+        bytes = &bytes[written..];
+        if written == 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            poll_for(file, PollFlags::OUT, left);
+        }
+    }
+    Ok(true)
+}
+
+/// Writes the beginning of `bytes` if that can be done without waiting; gives how much was written.
+pub(crate) fn write_at_once(file: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+    let file = file.as_fd();
+    let kind = FileType::from_raw_mode(fstat(file)?.st_mode);
+    if !poll_for(file, PollFlags::OUT, Duration::ZERO) {
+        return Ok(0);
+    }
+    let written = match kind {
+        FileType::Socket => send(file, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
+        // What polls as writable takes so much in one piece (POSIX, `write`).
+        FileType::Fifo => rustix::io::write(file, &bytes[..bytes.len().min(PIPE_BUF)]),
+        // A terminal that does takes a character for sure, and may wait with the next one.
+        FileType::CharacterDevice => rustix::io::write(file, &bytes[..bytes.len().min(1)]),
+        FileType::RegularFile
+        | FileType::Directory
+        | FileType::Symlink
+        | FileType::BlockDevice
+        | FileType::Unknown => rustix::io::write(file, bytes),
+    };
+    match written {
+        Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+        written => Ok(written?),
+    }
 }
 
 /// Waits until `file` is as `flags` say, or broken.
 pub(crate) fn wait_for(file: impl AsFd, flags: PollFlags) {
     // An error here shows again, and is dealt with, when the file is read or written.
     poll(&mut [PollFd::new(&file, flags)], None).ok();
+}
+
+/// The same, for no longer than `time`; gives whether it is so.
+fn poll_for(file: impl AsFd, flags: PollFlags, time: Duration) -> bool {
+    let time = Timespec::try_from(time).ok();
+    poll(&mut [PollFd::new(&file, flags)], time.as_ref()).is_ok_and(|ready| ready > 0)
 }

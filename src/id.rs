@@ -3,11 +3,14 @@
 use std::fmt;
 use uuid::Uuid;
 
-/// Names the conversation; trimmed, never empty.
+/// Bytes that an id may have. It is on every frame.
+pub const ID_BYTES_MAX: usize = 1024;
+
+/// Names the conversation; trimmed, never empty, of limited length.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SessionId(String);
 
-/// Names a request; trimmed, never empty. A client chooses it, or the server makes one.
+/// Names a request; trimmed, never empty, of limited length. A client chooses it, or the server makes one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId(String);
 
@@ -19,13 +22,33 @@ pub struct ToolCallId(pub String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RunId(Uuid);
 
+/// An id is longer than [`ID_BYTES_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it has {bytes} bytes, and {ID_BYTES_MAX} are allowed")]
+pub struct IdTooLong {
+    /// What it has.
+    pub bytes: usize,
+}
+
 macro_rules! trimmed {
     ($name:ident) => {
         impl $name {
-            /// The id in `text` without the white space around it; `None` if nothing is left.
+            /// The id in `text` without the white space around it; `None` if nothing is left, or
+            /// more than an id may have.
             pub fn new(text: &str) -> Option<Self> {
+                Self::parse(text).ok().flatten()
+            }
+
+            /// The id in `text` without the white space around it; `None` if nothing is left.
+            ///
+            /// # Errors
+            /// If more is left than an id may have.
+            pub fn parse(text: &str) -> Result<Option<Self>, IdTooLong> {
                 let text = text.trim();
-                (!text.is_empty()).then(|| Self(text.to_owned()))
+                if text.len() > ID_BYTES_MAX {
+                    return Err(IdTooLong { bytes: text.len() });
+                }
+                Ok((!text.is_empty()).then(|| Self(text.to_owned())))
             }
 
             /// The id as it stands on the wire.
@@ -109,6 +132,16 @@ mod tests {
             Some("demo".to_owned())
         );
         assert_eq!(RequestId::new(" \n"), None);
+    }
+
+    #[test]
+    fn the_limit_of_an_id_is_exact_and_holds_after_trimming() {
+        let longest = "x".repeat(ID_BYTES_MAX);
+        let id = RequestId::parse(&format!("  {longest}\n")).expect("not too long");
+        assert_eq!(id.expect("not blank").as_str(), longest);
+        let bytes = ID_BYTES_MAX + 1;
+        assert_eq!(SessionId::parse(&"x".repeat(bytes)), Err(IdTooLong { bytes }));
+        assert_eq!(SessionId::new(&"x".repeat(bytes)), None);
     }
 
     #[test]

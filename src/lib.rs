@@ -19,8 +19,12 @@ pub mod wire;
 
 mod descriptors;
 
+mod threads;
+
 mod files;
+mod line_queue;
 pub mod secret;
+pub mod stderr;
 mod terminal;
 
 pub mod template;

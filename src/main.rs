@@ -3,13 +3,20 @@
 use clap::CommandFactory;
 use duologue::cli::{Cli, Command, RUN_COMMAND, Typed};
 use duologue::prepare::Job;
-use duologue::{shell, tools};
+use duologue::{log, shell, stderr, tools};
 use std::ffi::OsString;
+use std::panic::catch_unwind;
 use std::process::ExitCode;
 
+/// Status of a process that met a defect of this program, as in sysexits.h.
+const DEFECT: u8 = 70;
+
 fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(log::defect));
     let words: Vec<OsString> = std::env::args_os().collect();
-    ExitCode::from(run(words))
+    let status = catch_unwind(|| run(words)).unwrap_or(DEFECT);
+    stderr::flush();
+    ExitCode::from(status)
 }
 
 /// Does what `words` say; gives the status of the process.

@@ -12,11 +12,11 @@ use crate::config::{self, Asked, Once, Source};
 use crate::log::{self, Flush};
 use crate::server::{Settings, Signals};
 use crate::session::Signal;
+use crate::threads;
 use anyhow::{Context, Result, anyhow};
 use shown::{Unasked, shown};
 use std::ffi::OsString;
 use std::fs::File;
-use std::thread;
 use tokio::sync::oneshot;
 
 /// A command that serves a conversation or a prompt.
@@ -74,6 +74,18 @@ pub enum Reason {
     Interrupted(Signal),
 }
 
+impl Job {
+    /// What is to be done, for whom, as far as that is known before anything is read.
+    pub fn wanted(&self) -> Wanted {
+        match self {
+            Self::Rpc(args) => Wanted { command: "rpc", mode: args.output.mode() },
+            Self::Exec(args) => Wanted { command: "exec", mode: args.output.mode_of_errors() },
+            Self::RunCommand(words) => Cli::guess(words, None),
+            Self::Wrong(wanted, _) => *wanted,
+        }
+    }
+}
+
 impl<E: Into<anyhow::Error>> From<E> for Reason {
     fn from(error: E) -> Self {
         match error.into().downcast() {
@@ -92,20 +104,16 @@ pub async fn prepare(
     terminal: Terminal,
     signals: &mut Signals,
 ) -> Result<Prepared, Refusal> {
+    let wanted = job.wanted();
     match job {
         // Reads nothing: not worth a thread.
-        Job::Rpc(args) => {
-            let wanted = Wanted { command: "rpc", mode: args.output.mode() };
-            rpc(args, &terminal).map_err(|reason| Refusal { wanted, reason })
-        }
-        Job::Wrong(wanted, error) => Err(Refusal { wanted, reason: Reason::Usage(error) }),
+        Job::Rpc(args) => rpc(args, &terminal).map_err(|reason| Refusal { wanted, reason }),
+        Job::Wrong(_, error) => Err(Refusal { wanted, reason: Reason::Usage(error) }),
         Job::Exec(args) => {
-            let wanted = Wanted { command: "exec", mode: args.output.mode_of_errors() };
             let work = move || exec(args, terminal).map_err(|reason| Refusal { wanted, reason });
             in_thread(signals, wanted, work).await
         }
         Job::RunCommand(words) => {
-            let wanted = Cli::guess(&words, None);
             in_thread(signals, wanted, move || command::run(&words, terminal)).await
         }
     }
@@ -121,7 +129,7 @@ async fn in_thread(
     let (ready, outcome) = oneshot::channel();
     // Whoever was interrupted does not want to know.
     let work = move || drop(ready.send(work()));
-    if let Err(error) = thread::Builder::new().name("prepare".to_owned()).spawn(work) {
+    if let Err(error) = threads::spawn("prepare", work) {
         return refuse(error.into());
     }
     tokio::select! {
@@ -152,7 +160,7 @@ fn later(
         // Whoever was interrupted does not want to know.
         drop(done.send(prompt.map_err(|error| config::trouble(&error))));
     };
-    thread::Builder::new().name("prompt".to_owned()).spawn(work)?;
+    threads::spawn("prompt", work)?;
     Ok(Source::Awaited(prompt))
 }
 

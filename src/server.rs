@@ -7,6 +7,7 @@ mod input;
 mod journal;
 mod notes;
 mod progress;
+mod refusal;
 mod settings;
 mod signals;
 mod stdio;
@@ -14,6 +15,7 @@ mod writer;
 
 pub use debug_file::DebugFile;
 pub use progress::Progress;
+pub use refusal::{is_shortage, refusal, unable};
 pub use settings::{Finish, Requests, Settings};
 pub use signals::Signals;
 pub use stdio::Stdio;
@@ -26,14 +28,18 @@ use crate::outbox::Outbox;
 use crate::session::{
     ExitCode, Input, Moment, Output, Session, Signal, panic_text, run_defect, unread_prompt,
 };
+use crate::stderr;
+use crate::threads::NoThread;
 use crate::wire::{self, Command, Frame, Prompt, Request, Trouble};
 use framer::RawLine;
 use input::{FromStdin, Lines};
 use notes::Notes;
 use std::collections::VecDeque;
+use std::fs::File;
 use std::future::{pending, poll_fn};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
@@ -57,16 +63,16 @@ const MORE_INPUT_MAX: Duration = Duration::from_millis(100);
 const INTERRUPTED_FLUSH_MAX: Duration = Duration::from_secs(5);
 
 /// Serves one conversation, from `hello` to the end of the process.
-pub async fn serve(stdio: Stdio, signals: Signals, settings: Settings) -> io::Result<Finish> {
-    Ok(Server::start(stdio, signals, settings)?.run().await)
+pub async fn serve(stdio: Stdio, signals: &mut Signals, settings: Settings) -> Finish {
+    Server::start(stdio, signals, settings).run().await
 }
 
-struct Server {
+struct Server<'a> {
     started: Instant,
     session: Session,
     engine: Engine,
     ids: Ids,
-    signals: Signals,
+    signals: &'a mut Signals,
     lines: Lines,
     /// Lines that were read and wait for room.
     pending: VecDeque<FromStdin>,
@@ -112,12 +118,12 @@ enum Ending {
     Now(ExitCode),
 }
 
-impl Server {
+impl<'a> Server<'a> {
     /// Greets the reader, and gets everything else ready behind its back.
-    fn start(stdio: Stdio, signals: Signals, mut settings: Settings) -> io::Result<Self> {
+    fn start(stdio: Stdio, signals: &'a mut Signals, mut settings: Settings) -> Self {
         let Stdio { input, output } = stdio;
+        let output = Arc::new(output);
         let faults = &settings.faults;
-        let watched = output.try_clone()?;
         let notes = Notes::new(&settings);
         let mut session = Session::new(settings.rules, settings.seed);
         session.plant(faults.at(Place::Project));
@@ -128,16 +134,17 @@ impl Server {
             }
             outbox.push(Moment::default(), frame);
         }
-        let mut writer = Writer::new(output, faults.at(Place::Write));
+        let mut writer = Writer::new(Arc::clone(&output), faults.at(Place::Write));
         writer.write(outbox.take(Vec::new()));
         let (to_events, events) = mpsc::channel(EVENTS_AHEAD_MAX);
         let (to_ends, ends) = mpsc::channel(1);
-        let lines = match settings.requests {
-            Requests::Stdin { line_bytes_max } => Lines::spawn(input, line_bytes_max)?,
-            Requests::Once(_)
-            | Requests::Awaited(_)
-            | Requests::Refused(_)
-            | Requests::Interrupted(_) => Lines::none(),
+        let (reader, unwatched) = Reader::of(output);
+        let (lines, unread) = Lines::of(&settings.requests, input);
+        let (requests, notes) = match (settings.requests, unwatched.or(unread)) {
+            // The reason was reported already.
+            (refused @ (Requests::Refused(_) | Requests::Interrupted(_)), _) => (refused, notes),
+            (requests, None) => (requests, notes),
+            (_, Some(error)) => (refused_for(error), Notes::None),
         };
         let mut server = Self {
             started: Instant::now(),
@@ -159,7 +166,7 @@ impl Server {
             notices: settings.notices,
             outbox,
             writer,
-            reader: Reader::Watched(stdio::watch(watched)?),
+            reader,
             debug_file: settings.debug_file,
             notes,
             progress: settings.progress,
@@ -167,8 +174,8 @@ impl Server {
             decode_fault: faults.at(Place::Decode),
             engine_fault: faults.at(Place::Engine),
         };
-        server.ask(settings.requests);
-        Ok(server)
+        server.ask(requests);
+        server
     }
 
     /// Asks what is known from the start. After `hello`, which is not to wait for a log.
@@ -225,11 +232,17 @@ impl Server {
         let takes_events =
             self.outbox.has_room_for_engine() && awaits.is_none() && more_until.is_none();
         let deadline = self.deadline();
+        let tick = self.progress.as_ref().and_then(Progress::next_tick);
         tokio::select! {
             biased;
             signal = self.signals.next() => self.interrupted(signal),
             () = self.reader.gone() => self.reader_gone(),
             () = sleep_until(deadline) => self.give_up_flushing(),
+            () = sleep_until(tick) => {
+                if let Some(progress) = &mut self.progress {
+                    progress.tick();
+                }
+            }
             () = sleep_until(awaits) => tracing::debug!("the reader is slow; patches merge"),
             written = self.writer.written(), if self.writer.is_busy() => {
                 if let Err(error) = written {
@@ -514,6 +527,14 @@ impl Server {
 }
 
 impl Reader {
+    /// The reader of `output`; watched, unless the system has no thread for that.
+    fn of(output: Arc<File>) -> (Self, Option<NoThread>) {
+        match stdio::watch(output) {
+            Ok(gone) => (Self::Watched(gone), None),
+            Err(error) => (Self::Unwatched, Some(error)),
+        }
+    }
+
     /// Waits until nobody reads any more.
     async fn gone(&mut self) {
         if let Self::Watched(told) = self {
@@ -525,6 +546,13 @@ impl Reader {
         }
         pending().await
     }
+}
+
+/// What is left to do for a process that can't read requests or watch its reader.
+fn refused_for(error: NoThread) -> Requests {
+    let trouble = unable(&error.into());
+    stderr::message(&format!("duologue: {}\n", trouble.message));
+    Requests::Refused(trouble)
 }
 
 /// A run, to its end: a defect of the engine is one, too.

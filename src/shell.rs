@@ -1,96 +1,155 @@
 //! From a command that was read to the status of the process: gets it ready, serves it, and tells
 //! a person what went wrong.
 
-use crate::cli::Cli;
-use crate::config;
-use crate::log;
+use crate::cli::Wanted;
+use crate::log::Flush;
 use crate::prepare::{Job, Prepared, Reason, Refusal, Terminal, prepare};
-use crate::server::{self, DebugFile, Finish, Requests, Signals, Stdio};
+use crate::server::{self, Finish, Requests, Signals, Stdio};
 use crate::session::ExitCode;
 use crate::terminal::{self, harmless};
+use crate::{config, files, stderr, threads};
 use anyhow::{Context, Result, anyhow};
+use rustix::io::Errno;
 use std::io::{self, IsTerminal, Write};
-use std::thread;
-use tokio::runtime;
+use std::os::fd::AsFd;
+use std::panic::{self, catch_unwind};
+use std::time::{Duration, Instant};
+use tokio::runtime::{self, Runtime};
 use tokio::sync::oneshot;
+
+/// The longest time that a process which can't start waits for a reader of its last frames.
+const UNABLE_WRITE_MAX: Duration = Duration::from_secs(5);
 
 /// Does `job`; gives the status of the process.
 pub fn run(job: Job) -> u8 {
+    let wanted = job.wanted();
     // First of all, so that not even a file that is named on the command line can be the reader's.
-    let served = Stdio::take()
-        .context("standard input or output can't be used")
-        .and_then(|stdio| serve(job, stdio));
-    let Finish { status, complaint } = served.unwrap_or_else(|error| Finish {
-        status: ExitCode::Internal.number(),
-        complaint: Some(format!("{error:#}")),
-    });
-    if let Some(complaint) = complaint {
-        complain(&format!("duologue: {complaint}\n"));
-    }
-    status
+    let stdio = match Stdio::take() {
+        Ok(stdio) => stdio,
+        Err(error) => {
+            let error = anyhow!(error).context("standard input or output can't be used");
+            return unable(wanted, rustix::stdio::stdout(), &error);
+        }
+    };
+    let (runtime, signals, terminal) = match resources(&stdio) {
+        Ok(resources) => resources,
+        Err(error) => return unable(wanted, &stdio.output, &error),
+    };
+    let finish = runtime.block_on(serve(job, stdio, signals, terminal));
+    // A name that is still being looked up must not hold up the end.
+    runtime.shutdown_background();
+    finish.unwrap_or_else(|error| {
+        stderr::message(&format!("duologue: {error:#}\n"));
+        ExitCode::Internal.number()
+    })
 }
 
 /// Prints what clap has to say when help, or the version, is asked for.
 pub fn help(help: &clap::Error) -> u8 {
     let text = styled(help, &io::stdout());
-    finished(io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush())).status
+    let written = io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush());
+    let Finish { status, complaint } = finished(written);
+    complain(complaint);
+    status
 }
 
-fn serve(job: Job, stdio: Stdio) -> Result<Finish> {
-    std::panic::set_hook(Box::new(log::defect));
-    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-    let finish = runtime.block_on(async {
-        let mut signals = Signals::listen()?;
-        let terminal = Terminal {
-            stdin: stdio.input.try_clone()?,
-            is_typed: stdio.input.is_terminal(),
-            is_shown: stdio.output.is_terminal(),
-        };
-        match prepare(job, terminal, &mut signals).await {
-            Ok(Prepared::Serve(settings, _flush_at_end)) => {
-                Ok(server::serve(stdio, signals, *settings).await?)
-            }
-            Ok(Prepared::Print(text)) => print(stdio, &mut signals, text).await,
-            Err(refusal) => refuse(refusal, stdio, signals).await,
+/// What every command needs that holds a conversation, or reads what is to be asked.
+fn resources(stdio: &Stdio) -> Result<(Runtime, Signals, Terminal)> {
+    let runtime = runtime().context("events can't be waited for")?;
+    let inside = runtime.enter();
+    let signals = Signals::listen().context("signals can't be heard")?;
+    drop(inside);
+    let terminal = Terminal {
+        stdin: stdio.input.try_clone().context("standard input can't be used")?,
+        is_typed: stdio.input.is_terminal(),
+        is_shown: stdio.output.is_terminal(),
+    };
+    Ok((runtime, signals, terminal))
+}
+
+/// What waits for events. The library panics over some of the descriptors that it can't have.
+fn runtime() -> io::Result<Runtime> {
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let built = catch_unwind(|| runtime::Builder::new_current_thread().enable_all().build());
+    panic::set_hook(hook);
+    built.unwrap_or_else(|_| Err(Errno::MFILE.into()))
+}
+
+/// Reports that the process can't start; gives its status.
+fn unable(wanted: Wanted, output: impl AsFd, error: &anyhow::Error) -> u8 {
+    let trouble = server::unable(error);
+    complain(Some(trouble.message.clone()));
+    let settings = config::refused(wanted, Requests::Refused(trouble.clone()));
+    let (frames, status) = server::refusal(settings, trouble);
+    // If they are not taken, the status still reports it.
+    files::write_until(output, &frames, Instant::now() + UNABLE_WRITE_MAX).ok();
+    status
+}
+
+async fn serve(job: Job, stdio: Stdio, mut signals: Signals, terminal: Terminal) -> Result<u8> {
+    let mut log = None;
+    let finish = match prepare(job, terminal, &mut signals).await {
+        Ok(Prepared::Serve(settings, flush)) => {
+            log = flush;
+            server::serve(stdio, &mut signals, *settings).await
         }
-    });
-    // A name that is still being looked up must not hold up the end.
-    runtime.shutdown_background();
-    finish
+        Ok(Prepared::Print(text)) => print(stdio, &mut signals, text).await?,
+        Err(refusal) => refuse(refusal, stdio, &mut signals).await?,
+    };
+    complain(finish.complaint);
+    flush(&mut signals, log.as_ref()).await;
+    Ok(finish.status)
+}
+
+/// Waits until what was logged and reported is written: no longer than the limit, nor than a signal.
+async fn flush(signals: &mut Signals, log: Option<&Flush>) {
+    let stderr = stderr::queue();
+    let written = async {
+        stderr.flushed().await;
+        if let Some(log) = log {
+            log.flushed().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = signals.next() => {}
+        () = written => {}
+    }
+    stderr.abandon();
+    if let Some(log) = log {
+        log.abandon();
+    }
 }
 
 /// Tells a person why nothing is asked, and whoever reads standard output in its own form.
-async fn refuse(refusal: Refusal, stdio: Stdio, mut signals: Signals) -> Result<Finish> {
+async fn refuse(refusal: Refusal, stdio: Stdio, signals: &mut Signals) -> Result<Finish> {
     let requests = match refusal.reason {
         Reason::Usage(help) if !help.use_stderr() => {
             let text = styled(&help, &stdio.output);
-            return print(stdio, &mut signals, text).await;
+            return print(stdio, signals, text).await;
         }
         Reason::Usage(error) => {
-            complain(&styled(&error, &io::stderr()));
+            stderr::message(&styled(&error, &io::stderr()));
             Requests::Refused(config::trouble(&anyhow!(plain(&error))))
         }
         Reason::Wrong(error) => {
-            complain(&format!("duologue: {}\n", harmless(&format!("{error:#}"))));
-            Requests::Refused(config::trouble(&error))
+            let trouble = config::trouble(&error);
+            complain(Some(harmless(&trouble.message)));
+            Requests::Refused(trouble)
         }
         Reason::Defect => {
             let trouble = config::defect();
-            complain(&format!("duologue: {}\n", trouble.message));
+            complain(Some(trouble.message.clone()));
             Requests::Refused(trouble)
         }
         Reason::Interrupted(signal) => {
-            complain(&format!("duologue: the process was ended by {signal}\n"));
+            complain(Some(format!("the process was ended by {signal}")));
             Requests::Interrupted(signal)
         }
     };
-    let mut settings = config::refused(refusal.wanted, requests);
-    // What an earlier run left there must not pass for this one's. That the file can't be made may
-    // be the very thing that is told.
-    let words: Vec<_> = std::env::args_os().collect();
-    let path = Cli::guess_debug_file(&words);
-    settings.debug_file = path.and_then(|path| DebugFile::create(&path).ok());
-    Ok(server::serve(stdio, signals, settings).await?)
+    let settings = config::refused(refusal.wanted, requests);
+    Ok(server::serve(stdio, signals, settings).await)
 }
 
 /// Prints all there is to be printed. The reader may take its time; a signal ends the wait.
@@ -99,7 +158,7 @@ async fn print(stdio: Stdio, signals: &mut Signals, text: String) -> Result<Fini
     let mut output = stdio.output;
     // Whoever was interrupted does not want to know.
     let write = move || drop(written.send(output.write_all(text.as_bytes())));
-    thread::Builder::new().name("print".to_owned()).spawn(write)?;
+    threads::spawn("print", write)?;
     tokio::select! {
         biased;
         signal = signals.next() => {
@@ -143,7 +202,9 @@ fn plain(error: &clap::Error) -> String {
     parts.collect::<Vec<_>>().join("; ")
 }
 
-fn complain(text: &str) {
-    // There is no one else to tell if standard error is gone as well.
-    drop(io::stderr().write_all(text.as_bytes()));
+/// Reports on standard error what went wrong.
+fn complain(complaint: Option<String>) {
+    if let Some(complaint) = complaint {
+        stderr::message(&format!("duologue: {complaint}\n"));
+    }
 }

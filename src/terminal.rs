@@ -3,6 +3,9 @@
 
 use std::fmt::Write;
 
+/// Moves to the start of a terminal's line and clears it (ECMA-48, CR and EL).
+pub(crate) const CLEAR_LINE: &str = "\r\u{1b}[2K";
+
 /// Whether a terminal is to be shown colours: unless `NO_COLOR` (<https://no-color.org>) is set, or
 /// it knows none.
 pub(crate) fn has_colour() -> bool {

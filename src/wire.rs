@@ -3,7 +3,7 @@
 
 use crate::any::{Any, read_message};
 use crate::chat::event::Ordinal;
-use crate::id::{RequestId, SessionId};
+use crate::id::{ID_BYTES_MAX, IdTooLong, RequestId, SessionId};
 use crate::proto::rpc::rpc_line::Frame as Body;
 use crate::proto::rpc::rpc_request_line::Request as Member;
 use crate::proto::rpc::{
@@ -71,6 +71,13 @@ pub enum Fault {
     TooLong {
         /// The limit.
         bytes_max: usize,
+    },
+    /// An id in it is longer than the limit.
+    IdTooLong {
+        /// The field.
+        field: &'static str,
+        /// How long it is.
+        error: IdTooLong,
     },
     /// It asks for a version this program doesn't speak.
     UnsupportedVersion(u32),
@@ -189,9 +196,16 @@ pub fn unreadable(line: &[u8], detail: String) -> BadLine {
 }
 
 fn request(line: RpcRequestLine, fresh: impl FnOnce() -> RequestId) -> Result<Request, BadLine> {
-    let session = SessionId::new(&line.session_id);
-    let id = RequestId::new(&line.request_id).unwrap_or_else(fresh);
+    let too_long = |field, error| Fault::IdTooLong { field, error };
+    let id = RequestId::parse(&line.request_id)
+        // A name that is too long to be repeated is no name.
+        .map_err(|error| BadLine { id: None, fault: too_long("requestId", error) })?
+        .unwrap_or_else(fresh);
     let bad = |fault| Err(BadLine { id: Some(id.clone()), fault });
+    let session = match SessionId::parse(&line.session_id) {
+        Ok(session) => session,
+        Err(error) => return bad(too_long("sessionId", error)),
+    };
     if line.version > VERSION {
         return bad(Fault::UnsupportedVersion(line.version));
     }
@@ -362,6 +376,14 @@ impl Fault {
                      one, or start the server with a larger --max-request-bytes"
                 ),
                 String::new(),
+            ),
+            Self::IdTooLong { field, error } => (
+                Code::InvalidRequestJson,
+                format!(
+                    "{field} is longer than {ID_BYTES_MAX} bytes and the line was ignored; send a \
+                     shorter one"
+                ),
+                format!("{field}: {error}"),
             ),
             Self::UnsupportedVersion(version) => (
                 Code::UnsupportedVersion,

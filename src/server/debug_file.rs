@@ -3,14 +3,15 @@
 
 use crate::files::{self, write_all};
 use crate::json;
+use crate::threads;
 use crate::wire::Frame;
+use anyhow::Result;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -21,8 +22,16 @@ const LINES_MAX: usize = 100;
 /// Time a line waits before it is written.
 const WAIT_MAX: Duration = Duration::from_millis(50);
 
-/// Bytes that wait for the file. More are lost.
+/// Bytes that are written together, unless one line has more.
+const BATCH_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes that wait for the file, besides the largest frames. More are lost.
 const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Frames as large as the largest one so far that may wait besides. The end of a long answer comes
+/// as several frames that hold all of it, one at the heels of the other; no file is so fast that
+/// the first is written before the next one is made.
+const WAITING_LARGE_FRAMES_MAX: usize = 4;
 
 /// How long the end of the process waits for the last lines to be written.
 const FLUSH_MAX: Duration = Duration::from_secs(5);
@@ -34,25 +43,43 @@ pub struct DebugFile {
     /// Ends when the thread has written everything.
     written: oneshot::Receiver<()>,
     waiting_bytes: Arc<AtomicUsize>,
+    waiting_bytes_max: usize,
+    /// Size of the largest frame so far.
+    largest_bytes: usize,
     lost_lines: u64,
 }
 
 impl DebugFile {
     /// Creates or truncates the file at `path`, and the folders it is in.
-    pub fn create(path: &Path) -> io::Result<Self> {
-        let file = files::open(path, OpenOptions::new().write(true).truncate(true))?;
+    ///
+    /// # Errors
+    /// If the file can't be written, or the system has no thread for it. The file is then as it was.
+    pub fn create(path: &Path) -> Result<Self> {
+        let file = Arc::new(files::open(path, OpenOptions::new().write(true))?);
         let (lines, to_write) = mpsc::channel();
         let (is_written, written) = oneshot::channel::<()>();
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
         let waiting = Arc::clone(&waiting_bytes);
+        let written_file = Arc::clone(&file);
         let write = move || {
-            if let Err(error) = write(&file, &to_write, &waiting) {
+            if let Err(error) = write(&written_file, &to_write, &waiting) {
                 tracing::warn!(%error, "the debug file is no longer written");
             }
             drop(is_written);
         };
-        thread::Builder::new().name("debug-file".to_owned()).spawn(write)?;
-        Ok(Self { lines: Some(lines), written, waiting_bytes, lost_lines: 0 })
+        threads::spawn("debug-file", write)?;
+        // Last of all: what an earlier run left is lost only to one that takes its place.
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
+        Ok(Self {
+            lines: Some(lines),
+            written,
+            waiting_bytes,
+            waiting_bytes_max: WAITING_BYTES_MAX,
+            largest_bytes: 0,
+            lost_lines: 0,
+        })
     }
 
     /// Copies a frame.
@@ -64,7 +91,9 @@ impl DebugFile {
             return;
         }
         let bytes = line.len();
-        if self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > WAITING_BYTES_MAX {
+        self.largest_bytes = self.largest_bytes.max(bytes);
+        let bytes_max = self.waiting_bytes_max + WAITING_LARGE_FRAMES_MAX * self.largest_bytes;
+        if self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > bytes_max {
             self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
             self.lost_lines += 1;
         } else if lines.send(line).is_err() {
@@ -95,6 +124,9 @@ fn write(
     while let Ok(mut batch) = lines.recv() {
         let deadline = Instant::now() + WAIT_MAX;
         for _ in 1..LINES_MAX {
+            if batch.len() >= BATCH_BYTES_MAX {
+                break;
+            }
             match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(line) => batch.extend(line),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
@@ -104,4 +136,51 @@ fn write(
         waiting_bytes.fetch_sub(batch.len(), Ordering::Relaxed);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::SessionId;
+    use crate::wire;
+    use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
+    use std::io::Read;
+
+    const LARGE_BYTES: usize = 256 * 1024;
+
+    /// A frame of at least so many bytes.
+    fn frame(bytes: usize) -> Frame {
+        let session = SessionId::new("s").expect("an id");
+        wire::frame(&session, None, wire::hello(vec!["x".repeat(bytes)]))
+    }
+
+    /// Several large frames may wait, and small ones after them; what is too much is lost, whole.
+    #[tokio::test]
+    async fn what_a_file_does_not_take_waits_up_to_a_limit_that_grows_with_the_frames() {
+        let path = std::env::temp_dir().join(format!("duologue-{}", uuid::Uuid::new_v4()));
+        mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).expect("a named pipe");
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let reader = open(&path, flags, Mode::empty()).expect("a named pipe");
+        let mut file = DebugFile::create(&path).expect("a reader");
+        std::fs::remove_file(&path).expect("the named pipe");
+        file.waiting_bytes_max = LARGE_BYTES / 2;
+        for bytes in [LARGE_BYTES; WAITING_LARGE_FRAMES_MAX].into_iter().chain([10, 10]) {
+            file.record(&frame(bytes));
+        }
+        assert_eq!(file.lost_lines, 0);
+        let mut frames = WAITING_LARGE_FRAMES_MAX + 2;
+        while file.lost_lines == 0 {
+            file.record(&frame(LARGE_BYTES));
+            frames += 1;
+        }
+        assert!(frames <= WAITING_LARGE_FRAMES_MAX + 5, "{frames}");
+        rustix::fs::fcntl_setfl(&reader, OFlags::empty()).expect("a named pipe");
+        let reading = std::thread::spawn(move || {
+            let mut text = String::new();
+            File::from(reader).read_to_string(&mut text).map(|_| text.lines().count())
+        });
+        file.finish().await;
+        let read = reading.join().expect("no panic").expect("UTF-8");
+        assert_eq!(read, frames - 1);
+    }
 }

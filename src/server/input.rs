@@ -1,14 +1,15 @@
 //! The thread that reads standard input. A thread and not a future: a read that is dropped halfway
 //! would lose what it had read.
 
+use super::Requests;
 use super::framer::{Framer, RawLine};
 use super::stdio::can_be_read;
 use crate::files::wait_for;
+use crate::threads::{self, NoThread};
 use rustix::event::PollFlags;
 use std::fs::File;
 use std::future::pending;
 use std::io::{self, Read};
-use std::thread;
 use tokio::sync::mpsc;
 
 /// Bytes asked for at a time.
@@ -39,16 +40,25 @@ pub(super) struct Lines(Option<mpsc::Receiver<Chunk>>);
 
 impl Lines {
     /// Begins to read from `input`.
-    pub(super) fn spawn(input: File, line_bytes_max: usize) -> io::Result<Self> {
+    fn spawn(input: File, line_bytes_max: usize) -> Result<Self, NoThread> {
         let (lines, received) = mpsc::channel(CHUNKS_AHEAD_MAX);
         let read = move || read(input, Framer::new(line_bytes_max), &lines);
-        thread::Builder::new().name("stdin".to_owned()).spawn(read)?;
+        threads::spawn("stdin", read)?;
         Ok(Self(Some(received)))
     }
 
-    /// No lines at all.
-    pub(super) fn none() -> Self {
-        Self(None)
+    /// The lines of `input`, if requests come from there and the system has a thread to read them.
+    pub(super) fn of(requests: &Requests, input: File) -> (Self, Option<NoThread>) {
+        match requests {
+            Requests::Stdin { line_bytes_max } => match Self::spawn(input, *line_bytes_max) {
+                Ok(lines) => (lines, None),
+                Err(error) => (Self(None), Some(error)),
+            },
+            Requests::Once(_)
+            | Requests::Awaited(_)
+            | Requests::Refused(_)
+            | Requests::Interrupted(_) => (Self(None), None),
+        }
     }
 
     /// Waits for the next chunk.

@@ -20,8 +20,9 @@ impl Signals {
         // Without /proc nothing is known to be ignored.
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let listen = |signal: Signal, kind: SignalKind| {
-            (!is_ignored(&status, signal)).then(|| unix::signal(kind)).transpose()
+            (!is_ignored(&status, signal.number())).then(|| unix::signal(kind)).transpose()
         };
+        take_file_size_signal(&status)?;
         Ok(Self {
             hangup: listen(Signal::Hangup, SignalKind::hangup())?,
             interrupt: listen(Signal::Interrupt, SignalKind::interrupt())?,
@@ -39,6 +40,18 @@ impl Signals {
     }
 }
 
+/// From here on a file that grows past the limit on its size (`ulimit -f`) costs what was to be
+/// written to it, as a full disk does, and not the process. The signal is taken, not ignored: a
+/// child process gets its default action back.
+fn take_file_size_signal(status: &str) -> io::Result<()> {
+    let number = rustix::process::Signal::XFSZ.as_raw();
+    if !u8::try_from(number).is_ok_and(|number| is_ignored(status, number)) {
+        // The signal itself is of no interest: the write that caused it fails with EFBIG.
+        drop(unix::signal(SignalKind::from_raw(number))?);
+    }
+    Ok(())
+}
+
 async fn heard(signal: &mut Option<unix::Signal>) {
     match signal {
         Some(signal) => match signal.recv().await {
@@ -49,11 +62,12 @@ async fn heard(signal: &mut Option<unix::Signal>) {
     }
 }
 
-/// Whether `status`, the text of proc(5)'s `/proc/pid/status`, has the signal ignored.
-fn is_ignored(status: &str, signal: Signal) -> bool {
+/// Whether `status`, the text of proc(5)'s `/proc/pid/status`, has the signal of this number
+/// ignored.
+fn is_ignored(status: &str, number: u8) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask & (1 << (signal.number() - 1)) != 0
+    mask & (1 << (number - 1)) != 0
 }
 
 #[cfg(test)]
@@ -64,7 +78,7 @@ mod tests {
     fn ignored_signals_are_read_from_the_mask() {
         let check = |mask: &str, hangup, interrupt, terminate| {
             let status = format!("Name:\tduologue\nSigIgn:\t{mask}\nSigCgt:\tffff\n");
-            let read = |signal| is_ignored(&status, signal);
+            let read = |signal: Signal| is_ignored(&status, signal.number());
             assert_eq!(read(Signal::Hangup), hangup, "{mask}");
             assert_eq!(read(Signal::Interrupt), interrupt, "{mask}");
             assert_eq!(read(Signal::Terminate), terminate, "{mask}");
@@ -74,6 +88,6 @@ mod tests {
         check("0000000000001002", false, true, false);
         check("0000000000004003", true, true, true);
         check("no mask", false, false, false);
-        assert!(!is_ignored("", Signal::Hangup));
+        assert!(!is_ignored("", Signal::Hangup.number()));
     }
 }

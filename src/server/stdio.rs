@@ -1,6 +1,7 @@
 //! Standard input and output, made private: nothing but frames ever reaches the reader, and no
 //! child process takes a request or keeps the pipe open.
 
+use crate::threads::{self, NoThread};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::fcntl_dupfd_cloexec;
@@ -8,7 +9,7 @@ use rustix::net::{SendFlags, send};
 use rustix::pipe::PIPE_BUF;
 use std::fs::File;
 use std::io::{self, Write};
-use std::thread;
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// Descriptors below this are the standard ones.
@@ -86,7 +87,7 @@ fn has_room(output: &File) -> bool {
 }
 
 /// Tells when nobody can read `output` any more, even while nothing is being written.
-pub(super) fn watch(output: File) -> io::Result<oneshot::Receiver<()>> {
+pub(super) fn watch(output: Arc<File>) -> Result<oneshot::Receiver<()>, NoThread> {
     let (gone, told) = oneshot::channel();
     let watch = move || {
         let mut files = [PollFd::new(&output, PollFlags::empty())];
@@ -96,6 +97,6 @@ pub(super) fn watch(output: File) -> io::Result<oneshot::Receiver<()>> {
         // A loop that has ended does not want to know.
         gone.send(()).ok();
     };
-    thread::Builder::new().name("stdout-watch".to_owned()).spawn(watch)?;
+    threads::spawn("stdout-watch", watch)?;
     Ok(told)
 }

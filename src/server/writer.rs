@@ -4,17 +4,21 @@
 
 use super::stdio::AtOnce;
 use crate::fault::Tripwire;
-use crate::files::write_all;
+use crate::files::{write_all, write_at_once};
+use crate::threads::{self, NoThread};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc as blocking;
-use std::thread;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 /// A reader that takes this long for one batch is slow.
 const SLOW_AFTER: Duration = Duration::from_millis(20);
+
+/// Time between two looks for room in the output, where there is no thread to wait for it.
+const ROOM_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Size up to which a buffer is used again.
 const BUFFER_KEPT_BYTES_MAX: usize = 256 * 1024;
@@ -42,18 +46,28 @@ enum State {
     Idle(Vec<u8>),
     /// The thread writes, from this moment on.
     Busy(Instant),
+    /// The system has no thread to give: the loop writes, whenever there is room.
+    Threadless(Threadless),
     /// Writing failed, which is still to be told.
     Failed(io::Error),
     /// Writing failed, which was told: nothing more can be written.
     Broken,
 }
 
+/// A batch that is written from this moment on, so far in part.
+#[derive(Debug)]
+struct Threadless {
+    batch: Vec<u8>,
+    written_bytes: usize,
+    since: Instant,
+}
+
 impl Writer {
     /// Writes to `output`.
-    pub(super) fn new(output: File, fault: Tripwire) -> Self {
+    pub(super) fn new(output: Arc<File>, fault: Tripwire) -> Self {
         let at_once = AtOnce::of(&output);
         let state = State::Idle(Vec::new());
-        Self { output: Arc::new(output), at_once, thread: None, state, fault }
+        Self { output, at_once, thread: None, state, fault }
     }
 
     /// The buffer for the next batch, if there can be one now.
@@ -67,7 +81,7 @@ impl Writer {
         }
         match &mut self.state {
             State::Idle(buffer) => Some(std::mem::take(buffer)),
-            State::Busy(_) | State::Failed(_) | State::Broken => None,
+            State::Busy(_) | State::Threadless(_) | State::Failed(_) | State::Broken => None,
         }
     }
 
@@ -84,10 +98,7 @@ impl Writer {
             self.state = State::Idle(batch);
             return;
         }
-        self.state = match self.hand_over(batch) {
-            Ok(()) => State::Busy(Instant::now()),
-            Err(error) => State::Failed(error),
-        };
+        self.state = self.hand_over(batch);
     }
 
     /// Waits until the batch is written, or can't be.
@@ -96,9 +107,19 @@ impl Writer {
             let ended = || Err(io::Error::other("the thread that writes has ended"));
             self.state = State::from(thread.written.recv().await.unwrap_or_else(ended));
         }
+        while let State::Threadless(threadless) = &mut self.state {
+            match threadless.write(&self.output) {
+                Ok(0) => sleep(ROOM_POLL_INTERVAL).await,
+                Ok(_) if threadless.is_written() => {
+                    self.state = State::from(Ok(std::mem::take(&mut threadless.batch)));
+                }
+                Ok(_) => {}
+                Err(error) => self.state = State::Failed(error),
+            }
+        }
         match std::mem::replace(&mut self.state, State::Broken) {
             State::Failed(error) => Err(error),
-            state @ (State::Idle(_) | State::Busy(_) | State::Broken) => {
+            state @ (State::Idle(_) | State::Busy(_) | State::Threadless(_) | State::Broken) => {
                 self.state = state;
                 Ok(())
             }
@@ -107,25 +128,43 @@ impl Writer {
 
     /// There is something to wait for.
     pub(super) fn is_busy(&self) -> bool {
-        matches!(self.state, State::Busy(_) | State::Failed(_))
+        matches!(self.state, State::Busy(_) | State::Threadless(_) | State::Failed(_))
     }
 
     /// When the batch that is under way will have taken so long that the reader is slow.
     pub(super) fn slow_at(&self) -> Option<Instant> {
         match self.state {
-            State::Busy(since) => Some(since + SLOW_AFTER),
+            State::Busy(since) | State::Threadless(Threadless { since, .. }) => {
+                Some(since + SLOW_AFTER)
+            }
             State::Idle(_) | State::Failed(_) | State::Broken => None,
         }
     }
 
-    fn hand_over(&mut self, batch: Vec<u8>) -> io::Result<()> {
-        let thread = match &mut self.thread {
-            Some(thread) => thread,
-            None => self.thread.insert(Thread::spawn(Arc::clone(&self.output))?),
+    fn hand_over(&mut self, batch: Vec<u8>) -> State {
+        let since = Instant::now();
+        if self.thread.is_none() {
+            self.thread = Thread::spawn(Arc::clone(&self.output)).ok();
+        }
+        let Some(thread) = &mut self.thread else {
+            return State::Threadless(Threadless { batch, written_bytes: 0, since });
         };
         // A thread that has ended says so when it is asked what it has written.
         drop(thread.batches.try_send(batch));
-        Ok(())
+        State::Busy(since)
+    }
+}
+
+impl Threadless {
+    /// Writes what there is room for; gives how much that was.
+    fn write(&mut self, output: &File) -> io::Result<usize> {
+        let written = write_at_once(output, &self.batch[self.written_bytes..])?;
+        self.written_bytes += written;
+        Ok(written)
+    }
+
+    fn is_written(&self) -> bool {
+        self.written_bytes == self.batch.len()
     }
 }
 
@@ -144,11 +183,11 @@ fn modest(buffer: Vec<u8>) -> Vec<u8> {
 }
 
 impl Thread {
-    fn spawn(output: Arc<File>) -> io::Result<Self> {
+    fn spawn(output: Arc<File>) -> Result<Self, NoThread> {
         let (batches, to_write) = blocking::sync_channel(1);
         let (tell, written) = mpsc::channel(1);
         let write = move || write(&output, &to_write, &tell);
-        thread::Builder::new().name("stdout".to_owned()).spawn(write)?;
+        threads::spawn("stdout", write)?;
         Ok(Self { batches, written })
     }
 }
@@ -175,6 +214,7 @@ mod tests {
     use std::io::Read;
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
+    use std::thread;
 
     /// Sizes of batches: most are written at once if there is room.
     const SIZES: [usize; 7] = [1, 4096, 300, 4095, 20_000, 70, 4097];
@@ -189,7 +229,7 @@ mod tests {
             }
             all
         });
-        let mut writer = Writer::new(File::from(output.into()), Tripwire::default());
+        let mut writer = Writer::new(Arc::new(File::from(output.into())), Tripwire::default());
         let mut expected = Vec::new();
         for (number, size) in SIZES.iter().cycle().take(700).enumerate() {
             while writer.is_busy() {
@@ -237,7 +277,8 @@ mod tests {
     async fn a_small_socket_that_nobody_reads_holds_up_nothing() {
         let (_unread, output) = UnixStream::pair().expect("sockets");
         set_socket_send_buffer_size(&output, 1).expect("the smallest size");
-        let mut writer = Writer::new(File::from(OwnedFd::from(output)), Tripwire::default());
+        let output = Arc::new(File::from(OwnedFd::from(output)));
+        let mut writer = Writer::new(output, Tripwire::default());
         for _ in 0..100 {
             if let Some(batch) = writer.ready() {
                 writer.write([batch, vec![b'x'; 3000]].concat());
@@ -250,7 +291,7 @@ mod tests {
     async fn a_reader_that_is_gone_is_told_once() {
         let (input, output) = rustix::pipe::pipe().expect("a pipe");
         drop(input);
-        let mut writer = Writer::new(File::from(output), Tripwire::default());
+        let mut writer = Writer::new(Arc::new(File::from(output)), Tripwire::default());
         writer.ready().expect("nothing is being written");
         writer.write(b"line\n".to_vec());
         let error = writer.written().await.expect_err("nobody reads");

@@ -1,7 +1,7 @@
 //! Standard output as a tool writes it, and how a tool ends.
 
 use super::{OUTPUT, USAGE};
-use crate::files;
+use crate::{files, stderr};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
@@ -86,6 +86,5 @@ pub(super) fn status(result: Result<u8, Failure>) -> u8 {
 
 /// Tells people something on standard error.
 pub(super) fn tell(text: &str) {
-    // There is no one else to tell if standard error is gone as well.
-    drop(writeln!(io::stderr(), "duologue: {text}"));
+    stderr::message(&format!("duologue: {text}\n"));
 }

@@ -252,3 +252,25 @@ fn hello_has(frames: &[Frame], capability: &str) -> bool {
     let capabilities = frames[0].0["hello"]["capabilities"].as_array().expect("capabilities");
     capabilities.iter().any(|word| word == capability)
 }
+
+/// An id that is too long is repeated on no frame.
+#[test]
+fn an_id_that_is_too_long_costs_its_line() {
+    let (long, longest) = ("x".repeat(1025), "y".repeat(1024));
+    let mut server = Server::start(&[]);
+    server.send(submit(&long, "hello"));
+    let error = server.wait(|frame| frame.error().is_some());
+    assert_eq!((error.error(), error.id()), (Some("invalid_request_json"), ""));
+    assert!(error.text("/error/message").contains("requestId is longer than 1024 bytes"));
+    assert_eq!(server.wait_done(""), "failed");
+    server.send(format!(r#"{{"requestId":"{long}","submit":{{"prompt":7}}}}"#));
+    assert_eq!(server.wait_done(""), "failed");
+    server.send(format!(r#"{{"requestId":"s","sessionId":"{long}","snapshot":{{}}}}"#));
+    let error = server.wait(|frame| frame.error().is_some());
+    assert_eq!((error.error(), error.id()), (Some("invalid_request_json"), "s"));
+    assert!(error.text("/error/message").contains("sessionId is longer than 1024 bytes"));
+    assert_eq!(server.wait_done("s"), "failed");
+    assert_eq!(server.turn(&longest, "hello"), "ok");
+    let frames = server.finish().frames;
+    assert!(frames.iter().all(|frame| !frame.0.to_string().contains(&long)));
+}

@@ -44,6 +44,15 @@ mod proxies;
 // Signals end the process in order, or at once.
 mod signals;
 
+// Standard error that nobody reads.
+mod stderr_unread;
+
+// Limits that the system sets: threads, descriptors, file sizes.
+mod system_limits;
+
+// Files that are written: by whom they can be read, and when they are left alone.
+mod written_files;
+
 // Defects planted in the program cost only what they must.
 mod defects;
 

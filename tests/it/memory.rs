@@ -17,6 +17,9 @@ const NEVER_MS: &str = "3600000";
 
 const MEGABYTE: usize = 1024 * 1024;
 
+/// Bytes of a request id that is nearly as long as it may be.
+const LONG_ID_BYTES: usize = 1_000;
+
 /// A server that nobody reads, and the memory it has while it is idle.
 struct Unread {
     server: Server,
@@ -86,12 +89,12 @@ fn prompts_of_a_megabyte_that_are_cancelled_are_left_unread() {
 
 #[test]
 fn shutdowns_with_long_ids_are_left_unread() {
-    const SENT: usize = 1_000;
+    const SENT: usize = 40_000;
     let provider = Provider::start(vec![vec![Step::Stall, Step::Done]]);
     let mut unread = Unread::start(openai(&provider, &[]));
     unread.server.send(submit("r", "hello"));
     provider.wait_request(1);
-    unread.feed(SENT, |number| shutdown(&format!("{number}-{}", "i".repeat(100_000))));
+    unread.feed(SENT, |number| shutdown(&format!("{number}-{}", "i".repeat(LONG_ID_BYTES))));
     unread.check_memory();
     provider.release();
     unread.server.read_on(Reading::Eager);
@@ -103,10 +106,10 @@ fn shutdowns_with_long_ids_are_left_unread() {
 
 #[test]
 fn submits_with_long_ids_that_wait_are_left_unread() {
-    const SENT: usize = 200;
+    const SENT: usize = 40_000;
     let args = ["--on-busy", "queue", "--echo-delay-ms", NEVER_MS, "--final-snapshot", "none"];
     let mut unread = Unread::start(echo(&args));
-    unread.feed(SENT, |number| submit(&format!("{number}-{}", "i".repeat(MEGABYTE)), "hello"));
+    unread.feed(SENT, |number| submit(&format!("{number}-{}", "i".repeat(LONG_ID_BYTES)), "hello"));
     unread.check_memory();
     unread.server.signal(Signal::KILL);
     unread.server.finish_with(137, Answers::Some);
@@ -116,8 +119,8 @@ fn submits_with_long_ids_that_wait_are_left_unread() {
 #[test]
 fn a_run_with_a_long_id_is_told_in_few_frames() {
     let mut unread = Unread::start(echo(&["--final-snapshot", "none"]));
-    let id = "i".repeat(MEGABYTE / 4);
-    unread.server.send(submit(&id, &"word ".repeat(1_000)));
+    let id = "i".repeat(LONG_ID_BYTES);
+    unread.server.send(submit(&id, &"word ".repeat(20_000)));
     unread.check_memory();
     let mut server = unread.server;
     server.read_on(Reading::Eager);

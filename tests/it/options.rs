@@ -175,6 +175,7 @@ fn a_wrong_command_line_has_status_2_and_a_terminal_error() {
         &["rpc", "--max-request-bytes", "many"],
         &["rpc", "--echo-delay-ms", "-1"],
         &["rpc", "--session-id", " "],
+        &["rpc", "--session-id", &"x".repeat(1025)],
         &["rpc", "--debug-events-jsonl", "/proc/nowhere/events"],
         &["rpc", "--log-file", "/proc/nowhere/log"],
         &["rpc", "--max-request-bytes", "0"],

@@ -230,24 +230,6 @@ fn what_a_provider_says_can_do_nothing_to_a_terminal() {
     assert!(!ended.stderr.contains(is_obeyed), "{ended:?}");
 }
 
-/// What an earlier run left in a copy of the frames does not pass for what this one has told.
-#[test]
-fn the_copy_of_frames_is_of_this_run_though_nothing_is_asked() {
-    let folder = folder();
-    for words in [&["exec", " "][..], &["exec", "hello", "--bogus"], &["run-command", "nothing"]] {
-        for option in ["--debug-events-jsonl=deep/copy", "--rpc"] {
-            fs::create_dir_all(folder.name("deep")).expect("a folder");
-            fs::write(folder.name("deep/copy"), "old\n").expect("a file");
-            let options = ["--debug-events-jsonl", "deep/copy", option];
-            let ended =
-                run(&folder, &[words, &options[usize::from(option != "--rpc") * 2..]].concat());
-            assert_eq!(ended.status, 2, "{ended:?}");
-            let copy = fs::read_to_string(folder.name("deep/copy")).expect("the copy");
-            assert!(copy.starts_with("{\"version\":1") && copy.ends_with("\"}}\n"), "{copy}");
-        }
-    }
-}
-
 #[test]
 fn an_answer_is_read_from_a_file_and_not_from_a_pipe_that_nobody_fills() {
     let folder = Folder::new();

@@ -14,7 +14,7 @@ use std::thread;
 const ESCAPE: char = '\u{1b}';
 
 /// A terminal: the side that a person looks at, and the side that a program writes to.
-fn terminal() -> (File, OwnedFd) {
+pub(crate) fn terminal() -> (File, OwnedFd) {
     let shown = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&shown).expect("a terminal");
     unlockpt(&shown).expect("a terminal");
