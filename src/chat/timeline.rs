@@ -62,8 +62,8 @@ enum ToolState {
 const HISTORY_TURN: u32 = 0;
 
 impl Timeline {
-    /// A conversation in which this was said before the first event. Each message has the ordinal of
-    /// an event of its own, from 1, and the ids of a run of its own. System messages are not shown.
+    /// A conversation in which this was said before the first event, and so has ordinal 0. Each message
+    /// has the id of a run of its own. System messages are not shown.
     pub fn with_history(said: &[Said], ids: &mut Ids) -> Self {
         let mut timeline = Self::default();
         for said in said {
@@ -76,17 +76,11 @@ impl Timeline {
                     state: SegmentState::Ended(Ending::Finished),
                 },
             };
-            timeline.ordinal.0 += 1;
             let scope = Scope { run: ids.run(), turn: HISTORY_TURN, call: 0 };
-            let (created, changed) = (timeline.ordinal, timeline.ordinal);
+            let (created, changed) = (Ordinal::default(), Ordinal::default());
             timeline.entities.push(Entity { scope, created, changed, body });
         }
         timeline
-    }
-
-    /// The ordinal of the newest event.
-    pub fn ordinal(&self) -> Ordinal {
-        self.ordinal
     }
 
     /// Takes in what happened. Events come in the order of their ordinals.

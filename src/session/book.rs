@@ -35,7 +35,6 @@ pub(super) struct Book {
 
 impl Book {
     pub(super) fn new(session: SessionId, rules: &Rules, ids: &mut Ids) -> Self {
-        let timeline = Timeline::with_history(&rules.preamble.said, ids);
         Self {
             ui: Ui::new(session.clone(), rules.patch_mode),
             session,
@@ -44,8 +43,8 @@ impl Book {
             final_snapshot: rules.final_snapshot,
             verdict: Verdict::default(),
             harvest: rules.extraction.clone().map(Harvest::new),
-            ordinal: timeline.ordinal(),
-            timeline,
+            ordinal: Ordinal::default(),
+            timeline: Timeline::with_history(&rules.preamble.said, ids),
             transcript: Transcript::new(rules.preamble.clone()),
             engine: None,
             outputs: Vec::new(),

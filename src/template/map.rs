@@ -36,7 +36,8 @@ impl Map {
         self.len() == 0
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&Value> {
+    pub(super) fn get(&self, key: &(impl AsRef<str> + ?Sized)) -> Option<&Value> {
+        let key = key.as_ref();
         match self {
             Self::Shared(shared) => shared.get(key),
             Self::Few(entries) => place(entries, key).ok().map(|at| &entries[at].1),
@@ -44,7 +45,7 @@ impl Map {
         }
     }
 
-    pub(super) fn contains_key(&self, key: &str) -> bool {
+    pub(super) fn contains_key(&self, key: &(impl AsRef<str> + ?Sized)) -> bool {
         self.get(key).is_some()
     }
 
@@ -66,7 +67,8 @@ impl Map {
         }
     }
 
-    pub(super) fn remove(&mut self, key: &str) {
+    pub(super) fn remove(&mut self, key: &(impl AsRef<str> + ?Sized)) {
+        let key = key.as_ref();
         match self.own() {
             Self::Shared(_) => {}
             Self::Few(entries) => {
