@@ -115,7 +115,7 @@ pub struct ExecArgs {
     #[arg(long, value_name = "PATH")]
     pub prompt_file: Option<PathBuf>,
 
-    /// Print the prompt and stop; with --output json or yaml also the system prompt
+    /// Print the system prompt, the history and the prompt, and stop
     #[arg(long)]
     pub print_prompt: bool,
 
@@ -135,10 +135,13 @@ pub struct RunCommandArgs {
     #[arg(value_name = "FILE.yaml")]
     pub file: PathBuf,
 
-    /// Render the prompt, print it and stop; with --output json or yaml also the system prompt and
-    /// the messages
+    /// Render the system prompt, the messages and the prompt, print them and stop
     #[arg(long)]
     pub print_prompt: bool,
+
+    /// Refuse a template that uses a name without a value, instead of printing <no value>
+    #[arg(long)]
+    pub strict: bool,
 
     /// What is printed.
     #[command(flatten)]

@@ -10,12 +10,14 @@
 
 mod args;
 mod contents;
+mod cost;
 mod date;
 mod default;
 mod error;
 mod flag;
 mod outside;
 mod parse;
+mod records;
 mod render;
 mod table;
 #[cfg(test)]
@@ -53,8 +55,10 @@ pub struct CommandFile {
     pub system_prompt: Option<Text>,
     /// What the person says.
     pub prompt: Option<Text>,
-    /// What was said before. A file has these or a prompt, not both.
+    /// What was said before; without a prompt, the last of them is what is asked.
     pub messages: Vec<(Role, Text)>,
+    /// What was said before is a template, as what is asked always is.
+    pub history_is_template: bool,
     /// What the answer is to be.
     pub response: ResponseType,
     /// The JSON Schema that an answer in JSON must match.

@@ -31,15 +31,18 @@ const TERMINAL_READ: &str = "requests are read from this terminal, one JSON obje
 /// The extension that tells what is found in an answer.
 pub(crate) const EXTRACT: &str = "extract";
 
-/// Settings of `duologue rpc`, which reads requests from a terminal or not. Opens the debug file;
+/// Settings of `duologue rpc`, which reads requests from a terminal or not. `history` is what was
+/// said before. Opens the debug file;
 /// touches nothing else.
 ///
 /// # Errors
 /// If an option, or the file it names, can't be used.
-pub fn rpc(args: RpcArgs, is_terminal: bool) -> Result<Settings> {
+pub fn rpc(args: RpcArgs, history: Vec<Said>, is_terminal: bool) -> Result<Settings> {
     let (command, mode) = ("rpc", args.output.mode());
     let requests = stdin(&args.session)?;
-    let plan = Plan { command, mode, session: args.session, asked: Asked::default() };
+    let preamble = Preamble { system: None, said: history };
+    let asked = Asked { preamble, ..Asked::default() };
+    let plan = Plan { command, mode, session: args.session, asked };
     let mut settings = plan.settings(requests)?;
     if is_terminal {
         settings.notices.insert(0, TERMINAL_READ);
@@ -54,6 +57,8 @@ pub enum Source {
     Known(String),
     /// It is still being read; what is told instead if that fails.
     Awaited(oneshot::Receiver<Result<Prompt, Trouble>>),
+    /// There is none: the model is called with what is said before it alone.
+    Nothing,
 }
 
 impl Default for Source {
@@ -111,6 +116,8 @@ pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
             stdin(&session)?
         }
         Source::Known(text) => Requests::Once(prompt(text)?),
+        Source::Nothing if mode.reads_stdin() => stdin(&session)?,
+        Source::Nothing => Requests::Once(Prompt::nothing()),
         Source::Awaited(prompt) => Requests::Awaited(prompt),
     };
     let mut settings = Plan { command, mode, session, asked }.settings(requests)?;

@@ -3,9 +3,11 @@
 //! own, while the process listens to signals.
 
 mod command;
+mod history;
 mod shown;
 mod text;
 
+use crate::chat::transcript::Preamble;
 use crate::cli::{Cli, ExecArgs, RpcArgs, Wanted};
 use crate::command::{Rendered, is_stdin};
 use crate::config::{self, Asked, Once, Source};
@@ -106,8 +108,12 @@ pub async fn prepare(
 ) -> Result<Prepared, Refusal> {
     let wanted = job.wanted();
     match job {
-        // Reads nothing: not worth a thread.
-        Job::Rpc(args) => rpc(args, &terminal).map_err(|reason| Refusal { wanted, reason }),
+        Job::Rpc(args) => {
+            let reads = args.session.history.is_some();
+            let work = move || rpc(args, &terminal).map_err(|reason| Refusal { wanted, reason });
+            // Where it reads nothing it is not worth a thread.
+            if reads { in_thread(signals, wanted, work).await } else { work() }
+        }
         Job::Wrong(_, error) => Err(Refusal { wanted, reason: Reason::Usage(error) }),
         Job::Exec(args) => {
             let work = move || exec(args, terminal).map_err(|reason| Refusal { wanted, reason });
@@ -141,7 +147,8 @@ async fn in_thread(
 
 fn rpc(args: RpcArgs, terminal: &Terminal) -> Result<Prepared, Reason> {
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
-    let settings = config::rpc(args, terminal.is_typed)?;
+    let history = history::said(history::read(args.session.history.as_deref())?);
+    let settings = config::rpc(args, history, terminal.is_typed)?;
     Ok(Prepared::Serve(Box::new(settings), log))
 }
 
@@ -168,6 +175,7 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     let is_shown = terminal.is_shown;
     let mode = args.output.mode()?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
+    let history = history::read(args.session.history.as_deref())?;
     let is_needed_now = mode.reads_stdin() || args.print_prompt;
     let prompt = match (args.prompt, args.prompt_file) {
         (Some(prompt), _) if prompt != "-" => Source::Known(prompt),
@@ -193,13 +201,14 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
         (_, _) => later(is_needed_now, move || text::from_stdin(terminal.stdin))?,
     };
     if let (true, Source::Known(prompt)) = (args.print_prompt, &prompt) {
-        let (system, messages) = (args.session.system, Vec::new());
-        let rendered = Rendered { system, messages, prompt: prompt.clone() };
+        let system = args.session.system;
+        let rendered = Rendered { system, messages: history, prompt: prompt.clone() };
         let session_id = args.session.session_id.as_deref();
         let unasked = Unasked { command: "exec", mode, session_id };
         return Ok(Prepared::Print(shown(&rendered, &unasked)?));
     }
-    let asked = Asked { prompt, name: "exec".to_owned(), ..Asked::default() };
+    let preamble = Preamble { system: None, said: history::said(history) };
+    let asked = Asked { preamble, prompt, name: "exec".to_owned(), ..Asked::default() };
     let once = Once { command: "exec", mode, is_shown, asked };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))

@@ -120,7 +120,7 @@ impl Session {
             Some(id) => (Binding::Bound, id.clone()),
             None => (Binding::Open, ids.session()),
         };
-        let book = Book::new(id, &rules);
+        let book = Book::new(id, &rules, &mut ids);
         let answer_bytes_max = ANSWER_BYTES_MAX;
         Self { rules, binding, answer_bytes_max, ids, turns: 0, phase: Phase::Idle, book }
     }

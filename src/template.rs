@@ -11,20 +11,24 @@
 
 mod actions;
 mod blocks;
+mod data;
 mod exec;
 mod format;
 mod functions;
 mod hints;
+mod map;
 mod names;
 #[cfg(test)]
 mod tests;
 mod value;
 
+pub use data::{Data, Keys, Record, Values};
+
 use exec::{Bodies, Exec};
 use gotmpl::parse::ListNode;
 use jiff::Zoned;
 use thiserror::Error;
-use value::{Heap, WORK_BYTES_MAX};
+use value::{Heap, Value, WORK_BYTES_MAX};
 
 /// Bytes that a rendered template may have.
 pub const OUTPUT_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -34,6 +38,16 @@ pub const OUTPUT_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub struct Template {
     body: ListNode,
     bodies: Bodies,
+}
+
+/// What a name without a value is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Missing {
+    /// Nothing, which prints as `<no value>`, as in Go.
+    #[default]
+    Shown,
+    /// An error.
+    Refused,
 }
 
 /// What is wrong with a template, or with what it was given.
@@ -75,12 +89,31 @@ impl Template {
     /// The text for these values, an object. Integers and floats are told apart as `serde_json`
     /// does. `now` is what the function `now` gives, in its own time zone.
     pub fn render(&self, values: &serde_json::Value, now: &Zoned) -> Result<String, TemplateError> {
+        self.run(|heap| heap.take(values), now, Missing::Shown)
+    }
+
+    /// The same for values that may share what is alike in them.
+    pub fn render_values(
+        &self,
+        values: &Values,
+        now: &Zoned,
+        missing: Missing,
+    ) -> Result<String, TemplateError> {
+        self.run(|heap| heap.take_values(values), now, missing)
+    }
+
+    fn run(
+        &self,
+        take: impl FnOnce(&mut Heap) -> Result<Value, String>,
+        now: &Zoned,
+        missing: Missing,
+    ) -> Result<String, TemplateError> {
         let mut heap = Heap::new(WORK_BYTES_MAX);
-        let values = heap.take(values).map_err(|message| TemplateError {
+        let values = take(&mut heap).map_err(|message| TemplateError {
             line: None,
             message: format!("the values can't be used: {message}"),
         })?;
-        Exec::new(&self.bodies, heap, now)
+        Exec::new(&self.bodies, heap, now, missing)
             .run(&self.body, values)
             .map_err(|(line, message)| TemplateError { line: u32::try_from(line).ok(), message })
     }

@@ -45,7 +45,7 @@ pub enum Command {
     Shutdown,
 }
 
-/// What the user says: kept as written, never blank.
+/// What the user says: kept as written, and blank only where nothing is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt(String);
 
@@ -160,6 +160,11 @@ impl Prompt {
     /// The prompt, if there is more in it than white space.
     pub fn new(text: String) -> Option<Self> {
         (!text.trim().is_empty()).then_some(Self(text))
+    }
+
+    /// Nothing: the model is called with what the conversation already holds.
+    pub fn nothing() -> Self {
+        Self(String::new())
     }
 
     /// Its length.

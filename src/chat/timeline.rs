@@ -4,9 +4,10 @@
 use super::event::{
     Ending, Event, Ordinal, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult,
 };
+use super::transcript::Said;
 use super::ui::{correlation, message_id, user_message_id};
 use crate::any::Any;
-use crate::id::SessionId;
+use crate::id::{Ids, SessionId};
 use crate::proto::chat::{self, ChatMessageEntity, CorrelationInfo};
 use crate::proto::rpc::{SnapshotEntity, SnapshotFrame};
 
@@ -57,7 +58,31 @@ enum ToolState {
     Completed,
 }
 
+/// The turn of what was said before the first one.
+const HISTORY_TURN: u32 = 0;
+
 impl Timeline {
+    /// A conversation in which this was said before the first event, and so has ordinal 0. Each message
+    /// has the id of a run of its own. System messages are not shown.
+    pub fn with_history(said: &[Said], ids: &mut Ids) -> Self {
+        let mut timeline = Self::default();
+        for said in said {
+            let body = match said {
+                Said::BySystem(_) => continue,
+                Said::ByUser(text) => Body::Prompt { text: text.clone() },
+                Said::ByModel(text) => Body::Segment {
+                    segment: Segment { number: 1, kind: SegmentKind::Text },
+                    text: text.clone(),
+                    state: SegmentState::Ended(Ending::Finished),
+                },
+            };
+            let scope = Scope { run: ids.run(), turn: HISTORY_TURN, call: 0 };
+            let (created, changed) = (Ordinal::default(), Ordinal::default());
+            timeline.entities.push(Entity { scope, created, changed, body });
+        }
+        timeline
+    }
+
     /// Takes in what happened. Events come in the order of their ordinals.
     pub fn apply(&mut self, recorded: &Recorded) {
         self.ordinal = recorded.ordinal;
@@ -195,7 +220,13 @@ impl Entity {
     /// Kind, id and message of the entity.
     fn payload(&self, session: &SessionId) -> (&'static str, String, Any) {
         let root = self.scope.run.root();
-        let ids = correlation(session, self.scope);
+        let ids = match self.scope.turn {
+            // No run of this process has made it.
+            HISTORY_TURN => {
+                CorrelationInfo { session_id: session.as_str().to_owned(), ..Default::default() }
+            }
+            _ => correlation(session, self.scope),
+        };
         match &self.body {
             Body::Prompt { text } => as_message(prompt(ids, &root, text)),
             Body::Segment { segment, text, state } => {

@@ -34,12 +34,14 @@ pub enum Said {
     ByUser(String),
     /// By the model.
     ByModel(String),
+    /// By neither: an instruction to the model.
+    BySystem(String),
 }
 
 /// A prompt and what came of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
-    /// As written.
+    /// As written; empty if the model was called with what was said before alone.
     pub prompt: String,
     /// What the model did, in order.
     pub steps: Vec<Step>,
@@ -143,15 +145,16 @@ impl Transcript {
         }
     }
 
-    /// The messages of a provider request, oldest first. Every tool call in them has a result.
-    /// Nobody speaks twice in a row, which some providers refuse.
+    /// The messages of a provider request, oldest first. Every tool call in them has a result. What
+    /// the preamble holds is sent as it is; in the turns after it nobody speaks twice in a row, which
+    /// some providers refuse.
     pub fn messages(&self) -> Vec<Message<'_>> {
         let system = self.preamble.system.as_deref().map(Message::System);
         let said = self.preamble.said.iter().map(Said::message);
-        let turns = self.turns.iter().flat_map(|turn| turn.messages());
-        let mut messages: Vec<Message<'_>> = Vec::new();
-        for message in system.into_iter().chain(said).chain(turns) {
-            let joined = match messages.last_mut() {
+        let mut messages: Vec<Message<'_>> = system.into_iter().chain(said).collect();
+        let preamble_len = messages.len();
+        for message in self.turns.iter().flat_map(|turn| turn.messages()) {
+            let joined = match messages[preamble_len..].last_mut() {
                 Some(last) => last.join(message),
                 None => Some(message),
             };
@@ -223,6 +226,7 @@ impl Said {
         match self {
             Self::ByUser(text) => Message::User(text.into()),
             Self::ByModel(text) => Message::Assistant { text: text.into(), calls: Vec::new() },
+            Self::BySystem(text) => Message::System(text),
         }
     }
 }
@@ -243,7 +247,10 @@ impl<'a> Message<'a> {
 
 impl Turn {
     fn messages(&self) -> Vec<Message<'_>> {
-        let mut messages = vec![Message::User(Cow::Borrowed(&self.prompt))];
+        let mut messages = Vec::new();
+        if !self.prompt.is_empty() {
+            messages.push(Message::User(Cow::Borrowed(&self.prompt)));
+        }
         let mut steps = self.steps.as_slice();
         while !steps.is_empty() {
             let said = leading_text(&mut steps);

@@ -34,6 +34,11 @@ pub struct SessionArgs {
     #[arg(long, env = "DUOLOGUE_SYSTEM", value_name = "TEXT")]
     pub system: Option<String>,
 
+    /// Begin with the conversation in this file, which has one message a line as JSON:
+    /// {"role": "user", "text": "…"}; roles are user, assistant and system
+    #[arg(long, env = "DUOLOGUE_HISTORY", value_name = "FILE")]
+    pub history: Option<PathBuf>,
+
     /// Bind the process to this session from the start
     #[arg(long, env = "DUOLOGUE_SESSION_ID", value_name = "ID")]
     pub session_id: Option<String>,

@@ -1,12 +1,16 @@
 //! What is in a file → values, by what its name ends in. Pure; the file is already read.
 
+use super::cost::{self, Cost, NoRoom, RecordsCost, Room};
 use super::outside::{Contents, FileFacts};
+use super::records::{Found, Maker};
 use super::table::{self, Blanks};
 use super::yaml;
+use crate::template::{Keys, Record};
 use jiff::{Timestamp, Zoned};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What a file holds, as its name tells.
 enum Format {
@@ -60,8 +64,8 @@ impl Contents {
         let list = match self.format() {
             Format::Json => self.json()?,
             Format::Yaml => self.yaml()?,
-            Format::Table(_) => self.unmarked()?.lines().skip(1).map(Value::from).collect(),
-            Format::JsonLines | Format::Other => self.text()?.lines().map(Value::from).collect(),
+            Format::Table(_) => self.lines(self.unmarked()?, 1)?,
+            Format::JsonLines | Format::Other => self.lines(self.text()?, 0)?,
         };
         if let Value::Array(items) = list
             && items.iter().all(Value::is_string)
@@ -71,13 +75,20 @@ impl Contents {
         Err(format!("{} does not hold a list of texts", self.called()))
     }
 
+    /// The lines of `text` from number `first` on, from 0.
+    fn lines(&self, text: &str, first: usize) -> Result<Value, String> {
+        let mut room = self.room();
+        text.lines().try_for_each(|line| self.fits(room.take(cost::of_text(line.len()))))?;
+        Ok(text.lines().skip(first).map(Value::from).collect())
+    }
+
     /// Its only map.
     pub(super) fn object(&self) -> Result<Map<String, Value>, String> {
         let value = match self.format() {
             Format::Json => self.json()?,
             Format::Yaml => self.yaml()?,
-            Format::Table(sign) => match self.table(sign)?.as_mut_slice() {
-                [only] => only.take(),
+            Format::Table(sign) => match self.table(sign)?.as_slice() {
+                [only] => Value::Object(only.members().collect()),
                 rows => {
                     let found = rows.len();
                     let name = self.called();
@@ -95,22 +106,21 @@ impl Contents {
     }
 
     /// Its maps; an only map counts as a list of one.
-    pub(super) fn objects(&self) -> Result<Vec<Value>, String> {
-        let value = match self.format() {
-            Format::Json => self.json()?,
-            Format::Yaml => self.yaml()?,
-            Format::Table(sign) => Value::Array(self.table(sign)?),
-            Format::JsonLines => Value::Array(self.json_lines()?),
-            Format::Other if self.file.is_none() => self.json()?,
+    pub(super) fn objects(&self) -> Result<Vec<Record>, String> {
+        let found = match self.format() {
+            Format::Json => self.json_records()?,
+            Format::Yaml => self.yaml_records()?,
+            Format::Table(sign) => Found::Records(self.table(sign)?),
+            Format::JsonLines => self.json_lines()?,
+            Format::Other if self.file.is_none() => self.json_records()?,
             Format::Other => {
                 return Err(self.unknown(".json, .jsonl, .ndjson, .yaml, .yml, .csv or .tsv"));
             }
         };
-        let items = if let Value::Array(items) = value { items } else { vec![value] };
-        if items.iter().all(Value::is_object) {
-            return Ok(items);
+        match found {
+            Found::Records(records) => Ok(records),
+            Found::Other => Err(format!("{} does not hold a list of maps", self.called())),
         }
-        Err(format!("{} does not hold a list of maps", self.called()))
     }
 
     fn unknown(&self, endings: &str) -> String {
@@ -120,48 +130,127 @@ impl Contents {
         )
     }
 
-    fn json(&self) -> Result<Value, String> {
-        serde_json::from_str(self.unmarked()?)
-            .map_err(|error| format!("{} is not valid JSON: {error}", self.called()))
+    /// Room for what it holds.
+    fn room(&self) -> Room {
+        Room::of_file(self.bytes.len())
     }
 
-    fn json_lines(&self) -> Result<Vec<Value>, String> {
-        let lines =
-            self.unmarked()?.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let value = |(index, line): (usize, &str)| {
-            serde_json::from_str(line).map_err(|error| {
-                format!("{}: line {} is not valid JSON: {error}", self.called(), index + 1)
-            })
-        };
-        lines.map(value).collect()
+    fn fits(&self, fits: Result<(), NoRoom>) -> Result<(), String> {
+        fits.map_err(|error| format!("{} {error}", self.called()))
+    }
+
+    fn json(&self) -> Result<Value, String> {
+        let text = self.unmarked()?;
+        let Cost(cost) = serde_json::from_str(text).map_err(|error| self.no_json(&error))?;
+        self.fits(self.room().take(cost))?;
+        serde_json::from_str(text).map_err(|error| self.no_json(&error))
+    }
+
+    fn json_records(&self) -> Result<Found, String> {
+        let text = self.unmarked()?;
+        let RecordsCost(cost) = serde_json::from_str(text).map_err(|error| self.no_json(&error))?;
+        self.fits(self.room().take(cost))?;
+        serde_json::from_str(text).map_err(|error| self.no_json(&error))
+    }
+
+    fn no_json(&self, error: &serde_json::Error) -> String {
+        format!("{} is not valid JSON: {error}", self.called())
+    }
+
+    fn json_lines(&self) -> Result<Found, String> {
+        let (mut room, mut maker) = (self.room(), Maker::default());
+        let (mut records, mut has_other) = (Vec::new(), false);
+        for (index, line) in self.unmarked()?.lines().enumerate() {
+            if line.trim().is_empty() {
+                continue;
+            }
+            let no_json =
+                |error| format!("{}: line {} is not valid JSON: {error}", self.called(), index + 1);
+            let RecordsCost(cost) = serde_json::from_str(line).map_err(no_json)?;
+            self.fits(room.take(cost))?;
+            match serde_json::from_str(line).map_err(no_json)? {
+                Value::Object(map) => records.push(maker.record(map)),
+                Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::String(_)
+                | Value::Array(_) => has_other = true,
+            }
+        }
+        Ok(if has_other { Found::Other } else { Found::Records(records) })
     }
 
     fn yaml(&self) -> Result<Value, String> {
-        yaml::to_json(self.unmarked()?).map_err(|error| {
+        let Cost(cost) = self.read_yaml()?;
+        self.fits(self.room().take(cost))?;
+        self.read_yaml()
+    }
+
+    fn yaml_records(&self) -> Result<Found, String> {
+        let RecordsCost(cost) = self.read_yaml()?;
+        self.fits(self.room().take(cost))?;
+        self.read_yaml()
+    }
+
+    fn read_yaml<T: for<'de> Deserialize<'de>>(&self) -> Result<T, String> {
+        yaml::deserialize(self.unmarked()?).map_err(|error| {
             let place = error.line.map(|line| format!(": line {line}")).unwrap_or_default();
             format!("{}{place} is not valid YAML: {}", self.called(), error.message)
         })
     }
 
     /// The rows under the heading, which names their values.
-    fn table(&self, sign: u8) -> Result<Vec<Value>, String> {
-        let mut rows = self.rows(sign, Blanks::Dropped)?.into_iter();
-        let heading = rows.next().unwrap_or_default();
-        let mut names = HashSet::new();
-        if let Some(name) = heading.iter().find(|name| !names.insert(name.as_str())) {
-            let called = self.called();
+    fn table(&self, sign: u8) -> Result<Vec<Record>, String> {
+        let mut heading: Vec<String> = Vec::new();
+        let mut order: Vec<usize> = Vec::new();
+        let mut keys = Keys::default();
+        let mut records = Vec::new();
+        let mut is_first = true;
+        self.rows(sign, Blanks::Dropped, |row| {
+            if std::mem::take(&mut is_first) {
+                heading = row.iter().map(str::to_owned).collect();
+                order = (0..heading.len()).collect();
+                order.sort_by(|left, right| heading[*left].cmp(&heading[*right]));
+                keys = order.iter().map(|at| Arc::from(heading[*at].as_str())).collect();
+                return;
+            }
+            let values = order.iter().map(|at| Value::from(row.get(*at).unwrap_or_default()));
+            records.push(Record::new(Arc::clone(&keys), values));
+        })?;
+        if let Some(pair) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
+            let (called, name) = (self.called(), &pair[0]);
             return Err(format!("two columns of {called} are named `{name}`; rename one"));
         }
-        let row = |row: Vec<String>| {
-            heading.iter().cloned().zip(row.into_iter().map(Value::from)).collect()
-        };
-        Ok(rows.map(row).collect())
+        Ok(records)
     }
 
-    /// All rows, of as many values as the first.
-    fn rows(&self, sign: u8, blanks: Blanks) -> Result<Vec<Vec<String>>, String> {
-        let rows = table::rows(self.unmarked()?, sign, blanks);
-        rows.map_err(|error| format!("{} is not a valid table: {error}", self.called()))
+    /// Goes through the rows, which all have as many values as the first.
+    fn rows(
+        &self,
+        sign: u8,
+        blanks: Blanks,
+        mut each: impl FnMut(&csv::StringRecord),
+    ) -> Result<(), String> {
+        let mut room = self.room();
+        let mut no_room = None;
+        let rows = table::each_row(self.unmarked()?, sign, blanks, |row| {
+            match room.take(cost::of_row(row.iter().map(str::len))) {
+                Ok(()) => each(row),
+                Err(error) => no_room = Some(error),
+            }
+            no_room.is_none()
+        });
+        rows.map_err(|error| format!("{} is not a valid table: {error}", self.called()))?;
+        self.fits(no_room.map_or(Ok(()), Err))
+    }
+
+    /// All rows as lists, the first one too.
+    fn lists(&self) -> Result<Value, String> {
+        let mut lists = Vec::new();
+        self.rows(b',', Blanks::Kept, |row| {
+            lists.push(row.iter().map(Value::from).collect::<Value>());
+        })?;
+        Ok(Value::Array(lists))
     }
 
     /// What templates get for a file: the fields of glazed's `FileData`, without the bytes.
@@ -171,7 +260,7 @@ impl Contents {
         let (kind, parsed) = match self.format() {
             Format::Json => ("JSON", self.json()),
             Format::Yaml => ("YAML", self.yaml()),
-            Format::Table(b',') => ("CSV", self.rows(b',', Blanks::Kept).map(|rows| json!(rows))),
+            Format::Table(b',') => ("CSV", self.lists()),
             Format::Table(_) | Format::JsonLines | Format::Other => ("TEXT", Ok(Value::Null)),
         };
         let (parsed, error) = match parsed {

@@ -21,7 +21,7 @@ const PASSED_OVER: [&str; 9] = [
 ];
 
 /// Keys that mean something.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "name",
     "short",
     "long",
@@ -30,6 +30,7 @@ const KEYS: [&str; 11] = [
     "system-prompt",
     "prompt",
     "messages",
+    "messages-template",
     "response-type",
     "schema",
     "extensions",
@@ -87,6 +88,7 @@ impl Reading<'_> {
             system_prompt: None,
             prompt: None,
             messages: Vec::new(),
+            history_is_template: false,
             response: ResponseType::default(),
             schema: None,
             schema_line: 0,
@@ -114,6 +116,7 @@ impl Reading<'_> {
                 "system-prompt" => file.system_prompt = template(value, name)?,
                 "prompt" => file.prompt = template(value, name)?,
                 "messages" => file.messages = messages(value)?,
+                "messages-template" => file.history_is_template = truth(value, name)?,
                 "response-type" => response = Some((value.line, response_type(value)?)),
                 "schema" => {
                     file.schema = schema(value)?;
@@ -125,10 +128,37 @@ impl Reading<'_> {
             }
         }
         flags::check(&file)?;
-        check_texts(&file, entries)?;
+        check_texts(&file)?;
+        self.warn_of_literal_history(&file);
         file.response = answer(response, file.schema.is_some())?;
         file.warnings = std::mem::take(&mut self.warnings);
         Ok(file)
+    }
+
+    /// Warns of history that names a flag in a template and is sent as it is written.
+    fn warn_of_literal_history(&mut self, file: &CommandFile) {
+        if file.history_is_template {
+            return;
+        }
+        let names: Vec<String> = file
+            .flags
+            .iter()
+            .chain(&file.arguments)
+            .map(|flag| format!(".{}", flag.name))
+            .collect();
+        let (history, _) = file.history();
+        let is_meant = |text: &&Text| {
+            text.template.contains("{{") && names.iter().any(|name| text.template.contains(name))
+        };
+        if let Some(text) = history.iter().map(|(_, text)| text).find(is_meant) {
+            let (line, _) = text.layout.place(None);
+            let message = format!(
+                "`{}` looks like a template and is sent as it is written; add \
+                 `messages-template: true` to have the messages rendered",
+                text.key
+            );
+            self.warnings.push(Warning { path: self.path.to_owned(), line, message });
+        }
     }
 
     /// Warns of a key that nothing is known of, with the one that may be meant.
@@ -151,6 +181,11 @@ impl Reading<'_> {
         };
         self.warnings.push(Warning { path: self.path.to_owned(), line: key.line, message });
     }
+}
+
+fn truth(node: &Node, key: &str) -> Result<bool, Fault> {
+    node.truth()
+        .ok_or_else(|| (node.line, format!("`{key}` is true or false, not {}", node.what())))
 }
 
 fn text(node: &Node, key: &str) -> Result<String, Fault> {
@@ -252,14 +287,8 @@ fn alias(node: &Node) -> Fault {
     (node.line, message)
 }
 
-/// There is something to say, in one way.
-fn check_texts(file: &CommandFile, entries: &[(Node, Node)]) -> Result<(), Fault> {
-    if file.prompt.is_some() && !file.messages.is_empty() {
-        let place = entries.iter().find(|(key, _)| key.text() == Some("messages"));
-        let message = "it has `prompt` and `messages`, and can have one of them; \
-             make the prompt the last of the messages";
-        return Err((place.map_or(0, |(key, _)| key.line), message.to_owned()));
-    }
+/// There is something to ask.
+fn check_texts(file: &CommandFile) -> Result<(), Fault> {
     if file.prompt.is_none() && file.messages.is_empty() && file.system_prompt.is_none() {
         let message = "it has no `prompt`, no `messages` and no `system-prompt`, so there is nothing to \
              ask; add a `prompt`";

@@ -2,9 +2,9 @@
 
 use super::yaml::Layout;
 use super::{CommandFile, RenderError, Text};
-use crate::template::{Template, TemplateError};
+use crate::template::{Data, Missing, Template, TemplateError, Values};
 use jiff::Zoned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// What the model is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,8 +13,8 @@ pub struct Rendered {
     pub system: Option<String>,
     /// What was said before.
     pub messages: Vec<Message>,
-    /// What the person says. Of a file with messages: the last of them, if it is the person's. Empty
-    /// if there is nothing but a system prompt.
+    /// What the person says. Of a file with messages and no prompt: the last of them, if it is the
+    /// person's. Empty if nothing is asked.
     pub prompt: String,
 }
 
@@ -52,45 +52,73 @@ impl Role {
 impl CommandFile {
     /// What the model is told, given these values and the time. What is blank in the end is left
     /// out.
+    ///
+    /// Where a missing value is refused, one that a flag declares may still be asked for by `if`.
     pub fn render(
         &self,
-        values: &Map<String, Value>,
+        mut values: Values,
         now: &Zoned,
+        missing: Missing,
     ) -> Result<Rendered, RenderError> {
-        let values = Value::Object(values.clone());
-        let text = |text: &Text| self.text(text, &values, now);
-        let system = self.system_prompt.as_ref().map(text).transpose()?;
-        let mut messages = Vec::with_capacity(self.messages.len());
-        for (role, template) in &self.messages {
-            messages.push(Message { role: *role, text: text(template)? });
+        if missing == Missing::Refused {
+            for flag in self.flags.iter().chain(&self.arguments) {
+                values.entry(flag.name.clone()).or_insert(Data::Json(Value::Null));
+            }
+        }
+        let names = values.keys().map(|name| (name.clone(), Value::Null)).collect();
+        let rendering = Rendering { file: self, names, values, now, missing };
+        let system = self.system_prompt.as_ref().map(|text| rendering.text(text)).transpose()?;
+        let (history, asked) = self.history();
+        let mut messages = Vec::with_capacity(history.len());
+        for (role, text) in history {
+            let text = match self.history_is_template {
+                true => rendering.text(text)?,
+                false => text.template.clone(),
+            };
+            messages.push(Message { role: *role, text });
         }
         messages.retain(|message| !message.text.trim().is_empty());
-        let prompt = match &self.prompt {
-            Some(prompt) => text(prompt)?,
-            None => messages
-                .pop_if(|last| last.role == Role::User)
-                .map(|last| last.text)
-                .unwrap_or_default(),
-        };
+        let prompt = asked.map(|text| rendering.text(text)).transpose()?;
         let system = system.filter(|system| !system.trim().is_empty());
-        Ok(Rendered { system, messages, prompt })
+        Ok(Rendered { system, messages, prompt: prompt.unwrap_or_default() })
     }
 
-    fn text(&self, text: &Text, values: &Value, now: &Zoned) -> Result<String, RenderError> {
-        let rendered = Template::parse(&text.key, &text.template, values)
-            .and_then(|template| template.render(values, now));
+    /// What was said before, and what is asked: the prompt, or the last of the messages if it is the
+    /// person's.
+    pub(super) fn history(&self) -> (&[(Role, Text)], Option<&Text>) {
+        match (&self.prompt, self.messages.split_last()) {
+            (None, Some(((Role::User, asked), history))) => (history, Some(asked)),
+            (prompt, _) => (&self.messages, prompt.as_ref()),
+        }
+    }
+}
+
+/// What the templates of a file are rendered with.
+struct Rendering<'a> {
+    file: &'a CommandFile,
+    /// The names of the values, each with nothing; an error may show that one of them was meant.
+    names: Value,
+    values: Values,
+    now: &'a Zoned,
+    missing: Missing,
+}
+
+impl Rendering<'_> {
+    fn text(&self, text: &Text) -> Result<String, RenderError> {
+        let rendered = Template::parse(&text.key, &text.template, &self.names)
+            .and_then(|template| template.render_values(&self.values, self.now, self.missing));
         rendered.map_err(|TemplateError { line, message }| {
             let (line, is_exact) = text.layout.place(line);
             let place = if is_exact { "" } else { ", which begins in this line" };
             let message = format!("the template in `{}`{place}: {message}", text.key);
-            RenderError { path: self.path.clone(), line, message }
+            RenderError { path: self.file.path.clone(), line, message }
         })
     }
 }
 
 impl Layout {
     /// The line of the file that holds this line of the text, and whether it surely does.
-    fn place(self, line: Option<u32>) -> (u32, bool) {
+    pub(super) fn place(self, line: Option<u32>) -> (u32, bool) {
         match (self, line) {
             (Self::Lines(first), Some(line)) => {
                 (first.saturating_add(line).saturating_sub(1), true)

@@ -14,6 +14,21 @@ pub(super) enum Blanks {
 /// The rows of a table whose values are apart by `sign`. All have as many values as the first. An
 /// error is a fragment for people.
 pub(super) fn rows(text: &str, sign: u8, blanks: Blanks) -> Result<Vec<Vec<String>>, String> {
+    let mut rows = Vec::new();
+    each_row(text, sign, blanks, |row| {
+        rows.push(row.iter().map(str::to_owned).collect());
+        true
+    })?;
+    Ok(rows)
+}
+
+/// Gives each row to `take`, until that returns false.
+pub(super) fn each_row(
+    text: &str,
+    sign: u8,
+    blanks: Blanks,
+    mut take: impl FnMut(&csv::StringRecord) -> bool,
+) -> Result<(), String> {
     // A quote inside quotes is written twice, so there is an even number of them.
     if text.bytes().filter(|byte| *byte == b'"').count() % 2 == 1 {
         return Err("a quote is opened and not closed".to_owned());
@@ -24,9 +39,13 @@ pub(super) fn rows(text: &str, sign: u8, blanks: Blanks) -> Result<Vec<Vec<Strin
     };
     let mut reader =
         csv::ReaderBuilder::new().delimiter(sign).has_headers(false).from_reader(text.as_bytes());
-    let row = |row: csv::StringRecord| row.iter().map(str::to_owned).collect();
-    let rows = reader.records().map(|record| record.map(row));
-    rows.collect::<Result<_, _>>().map_err(|error| error.to_string())
+    let mut row = csv::StringRecord::new();
+    while reader.read_record(&mut row).map_err(|error| error.to_string())? {
+        if !take(&row) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// The text without the blanks in front of its values, so that a quote behind them is one.

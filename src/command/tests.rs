@@ -9,6 +9,7 @@ mod types;
 mod yaml;
 
 use super::{CommandFile, Outside, Rendered};
+use crate::template::{Missing, Values};
 use jiff::{Zoned, civil, tz::TimeZone};
 use serde_json::{Map, Value};
 use std::ffi::OsString;
@@ -31,6 +32,12 @@ fn values(
     file: &CommandFile,
     typed: &[impl Into<OsString> + Clone],
 ) -> Result<Map<String, Value>, String> {
+    let values = taken(file, typed)?;
+    Ok(values.into_iter().map(|(name, data)| (name, data.json())).collect())
+}
+
+/// The same as templates get them.
+fn taken(file: &CommandFile, typed: &[impl Into<OsString> + Clone]) -> Result<Values, String> {
     let command = clap::Command::new("duologue").args(file.clap_args());
     let typed = typed.iter().cloned().map(Into::into);
     let typed = std::iter::once("duologue".into()).chain(typed);
@@ -43,8 +50,8 @@ fn values(
 /// What comes of a file and what is typed for it; or the error, as people see it.
 fn run(text: &str, typed: &[&str]) -> Result<Rendered, String> {
     let file = parse(text)?;
-    let values = values(&file, typed)?;
-    file.render(&values, &now()).map_err(|error| error.to_string())
+    let values = taken(&file, typed)?;
+    file.render(values, &now(), Missing::Shown).map_err(|error| error.to_string())
 }
 
 /// What is typed for a flag `x` whose lines are these gives this value, or an error that has this.

@@ -3,8 +3,9 @@
 use super::flag::{Flag, Type};
 use super::table::{self, Blanks};
 use super::{CommandFile, FlagError, Outside, date};
+use crate::template::{Data, Values};
 use clap::ArgMatches;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -14,17 +15,13 @@ impl CommandFile {
     /// and standard input for `-`.
     ///
     /// `typed` must come from a command that has [`Self::clap_args`].
-    pub fn values(
-        &self,
-        typed: &ArgMatches,
-        outside: &mut Outside,
-    ) -> Result<Map<String, Value>, FlagError> {
-        let mut values = Map::new();
+    pub fn values(&self, typed: &ArgMatches, outside: &mut Outside) -> Result<Values, FlagError> {
+        let mut values = Values::new();
         for flag in self.flags.iter().chain(&self.arguments) {
             let raw = typed.try_get_raw(&flag.id()).ok().flatten();
             let value = match raw {
                 Some(raw) => flag.value(raw.map(OsStr::to_owned).collect(), outside),
-                None => flag.default_value(outside),
+                None => flag.default_value(outside).map(|value| value.map(Data::Json)),
             };
             let value = value.map_err(|message| FlagError { flag: flag.shown(), message })?;
             if let Some(value) = value {
@@ -44,14 +41,14 @@ impl Flag {
     }
 
     /// The value for what was typed, which is one text or several.
-    fn value(&self, typed: Vec<OsString>, outside: &mut Outside) -> Result<Option<Value>, String> {
+    fn value(&self, typed: Vec<OsString>, outside: &mut Outside) -> Result<Option<Data>, String> {
         // An empty name is how scripts say that there is no file.
         let is_nothing = typed.iter().all(|typed| typed.is_empty());
         if is_nothing
             && self.kind.names_files()
             && !matches!(self.kind, Type::File | Type::FileList)
         {
-            return self.default_value(outside);
+            return self.default_value(outside).map(|value| value.map(Data::Json));
         }
         let typed = if self.takes_many() && !self.is_argument { split(typed)? } else { typed };
         let last = typed.last().map_or(OsStr::new(""), OsString::as_os_str);
@@ -66,7 +63,7 @@ impl Flag {
                 join(&typed, |path| outside.read(path)?.texts())
             }
             Type::ObjectListFromFile | Type::ObjectListFromFiles => {
-                join(&typed, |path| outside.read(path)?.objects())
+                return records(&typed, outside).map(Some);
             }
             Type::KeyValue => key_values(&typed, outside),
             Type::String | Type::Secret => text(last).map(Value::from),
@@ -78,7 +75,7 @@ impl Flag {
             Type::File => file(last, outside),
             Type::ObjectFromFile => outside.read(Path::new(last))?.object().map(Value::Object),
         };
-        value.map(Some)
+        value.map(Data::Json).map(Some)
     }
 
     fn choice(&self, typed: &OsStr) -> Result<Value, String> {
@@ -170,6 +167,14 @@ fn join(
         whole.extend(items(Path::new(path))?);
     }
     Ok(Value::Array(whole))
+}
+
+fn records(typed: &[OsString], outside: &mut Outside) -> Result<Data, String> {
+    let mut whole = Vec::new();
+    for path in typed {
+        whole.extend(outside.read(Path::new(path))?.objects()?);
+    }
+    Ok(Data::Records(whole))
 }
 
 fn key_values(typed: &[OsString], outside: &mut Outside) -> Result<Value, String> {

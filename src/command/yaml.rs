@@ -1,5 +1,6 @@
 //! YAML as Go's yaml.v3 reads it, which people's files were written for, with the line of each node.
 
+mod document;
 mod expand;
 mod message;
 mod raw;
@@ -67,11 +68,11 @@ pub(super) enum Kind {
 }
 
 impl Node {
-    /// Reads the only document of `text`. No document counts as nothing.
+    /// Reads the first document of `text`. No document counts as nothing.
     pub(super) fn parse(text: &str) -> Result<Self, YamlError> {
-        let text = without_mark(text);
-        let raw = read::<Spanned<Raw>>(text)?;
-        Ok(Self::of(text, raw))
+        let text = document::first(without_mark(text));
+        let raw = read::<Spanned<Raw>>(&text)?;
+        Ok(Self::of(&text, raw))
     }
 
     fn of(source: &str, raw: Spanned<Raw>) -> Self {
@@ -183,9 +184,15 @@ impl Node {
     }
 }
 
-/// Reads the only document of `text` as JSON.
+/// Reads the first document of `text` as JSON.
+#[cfg(test)]
 pub(super) fn to_json(text: &str) -> Result<Value, YamlError> {
-    read(without_mark(text))
+    deserialize(text)
+}
+
+/// Reads the first document of `text`.
+pub(super) fn deserialize<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, YamlError> {
+    read(&document::first(without_mark(text)))
 }
 
 /// The text without the mark that some editors put in front of UTF-8.

@@ -1,13 +1,14 @@
 //! `run-command`: a command file, its flags and its prompt → what is asked.
 
 use super::shown::{Unasked, shown};
-use super::{Prepared, Reason, Refusal, Terminal, text};
-use crate::chat::transcript::{Preamble, Said};
+use super::{Prepared, Reason, Refusal, Terminal, history, text};
+use crate::chat::transcript::Preamble;
 use crate::cli::{Cli, RUN_COMMAND, Wanted};
-use crate::command::{CommandFile, FILE_BYTES_MAX, Message, Outside, Rendered, Role, is_stdin};
+use crate::command::{CommandFile, FILE_BYTES_MAX, Outside, Rendered, is_stdin};
 use crate::config::{self, Asked, EXTRACT, Once, Source};
 use crate::extract::Schema;
 use crate::log;
+use crate::template::Missing;
 use crate::terminal::harmless;
 use anyhow::{Context, Result, anyhow};
 use jiff::Zoned;
@@ -62,8 +63,11 @@ fn with_file(
         true => Err(io::Error::other(REQUESTS_ARE_READ)),
         false => all(&mut terminal.stdin),
     };
+    let history = history::read(args.session.history.as_deref())?;
     let values = file.values(&typed, &mut Outside::new(&mut from_stdin))?;
-    let mut rendered = file.render(&values, &Zoned::now())?;
+    let missing = if args.strict { Missing::Refused } else { Missing::Shown };
+    let mut rendered = file.render(values, &Zoned::now(), missing)?;
+    rendered.messages.extend(history);
     if args.is_system_typed {
         rendered.system = args.session.system.clone();
     }
@@ -115,31 +119,15 @@ fn asked(file: &CommandFile, rendered: Rendered) -> Result<Asked> {
     let schema = file.schema.as_ref().map(Schema::compile).transpose();
     let place = || format!("{}:{}: `schema`", file.path.display(), file.schema_line);
     let schema = schema.with_context(place)?;
+    let Rendered { system, messages, prompt } = rendered;
+    // What is said before is enough to answer.
+    let has_nothing = prompt.trim().is_empty() && (system.is_some() || !messages.is_empty());
     Ok(Asked {
-        preamble: preamble(rendered.system, rendered.messages),
-        prompt: Source::Known(rendered.prompt),
+        preamble: Preamble { system, said: history::said(messages) },
+        prompt: if has_nothing { Source::Nothing } else { Source::Known(prompt) },
         response: file.response,
         schema,
         tells_values: file.extensions.iter().any(|name| name == EXTRACT),
         name: file.name.clone(),
     })
-}
-
-fn preamble(system: Option<String>, messages: Vec<Message>) -> Preamble {
-    let mut preamble = Preamble { system, said: Vec::new() };
-    for Message { role, text } in messages {
-        match role {
-            Role::User => preamble.said.push(Said::ByUser(text)),
-            Role::Assistant => preamble.said.push(Said::ByModel(text)),
-            // Providers want what is not said by either in one piece, and first.
-            Role::System => match &mut preamble.system {
-                Some(system) => {
-                    system.push_str("\n\n");
-                    system.push_str(&text);
-                }
-                None => preamble.system = Some(text),
-            },
-        }
-    }
-    preamble
 }

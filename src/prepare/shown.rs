@@ -1,7 +1,7 @@
 //! What would be asked, for people or programs to look at.
 
 use crate::cli::Mode;
-use crate::command::{Message, Rendered};
+use crate::command::{Message, Rendered, Role};
 use crate::config;
 use crate::session::{ExitCode, Moment};
 use anyhow::Result;
@@ -22,14 +22,9 @@ pub(super) fn shown(rendered: &Rendered, unasked: &Unasked) -> Result<String> {
     let session = session_id.map_or_else(generated, str::to_owned);
     let mut format = config::format_of_prompt(command, *mode);
     let mut out = Vec::new();
-    format.prompt(&session, &text(rendered), &parts(rendered), &mut out)?;
+    format.prompt(&session, &for_people(rendered), &parts(rendered), &mut out)?;
     format.end(Moment::default(), ExitCode::Ok, &mut out)?;
     Ok(String::from_utf8(out)?)
-}
-
-/// What people read: the prompt.
-fn text(rendered: &Rendered) -> String {
-    rendered.prompt.clone()
 }
 
 fn parts(rendered: &Rendered) -> Value {
@@ -38,4 +33,19 @@ fn parts(rendered: &Rendered) -> Value {
         |message: &Message| json!({ "role": message.role.as_str(), "text": message.text });
     let messages: Vec<_> = messages.iter().map(message).collect();
     json!({ "system": system, "messages": messages, "prompt": prompt })
+}
+
+/// The prompt, and if there is more than that, each message after a line with its role.
+fn for_people(Rendered { system, messages, prompt }: &Rendered) -> String {
+    let system = system.iter().map(|text| (Role::System, text));
+    let messages = messages.iter().map(|message| (message.role, &message.text));
+    let asked = (!prompt.trim().is_empty()).then_some((Role::User, prompt));
+    let parts: Vec<_> = system.chain(messages).chain(asked).collect();
+    if let [] | [(Role::User, _)] = parts[..] {
+        return prompt.clone();
+    }
+    let part = |(role, text): &(Role, &String)| {
+        format!("[{}]\n{}\n", role.as_str(), text.trim_end_matches('\n'))
+    };
+    parts.iter().map(part).collect::<Vec<_>>().join("\n")
 }

@@ -11,7 +11,7 @@ use crate::chat::transcript::Transcript;
 use crate::chat::ui::{PatchMode, Ui};
 use crate::engine::RunError;
 use crate::fault::Tripwire;
-use crate::id::{RequestId, RunId, SessionId};
+use crate::id::{Ids, RequestId, RunId, SessionId};
 use crate::proto::rpc::rpc_line::Frame as Body;
 use crate::wire::{self, Done, Frame, Trouble};
 
@@ -34,7 +34,7 @@ pub(super) struct Book {
 }
 
 impl Book {
-    pub(super) fn new(session: SessionId, rules: &Rules) -> Self {
+    pub(super) fn new(session: SessionId, rules: &Rules, ids: &mut Ids) -> Self {
         Self {
             ui: Ui::new(session.clone(), rules.patch_mode),
             session,
@@ -44,7 +44,7 @@ impl Book {
             verdict: Verdict::default(),
             harvest: rules.extraction.clone().map(Harvest::new),
             ordinal: Ordinal::default(),
-            timeline: Timeline::default(),
+            timeline: Timeline::with_history(&rules.preamble.said, ids),
             transcript: Transcript::new(rules.preamble.clone()),
             engine: None,
             outputs: Vec::new(),

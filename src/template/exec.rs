@@ -7,7 +7,7 @@ mod append;
 
 use super::functions::{self, Call};
 use super::value::{Heap, Value};
-use super::{OUTPUT_BYTES_MAX, format};
+use super::{Missing, OUTPUT_BYTES_MAX, format};
 use gotmpl::parse::{
     BranchNode, CommandNode, Expr, ListNode, Node, Number, PipeNode, TemplateNode,
 };
@@ -19,6 +19,10 @@ const LEVELS_MAX: usize = 200;
 
 /// Actions and commands that one rendering may do.
 const STEPS_MAX: u64 = 20_000_000;
+
+/// Why a value that is not there is not printed.
+const NO_VALUE: &str = "what is printed here has no value; give the flag, give it a default in the \
+     file, or print it inside {{ if }}";
 
 /// The bodies of the templates, by name.
 pub(super) type Bodies = BTreeMap<String, ListNode>;
@@ -35,6 +39,7 @@ pub(super) struct Exec<'t> {
     bodies: &'t Bodies,
     heap: Heap,
     now: &'t Zoned,
+    missing: Missing,
     out: String,
     variables: Vec<(&'t str, Value)>,
     line: usize,
@@ -43,9 +48,10 @@ pub(super) struct Exec<'t> {
 }
 
 impl<'t> Exec<'t> {
-    pub(super) fn new(bodies: &'t Bodies, heap: Heap, now: &'t Zoned) -> Self {
+    pub(super) fn new(bodies: &'t Bodies, heap: Heap, now: &'t Zoned, missing: Missing) -> Self {
         let (variables, out) = (Vec::new(), String::new());
-        Self { bodies, heap, now, out, variables, line: 1, level: 0, steps_left: STEPS_MAX }
+        let (line, level, steps_left) = (1, 0, STEPS_MAX);
+        Self { bodies, heap, now, missing, out, variables, line, level, steps_left }
     }
 
     /// The text of a body; or what went wrong, and in which line.
@@ -128,6 +134,7 @@ impl<'t> Exec<'t> {
 
     fn show(&mut self, value: &Value) -> Result<(), String> {
         match value {
+            Value::Nil if self.missing == Missing::Refused => Err(NO_VALUE.to_owned()),
             Value::Nil => self.write("<no value>"),
             Value::Text(text) => self.write(text),
             Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::List(_) | Value::Map(_) => {
@@ -382,7 +389,10 @@ impl<'t> Exec<'t> {
         for field in fields {
             let field = field.as_ref();
             let found = match &value {
-                Value::Map(id) => self.heap.read(*id).get(field).cloned(),
+                Value::Map(id) => match self.heap.read(*id).get(field) {
+                    None if self.missing == Missing::Refused => return Err(no_name(field)),
+                    found => found.cloned(),
+                },
                 Value::Nil if !is_null => None,
                 Value::Nil => return Err(format!("can't take .{field} of a null")),
                 Value::Bool(_)
@@ -398,4 +408,8 @@ impl<'t> Exec<'t> {
         }
         Ok(value)
     }
+}
+
+fn no_name(field: &str) -> String {
+    format!("there is no value named .{field}; check its spelling, or declare a flag of this name")
 }

@@ -1,7 +1,8 @@
 //! What templates compute with, and the place where their maps live.
 
+use super::data::{Data, Record, Values};
+pub(super) use super::map::Map;
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Bytes that the functions of one rendering may read and write, all together. Memory, too, stays
@@ -51,9 +52,6 @@ impl std::ops::Deref for List {
 /// Says which map, not what is in it: `set` changes the map for everyone who holds it, as in Go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MapId(usize);
-
-/// A map, in the order of its keys.
-pub(super) type Map = BTreeMap<Arc<str>, Value>;
 
 /// All maps of one rendering, and the work it may still do. Maps that refer to each other in a
 /// ring, or in a long chain, are freed with it, one after the other.
@@ -152,15 +150,40 @@ impl Heap {
         self.take_level(json, 0)
     }
 
+    /// Takes in the values of a rendering, as a map.
+    pub(super) fn take_values(&mut self, values: &Values) -> Result<Value, String> {
+        let taken = values.iter().map(|(name, data)| {
+            let value = match data {
+                Data::Json(json) => self.take_level(json, 1)?,
+                Data::Records(records) => {
+                    let mut list = Vec::with_capacity(records.len());
+                    for record in records {
+                        list.push(self.take_record(record)?);
+                    }
+                    self.list(list)?
+                }
+            };
+            Ok((Arc::from(name.as_str()), value))
+        });
+        let map = taken.collect::<Result<_, String>>()?;
+        self.map(map)
+    }
+
+    fn take_record(&mut self, record: &Record) -> Result<Value, String> {
+        let mut map = Map::Shared(record.shared.clone());
+        for (place, value) in record.nested.iter().flatten() {
+            let value = self.take_level(value, 3)?;
+            map.insert(Arc::clone(&record.shared.keys[*place]), value);
+        }
+        self.map(map)
+    }
+
     fn take_level(&mut self, json: &Json, level: usize) -> Result<Value, String> {
         check_levels(level)?;
         Ok(match json {
             Json::Null => Value::Nil,
             Json::Bool(truth) => Value::Bool(*truth),
-            Json::Number(number) => match number.as_i64() {
-                Some(number) => Value::Int(number),
-                None => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
-            },
+            Json::Number(number) => Value::number(number),
             Json::String(text) => Value::Text(text.as_str().into()),
             Json::Array(items) => {
                 let items = items.iter().map(|item| self.take_level(item, level + 1));
@@ -291,6 +314,14 @@ fn check_levels(levels: usize) -> Result<(), String> {
 }
 
 impl Value {
+    /// A number from outside. An integer that doesn't fit becomes a float, as in Go.
+    pub(super) fn number(number: &serde_json::Number) -> Self {
+        match number.as_i64() {
+            Some(number) => Self::Int(number),
+            None => Self::Float(number.as_f64().unwrap_or(f64::NAN)),
+        }
+    }
+
     pub(super) fn text(text: impl Into<Arc<str>>) -> Self {
         Self::Text(text.into())
     }

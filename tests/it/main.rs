@@ -80,6 +80,12 @@ mod terminal;
 // Command files: renderings, and the examples.
 mod command_files;
 
+// Files that command files read, in bounded memory.
+mod command_memory;
+
+// Conversations that something was said in before.
+mod history;
+
 // The transcripts of the README.
 mod readme;
 

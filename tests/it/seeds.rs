@@ -423,13 +423,13 @@ fn a_command_file_is_the_context_of_a_conversation() {
                   flags: [{ name: topic, type: string, required: true }]\n";
     fs::write(folder.path("my-command.yaml"), MY_COMMAND).expect("a file");
     fs::write(folder.path("prompt.yaml"), prompt).expect("a file");
-    // Providers want users and models to take turns: what two messages of a user say is one.
     let begun = json!([
         ["user", "What is one and one?"],
         ["assistant", "Two."],
-        ["user", "And what is two and two?\n\nfirst question"]
+        ["user", "And what is two and two?"],
+        ["user", "first question"]
     ]);
-    let topic = json!([["user", "The topic is numbers.\n\nfirst question"]]);
+    let topic = json!([["user", "The topic is numbers."], ["user", "first question"]]);
     let one = ("my-command.yaml", &[][..], begun);
     let other = ("prompt.yaml", &["--topic", "numbers"][..], topic);
     for (file, flags, context) in [one, other] {
@@ -459,11 +459,13 @@ fn check_context(file: &str, options: &[&str], context: &Value) {
     assert_eq!(told(&provider, 1), Value::from(expected.clone()), "{options:?}");
     expected.push(json!(["assistant", "first answer"]));
     expected.push(json!(["user", "follow-up question"]));
-    assert_eq!(told(&provider, 2), Value::from(expected), "{options:?}");
-    // What nobody said in this conversation is no part of it.
+    assert_eq!(told(&provider, 2), Value::from(expected.clone()), "{options:?}");
+    // All but the instructions to the model is part of the conversation.
     let snapshot = frames.iter().rfind(|frame| frame.is_snapshot()).expect("a snapshot");
-    let shown: Vec<_> = snapshot.messages().into_iter().map(|(_, text)| text).collect();
-    assert_eq!(shown, ["first question", "first answer", "follow-up question", "second answer"]);
+    let shown = snapshot.messages().into_iter().map(|(role, text)| json!([role, text]));
+    expected.remove(0);
+    expected.push(json!(["assistant", "second answer"]));
+    assert_eq!(shown.collect::<Vec<_>>(), expected);
 }
 
 /// A prompt that is typed is context as well.
@@ -479,6 +481,6 @@ fn a_prompt_of_exec_is_the_context_of_a_conversation() {
     assert_eq!(server.wait_done("r1"), "ok");
     let frames = server.finish().frames;
     assert!(frames.iter().all(|frame: &Frame| frame.error().is_none()));
-    let asked = "The topic is numbers.\n\na question";
-    assert_eq!(told(&provider, 1), json!([["system", "Be brief."], ["user", asked]]));
+    let (topic, asked) = (["user", "The topic is numbers."], ["user", "a question"]);
+    assert_eq!(told(&provider, 1), json!([["system", "Be brief."], topic, asked]));
 }

@@ -19,7 +19,15 @@ impl Reading<'_> {
     pub(super) fn flags(&mut self, node: &Node, key: &str) -> Result<Vec<Flag>, Fault> {
         let items = list(node, key)?;
         short_enough(items, key)?;
-        items.iter().map(|item| self.flag(item, key == "arguments")).collect()
+        let flags = items.iter().map(|item| self.flag(item, key == "arguments"));
+        let mut flags: Vec<Flag> = flags.collect::<Result<_, _>>()?;
+        // Places are counted: an argument can be left out only if all after it can.
+        let mut is_followed = false;
+        for flag in flags.iter_mut().rev() {
+            flag.required &= flag.default.is_none() || is_followed;
+            is_followed = flag.is_argument && (is_followed || flag.required);
+        }
+        Ok(flags)
     }
 
     fn flag(&mut self, node: &Node, is_argument: bool) -> Result<Flag, Fault> {

@@ -21,7 +21,7 @@ fn files() {
     refused("just text", ":1", "it holds a text");
     refused("prompt: a\nprompt: b", ":2", "the key `prompt` stands here for the second time");
     refused("prompt: [", ":1", "it is not valid YAML");
-    refused("prompt: a\nmessages: [b]", ":2", "make the prompt the last of the messages");
+    refused("prompt: a\nmessages-template: 7", ":2", "`messages-template` is true or false");
     refused("prompt: [a]", ":1", "`prompt` is a text, not a list");
     refused(
         "prompt: {{ .x }}",

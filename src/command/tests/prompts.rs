@@ -103,6 +103,17 @@ messages:
 }
 
 #[test]
+fn what_was_said_before_is_no_template() {
+    let text = "messages: ['a {{ .q }}', {role: assistant, text: '{{'}]\nprompt: b";
+    let message = |role, text: &str| Message { role, text: text.to_owned() };
+    let messages = vec![message(Role::User, "a {{ .q }}"), message(Role::Assistant, "{{")];
+    let expected = Rendered { system: None, messages, prompt: "b".to_owned() };
+    assert_eq!(run(text, &[]), Ok(expected));
+    let error = run(&format!("{text}\nmessages-template: true"), &[]).expect_err("no template");
+    assert!(error.contains("cmd.yaml:1: the template in `messages[1]`"), "{error}");
+}
+
+#[test]
 fn an_answer_at_the_end_stays_a_message() {
     let text = "messages: [hi, {role: assistant, text: hello}]";
     let rendered = run(text, &[]).expect("a prompt");

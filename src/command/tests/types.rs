@@ -157,7 +157,9 @@ fn required_flags() {
         &[],
         Err("required arguments were not provided:\n  --x <TEXT>"),
     );
-    check("type: string\nrequired: true\ndefault: d", &[], Err("--x"));
+    check("type: string\nrequired: true\ndefault: d", &[], Ok(json!("d")));
+    check("type: string\nrequired: true\ndefault: ''", &[], Ok(json!("")));
+    check("type: string\nrequired: true\ndefault:", &[], Err("--x"));
     check("type: string\nrequired: yes", &[], Err("--x"));
     check("type: string\nrequired: off", &[], Ok(json!(null)));
     check(
@@ -185,6 +187,22 @@ arguments:
     );
     assert!(found(&[]).is_err_and(|error| error.contains("<one>")));
     assert!(found(&["x"]).is_err_and(|error| error.contains("'x' for '<one>'")));
+}
+
+/// Places are counted, so that one with a default can be left out only after the others.
+#[test]
+fn required_arguments_with_defaults() {
+    let text = "
+prompt: hi
+arguments:
+  - {name: one, type: string, required: true, default: a}
+  - {name: two, type: string, required: true}
+  - {name: three, type: string, required: true, default: c}
+";
+    let file = parse(text).expect("a file");
+    let found = |typed: &[&str]| values(&file, typed).map(serde_json::Value::Object);
+    assert_eq!(found(&["x", "y"]), Ok(json!({"one": "x", "two": "y", "three": "c"})));
+    assert!(found(&["x"]).is_err_and(|error| error.contains("<two>")));
 }
 
 #[test]

@@ -52,9 +52,6 @@ pub(super) fn of(error: &Error) -> String {
 }
 
 fn limit(breach: &BudgetBreach) -> String {
-    if let BudgetBreach::Documents { .. } = breach {
-        return "a second document begins here; a file may hold one".to_owned();
-    }
     if let BudgetBreach::Depth { .. } = breach {
         return depth();
     }

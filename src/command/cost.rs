@@ -1,0 +1,264 @@
+//! How much memory the values in a file will take, which is known before they are read.
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use std::fmt;
+
+/// Memory that the values of a file may take for each byte of it.
+const MEMORY_PER_BYTE_MAX: usize = 20;
+
+/// Times that a template may hold the text of a file besides its values: as it was read, without
+/// leading blanks, and as `Content` and `StringContent` twice each.
+const TEXT_COPIES_MAX: usize = 6;
+
+/// Memory that the values of any file may take, however short it is.
+const MEMORY_BYTES_MIN: usize = 16 * 1024 * 1024;
+
+/// Memory of a value as JSON, and in a template.
+const JSON_BYTES: usize = 32;
+const VALUE_BYTES: usize = 24;
+
+/// Memory that a list takes besides its items, as JSON and in a template.
+const LIST_BYTES: usize = 96;
+
+/// Memory that a map takes besides its members, as JSON and in a template.
+const MAP_BYTES: usize = JSON_BYTES + VALUE_BYTES + 64;
+
+/// Memory of a node of serde_json's maps, and the members that it has at least.
+const NODE_BYTES: usize = 640;
+const NODE_MEMBERS_MIN: usize = 5;
+
+/// Memory that a record takes besides its values: itself, an item of a list and a map in a template.
+const RECORD_BYTES: usize = 136;
+
+/// Room for the values of one file.
+#[derive(Debug)]
+pub(super) struct Room {
+    left_bytes: usize,
+    all_bytes: usize,
+}
+
+/// The values would take more memory than there is room for.
+#[derive(Debug)]
+pub(super) struct NoRoom {
+    bytes: usize,
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        let mib = self.bytes / (1024 * 1024);
+        write!(
+            out,
+            "holds so many small values that they would take more than {mib} MiB of memory; give a \
+             file with fewer of them"
+        )
+    }
+}
+
+impl Room {
+    /// The room for the values of a file of so many bytes.
+    pub(super) fn of_file(bytes: usize) -> Self {
+        let values = bytes.saturating_mul(MEMORY_PER_BYTE_MAX - TEXT_COPIES_MAX);
+        let all_bytes = values.max(MEMORY_BYTES_MIN);
+        Self { left_bytes: all_bytes, all_bytes }
+    }
+
+    /// Takes room for values of this cost.
+    pub(super) fn take(&mut self, cost_bytes: usize) -> Result<(), NoRoom> {
+        let left = self.left_bytes.checked_sub(cost_bytes);
+        self.left_bytes = left.ok_or(NoRoom { bytes: self.all_bytes })?;
+        Ok(())
+    }
+}
+
+/// The cost of a text of so many bytes, as JSON and in a template.
+pub(super) fn of_text(bytes: usize) -> usize {
+    JSON_BYTES + allocated(bytes) + VALUE_BYTES + shared(bytes)
+}
+
+/// The cost of a row of texts of so many bytes each.
+pub(super) fn of_row(texts: impl Iterator<Item = usize>) -> usize {
+    texts.map(|bytes| VALUE_BYTES + shared(bytes)).fold(RECORD_BYTES, usize::saturating_add)
+}
+
+/// What an allocation of so many bytes takes.
+fn allocated(bytes: usize) -> usize {
+    const HEADER_BYTES: usize = 8;
+    const ALIGNED_BYTES: usize = 16;
+    const BYTES_MIN: usize = 32;
+    bytes.saturating_add(HEADER_BYTES).next_multiple_of(ALIGNED_BYTES).max(BYTES_MIN)
+}
+
+/// What a text of so many bytes takes that many can hold.
+fn shared(bytes: usize) -> usize {
+    const COUNTS_BYTES: usize = 16;
+    allocated(bytes.saturating_add(COUNTS_BYTES))
+}
+
+/// The bytes that the values in a document will take as JSON and in a template.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cost(pub(super) usize);
+
+/// The same if the document is a list of maps, which become records, or one map.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RecordsCost(pub(super) usize);
+
+/// The cost of an item of a list of records.
+#[derive(Clone, Copy, Debug, Default)]
+struct RecordCost(usize);
+
+impl<'de> Deserialize<'de> for Cost {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Counter::Plain).map(Self)
+    }
+}
+
+/// The cost of a member of a record.
+#[derive(Clone, Copy, Debug, Default)]
+struct MemberCost(usize);
+
+impl<'de> Deserialize<'de> for MemberCost {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Counter::Member).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for RecordCost {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Counter::Record).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for RecordsCost {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Counter::Records).map(Self)
+    }
+}
+
+/// Counts what a value will take, by what it becomes.
+#[derive(Clone, Copy)]
+enum Counter {
+    /// A JSON value.
+    Plain,
+    /// A member of a record.
+    Member,
+    /// A record, if it is a map.
+    Record,
+    /// Records, if it is a list of maps.
+    Records,
+}
+
+impl Counter {
+    /// The cost of a number, a truth value or nothing.
+    fn of_scalar(self) -> usize {
+        match self {
+            Self::Member => VALUE_BYTES,
+            Self::Plain | Self::Record | Self::Records => JSON_BYTES + VALUE_BYTES,
+        }
+    }
+
+    fn of_map(self, keys: usize, members: usize, values: usize) -> usize {
+        let map = match self {
+            Self::Record | Self::Records => RECORD_BYTES,
+            Self::Plain | Self::Member => {
+                let nodes = members.div_ceil(NODE_MEMBERS_MIN);
+                MAP_BYTES.saturating_add(nodes.saturating_mul(NODE_BYTES))
+            }
+        };
+        map.saturating_add(keys).saturating_add(values)
+    }
+}
+
+impl<'de> Visitor<'de> for Counter {
+    type Value = usize;
+
+    fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        out.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<usize, E> {
+        Ok(self.of_scalar())
+    }
+
+    fn visit_none<E>(self) -> Result<usize, E> {
+        Ok(self.of_scalar())
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<usize, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<usize, E> {
+        Ok(self.of_scalar())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<usize, E> {
+        Ok(self.of_scalar())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<usize, E> {
+        Ok(self.of_scalar())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<usize, E> {
+        Ok(self.of_scalar())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<usize, E> {
+        Ok(match self {
+            Self::Member => VALUE_BYTES + shared(text.len()),
+            Self::Plain | Self::Record | Self::Records => of_text(text.len()),
+        })
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<usize, A::Error> {
+        let mut bytes = LIST_BYTES;
+        if let Self::Records = self {
+            while let Some(RecordCost(item)) = items.next_element()? {
+                bytes = bytes.saturating_add(item);
+            }
+        } else {
+            while let Some(Cost(item)) = items.next_element()? {
+                bytes = bytes.saturating_add(item);
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<usize, A::Error> {
+        let (mut keys, mut count, mut values) = (0_usize, 0_usize, 0_usize);
+        while let Some(Key(key)) = members.next_key()? {
+            let value = match self {
+                Self::Record | Self::Records => members.next_value::<MemberCost>()?.0,
+                Self::Plain | Self::Member => members.next_value::<Cost>()?.0,
+            };
+            keys = keys.saturating_add(VALUE_BYTES + allocated(key)).saturating_add(shared(key));
+            values = values.saturating_add(value);
+            count = count.saturating_add(1);
+        }
+        Ok(self.of_map(keys, count, values))
+    }
+}
+
+/// The length of a key.
+struct Key(usize);
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(KeyVisitor).map(Self)
+    }
+}
+
+struct KeyVisitor;
+
+impl Visitor<'_> for KeyVisitor {
+    type Value = usize;
+
+    fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        out.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<usize, E> {
+        Ok(key.len())
+    }
+}

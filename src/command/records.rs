@@ -1,0 +1,117 @@
+//! Maps that are alike, with their keys held once.
+
+use crate::template::{Keys, Record};
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+/// Makes records; those of the same keys in a row share them.
+#[derive(Debug, Default)]
+pub(super) struct Maker {
+    names: HashSet<Arc<str>>,
+    last: Keys,
+}
+
+impl Maker {
+    /// The record of a map.
+    pub(super) fn record(&mut self, map: Map<String, Value>) -> Record {
+        let is_same = self.last.len() == map.len()
+            && self.last.iter().zip(map.keys()).all(|(known, key)| **known == **key);
+        if !is_same {
+            self.last = map.keys().map(|key| self.name(key)).collect();
+        }
+        Record::new(Arc::clone(&self.last), map.into_iter().map(|(_, value)| value))
+    }
+
+    fn name(&mut self, key: &str) -> Arc<str> {
+        if let Some(known) = self.names.get(key) {
+            return Arc::clone(known);
+        }
+        let name: Arc<str> = key.into();
+        self.names.insert(Arc::clone(&name));
+        name
+    }
+}
+
+/// A list of maps, or one map, which counts as a list of one; nothing else.
+#[derive(Debug)]
+pub(super) enum Found {
+    Records(Vec<Record>),
+    Other,
+}
+
+impl<'de> Deserialize<'de> for Found {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(FoundVisitor)
+    }
+}
+
+struct FoundVisitor;
+
+impl<'de> Visitor<'de> for FoundVisitor {
+    type Value = Found;
+
+    fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        out.write_str("a list of maps")
+    }
+
+    fn visit_unit<E>(self) -> Result<Found, E> {
+        Ok(Found::Other)
+    }
+
+    fn visit_none<E>(self) -> Result<Found, E> {
+        Ok(Found::Other)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Found, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Found, E> {
+        Ok(Found::Other)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Found, E> {
+        Ok(Found::Other)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Found, E> {
+        Ok(Found::Other)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Found, E> {
+        Ok(Found::Other)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Found, E> {
+        Ok(Found::Other)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Found, A::Error> {
+        let mut maker = Maker::default();
+        let mut records = Vec::new();
+        let mut has_other = false;
+        while let Some(item) = items.next_element::<Value>()? {
+            match item {
+                Value::Object(map) => records.push(maker.record(map)),
+                Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::String(_)
+                | Value::Array(_) => has_other = true,
+            }
+        }
+        Ok(if has_other { Found::Other } else { Found::Records(records) })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Found, A::Error> {
+        let mut map = Map::new();
+        while let Some((key, value)) = members.next_entry()? {
+            map.insert(key, value);
+        }
+        Ok(Found::Records(vec![Maker::default().record(map)]))
+    }
+}

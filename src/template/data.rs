@@ -1,0 +1,99 @@
+//! Values that templates are rendered with, in the form in which their caller has them.
+
+use super::value::Value;
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Values by their names.
+pub type Values = BTreeMap<String, Data>;
+
+/// One value.
+#[derive(Clone, Debug)]
+pub enum Data {
+    /// Anything.
+    Json(Json),
+    /// A list of maps, such as the rows of a table.
+    Records(Vec<Record>),
+}
+
+/// Keys of [`Record`]s, sorted and each there once.
+pub type Keys = Arc<[Arc<str>]>;
+
+/// A map that shares its keys with others, and itself with the templates it is given to.
+#[derive(Clone, Debug)]
+pub struct Record {
+    pub(super) shared: Shared,
+    /// The values that are lists or maps, with their places; each template has its own of these.
+    pub(super) nested: Option<Box<[(usize, Json)]>>,
+}
+
+/// The members of a map that nobody has changed.
+#[derive(Clone, Debug)]
+pub(super) struct Shared {
+    pub(super) keys: Keys,
+    pub(super) values: Arc<[Value]>,
+}
+
+impl Record {
+    /// A record; `values` has one for each of the keys.
+    pub fn new(keys: Keys, values: impl Iterator<Item = Json>) -> Self {
+        let mut nested = Vec::new();
+        let value = |(place, value)| match value {
+            Json::Null => Value::Nil,
+            Json::Bool(truth) => Value::Bool(truth),
+            Json::Number(number) => Value::number(&number),
+            Json::String(text) => Value::Text(text.into()),
+            Json::Array(_) | Json::Object(_) => {
+                nested.push((place, value));
+                Value::Nil
+            }
+        };
+        let values = values.enumerate().map(value).collect();
+        let nested = (!nested.is_empty()).then(|| nested.into_boxed_slice());
+        Self { shared: Shared { keys, values }, nested }
+    }
+
+    /// Its keys and values.
+    pub fn members(&self) -> impl Iterator<Item = (String, Json)> {
+        let places = self.shared.keys.iter().zip(self.shared.values.iter()).enumerate();
+        places.map(|(place, (key, value))| (key.to_string(), self.json(place, value)))
+    }
+
+    fn json(&self, place: usize, value: &Value) -> Json {
+        match value {
+            Value::Nil | Value::List(_) | Value::Map(_) => {
+                let nested = self.nested.iter().flatten().find(|(at, _)| *at == place);
+                nested.map_or(Json::Null, |(_, value)| value.clone())
+            }
+            Value::Bool(truth) => Json::from(*truth),
+            Value::Int(number) => Json::from(*number),
+            Value::Float(number) => Json::from(*number),
+            Value::Text(text) => Json::from(&**text),
+        }
+    }
+}
+
+impl Data {
+    /// The same as JSON.
+    pub fn json(&self) -> Json {
+        match self {
+            Self::Json(value) => value.clone(),
+            Self::Records(records) => {
+                let map = |record: &Record| Json::Object(record.members().collect());
+                records.iter().map(map).collect()
+            }
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn get(&self, key: &str) -> Option<&Value> {
+        let place = self.keys.binary_search_by(|known| (**known).cmp(key)).ok()?;
+        self.values.get(place)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Value)> {
+        self.keys.iter().zip(self.values.iter())
+    }
+}

@@ -1,0 +1,242 @@
+//! Conversations that do not begin with the first prompt: what was said before comes from a command
+//! file or from `--history`, reaches the provider as it was written, and is in the first snapshot.
+
+use crate::frames::{Frame, snapshot};
+use crate::once::{duologue, run};
+use crate::oracle::Answers;
+use crate::provider::{Provider, says};
+use crate::server::{Folder, KEY, Launch, Transcript, openai};
+use serde_json::{Value, json};
+use std::fs;
+
+/// Two messages that a client can see, and one that it can't.
+const HISTORY: &str = r#"{"role":"system","text":"Be brief."}
+{"role":"user","text":"What is {{ this }}?"}
+
+{"role":"assistant","content":"A Go template."}
+"#;
+
+/// The same messages as a provider gets them.
+fn sent() -> Vec<Value> {
+    vec![
+        json!({"role": "system", "content": "Be brief."}),
+        json!({"role": "user", "content": "What is {{ this }}?"}),
+        json!({"role": "assistant", "content": "A Go template."}),
+    ]
+}
+
+fn user(text: &str) -> Value {
+    json!({"role": "user", "content": text})
+}
+
+/// A folder with a file of this name and text.
+fn folder(name: &str, text: &str) -> Folder {
+    let folder = Folder::new();
+    fs::write(folder.path(name), text).expect("a file");
+    folder
+}
+
+/// `duologue run-command <file> <words>` with `provider`, to its end.
+fn run_command(provider: &Provider, file: &str, words: &[&str]) -> Transcript {
+    let base_url = provider.base_url();
+    let engine = ["--engine", "openai", "--model", "m", "--base-url", &base_url];
+    let words = [&["run-command", file], words, &engine].concat();
+    let mut server = Launch::new(&words).secret("DUOLOGUE_API_KEY", KEY).start();
+    server.close_stdin();
+    server.finish_with(0, Answers::AllAndFarewell)
+}
+
+fn messages(provider: &Provider) -> Value {
+    provider.wait_request(1).body["messages"].clone()
+}
+
+fn first_snapshot(frames: &[Frame]) -> &Frame {
+    frames.iter().find(|frame| frame.is_snapshot()).expect("a snapshot")
+}
+
+/// Each message has an id of its own, and no ordinal: it is older than the first event, which has 1.
+#[track_caller]
+fn check_entities(frames: &[Frame], count: usize) {
+    let snapshot = first_snapshot(frames);
+    let entities = snapshot.0["snapshot"]["entities"].as_array().expect("entities");
+    assert_eq!(entities.len(), count, "{snapshot:?}");
+    for entity in entities {
+        assert_eq!(entity["kind"], "ChatMessage", "{entity}");
+        assert_eq!(entity["payload"]["messageId"], entity["id"], "{entity}");
+        assert!(entity.get("createdOrdinal").is_none(), "{entity}");
+        assert!(entity.get("lastEventOrdinal").is_none(), "{entity}");
+        let others = entities.iter().filter(|other| other["id"] == entity["id"]);
+        assert_eq!(others.count(), 1, "{entity}");
+    }
+    assert_eq!(snapshot.text("/snapshot/snapshotOrdinal"), "");
+    assert_eq!(frames.iter().find_map(Frame::ordinal), Some(1));
+}
+
+#[test]
+fn a_history_begins_the_conversation_of_a_server() {
+    let folder = folder("history.jsonl", HISTORY);
+    let provider = Provider::start(vec![says("fine")]);
+    let history = folder.name("history.jsonl");
+    let mut server = openai(&provider, &["--history", &history]).start();
+    server.send(snapshot("s"));
+    assert_eq!(server.wait_done("s"), "ok");
+    assert_eq!(server.turn("r", "And {{ that }}?"), "ok");
+    let frames = server.finish().frames;
+    let first = first_snapshot(&frames);
+    let expected = [("user", "What is {{ this }}?"), ("assistant", "A Go template.")];
+    assert_eq!(first.messages(), expected);
+    check_entities(&frames, 2);
+    assert_eq!(messages(&provider), json!([sent(), vec![user("And {{ that }}?")]].concat()));
+}
+
+#[test]
+fn exec_takes_up_a_history() {
+    let folder = folder("history.jsonl", HISTORY);
+    let provider = Provider::start(vec![says("fine")]);
+    let base_url = provider.base_url();
+    let words = ["exec", "And?", "--history", "history.jsonl", "--model", "m", "--base-url"];
+    let ended = run(&folder, &[&words[..], &[&base_url]].concat());
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, "fine\n"), "{ended:?}");
+    assert_eq!(messages(&provider), json!([sent(), vec![user("And?")]].concat()));
+}
+
+/// The file's own messages are the older ones.
+#[test]
+fn a_command_file_takes_up_a_history() {
+    let folder = folder("history.jsonl", HISTORY);
+    fs::write(folder.path("f.yaml"), "messages: [Hi]\nprompt: And?").expect("a file");
+    let provider = Provider::start(vec![says("fine")]);
+    let history = folder.name("history.jsonl");
+    let words = ["--rpc", "--history", &history];
+    let frames = run_command(&provider, &folder.name("f.yaml"), &words).frames;
+    check_entities(&frames, 3);
+    assert_eq!(messages(&provider), json!([vec![user("Hi")], sent(), vec![user("And?")]].concat()));
+}
+
+#[test]
+fn a_line_that_is_no_message_is_refused_with_its_number() {
+    let folder =
+        folder("history.jsonl", &format!("{HISTORY}{{\"role\":\"tool\",\"text\":\"x\"}}\n"));
+    fs::write(folder.path("f.yaml"), "prompt: hi").expect("a file");
+    for words in [&["rpc"][..], &["exec", "hi"], &["run-command", "f.yaml"]] {
+        let ended = run(&folder, &[words, &["--history", "history.jsonl"]].concat());
+        assert_eq!(ended.status, 2, "{words:?} {ended:?}");
+        let error = "history.jsonl:5: `role` is \"tool\"; it can be user, assistant or system";
+        assert!(ended.stderr.contains(error), "{words:?} {ended:?}");
+    }
+    for (name, error) in [("nothing", "check its name"), ("-", "name a file")] {
+        let ended = run(&folder, &["exec", "hi", "--history", name]);
+        assert_eq!(ended.status, 2, "{ended:?}");
+        assert!(ended.stderr.contains(error), "{ended:?}");
+    }
+}
+
+#[test]
+fn messages_of_a_command_file_are_sent_as_they_are_written() {
+    let text = "
+system-prompt: Be {{ .how }}.
+flags: [{name: how, type: string, default: brief}]
+messages:
+  - first {{ .how }}
+  - second
+  - {role: assistant, text: third}
+  - {role: system, text: fourth}
+prompt: 'fifth, {{ .how }}'
+";
+    let folder = folder("f.yaml", text);
+    let provider = Provider::start(vec![says("fine")]);
+    let transcript = run_command(&provider, &folder.name("f.yaml"), &["--rpc"]);
+    let expected = json!([
+        {"role": "system", "content": "Be brief."},
+        user("first {{ .how }}"),
+        user("second"),
+        {"role": "assistant", "content": "third"},
+        {"role": "system", "content": "fourth"},
+        user("fifth, brief"),
+    ]);
+    assert_eq!(messages(&provider), expected);
+    check_entities(&transcript.frames, 3);
+    let warning = "f.yaml:5: `messages[0]` looks like a template and is sent as it is written";
+    assert!(transcript.stderr.contains(warning), "{}", transcript.stderr);
+}
+
+#[test]
+fn messages_are_templates_where_the_file_says_so() {
+    let text = "
+flags: [{name: how, type: string, default: brief}]
+messages-template: true
+messages: ['first {{ .how }}', 'second {{ .how }}']
+";
+    let folder = folder("f.yaml", text);
+    let provider = Provider::start(vec![says("fine")]);
+    let transcript = run_command(&provider, &folder.name("f.yaml"), &["--rpc"]);
+    assert_eq!(messages(&provider), json!([user("first brief"), user("second brief")]));
+    assert_eq!(transcript.stderr, "");
+}
+
+#[test]
+fn a_system_prompt_alone_is_answered() {
+    let folder = folder("f.yaml", "system-prompt: Tell a joke.\n");
+    let provider = Provider::start(vec![says("Knock, knock."), says("Knock, knock.")]);
+    let frames = run_command(&provider, &folder.name("f.yaml"), &["--rpc"]).frames;
+    assert_eq!(frames.last().and_then(Frame::done), Some("ok"));
+    assert_eq!(messages(&provider), json!([{"role": "system", "content": "Tell a joke."}]));
+    let base_url = provider.base_url();
+    let words = ["run-command", "f.yaml", "--model", "m", "--base-url", &base_url];
+    let ended = run(&folder, &words);
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, "Knock, knock.\n"), "{ended:?}");
+}
+
+/// A prompt of nothing is still refused where there is nothing else to answer.
+#[test]
+fn a_prompt_that_is_all_there_is_must_say_something() {
+    let folder =
+        folder("f.yaml", "prompt: '{{ .x }}'\nflags: [{name: x, type: string, default: ''}]");
+    let ended = run(&folder, &["run-command", "f.yaml"]);
+    assert_eq!(ended.status, 2, "{ended:?}");
+    assert!(ended.stderr.contains("the prompt is blank"), "{ended:?}");
+}
+
+#[test]
+fn what_would_be_asked_is_shown_with_its_roles() {
+    let folder = folder("history.jsonl", HISTORY);
+    fs::write(folder.path("f.yaml"), "system-prompt: |\n  Be kind.\nmessages: [Hi]\nprompt: And?")
+        .expect("a file");
+    let words = ["run-command", "f.yaml", "--history", "history.jsonl", "--print-prompt"];
+    let ended = run(&folder, &words);
+    let expected = "[system]\nBe kind.\n\n[user]\nHi\n\n[system]\nBe brief.\n\n\
+                    [user]\nWhat is {{ this }}?\n\n[assistant]\nA Go template.\n\n[user]\nAnd?\n";
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, expected), "{ended:?}");
+    let ended = run(&folder, &["exec", "And?", "--history", "history.jsonl", "--print-prompt"]);
+    assert!(ended.stdout.ends_with("[assistant]\nA Go template.\n\n[user]\nAnd?\n"), "{ended:?}");
+    let mut command = duologue(&folder, &words);
+    command.args(["--output", "json"]);
+    let shown: Value =
+        serde_json::from_slice(&command.output().expect("it runs").stdout).expect("JSON");
+    assert_eq!(shown["messages"].as_array().map(Vec::len), Some(4), "{shown}");
+}
+
+#[test]
+fn a_name_without_a_value_is_refused_where_that_is_wanted() {
+    let text = "
+flags: [{name: who, type: string}, {name: what, type: string}]
+system-prompt: '{{ if .who }}Be {{ .who }}.{{ end }}'
+prompt: |
+  Tell me.
+  {{ .what }}
+";
+    let folder = folder("f.yaml", text);
+    let strict = ["run-command", "f.yaml", "--strict", "--print-prompt"];
+    let ended = run(&folder, &strict);
+    assert_eq!(ended.status, 2, "{ended:?}");
+    let error = "f.yaml:6: the template in `prompt`: what is printed here has no value";
+    assert!(ended.stderr.contains(error), "{ended:?}");
+    let ended = run(&folder, &[&strict[..], &["--what", "a joke"]].concat());
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, "Tell me.\na joke\n"), "{ended:?}");
+    fs::write(folder.path("f.yaml"), text.replace("if .who", "if .whom")).expect("a file");
+    let ended = run(&folder, &[&strict[..], &["--what", "a joke"]].concat());
+    let error = "f.yaml:3: the template in `system-prompt`: there is no value named .whom";
+    assert!(ended.status == 2 && ended.stderr.contains(error), "{ended:?}");
+    let ended = run(&folder, &["run-command", "f.yaml", "--print-prompt"]);
+    assert!(ended.status == 0 && ended.stdout.contains("<no value>"), "{ended:?}");
+}
