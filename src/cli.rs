@@ -14,7 +14,9 @@ use crate::tools::args::{self, CheckArgs, CompletionsArgs, ListEventsArgs, ManAr
 use clap::builder::Resettable;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint,
+};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -111,9 +113,17 @@ pub struct ExecArgs {
     #[arg(conflicts_with = "prompt_file")]
     pub prompt: Option<String>,
 
+    /// Read standard input as well, and ask about it: it comes after the prompt
+    #[arg(value_name = "-", value_parser = ["-"], hide_possible_values = true)]
+    pub piped: Option<String>,
+
     /// Read what to ask from this file
     #[arg(long, value_name = "PATH")]
     pub prompt_file: Option<PathBuf>,
+
+    /// Ask about this file: its text comes after the prompt, with its name. May be repeated
+    #[arg(long, short, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub file: Vec<PathBuf>,
 
     /// Print the prompt and stop; with --output json or yaml also the system prompt
     #[arg(long)]
@@ -132,7 +142,7 @@ pub struct ExecArgs {
 #[derive(Args, Debug)]
 pub struct RunCommandArgs {
     /// Command file; its flags and arguments follow it
-    #[arg(value_name = "FILE.yaml")]
+    #[arg(value_name = "FILE.yaml", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
 
     /// Render the prompt, print it and stop; with --output json or yaml also the system prompt and

@@ -15,9 +15,6 @@ use std::panic::PanicHookInfo;
 use std::path::Path;
 use tracing::level_filters::LevelFilter;
 
-/// Moves to the start of a terminal's line and clears it (ECMA-48, CR and EL).
-const CLEAR_LINE: &str = "\r\u{1b}[2K";
-
 /// Begins to log.
 pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
     if level == LogLevel::Off {
@@ -31,7 +28,7 @@ pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
             .with_context(|| format!("--log-file: {} can't be written", path.display()))?,
     };
     // A line that shows progress may stand where the next line of the log is to come.
-    let clear = if is_terminal && !terminal::is_dumb() { CLEAR_LINE } else { "" };
+    let clear = if is_terminal && !terminal::is_dumb() { terminal::CLEAR_LINE } else { "" };
     let (lines, flush) = lines::to(Box::new(Patient { file: to, clear }));
     let log = tracing_subscriber::fmt()
         .with_max_level(filter(level))

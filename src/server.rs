@@ -10,6 +10,7 @@ mod progress;
 mod settings;
 mod signals;
 mod stdio;
+mod unread;
 mod writer;
 
 pub use debug_file::DebugFile;
@@ -17,6 +18,7 @@ pub use progress::Progress;
 pub use settings::{Finish, Requests, Settings};
 pub use signals::Signals;
 pub use stdio::Stdio;
+pub use unread::UnreadInput;
 
 use crate::chat::transcript::Transcript;
 use crate::engine::{Engine, RunEnd, Running, Said, Sink};
@@ -32,7 +34,7 @@ use input::{FromStdin, Lines};
 use notes::Notes;
 use std::collections::VecDeque;
 use std::future::{pending, poll_fn};
-use std::io;
+use std::io::{self, IsTerminal};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -82,6 +84,7 @@ struct Server {
     prompt: Option<oneshot::Receiver<Result<Prompt, Trouble>>>,
     /// For the log, once there is something to ask.
     notices: Vec<&'static str>,
+    unread: Option<UnreadInput>,
     outbox: Outbox,
     writer: Writer,
     reader: Reader,
@@ -122,6 +125,7 @@ impl Server {
         let mut session = Session::new(settings.rules, settings.seed);
         session.plant(faults.at(Place::Project));
         let mut outbox = Outbox::new(settings.format, faults.at(Place::Encode));
+        outbox = outbox.shown(output.is_terminal());
         for frame in session.greeting(settings.capabilities) {
             if let Some(file) = &mut settings.debug_file {
                 file.record(&frame);
@@ -157,6 +161,7 @@ impl Server {
             run: None,
             prompt: None,
             notices: settings.notices,
+            unread: settings.unread,
             outbox,
             writer,
             reader: Reader::Watched(stdio::watch(watched)?),
@@ -185,6 +190,16 @@ impl Server {
     fn notice(&mut self) {
         for notice in self.notices.drain(..) {
             tracing::warn!("{notice}");
+        }
+        self.notice_unread();
+    }
+
+    /// Logs, once, that standard input holds data that is not read. Its writer may be slow, so this is
+    /// looked for at the beginning and at the end.
+    fn notice_unread(&mut self) {
+        if let Some(notice) = self.unread.as_ref().and_then(UnreadInput::notice) {
+            tracing::warn!("{notice}");
+            self.unread = None;
         }
     }
 
@@ -451,6 +466,7 @@ impl Server {
                 () = file.finish() => {}
             }
         }
+        self.notice_unread();
         let status = self.outbox.status(code);
         tracing::info!(status, "the process ends");
         Finish { status, complaint: self.notes.into_complaint() }

@@ -23,7 +23,7 @@ pub struct SessionArgs {
     pub engine: Option<EngineName>,
 
     /// Model that answers, for the openai engine; OpenAI itself has a default, gpt-4o-mini
-    #[arg(long, env = "DUOLOGUE_MODEL")]
+    #[arg(long, short, env = "DUOLOGUE_MODEL")]
     pub model: Option<String>,
 
     /// Where the openai engine finds its server, for example http://localhost:11434/v1
@@ -31,7 +31,7 @@ pub struct SessionArgs {
     pub base_url: Option<String>,
 
     /// How the model is to behave
-    #[arg(long, env = "DUOLOGUE_SYSTEM", value_name = "TEXT")]
+    #[arg(long, short, env = "DUOLOGUE_SYSTEM", value_name = "TEXT")]
     pub system: Option<String>,
 
     /// Bind the process to this session from the start

@@ -8,6 +8,7 @@ use crate::command::{CommandFile, FILE_BYTES_MAX, Message, Outside, Rendered, Ro
 use crate::config::{self, Asked, EXTRACT, Once, Source};
 use crate::extract::Schema;
 use crate::log;
+use crate::server::UnreadInput;
 use crate::terminal::harmless;
 use anyhow::{Context, Result, anyhow};
 use jiff::Zoned;
@@ -22,6 +23,10 @@ const NO_VALUE: &str = "<no value>";
 /// Why nothing else can come from standard input.
 const REQUESTS_ARE_READ: &str =
     "standard input holds the requests of --stdin-rpc; name a file instead of -";
+
+/// For a person whose standard input holds data that no flag reads.
+const UNREAD: &str = "standard input has data, and no flag of the command file reads it; name it as - where \
+     a flag takes a file, or redirect standard input from /dev/null";
 
 /// Gets ready what `words` ask for.
 pub(super) fn run(words: &[OsString], mut terminal: Terminal) -> Result<Prepared, Refusal> {
@@ -75,10 +80,11 @@ fn with_file(
     if args.print_prompt {
         // A variable's counts where the file has none.
         rendered.system = rendered.system.or(args.session.system);
-        return Ok(Prepared::Print(shown(&rendered, mode)?));
+        return Ok(Prepared::Print(shown(&rendered, mode, terminal.is_shown)?));
     }
     let asked = asked(file, rendered)?;
-    let once = Once { command: RUN_COMMAND, mode, is_shown: terminal.is_shown, asked };
+    let unread = Some(UnreadInput::new(terminal.stdin, UNREAD));
+    let once = Once { command: RUN_COMMAND, mode, is_shown: terminal.is_shown, asked, unread };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
 }

@@ -3,11 +3,13 @@
 use crate::cli::Mode;
 use crate::command::{Message, Rendered};
 use crate::json;
+use crate::terminal::{Escapes, visible};
 use anyhow::Result;
 use serde_json::json;
 
-/// What would be asked: the prompt alone as text, everything in the other outputs.
-pub(super) fn shown(rendered: &Rendered, mode: Mode) -> Result<String> {
+/// What would be asked: the prompt alone as text, everything in the other outputs. On a terminal,
+/// if `is_shown`, what could control it is made visible.
+pub(super) fn shown(rendered: &Rendered, mode: Mode, is_shown: bool) -> Result<String> {
     let Rendered { system, messages, prompt } = rendered;
     let messages = || -> Vec<_> {
         let shown =
@@ -32,5 +34,14 @@ pub(super) fn shown(rendered: &Rendered, mode: Mode) -> Result<String> {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    Ok(text)
+    let escapes = match mode {
+        Mode::Text | Mode::Yaml => Escapes::Text,
+        Mode::Json
+        | Mode::Objects { .. }
+        | Mode::OneShot
+        | Mode::Server
+        | Mode::Frames
+        | Mode::JsonStream => Escapes::Json,
+    };
+    Ok(if is_shown { visible(&text, escapes) } else { text })
 }

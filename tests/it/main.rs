@@ -64,7 +64,11 @@ mod wire_fields;
 mod examples;
 
 // What a person at a terminal sees.
+mod screen;
 mod terminal;
+
+// What a prompt is made of, and standard input that is none of it.
+mod prompts;
 
 // Command files: renderings, and the examples.
 mod command_files;
