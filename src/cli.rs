@@ -1,7 +1,9 @@
 //! The command line as it is typed. What it means is `config`'s business.
 
+mod numbers;
 mod output;
 mod session;
+mod tips;
 mod words;
 
 pub use output::{Disagree, Mode, OutputArgs, OutputName};
@@ -183,7 +185,8 @@ impl Cli {
         if OutputArgs::guess(words, None).is_flagged() {
             command = command.mut_subcommand("exec", without_output_variable);
         }
-        let typed = command.try_get_matches_from_mut(words)?;
+        let typed = command.try_get_matches_from_mut(words);
+        let typed = typed.map_err(|error| tips::advise(error, words, None))?;
         let cli = Self::from_arg_matches(&typed).map_err(|error| error.format(&mut command))?;
         if cli.manifest {
             return Ok(Typed::Manifest);
@@ -220,6 +223,11 @@ impl Cli {
         None
     }
 
+    /// The whole command line, with the flags of `file` as those of `run-command`.
+    pub fn command_with(file: &CommandFile) -> clap::Command {
+        Self::command().mut_subcommand(RUN_COMMAND, |_| with_flags(file))
+    }
+
     /// Reads `words` that run a command file, and what was typed for the file's own flags.
     ///
     /// # Errors
@@ -228,8 +236,7 @@ impl Cli {
         words: &[OsString],
         file: &CommandFile,
     ) -> Result<(RunCommandArgs, ArgMatches), clap::Error> {
-        let run = RunCommandArgs::augment_args(clap::Command::new(RUN_COMMAND));
-        let mut run = with_set_variables(with_flags(&run, file));
+        let mut run = with_set_variables(with_flags(file));
         if OutputArgs::guess(words, Some(file)).is_flagged() {
             run = without_output_variable(run);
         }
@@ -238,7 +245,8 @@ impl Cli {
             Ok(typed) => typed,
             Err(_) => {
                 let whole = Self::command().mut_subcommand(RUN_COMMAND, |_| run);
-                let mut typed = whole.try_get_matches_from(words)?;
+                let typed = whole.try_get_matches_from(words);
+                let mut typed = typed.map_err(|error| tips::advise(error, words, Some(file)))?;
                 let own = typed.remove_subcommand().map(|(_, own)| own);
                 own.ok_or_else(|| clap::Error::new(ErrorKind::InvalidSubcommand))?
             }
@@ -339,9 +347,10 @@ fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
     name
 }
 
-/// `run` with the flags of `file`, which help shows first. Where both have one of a name, the file's
-/// is meant: people's files come first.
-fn with_flags(run: &clap::Command, file: &CommandFile) -> clap::Command {
+/// `run-command` with the flags of `file`, which help shows first. Where both have one of a name, the
+/// file's is meant: people's files come first.
+fn with_flags(file: &CommandFile) -> clap::Command {
+    let run = RunCommandArgs::augment_args(clap::Command::new(RUN_COMMAND));
     let has_name = |name: &str| file.flags.iter().any(|flag| flag.option() == name);
     let has_letter = |letter| file.flags.iter().any(|flag| flag.short == Some(letter));
     let own = run.get_arguments().map(|arg| {

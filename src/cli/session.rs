@@ -1,8 +1,9 @@
 //! Options of every command that holds a conversation.
 
+use super::numbers::whole;
 use crate::engine::openai;
 use clap::builder::BoolishValueParser;
-use clap::{Args, ValueEnum, value_parser};
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// Bytes a request line may have unless told otherwise.
@@ -12,7 +13,7 @@ const REQUEST_BYTES: u32 = 10 * 1024 * 1024;
 const REQUEST_BYTES_MAX: u32 = 1024 * 1024 * 1024;
 
 /// Times a call to a provider can be asked to be tried again.
-const RETRIES_MAX: i64 = 10;
+const RETRIES_MAX: u64 = 10;
 
 /// Options of every command that holds a conversation.
 #[derive(Args, Debug)]
@@ -44,7 +45,7 @@ pub struct SessionArgs {
         env = "DUOLOGUE_MAX_REQUEST_BYTES",
         value_name = "BYTES",
         default_value_t = REQUEST_BYTES,
-        value_parser = value_parser!(u32).range(1..=i64::from(REQUEST_BYTES_MAX))
+        value_parser = whole::<u32>(1..=u64::from(REQUEST_BYTES_MAX))
     )]
     pub max_request_bytes: u32,
 
@@ -81,7 +82,7 @@ pub struct SessionArgs {
 #[derive(Args, Debug)]
 pub struct EngineArgs {
     /// Wait this long before each word of the echo engine
-    #[arg(long, env = "DUOLOGUE_ECHO_DELAY_MS", value_name = "MS", default_value_t = 0)]
+    #[arg(long, env = "DUOLOGUE_ECHO_DELAY_MS", value_name = "MS", default_value_t = 0, value_parser = whole::<u64>(0..=u64::MAX))]
     pub echo_delay_ms: u64,
 
     /// Have the echo engine answer with the text of this file instead of the prompt's, for demos
@@ -99,7 +100,7 @@ pub struct EngineArgs {
         env = "DUOLOGUE_CONNECT_TIMEOUT_MS",
         value_name = "MS",
         default_value_t = millis(openai::CONNECT_TIMEOUT),
-        value_parser = value_parser!(u64).range(1..)
+        value_parser = whole::<u64>(1..=u64::MAX)
     )]
     pub connect_timeout_ms: u64,
 
@@ -109,7 +110,7 @@ pub struct EngineArgs {
         env = "DUOLOGUE_IDLE_TIMEOUT_MS",
         value_name = "MS",
         default_value_t = millis(openai::IDLE_TIMEOUT),
-        value_parser = value_parser!(u64).range(1..)
+        value_parser = whole::<u64>(1..=u64::MAX)
     )]
     pub idle_timeout_ms: u64,
 
@@ -119,7 +120,7 @@ pub struct EngineArgs {
         env = "DUOLOGUE_TOTAL_TIMEOUT_MS",
         value_name = "MS",
         default_value_t = millis(openai::TOTAL_TIMEOUT),
-        value_parser = value_parser!(u64).range(1..)
+        value_parser = whole::<u64>(1..=u64::MAX)
     )]
     pub total_timeout_ms: u64,
 
@@ -129,7 +130,7 @@ pub struct EngineArgs {
         env = "DUOLOGUE_RETRIES",
         value_name = "N",
         default_value_t = openai::RETRIES,
-        value_parser = value_parser!(u32).range(0..=RETRIES_MAX)
+        value_parser = whole::<u32>(0..=RETRIES_MAX)
     )]
     pub retries: u32,
 }

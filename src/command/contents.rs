@@ -3,6 +3,7 @@
 use super::outside::{Contents, FileFacts};
 use super::table::{self, Blanks};
 use super::yaml;
+use crate::json::Error;
 use jiff::{Timestamp, Zoned};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -122,7 +123,7 @@ impl Contents {
 
     fn json(&self) -> Result<Value, String> {
         serde_json::from_str(self.unmarked()?)
-            .map_err(|error| format!("{} is not valid JSON: {error}", self.called()))
+            .map_err(|error| format!("{} is not valid JSON: {}", self.called(), Error::from(error)))
     }
 
     fn json_lines(&self) -> Result<Vec<Value>, String> {
@@ -130,6 +131,7 @@ impl Contents {
             self.unmarked()?.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let value = |(index, line): (usize, &str)| {
             serde_json::from_str(line).map_err(|error| {
+                let error = Error::from(error);
                 format!("{}: line {} is not valid JSON: {error}", self.called(), index + 1)
             })
         };

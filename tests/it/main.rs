@@ -54,6 +54,9 @@ mod session_over_pipes;
 // Options, their variables, help, and how the command line is refused.
 mod options;
 
+// Wrong command lines, and what to write instead.
+mod tips;
+
 // Programs that are not ours on both sides of the binary.
 mod clients;
 

@@ -193,7 +193,7 @@ fn a_prompt_that_is_printed_can_not_control_a_terminal() {
 
 /// A terminal of its own for `command`, which a person can interrupt; `script` sees what is shown
 /// and may type. Gives the whole of it.
-fn with_terminal(
+pub(crate) fn with_terminal(
     columns: u16,
     command: &mut Command,
     script: impl FnOnce(&mut File) -> String,
@@ -213,7 +213,7 @@ fn with_terminal(
 }
 
 /// Reads what is shown until `text` is.
-fn read_until(shown: &mut File, text: &str) -> String {
+pub(crate) fn read_until(shown: &mut File, text: &str) -> String {
     let mut seen = Vec::new();
     while !String::from_utf8_lossy(&seen).contains(text) {
         let mut bytes = [0; 1024];
@@ -224,7 +224,7 @@ fn read_until(shown: &mut File, text: &str) -> String {
 }
 
 /// `words` in a session of its own, whose terminal is standard input.
-fn in_session(folder: &Folder, words: &[&str]) -> Command {
+pub(crate) fn in_session(folder: &Folder, words: &[&str]) -> Command {
     let mut command = duologue(folder, &[]);
     let environment: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
     command = Command::new("setsid");
