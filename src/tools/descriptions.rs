@@ -2,9 +2,11 @@
 //! all made from the command line's own definition.
 
 use super::args::{CompletionsArgs, ManArgs};
+use super::complete::VARIABLE;
 use super::output::{Failure, Out, status};
 use crate::manifest;
 use clap::Command;
+use clap_complete::env::Shells;
 use clap_mangen::Man;
 use std::io;
 use std::path::Path;
@@ -15,13 +17,15 @@ pub fn manifest(command: &Command) -> u8 {
     status(print(text.as_bytes()))
 }
 
-/// Prints what makes a shell complete `command`; gives the exit status.
+/// Prints what makes a shell complete `command` by asking this program; gives the exit status.
 pub fn completions(args: &CompletionsArgs, command: &Command) -> u8 {
-    let mut command = command.clone();
-    let name = command.get_name().to_owned();
+    let (name, shell) = (command.get_name(), args.shell.to_string());
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut command, name, &mut script);
-    status(print(&script))
+    let written = match Shells::builtins().completer(&shell) {
+        Some(shell) => shell.write_registration(VARIABLE, name, name, name, &mut script),
+        None => Err(io::Error::other(format!("there is no script for {shell}"))),
+    };
+    status(written.map_err(Failure::Output).and_then(|()| print(&script)))
 }
 
 /// Prints or writes the manual pages of `command`; gives the exit status.
@@ -56,7 +60,7 @@ fn write_pages(folder: &Path, command: &Command) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn print(text: &[u8]) -> Result<u8, Failure> {
+pub(super) fn print(text: &[u8]) -> Result<u8, Failure> {
     let mut out = Out::new()?;
     out.write(text)?;
     out.flush()?;

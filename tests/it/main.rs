@@ -54,6 +54,9 @@ mod session_over_pipes;
 // Options, their variables, help, and how the command line is refused.
 mod options;
 
+// What shells offer when the tab key is pressed.
+mod completions;
+
 // Wrong command lines, and what to write instead.
 mod tips;
 
