@@ -24,11 +24,12 @@ pub(super) fn advise(error: Error, words: &[OsString], file: Option<&CommandFile
     let wrong = wrong.into_iter().find_map(|kind| text(&error, kind));
     let (Some(wrong), Some(words)) = (wrong, all_text(words)) else { return error };
     let has_similar = error.get(ContextKind::SuggestedSubcommand).is_some();
-    let tip = match error.kind() {
-        ErrorKind::InvalidSubcommand if has_similar && words.len() == 2 => None,
-        ErrorKind::InvalidSubcommand => Some(question(&words, 1)),
-        ErrorKind::UnknownArgument => unknown(&wrong, &words, file),
-        _ => None,
+    let is_misspelt = has_similar && words.len() == 2;
+    let tip = if error.kind() == ErrorKind::UnknownArgument {
+        unknown(&wrong, &words, file)
+    } else {
+        let is_question = error.kind() == ErrorKind::InvalidSubcommand && !is_misspelt;
+        is_question.then(|| question(&words, 1))
     };
     if let Some(tip) = tip {
         if !is_declared_elsewhere(&wrong, file) {
