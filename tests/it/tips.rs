@@ -1,4 +1,4 @@
-//! Command lines that are wrong, and what a person is told to write instead.
+//! Command lines that are wrong, and the tips that say what to write instead.
 
 use crate::once::{Ended, run};
 use crate::server::Folder;
