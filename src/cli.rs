@@ -1,7 +1,10 @@
 //! The command line as it is typed. What it means is `config`'s business.
 
+mod file_flags;
+mod numbers;
 mod output;
 mod session;
+mod tips;
 mod words;
 
 pub use output::{Disagree, Mode, OutputArgs, OutputName, RpcOutputArgs};
@@ -14,7 +17,7 @@ use crate::tools::args::{self, CheckArgs, CompletionsArgs, ListEventsArgs, ManAr
 use clap::builder::Resettable;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -111,9 +114,17 @@ pub struct ExecArgs {
     #[arg(conflicts_with = "prompt_file")]
     pub prompt: Option<String>,
 
+    /// Read standard input as well, and ask about it: it comes after the prompt
+    #[arg(value_name = "-", value_parser = ["-"], hide_possible_values = true)]
+    pub piped: Option<String>,
+
     /// Read what to ask from this file
     #[arg(long, value_name = "PATH")]
     pub prompt_file: Option<PathBuf>,
+
+    /// Ask about this file: its text comes after the prompt, with its name. May be repeated
+    #[arg(long, short, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub file: Vec<PathBuf>,
 
     /// Print the system prompt, the history and the prompt, and stop
     #[arg(long)]
@@ -132,7 +143,7 @@ pub struct ExecArgs {
 #[derive(Args, Debug)]
 pub struct RunCommandArgs {
     /// Command file; its flags and arguments follow it
-    #[arg(value_name = "FILE.yaml")]
+    #[arg(value_name = "FILE.yaml", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
 
     /// Render the system prompt, the messages and the prompt, print them and stop
@@ -169,7 +180,8 @@ impl Cli {
         if OutputArgs::guess(words, None).is_flagged() {
             command = command.mut_subcommand("exec", without_output_variable);
         }
-        let typed = command.try_get_matches_from_mut(words)?;
+        let typed = command.try_get_matches_from_mut(words);
+        let typed = typed.map_err(|error| tips::advise(error, words, None))?;
         let cli = Self::from_arg_matches(&typed).map_err(|error| error.format(&mut command))?;
         if cli.manifest {
             return Ok(Typed::Manifest);
@@ -206,6 +218,11 @@ impl Cli {
         None
     }
 
+    /// The whole command line, with the flags of `file` as those of `run-command`.
+    pub fn command_with(file: &CommandFile) -> clap::Command {
+        Self::command().mut_subcommand(RUN_COMMAND, |_| file_flags::run_command(file))
+    }
+
     /// Reads `words` that run a command file, and what was typed for the file's own flags.
     ///
     /// # Errors
@@ -214,8 +231,7 @@ impl Cli {
         words: &[OsString],
         file: &CommandFile,
     ) -> Result<(RunCommandArgs, ArgMatches), clap::Error> {
-        let run = RunCommandArgs::augment_args(clap::Command::new(RUN_COMMAND));
-        let mut run = with_set_variables(with_flags(&run, file));
+        let mut run = with_set_variables(file_flags::run_command(file));
         if OutputArgs::guess(words, Some(file)).is_flagged() {
             run = without_output_variable(run);
         }
@@ -224,7 +240,8 @@ impl Cli {
             Ok(typed) => typed,
             Err(_) => {
                 let whole = Self::command().mut_subcommand(RUN_COMMAND, |_| run);
-                let mut typed = whole.try_get_matches_from(words)?;
+                let typed = whole.try_get_matches_from(words);
+                let mut typed = typed.map_err(|error| tips::advise(error, words, Some(file)))?;
                 let own = typed.remove_subcommand().map(|(_, own)| own);
                 own.ok_or_else(|| clap::Error::new(ErrorKind::InvalidSubcommand))?
             }
@@ -291,61 +308,6 @@ impl Command {
             Some(_) | None => None,
         }
     }
-}
-
-/// How the file is run: it comes first, and its flags behind it.
-fn usage(file: &CommandFile) -> String {
-    let flags = file.flags.iter().filter(|flag| flag.required);
-    let flags: String = flags.map(|flag| format!(" --{} <{}>", flag.option(), flag.name)).collect();
-    let arguments = file.arguments.iter().map(|argument| match argument.required {
-        true => format!(" <{}>", argument.name),
-        false => format!(" [{}]", argument.name),
-    });
-    let arguments: String = arguments.collect();
-    format!("duologue {RUN_COMMAND} {}{flags} [OPTIONS]{arguments}", file.path.display())
-}
-
-/// What an option is called whose name is taken.
-fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
-    let mut name = format!("duologue-{name}");
-    while is_taken(&name) {
-        name.insert_str(0, "duologue-");
-    }
-    name
-}
-
-/// `run` with the flags of `file`, which help shows first. Where both have one of a name, the file's
-/// is meant: people's files come first.
-fn with_flags(run: &clap::Command, file: &CommandFile) -> clap::Command {
-    let has_name = |name: &str| file.flags.iter().any(|flag| flag.option() == name);
-    let has_letter = |letter| file.flags.iter().any(|flag| flag.short == Some(letter));
-    let own = run.get_arguments().map(|arg| {
-        let long = arg.get_long().filter(|name| has_name(name));
-        let long = long.map(|name| free_name(name, has_name));
-        let is_letter_taken = arg.get_short().is_some_and(has_letter);
-        let is_headed = arg.is_positional() || arg.get_help_heading().is_some();
-        let arg = arg.clone();
-        let arg = if is_headed { arg } else { arg.help_heading("Options of duologue") };
-        let arg = if let Some(long) = long { arg.long(long) } else { arg };
-        if is_letter_taken { arg.short(Resettable::Reset) } else { arg }
-    });
-    let help = Arg::new("help").long("help").action(ArgAction::Help).help("Print help");
-    let help = if has_letter('h') { help } else { help.short('h') };
-    let help = if has_name("help") { help.long(free_name("help", has_name)) } else { help };
-    let (arguments, flags): (Vec<Arg>, Vec<Arg>) =
-        file.clap_args().into_iter().partition(Arg::is_positional);
-    let about = if file.short.is_empty() { &file.name } else { &file.short };
-    let long_about = if file.long.is_empty() { about } else { &file.long };
-    clap::Command::new(run.get_name().to_owned())
-        .about(about)
-        .long_about(format!("{}\n\n{}", long_about.trim_end(), words::OUTPUT))
-        .after_help(words::after(RUN_COMMAND))
-        .override_usage(usage(file))
-        .disable_help_flag(true)
-        .args(flags)
-        .args(own)
-        .args(arguments)
-        .arg(help.help_heading("Options of duologue"))
 }
 
 /// Options of one output that are typed win over the variable of another, whatever it holds.

@@ -14,7 +14,7 @@ use crate::extract::{ResponseType, Schema};
 use crate::fault::Place;
 use crate::fault::Plan as Faults;
 use crate::id::SessionId;
-use crate::server::{self, DebugFile, Progress, Requests, Settings};
+use crate::server::{self, DebugFile, Progress, Requests, Settings, UnreadInput};
 use crate::session::{Extraction, FinalSnapshot, Keep, Life, OnBusy, Rules, Telling};
 use crate::wire::{Code, Prompt, Trouble};
 use anyhow::{Context, Result, ensure};
@@ -95,6 +95,8 @@ pub struct Once {
     pub is_shown: bool,
     /// What is asked.
     pub asked: Asked,
+    /// Standard input, if nothing was read from it and nothing will be.
+    pub unread: Option<UnreadInput>,
 }
 
 /// Settings of a command that has a prompt of its own. Opens the debug file; touches nothing else.
@@ -102,7 +104,7 @@ pub struct Once {
 /// # Errors
 /// If an option, or the file it names, can't be used, or the prompt is blank.
 pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
-    let Once { command, mode, is_shown, mut asked } = once;
+    let Once { command, mode, is_shown, mut asked, unread } = once;
     ensure!(
         !matches!(mode, Mode::Objects { .. }) || asked.response != ResponseType::Text,
         "--output objects prints what a response-type finds in the answer, and there is none; \
@@ -121,6 +123,7 @@ pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
         Source::Awaited(prompt) => Requests::Awaited(prompt),
     };
     let mut settings = Plan { command, mode, session, asked }.settings(requests)?;
+    settings.unread = unread.filter(|_| !mode.reads_stdin());
     settings.progress = match mode {
         Mode::Text => Progress::for_person(is_shown),
         Mode::Json | Mode::Yaml => Progress::for_person(false),
@@ -153,6 +156,7 @@ pub fn refused(wanted: Wanted, requests: Requests) -> Settings {
         debug_file: None,
         seed: uuid::Uuid::new_v4().as_u128(),
         notices: Vec::new(),
+        unread: None,
         faults: Faults::default(),
     }
 }
@@ -224,6 +228,7 @@ impl Plan {
             debug_file,
             seed: uuid::Uuid::new_v4().as_u128(),
             notices,
+            unread: None,
             faults: faults(),
         })
     }

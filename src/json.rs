@@ -1,6 +1,10 @@
 //! What JSON means here: RFC 8259 read strictly, numbers and enums as the canonical proto3 mapping
 //! spells them, and lines that no reader takes for two.
 
+mod words;
+
+pub(crate) use words::plain;
+
 use serde::de::{self, DeserializeOwned, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use serde::{Deserialize, Deserializer};
@@ -22,7 +26,12 @@ pub struct Error(String);
 
 impl From<serde_json::Error> for Error {
     fn from(error: serde_json::Error) -> Self {
-        let mut text = error.to_string();
+        let text = error.to_string();
+        let place = match (error.line(), error.column()) {
+            (0, _) => String::new(),
+            (line, column) => format!(" at line {line} column {column}"),
+        };
+        let mut text = plain(text.strip_suffix(&place).unwrap_or(&text)) + &place;
         if text.len() > ERROR_BYTES_MAX {
             text.truncate(text.floor_char_boundary(ERROR_BYTES_MAX));
             text.push('…');
@@ -362,7 +371,7 @@ mod tests {
         let text = format!("\"{}\"", "é".repeat(1_000_000));
         let error = read::<Number<i32>>(&text).expect_err("not a number").to_string();
         assert!(error.len() <= ERROR_BYTES_MAX + '…'.len_utf8(), "{}", error.len());
-        assert!(error.starts_with("invalid value: string \"éé") && error.ends_with('…'), "{error}");
+        assert!(error.starts_with("found text \"éé") && error.ends_with('…'), "{error}");
     }
 
     #[test]

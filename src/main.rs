@@ -21,6 +21,9 @@ fn main() -> ExitCode {
 
 /// Does what `words` say; gives the status of the process.
 fn run(words: Vec<OsString>) -> u8 {
+    if let Some(status) = tools::complete(&words) {
+        return status;
+    }
     // Its words can be read once its file is.
     if words.get(1).is_some_and(|word| word == RUN_COMMAND) {
         return shell::run(Job::RunCommand(words));

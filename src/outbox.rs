@@ -11,6 +11,7 @@ use crate::proto::chat::{ChatReasoningPatch, ChatStreamPatchMode, ChatTextPatch}
 use crate::proto::rpc::rpc_line::Frame as Body;
 use crate::proto::rpc::{RpcLine, UiEventFrame};
 use crate::session::{ExitCode, Moment};
+use crate::terminal;
 use crate::wire::{self, Code, Done, Frame, Trouble};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -38,6 +39,8 @@ pub const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub struct Outbox {
     /// What frames are written as.
     format: Format,
+    /// A terminal reads them, and must not be controlled by what they hold.
+    is_shown: bool,
     /// Lines that will not change any more.
     sealed: Vec<u8>,
     /// The last frame, if it is a patch that the next one may merge with.
@@ -60,6 +63,11 @@ impl Outbox {
     /// An empty one for lines of a format, with a fault planted in its encoder or none.
     pub fn new(format: Format, fault: Tripwire) -> Self {
         Self { format, fault, ..Self::default() }
+    }
+
+    /// The same for a terminal if `is_shown`: control characters are escaped.
+    pub fn shown(self, is_shown: bool) -> Self {
+        Self { is_shown, ..self }
     }
 
     /// Puts a frame, made at `now`, behind the others.
@@ -95,6 +103,7 @@ impl Outbox {
             sealed.truncate(before);
             self.is_defective = true;
         }
+        self.escape(before);
     }
 
     /// The status of the process, as readers of the format know it.
@@ -165,6 +174,18 @@ impl Outbox {
     }
 
     fn seal(&mut self, made: Moment, frame: &Frame) {
+        let before = self.sealed.len();
+        self.seal_raw(made, frame);
+        self.escape(before);
+    }
+
+    fn escape(&mut self, start: usize) {
+        if self.is_shown {
+            terminal::make_visible(&mut self.sealed, start, self.format.escapes());
+        }
+    }
+
+    fn seal_raw(&mut self, made: Moment, frame: &Frame) {
         if self.encode(|format, sealed| format.frame(made, frame, sealed)) {
             return;
         }

@@ -19,6 +19,7 @@ pub(crate) use view::{cut_off, nothing_found, rejected};
 use crate::chat::event::Usage;
 use crate::json::{self, Error};
 use crate::session::{ExitCode, Moment};
+use crate::terminal::Escapes;
 use crate::wire::Frame;
 use serde_json::Value;
 
@@ -102,6 +103,15 @@ impl Format {
             Self::Objects(_) => Ok(()),
             Self::Envelope(envelope) => envelope.end(now, code, out),
             Self::JsonStream(stream) => stream.end(now, code, out),
+        }
+    }
+
+    /// How control characters are written for a terminal.
+    pub(crate) fn escapes(&self) -> Escapes {
+        match self {
+            Self::Protocol | Self::Objects(_) | Self::JsonStream(_) => Escapes::Json,
+            Self::Text(_) => Escapes::Text,
+            Self::Envelope(envelope) => envelope.escapes(),
         }
     }
 

@@ -4,22 +4,28 @@
 
 mod command;
 mod history;
+mod prompt;
 mod shown;
 mod text;
 
 use crate::chat::transcript::Preamble;
-use crate::cli::{Cli, ExecArgs, RpcArgs, Wanted};
-use crate::command::{Rendered, is_stdin};
+use crate::cli::{Cli, ExecArgs, Mode, RpcArgs, Wanted};
+use crate::command::Rendered;
 use crate::config::{self, Asked, Once, Source};
 use crate::log::{self, Flush};
-use crate::server::{Settings, Signals};
+use crate::server::{Settings, Signals, UnreadInput};
 use crate::session::Signal;
 use crate::threads;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, bail};
+use prompt::Parts;
 use shown::{Unasked, shown};
 use std::ffi::OsString;
 use std::fs::File;
 use tokio::sync::oneshot;
+
+/// For a person whose standard input holds data that is not read.
+const UNREAD: &str = "standard input has data, and the prompt is asked without it; write - after the prompt to \
+     add it, or redirect standard input from /dev/null";
 
 /// A command that serves a conversation or a prompt.
 #[derive(Debug)]
@@ -176,40 +182,44 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     let mode = args.output.mode()?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
     let history = history::read(args.session.history.as_deref())?;
-    let is_needed_now = mode.reads_stdin() || args.print_prompt;
-    let prompt = match (args.prompt, args.prompt_file) {
-        (Some(prompt), _) if prompt != "-" => Source::Known(prompt),
-        (None, Some(path)) if !is_stdin(&path) => later(is_needed_now, move || {
-            text::from_file(&path, text::PROMPT_BYTES_MAX).context("--prompt-file")
-        })?,
-        // Standard input belongs to the requests, or to a person who waits for something else.
-        (None, None) if mode.reads_stdin() => Source::default(),
-        (None, None) if terminal.is_typed => {
-            return Err(anyhow!(
-                "there is no prompt; write it behind `exec`, name a file with --prompt-file, or \
-                 pipe it in"
-            )
-            .into());
-        }
-        (_, _) if mode.reads_stdin() => {
-            return Err(anyhow!(
-                "standard input can't hold both the prompt and the requests; write the prompt \
-                 behind `exec`, or name a file with --prompt-file"
-            )
-            .into());
-        }
-        (_, _) => later(is_needed_now, move || text::from_stdin(terminal.stdin))?,
-    };
+    let parts = Parts::of(&args)?;
+    let unread = (!parts.has_stdin()).then(|| terminal.stdin.try_clone()).transpose()?;
+    let unread = unread.map(|stdin| UnreadInput::new(stdin, UNREAD));
+    let prompt = source(&args, parts, mode, terminal)?;
     if let (true, Source::Known(prompt)) = (args.print_prompt, &prompt) {
         let system = args.session.system;
         let rendered = Rendered { system, messages: history, prompt: prompt.clone() };
         let session_id = args.session.session_id.as_deref();
-        let unasked = Unasked { command: "exec", mode, session_id };
+        let unasked = Unasked { command: "exec", mode, session_id, is_shown };
         return Ok(Prepared::Print(shown(&rendered, &unasked)?));
     }
     let preamble = Preamble { system: None, said: history::said(history) };
     let asked = Asked { preamble, prompt, name: "exec".to_owned(), ..Asked::default() };
-    let once = Once { command: "exec", mode, is_shown, asked };
+    let once = Once { command: "exec", mode, is_shown, asked, unread };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
+}
+
+/// The prompt that `parts` of `args` make, or where it comes from.
+fn source(args: &ExecArgs, parts: Parts, mode: Mode, terminal: Terminal) -> Result<Source> {
+    let is_needed_now = mode.reads_stdin() || args.print_prompt;
+    let Terminal { stdin, is_typed, .. } = terminal;
+    if let Some(prompt) = parts.typed() {
+        return Ok(Source::Known(prompt.to_owned()));
+    }
+    let is_asked_for = args.prompt.is_some() || args.prompt_file.is_some();
+    match (parts.has_stdin(), mode.reads_stdin()) {
+        // Standard input belongs to the requests.
+        (true, true) if !is_asked_for => Ok(Source::default()),
+        (true, true) => bail!(
+            "standard input can't hold both the prompt and the requests; write the prompt after \
+             `exec`, or name a file with --prompt-file or --file"
+        ),
+        // A person at a terminal waits for something else.
+        (true, false) if is_typed && !is_asked_for => bail!(
+            "there is no prompt; write it after `exec`, name a file with --prompt-file, or pipe it \
+             in"
+        ),
+        (_, _) => later(is_needed_now, move || parts.read(stdin)),
+    }
 }

@@ -11,6 +11,7 @@ mod refusal;
 mod settings;
 mod signals;
 mod stdio;
+mod unread;
 mod writer;
 
 pub use debug_file::DebugFile;
@@ -19,6 +20,7 @@ pub use refusal::{is_shortage, refusal, unable};
 pub use settings::{Finish, Requests, Settings};
 pub use signals::Signals;
 pub use stdio::Stdio;
+pub use unread::UnreadInput;
 
 use crate::chat::transcript::Transcript;
 use crate::engine::{Engine, EngineEvent, RunEnd, Running, Said, Sink};
@@ -37,7 +39,7 @@ use notes::Notes;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::future::{pending, poll_fn};
-use std::io;
+use std::io::{self, IsTerminal};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Poll;
@@ -88,6 +90,7 @@ struct Server<'a> {
     prompt: Option<oneshot::Receiver<Result<Prompt, Trouble>>>,
     /// For the log, once there is something to ask.
     notices: Vec<&'static str>,
+    unread: Option<UnreadInput>,
     outbox: Outbox,
     writer: Writer,
     reader: Reader,
@@ -128,6 +131,7 @@ impl<'a> Server<'a> {
         let mut session = Session::new(settings.rules, settings.seed);
         session.plant(faults.at(Place::Project));
         let mut outbox = Outbox::new(settings.format, faults.at(Place::Encode));
+        outbox = outbox.shown(output.is_terminal());
         for frame in session.greeting(settings.capabilities) {
             if let Some(file) = &mut settings.debug_file {
                 file.record(&frame);
@@ -164,6 +168,7 @@ impl<'a> Server<'a> {
             run: None,
             prompt: None,
             notices: settings.notices,
+            unread: settings.unread,
             outbox,
             writer,
             reader,
@@ -192,6 +197,16 @@ impl<'a> Server<'a> {
     fn notice(&mut self) {
         for notice in self.notices.drain(..) {
             tracing::warn!("{notice}");
+        }
+        self.notice_unread();
+    }
+
+    /// Logs, once, that standard input holds data that is not read. Its writer may be slow, so this is
+    /// looked for at the beginning and at the end.
+    fn notice_unread(&mut self) {
+        if let Some(notice) = self.unread.as_ref().and_then(UnreadInput::notice) {
+            tracing::warn!("{notice}");
+            self.unread = None;
         }
     }
 
@@ -470,6 +485,7 @@ impl<'a> Server<'a> {
                 () = file.finish() => {}
             }
         }
+        self.notice_unread();
         let status = self.outbox.status(code);
         tracing::info!(status, "the process ends");
         Finish { status, complaint: self.notes.into_complaint() }

@@ -18,19 +18,72 @@ pub(crate) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_none_or(|name| name.is_empty() || name == "dumb")
 }
 
-/// `text` in one line, with what a terminal would obey made visible. A provider or a file may have
-/// written it.
+/// `text` in one line, with what could control a terminal made visible. A provider or a file may
+/// have written it.
 pub(crate) fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {
         match char {
             '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' | '\u{85}' => shown.push(' '),
-            // Writing to a String can't fail.
-            char if char.is_control() => write!(shown, "{}", char.escape_unicode()).unwrap_or(()),
-            char => shown.push(char),
+            char => push(&mut shown, char, Escapes::Text),
         }
     }
     shown
+}
+
+/// How a character that could control a terminal is written instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Escapes {
+    /// As in the strings of most languages: `\x1b`, `\u{202e}`.
+    Text,
+    /// As in the strings of JSON, `\u001b`: the value stays the same. Outside of strings JSON has
+    /// no such character but the carriage return, which is white space there.
+    Json,
+}
+
+/// The same text over as many lines as it has.
+pub(crate) fn visible(text: &str, escapes: Escapes) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for char in text.chars() {
+        push(&mut shown, char, escapes);
+    }
+    shown
+}
+
+/// Makes visible what could control a terminal in `text`, from the byte `start` on.
+pub(crate) fn make_visible(text: &mut Vec<u8>, start: usize, escapes: Escapes) {
+    let shown = String::from_utf8_lossy(&text[start..]);
+    if shown.chars().any(is_control) {
+        let shown = visible(&shown, escapes);
+        text.truncate(start);
+        text.extend_from_slice(shown.as_bytes());
+    }
+}
+
+fn push(shown: &mut String, char: char, escapes: Escapes) {
+    let code = u32::from(char);
+    // Writing to a String can't fail.
+    let written = match (is_control(char), escapes) {
+        (false, _) => {
+            shown.push(char);
+            Ok(())
+        }
+        (true, Escapes::Json) if char == '\r' => write!(shown, " "),
+        (true, Escapes::Json) => write!(shown, "\\u{code:04x}"),
+        (true, Escapes::Text) if char == '\r' => write!(shown, "\\r"),
+        (true, Escapes::Text) if code <= 0xff => write!(shown, "\\x{code:02x}"),
+        (true, Escapes::Text) => write!(shown, "\\u{{{code:x}}}"),
+    };
+    written.unwrap_or(());
+}
+
+/// Whether a terminal may take `char` for a command (ECMA-48's C0 and C1, and DEL), or show the
+/// text around it in another order than it has (Unicode's `Bidi_Control`). Line feeds and tabs may
+/// pass.
+fn is_control(char: char) -> bool {
+    char.is_control() && !matches!(char, '\n' | '\t')
+        || matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}')
+        || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -38,11 +91,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_made_visible() {
+    fn what_could_control_a_terminal_is_made_visible_in_one_line() {
         let check = |text, shown| assert_eq!(harmless(text), shown, "{text:?}");
         check("plain \u{e9}\u{1F600}", "plain \u{e9}\u{1F600}");
-        check("a\u{1b}[2Jb\u{7}", "a\\u{1b}[2Jb\\u{7}");
-        check("\u{9b}31m", "\\u{9b}31m");
+        check("a\u{1b}[2Jb\u{7}", "a\\x1b[2Jb\\x07");
+        check("\u{9b}31m\u{202e}", "\\x9b31m\\u{202e}");
         check("one\ntwo\r\nthree\u{2028}four", "one two  three four");
+    }
+
+    #[test]
+    fn every_control_character_is_made_visible_and_nothing_else() {
+        let controls = (0..=0x1f).chain(0x7f..=0x9f).chain([0x61c, 0x200e, 0x200f]);
+        let controls: Vec<u32> = controls.chain(0x202a..=0x202e).chain(0x2066..=0x2069).collect();
+        for char in (0..=0x2100).filter_map(char::from_u32) {
+            let text = char.to_string();
+            let is_kept = visible(&text, Escapes::Text) == text;
+            let is_control = controls.contains(&u32::from(char)) && !matches!(char, '\n' | '\t');
+            assert_eq!(is_kept, !is_control, "{char:?}");
+        }
+    }
+
+    #[test]
+    fn escaped_json_keeps_its_value() {
+        let value = serde_json::json!({ "a": "\u{1b}\r\u{7f}\u{9b}\u{202e}\n\t\u{e9}" });
+        let mut text = format!("before\u{1b} {{\r\"a\":{}}}", value["a"]).into_bytes();
+        make_visible(&mut text, 8, Escapes::Json);
+        assert!(text.starts_with(b"before\x1b {"));
+        let shown = std::str::from_utf8(&text[8..]).expect("UTF-8");
+        assert!(!shown.contains(is_control), "{shown:?}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(shown).expect("JSON"), value);
     }
 }

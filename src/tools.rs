@@ -3,6 +3,7 @@
 
 pub mod args;
 mod check;
+mod complete;
 mod descriptions;
 mod document;
 mod envelope;
@@ -12,6 +13,7 @@ mod output;
 mod schema;
 
 pub use check::check;
+pub use complete::complete;
 pub use descriptions::{completions, man, manifest};
 pub use list_events::list_events;
 pub use schema::schema;

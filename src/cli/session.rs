@@ -1,8 +1,9 @@
 //! Options of every command that holds a conversation.
 
+use super::numbers::whole;
 use crate::engine::openai;
 use clap::builder::BoolishValueParser;
-use clap::{Args, ValueEnum, value_parser};
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// Bytes a request line may have unless told otherwise.
@@ -12,7 +13,7 @@ const REQUEST_BYTES: u32 = 10 * 1024 * 1024;
 const REQUEST_BYTES_MAX: u32 = 1024 * 1024 * 1024;
 
 /// Times a call to a provider can be asked to be tried again.
-const RETRIES_MAX: i64 = 10;
+const RETRIES_MAX: u64 = 10;
 
 /// Options of every command that holds a conversation.
 #[derive(Args, Debug)]
@@ -23,7 +24,7 @@ pub struct SessionArgs {
     pub engine: Option<EngineName>,
 
     /// Model that answers, for the openai engine; OpenAI itself has a default, gpt-4o-mini
-    #[arg(long, env = "DUOLOGUE_MODEL")]
+    #[arg(long, short, env = "DUOLOGUE_MODEL")]
     pub model: Option<String>,
 
     /// Where the openai engine finds its server, for example http://localhost:11434/v1
@@ -31,7 +32,7 @@ pub struct SessionArgs {
     pub base_url: Option<String>,
 
     /// How the model is to behave
-    #[arg(long, env = "DUOLOGUE_SYSTEM", value_name = "TEXT")]
+    #[arg(long, short, env = "DUOLOGUE_SYSTEM", value_name = "TEXT")]
     pub system: Option<String>,
 
     /// Begin with the conversation in this file, which has one message a line as JSON:
@@ -49,7 +50,7 @@ pub struct SessionArgs {
         env = "DUOLOGUE_MAX_REQUEST_BYTES",
         value_name = "BYTES",
         default_value_t = REQUEST_BYTES,
-        value_parser = value_parser!(u32).range(1..=i64::from(REQUEST_BYTES_MAX))
+        value_parser = whole::<u32>(1..=u64::from(REQUEST_BYTES_MAX))
     )]
     pub max_request_bytes: u32,
 
@@ -86,7 +87,7 @@ pub struct SessionArgs {
 #[derive(Args, Debug)]
 pub struct EngineArgs {
     /// Wait this long before each word of the echo engine
-    #[arg(long, env = "DUOLOGUE_ECHO_DELAY_MS", value_name = "MS", default_value_t = 0)]
+    #[arg(long, env = "DUOLOGUE_ECHO_DELAY_MS", value_name = "MS", default_value_t = 0, value_parser = whole::<u64>(0..=u64::MAX))]
     pub echo_delay_ms: u64,
 
     /// Have the echo engine answer with the text of this file instead of the prompt's, for demos
@@ -104,7 +105,7 @@ pub struct EngineArgs {
         env = "DUOLOGUE_CONNECT_TIMEOUT_MS",
         value_name = "MS",
         default_value_t = millis(openai::CONNECT_TIMEOUT),
-        value_parser = value_parser!(u64).range(1..)
+        value_parser = whole::<u64>(1..=u64::MAX)
     )]
     pub connect_timeout_ms: u64,
 
@@ -114,7 +115,7 @@ pub struct EngineArgs {
         env = "DUOLOGUE_IDLE_TIMEOUT_MS",
         value_name = "MS",
         default_value_t = millis(openai::IDLE_TIMEOUT),
-        value_parser = value_parser!(u64).range(1..)
+        value_parser = whole::<u64>(1..=u64::MAX)
     )]
     pub idle_timeout_ms: u64,
 
@@ -124,7 +125,7 @@ pub struct EngineArgs {
         env = "DUOLOGUE_TOTAL_TIMEOUT_MS",
         value_name = "MS",
         default_value_t = millis(openai::TOTAL_TIMEOUT),
-        value_parser = value_parser!(u64).range(1..)
+        value_parser = whole::<u64>(1..=u64::MAX)
     )]
     pub total_timeout_ms: u64,
 
@@ -134,7 +135,7 @@ pub struct EngineArgs {
         env = "DUOLOGUE_RETRIES",
         value_name = "N",
         default_value_t = openai::RETRIES,
-        value_parser = value_parser!(u32).range(0..=RETRIES_MAX)
+        value_parser = whole::<u32>(0..=RETRIES_MAX)
     )]
     pub retries: u32,
 }

@@ -33,7 +33,8 @@ const RPC_EXAMPLES: &str = "  echo '{\"submit\":{\"prompt\":\"hello\"}}' | duolo
   duologue rpc --engine openai --base-url http://localhost:11434/v1 --model llama3.2";
 
 const EXEC_EXAMPLES: &str = "  duologue exec \"What is a duologue?\"
-  git diff | duologue exec --system 'Review this change.' -
+  git diff | duologue exec \"Review this change.\" -
+  duologue exec \"What does this do?\" --file src/main.rs
   duologue exec --json-stream \"explain auth\" | jq -c 'select(.type == \"done\")'
   duologue exec --output json --prompt-file prompt.txt | jq -r .data";
 

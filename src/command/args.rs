@@ -3,7 +3,7 @@
 use super::flag::{Flag, Type};
 use super::{CommandFile, date};
 use clap::builder::{OsStringValueParser, PossibleValuesParser, ValueParser};
-use clap::{Arg, ArgAction};
+use clap::{Arg, ArgAction, ValueHint};
 use serde_json::Value;
 
 /// Characters of a default that help shows.
@@ -30,7 +30,8 @@ fn arg(flag: &Flag) -> Arg {
         } else {
             flag.kind.value_name().into()
         })
-        .value_parser(parser(flag));
+        .value_parser(parser(flag))
+        .value_hint(if flag.kind.names_files() { ValueHint::FilePath } else { ValueHint::Other });
     if flag.is_argument {
         let arg = arg.allow_negative_numbers(is_number(flag.kind));
         return if flag.takes_many() { arg.num_args(1..).action(ArgAction::Append) } else { arg };
@@ -58,9 +59,9 @@ fn is_number(kind: Type) -> bool {
 fn parser(flag: &Flag) -> ValueParser {
     match flag.kind {
         Type::Choice => PossibleValuesParser::new(&flag.choices).into(),
-        Type::Int => ValueParser::from(|text: &str| super::values::int(text)),
-        Type::Float => ValueParser::from(|text: &str| super::values::float(text)),
-        Type::Bool => ValueParser::from(|text: &str| super::values::truth(text)),
+        Type::Int => ValueParser::from(|text: &str| unquoted(text, super::values::int(text))),
+        Type::Float => ValueParser::from(|text: &str| unquoted(text, super::values::float(text))),
+        Type::Bool => ValueParser::from(|text: &str| unquoted(text, super::values::truth(text))),
         Type::Date => ValueParser::from(|text: &str| {
             if date::is_date(text) {
                 Ok(text.to_owned())
@@ -86,6 +87,14 @@ fn parser(flag: &Flag) -> ValueParser {
         | Type::ObjectListFromFiles
         | Type::KeyValue => OsStringValueParser::new().into(),
     }
+}
+
+/// clap quotes a value that is wrong before it says why.
+fn unquoted<T>(text: &str, read: Result<T, String>) -> Result<T, String> {
+    read.map_err(|message| match message.strip_prefix(&format!("`{text}` ")) {
+        Some(rest) => format!("it {rest}"),
+        None => message,
+    })
 }
 
 fn help(flag: &Flag) -> String {

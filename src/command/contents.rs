@@ -5,6 +5,7 @@ use super::outside::{Contents, FileFacts};
 use super::records::{Found, Maker};
 use super::table::{self, Blanks};
 use super::yaml;
+use crate::json::Error;
 use crate::template::{Keys, Record};
 use jiff::{Timestamp, Zoned};
 use serde::Deserialize;
@@ -141,20 +142,20 @@ impl Contents {
 
     fn json(&self) -> Result<Value, String> {
         let text = self.unmarked()?;
-        let Cost(cost) = serde_json::from_str(text).map_err(|error| self.no_json(&error))?;
+        let Cost(cost) = serde_json::from_str(text).map_err(|error| self.no_json(error))?;
         self.fits(self.room().take(cost))?;
-        serde_json::from_str(text).map_err(|error| self.no_json(&error))
+        serde_json::from_str(text).map_err(|error| self.no_json(error))
     }
 
     fn json_records(&self) -> Result<Found, String> {
         let text = self.unmarked()?;
-        let RecordsCost(cost) = serde_json::from_str(text).map_err(|error| self.no_json(&error))?;
+        let RecordsCost(cost) = serde_json::from_str(text).map_err(|error| self.no_json(error))?;
         self.fits(self.room().take(cost))?;
-        serde_json::from_str(text).map_err(|error| self.no_json(&error))
+        serde_json::from_str(text).map_err(|error| self.no_json(error))
     }
 
-    fn no_json(&self, error: &serde_json::Error) -> String {
-        format!("{} is not valid JSON: {error}", self.called())
+    fn no_json(&self, error: serde_json::Error) -> String {
+        format!("{} is not valid JSON: {}", self.called(), Error::from(error))
     }
 
     fn json_lines(&self) -> Result<Found, String> {
@@ -164,8 +165,10 @@ impl Contents {
             if line.trim().is_empty() {
                 continue;
             }
-            let no_json =
-                |error| format!("{}: line {} is not valid JSON: {error}", self.called(), index + 1);
+            let no_json = |error: serde_json::Error| {
+                let error = Error::from(error);
+                format!("{}: line {} is not valid JSON: {error}", self.called(), index + 1)
+            };
             let RecordsCost(cost) = serde_json::from_str(line).map_err(no_json)?;
             self.fits(room.take(cost))?;
             match serde_json::from_str(line).map_err(no_json)? {

@@ -1,14 +1,15 @@
 //! Who answers, as options and variables say.
 
 use super::not_blank;
-use crate::cli::{EngineName, SessionArgs};
+use crate::cli::{EngineArgs, EngineName, SessionArgs};
 use crate::command::is_stdin;
 use crate::engine::Engine;
 use crate::engine::echo::Echo;
 use crate::engine::openai::{self, OpenAi};
 use crate::secret::Secret;
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail, ensure};
 use std::env::VarError;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Variables that may hold the key of the openai engine; the first one that is set is used.
@@ -37,13 +38,10 @@ pub(super) fn engine(args: &SessionArgs, notices: &mut Vec<&'static str>) -> Res
         }
     };
     Ok(match name {
-        EngineName::Echo if args.engines.echo_answer.as_deref().is_some_and(is_stdin) => {
-            bail!("--echo-answer can't be standard input; name a file")
-        }
         EngineName::Echo => Engine::Echo(Echo {
             delay: Duration::from_millis(args.engines.echo_delay_ms),
             reasoning: args.engines.echo_reasoning,
-            answer: args.engines.echo_answer.clone(),
+            answer: echo_answer(&args.engines)?,
         }),
         EngineName::Openai => Engine::OpenAi(OpenAi::new(openai::Settings {
             base_url: base_url.unwrap_or_else(|| openai::DEFAULT_BASE_URL.to_owned()),
@@ -55,6 +53,19 @@ pub(super) fn engine(args: &SessionArgs, notices: &mut Vec<&'static str>) -> Res
             retries: args.engines.retries,
         })),
     })
+}
+
+/// The file that the echo engine answers from, which must be there before anything is asked. It is
+/// not opened: a named pipe would be waited for.
+fn echo_answer(args: &EngineArgs) -> Result<Option<PathBuf>> {
+    let Some(path) = &args.echo_answer else { return Ok(None) };
+    ensure!(!is_stdin(path), "--echo-answer can't be standard input; name a file");
+    let shown = path.display();
+    let about = path.metadata().map_err(|error| {
+        anyhow!("--echo-answer: {shown} can't be read: {error}; check its name and who may read it")
+    })?;
+    ensure!(about.is_file(), "--echo-answer: {shown} is no regular file; name a text file");
+    Ok(Some(path.clone()))
 }
 
 /// The key in the environment.

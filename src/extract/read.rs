@@ -1,6 +1,6 @@
 //! One JSON value out of a text, read once: what `crate::json` calls well-formed, and what it says.
 
-use crate::json::ERROR_BYTES_MAX;
+use crate::json::{self, ERROR_BYTES_MAX};
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -41,7 +41,7 @@ impl From<serde_json::Error> for Fault {
         let (line, column) = (error.line(), error.column());
         let text = error.to_string();
         let what = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
-        Self { what: clipped(what.to_owned()), line, column, is_cut: error.is_eof() }
+        Self { what: clipped(json::plain(what)), line, column, is_cut: error.is_eof() }
     }
 }
 

@@ -7,6 +7,7 @@ use crate::json::{self, Error};
 use crate::proto::extract::ObjectExtracted;
 use crate::proto::rpc::ErrorFrame;
 use crate::session::{ExitCode, Moment};
+use crate::terminal::Escapes;
 use crate::wire::Frame;
 use serde::Serialize;
 use serde::ser::Error as _;
@@ -85,6 +86,14 @@ impl Envelope {
             lost: 0,
             untold: 0,
             reasoning_tokens: None,
+        }
+    }
+
+    pub(super) fn escapes(&self) -> Escapes {
+        match self.layout {
+            Layout::Json => Escapes::Json,
+            // Not every style of YAML's strings has escapes.
+            Layout::Yaml => Escapes::Text,
         }
     }
 

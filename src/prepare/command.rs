@@ -8,6 +8,7 @@ use crate::command::{CommandFile, FILE_BYTES_MAX, Outside, Rendered, is_stdin};
 use crate::config::{self, Asked, EXTRACT, Once, Source};
 use crate::extract::Schema;
 use crate::log;
+use crate::server::UnreadInput;
 use crate::template::Missing;
 use crate::terminal::harmless;
 use anyhow::{Context, Result, anyhow};
@@ -23,6 +24,10 @@ const NO_VALUE: &str = "<no value>";
 /// Why nothing else can come from standard input.
 const REQUESTS_ARE_READ: &str =
     "standard input holds the requests of --stdin-rpc; name a file instead of -";
+
+/// For a person whose standard input holds data that no flag reads.
+const UNREAD: &str = "standard input has data, and no flag of the command file reads it; name it as - where \
+     a flag takes a file, or redirect standard input from /dev/null";
 
 /// Gets ready what `words` ask for.
 pub(super) fn run(words: &[OsString], mut terminal: Terminal) -> Result<Prepared, Refusal> {
@@ -80,11 +85,12 @@ fn with_file(
         // A variable's counts where the file has none.
         rendered.system = rendered.system.or(args.session.system);
         let session_id = args.session.session_id.as_deref();
-        let unasked = Unasked { command: RUN_COMMAND, mode, session_id };
+        let unasked = Unasked { command: RUN_COMMAND, mode, session_id, is_shown: terminal.is_shown };
         return Ok(Prepared::Print(shown(&rendered, &unasked)?));
     }
     let asked = asked(file, rendered)?;
-    let once = Once { command: RUN_COMMAND, mode, is_shown: terminal.is_shown, asked };
+    let unread = Some(UnreadInput::new(terminal.stdin, UNREAD));
+    let once = Once { command: RUN_COMMAND, mode, is_shown: terminal.is_shown, asked, unread };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
 }

@@ -4,6 +4,7 @@ use crate::cli::Mode;
 use crate::command::{Message, Rendered, Role};
 use crate::config;
 use crate::session::{ExitCode, Moment};
+use crate::terminal::visible;
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -13,18 +14,21 @@ pub(super) struct Unasked<'a> {
     pub(super) mode: Mode,
     /// As it was typed; a run without one has a generated id.
     pub(super) session_id: Option<&'a str>,
+    /// Standard output is a terminal: what could control it is made visible.
+    pub(super) is_shown: bool,
 }
 
 /// What would be asked, in the form that a run has in this mode.
 pub(super) fn shown(rendered: &Rendered, unasked: &Unasked) -> Result<String> {
-    let Unasked { command, mode, session_id } = unasked;
+    let Unasked { command, mode, session_id, is_shown } = unasked;
     let generated = || format!("session-{}", uuid::Uuid::new_v4());
     let session = session_id.map_or_else(generated, str::to_owned);
     let mut format = config::format_of_prompt(command, *mode);
     let mut out = Vec::new();
     format.prompt(&session, &for_people(rendered), &parts(rendered), &mut out)?;
     format.end(Moment::default(), ExitCode::Ok, &mut out)?;
-    Ok(String::from_utf8(out)?)
+    let out = String::from_utf8(out)?;
+    Ok(if *is_shown { visible(&out, format.escapes()) } else { out })
 }
 
 fn parts(rendered: &Rendered) -> Value {

@@ -15,8 +15,9 @@ pub(super) fn from_stdin(mut stdin: File) -> Result<String> {
 
 /// All of the file at `path`.
 pub(super) fn from_file(path: &Path, bytes_max: usize) -> Result<String> {
-    let mut file = File::open(path).with_context(|| {
-        format!("{} can't be opened; check its name and who may read it", path.display())
+    let mut file = File::open(path).map_err(|error| {
+        let path = path.display();
+        anyhow!("{path} can't be opened: {error}; check its name and who may read it")
     })?;
     let text = if file.metadata().is_ok_and(|about| about.is_dir()) {
         Err(anyhow!("it is a folder; name a file in it"))

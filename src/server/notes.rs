@@ -36,9 +36,7 @@ impl Notes {
         let Self::Taken { tells_warnings, warnings, complaint } = self else { return };
         match &frame.frame {
             Some(Body::Error(error)) => {
-                // A class with nothing behind it tells a person nothing.
-                let detail =
-                    Some(&error.detail).filter(|text| !text.is_empty() && !text.ends_with(':'));
+                let detail = news(&error.message, &error.detail);
                 let detail = detail.map(|text| format!(" ({text})")).unwrap_or_default();
                 *complaint = Some(harmless(&format!("{}{detail}", error.message)));
             }
@@ -74,6 +72,17 @@ impl Notes {
     }
 }
 
+/// What `detail`, a chain of parts, has that `message` has not. A class alone is no news to a person.
+fn news(message: &str, detail: &str) -> Option<String> {
+    let message = message.to_lowercase();
+    let (class, rest) = detail.split_once(':').unwrap_or(("", detail));
+    let parts = rest.split(": ").map(str::trim);
+    let parts: Vec<_> =
+        parts.filter(|part| !part.is_empty() && !message.contains(&part.to_lowercase())).collect();
+    let class = Some(class).filter(|class| !class.is_empty());
+    (!parts.is_empty()).then(|| class.into_iter().chain(parts).collect::<Vec<_>>().join(": "))
+}
+
 fn warning(payload: &Any) -> Option<String> {
     if let Any::ChatProviderCallFinished(call) = payload {
         return output::cut_off(call).map(str::to_owned);
@@ -85,4 +94,23 @@ fn warning(payload: &Any) -> Option<String> {
         return output::nothing_found(tally).map(str::to_owned);
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_reads_nothing_twice() {
+        let check = |message, detail, expected: Option<&str>| {
+            assert_eq!(news(message, detail).as_deref(), expected, "{detail}");
+        };
+        check("it failed", "", None);
+        check("it failed", "config:", None);
+        check("it failed", "It failed", None);
+        check("it failed: wrong key", "auth: status 401: Wrong key", Some("auth: status 401"));
+        check("it failed (status 401): wrong", "auth: status 401: wrong", None);
+        check("it failed", "line 1: not JSON (byte 1)", Some("line 1: not JSON (byte 1)"));
+        check("it failed", "no such file", Some("no such file"));
+    }
 }

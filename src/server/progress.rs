@@ -92,7 +92,9 @@ impl Progress {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
             // The last picture may have been lost.
-            stderr::message(terminal::CLEAR_LINE);
+            if screen::is_ours() {
+                stderr::message(terminal::CLEAR_LINE);
+            }
             if self.ends_with_text {
                 // The answer must not come before it on the same terminal.
                 stderr::flush();
@@ -111,7 +113,8 @@ fn begin() -> ProgressBar {
     let screen = Box::<Screen>::default();
     let target = ProgressDrawTarget::term_like_with_hz(screen, PICTURES_PER_SECOND_MAX);
     let bar = ProgressBar::with_draw_target(None, target);
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
+    // What is cut off where the terminal is narrow comes last.
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
         bar.set_style(style);
     }
     bar.set_message("waiting for the model");

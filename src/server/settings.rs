@@ -1,6 +1,6 @@
 //! How a server is to run, and how it ends.
 
-use super::{DebugFile, Progress};
+use super::{DebugFile, Progress, UnreadInput};
 use crate::engine::Engine;
 use crate::fault::Plan;
 use crate::output::Format;
@@ -47,6 +47,8 @@ pub struct Settings {
     pub seed: u128,
     /// What a person should know, for the log.
     pub notices: Vec<&'static str>,
+    /// Standard input, if the run leaves it alone.
+    pub unread: Option<UnreadInput>,
     /// A fault to run into.
     pub faults: Plan,
 }

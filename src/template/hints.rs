@@ -71,8 +71,12 @@ pub(super) fn of_parser(text: &str, line: usize, message: &str) -> String {
     let hint = actions::in_line(text, line).find_map(of_action);
     hint.unwrap_or_else(|| {
         let known = PARSER.iter().find(|(part, _)| message.contains(part));
-        let hint = known.map_or("check what stands between {{ and }}", |(_, hint)| hint);
-        format!("{message}; {hint}")
+        match known {
+            // These words of the parser are about itself.
+            Some((_, hint)) if message.contains("closing delimiter") => (*hint).to_owned(),
+            Some((_, hint)) => format!("{message}; {hint}"),
+            None => format!("{message}; check what stands between {{{{ and }}}}"),
+        }
     })
 }
 

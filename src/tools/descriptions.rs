@@ -2,10 +2,12 @@
 //! all made from the command line's own definition.
 
 use super::args::{CompletionsArgs, ManArgs, TextOutputArgs};
+use super::complete::VARIABLE;
 use super::document::{self, Document};
 use super::output::Failure;
 use crate::manifest;
 use clap::Command;
+use clap_complete::env::Shells;
 use clap_mangen::Man;
 use serde_json::{Value, json};
 use std::io;
@@ -19,13 +21,16 @@ pub fn manifest(command: &Command) -> u8 {
     })
 }
 
-/// Prints what makes a shell complete `command`; gives the exit status.
+/// Prints what makes a shell complete `command` by asking this program; gives the exit status.
 pub fn completions(args: &CompletionsArgs, command: &Command) -> u8 {
     document::print(&args.output, || {
-        let mut command = command.clone();
-        let name = command.get_name().to_owned();
+        let (name, shell) = (command.get_name(), args.shell.to_string());
         let mut script = Vec::new();
-        clap_complete::generate(args.shell, &mut command, name, &mut script);
+        let written = match Shells::builtins().completer(&shell) {
+            Some(shell) => shell.write_registration(VARIABLE, name, name, name, &mut script),
+            None => Err(io::Error::other(format!("there is no script for {shell}"))),
+        };
+        written.map_err(Failure::Output)?;
         let data = String::from_utf8_lossy(&script).into();
         Ok(Document { text: script, data })
     })

@@ -38,7 +38,7 @@ fn print_data(data: &Value, error: Option<&Error>, begun: Instant) -> Result<u8,
     Ok(0)
 }
 
-fn print_text(text: &[u8]) -> Result<u8, Failure> {
+pub(super) fn print_text(text: &[u8]) -> Result<u8, Failure> {
     let mut out = Out::new()?;
     out.write(text)?;
     out.flush()?;

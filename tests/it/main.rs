@@ -65,6 +65,12 @@ mod session_over_pipes;
 // Options, their variables, help, and how the command line is refused.
 mod options;
 
+// What shells offer when the tab key is pressed.
+mod completions;
+
+// Wrong command lines, and what to write instead.
+mod tips;
+
 // Programs that are not ours on both sides of the binary.
 mod clients;
 
@@ -75,7 +81,11 @@ mod wire_fields;
 mod examples;
 
 // What a person at a terminal sees.
+mod screen;
 mod terminal;
+
+// What a prompt is made of, and standard input that is none of it.
+mod prompts;
 
 // Command files: renderings, and the examples.
 mod command_files;

@@ -234,8 +234,9 @@ fn prompts_are_shown_and_not_asked() {
 fn objects_come_alone_if_that_is_wanted() {
     let folder = folder();
     fs::write(folder.path("answer"), "{\"entity\":\"DNA\"}\n").expect("a file");
+    fs::write(folder.path("bytes"), [0xff]).expect("a file");
     let words = ["run-command", "list.yaml", "--output", "objects", "--no-preamble"];
-    for (answer, status, stdout) in [("answer", 0, "{\"entity\":\"DNA\"}\n"), ("nothing", 1, "")] {
+    for (answer, status, stdout) in [("answer", 0, "{\"entity\":\"DNA\"}\n"), ("bytes", 1, "")] {
         let echo = ["--engine", "echo", "--echo-answer", answer];
         let ended = run(&folder, &[&words[..], &echo].concat());
         assert_eq!((ended.status, ended.stdout.as_str()), (status, stdout), "{ended:?}");

@@ -216,6 +216,7 @@ fn check_copy(path: &str, options: &[&str], last: &str) {
 fn frames_are_copied_whole_in_every_output() {
     let folder = with_long_answer();
     fs::write(folder.path("answer"), "{\"a\":1}\n{\"a\":2}\n").expect("a file");
+    fs::write(folder.path("bytes"), [0xff]).expect("a file");
     for (number, (options, shape)) in OUTPUTS.into_iter().enumerate() {
         let path = format!("new/{number}/events.jsonl");
         let copying = |words: &[&str]| run(&folder, &[words, options].concat());
@@ -227,7 +228,7 @@ fn frames_are_copied_whole_in_every_output() {
         let copied = fs::read_to_string(folder.path(&path)).expect("the debug file");
         assert!(shape != Shape::OneShot || copied == ended.stdout, "{copied}\n{ended:?}");
         // The same file again: what was in it is gone.
-        let ended = copying(&[&words[..], &["--echo-answer", "nothing"]].concat());
+        let ended = copying(&[&words[..], &["--echo-answer", "bytes"]].concat());
         assert_eq!(ended.status, 1, "{ended:?}");
         shape.check(&ended);
         check_copy(&folder.name(&path), options, "failed");

@@ -29,6 +29,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("prompt_file_is_no_text", &["exec", "--prompt-file", "bytes"]),
     ("unwritable_debug_file", &["exec", "hello", "--debug-events-jsonl", "list.yaml/events"]),
     ("no_echo_answer", &["exec", "hello", "--engine", "echo", "--echo-answer", "nothing.txt"]),
+    ("echo_answer_is_no_text", &["exec", "hello", "--engine", "echo", "--echo-answer", "bytes"]),
     ("no_command_file_named", &["run-command"]),
     ("no_command_file", &["run-command", "nothing.yaml"]),
     ("command_file_is_a_folder", &["run-command", "."]),
@@ -235,6 +236,6 @@ fn an_answer_is_read_from_a_file_and_not_from_a_pipe_that_nobody_fills() {
     let folder = Folder::new();
     folder.fifo("pipe");
     let ended = run(&folder, &["exec", "a", "--engine", "echo", "--echo-answer", "pipe", "--rpc"]);
-    assert_eq!(ended.status, 1, "{ended:?}");
+    assert_eq!(ended.status, 2, "{ended:?}");
     assert!(ended.stderr.contains("no regular file"), "{ended:?}");
 }

@@ -1,11 +1,14 @@
 //! What a person at a terminal sees, and that nobody else sees it.
 
 use crate::once::{Once, duologue};
+use crate::screen::Screen;
 use crate::server::Folder;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use std::fs::File;
-use std::io::Read;
+use rustix::termios::{Winsize, tcsetwinsize};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::thread;
@@ -106,4 +109,183 @@ fn colours_are_for_terminals_and_for_who_wants_them() {
     assert!(!piped.stdout.contains(ESCAPE) && piped.status == 0);
     let wrong = Once::start(duologue(&folder, &["exec", "--bogus"])).finish();
     assert!(!wrong.stderr.contains(ESCAPE) && wrong.status == 2, "{wrong:?}");
+}
+
+/// What a model might write to control a terminal: clear the screen, set the title, fill the
+/// clipboard, colour what follows, go back over the line, and turn the order of the text round.
+const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;title\u{7} \u{1b}]52;c;eA==\u{1b}\\ \u{9b}31m over\rwritten \
+     \u{8}\u{7f}\u{202e}desrever\u{2066}\u{200f}\n\tplain \u{e9}\n";
+
+/// Whether a terminal may do something at `char` but go on.
+fn controls(char: char) -> bool {
+    let is_bidi = matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}')
+        || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    is_bidi || char.is_control() && !matches!(char, '\n' | '\t')
+}
+
+/// A folder with a model's answer, and a command file that takes values from answers.
+fn hostile() -> Folder {
+    let folder = Folder::new();
+    let line = serde_json::to_string(HOSTILE).expect("JSON");
+    fs::write(folder.path("answer.txt"), HOSTILE).expect("a file");
+    fs::write(folder.path("answer.jsonl"), format!("{{\"text\": {line}}}\n")).expect("a file");
+    fs::write(folder.path("list.yaml"), "prompt: hello\nresponse-type: jsonl\n").expect("a file");
+    folder
+}
+
+const TEXT: [&str; 6] = ["exec", "hello", "--engine", "echo", "--echo-answer", "answer.txt"];
+const LIST: [&str; 6] =
+    ["run-command", "list.yaml", "--engine", "echo", "--echo-answer", "answer.jsonl"];
+
+/// What is shown on a terminal that is written to by nobody else; a terminal ends lines with CR LF.
+fn shown(folder: &Folder, words: &[&str], options: &[&str]) -> String {
+    let mut command = duologue(folder, &[words, options].concat());
+    command.env("TERM", "dumb");
+    on_terminal(command, true).replace("\r\n", "\n")
+}
+
+#[test]
+fn an_answer_can_not_control_a_terminal() {
+    let folder = hostile();
+    for (words, options) in [
+        (TEXT, &[][..]),
+        (TEXT, &["--output", "json"]),
+        (TEXT, &["--output", "yaml"]),
+        (TEXT, &["--json-stream"]),
+        (TEXT, &["--rpc"]),
+        (LIST, &["--output", "objects"]),
+        (LIST, &["--output", "json"]),
+    ] {
+        let seen = shown(&folder, &words, options);
+        assert!(
+            seen.contains("desrever") && seen.contains("plain \u{e9}"),
+            "{options:?}: {seen:?}"
+        );
+        assert!(!seen.contains(controls), "{options:?}: {seen:?}");
+    }
+    let text = shown(&folder, &TEXT, &[]);
+    assert!(text.starts_with("\\x1b[2J\\x1b]0;title\\x07 "), "{text:?}");
+    assert!(text.ends_with("\n\tplain \u{e9}\n"), "{text:?}");
+}
+
+/// What is JSON stays the same JSON.
+#[test]
+fn an_answer_is_the_same_for_a_program_wherever_it_is_printed() {
+    let folder = hostile();
+    let seen = shown(&folder, &TEXT, &["--output", "json"]);
+    let document: Value = serde_json::from_str(&seen).expect("JSON");
+    assert_eq!(document["data"], HOSTILE);
+    let piped = Once::start(duologue(&folder, &TEXT)).finish();
+    assert_eq!(piped.stdout, HOSTILE, "a pipe gets what the model wrote");
+    let piped = Once::start(duologue(&folder, &[&LIST[..], &["--output", "objects"]].concat()));
+    assert!(piped.finish().stdout.contains("\u{9b}31m"), "a pipe gets what the model wrote");
+}
+
+#[test]
+fn a_prompt_that_is_printed_can_not_control_a_terminal() {
+    let folder = hostile();
+    for options in [&[][..], &["--output", "json"]] {
+        let words = ["exec", "--prompt-file", "answer.txt", "--print-prompt"];
+        let seen = shown(&folder, &words, options);
+        assert!(seen.contains("desrever") && !seen.contains(controls), "{options:?}: {seen:?}");
+    }
+}
+
+/// A terminal of its own for `command`, which a person can interrupt; `script` sees what is shown
+/// and may type. Gives the whole of it.
+pub(crate) fn with_terminal(
+    columns: u16,
+    command: &mut Command,
+    script: impl FnOnce(&mut File) -> String,
+) -> (Option<i32>, String) {
+    let (mut shown, written) = terminal();
+    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&written, size).expect("a terminal");
+    let copy = || written.try_clone().expect("a terminal");
+    command.stdin(copy()).stdout(copy()).stderr(copy()).env("TERM", "xterm");
+    let mut child = command.spawn().expect("setsid of util-linux runs");
+    // The command holds the other side of the terminal.
+    drop(std::mem::replace(command, Command::new("true")));
+    drop(written);
+    let mut seen = script(&mut shown);
+    seen += &read(shown);
+    (child.wait().expect("our own child").code(), seen)
+}
+
+/// Reads what is shown until `text` is.
+pub(crate) fn read_until(shown: &mut File, text: &str) -> String {
+    let mut seen = Vec::new();
+    while !String::from_utf8_lossy(&seen).contains(text) {
+        let mut bytes = [0; 1024];
+        let count = shown.read(&mut bytes).expect("it is shown before the end");
+        seen.extend_from_slice(&bytes[..count]);
+    }
+    String::from_utf8_lossy(&seen).into_owned()
+}
+
+/// `words` in a session of its own, whose terminal is standard input.
+pub(crate) fn in_session(folder: &Folder, words: &[&str]) -> Command {
+    let mut command = duologue(folder, &[]);
+    let environment: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
+    command = Command::new("setsid");
+    command.args(["--ctty", "--wait"]).args(words).current_dir(folder.path("")).env_clear();
+    for name in environment {
+        command.envs(std::env::var_os(&name).map(|value| (name, value)));
+    }
+    command
+}
+
+/// As a person sees it: no trace of the line, however narrow the terminal is.
+#[test]
+fn the_line_is_gone_after_an_interrupt_at_any_width() {
+    let folder = Folder::new();
+    let binary = env!("CARGO_BIN_EXE_duologue");
+    for columns in [12, 13, 20, 28, 29, 30, 80] {
+        let words =
+            [binary, "exec", "hello there", "--engine", "echo", "--echo-delay-ms", "3600000"];
+        let (status, seen) = with_terminal(columns, &mut in_session(&folder, &words), |shown| {
+            let seen = read_until(shown, "0s w");
+            shown.write_all(b"\x03").expect("it is typed");
+            seen
+        });
+        assert_eq!(status, Some(130), "{columns}: {seen:?}");
+        let screen = Screen::showing(&seen, usize::from(columns));
+        assert!(!screen.text().contains("0s w"), "{columns}: {screen:?}");
+        assert!(screen.text().contains("duologue:"), "{columns}: {screen:?}");
+    }
+}
+
+#[test]
+fn a_narrow_terminal_shows_the_line_in_one_row() {
+    let folder = Folder::new();
+    let binary = env!("CARGO_BIN_EXE_duologue");
+    let words = [binary, "exec", "hello there", "--engine", "echo", "--echo-delay-ms", "3600000"];
+    let (_, seen) = with_terminal(20, &mut in_session(&folder, &words), |shown| {
+        let seen = read_until(shown, "0s w");
+        shown.write_all(b"\x03").expect("it is typed");
+        seen
+    });
+    let (drawn, _) = seen.split_once("^C").expect("an interrupt");
+    let screen = Screen::showing(drawn, 20);
+    assert!(screen.text().contains("waiting for"), "{screen:?}");
+    assert_eq!(screen.rows(), 1, "{screen:?}");
+}
+
+/// It shares the terminal with what the person does there meanwhile.
+#[test]
+fn a_background_job_draws_nothing() {
+    let folder = Folder::new();
+    let binary = env!("CARGO_BIN_EXE_duologue");
+    let run = "\"$0\" exec 'hello there' --engine echo --echo-delay-ms 1 >/dev/null";
+    let seen = |script: &str| {
+        let mut command = in_session(&folder, &["bash", "-c", script, binary]);
+        let (status, seen) = with_terminal(80, &mut command, |_| String::new());
+        assert_eq!(status, Some(0), "{seen:?}");
+        seen
+    };
+    let background = seen(&format!("set -m; {run} & wait $!"));
+    assert!(!background.contains(ESCAPE), "{background:?}");
+    assert!(!background.contains("waiting for"), "{background:?}");
+    let foreground = seen(&format!("set -m; {run}; true"));
+    assert!(foreground.contains("waiting for the model"), "{foreground:?}");
 }

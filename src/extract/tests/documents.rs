@@ -50,10 +50,22 @@ fn what_is_no_document() {
         "```\n```",
         &["invalid @2: the answer is empty where a JSON document was asked for"],
     );
-    check_whole("Here: {}", &["invalid @1: not JSON: expected value (byte 1)"]);
-    check_whole("\n{}\n\n{}", &["invalid @4: not JSON: trailing characters (byte 1)"]);
-    check_whole("{\"a\":\n\n  x}", &["invalid @3: not JSON: expected value (byte 3)"]);
-    check_whole("```json\n[1,\n```", &["invalid @2: not JSON: EOF while parsing a value (byte 3)"]);
+    check_whole(
+        "Here: {}",
+        &["invalid @1: not JSON: a value is missing, or is text without double quotes (byte 1)"],
+    );
+    check_whole(
+        "\n{}\n\n{}",
+        &["invalid @4: not JSON: more text follows after the value (byte 1)"],
+    );
+    check_whole(
+        "{\"a\":\n\n  x}",
+        &["invalid @3: not JSON: a value is missing, or is text without double quotes (byte 3)"],
+    );
+    check_whole(
+        "```json\n[1,\n```",
+        &["invalid @2: not JSON: the text ends where a value should stand (byte 3)"],
+    );
 }
 
 /// A block that is closed is whole, and a document that is not has nothing to close it.

@@ -3,14 +3,37 @@
 
 use crate::{stderr, terminal};
 use indicatif::TermLike;
-use std::fmt::Write;
+use rustix::process::getpgrp;
+use rustix::stdio;
+use rustix::termios::{tcgetpgrp, tcgetwinsize};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Width of a terminal that does not tell its own.
-const WIDTH: u16 = 79;
+/// Columns of a terminal that reports none.
+const COLUMNS_UNKNOWN: u16 = 80;
 
-/// The picture that is being drawn.
+/// Columns that stay free after the line. A terminal shows `^C` where the cursor is; if that went
+/// on to the next row, the line's own row would no longer be the one that is cleared.
+const FREE_COLUMNS: u16 = 4;
+
+/// Columns below which the line is not drawn.
+const COLUMNS_MIN: u16 = 12;
+
+/// Whether the line may be drawn: the terminal is wide enough, and this process's to draw on. A
+/// shell's background job shares it with whatever the person does there meanwhile.
+pub(super) fn is_ours() -> bool {
+    // An error means that it is not the terminal whose jobs a shell controls.
+    let is_in_foreground = tcgetpgrp(stdio::stderr()).map_or(true, |group| group == getpgrp());
+    is_in_foreground && columns() >= COLUMNS_MIN
+}
+
+fn columns() -> u16 {
+    let columns = tcgetwinsize(stdio::stderr()).map_or(0, |size| size.ws_col);
+    if columns == 0 { COLUMNS_UNKNOWN } else { columns }
+}
+
+/// The row of the terminal that the line is drawn in, with the picture that is being drawn. It never
+/// has a second row.
 #[derive(Debug, Default)]
 pub(super) struct Screen(Mutex<String>);
 
@@ -18,40 +41,35 @@ impl Screen {
     fn picture(&self) -> MutexGuard<'_, String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Moves the cursor as `direction` says (ECMA-48, CUU, CUD, CUF and CUB).
-    fn move_cursor(&self, cells: usize, direction: char) -> io::Result<()> {
-        match cells {
-            0 => Ok(()),
-            _ => write!(self.picture(), "\u{1b}[{cells}{direction}").map_err(io::Error::other),
-        }
-    }
 }
 
 impl TermLike for Screen {
     fn width(&self) -> u16 {
-        let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
-        size.map(|size| size.ws_col).ok().filter(|columns| *columns > 0).unwrap_or(WIDTH)
+        columns().saturating_sub(FREE_COLUMNS)
     }
 
-    fn move_cursor_up(&self, lines: usize) -> io::Result<()> {
-        self.move_cursor(lines, 'A')
+    fn height(&self) -> u16 {
+        1
     }
 
-    fn move_cursor_down(&self, lines: usize) -> io::Result<()> {
-        self.move_cursor(lines, 'B')
+    fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+        Ok(())
     }
 
-    fn move_cursor_right(&self, columns: usize) -> io::Result<()> {
-        self.move_cursor(columns, 'C')
+    fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+        Ok(())
     }
 
-    fn move_cursor_left(&self, columns: usize) -> io::Result<()> {
-        self.move_cursor(columns, 'D')
+    fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+        Ok(())
     }
 
     fn write_line(&self, text: &str) -> io::Result<()> {
-        self.write_str(&format!("{text}\n"))
+        self.write_str(text)
     }
 
     fn write_str(&self, text: &str) -> io::Result<()> {
@@ -65,7 +83,7 @@ impl TermLike for Screen {
 
     fn flush(&self) -> io::Result<()> {
         let picture = std::mem::take(&mut *self.picture());
-        if !picture.is_empty() {
+        if !picture.is_empty() && is_ours() {
             stderr::picture(&picture);
         }
         Ok(())

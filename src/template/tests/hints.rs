@@ -1,6 +1,8 @@
 //! What errors say to do.
 
 use super::check_errors;
+use crate::template::Template;
+use serde_json::json;
 
 #[test]
 fn what_other_languages_have_is_translated() {
@@ -54,4 +56,13 @@ fn unknown_names_may_be_values_or_words() {
         ("{{ nobody }}", 1, "a value has a dot before it (.nobody)"),
         ("{{ nobody | upper }}", 1, "\"nobody\" is not defined"),
     ]);
+}
+
+#[test]
+fn errors_speak_of_signs_and_not_of_tokens() {
+    for text in ["{{ upper .name, 1 }}", "{{ upper .name := 1 }}"] {
+        let error = Template::parse("t", text, &json!({})).expect_err(text).to_string();
+        let jargon = ["delimiter", "Comma", "Declare"];
+        assert!(!jargon.iter().any(|word| error.contains(word)), "{text}: {error}");
+    }
 }

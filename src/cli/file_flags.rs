@@ -1,0 +1,62 @@
+//! `run-command` as it is typed once its command file is known.
+
+use super::{RUN_COMMAND, RunCommandArgs, words};
+use crate::command::CommandFile;
+use clap::builder::Resettable;
+use clap::{Arg, ArgAction, Args};
+
+/// `run-command` with the flags of `file`, which help shows first. Where both have one of a name, the
+/// file's is meant: people's files come first.
+pub(super) fn run_command(file: &CommandFile) -> clap::Command {
+    let run = RunCommandArgs::augment_args(clap::Command::new(RUN_COMMAND));
+    let has_name = |name: &str| file.flags.iter().any(|flag| flag.option() == name);
+    let has_letter = |letter| file.flags.iter().any(|flag| flag.short == Some(letter));
+    let own = run.get_arguments().map(|arg| {
+        let long = arg.get_long().filter(|name| has_name(name));
+        let long = long.map(|name| free_name(name, has_name));
+        let is_letter_taken = arg.get_short().is_some_and(has_letter);
+        let is_headed = arg.is_positional() || arg.get_help_heading().is_some();
+        let arg = arg.clone();
+        let arg = if is_headed { arg } else { arg.help_heading("Options of duologue") };
+        let arg = if let Some(long) = long { arg.long(long) } else { arg };
+        if is_letter_taken { arg.short(Resettable::Reset) } else { arg }
+    });
+    let help = Arg::new("help").long("help").action(ArgAction::Help).help("Print help");
+    let help = if has_letter('h') { help } else { help.short('h') };
+    let help = if has_name("help") { help.long(free_name("help", has_name)) } else { help };
+    let (arguments, flags): (Vec<Arg>, Vec<Arg>) =
+        file.clap_args().into_iter().partition(Arg::is_positional);
+    let about = if file.short.is_empty() { &file.name } else { &file.short };
+    let long_about = if file.long.is_empty() { about } else { &file.long };
+    clap::Command::new(run.get_name().to_owned())
+        .about(about)
+        .long_about(format!("{}\n\n{}", long_about.trim_end(), words::OUTPUT))
+        .after_help(words::after(RUN_COMMAND))
+        .override_usage(usage(file))
+        .disable_help_flag(true)
+        .args(flags)
+        .args(own)
+        .args(arguments)
+        .arg(help.help_heading("Options of duologue"))
+}
+
+/// How the file is run: it comes first, and its flags after it.
+fn usage(file: &CommandFile) -> String {
+    let flags = file.flags.iter().filter(|flag| flag.required);
+    let flags: String = flags.map(|flag| format!(" --{} <{}>", flag.option(), flag.name)).collect();
+    let arguments = file.arguments.iter().map(|argument| match argument.required {
+        true => format!(" <{}>", argument.name),
+        false => format!(" [{}]", argument.name),
+    });
+    let arguments: String = arguments.collect();
+    format!("duologue {RUN_COMMAND} {}{flags} [OPTIONS]{arguments}", file.path.display())
+}
+
+/// What an option is called whose name is taken.
+fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let mut name = format!("duologue-{name}");
+    while is_taken(&name) {
+        name.insert_str(0, "duologue-");
+    }
+    name
+}

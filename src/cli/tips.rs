@@ -1,0 +1,138 @@
+//! What to write instead of a command line that is wrong, where that can be guessed.
+
+use crate::cli::{RUN_COMMAND, named};
+use crate::command::CommandFile;
+use crate::terminal::harmless;
+use clap::Error;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::ffi::OsString;
+
+/// Options that people try for the key of a provider.
+const KEY_OPTIONS: [&str; 7] =
+    ["--api-key", "--apikey", "--api_key", "--key", "--token", "--api-token", "--openai-api-key"];
+
+const KEY_TIP: &str = "set the variable DUOLOGUE_API_KEY or OPENAI_API_KEY instead; other users of the machine can \
+     see the options of a process";
+
+/// Characters of a question that a tip repeats.
+const QUESTION_CHARS_MAX: usize = 60;
+
+/// Adds to `error`, about `words`, what to write instead. `file` is the command file they run.
+pub(super) fn advise(error: Error, words: &[OsString], file: Option<&CommandFile>) -> Error {
+    let mut error = as_unexpected(error);
+    let wrong = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand];
+    let wrong = wrong.into_iter().find_map(|kind| text(&error, kind));
+    let (Some(wrong), Some(words)) = (wrong, all_text(words)) else { return error };
+    let has_similar = error.get(ContextKind::SuggestedSubcommand).is_some();
+    let is_misspelt = has_similar && words.len() == 2;
+    let tip = if error.kind() == ErrorKind::UnknownArgument {
+        unknown(&wrong, &words, file)
+    } else {
+        let is_question = error.kind() == ErrorKind::InvalidSubcommand && !is_misspelt;
+        is_question.then(|| question(&words, 1))
+    };
+    if let Some(tip) = tip {
+        if !is_declared_elsewhere(&wrong, file) {
+            error.remove(ContextKind::SuggestedArg);
+        }
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
+/// A second word of a prompt is no `-` that is misspelt.
+fn as_unexpected(error: Error) -> Error {
+    let is_second = text(&error, ContextKind::InvalidArg).is_some_and(|arg| arg == "[-]");
+    let Some(value) = text(&error, ContextKind::InvalidValue).filter(|_| is_second) else {
+        return error;
+    };
+    let mut unexpected = Error::new(ErrorKind::UnknownArgument);
+    unexpected.insert(ContextKind::InvalidArg, ContextValue::String(value));
+    unexpected
+}
+
+/// A flag of a command file may be misspelt, or not be there yet: both are worth a tip.
+fn is_declared_elsewhere(wrong: &str, file: Option<&CommandFile>) -> bool {
+    file.is_some() && wrong.starts_with("--") && own_option(wrong, RUN_COMMAND).is_none()
+}
+
+/// What to write instead of `wrong`, which no argument is called.
+fn unknown(wrong: &str, words: &[&str], file: Option<&CommandFile>) -> Option<String> {
+    let command = words.iter().skip(1).find_map(|word| named(word)).unwrap_or("rpc");
+    let path = file.map(|file| harmless(&file.path.to_string_lossy()));
+    if let Some(tip) = own_option(wrong, command) {
+        return Some(tip.to_owned());
+    }
+    match (command, path, wrong.strip_prefix("--")) {
+        (_, Some(path), Some(name)) => Some(format!(
+            "{path} declares no such flag; to add it, put `- {{name: {}, type: string}}` under \
+             its `flags:`",
+            harmless(name)
+        )),
+        (_, Some(path), None) if !wrong.starts_with('-') => Some(format!(
+            "{path} takes no more arguments; quote a value of several words, or add to its \
+             `arguments:`"
+        )),
+        ("exec", None, None) if !wrong.starts_with('-') => {
+            let start = words.iter().position(|word| *word == "exec").unwrap_or_default() + 1;
+            Some(format!("put the prompt in quotes: {}", exec(words, start)))
+        }
+        ("rpc", None, None) if !wrong.starts_with('-') => {
+            let start = words.iter().position(|word| *word == wrong).unwrap_or_default();
+            Some(question(words, start))
+        }
+        (_, _, _) => None,
+    }
+}
+
+/// Options of other programs, and what does the same here.
+fn own_option(wrong: &str, command: &str) -> Option<&'static str> {
+    let is_run = matches!(command, "exec" | RUN_COMMAND);
+    match wrong {
+        key if KEY_OPTIONS.contains(&key) => Some(KEY_TIP),
+        "--json" if is_run => Some(
+            "--output json prints one JSON document at the end; --json-stream prints events as \
+             they come",
+        ),
+        "--json" if command == "rpc" => Some(
+            "what `rpc` prints is JSON, one frame a line; --no-stream prints one JSON document at \
+             the end",
+        ),
+        "--json" => Some("--output json prints one JSON document"),
+        "--jsonl" | "--ndjson" if is_run => {
+            Some("--output jsonl prints the protocol, one frame a line")
+        }
+        "--yaml" if is_run => Some("--output yaml prints one YAML document at the end"),
+        _ => None,
+    }
+}
+
+fn question(words: &[&str], start: usize) -> String {
+    format!("to ask the model a question, write {}", exec(words, start))
+}
+
+/// The command that asks the words from `start` up to the next option.
+fn exec(words: &[&str], start: usize) -> String {
+    let words = words.get(start..).unwrap_or_default();
+    let words: Vec<_> = words.iter().take_while(|word| !word.starts_with('-')).copied().collect();
+    let question = harmless(&words.join(" "));
+    let question = match question.char_indices().nth(QUESTION_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &question[..end]),
+        None => question,
+    };
+    let is_plain = !question.is_empty() && !question.contains(['"', '$', '`', '\\', '!']);
+    let question = if is_plain { question } else { "…".to_owned() };
+    format!("duologue exec \"{question}\"")
+}
+
+fn text(error: &Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(_) | None => None,
+    }
+}
+
+fn all_text(words: &[OsString]) -> Option<Vec<&str>> {
+    words.iter().map(|word| word.to_str()).collect()
+}

@@ -1,0 +1,133 @@
+//! Completions, as a shell asks for them.
+
+use crate::once::{Once, duologue, run};
+use crate::server::Folder;
+use crate::terminal::{in_session, read_until, with_terminal};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+/// What bash does when its user presses the tab key after the words `$@`.
+const PRESS_TAB: &str = r#"
+    source <(duologue completions bash)
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_TYPE=9
+    completer=$(complete -p duologue)
+    completer=${completer##*-F } completer=${completer%% *}
+    "$completer" duologue "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+    printf '%s\n' "${COMPREPLY[@]}"
+"#;
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    let flags = "flags:\n  - {name: who, type: string, help: Whom to greet}\n  \
+                 - {name: which, type: choice, choices: [red, green]}\n  \
+                 - {name: page, type: stringFromFile}\n";
+    fs::write(folder.path("ask.yaml"), format!("{flags}prompt: hello\n")).expect("a file");
+    fs::write(folder.path("wrong.yaml"), "prompt: [1\n").expect("a file");
+    fs::write(folder.path("page.txt"), "").expect("a file");
+    folder.fifo("pipe.yaml");
+    folder
+}
+
+/// The folders of the program and of all others.
+fn path() -> String {
+    let program = Path::new(env!("CARGO_BIN_EXE_duologue")).parent().expect("a folder");
+    format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default())
+}
+
+/// What bash offers after `words`, the last of which is being typed.
+#[track_caller]
+fn offered(words: &[&str]) -> Vec<String> {
+    let folder = folder();
+    let mut command = Command::new("bash");
+    command.args(["--norc", "--noprofile", "-c", PRESS_TAB, "bash", "duologue"]).args(words);
+    command.current_dir(folder.path("")).env_clear().env("PATH", path());
+    let ended = Once::start(command).finish();
+    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{words:?}: {ended:?}");
+    ended.stdout.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+#[track_caller]
+fn check(words: &[&str], expected: &[&str]) {
+    let offered = offered(words);
+    for word in expected {
+        assert!(offered.iter().any(|offer| offer == word), "{words:?}: {word} of {offered:?}");
+    }
+}
+
+#[test]
+fn bash_offers_commands_options_and_values() {
+    check(&[""], &["rpc", "exec", "run-command", "list-events"]);
+    check(&["rpc", "--on"], &["--on-busy"]);
+    check(&["rpc", "--on-busy", ""], &["reject", "queue"]);
+    check(&["exec", "hello", "--f"], &["--file", "--final-snapshot"]);
+    check(&["exec", "hello", "--file", "pa"], &["page.txt"]);
+}
+
+#[test]
+fn bash_offers_command_files_and_their_flags() {
+    check(&["run-command", ""], &["ask.yaml", "page.txt"]);
+    check(&["run-command", "as"], &["ask.yaml"]);
+    check(&["run-command", "ask.yaml", "--wh"], &["--who", "--which"]);
+    check(&["run-command", "ask.yaml", "--"], &["--who", "--page", "--output", "--help"]);
+    check(&["run-command", "ask.yaml", "--which", ""], &["red", "green"]);
+    check(&["run-command", "ask.yaml", "--page", "pag"], &["page.txt"]);
+    check(&["run-command", "-o", "json", "ask.yaml", "--wh"], &["--who"]);
+}
+
+#[test]
+fn files_that_can_not_be_read_offer_the_options_that_every_file_has() {
+    for file in ["wrong.yaml", "pipe.yaml", "nothing.yaml", "-", "."] {
+        let offered = offered(&["run-command", file, "--o"]);
+        assert_eq!(offered, ["--output", "--on-busy"], "{file}");
+    }
+}
+
+/// The whole way: a person at a terminal types, and presses the tab key.
+#[test]
+fn bash_completes_what_a_person_types() {
+    let folder = folder();
+    let mut command = in_session(&folder, &["bash", "--norc", "--noprofile", "-i"]);
+    command.env("PATH", path()).env("PS1", "ready> ").env("HISTFILE", "/dev/null");
+    let (status, seen) = with_terminal(80, &mut command, |shown| {
+        let mut seen = read_until(shown, "ready> ");
+        shown.write_all(b"source <(duologue completions bash)\n").expect("it is typed");
+        seen += &read_until(shown, "ready> ");
+        shown.write_all(b"duologue run-command as\t --whi\tred --print-prompt\n").expect("typed");
+        seen += &read_until(shown, "hello");
+        shown.write_all(b"exit 7\n").expect("it is typed");
+        seen
+    });
+    assert!(seen.contains("duologue run-command ask.yaml"), "{seen:?}");
+    assert!(seen.contains("--which red"), "{seen:?}");
+    assert_eq!(status, Some(7), "{seen:?}");
+}
+
+#[test]
+fn other_shells_ask_in_the_same_way() {
+    let folder = folder();
+    for (shell, offer) in [("zsh", "--who:Whom to greet"), ("fish", "--who\tWhom to greet")] {
+        let script = run(&folder, &["completions", shell]).stdout;
+        assert!(script.contains("DUOLOGUE_COMPLETE"), "{script}");
+        assert!(script.contains("duologue -- ") || script.contains("\"duologue\" -- "), "{script}");
+        let words = ["--", "duologue", "run-command", "ask.yaml", "--wh"];
+        let mut command = duologue(&folder, &words);
+        command.env("DUOLOGUE_COMPLETE", shell).env("_CLAP_COMPLETE_INDEX", "3");
+        command.env("_CLAP_IFS", "\n");
+        let ended = Once::start(command).finish();
+        assert_eq!(ended.status, 0, "{shell}: {ended:?}");
+        assert!(ended.stdout.lines().any(|line| line == offer), "{shell}: {ended:?}");
+    }
+}
+
+#[test]
+fn the_variable_alone_changes_nothing() {
+    let folder = folder();
+    for shell in ["bash", "", "abacus"] {
+        let mut command = duologue(&folder, &["exec", "hello", "--engine", "echo"]);
+        command.env("DUOLOGUE_COMPLETE", shell);
+        let ended = Once::start(command).finish();
+        assert_eq!(ended.stdout, "Turn 1. You said: hello\n", "{ended:?}");
+    }
+}

@@ -1,0 +1,135 @@
+//! Command lines that are wrong, and the tips that say what to write instead.
+
+use crate::once::{Ended, run};
+use crate::server::Folder;
+use std::fs;
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    fs::write(folder.path("ask.yaml"), "flags: [{name: who, type: string}]\nprompt: hello\n")
+        .expect("a file");
+    folder
+}
+
+#[track_caller]
+fn wrong(words: &[&str]) -> Ended {
+    let ended = run(&folder(), words);
+    assert_eq!(ended.status, 2, "{words:?}: {ended:?}");
+    ended
+}
+
+/// The tips of `words`, which are wrong.
+#[track_caller]
+fn tips(words: &[&str]) -> Vec<String> {
+    let ended = wrong(words);
+    let tips = ended.stderr.lines().filter_map(|line| line.strip_prefix("  tip: "));
+    tips.map(str::to_owned).collect()
+}
+
+#[track_caller]
+fn check(words: &[&str], part: &str) {
+    let tips = tips(words);
+    assert!(tips.len() == 1 && tips[0].contains(part), "{words:?}: {tips:?}");
+}
+
+#[test]
+fn a_key_is_never_an_option_and_never_repeated() {
+    for words in [
+        &["exec", "hi", "--api-key", "sk-secret"][..],
+        &["exec", "hi", "--api-key=sk-secret", "--output", "json"],
+        &["rpc", "--api-key", "sk-secret"],
+        &["run-command", "ask.yaml", "--api-key", "sk-secret", "--json-stream"],
+        &["--api-key", "sk-secret"],
+    ] {
+        check(words, "DUOLOGUE_API_KEY or OPENAI_API_KEY");
+        let ended = wrong(words);
+        assert!(!format!("{ended:?}").contains("secret"), "{ended:?}");
+    }
+}
+
+#[test]
+fn options_of_other_programs_name_ours() {
+    check(&["exec", "hi", "--json"], "--output json prints one JSON document");
+    check(&["run-command", "ask.yaml", "--json"], "--output json prints one JSON document");
+    check(&["rpc", "--json"], "--no-stream prints one JSON document");
+    check(&["check", "--json"], "--output json");
+    check(&["exec", "hi", "--yaml"], "--output yaml");
+    check(&["exec", "hi", "--jsonl"], "--output jsonl");
+    check(&["exec", "hi", "--modle", "x"], "'--model'");
+}
+
+#[test]
+fn a_question_without_a_command_is_for_exec() {
+    check(&["What is a duologue?"], "duologue exec \"What is a duologue?\"");
+    check(&["What", "is", "it", "--engine", "echo"], "duologue exec \"What is it\"");
+    check(&["Why?"], "duologue exec \"Why?\"");
+    check(&["rpc", "hello", "there"], "duologue exec \"hello there\"");
+    check(&["Say \"$HOME\" now"], "duologue exec \"…\"");
+    check(&["exce"], "'exec'");
+    let long = "word ".repeat(100);
+    assert!(tips(&[&long])[0].len() < 200);
+}
+
+#[test]
+fn a_prompt_of_several_words_needs_quotes() {
+    check(&["exec", "What", "is", "it"], "quotes: duologue exec \"What is it\"");
+    check(&["exec", "What", "is", "--engine", "echo"], "quotes: duologue exec \"What is\"");
+    let ended = wrong(&["exec", "What", "is", "--output", "json"]);
+    assert!(ended.stderr.starts_with("error: unexpected argument 'is' found"), "{ended:?}");
+    assert!(ended.stdout.contains("duologue exec"), "{ended:?}");
+}
+
+#[test]
+fn a_flag_that_a_command_file_lacks_can_be_declared() {
+    check(&["run-command", "ask.yaml", "--topic", "x"], "ask.yaml declares no such flag");
+    check(&["run-command", "ask.yaml", "--topic=x"], "- {name: topic, type: string}");
+    check(&["run-command", "ask.yaml", "x"], "ask.yaml takes no more arguments");
+    // A flag that is misspelt has both.
+    let tips = tips(&["run-command", "ask.yaml", "--wh", "x"]);
+    assert!(tips.len() == 2 && tips[0].contains("'--who'"), "{tips:?}");
+    assert!(tips[1].contains("declares no such flag"), "{tips:?}");
+}
+
+/// What would move a cursor on a terminal can't be in what a person typed either.
+#[test]
+fn what_was_typed_can_not_control_a_terminal_in_a_tip() {
+    let tips = tips(&["a question \u{1b}[2J \u{9b}31m"]);
+    assert!(!tips[0].contains(char::is_control), "{tips:?}");
+}
+
+#[test]
+fn numbers_are_explained_in_plain_words() {
+    let check = |words: &[&str], expected: &str| {
+        let words = [&["exec", "hi"], words].concat();
+        let ended = wrong(&words);
+        let first = ended.stderr.lines().next().unwrap_or_default();
+        assert!(first.ends_with(expected), "{words:?}: {ended:?}");
+    };
+    check(
+        &["--echo-delay-ms", "many"],
+        "'--echo-delay-ms <MS>': it is not a whole number, such as 500",
+    );
+    check(&["--retries", "11"], "it is not a whole number from 0 to 10");
+    check(&["--idle-timeout-ms", "0"], "it is not a whole number from 1 up");
+    check(&["--max-request-bytes", "0"], "it is not a whole number from 1 to 1073741824");
+}
+
+#[test]
+fn a_value_is_named_once() {
+    let folder = Folder::new();
+    let flags = "flags: [{name: times, type: int}, {name: is, type: bool}]\nprompt: a\n";
+    fs::write(folder.path("typed.yaml"), flags).expect("a file");
+    for words in [["--times", "lots"], ["--is=lots", "--times=1"]] {
+        let ended = run(&folder, &[&["run-command", "typed.yaml"], &words[..]].concat());
+        assert_eq!(ended.stderr.matches("lots").count(), 1, "{ended:?}");
+    }
+}
+
+/// A file that is named on the command line is looked for before anything is asked.
+#[test]
+fn an_answer_that_is_not_there_is_a_wrong_command_line() {
+    for words in [&["exec", "hi"][..], &["run-command", "ask.yaml"], &["rpc"]] {
+        let ended = wrong(&[words, &["--engine", "echo", "--echo-answer", "nothing"]].concat());
+        assert!(ended.stderr.contains("--echo-answer: nothing can't be read"), "{ended:?}");
+    }
+}
