@@ -2,8 +2,8 @@
 //! its own. `start` comes first, exactly one `done` comes last, whatever happens in between.
 
 use super::view::{View, class, cut_off, nothing_found, rejected};
-use crate::engine::ErrorClass;
 use crate::chat::event::Usage;
+use crate::engine::ErrorClass;
 use crate::json::{self, Error};
 use crate::proto::chat::{ChatProviderCallFinished, ChatToolCallRequested, ChatToolResultReady};
 use crate::proto::rpc::ErrorFrame;

@@ -85,7 +85,8 @@ fn with_file(
         // A variable's counts where the file has none.
         rendered.system = rendered.system.or(args.session.system);
         let session_id = args.session.session_id.as_deref();
-        let unasked = Unasked { command: RUN_COMMAND, mode, session_id, is_shown: terminal.is_shown };
+        let unasked =
+            Unasked { command: RUN_COMMAND, mode, session_id, is_shown: terminal.is_shown };
         return Ok(Prepared::Print(shown(&rendered, &unasked)?));
     }
     let asked = asked(file, rendered)?;
