@@ -6,7 +6,7 @@ mod words;
 
 pub use output::{Disagree, Mode, OutputArgs, OutputName};
 pub use session::{
-    EngineArgs, EngineName, FinalSnapshot, LogLevel, OnBusy, PatchMode, SessionArgs,
+    EngineArgs, EngineName, FinalSnapshot, LogLevel, OnBusy, PatchFields, PatchMode, SessionArgs,
 };
 
 use crate::command::CommandFile;

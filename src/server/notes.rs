@@ -36,9 +36,8 @@ impl Notes {
         let Self::Taken { tells_warnings, warnings, complaint } = self else { return };
         match &frame.frame {
             Some(Body::Error(error)) => {
-                // A class with nothing behind it tells a person nothing.
-                let detail =
-                    Some(&error.detail).filter(|text| !text.is_empty() && !text.ends_with(':'));
+                // A detail that ends in the message says nothing more.
+                let detail = Some(&error.detail).filter(|text| !text.ends_with(&error.message));
                 let detail = detail.map(|text| format!(" ({text})")).unwrap_or_default();
                 *complaint = Some(harmless(&format!("{}{detail}", error.message)));
             }

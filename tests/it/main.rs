@@ -16,6 +16,7 @@ mod process;
 mod provider;
 
 // Runs, requests and their ends, one process long.
+mod lean_patches;
 mod lifecycle;
 
 // A cancel acts at once, wherever the run is.

@@ -120,8 +120,9 @@ impl Faulty {
                     outputs.append(&mut self.held);
                 }
             }
-            Fault::LeavesASegmentOpen => outputs
-                .retain(|output| !matches!(payload(output), Some(Any::ChatTextSegmentFinished(_)))),
+            Fault::LeavesASegmentOpen => outputs.retain(|output| {
+                payload(output).is_none_or(|payload| payload.name() != "ChatTextSegmentFinished")
+            }),
             Fault::LeavesTheRunOpen => {
                 outputs.retain(|output| !matches!(payload(output), Some(Any::ChatRunStopped(_))))
             }
