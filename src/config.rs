@@ -4,8 +4,8 @@ mod capabilities;
 mod engine;
 mod format;
 
+use crate::chat::patch::{PatchFields, PatchMode, Patches};
 use crate::chat::transcript::{Preamble, Said};
-use crate::chat::ui::{PatchFields, PatchMode, Patches};
 use crate::cli::{self, Mode, RpcArgs, SessionArgs, Wanted};
 use crate::engine::echo::Echo;
 use crate::engine::{Engine, ErrorClass};

@@ -15,6 +15,8 @@ mod harvest;
 
 mod book;
 
+mod limits;
+
 mod run;
 
 #[cfg(test)]
@@ -31,6 +33,7 @@ use crate::fault::Tripwire;
 use crate::id::{Ids, RequestId, RunId, SessionId};
 use crate::wire::{self, BadLine, Code, Command, Done, Frame, Prompt, Request, Trouble};
 use book::Book;
+use limits::AnswerLimits;
 use run::{Outcome, Run, Stop};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -69,13 +72,6 @@ pub struct Session {
     turns: u32,
     phase: Phase,
     book: Book,
-}
-
-/// How much a run may bring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct AnswerLimits {
-    bytes: usize,
-    segments: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +128,7 @@ impl Session {
             None => (Binding::Open, ids.session()),
         };
         let book = Book::new(id, &rules);
-        let answer_limits = AnswerLimits { bytes: ANSWER_BYTES_MAX, segments: ANSWER_SEGMENTS_MAX };
+        let answer_limits = AnswerLimits::default();
         Self { rules, binding, answer_limits, ids, turns: 0, phase: Phase::Idle, book }
     }
 

@@ -30,6 +30,7 @@ macro_rules! messages {
         /// A message without the fields that stand before it.
         #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
         #[serde(untagged)]
+        #[expect(clippy::enum_variant_names, reason = "they are called as the messages are")]
         enum Rest {
             $($name(Box<chat::$name>),)*
         }

@@ -4,9 +4,10 @@ use super::event::{
     Ending, Event, FinishClass, Ordinal, Recorded, Scope, Segment, SegmentKind, ToolCall,
     ToolResult, Usage,
 };
+use super::patch::{PatchFields, PatchMode, Patches};
 use super::timeline::{Span, Timeline};
 use super::transcript::{INTERRUPTED_MARK, INTERRUPTED_TOOL, Message, Preamble, Transcript};
-use super::ui::{PatchFields, PatchMode, Patches, Ui};
+use super::ui::Ui;
 use crate::any::Any;
 use crate::id::{Ids, RunId, SessionId, ToolCallId};
 use crate::proto::chat::ChatStreamPatchMode;

@@ -3,6 +3,7 @@
 use super::event::{
     Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult, Usage,
 };
+use super::patch::{PatchFields, PatchMode, Patches, Piece, lean_arguments_patch, lean_patch};
 use crate::any::{Any, Shared};
 use crate::id::SessionId;
 use crate::proto::chat::{self, ChatStreamPatchMode, CorrelationInfo};
@@ -13,36 +14,6 @@ const SOURCE_AT_START: &str = "provider";
 
 /// Where reasoning comes from, on the events after that.
 const SOURCE: &str = "thinking";
-
-/// How text is streamed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PatchMode {
-    /// Each patch carries the new text. Output grows linearly with the text.
-    #[default]
-    Append,
-    /// Each patch carries all text so far, as older scripts expect. Output grows with its square.
-    Snapshot,
-}
-
-/// Which fields a patch has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PatchFields {
-    /// All that the protocol has for it.
-    #[default]
-    Full,
-    /// Those that the event which began its segment or tool call has not given already: number,
-    /// offset, mode, text, and the id of a tool call, since several can be open.
-    Lean,
-}
-
-/// How patches are made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Patches {
-    /// What their text is.
-    pub mode: PatchMode,
-    /// What stands beside it.
-    pub fields: PatchFields,
-}
 
 /// The projection. Holds what it must know of earlier events: the names of the current run and, in
 /// snapshot mode, the text of the open segment.
@@ -236,48 +207,6 @@ impl Ui {
                 self.so_far += &piece.text;
                 Piece { text: self.so_far.clone(), offset_bytes: 0, ..piece }
             }
-        }
-    }
-}
-
-/// The patch of the only segment that is open.
-fn lean_patch(kind: SegmentKind, mode: PatchMode, piece: Piece) -> Any {
-    let Piece { sequence, offset_bytes: offset, text } = piece;
-    let mode = mode.on_wire().into();
-    match kind {
-        SegmentKind::Text => {
-            chat::ChatTextPatch { sequence, offset, text, mode, ..Default::default() }.into()
-        }
-        SegmentKind::Thinking => {
-            chat::ChatReasoningPatch { sequence, offset, text, mode, ..Default::default() }.into()
-        }
-    }
-}
-
-fn lean_arguments_patch(tool: ToolCall, piece: Piece) -> Any {
-    chat::ChatToolArgumentsPatch {
-        tool_call_id: tool.id.0,
-        sequence: piece.sequence,
-        offset: piece.offset_bytes,
-        arguments: piece.text,
-        mode: ChatStreamPatchMode::Append.into(),
-        ..Default::default()
-    }
-    .into()
-}
-
-/// A stretch of streamed text.
-struct Piece {
-    sequence: u64,
-    offset_bytes: u64,
-    text: String,
-}
-
-impl PatchMode {
-    fn on_wire(self) -> ChatStreamPatchMode {
-        match self {
-            Self::Append => ChatStreamPatchMode::Append,
-            Self::Snapshot => ChatStreamPatchMode::Snapshot,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! A run: turns what an engine says into events, and keeps them in order. Segments and tool calls
 //! are opened and closed here, so that however a run ends, nothing in it stays open.
 
+use super::Moment;
 use super::book::Book;
-use super::trouble::{endless_answer, too_many_segments};
-use super::{AnswerLimits, Moment};
+use super::limits::{AnswerCount, AnswerLimits};
 use crate::chat::event::{
     Ending, Event, FinishClass, Scope, Segment, SegmentKind, ToolCall, ToolResult, Usage,
 };
@@ -12,10 +12,6 @@ use crate::engine::{EngineEvent, RunError};
 use crate::id::{RequestId, RunId, ToolCallId};
 use crate::text::Text;
 use crate::wire::{Done, Trouble};
-
-/// Bytes of prompt that the text segments of a run repeat together, beyond the first of them: a long
-/// prompt and an answer of many segments must not multiply.
-const REPEATED_PROMPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// How a run ends.
 #[derive(Clone, Debug)]
@@ -46,8 +42,7 @@ pub(super) struct Run {
     segments: u32,
     segment: Option<OpenSegment>,
     tools: Vec<OpenTool>,
-    said_bytes: usize,
-    repeated_bytes: usize,
+    count: AnswerCount,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,8 +106,7 @@ impl Run {
             segments: 0,
             segment: None,
             tools: Vec::new(),
-            said_bytes: 0,
-            repeated_bytes: 0,
+            count: AnswerCount::default(),
         }
     }
 
@@ -152,14 +146,8 @@ impl Run {
         event: &EngineEvent,
         limits: AnswerLimits,
     ) -> Result<(), RunError> {
-        self.said_bytes += event.text_bytes();
-        if self.said_bytes > limits.bytes {
-            return Err(endless_answer(limits.bytes));
-        }
-        if self.segments >= limits.segments && self.begins_segment(event) {
-            return Err(too_many_segments(limits.segments));
-        }
-        Ok(())
+        let begins_segment = self.begins_segment(event);
+        self.count.add(event, begins_segment, limits)
     }
 
     fn begins_segment(&self, event: &EngineEvent) -> bool {
@@ -304,23 +292,12 @@ impl Run {
         self.segments += 1;
         let segment = Segment { number: self.segments, kind };
         let prompt = match kind {
-            SegmentKind::Text => self.repeated_prompt(),
+            SegmentKind::Text => self.count.repeat(&self.prompt),
             SegmentKind::Thinking => Text::default(),
         };
         let open = OpenSegment { segment, prompt: prompt.clone(), pieces: 0, bytes: 0 };
         self.segment = Some(open);
         self.record(book, Event::SegmentStarted { segment, prompt });
-    }
-
-    /// The prompt, for a text segment to repeat; nothing if the run's segments have repeated it too
-    /// often for its length. The first one always does.
-    fn repeated_prompt(&mut self) -> Text {
-        let is_first = self.repeated_bytes == 0;
-        self.repeated_bytes += self.prompt.len();
-        match is_first || self.repeated_bytes <= REPEATED_PROMPT_BYTES_MAX {
-            true => self.prompt.clone(),
-            false => Text::default(),
-        }
     }
 
     fn close_segment(&mut self, book: &mut Book, status: Ending, finish_reason: &str) {

@@ -1,8 +1,8 @@
 //! What goes into a session, what comes out of it, and how it can be told to behave.
 
 use super::{ExitCode, Extraction, Signal};
+use crate::chat::patch::Patches;
 use crate::chat::transcript::{Preamble, Transcript};
-use crate::chat::ui::Patches;
 use crate::engine::{EngineEvent, RunEnd};
 use crate::id::{RunId, SessionId};
 use crate::wire::{BadLine, Frame, Request, Trouble};

@@ -14,8 +14,8 @@
 //! and `=` lines anew; look at the difference before it is kept.
 
 use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
+use crate::chat::patch::{PatchFields, PatchMode};
 use crate::chat::transcript::{Message, Transcript};
-use crate::chat::ui::{PatchFields, PatchMode};
 use crate::engine::{EngineEvent, ErrorClass, RunEnd, RunError, Stage};
 use crate::fault::Tripwire;
 use crate::id::{Ids, RunId, ToolCallId};

@@ -2,7 +2,7 @@
 
 use super::contract::Contract;
 use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
-use crate::chat::ui::{PatchMode, Patches};
+use crate::chat::patch::{PatchMode, Patches};
 use crate::engine::{EngineEvent, ErrorClass, RunEnd, RunError, Stage};
 use crate::id::{Ids, RequestId, RunId, SessionId, ToolCallId};
 use crate::session::{FinalSnapshot, Input, Moment, OnBusy, Output, Rules, Session, Signal};

@@ -2,7 +2,7 @@
 //! conversation it builds up from them, which every snapshot must agree with.
 
 use crate::any::Any;
-use crate::chat::ui::PatchMode;
+use crate::chat::patch::PatchMode;
 use crate::engine::EngineEvent;
 use crate::proto::chat::{ChatStreamPatchMode, CorrelationInfo};
 use crate::proto::rpc::rpc_line::Frame as Body;
