@@ -1,12 +1,14 @@
 //! `google.protobuf.Any` as `{"@type": …}` over a closed list of payload types.
 
 mod read;
+mod shared;
 mod wkt;
 
 #[cfg(test)]
 mod mapping;
 
 pub use read::{message_from_value, read_message};
+pub use shared::Shared;
 pub use wkt::{
     BoolValue, BytesValue, DoubleValue, Duration, Empty, FieldMask, FloatValue, Int32Value,
     Int64Value, Kind, ListValue, StringValue, Struct, Timestamp, UInt32Value, UInt64Value, Value,
@@ -46,6 +48,9 @@ macro_rules! payloads {
                 #[serde(rename = $known_url, serialize_with = "serialize_value")]
                 $known(Box<$known>),
             )*
+            /// A message of the list, whose long texts are shared. Never read, only written.
+            #[serde(untagged)]
+            Shared(Box<Shared>),
             /// A type that is not in the list, as bytes. It has no JSON form, except that an `Any`
             /// without a type is `{}`.
             #[serde(untagged, serialize_with = "serialize_other")]
@@ -58,8 +63,14 @@ macro_rules! payloads {
                 match self {
                     $(Self::$name(_) => stringify!($name),)*
                     $(Self::$known(_) => stringify!($known),)*
+                    Self::Shared(shared) => shared.name(),
                     Self::Other(_) => "",
                 }
+            }
+
+            /// The payload, with copies of the texts that it shares.
+            pub fn into_whole(self) -> Self {
+                if let Self::Shared(shared) = &self { shared.whole() } else { self }
             }
 
             fn from_bytes(
@@ -77,6 +88,7 @@ macro_rules! payloads {
                 match self {
                     $(Self::$name(message) => encode($url, &*message),)*
                     $(Self::$known(message) => encode($known_url, &*message),)*
+                    Self::Shared(shared) => shared.whole().into_bytes(),
                     Self::Other(bytes) => *bytes,
                 }
             }
@@ -105,6 +117,7 @@ macro_rules! payloads {
                 match self {
                     $(Self::$name(message) => encode_raw($url, &**message, out),)*
                     $(Self::$known(message) => encode_raw($known_url, &**message, out),)*
+                    Self::Shared(shared) => shared.whole().encode_raw(out),
                     Self::Other(bytes) => bytes.encode_raw(out),
                 }
             }
@@ -128,6 +141,7 @@ macro_rules! payloads {
                 match self {
                     $(Self::$name(message) => encoded_len($url, &**message),)*
                     $(Self::$known(message) => encoded_len($known_url, &**message),)*
+                    Self::Shared(shared) => shared.whole().encoded_len(),
                     Self::Other(bytes) => bytes.encoded_len(),
                 }
             }

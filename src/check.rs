@@ -5,6 +5,7 @@
 //! its writer was killed: that is noted, and what was under way then needs no end.
 
 mod fields;
+mod lean;
 mod line;
 mod names;
 mod order;
@@ -26,6 +27,7 @@ use crate::proto::rpc::rpc_line::Frame as Body;
 use crate::proto::rpc::{BackendEventFrame, DoneFrame, SnapshotFrame, UiEventFrame};
 use crate::wire;
 use fields::Fields;
+use lean::LeanPatches;
 use line::{Read, Reader};
 use names::{Name, Namer, shown};
 use order::Order;
@@ -42,6 +44,7 @@ use told::Told;
 #[derive(Debug)]
 pub struct Checker {
     reader: Reader,
+    lean: LeanPatches,
     /// Messages of extensions: name → extension.
     extensions: HashMap<String, String>,
     namer: Namer,
@@ -88,6 +91,7 @@ impl Checker {
         Self {
             extensions: names.collect(),
             reader,
+            lean: LeanPatches::default(),
             namer: Namer::default(),
             summary: Summary::default(),
             process: Process::new(),
@@ -102,7 +106,8 @@ impl Checker {
     /// Takes the next line, without its line feed, and tells what is wrong with it.
     pub fn line(&mut self, line: &[u8]) -> Vec<Breach> {
         let mut report = self.next_line();
-        if let Some(read) = self.reader.read(line, &mut report) {
+        if let Some(mut read) = self.reader.read(line, &mut report) {
+            self.lean.complete(&mut read.frame);
             self.frame(&read, &mut report);
         }
         self.finish_report(report)

@@ -9,7 +9,7 @@ mod words;
 
 pub use output::{Disagree, Mode, OutputArgs, OutputName, RpcOutputArgs};
 pub use session::{
-    EngineArgs, EngineName, FinalSnapshot, LogLevel, OnBusy, PatchMode, SessionArgs,
+    EngineArgs, EngineName, FinalSnapshot, LogLevel, OnBusy, PatchFields, PatchMode, SessionArgs,
 };
 
 use crate::command::CommandFile;

@@ -4,8 +4,8 @@ mod capabilities;
 mod engine;
 mod format;
 
+use crate::chat::patch::{PatchFields, PatchMode, Patches};
 use crate::chat::transcript::{Preamble, Said};
-use crate::chat::ui::PatchMode;
 use crate::cli::{self, Mode, RpcArgs, SessionArgs, Wanted};
 use crate::engine::echo::Echo;
 use crate::engine::{Engine, ErrorClass};
@@ -215,9 +215,11 @@ impl Plan {
                 extraction,
                 on_busy: args.on_busy.into(),
                 // The other formats put the pieces together themselves.
-                patch_mode: match mode.is_protocol() {
-                    true => args.patch_mode.into(),
-                    false => PatchMode::Append,
+                patches: match mode.is_protocol() {
+                    true => {
+                        Patches { mode: args.patch_mode.into(), fields: args.patch_fields.into() }
+                    }
+                    false => Patches::default(),
                 },
                 final_snapshot: args.final_snapshot.into(),
             },
@@ -324,6 +326,15 @@ impl From<cli::PatchMode> for PatchMode {
         match typed {
             cli::PatchMode::Append => Self::Append,
             cli::PatchMode::Snapshot => Self::Snapshot,
+        }
+    }
+}
+
+impl From<cli::PatchFields> for PatchFields {
+    fn from(typed: cli::PatchFields) -> Self {
+        match typed {
+            cli::PatchFields::Full => Self::Full,
+            cli::PatchFields::Lean => Self::Lean,
         }
     }
 }

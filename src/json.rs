@@ -290,19 +290,25 @@ pub fn write_pretty<T: Serialize>(message: &T, text: &mut Vec<u8>) -> Result<(),
 /// `start` on: some readers split on them. They stand in strings only, where any character may be
 /// escaped.
 fn escape_separators(lines: &mut Vec<u8>, start: usize) {
-    let Some(first) = separators(&lines[start..]).next().map(|(at, ..)| start + at) else { return };
-    let rest = lines.split_off(first);
-    let mut written = 0;
-    for (at, len, escape) in separators(&rest) {
-        lines.extend_from_slice(&rest[written..at]);
-        lines.extend_from_slice(escape);
-        written = at + len;
+    let extra =
+        separators(&lines[start..]).map(|(_, len, escape)| escape.len() - len).sum::<usize>();
+    let mut from = lines.len();
+    lines.resize(from + extra, 0);
+    let mut to = lines.len();
+    // From the end on, so that a long line is not held twice.
+    while from < to {
+        let Some((at, len, escape)) = separators(&lines[start..from]).next_back() else { return };
+        let kept = start + at + len..from;
+        to -= kept.len();
+        from = start + at;
+        lines.copy_within(kept, to);
+        to -= escape.len();
+        lines[to..to + escape.len()].copy_from_slice(escape);
     }
-    lines.extend_from_slice(&rest[written..]);
 }
 
 /// Where in `text` the separators are, how long they are, and how they are escaped.
-fn separators(text: &[u8]) -> impl Iterator<Item = (usize, usize, &'static [u8])> {
+fn separators(text: &[u8]) -> impl DoubleEndedIterator<Item = (usize, usize, &'static [u8])> {
     memchr::memchr2_iter(0xC2, 0xE2, text).filter_map(|at| match &text[at..] {
         [0xC2, 0x85, ..] => Some((at, 2, b"\\u0085".as_slice())),
         [0xE2, 0x80, 0xA8, ..] => Some((at, 3, b"\\u2028".as_slice())),

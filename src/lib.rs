@@ -4,6 +4,7 @@
 //! the picture; the modules below stand in reading order, and each uses only those above it.
 
 pub mod json;
+pub mod text;
 
 pub mod any;
 pub mod proto;

@@ -5,7 +5,6 @@
 use crate::any::Any;
 use crate::chat::event::Usage;
 use crate::fault::Tripwire;
-use crate::json;
 use crate::output::Format;
 use crate::proto::chat::{ChatReasoningPatch, ChatStreamPatchMode, ChatTextPatch};
 use crate::proto::rpc::rpc_line::Frame as Body;
@@ -13,6 +12,7 @@ use crate::proto::rpc::{RpcLine, UiEventFrame};
 use crate::session::{ExitCode, Moment};
 use crate::terminal;
 use crate::wire::{self, Code, Done, Frame, Trouble};
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Bytes that wait before a reader that takes them is waited for: two pipes' worth.
@@ -27,6 +27,10 @@ pub const MERGED_TEXT_BYTES_MAX: usize = 64 * 1024;
 
 /// Bytes that wait before the engine is left waiting.
 pub const ENGINE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of a frame's text from which it is encoded only when the reader takes it: until then it
+/// shares its text with the conversation.
+pub const DEFERRED_FROM_BYTES: usize = 64 * 1024;
 
 /// Answers that wait before requests are left unread.
 pub const ANSWERS_MAX: usize = 256;
@@ -43,12 +47,24 @@ pub struct Outbox {
     is_shown: bool,
     /// Lines that will not change any more.
     sealed: Vec<u8>,
+    /// What comes after those, if there are frames with long texts.
+    deferred: VecDeque<Deferred>,
+    deferred_bytes: usize,
     /// The last frame, if it is a patch that the next one may merge with.
     open: Option<Patch>,
     answers: usize,
     answer_bytes: usize,
     fault: Tripwire,
     is_defective: bool,
+}
+
+/// A frame with long texts that is not encoded yet, and the lines after it.
+#[derive(Debug)]
+struct Deferred {
+    made: Moment,
+    frame: Frame,
+    text_bytes: usize,
+    after: Vec<u8>,
 }
 
 /// A frame that holds a patch.
@@ -73,10 +89,10 @@ impl Outbox {
     /// Puts a frame, made at `now`, behind the others.
     pub fn push(&mut self, now: Moment, frame: Frame) {
         let Some(text_bytes) = patch_text(&frame).map(str::len) else {
-            return self.push_whole(now, &frame);
+            return self.push_whole(now, frame);
         };
         let mut patch = Patch { made: now, frame, text_bytes };
-        let is_behind = self.sealed.len() >= MERGE_FROM_BYTES;
+        let is_behind = self.waiting_bytes() >= MERGE_FROM_BYTES;
         if let Some(open) = &mut self.open {
             if is_behind && merge(open, &mut patch) {
                 return;
@@ -103,7 +119,9 @@ impl Outbox {
             sealed.truncate(before);
             self.is_defective = true;
         }
-        self.escape(before);
+        if self.is_shown {
+            terminal::make_visible(&mut self.sealed, before, self.format.escapes());
+        }
     }
 
     /// The status of the process, as readers of the format know it.
@@ -116,29 +134,36 @@ impl Outbox {
         self.format.tells_status()
     }
 
-    /// Takes all that waits, as whole lines, and leaves `empty` in its place.
+    /// Takes what waits, as whole lines: all of it or, where it has frames with long texts, up to
+    /// the next of those. `empty` is a buffer to use again.
     pub fn take(&mut self, mut empty: Vec<u8>) -> Vec<u8> {
         self.seal_open();
         empty.clear();
-        self.answers = 0;
-        self.answer_bytes = 0;
-        std::mem::replace(&mut self.sealed, empty)
+        let mut taken = std::mem::replace(&mut self.sealed, empty);
+        if taken.is_empty() {
+            self.take_deferred(&mut taken);
+        }
+        if self.deferred.is_empty() {
+            self.answers = 0;
+            self.answer_bytes = 0;
+        }
+        taken
     }
 
     /// Nothing waits.
     pub fn is_empty(&self) -> bool {
-        self.sealed.is_empty() && self.open.is_none()
+        self.sealed.is_empty() && self.deferred.is_empty() && self.open.is_none()
     }
 
     /// So much waits that the reader should have a moment to take it.
     pub fn is_behind(&self) -> bool {
-        self.sealed.len() >= AWAIT_FROM_BYTES
+        self.waiting_bytes() >= AWAIT_FROM_BYTES
     }
 
     /// There is room for what an engine says.
     pub fn has_room_for_engine(&self) -> bool {
         let open = self.open.as_ref().map_or(0, |patch| patch.text_bytes);
-        self.sealed.len() + open < ENGINE_BYTES_MAX
+        self.waiting_bytes() + open < ENGINE_BYTES_MAX
     }
 
     /// There is room for another answer.
@@ -146,19 +171,44 @@ impl Outbox {
         self.answers < ANSWERS_MAX && self.answer_bytes < ANSWER_BYTES_MAX
     }
 
-    fn push_whole(&mut self, now: Moment, frame: &Frame) {
+    fn push_whole(&mut self, now: Moment, frame: Frame) {
         self.seal_open();
-        let before = self.sealed.len();
-        self.seal(now, frame);
+        let before = self.waiting_bytes();
+        let is_done = matches!(frame.frame, Some(Body::Done(_)));
+        let is_segment = is_segment(&frame);
+        match self.deferred_text_bytes(&frame) {
+            Some(text_bytes) => {
+                self.defer(Deferred { made: now, frame, text_bytes, after: Vec::new() })
+            }
+            None => self.seal(now, &frame),
+        }
+        let bytes = self.waiting_bytes() - before;
         // A format that writes nothing for it has nobody wait for it.
-        if let Some(Body::Done(_)) = frame.frame
-            && self.sealed.len() > before
-        {
+        if is_done && bytes > 0 {
             self.answers += 1;
         }
         // What the engine said has a limit of its own.
-        if !is_segment(frame) {
-            self.answer_bytes += self.sealed.len() - before;
+        if !is_segment {
+            self.answer_bytes += bytes;
+        }
+    }
+
+    /// Bytes that wait, as far as is known before all is encoded.
+    fn waiting_bytes(&self) -> usize {
+        self.sealed.len() + self.deferred_bytes
+    }
+
+    /// Bytes of text of a frame that is to be encoded only when it is taken.
+    fn deferred_text_bytes(&self, frame: &Frame) -> Option<usize> {
+        // The other formats write each frame according to those before it.
+        let Format::Protocol = self.format else { return None };
+        Some(shared_bytes(frame)).filter(|bytes| *bytes >= DEFERRED_FROM_BYTES)
+    }
+
+    fn defer(&mut self, deferred: Deferred) {
+        if !self.is_defective {
+            self.deferred_bytes += deferred.text_bytes;
+            self.deferred.push_back(deferred);
         }
     }
 
@@ -174,47 +224,64 @@ impl Outbox {
     }
 
     fn seal(&mut self, made: Moment, frame: &Frame) {
-        let before = self.sealed.len();
-        self.seal_raw(made, frame);
-        self.escape(before);
-    }
-
-    fn escape(&mut self, start: usize) {
-        if self.is_shown {
-            terminal::make_visible(&mut self.sealed, start, self.format.escapes());
-        }
-    }
-
-    fn seal_raw(&mut self, made: Moment, frame: &Frame) {
-        if self.encode(|format, sealed| format.frame(made, frame, sealed)) {
+        if self.is_defective {
             return;
         }
-        for body in [wire::error(defect()), wire::done(Done::Failed)] {
-            let frame = RpcLine { frame: Some(body), ..frame.clone() };
-            // If not even this can be told, the exit status still tells.
-            self.format.frame(made, &frame, &mut self.sealed).ok();
+        let mut lines = std::mem::take(self.tail());
+        let before = lines.len();
+        self.encode(made, frame, &mut lines);
+        if !self.deferred.is_empty() {
+            self.deferred_bytes += lines.len() - before;
+        }
+        *self.tail() = lines;
+    }
+
+    /// The lines that the next one comes after.
+    fn tail(&mut self) -> &mut Vec<u8> {
+        self.deferred.back_mut().map_or(&mut self.sealed, |last| &mut last.after)
+    }
+
+    /// Encodes the first of the frames with long texts, and the lines after it. If it can't be encoded,
+    /// nothing comes after it.
+    fn take_deferred(&mut self, lines: &mut Vec<u8>) {
+        let Some(next) = self.deferred.pop_front() else { return };
+        self.deferred_bytes -= next.text_bytes + next.after.len();
+        if self.encode(next.made, &next.frame, lines) {
+            lines.extend_from_slice(&next.after);
+        } else {
+            self.deferred.clear();
+            self.deferred_bytes = 0;
         }
     }
 
-    /// Has the format write. False, once, if it can't; after that, nothing more is written.
-    fn encode(
-        &mut self,
-        write: impl FnOnce(&mut Format, &mut Vec<u8>) -> Result<(), json::Error>,
-    ) -> bool {
-        if self.is_defective {
-            return true;
+    /// Has the format write a frame. If it can't, an error and a `done` stand in its place, and nothing
+    /// more is to be written.
+    fn encode(&mut self, made: Moment, frame: &Frame, lines: &mut Vec<u8>) -> bool {
+        let before = lines.len();
+        let is_encoded = self.encode_raw(made, frame, lines);
+        if self.is_shown {
+            terminal::make_visible(lines, before, self.format.escapes());
         }
-        let Self { format, sealed, fault, .. } = self;
-        let before = sealed.len();
+        is_encoded
+    }
+
+    fn encode_raw(&mut self, made: Moment, frame: &Frame, lines: &mut Vec<u8>) -> bool {
+        let Self { format, fault, .. } = self;
+        let before = lines.len();
         let encoding = AssertUnwindSafe(|| {
             fault.step();
-            write(format, sealed)
+            format.frame(made, frame, lines)
         });
         if matches!(catch_unwind(encoding), Ok(Ok(()))) {
             return true;
         }
-        sealed.truncate(before);
+        lines.truncate(before);
         self.is_defective = true;
+        for body in [wire::error(defect()), wire::done(Done::Failed)] {
+            let frame = RpcLine { frame: Some(body), ..frame.clone() };
+            // If not even this can be told, the exit status still tells.
+            self.format.frame(made, &frame, lines).ok();
+        }
         false
     }
 }
@@ -245,7 +312,22 @@ fn patch_text(frame: &Frame) -> Option<&str> {
 /// The frame ends a segment, and so carries all that the engine said in it.
 fn is_segment(frame: &Frame) -> bool {
     let Some(payload) = payload(frame) else { return false };
-    matches!(payload, Any::ChatTextSegmentFinished(_) | Any::ChatReasoningSegmentFinished(_))
+    matches!(payload, Any::Shared(shared) if shared.is_segment_end())
+}
+
+/// Bytes of the texts that a frame shares with the conversation.
+fn shared_bytes(frame: &Frame) -> usize {
+    let bytes = |payload: Option<&Any>| match payload {
+        Some(Any::Shared(shared)) => shared.text_bytes(),
+        Some(_) | None => 0,
+    };
+    match &frame.frame {
+        Some(Body::UiEvent(event)) => bytes(event.payload.as_ref()),
+        Some(Body::Snapshot(snapshot)) => {
+            snapshot.entities.iter().map(|entity| bytes(entity.payload.as_ref())).sum()
+        }
+        Some(Body::Hello(_) | Body::BackendEvent(_) | Body::Error(_) | Body::Done(_)) | None => 0,
+    }
 }
 
 fn payload(frame: &Frame) -> Option<&Any> {

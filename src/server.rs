@@ -446,7 +446,8 @@ impl<'a> Server<'a> {
 
     /// Hands what waits to the writer, if it has time.
     fn flush(&mut self) {
-        if !self.outbox.is_empty()
+        // Frames with long texts are taken one by one.
+        while !self.outbox.is_empty()
             && let Some(buffer) = self.writer.ready()
         {
             let batch = self.outbox.take(buffer);

@@ -15,6 +15,8 @@ mod harvest;
 
 mod book;
 
+mod limits;
+
 mod run;
 
 #[cfg(test)]
@@ -31,16 +33,21 @@ use crate::fault::Tripwire;
 use crate::id::{Ids, RequestId, RunId, SessionId};
 use crate::wire::{self, BadLine, Code, Command, Done, Frame, Prompt, Request, Trouble};
 use book::Book;
+use limits::AnswerLimits;
 use run::{Outcome, Run, Stop};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use trouble::{
-    busy, endless_answer, fatal, internal, interrupted, mismatch, no_active_request, run_failed,
-    shutting_down, stdin_read_failed,
+    busy, fatal, internal, interrupted, mismatch, no_active_request, run_failed, shutting_down,
+    stdin_read_failed,
 };
 
 /// Bytes of text, reasoning and arguments that a run may bring: a conversation is held in memory.
 pub const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Segments of text and reasoning that an answer may have: each is a message of the conversation, and
+/// costs far more than its text.
+pub const ANSWER_SEGMENTS_MAX: u32 = 10_000;
 
 /// Submits that may wait for their turn; past that, input is left unread.
 pub const QUEUED_SUBMITS_MAX: usize = 1_000;
@@ -60,7 +67,7 @@ pub struct Session {
     rules: Rules,
     binding: Binding,
     /// Lower in tests.
-    answer_bytes_max: usize,
+    answer_limits: AnswerLimits,
     ids: Ids,
     turns: u32,
     phase: Phase,
@@ -121,8 +128,8 @@ impl Session {
             None => (Binding::Open, ids.session()),
         };
         let book = Book::new(id, &rules, &mut ids);
-        let answer_bytes_max = ANSWER_BYTES_MAX;
-        Self { rules, binding, answer_bytes_max, ids, turns: 0, phase: Phase::Idle, book }
+        let answer_limits = AnswerLimits::default();
+        Self { rules, binding, answer_limits, ids, turns: 0, phase: Phase::Idle, book }
     }
 
     /// Plants a fault among the projections.
@@ -226,7 +233,7 @@ impl Session {
             if self.binding == Binding::Bound {
                 return Err(mismatch(bound));
             }
-            self.book.rename(named, self.rules.patch_mode);
+            self.book.rename(named);
         }
         self.binding = Binding::Bound;
         Ok(())
@@ -298,17 +305,19 @@ impl Session {
     }
 
     fn engine_said(&mut self, now: Moment, run: RunId, event: EngineEvent) {
-        let bytes_max = self.answer_bytes_max;
+        let limits = self.answer_limits;
         let Some((live, book)) = self.live() else { return };
         if live.run.id() != run {
             return;
         }
-        if live.run.has_room_for(&event, bytes_max) {
-            return live.run.engine_said(book, now, event);
+        match live.run.count(&event, limits) {
+            Ok(()) => live.run.engine_said(book, now, event),
+            Err(error) => {
+                book.cancel_engine();
+                live.run.end(book, now, Outcome::Failed(error));
+                self.next(now);
+            }
         }
-        book.cancel_engine();
-        live.run.end(book, now, Outcome::Failed(endless_answer(bytes_max)));
-        self.next(now);
     }
 
     fn run_ended(&mut self, now: Moment, run: RunId, end: RunEnd) {

@@ -21,6 +21,9 @@ pub const PROTOCOL: &str = "pinocchio.chatapp.rpc.v1";
 /// Name of this server, as `hello` tells it.
 pub const SERVER: &str = "duologue";
 
+/// The word in `hello` that says that patches leave out what their segment's first event has.
+pub const LEAN_PATCHES: &str = "lean-patches";
+
 /// A line that makes sense.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -313,12 +316,13 @@ pub fn snapshot(snapshot: SnapshotFrame) -> Body {
     Body::Snapshot(snapshot)
 }
 
-/// The body of a frame that tells of trouble.
+/// The body of a frame that tells of trouble. Its detail is the message where there is nothing more.
 pub fn error(trouble: Trouble) -> Body {
+    let Trouble { message, detail, .. } = trouble;
     Body::Error(ErrorFrame {
         code: trouble.code.as_str().to_owned(),
-        message: trouble.message,
-        detail: trouble.detail,
+        detail: if detail.is_empty() { message.clone() } else { detail },
+        message,
         terminal: trouble.terminal,
     })
 }

@@ -52,10 +52,35 @@ pub(crate) fn measure() -> io::Result<()> {
             row(&what, Unit::Micros, ours, Some(flat_from), Aim::Ratio(FLAT));
         }
     }
-    Ok(())
+    measure_lean()
 }
 
 const OURS: &[&str] = &["rpc", "--engine", "echo"];
+
+/// The same with lean patches, which are shorter than the minimal loop's.
+const LEAN: &[&str] = &["rpc", "--engine", "echo", "--patch-fields", "lean"];
+
+/// Deltas of the answer in lean patches, and how often that is measured.
+const LEAN_DELTAS: usize = 20_000;
+const LEAN_ROUNDS: usize = 15;
+
+fn measure_lean() -> io::Result<()> {
+    let (mut ours, mut minimal) = (Vec::new(), Vec::new());
+    let mut counted = Counted::default();
+    for _ in 0..LEAN_ROUNDS {
+        let (time, count) = micros_per_delta(Program::Duologue, LEAN, LEAN_DELTAS)?;
+        counted = count;
+        ours.push(time);
+        minimal.push(micros_per_delta(Program::MinimalLoop, &[], LEAN_DELTAS)?.0);
+    }
+    let bytes = counted.bytes / counted.lines;
+    let what = format!(
+        "per delta, --patch-fields lean, {LEAN_DELTAS} deltas ({bytes} bytes a line of {})",
+        counted.lines
+    );
+    row(&what, Unit::Micros, least(&ours), Some(least(&minimal)), Aim::Ratio(1.1));
+    Ok(())
+}
 
 fn micros_per_delta(program: Program, args: &[&str], deltas: usize) -> io::Result<(f64, Counted)> {
     let mut child = Child::greeted(program, args)?;

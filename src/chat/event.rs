@@ -2,6 +2,7 @@
 //! Everything a person or a model sees of a conversation is projected from them.
 
 use crate::id::{RunId, ToolCallId};
+use crate::text::Text;
 use std::fmt;
 
 /// Number of an event: from 1, strictly rising for the life of the session.
@@ -36,12 +37,12 @@ pub enum Event {
     /// A prompt was taken into the conversation.
     PromptAccepted {
         /// As written.
-        prompt: String,
+        prompt: Text,
     },
     /// The run began.
     RunStarted {
         /// The prompt that started it.
-        prompt: String,
+        prompt: Text,
     },
     /// A call to the provider began.
     CallStarted,
@@ -49,6 +50,8 @@ pub enum Event {
     SegmentStarted {
         /// Which.
         segment: Segment,
+        /// The prompt that the text answers; empty where it is not repeated.
+        prompt: Text,
     },
     /// A piece of the open segment arrived.
     SegmentPatched {
@@ -67,8 +70,10 @@ pub enum Event {
         segment: Segment,
         /// How.
         status: Ending,
+        /// The prompt that the text answers; empty where it is not repeated.
+        prompt: Text,
         /// All its text.
-        text: String,
+        text: Text,
         /// Why the model stopped, in the provider's words; empty if not known here.
         finish_reason: String,
     },
@@ -166,10 +171,7 @@ pub enum SegmentKind {
     /// The answer.
     Text,
     /// The model's reasoning.
-    Thinking {
-        /// Where it came from: the provider's field name.
-        source: &'static str,
-    },
+    Thinking,
 }
 
 /// How a segment or a message ended.
@@ -230,7 +232,7 @@ pub enum FinishClass {
     /// The provider withheld the rest.
     ContentFilter,
     /// The run was stopped.
-    Stopped,
+    Cancelled,
     /// The call failed.
     Failed,
     /// The provider gave a reason this list doesn't know.
@@ -260,7 +262,9 @@ impl FinishClass {
     pub fn cuts_off(self) -> bool {
         match self {
             Self::MaxTokens | Self::ContentFilter => true,
-            Self::Completed | Self::ToolCalls | Self::Stopped | Self::Failed | Self::Other => false,
+            Self::Completed | Self::ToolCalls | Self::Cancelled | Self::Failed | Self::Other => {
+                false
+            }
         }
     }
 
@@ -271,7 +275,7 @@ impl FinishClass {
             Self::MaxTokens => "max_tokens",
             Self::ToolCalls => "tool_calls",
             Self::ContentFilter => "content_filter",
-            Self::Stopped => "stopped",
+            Self::Cancelled => "cancelled",
             Self::Failed => "failed",
             Self::Other => "other",
         }

@@ -4,13 +4,15 @@ use super::event::{
     Ending, Event, FinishClass, Ordinal, Recorded, Scope, Segment, SegmentKind, ToolCall,
     ToolResult, Usage,
 };
+use super::patch::{PatchFields, PatchMode, Patches};
 use super::timeline::{Span, Timeline};
 use super::transcript::{INTERRUPTED_MARK, INTERRUPTED_TOOL, Message, Preamble, Transcript};
-use super::ui::{PatchMode, Ui};
+use super::ui::Ui;
 use crate::any::Any;
 use crate::id::{Ids, RunId, SessionId, ToolCallId};
 use crate::proto::chat::ChatStreamPatchMode;
 use crate::proto::rpc::SnapshotFrame;
+use crate::text::Text;
 
 /// Numbers events and gives them their place.
 struct Recorder {
@@ -34,8 +36,8 @@ impl Recorder {
     /// A turn of one provider call, from its prompt to just before its end.
     fn turn(&mut self, prompt: &str, said: &[Said]) {
         self.scope = Scope { run: self.ids.run(), turn: self.scope.turn + 1, call: 0 };
-        self.event(Event::PromptAccepted { prompt: prompt.to_owned() });
-        self.event(Event::RunStarted { prompt: prompt.to_owned() });
+        self.event(Event::PromptAccepted { prompt: prompt.into() });
+        self.event(Event::RunStarted { prompt: prompt.into() });
         self.scope.call = 1;
         self.event(Event::CallStarted);
         for (at, said) in said.iter().enumerate() {
@@ -61,7 +63,7 @@ impl Recorder {
     }
 
     fn segment(&mut self, segment: Segment, pieces: &[&str]) {
-        self.event(Event::SegmentStarted { segment });
+        self.event(Event::SegmentStarted { segment, prompt: Text::default() });
         let mut whole = String::new();
         for (at, piece) in pieces.iter().enumerate() {
             self.event(Event::SegmentPatched {
@@ -75,7 +77,8 @@ impl Recorder {
         self.event(Event::SegmentFinished {
             segment,
             status: Ending::Finished,
-            text: whole,
+            prompt: Text::default(),
+            text: whole.into(),
             finish_reason: String::new(),
         });
     }
@@ -129,7 +132,7 @@ fn tool(id: &str) -> ToolCall {
 }
 
 fn thinking(number: u32) -> Segment {
-    Segment { number, kind: SegmentKind::Thinking { source: "reasoning" } }
+    Segment { number, kind: SegmentKind::Thinking }
 }
 
 fn session() -> SessionId {
@@ -371,7 +374,8 @@ fn replaying_the_events_so_far_gives_the_state_so_far() {
 /// A snapshot, one entity a line: kind, id, ordinals, role or tool, status, text.
 fn entities(snapshot: &SnapshotFrame, runs: &[RunId]) -> Vec<String> {
     let line = |entity: &crate::proto::rpc::SnapshotEntity| {
-        let (who, status, text) = match entity.payload.as_ref() {
+        let whole = entity.payload.clone().map(|payload| payload.into_whole());
+        let (who, status, text) = match whole.as_ref() {
             Some(Any::ChatMessageEntity(m)) => (&m.role, &m.status, &m.text),
             Some(Any::ToolCallEntity(m)) => (&m.tool_name, &m.status, &m.input),
             Some(Any::ToolResultEntity(m)) => (&m.tool_name, &m.status, &m.result),
@@ -407,7 +411,7 @@ fn a_snapshot_shows_all_or_the_last_turn() {
             "ChatToolResult t1:result 22-22 clock success: one",
             "ChatMessage run1-user 27-27 user accepted: again",
             "ChatMessage run1:text:segment-1 30-32 assistant finished: It",
-            "ChatMessage run1:error 35-35 error failed: broken",
+            "ChatMessage run1 35-35 error failed: broken",
         ]
     );
     assert_eq!(last, all[7..]);
@@ -426,7 +430,7 @@ type Patch = (String, u64, u64, String, ChatStreamPatchMode);
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "only these two are looked for")]
 fn patches(mode: PatchMode, recorded: &[Recorded]) -> Vec<Patch> {
-    let mut ui = Ui::new(session(), mode);
+    let mut ui = Ui::new(session(), Patches { mode, ..Patches::default() });
     let patch = |recorded: &Recorded| match ui.project(recorded.clone()) {
         Any::ChatTextPatch(m) => {
             let mode = m.mode();
@@ -489,4 +493,27 @@ fn snapshot_patches_carry_the_text_so_far_of_their_own_segment() {
         ]
     );
     assert!(patches.iter().all(|(.., mode)| *mode == ChatStreamPatchMode::Snapshot));
+}
+
+/// What a lean patch needs is on the event that begins its segment or tool call.
+#[test]
+fn a_lean_patch_has_no_other_fields_than_those_that_change() {
+    let project = |fields| {
+        let mut ui = Ui::new(session(), Patches { fields, ..Patches::default() });
+        let payloads = conversation().recorded.into_iter().map(|recorded| ui.project(recorded));
+        payloads.map(|payload| serde_json::to_value(payload).expect("JSON")).collect::<Vec<_>>()
+    };
+    let mut patches = 0;
+    for (full, lean) in project(PatchFields::Full).iter().zip(project(PatchFields::Lean)) {
+        if !full["@type"].as_str().expect("a type").ends_with("Patch") {
+            assert_eq!(*full, lean);
+            continue;
+        }
+        patches += 1;
+        let kept = ["@type", "toolCallId", "sequence", "offset", "text", "arguments", "mode"];
+        let mut expected = full.clone();
+        expected.as_object_mut().expect("an object").retain(|key, _| kept.contains(&key.as_str()));
+        assert_eq!(expected, lean);
+    }
+    assert_eq!(patches, 7);
 }

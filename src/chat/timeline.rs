@@ -6,10 +6,11 @@ use super::event::{
 };
 use super::transcript::Said;
 use super::ui::{correlation, message_id, user_message_id};
-use crate::any::Any;
-use crate::id::{Ids, SessionId};
+use crate::any::{Any, Shared};
+use crate::id::{Ids, RunId, SessionId};
 use crate::proto::chat::{self, ChatMessageEntity, CorrelationInfo};
 use crate::proto::rpc::{SnapshotEntity, SnapshotFrame};
+use crate::text::Text;
 
 /// The conversation so far.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,8 +38,8 @@ struct Entity {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Body {
-    Prompt { text: String },
-    Segment { segment: Segment, text: String, state: SegmentState },
+    Prompt { text: Text },
+    Segment { segment: Segment, prompt: Text, text: Text, state: SegmentState },
     Failure { error: String },
     Tool { tool: ToolCall, input: String, state: ToolState },
     ToolResult { tool: ToolCall, result: ToolResult },
@@ -69,10 +70,11 @@ impl Timeline {
         for said in said {
             let body = match said {
                 Said::BySystem(_) => continue,
-                Said::ByUser(text) => Body::Prompt { text: text.clone() },
+                Said::ByUser(text) => Body::Prompt { text: text.as_str().into() },
                 Said::ByModel(text) => Body::Segment {
                     segment: Segment { number: 1, kind: SegmentKind::Text },
-                    text: text.clone(),
+                    prompt: Text::default(),
+                    text: text.as_str().into(),
                     state: SegmentState::Ended(Ending::Finished),
                 },
             };
@@ -90,11 +92,12 @@ impl Timeline {
             Event::PromptAccepted { prompt } => {
                 self.add(recorded, Body::Prompt { text: prompt.clone() });
             }
-            Event::SegmentStarted { segment } => self.add(
+            Event::SegmentStarted { segment, prompt } => self.add(
                 recorded,
                 Body::Segment {
                     segment: *segment,
-                    text: String::new(),
+                    prompt: prompt.clone(),
+                    text: Text::default(),
                     state: SegmentState::Streaming,
                 },
             ),
@@ -139,6 +142,20 @@ impl Timeline {
         }
     }
 
+    /// The text so far of a segment of `run`; empty if there is no such segment.
+    pub fn text(&self, run: RunId, wanted: Segment) -> Text {
+        let newest = self.entities.iter().rev().take_while(|entity| entity.scope.run == run);
+        let mut texts = newest.filter_map(|entity| match &entity.body {
+            Body::Segment { segment, text, .. } if *segment == wanted => Some(text.clone()),
+            Body::Segment { .. }
+            | Body::Prompt { .. }
+            | Body::Failure { .. }
+            | Body::Tool { .. }
+            | Body::ToolResult { .. } => None,
+        });
+        texts.next().unwrap_or_default()
+    }
+
     /// The state so far, entities in the order they were made.
     pub fn snapshot(&self, session: &SessionId, span: Span) -> SnapshotFrame {
         let entities = match span {
@@ -166,10 +183,10 @@ impl Timeline {
         &mut self,
         recorded: &Recorded,
         wanted: Segment,
-        change: impl FnOnce(&mut String, &mut SegmentState),
+        change: impl FnOnce(&mut Text, &mut SegmentState),
     ) {
         for entity in self.newest_first(recorded) {
-            if let Body::Segment { segment, text, state } = &mut entity.body
+            if let Body::Segment { segment, text, state, .. } = &mut entity.body
                 && *segment == wanted
             {
                 entity.changed = recorded.ordinal;
@@ -228,11 +245,17 @@ impl Entity {
             _ => correlation(session, self.scope),
         };
         match &self.body {
-            Body::Prompt { text } => as_message(prompt(ids, &root, text)),
-            Body::Segment { segment, text, state } => {
-                as_message(segment_message(ids, &root, (*segment, *state), text))
+            Body::Prompt { text } => {
+                as_message(prompt_message(ids, &root), text.clone(), text.clone())
             }
-            Body::Failure { error } => as_message(failure(ids, &root, error)),
+            Body::Segment { segment, prompt, text, state } => {
+                let message = segment_message(ids, &root, (*segment, *state));
+                as_message(message, prompt.clone(), text.clone())
+            }
+            Body::Failure { error } => {
+                let text = Text::from(error.as_str());
+                as_message(failure(ids, root, error), Text::default(), text)
+            }
             Body::Tool { tool, input, state } => {
                 let entity = tool_call(ids, root, tool, (input, *state));
                 ("ChatToolCall", tool.id.0.clone(), entity)
@@ -245,17 +268,14 @@ impl Entity {
     }
 }
 
-fn as_message(message: ChatMessageEntity) -> (&'static str, String, Any) {
-    ("ChatMessage", message.message_id.clone(), message.into())
+fn as_message(message: ChatMessageEntity, prompt: Text, text: Text) -> (&'static str, String, Any) {
+    ("ChatMessage", message.message_id.clone(), Shared::payload(message, prompt, text))
 }
 
-fn prompt(ids: CorrelationInfo, root: &str, text: &str) -> ChatMessageEntity {
+fn prompt_message(ids: CorrelationInfo, root: &str) -> ChatMessageEntity {
     ChatMessageEntity {
         message_id: user_message_id(root),
         role: "user".to_owned(),
-        prompt: text.to_owned(),
-        text: text.to_owned(),
-        content: text.to_owned(),
         status: "accepted".to_owned(),
         r#final: true,
         correlation: Some(ids),
@@ -267,11 +287,10 @@ fn segment_message(
     ids: CorrelationInfo,
     root: &str,
     (segment, state): (Segment, SegmentState),
-    text: &str,
 ) -> ChatMessageEntity {
     let (role, segment_type) = match segment.kind {
         SegmentKind::Text => ("assistant", "text"),
-        SegmentKind::Thinking { .. } => ("thinking", "thinking"),
+        SegmentKind::Thinking => ("thinking", "reasoning"),
     };
     let (status, streaming) = match state {
         SegmentState::Streaming => ("streaming", true),
@@ -281,8 +300,6 @@ fn segment_message(
     ChatMessageEntity {
         message_id: message_id(root, segment),
         role: role.to_owned(),
-        text: text.to_owned(),
-        content: text.to_owned(),
         status: status.to_owned(),
         streaming,
         parent_message_id: root.to_owned(),
@@ -294,15 +311,13 @@ fn segment_message(
     }
 }
 
-fn failure(ids: CorrelationInfo, root: &str, error: &str) -> ChatMessageEntity {
+/// The error of a run is the run's root itself, and so has no parent.
+fn failure(ids: CorrelationInfo, root: String, error: &str) -> ChatMessageEntity {
     ChatMessageEntity {
-        message_id: format!("{root}:error"),
+        message_id: root,
         role: "error".to_owned(),
-        text: error.to_owned(),
-        content: error.to_owned(),
         status: Ending::Failed.as_str().to_owned(),
         error: error.to_owned(),
-        parent_message_id: root.to_owned(),
         r#final: true,
         correlation: Some(ids),
         ..Default::default()

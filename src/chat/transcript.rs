@@ -1,6 +1,7 @@
 //! What the model sees next: the turns so far, projected from the events.
 
 use super::event::{Ending, Event, Recorded, SegmentKind, ToolCall, ToolResult};
+use crate::text::Text;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -53,7 +54,7 @@ pub struct Turn {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// It said this.
-    Said(String),
+    Said(Text),
     /// It called a tool.
     Called {
         /// Number of the provider call in which it did, from 1.
@@ -119,7 +120,7 @@ impl Transcript {
                 // A turn whose end was never told was cut off by a defect.
                 self.end(Ending::Failed);
                 self.turns.push(Arc::new(Turn {
-                    prompt: prompt.clone(),
+                    prompt: prompt.as_str().to_owned(),
                     steps: Vec::new(),
                     state: TurnState::Open,
                 }));
@@ -163,11 +164,11 @@ impl Transcript {
         messages
     }
 
-    fn said(&mut self, kind: SegmentKind, text: &str) {
+    fn said(&mut self, kind: SegmentKind, text: &Text) {
         // Reasoning is shown to people and not sent back: providers ask for the answers alone.
         let SegmentKind::Text = kind else { return };
         if !text.is_empty() {
-            self.step(Step::Said(text.to_owned()));
+            self.step(Step::Said(text.clone()));
         }
     }
 

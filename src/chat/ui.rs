@@ -3,25 +3,23 @@
 use super::event::{
     Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult, Usage,
 };
-use crate::any::Any;
+use super::patch::{PatchFields, PatchMode, Patches, Piece, lean_arguments_patch, lean_patch};
+use crate::any::{Any, Shared};
 use crate::id::SessionId;
 use crate::proto::chat::{self, ChatStreamPatchMode, CorrelationInfo};
+use crate::text::Text;
 
-/// How text is streamed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PatchMode {
-    /// Each patch carries the new text. Output grows linearly with the text.
-    #[default]
-    Append,
-    /// Each patch carries all text so far, as older scripts expect. Output grows with its square.
-    Snapshot,
-}
+/// Where reasoning comes from, on the event that begins it.
+const SOURCE_AT_START: &str = "provider";
+
+/// Where reasoning comes from, on the events after that.
+const SOURCE: &str = "thinking";
 
 /// The projection. Holds what it must know of earlier events: the names of the current run and, in
 /// snapshot mode, the text of the open segment.
 #[derive(Clone, Debug)]
 pub struct Ui {
-    mode: PatchMode,
+    patches: Patches,
     names: Names,
     so_far: String,
 }
@@ -37,8 +35,8 @@ struct Names {
 
 impl Ui {
     /// A projection for one session.
-    pub fn new(session: SessionId, mode: PatchMode) -> Self {
-        Self { mode, names: Names::new(session), so_far: String::new() }
+    pub fn new(session: SessionId, patches: Patches) -> Self {
+        Self { patches, names: Names::new(session), so_far: String::new() }
     }
 
     /// The UI event for `recorded`. Events come in the order of their ordinals.
@@ -51,16 +49,24 @@ impl Ui {
             Event::CallStarted => {
                 chat::ChatProviderCallStarted { correlation: names.call() }.into()
             }
-            Event::SegmentStarted { segment } => self.segment_started(segment),
+            Event::SegmentStarted { segment, prompt } => self.segment_started(segment, prompt),
             Event::SegmentPatched { segment, sequence, offset_bytes, text } => {
-                self.segment_patched(segment, Piece { sequence, offset_bytes, text })
+                let piece = self.piece(Piece { sequence, offset_bytes, text });
+                match self.patches.fields {
+                    PatchFields::Full => self.segment_patched(segment, piece),
+                    PatchFields::Lean => lean_patch(segment.kind, self.patches.mode, piece),
+                }
             }
-            Event::SegmentFinished { segment, status, text, finish_reason } => {
-                self.segment_finished(segment, status, text, finish_reason)
+            Event::SegmentFinished { segment, status, prompt, text, finish_reason } => {
+                self.segment_finished((segment, status), (prompt, text), finish_reason)
             }
             Event::ToolCallStarted { tool } => names.tool_started(tool),
             Event::ToolArgumentsPatched { tool, sequence, offset_bytes, text } => {
-                names.arguments_patched(tool, Piece { sequence, offset_bytes, text })
+                let piece = Piece { sequence, offset_bytes, text };
+                match self.patches.fields {
+                    PatchFields::Full => names.arguments_patched(tool, piece),
+                    PatchFields::Lean => lean_arguments_patch(tool, piece),
+                }
             }
             Event::ToolCallRequested { tool, input } => names.tool_requested(tool, input),
             Event::ToolExecutionStarted { tool, input } => names.tool_executing(tool, input),
@@ -88,36 +94,37 @@ impl Ui {
         }
     }
 
-    fn segment_started(&mut self, segment: Segment) -> Any {
+    fn segment_started(&mut self, segment: Segment, prompt: Text) -> Any {
         self.so_far.clear();
         let message_id = self.names.message(segment);
         let status = "streaming".to_owned();
         let correlation = self.names.segment(segment);
         match segment.kind {
-            SegmentKind::Text => chat::ChatTextSegmentStarted {
-                message_id,
-                role: "assistant".to_owned(),
-                prompt: String::new(),
-                status,
-                streaming: true,
-                correlation,
+            SegmentKind::Text => {
+                let message = chat::ChatTextSegmentStarted {
+                    message_id,
+                    role: "assistant".to_owned(),
+                    prompt: String::new(),
+                    status,
+                    streaming: true,
+                    correlation,
+                };
+                Shared::payload(message, prompt, Text::default())
             }
-            .into(),
-            SegmentKind::Thinking { source } => chat::ChatReasoningSegmentStarted {
+            SegmentKind::Thinking => chat::ChatReasoningSegmentStarted {
                 message_id,
                 parent_message_id: self.names.root.clone(),
                 role: "thinking".to_owned(),
                 status,
                 streaming: true,
-                source: source.to_owned(),
+                source: SOURCE_AT_START.to_owned(),
                 correlation,
             }
             .into(),
         }
     }
 
-    fn segment_patched(&mut self, segment: Segment, piece: Piece) -> Any {
-        let piece = self.piece(piece);
+    fn segment_patched(&self, segment: Segment, piece: Piece) -> Any {
         let message_id = self.names.message(segment);
         let stream_id = message_id.clone();
         let status = "streaming".to_owned();
@@ -130,13 +137,13 @@ impl Ui {
                 sequence: piece.sequence,
                 offset: piece.offset_bytes,
                 text: piece.text,
-                mode: self.mode.on_wire().into(),
+                mode: self.patches.mode.on_wire().into(),
                 status,
                 correlation,
                 ..Default::default()
             }
             .into(),
-            SegmentKind::Thinking { source } => chat::ChatReasoningPatch {
+            SegmentKind::Thinking => chat::ChatReasoningPatch {
                 message_id,
                 parent_message_id: self.names.root.clone(),
                 role: "thinking".to_owned(),
@@ -144,9 +151,9 @@ impl Ui {
                 sequence: piece.sequence,
                 offset: piece.offset_bytes,
                 text: piece.text,
-                mode: self.mode.on_wire().into(),
+                mode: self.patches.mode.on_wire().into(),
                 status,
-                source: source.to_owned(),
+                source: SOURCE.to_owned(),
                 correlation,
                 ..Default::default()
             }
@@ -156,9 +163,8 @@ impl Ui {
 
     fn segment_finished(
         &mut self,
-        segment: Segment,
-        status: Ending,
-        text: String,
+        (segment, status): (Segment, Ending),
+        (prompt, text): (Text, Text),
         finish_reason: String,
     ) -> Any {
         self.so_far.clear();
@@ -166,58 +172,41 @@ impl Ui {
         let message_id = self.names.message(segment);
         let correlation = self.names.segment(segment);
         match segment.kind {
-            SegmentKind::Text => chat::ChatTextSegmentFinished {
-                message_id,
-                role: "assistant".to_owned(),
-                prompt: String::new(),
-                content: text.clone(),
-                text,
-                status,
-                streaming: false,
-                r#final: true,
-                finish_reason,
-                correlation,
+            SegmentKind::Text => {
+                let message = chat::ChatTextSegmentFinished {
+                    message_id,
+                    role: "assistant".to_owned(),
+                    status,
+                    r#final: true,
+                    finish_reason,
+                    correlation,
+                    ..Default::default()
+                };
+                Shared::payload(message, prompt, text)
             }
-            .into(),
-            SegmentKind::Thinking { source } => chat::ChatReasoningSegmentFinished {
-                message_id,
-                parent_message_id: self.names.root.clone(),
-                role: "thinking".to_owned(),
-                content: text.clone(),
-                text,
-                status,
-                streaming: false,
-                source: source.to_owned(),
-                finish_reason,
-                correlation,
+            SegmentKind::Thinking => {
+                let message = chat::ChatReasoningSegmentFinished {
+                    message_id,
+                    parent_message_id: self.names.root.clone(),
+                    role: "thinking".to_owned(),
+                    status,
+                    source: SOURCE.to_owned(),
+                    finish_reason,
+                    correlation,
+                    ..Default::default()
+                };
+                Shared::payload(message, prompt, text)
             }
-            .into(),
         }
     }
 
     fn piece(&mut self, piece: Piece) -> Piece {
-        match self.mode {
+        match self.patches.mode {
             PatchMode::Append => piece,
             PatchMode::Snapshot => {
                 self.so_far += &piece.text;
                 Piece { text: self.so_far.clone(), offset_bytes: 0, ..piece }
             }
-        }
-    }
-}
-
-/// A stretch of streamed text.
-struct Piece {
-    sequence: u64,
-    offset_bytes: u64,
-    text: String,
-}
-
-impl PatchMode {
-    fn on_wire(self) -> ChatStreamPatchMode {
-        match self {
-            Self::Append => ChatStreamPatchMode::Append,
-            Self::Snapshot => ChatStreamPatchMode::Snapshot,
         }
     }
 }
@@ -276,22 +265,19 @@ impl Names {
         Some(CorrelationInfo { tool_call_id: tool.id.0.clone(), ..self.correlation.clone() })
     }
 
-    fn prompt_accepted(&self, prompt: String) -> Any {
-        chat::ChatUserMessageAccepted {
+    fn prompt_accepted(&self, prompt: Text) -> Any {
+        let message = chat::ChatUserMessageAccepted {
             message_id: user_message_id(&self.root),
             role: "user".to_owned(),
-            text: prompt.clone(),
-            content: prompt.clone(),
-            prompt,
             status: "accepted".to_owned(),
-            attachments: Vec::new(),
-        }
-        .into()
+            ..Default::default()
+        };
+        Shared::payload(message, prompt.clone(), prompt)
     }
 
-    fn run_started(&self, prompt: String) -> Any {
+    fn run_started(&self, prompt: Text) -> Any {
         let (message_id, correlation) = (self.root.clone(), self.run());
-        chat::ChatRunStarted { message_id, prompt, correlation }.into()
+        chat::ChatRunStarted { message_id, prompt: prompt.as_str().to_owned(), correlation }.into()
     }
 
     fn run_finished(&self, duration_ms: u64) -> Any {
@@ -402,7 +388,7 @@ impl Names {
 pub(super) fn message_id(root: &str, segment: Segment) -> String {
     match segment.kind {
         SegmentKind::Text => format!("{root}:text:{segment}"),
-        SegmentKind::Thinking { .. } => format!("{root}:thinking:{segment}"),
+        SegmentKind::Thinking => format!("{root}:thinking:{segment}"),
     }
 }
 

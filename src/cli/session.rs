@@ -62,6 +62,10 @@ pub struct SessionArgs {
     #[arg(long, env = "DUOLOGUE_PATCH_MODE", value_name = "MODE", value_enum, default_value_t)]
     pub patch_mode: PatchMode,
 
+    /// Which fields a patch has
+    #[arg(long, env = "DUOLOGUE_PATCH_FIELDS", value_name = "FIELDS", value_enum, default_value_t)]
+    pub patch_fields: PatchFields,
+
     /// What the snapshot at the end of a run holds
     #[arg(long, env = "DUOLOGUE_FINAL_SNAPSHOT", value_name = "SPAN", value_enum, default_value_t)]
     pub final_snapshot: FinalSnapshot,
@@ -167,6 +171,17 @@ pub enum PatchMode {
     Append,
     /// All text so far
     Snapshot,
+}
+
+/// Which fields a patch has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PatchFields {
+    /// All fields, as clients of the protocol expect
+    #[default]
+    Full,
+    /// Only requestId, sequence, offset, mode, the text, and toolCallId for tool arguments; hello
+    /// reports `lean-patches`
+    Lean,
 }
 
 /// What the snapshot at the end of a run holds.

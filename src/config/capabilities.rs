@@ -1,9 +1,10 @@
 //! What `hello` says a process can do.
 
 use super::EXTRACT;
-use crate::cli::{Mode, OnBusy, SessionArgs};
+use crate::cli::{Mode, OnBusy, PatchFields, SessionArgs};
 use crate::engine::Engine;
 use crate::session::{Extraction, Life, Telling};
+use crate::wire::LEAN_PATCHES;
 
 /// What a process that reads requests can do, in the protocol's words.
 const CAPABILITIES: [&str; 7] =
@@ -26,6 +27,10 @@ pub(super) fn capabilities(
         OnBusy::Reject => None,
         OnBusy::Queue => Some(QUEUE.to_owned()),
     };
+    let lean = match args.patch_fields {
+        PatchFields::Full => None,
+        PatchFields::Lean => Some(LEAN_PATCHES.to_owned()),
+    };
     let is_told = extraction.is_some_and(|wanted| wanted.telling != Telling::Nothing);
     let settings = [
         format!("engine={}", engine.name()),
@@ -33,7 +38,8 @@ pub(super) fn capabilities(
         format!("max-request-bytes={}", args.max_request_bytes),
     ];
     let extract = is_told.then(|| EXTRACT.to_owned());
-    capabilities_of_nobody(mode).into_iter().chain(settings).chain(queue).chain(extract).collect()
+    let extensions = queue.into_iter().chain(lean).chain(extract);
+    capabilities_of_nobody(mode).into_iter().chain(settings).chain(extensions).collect()
 }
 
 /// What a process of this mode can do before it is known who answers.

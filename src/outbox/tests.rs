@@ -1,12 +1,14 @@
 //! The outbox against a reader that takes at random moments: whatever merges, nothing is lost.
 
 use super::*;
+use crate::any::Shared;
 use crate::fault::{Place, Plan};
 use crate::id::{RequestId, SessionId};
 use crate::proto::chat::{
     ChatReasoningSegmentFinished, ChatRunStarted, ChatTextSegmentFinished, ChatUserMessageAccepted,
 };
 use crate::proto::rpc::SnapshotFrame;
+use crate::text::Text;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -103,7 +105,9 @@ impl Source {
                 let snapshot_ordinal = self.ordinal;
                 frame(wire::snapshot(SnapshotFrame { snapshot_ordinal, entities: Vec::new() }))
             }
-            Kind::Error => frame(wire::error(Trouble { message: text, ..defect() })),
+            Kind::Error => {
+                frame(wire::error(Trouble { message: text, detail: "more".to_owned(), ..defect() }))
+            }
             Kind::Done => frame(wire::done(Done::Ok)),
         }
     }
@@ -316,8 +320,21 @@ fn prompts_that_are_told_count_as_answers_and_segments_do_not() {
     };
     check(&|| ChatUserMessageAccepted { text: text(), ..Default::default() }.into(), true);
     check(&|| ChatRunStarted { prompt: text(), ..Default::default() }.into(), true);
-    check(&|| ChatTextSegmentFinished { text: text(), ..Default::default() }.into(), false);
-    check(&|| ChatReasoningSegmentFinished { text: text(), ..Default::default() }.into(), false);
+    let shared = || (Text::default(), Text::from(text()));
+    check(
+        &|| {
+            let (prompt, text) = shared();
+            Shared::payload(ChatTextSegmentFinished::default(), prompt, text)
+        },
+        false,
+    );
+    check(
+        &|| {
+            let (prompt, text) = shared();
+            Shared::payload(ChatReasoningSegmentFinished::default(), prompt, text)
+        },
+        false,
+    );
 }
 
 #[test]
@@ -349,4 +366,86 @@ fn a_frame_that_cannot_be_encoded_ends_in_an_error_and_nothing_after_it() {
         outbox.push(Moment(0), source.tell(Kind::Done, 0));
         assert!(outbox.take(Vec::new()).is_empty());
     }
+}
+
+/// A frame with a long text of the conversation, which ends a segment.
+fn long(source: &mut Source, text: &Text) -> Frame {
+    let message = ChatTextSegmentFinished::default();
+    source.event(Shared::payload(message, Text::default(), text.clone()))
+}
+
+fn ordinals(lines: &[u8]) -> Vec<Option<u64>> {
+    parse(lines).iter().map(ordinal).collect()
+}
+
+#[test]
+fn frames_with_long_texts_are_taken_one_by_one_and_in_order() {
+    let mut source = Source::new(ChatStreamPatchMode::Append);
+    let mut outbox = Outbox::new(Format::Protocol, Tripwire::default());
+    let text = Text::from("t".repeat(DEFERRED_FROM_BYTES));
+    outbox.push(Moment(0), source.say(0, 5));
+    outbox.push(Moment(0), long(&mut source, &text));
+    outbox.push(Moment(0), long(&mut source, &text));
+    outbox.push(Moment(0), source.say(1, 5));
+    outbox.push(Moment(0), source.tell(Kind::Done, 0));
+    assert_eq!(ordinals(&outbox.take(Vec::new())), [Some(1)]);
+    assert_eq!(ordinals(&outbox.take(Vec::new())), [Some(2)]);
+    assert_eq!(ordinals(&outbox.take(Vec::new())), [Some(3), Some(4), None]);
+    assert!(outbox.is_empty() && outbox.take(Vec::new()).is_empty());
+}
+
+#[test]
+fn texts_that_wait_fill_the_outbox_before_they_are_encoded() {
+    let mut source = Source::new(ChatStreamPatchMode::Append);
+    let mut outbox = Outbox::new(Format::Protocol, Tripwire::default());
+    let text = Text::from("t".repeat(ENGINE_BYTES_MAX / 2));
+    outbox.push(Moment(0), long(&mut source, &text));
+    assert!(outbox.is_behind() && !outbox.has_room_for_engine());
+    assert!(outbox.has_room_for_answers(), "what the engine said has a limit of its own");
+    drop(outbox.take(Vec::new()));
+    assert!(!outbox.is_behind() && outbox.has_room_for_engine());
+}
+
+#[test]
+fn a_long_frame_that_cannot_be_encoded_ends_in_an_error_and_nothing_after_it() {
+    for nth in 1..=3 {
+        let mut source = Source::new(ChatStreamPatchMode::Append);
+        let mut outbox =
+            Outbox::new(Format::Protocol, Plan::new(Place::Encode, nth).at(Place::Encode));
+        let text = Text::from("t".repeat(DEFERRED_FROM_BYTES));
+        for _ in 0..3 {
+            outbox.push(Moment(0), long(&mut source, &text));
+        }
+        let mut lines = Vec::new();
+        while !outbox.is_empty() {
+            lines.extend(parse(&outbox.take(Vec::new())));
+        }
+        assert!(outbox.is_defective());
+        assert_eq!(lines.len(), nth as usize - 1 + 2, "fault {nth}");
+        assert_eq!(
+            lines.last().and_then(|line| line.frame.clone()),
+            Some(wire::done(Done::Failed))
+        );
+        assert!(outbox.has_room_for_engine());
+    }
+}
+
+/// They don't name their segment, but what ends one and begins the next stands between.
+#[test]
+fn lean_patches_merge_within_their_segment() {
+    let mut source = Source::new(ChatStreamPatchMode::Append);
+    let mut outbox = Outbox::new(Format::Protocol, Tripwire::default());
+    outbox.push(Moment(0), source.tell(Kind::Event, MERGE_FROM_BYTES));
+    let mode = ChatStreamPatchMode::Append.into();
+    for segment in 0..2 {
+        for sequence in 1..=3 {
+            let (text, offset) = (format!("{segment}{sequence} "), 3 * (sequence - 1));
+            let patch = ChatTextPatch { sequence, offset, text, mode, ..Default::default() };
+            outbox.push(Moment(0), source.event(patch.into()));
+        }
+        outbox.push(Moment(0), source.tell(Kind::Event, 1));
+    }
+    let lines = parse(&outbox.take(Vec::new()));
+    let texts: Vec<_> = lines.iter().filter_map(said).map(|said| said.text).collect();
+    assert_eq!(texts, ["01 02 03 ", "11 12 13 "]);
 }

@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 /// A version that is read, 0 or 1, as a JSON number in a string.
 const VERSION: &str = r"^(0(\.0+)?([eE][+-]?[0-9]+)?|1(\.0+)?([eE][+-]?0+)?)$";
 
+/// The events that `--patch-fields lean` makes shorter.
+const PATCHES: [&str; 3] = ["ChatTextPatch", "ChatReasoningPatch", "ChatToolArgumentsPatch"];
+
 /// Narrows the schema of the message `name` of frames to what this server writes. `payloads` are
 /// the full names of what may stand in an `Any`.
 pub(super) fn narrow_frame(name: &str, payloads: &[String], schema: &mut Value) {
@@ -20,7 +23,13 @@ pub(super) fn narrow_frame(name: &str, payloads: &[String], schema: &mut Value) 
         "RpcLine" => {
             schema["properties"]["version"]["const"] = wire::VERSION.into();
             schema["properties"]["sessionId"]["minLength"] = 1.into();
-            schema["required"] = json!(["version", "sessionId"]);
+            schema["required"] = json!(["version"]);
+            // A lean patch leaves the session out.
+            let event = json!({ "properties": { "name": { "enum": PATCHES } } });
+            let lean = json!({
+                "required": ["requestId", "uiEvent"], "properties": { "uiEvent": event }
+            });
+            schema["anyOf"] = json!([{ "required": ["sessionId"] }, lean]);
             // It is nobody's answer.
             schema["if"] = json!({ "required": ["hello"] });
             schema["then"] = json!({ "properties": { "requestId": false } });

@@ -86,6 +86,27 @@ fn line(body: Value) -> Value {
 }
 
 #[test]
+fn only_a_lean_patch_leaves_its_session_out() {
+    let frames = validator(SchemaOf::Frame);
+    let text = json!("hi");
+    let of = |name: &str, field: &str| {
+        let mut event = event(json!("1"), name, payload(name, field, text.clone()));
+        event.as_object_mut().expect("an object").remove("sessionId");
+        event
+    };
+    let lean = [
+        of("ChatTextPatch", "text"),
+        of("ChatReasoningPatch", "text"),
+        of("ChatToolArgumentsPatch", "arguments"),
+    ];
+    for lean in lean {
+        assert!(frames.is_valid(&lean), "{:?}", frames.validate(&lean));
+    }
+    assert!(!frames.is_valid(&of("ChatTextSegmentFinished", "text")));
+    assert!(!frames.is_valid(&json!({ "version": 1, "done": { "status": "ok" } })));
+}
+
+#[test]
 fn what_is_no_frame_does_not_fit() {
     let frames = validator(SchemaOf::Frame);
     let patch =

@@ -5,20 +5,23 @@ use super::harvest::Harvest;
 use super::trouble::run_failed;
 use super::{FinalSnapshot, Keep, Life, Output, Rules};
 use crate::any::Any;
-use crate::chat::event::{Event, Ordinal, Recorded, Scope};
+use crate::chat::event::{Event, Ordinal, Recorded, Scope, Segment};
+use crate::chat::patch::{PatchFields, Patches};
 use crate::chat::timeline::{Span, Timeline};
 use crate::chat::transcript::Transcript;
-use crate::chat::ui::{PatchMode, Ui};
+use crate::chat::ui::Ui;
 use crate::engine::RunError;
 use crate::fault::Tripwire;
 use crate::id::{Ids, RequestId, RunId, SessionId};
 use crate::proto::rpc::rpc_line::Frame as Body;
+use crate::text::Text;
 use crate::wire::{self, Done, Frame, Trouble};
 
 #[derive(Clone, Debug)]
 pub(super) struct Book {
     session: SessionId,
     life: Life,
+    patches: Patches,
     keep: Keep,
     final_snapshot: FinalSnapshot,
     verdict: Verdict,
@@ -36,9 +39,10 @@ pub(super) struct Book {
 impl Book {
     pub(super) fn new(session: SessionId, rules: &Rules, ids: &mut Ids) -> Self {
         Self {
-            ui: Ui::new(session.clone(), rules.patch_mode),
+            ui: Ui::new(session.clone(), rules.patches),
             session,
             life: rules.life,
+            patches: rules.patches,
             keep: rules.keep,
             final_snapshot: rules.final_snapshot,
             verdict: Verdict::default(),
@@ -59,9 +63,13 @@ impl Book {
         Some(invalid)
     }
 
-    /// Whether what the model says is remembered.
-    pub(super) fn keeps(&self) -> bool {
+    fn keeps(&self) -> bool {
         self.keep == Keep::Everything
+    }
+
+    /// The text of a segment so far; empty if what the model says is not remembered.
+    pub(super) fn segment_text(&self, run: RunId, segment: Segment) -> Text {
+        self.timeline.text(run, segment)
     }
 
     /// What became of the last run.
@@ -74,8 +82,8 @@ impl Book {
     }
 
     /// Gives the session the name that its first request has for it. No event has happened yet.
-    pub(super) fn rename(&mut self, session: SessionId, patch_mode: PatchMode) {
-        self.ui = Ui::new(session.clone(), patch_mode);
+    pub(super) fn rename(&mut self, session: SessionId) {
+        self.ui = Ui::new(session.clone(), self.patches);
         self.session = session;
     }
 
@@ -118,7 +126,13 @@ impl Book {
     /// Frames for payloads that come of the newest event.
     fn show(&mut self, request: &RequestId, payloads: impl IntoIterator<Item = Any>) {
         for payload in payloads {
-            self.frame(Some(request), wire::ui_event(self.ordinal, payload));
+            let is_lean = self.patches.fields == PatchFields::Lean && is_patch(&payload);
+            let mut frame =
+                wire::frame(&self.session, Some(request), wire::ui_event(self.ordinal, payload));
+            if is_lean {
+                frame.session_id = String::new();
+            }
+            self.push(Output::Frame(frame));
         }
     }
 
@@ -220,4 +234,11 @@ impl Book {
         let frame = wire::frame(&self.session, request, body);
         self.outputs.push(Output::Frame(frame));
     }
+}
+
+fn is_patch(payload: &Any) -> bool {
+    matches!(
+        payload,
+        Any::ChatTextPatch(_) | Any::ChatReasoningPatch(_) | Any::ChatToolArgumentsPatch(_)
+    )
 }

@@ -3,12 +3,14 @@
 
 use super::Moment;
 use super::book::Book;
+use super::limits::{AnswerCount, AnswerLimits};
 use crate::chat::event::{
     Ending, Event, FinishClass, Scope, Segment, SegmentKind, ToolCall, ToolResult, Usage,
 };
 use crate::chat::transcript::INTERRUPTED_TOOL;
 use crate::engine::{EngineEvent, RunError};
 use crate::id::{RequestId, RunId, ToolCallId};
+use crate::text::Text;
 use crate::wire::{Done, Trouble};
 
 /// How a run ends.
@@ -31,6 +33,7 @@ pub(super) struct Stop {
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     request: RequestId,
+    prompt: Text,
     scope: Scope,
     started: Moment,
     stage: Stage,
@@ -39,7 +42,7 @@ pub(super) struct Run {
     segments: u32,
     segment: Option<OpenSegment>,
     tools: Vec<OpenTool>,
-    said_bytes: usize,
+    count: AnswerCount,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,10 +63,9 @@ struct Call {
 #[derive(Clone, Debug)]
 struct OpenSegment {
     segment: Segment,
+    prompt: Text,
     pieces: u64,
     bytes: u64,
-    /// As far as it is kept.
-    text: String,
 }
 
 #[derive(Clone, Debug)]
@@ -95,6 +97,7 @@ impl Run {
     pub(super) fn new(id: RunId, turn: u32, request: RequestId, now: Moment) -> Self {
         Self {
             request,
+            prompt: Text::default(),
             scope: Scope { run: id, turn, call: 0 },
             started: now,
             stage: Stage::Beginning,
@@ -103,7 +106,7 @@ impl Run {
             segments: 0,
             segment: None,
             tools: Vec::new(),
-            said_bytes: 0,
+            count: AnswerCount::default(),
         }
     }
 
@@ -127,23 +130,53 @@ impl Run {
 
     /// Tells of the prompt and of the run, and has the engine answer.
     pub(super) fn begin(&mut self, book: &mut Book, prompt: String) {
-        self.record(book, Event::PromptAccepted { prompt: prompt.clone() });
-        self.record(book, Event::RunStarted { prompt });
+        self.prompt = Text::from(prompt);
+        self.record(book, Event::PromptAccepted { prompt: self.prompt.clone() });
+        self.record(book, Event::RunStarted { prompt: self.prompt.clone() });
         book.start_engine(self.id());
         self.stage = Stage::Going;
     }
 
-    /// Counts what `event` brings; false if the run has brought more than `bytes_max` with it.
-    pub(super) fn has_room_for(&mut self, event: &EngineEvent, bytes_max: usize) -> bool {
-        self.said_bytes += event.text_bytes();
-        self.said_bytes <= bytes_max
+    /// Counts what `event` brings.
+    ///
+    /// # Errors
+    /// If the answer is past its limits with it.
+    pub(super) fn count(
+        &mut self,
+        event: &EngineEvent,
+        limits: AnswerLimits,
+    ) -> Result<(), RunError> {
+        let begins_segment = self.begins_segment(event);
+        self.count.add(event, begins_segment, limits)
+    }
+
+    fn begins_segment(&self, event: &EngineEvent) -> bool {
+        let kind = match event {
+            EngineEvent::Text(text) if !text.is_empty() => SegmentKind::Text,
+            EngineEvent::Reasoning { text, .. } if !text.is_empty() => SegmentKind::Thinking,
+            EngineEvent::Text(_)
+            | EngineEvent::Reasoning { .. }
+            | EngineEvent::CallStarted
+            | EngineEvent::ToolCallStarted(_)
+            | EngineEvent::ToolArguments { .. }
+            | EngineEvent::ToolCallRequested { .. }
+            | EngineEvent::ToolExecutionStarted { .. }
+            | EngineEvent::ToolReturned { .. }
+            | EngineEvent::Usage(_)
+            | EngineEvent::CallFinished { .. } => return false,
+        };
+        !self.is_open(kind)
+    }
+
+    fn is_open(&self, kind: SegmentKind) -> bool {
+        self.segment.as_ref().is_some_and(|open| open.segment.kind == kind)
     }
 
     pub(super) fn engine_said(&mut self, book: &mut Book, now: Moment, event: EngineEvent) {
         match event {
             EngineEvent::CallStarted => self.open_call(book, now),
-            EngineEvent::Reasoning { source, text } => {
-                self.say(book, now, SegmentKind::Thinking { source }, text);
+            EngineEvent::Reasoning { text, .. } => {
+                self.say(book, now, SegmentKind::Thinking, text);
             }
             EngineEvent::Text(text) => self.say(book, now, SegmentKind::Text, text),
             EngineEvent::ToolCallStarted(tool) => self.open_tool(book, now, tool),
@@ -171,7 +204,7 @@ impl Run {
         self.stage = Stage::Ended;
         let (ending, class) = match outcome {
             Outcome::Finished => (Ending::Finished, FinishClass::Completed),
-            Outcome::Stopped(_) => (Ending::Stopped, FinishClass::Stopped),
+            Outcome::Stopped(_) => (Ending::Stopped, FinishClass::Cancelled),
             Outcome::Failed(_) => (Ending::Failed, FinishClass::Failed),
         };
         self.close_call(book, now, CallEnd { stop_reason: String::new(), class, segment: ending });
@@ -243,7 +276,7 @@ impl Run {
             return;
         }
         self.need_call(book, now);
-        if self.segment.as_ref().is_none_or(|open| open.segment.kind != kind) {
+        if !self.is_open(kind) {
             self.close_segment(book, Ending::Finished, "");
             self.open_segment(book, kind);
         }
@@ -251,9 +284,6 @@ impl Run {
         open.pieces += 1;
         let offset_bytes = open.bytes;
         open.bytes += text.len() as u64;
-        if book.keeps() {
-            open.text += &text;
-        }
         let (segment, sequence) = (open.segment, open.pieces);
         self.record(book, Event::SegmentPatched { segment, sequence, offset_bytes, text });
     }
@@ -261,14 +291,20 @@ impl Run {
     fn open_segment(&mut self, book: &mut Book, kind: SegmentKind) {
         self.segments += 1;
         let segment = Segment { number: self.segments, kind };
-        self.segment = Some(OpenSegment { segment, pieces: 0, bytes: 0, text: String::new() });
-        self.record(book, Event::SegmentStarted { segment });
+        let prompt = match kind {
+            SegmentKind::Text => self.count.repeat(&self.prompt),
+            SegmentKind::Thinking => Text::default(),
+        };
+        let open = OpenSegment { segment, prompt: prompt.clone(), pieces: 0, bytes: 0 };
+        self.segment = Some(open);
+        self.record(book, Event::SegmentStarted { segment, prompt });
     }
 
     fn close_segment(&mut self, book: &mut Book, status: Ending, finish_reason: &str) {
-        let Some(OpenSegment { segment, text, .. }) = self.segment.take() else { return };
+        let Some(OpenSegment { segment, prompt, .. }) = self.segment.take() else { return };
+        let text = book.segment_text(self.id(), segment);
         let finish_reason = finish_reason.to_owned();
-        self.record(book, Event::SegmentFinished { segment, status, text, finish_reason });
+        self.record(book, Event::SegmentFinished { segment, status, prompt, text, finish_reason });
     }
 
     fn open_tool(&mut self, book: &mut Book, now: Moment, tool: ToolCall) {

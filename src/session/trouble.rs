@@ -19,6 +19,18 @@ pub(super) fn endless_answer(bytes_max: usize) -> RunError {
     }
 }
 
+pub(super) fn too_many_segments(segments_max: u32) -> RunError {
+    RunError {
+        stage: Stage::Run,
+        class: ErrorClass::Provider,
+        message: format!(
+            "the answer changed between reasoning and text more than {segments_max} times and was \
+             ended there; what came until then is kept; try another model or provider"
+        ),
+        detail: "the answer has too many segments".to_owned(),
+    }
+}
+
 pub(super) fn invalid_answer(line: u64, reason: &Reason) -> Trouble {
     let message = match reason {
         Reason::CutOff => {
@@ -126,8 +138,9 @@ pub(super) fn run_failed(error: RunError) -> Trouble {
         Stage::Init => Code::EngineInitFailed,
         Stage::Run => Code::RunFailed,
     };
-    let detail = format!("{}: {}", error.class.as_str(), error.detail);
-    Trouble { detail: detail.trim_end().to_owned(), ..trouble(code, error.message) }
+    let detail = if error.detail.is_empty() { &error.message } else { &error.detail };
+    let detail = format!("{}: {detail}", error.class.as_str());
+    Trouble { detail, ..trouble(code, error.message) }
 }
 
 fn trouble(code: Code, message: String) -> Trouble {

@@ -1,8 +1,8 @@
 //! What goes into a session, what comes out of it, and how it can be told to behave.
 
 use super::{ExitCode, Extraction, Signal};
+use crate::chat::patch::Patches;
 use crate::chat::transcript::{Preamble, Transcript};
-use crate::chat::ui::PatchMode;
 use crate::engine::{EngineEvent, RunEnd};
 use crate::id::{RunId, SessionId};
 use crate::wire::{BadLine, Frame, Request, Trouble};
@@ -117,7 +117,7 @@ pub struct Rules {
     /// What happens to a submit during a run.
     pub on_busy: OnBusy,
     /// How text is streamed.
-    pub patch_mode: PatchMode,
+    pub patches: Patches,
     /// What the snapshot at the end of a run holds.
     pub final_snapshot: FinalSnapshot,
 }

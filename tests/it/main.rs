@@ -17,6 +17,7 @@ mod provider;
 mod provider_quirks;
 
 // Runs, requests and their ends, one process long.
+mod lean_patches;
 mod lifecycle;
 
 // A cancel acts at once, wherever the run is.

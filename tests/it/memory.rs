@@ -1,12 +1,14 @@
 //! Memory stays bounded whatever a client and a provider send while nobody reads what is said.
 
-use crate::frames::{cancel, ends, finished_text, patched_text, shutdown, submit};
+use crate::frames::{Frame, cancel, ends, finished_text, patched_text, shutdown, submit};
+use crate::once::{Once, duologue};
 use crate::oracle::Answers;
 use crate::process::settled;
 use crate::provider::{Provider, Step};
-use crate::server::{Launch, Reading, Server, echo, openai};
+use crate::server::{Folder, Launch, Reading, Server, echo, openai};
 use rustix::process::Signal;
-use std::io::Write;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::time::Duration;
 
 /// Memory that a server may take beyond what it has when it is idle: several times its limits.
@@ -127,4 +129,63 @@ fn a_run_with_a_long_id_is_told_in_few_frames() {
     assert_eq!(server.wait_done(&id), "ok");
     let frames = server.finish().frames;
     assert!(patched_text(&frames, &id) == finished_text(&frames, &id));
+}
+
+/// Has a server answer one submit; gives the most memory it took for that, beyond what it had when it
+/// was idle, and the lines that end the run: those that are no patches.
+fn growth_of_a_turn(words: &[&str], folder: &Folder) -> (u64, Vec<String>) {
+    let (mut once, stdout) = Once::start_server(duologue(folder, words));
+    let mut stdout = BufReader::new(stdout);
+    let mut line = String::new();
+    stdout.read_line(&mut line).expect("hello");
+    let process = once.process();
+    let idle_bytes = settled("the server waits", || process.memory_bytes());
+    let request = submit("r", "hello") + "\n";
+    once.stdin().write_all(request.as_bytes()).expect("it is read");
+    let mut others = Vec::new();
+    while !line.starts_with("{\"version\":1,") || !line.contains("\"done\":{") {
+        line.clear();
+        assert!(stdout.read_line(&mut line).expect("UTF-8") > 0, "no done");
+        if !line.contains("Patch\"") {
+            others.push(line.clone());
+        }
+    }
+    let grown_bytes = process.peak_memory_bytes().saturating_sub(idle_bytes);
+    once.close_stdin();
+    drop(stdout);
+    once.finish();
+    (grown_bytes, others)
+}
+
+/// The answer's text is kept once; the events and the snapshot that repeat it are encoded one at a time.
+#[test]
+fn an_answer_is_held_a_few_times_and_no_more() {
+    const ANSWER_BYTES: usize = 24 * MEGABYTE;
+    let folder = Folder::new();
+    let line = "word ".repeat(799) + "end.\n";
+    fs::write(folder.path("answer.txt"), line.repeat(ANSWER_BYTES / line.len())).expect("a file");
+    let path = folder.name("answer.txt");
+    let words = ["rpc", "--engine", "echo", "--echo-answer", &path];
+    let (grown_bytes, told) = growth_of_a_turn(&words, &folder);
+    let whole = told.iter().filter(|line| line.len() > 2 * ANSWER_BYTES * 99 / 100).count();
+    assert_eq!(whole, 2, "the segment's end and the snapshot hold the text twice each");
+    assert!(grown_bytes < 4 * ANSWER_BYTES as u64, "grown by {grown_bytes}");
+}
+
+#[test]
+fn an_answer_that_alternates_between_reasoning_and_text_is_ended() {
+    let folder = Folder::new();
+    let pair = [Step::Reasoning("r".to_owned()), Step::Text("t".to_owned())];
+    let provider = Provider::start(vec![pair.iter().cloned().cycle().take(20_000).collect()]);
+    let base_url = provider.base_url();
+    let words = ["rpc", "--engine", "openai", "--model", "m", "--base-url", &base_url];
+    let (grown_bytes, told) = growth_of_a_turn(&words, &folder);
+    let [.., snapshot, error, done] = told.as_slice() else { panic!("{} lines", told.len()) };
+    let [snapshot, error, done] =
+        [snapshot, error, done].map(|line| Frame::parse(line.trim_end().as_bytes()));
+    assert_eq!(snapshot.messages().len(), 10_002);
+    assert_eq!(error.error(), Some("run_failed"));
+    assert!(error.text("/error/detail").starts_with("provider: "), "{error:?}");
+    assert_eq!(done.done(), Some("failed"));
+    assert!(grown_bytes < GROWTH_BYTES_MAX, "grown by {grown_bytes}");
 }

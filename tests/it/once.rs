@@ -69,12 +69,20 @@ impl Once {
     }
 
     /// The same, but standard output is the caller's to read.
-    pub(crate) fn start_unread(mut command: Command) -> (Self, ChildStdout) {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    pub(crate) fn start_unread(command: Command) -> (Self, ChildStdout) {
+        let (mut once, stdout) = Self::start_server(command);
+        once.close_stdin();
+        (once, stdout)
+    }
+
+    /// The same, and requests can be written to standard input.
+    pub(crate) fn start_server(mut command: Command) -> (Self, ChildStdout) {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary starts");
         let stdout = child.stdout.take().expect("a pipe");
         let stderr = collect(child.stderr.take().expect("a pipe"));
-        (Self { child, stdin: None, stdout: None, stderr: Some(stderr) }, stdout)
+        let stdin = child.stdin.take();
+        (Self { child, stdin, stdout: None, stderr: Some(stderr) }, stdout)
     }
 
     pub(crate) fn stdin(&mut self) -> &mut ChildStdin {

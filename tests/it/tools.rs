@@ -75,6 +75,7 @@ pub(crate) fn streams() -> Vec<Vec<u8>> {
         stream(&["--on-busy", "queue"], &turns),
         stream(&["--on-busy", "queue", "--final-snapshot", "none"], &turns),
         stream(&["--on-busy", "queue", "--patch-mode", "snapshot", "--echo-reasoning"], &turns),
+        stream(&["--on-busy", "queue", "--patch-fields", "lean", "--echo-reasoning"], &turns),
         stream(&["--final-snapshot", "turn", "--echo-reasoning"], &turns),
         stream(&[], &wrong.map(str::to_owned)),
         stream(&["--max-request-bytes", "60"], &wrong.map(str::to_owned)),

@@ -5,7 +5,9 @@ use crate::chat::transcript::TurnState;
 use crate::engine::EngineEvent;
 use crate::id::{RequestId, RunId};
 use crate::proto::rpc::rpc_line::Frame as Body;
-use crate::session::{ANSWER_BYTES_MAX, Input, Moment, OnBusy, Output, Rules, Session};
+use crate::session::{
+    ANSWER_BYTES_MAX, ANSWER_SEGMENTS_MAX, Input, Moment, OnBusy, Output, Rules, Session,
+};
 use crate::wire::{Command, Done, Frame, Prompt, Request, done};
 
 fn submit(session: &mut Session, id: &str) -> Vec<Output> {
@@ -29,13 +31,13 @@ fn frames(outputs: &[Output]) -> impl Iterator<Item = &Frame> {
     })
 }
 
-fn finished_text(outputs: &[Output]) -> Option<&str> {
-    frames(outputs).find_map(|frame| match &frame.frame {
-        Some(Body::UiEvent(event)) => match &event.payload {
-            Some(Any::ChatTextSegmentFinished(end)) => Some(end.text.as_str()),
-            _ => None,
-        },
-        _ => None,
+fn finished_text(outputs: &[Output]) -> Option<String> {
+    frames(outputs).find_map(|frame| {
+        let Some(Body::UiEvent(event)) = &frame.frame else { return None };
+        let Any::ChatTextSegmentFinished(end) = event.payload.clone()?.into_whole() else {
+            return None;
+        };
+        Some(end.text)
     })
 }
 
@@ -44,8 +46,8 @@ fn an_answer_past_the_limit_fails_its_run_and_is_kept_until_there() {
     const PIECE: &str = "0123456789";
     let rules = Rules { on_busy: OnBusy::Queue, ..Rules::default() };
     let mut session = Session::new(rules, 1);
-    assert_eq!(session.answer_bytes_max, ANSWER_BYTES_MAX);
-    session.answer_bytes_max = 10 * PIECE.len();
+    assert_eq!(session.answer_limits.bytes, ANSWER_BYTES_MAX);
+    session.answer_limits.bytes = 10 * PIECE.len();
     let run = started(&submit(&mut session, "endless")).expect("a run");
     assert_eq!(started(&submit(&mut session, "next")), None);
     let mut say = || {
@@ -57,7 +59,7 @@ fn an_answer_past_the_limit_fails_its_run_and_is_kept_until_there() {
     }
     let outputs = say();
     assert!(matches!(outputs[0], Output::CancelRun(cancelled) if cancelled == run));
-    assert_eq!(finished_text(&outputs), Some(PIECE.repeat(10).as_str()));
+    assert_eq!(finished_text(&outputs), Some(PIECE.repeat(10)));
     let of_run: Vec<_> = frames(&outputs).filter(|frame| frame.request_id == "endless").collect();
     let [.., error, end] = of_run.as_slice() else { panic!("{of_run:?}") };
     let Some(Body::Error(error)) = &error.frame else { panic!("{error:?}") };
@@ -75,4 +77,63 @@ fn an_answer_past_the_limit_fails_its_run_and_is_kept_until_there() {
     let text = EngineEvent::Text(PIECE.to_owned());
     let outputs = session.handle(Moment(0), Input::Engine(next, text));
     assert!(!outputs.is_empty(), "each run has a limit of its own");
+}
+
+/// The prompts of the text segments that a run of so many segments with this prompt begins.
+fn repeated(prompt: &str, segments: usize) -> Vec<usize> {
+    let mut session = Session::new(Rules::default(), 1);
+    let id = RequestId::new("r").expect("not blank");
+    let prompt = Prompt::new(prompt.to_owned()).expect("not blank");
+    let request = Request { session: None, id, command: Command::Submit(prompt) };
+    let run = started(&session.handle(Moment(0), Input::Request(request))).expect("a run");
+    let mut repeated = Vec::new();
+    for _ in 0..segments {
+        let (source, text) = ("reasoning", "hm".to_owned());
+        let thought = EngineEvent::Reasoning { source, text };
+        for event in [thought, EngineEvent::Text("so".to_owned())] {
+            let outputs = session.handle(Moment(0), Input::Engine(run, event));
+            for frame in frames(&outputs) {
+                let Some(Body::UiEvent(event)) = &frame.frame else { continue };
+                if let Some(Any::ChatTextSegmentStarted(start)) =
+                    event.payload.clone().map(Any::into_whole)
+                {
+                    repeated.push(start.prompt.len());
+                }
+            }
+        }
+    }
+    repeated
+}
+
+#[test]
+fn text_segments_repeat_the_prompt_as_often_as_its_length_allows() {
+    assert_eq!(repeated("why?", 3), [4, 4, 4]);
+    let half = 512 * 1024;
+    assert_eq!(repeated(&"x".repeat(half), 4), [half, half, 0, 0]);
+    assert_eq!(repeated(&"x".repeat(3 * half), 3), [3 * half, 0, 0]);
+}
+
+#[test]
+fn an_answer_of_too_many_segments_fails_its_run_and_is_kept_until_there() {
+    let mut session = Session::new(Rules::default(), 1);
+    assert_eq!(session.answer_limits.segments, ANSWER_SEGMENTS_MAX);
+    session.answer_limits.segments = 3;
+    let run = started(&submit(&mut session, "r")).expect("a run");
+    let mut say = |event| session.handle(Moment(0), Input::Engine(run, event));
+    let text = |text: &str| EngineEvent::Text(text.to_owned());
+    let thought = || EngineEvent::Reasoning { source: "reasoning", text: "hm".to_owned() };
+    for event in [text("a"), thought(), text("b"), text("c")] {
+        assert!(frames(&say(event)).all(|frame| !matches!(frame.frame, Some(Body::Error(_)))));
+    }
+    let outputs = say(thought());
+    assert!(matches!(outputs[0], Output::CancelRun(cancelled) if cancelled == run));
+    assert_eq!(finished_text(&outputs).as_deref(), Some("bc"));
+    let error = frames(&outputs).find_map(|frame| match &frame.frame {
+        Some(Body::Error(error)) => Some(error.clone()),
+        _ => None,
+    });
+    let error = error.expect("an error");
+    assert_eq!(error.code, "run_failed");
+    assert!(error.message.contains("more than 3 times"), "{}", error.message);
+    assert!(error.detail.starts_with("provider: "), "{}", error.detail);
 }

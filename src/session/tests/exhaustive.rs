@@ -1,7 +1,7 @@
 //! Every sequence of inputs up to a depth.
 
 use super::scene::{Machine, Scene, Symbol, rules};
-use crate::chat::ui::PatchMode;
+use crate::chat::patch::PatchMode;
 use crate::session::{FinalSnapshot, OnBusy, Rules, Signal};
 
 /// One of everything that matters whether or not a run is live.

@@ -14,8 +14,8 @@
 //! and `=` lines anew; look at the difference before it is kept.
 
 use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
+use crate::chat::patch::{PatchFields, PatchMode};
 use crate::chat::transcript::{Message, Transcript};
-use crate::chat::ui::PatchMode;
 use crate::engine::{EngineEvent, ErrorClass, RunEnd, RunError, Stage};
 use crate::fault::Tripwire;
 use crate::id::{Ids, RunId, ToolCallId};
@@ -59,7 +59,8 @@ fn rules(script: &str) -> Rules {
     for option in script.lines().filter_map(|line| line.strip_prefix("% ")) {
         match option {
             "queue" => rules.on_busy = OnBusy::Queue,
-            "snapshot patches" => rules.patch_mode = PatchMode::Snapshot,
+            "snapshot patches" => rules.patches.mode = PatchMode::Snapshot,
+            "lean patches" => rules.patches.fields = PatchFields::Lean,
             "final snapshot: turn" => rules.final_snapshot = FinalSnapshot::Turn,
             "final snapshot: none" => rules.final_snapshot = FinalSnapshot::None,
             "system prompt" => rules.preamble.system = Some("Be brief.".to_owned()),
@@ -69,10 +70,20 @@ fn rules(script: &str) -> Rules {
     rules
 }
 
+fn capabilities(rules: &Rules) -> Vec<String> {
+    let words: &[&str] = match rules.patches.fields {
+        PatchFields::Full => &["single-session"],
+        PatchFields::Lean => &["stdin-rpc", wire::LEAN_PATCHES],
+    };
+    words.iter().copied().map(str::to_owned).collect()
+}
+
 /// A session at the place it has in the process: lines on one side, an engine on the other.
 struct Play {
     session: Session,
     ids: Ids,
+    /// Of `hello`.
+    capabilities: Vec<String>,
     names: Names,
     live: Option<RunId>,
     now: Moment,
@@ -81,6 +92,7 @@ struct Play {
 impl Play {
     fn new(rules: Rules) -> Self {
         Self {
+            capabilities: capabilities(&rules),
             session: Session::new(rules, 1),
             ids: Ids::new(2),
             names: Names::default(),
@@ -90,7 +102,7 @@ impl Play {
     }
 
     fn hello(&mut self) -> String {
-        let hello = self.session.hello(vec!["single-session".to_owned()]);
+        let hello = self.session.hello(self.capabilities.clone());
         self.line(hello)
     }
 

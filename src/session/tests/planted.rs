@@ -4,7 +4,7 @@
 use super::exhaustive::{everything, explore};
 use super::scene::{Machine, Scene, rules};
 use crate::any::Any;
-use crate::chat::ui::PatchMode;
+use crate::chat::patch::PatchMode;
 use crate::id::Ids;
 use crate::proto::rpc::rpc_line::Frame as Body;
 use crate::session::{FinalSnapshot, Input, Moment, OnBusy, Output, Rules, Session};
@@ -120,8 +120,9 @@ impl Faulty {
                     outputs.append(&mut self.held);
                 }
             }
-            Fault::LeavesASegmentOpen => outputs
-                .retain(|output| !matches!(payload(output), Some(Any::ChatTextSegmentFinished(_)))),
+            Fault::LeavesASegmentOpen => outputs.retain(|output| {
+                payload(output).is_none_or(|payload| payload.name() != "ChatTextSegmentFinished")
+            }),
             Fault::LeavesTheRunOpen => {
                 outputs.retain(|output| !matches!(payload(output), Some(Any::ChatRunStopped(_))))
             }

@@ -2,7 +2,7 @@
 
 use super::contract::Contract;
 use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
-use crate::chat::ui::PatchMode;
+use crate::chat::patch::{PatchMode, Patches};
 use crate::engine::{EngineEvent, ErrorClass, RunEnd, RunError, Stage};
 use crate::id::{Ids, RequestId, RunId, SessionId, ToolCallId};
 use crate::session::{FinalSnapshot, Input, Moment, OnBusy, Output, Rules, Session, Signal};
@@ -226,5 +226,6 @@ pub(super) fn rules(
     patch_mode: PatchMode,
     final_snapshot: FinalSnapshot,
 ) -> Rules {
-    Rules { on_busy, patch_mode, final_snapshot, ..Rules::default() }
+    let patches = Patches { mode: patch_mode, ..Patches::default() };
+    Rules { on_busy, patches, final_snapshot, ..Rules::default() }
 }

@@ -2,7 +2,7 @@
 //! conversation it builds up from them, which every snapshot must agree with.
 
 use crate::any::Any;
-use crate::chat::ui::PatchMode;
+use crate::chat::patch::PatchMode;
 use crate::engine::EngineEvent;
 use crate::proto::chat::{ChatStreamPatchMode, CorrelationInfo};
 use crate::proto::rpc::rpc_line::Frame as Body;
@@ -98,7 +98,7 @@ struct Patch<'a> {
 impl Story {
     pub(super) fn new(rules: &Rules) -> Self {
         Self {
-            patch_mode: rules.patch_mode,
+            patch_mode: rules.patches.mode,
             final_snapshot: rules.final_snapshot,
             ordinal: 0,
             entities: Vec::new(),
@@ -141,7 +141,8 @@ impl Story {
     #[expect(clippy::wildcard_enum_match_arm, reason = "a payload that is no event is a fault")]
     fn event(&mut self, request: &str, event: &UiEventFrame) -> Result<()> {
         self.ordinal = event.ordinal;
-        let payload = event.payload.as_ref().context("an event without payload")?;
+        let payload = event.payload.clone().context("an event without payload")?.into_whole();
+        let payload = &payload;
         ensure!(event.name == payload.name(), "{} is called {}", payload.name(), event.name);
         if let Any::ChatUserMessageAccepted(accepted) = payload {
             return self.accepted(request, &accepted.message_id, &accepted.text);
@@ -178,7 +179,7 @@ impl Story {
             Any::ChatRunStopped(_) => self.ended(Step::Stopped),
             Any::ChatRunFailed(m) => {
                 self.ended(Step::Failed)?;
-                self.add("ChatMessage", format!("{}:error", m.message_id), &m.error, "failed")
+                self.add("ChatMessage", m.message_id.clone(), &m.error, "failed")
             }
             other => bail!("no event of a run: {other:?}"),
         }
@@ -439,7 +440,8 @@ fn call_id(ids: &Option<CorrelationInfo>) -> Result<&str> {
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "a payload that is no entity is a fault")]
 fn entity(entity: &SnapshotEntity) -> Result<Entity> {
-    let (kind, text, status) = match entity.payload.as_ref().context("an entity without payload")? {
+    let payload = entity.payload.clone().context("an entity without payload")?.into_whole();
+    let (kind, text, status) = match &payload {
         Any::ChatMessageEntity(m) => {
             ensure!(m.text == m.content, "text {:?}, content {:?}", m.text, m.content);
             ensure!(m.streaming == (m.status == "streaming"), "{m:?}");

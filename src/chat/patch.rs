@@ -1,0 +1,77 @@
+//! Patches: pieces of streamed text, with all fields or with those alone that change.
+
+use super::event::{SegmentKind, ToolCall};
+use crate::any::Any;
+use crate::proto::chat::{self, ChatStreamPatchMode};
+
+/// How text is streamed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PatchMode {
+    /// Each patch carries the new text. Output grows linearly with the text.
+    #[default]
+    Append,
+    /// Each patch carries all text so far, as older scripts expect. Output grows with its square.
+    Snapshot,
+}
+
+/// Which fields a patch has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PatchFields {
+    /// All that the protocol has for it.
+    #[default]
+    Full,
+    /// Those that the event which began its segment or tool call has not given already: number,
+    /// offset, mode, text, and the id of a tool call, since several can be open.
+    Lean,
+}
+
+/// How patches are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Patches {
+    /// What their text is.
+    pub mode: PatchMode,
+    /// What stands beside it.
+    pub fields: PatchFields,
+}
+
+impl PatchMode {
+    pub(super) fn on_wire(self) -> ChatStreamPatchMode {
+        match self {
+            Self::Append => ChatStreamPatchMode::Append,
+            Self::Snapshot => ChatStreamPatchMode::Snapshot,
+        }
+    }
+}
+
+/// The patch of the only segment that is open.
+pub(super) fn lean_patch(kind: SegmentKind, mode: PatchMode, piece: Piece) -> Any {
+    let Piece { sequence, offset_bytes: offset, text } = piece;
+    let mode = mode.on_wire().into();
+    match kind {
+        SegmentKind::Text => {
+            chat::ChatTextPatch { sequence, offset, text, mode, ..Default::default() }.into()
+        }
+        SegmentKind::Thinking => {
+            chat::ChatReasoningPatch { sequence, offset, text, mode, ..Default::default() }.into()
+        }
+    }
+}
+
+pub(super) fn lean_arguments_patch(tool: ToolCall, piece: Piece) -> Any {
+    chat::ChatToolArgumentsPatch {
+        tool_call_id: tool.id.0,
+        sequence: piece.sequence,
+        offset: piece.offset_bytes,
+        arguments: piece.text,
+        mode: ChatStreamPatchMode::Append.into(),
+        ..Default::default()
+    }
+    .into()
+}
+
+/// A stretch of streamed text.
+pub(super) struct Piece {
+    pub(super) sequence: u64,
+    pub(super) offset_bytes: u64,
+    pub(super) text: String,
+}

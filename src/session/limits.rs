@@ -1,0 +1,65 @@
+//! How much a run may bring, and how often it repeats its prompt.
+
+use super::trouble::{endless_answer, too_many_segments};
+use super::{ANSWER_BYTES_MAX, ANSWER_SEGMENTS_MAX};
+use crate::engine::{EngineEvent, RunError};
+use crate::text::Text;
+
+/// Bytes of prompt that the text segments of a run repeat together, beyond the first of them: a long
+/// prompt and an answer of many segments must not multiply.
+const REPEATED_PROMPT_BYTES_MAX: usize = 1024 * 1024;
+
+/// How much a run may bring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AnswerLimits {
+    pub(super) bytes: usize,
+    pub(super) segments: u32,
+}
+
+/// What a run has brought so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AnswerCount {
+    bytes: usize,
+    segments: u32,
+    repeated_bytes: usize,
+}
+
+impl Default for AnswerLimits {
+    fn default() -> Self {
+        Self { bytes: ANSWER_BYTES_MAX, segments: ANSWER_SEGMENTS_MAX }
+    }
+}
+
+impl AnswerCount {
+    /// Counts an event, which begins a segment or not.
+    ///
+    /// # Errors
+    /// If the answer is past its limits with it.
+    pub(super) fn add(
+        &mut self,
+        event: &EngineEvent,
+        begins_segment: bool,
+        limits: AnswerLimits,
+    ) -> Result<(), RunError> {
+        self.bytes += event.text_bytes();
+        self.segments += u32::from(begins_segment);
+        if self.bytes > limits.bytes {
+            return Err(endless_answer(limits.bytes));
+        }
+        if self.segments > limits.segments {
+            return Err(too_many_segments(limits.segments));
+        }
+        Ok(())
+    }
+
+    /// The prompt, for a text segment to repeat; nothing if the run's segments have repeated it too
+    /// often for its length. The first one always does.
+    pub(super) fn repeat(&mut self, prompt: &Text) -> Text {
+        let is_first = self.repeated_bytes == 0;
+        self.repeated_bytes += prompt.len();
+        match is_first || self.repeated_bytes <= REPEATED_PROMPT_BYTES_MAX {
+            true => prompt.clone(),
+            false => Text::default(),
+        }
+    }
+}
