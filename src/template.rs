@@ -15,10 +15,16 @@ mod exec;
 mod format;
 mod functions;
 mod hints;
+mod methods;
 mod names;
+mod semver;
 #[cfg(test)]
 mod tests;
+pub(crate) mod time;
+mod types;
 mod value;
+
+pub use types::{Type, Types};
 
 use exec::{Bodies, Exec};
 use gotmpl::parse::ListNode;
@@ -72,11 +78,17 @@ impl Template {
         Ok(Self { body, bodies })
     }
 
-    /// The text for these values, an object. Integers and floats are told apart as `serde_json`
-    /// does. `now` is what the function `now` gives, in its own time zone.
-    pub fn render(&self, values: &serde_json::Value, now: &Zoned) -> Result<String, TemplateError> {
-        let mut heap = Heap::new(WORK_BYTES_MAX);
-        let values = heap.take(values).map_err(|message| TemplateError {
+    /// The text for these values, an object, whose members have the given types in Go. Integers and
+    /// floats are distinguished as `serde_json` does. `now` is what the function `now` gives, and its
+    /// time zone is the local one.
+    pub fn render(
+        &self,
+        values: &serde_json::Value,
+        types: &Types,
+        now: &Zoned,
+    ) -> Result<String, TemplateError> {
+        let mut heap = Heap::new(WORK_BYTES_MAX, now.time_zone().clone());
+        let values = heap.take_typed(values, types).map_err(|message| TemplateError {
             line: None,
             message: format!("the values can't be used: {message}"),
         })?;

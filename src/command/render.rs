@@ -78,7 +78,7 @@ impl CommandFile {
 
     fn text(&self, text: &Text, values: &Value, now: &Zoned) -> Result<String, RenderError> {
         let rendered = Template::parse(&text.key, &text.template, values)
-            .and_then(|template| template.render(values, now));
+            .and_then(|template| template.render(values, &self.template_types(), now));
         rendered.map_err(|TemplateError { line, message }| {
             let (line, is_exact) = text.layout.place(line);
             let place = if is_exact { "" } else { ", which begins in this line" };

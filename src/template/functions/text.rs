@@ -2,6 +2,7 @@
 
 use super::{ANY, Call, Function, check_bytes, count, function};
 use crate::template::format::quoted;
+use crate::template::types::MapType;
 use crate::template::value::{Map, Value};
 use std::sync::Arc;
 
@@ -35,7 +36,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("contains", (2, 2), |call| compare(call, |part, text| text.contains(part))),
     function("hasPrefix", (2, 2), |call| compare(call, |part, text| text.starts_with(part))),
     function("hasSuffix", (2, 2), |call| compare(call, |part, text| text.ends_with(part))),
-    function("quote", (0, ANY), |call| quote(call, quoted)),
+    // Glazed's, which replaces sprig's `quote`; that one is `dquote` here.
+    function("quote", (0, ANY), |call| quote(call, |text| format!("`{text}`"))),
+    function("dquote", (0, ANY), |call| quote(call, quoted)),
     function("squote", (0, ANY), |call| quote(call, |text| format!("'{text}'"))),
     function("cat", (0, ANY), |call| Ok(Value::text(shown_args(call)?.join(" ").trim()))),
     function("indent", (2, 2), |call| Ok(Value::text(indented(call, "")?))),
@@ -133,7 +136,7 @@ fn trunc(call: &mut Call<'_>) -> Result<Value, String> {
 
 /// The arguments as text, but for those that are nil.
 fn shown_args(call: &mut Call<'_>) -> Result<Vec<Arc<str>>, String> {
-    let args = call.args.iter().filter(|arg| !matches!(arg, Value::Nil));
+    let args = call.args.iter().filter(|arg| !matches!(arg, Value::Nil | Value::Error(None)));
     args.map(|arg| call.show(arg)).collect()
 }
 
@@ -173,5 +176,5 @@ fn numbered(call: &mut Call<'_>, parts: Vec<&str>) -> Result<Value, String> {
     let members = parts.iter().enumerate();
     let map: Map =
         members.map(|(index, part)| (format!("_{index}").into(), Value::text(*part))).collect();
-    call.heap.map(map)
+    call.heap.map_of(MapType::Strings, map)
 }

@@ -141,26 +141,45 @@ fn joined(text: &str, between: char) -> String {
     out
 }
 
-/// The words of a name together, each with a large first letter; of several large letters only the
-/// first stays large. What separates words stays at both ends.
+/// The words of a name together, each but the first with a large first letter; a word in large
+/// letters has small ones after its first. What separates words stays at the start, and all but
+/// one of several elsewhere; at the end too. So do the versions of `xstrings` since 1.5.0.
 fn camel(text: &str) -> String {
-    let inside = text.trim_matches(is_separator);
-    let Some(start) = text.find(inside).filter(|_| !inside.is_empty()) else {
-        return text.to_owned();
+    let mut chars = text.chars();
+    let mut out: String = text.chars().take_while(|char| is_separator(*char)).collect();
+    let Some(first) = chars.by_ref().find(|char| !is_separator(*char)) else {
+        return out;
     };
-    let mut out = text[..start].to_owned();
-    let mut before = '_';
-    for char in inside.chars() {
-        if is_separator(before) && !is_separator(char) {
-            out.extend(char.to_uppercase());
-        } else if before.is_uppercase() && !is_separator(char) {
-            out.extend(char.to_lowercase());
-        } else if !is_separator(char) {
-            out.push(char);
+    let mut is_in_large_word = first.is_uppercase();
+    let mut held = lower(first);
+    for char in chars {
+        let before = std::mem::replace(&mut held, char);
+        match (is_separator(before), is_separator(char)) {
+            (true, true) => out.push(before),
+            (true, false) => {
+                is_in_large_word = char.is_uppercase();
+                held = upper(char);
+            }
+            (false, _) => {
+                out.push(before);
+                is_in_large_word = is_in_large_word && char.is_uppercase();
+                held = if is_in_large_word { lower(char) } else { char };
+            }
         }
-        before = char;
     }
-    out + &text[start + inside.len()..]
+    out.push(if is_in_large_word { lower(held) } else { held });
+    out
+}
+
+/// The small letter, if that is one character, as in Go.
+fn lower(char: char) -> char {
+    let mut lower = char.to_lowercase();
+    lower.next().filter(|_| lower.next().is_none()).unwrap_or(char)
+}
+
+fn upper(char: char) -> char {
+    let mut upper = char.to_uppercase();
+    upper.next().filter(|_| upper.next().is_none()).unwrap_or(char)
 }
 
 fn is_separator(char: char) -> bool {
