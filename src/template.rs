@@ -6,8 +6,10 @@
 //!
 //! What differs from Go, and is meant to: integers beyond 64 bits are floats; text is cut between
 //! characters, not bytes; text that is no JSON, no base64 or no regular expression is an error
-//! where sprig gives an empty value; dates are strings, `now` too; `snakecase` and `kebabcase` leave digits
-//! with the letters before them; `%+q` is `%q`; a comment may have blanks before its `/*`.
+//! where sprig gives an empty value; a date may be a string too; `sortAlpha` leaves its list as it was;
+//! lists and integers of different types are alike to `deepEqual` and `has`; `snakecase` and
+//! `kebabcase` leave digits with the letters before them; `%+q` is `%q`; a comment may have blanks
+//! before its `/*`.
 
 mod actions;
 mod blocks;
@@ -25,6 +27,7 @@ mod types;
 mod value;
 
 pub use types::{Type, Types};
+pub(crate) use value::floats;
 
 use exec::{Bodies, Exec};
 use gotmpl::parse::ListNode;

@@ -3,6 +3,7 @@
 use super::flag::{Flag, Type};
 use super::table::{self, Blanks};
 use super::{CommandFile, FlagError, Outside, date};
+use crate::template::floats;
 use clap::ArgMatches;
 use serde_json::{Map, Value};
 use std::ffi::{OsStr, OsString};
@@ -65,9 +66,15 @@ impl Flag {
             Type::StringListFromFile | Type::StringListFromFiles => {
                 join(&typed, |path| outside.read(path)?.texts())
             }
-            Type::ObjectListFromFile | Type::ObjectListFromFiles => {
-                join(&typed, |path| outside.read(path)?.objects())
-            }
+            Type::ObjectListFromFile | Type::ObjectListFromFiles => join(&typed, |path| {
+                let contents = outside.read(path)?;
+                let maps = contents.objects()?;
+                Ok(if contents.has_floats() {
+                    maps.into_iter().map(floats).collect()
+                } else {
+                    maps
+                })
+            }),
             Type::KeyValue => key_values(&typed, outside),
             Type::String | Type::Secret => text(last).map(Value::from),
             Type::Int if self.is_argument => text(last).and_then(decimal).map(Value::from),
@@ -77,7 +84,11 @@ impl Flag {
             Type::Choice => self.choice(last),
             Type::Date => text(last).and_then(|text| date_value(text, outside)),
             Type::File => file(last, outside),
-            Type::ObjectFromFile => outside.read(Path::new(last))?.object().map(Value::Object),
+            Type::ObjectFromFile => {
+                let contents = outside.read(Path::new(last))?;
+                let map = Value::Object(contents.object()?);
+                Ok(if contents.has_floats() { floats(map) } else { map })
+            }
         };
         value.map(Some)
     }

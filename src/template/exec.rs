@@ -337,7 +337,15 @@ impl<'t> Exec<'t> {
                 Value::Nil | Value::Error(None) => {
                     return Err(format!("can't take .{field} of a null"));
                 }
-                other => Some(methods::call(other, field, &[], self.now)?),
+                Value::Bool(_)
+                | Value::Int(_)
+                | Value::Named(..)
+                | Value::Float(_)
+                | Value::Text(_)
+                | Value::Time(_)
+                | Value::Version(_)
+                | Value::Error(_)
+                | Value::List(_) => Some(methods::call(&value, field, &[], self.now)?),
             };
             is_null = matches!(found, Some(Value::Nil));
             value = found.unwrap_or(Value::Nil);

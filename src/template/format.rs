@@ -218,37 +218,39 @@ fn write_value(
     if let Some(text) = own_text(value, verb) {
         return write_value(heap, out, &Value::text(text), verb, spec, level);
     }
-    match value {
-        Value::List(list) if verb != 'T' => {
-            out.push('[');
-            for (index, item) in list.iter().enumerate() {
-                if index > 0 {
-                    out.push(' ');
-                }
-                write_value(heap, out, item, verb, spec, level + 1)?;
-            }
-            out.push(']');
-            heap.charge(2 + list.len())
-        }
-        Value::Map(id) if verb != 'T' && id.kind() == MapType::File => {
-            write_file(heap, out, *id, verb, spec, level)
-        }
-        Value::Map(id) if verb != 'T' => {
-            out.push_str("map[");
-            for (index, (key, item)) in heap.copy(*id)?.iter().enumerate() {
-                if index > 0 {
-                    out.push(' ');
-                }
-                let key = Value::Text(key.clone());
-                write_value(heap, out, &key, verb, spec, level + 1)?;
-                out.push(':');
-                write_value(heap, out, item, verb, spec, level + 1)?;
-            }
-            out.push(']');
-            heap.charge(5)
-        }
-        value => write_single(heap, out, value, verb, spec, level),
+    if verb == 'T' {
+        pad(out, spec, value.type_name());
+        return heap.charge(value.type_name().len());
     }
+    if let Value::List(list) = value {
+        out.push('[');
+        for (index, item) in list.iter().enumerate() {
+            if index > 0 {
+                out.push(' ');
+            }
+            write_value(heap, out, item, verb, spec, level + 1)?;
+        }
+        out.push(']');
+        return heap.charge(2 + list.len());
+    }
+    let Value::Map(id) = value else {
+        return write_single(heap, out, value, verb, spec, level);
+    };
+    if id.kind() == MapType::File {
+        return write_file(heap, out, *id, verb, spec, level);
+    }
+    out.push_str("map[");
+    for (index, (key, item)) in heap.copy(*id)?.iter().enumerate() {
+        if index > 0 {
+            out.push(' ');
+        }
+        let key = Value::Text(key.clone());
+        write_value(heap, out, &key, verb, spec, level + 1)?;
+        out.push(':');
+        write_value(heap, out, item, verb, spec, level + 1)?;
+    }
+    out.push(']');
+    heap.charge(5)
 }
 
 /// What a value's own method `String` or `Error` says, where the verb asks for it.
@@ -327,7 +329,6 @@ fn write_single(
 ) -> Result<(), String> {
     let before = out.len();
     match (value, verb) {
-        (_, 'T') => pad(out, spec, value.type_name()),
         (Value::Nil | Value::Error(None), 'v') => pad(out, spec, "<nil>"),
         (Value::Bool(truth), 't' | 'v') => pad(out, spec, if *truth { "true" } else { "false" }),
         (Value::Int(number) | Value::Named(_, number), verb) if is_integer_verb(verb) => {

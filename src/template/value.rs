@@ -2,6 +2,8 @@
 
 mod exchange;
 
+pub(crate) use exchange::floats;
+
 use super::semver::Version;
 use super::types::{IntType, ListType, MapType};
 use jiff::Zoned;

@@ -99,8 +99,8 @@ fn plain(text: &str) -> String {
     let mut kept = Vec::new();
     for (index, word) in words {
         let lower = word.to_ascii_lowercase();
-        let is_weekday = |name: &&str| lower == **name || lower == name[..3];
-        if index == 0 && WEEKDAYS.iter().any(|name| is_weekday(&name)) || lower == "at" {
+        let is_weekday = |name: &&str| lower == *name || lower == name[..3];
+        if index == 0 && WEEKDAYS.iter().any(is_weekday) || lower == "at" {
             continue;
         }
         let word = word.strip_prefix('\'').unwrap_or(word);

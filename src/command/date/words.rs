@@ -103,7 +103,7 @@ impl<'w> Reader<'w> {
             ("midnight", _) => self.clock(1, Time::midnight()),
             ("last" | "past" | "previous", rest) => self.beside(rest, Way::Back),
             ("next", rest) => self.beside(rest, Way::Forth),
-            ("in", rest) => self.from_now(rest),
+            ("in", rest) => self.ahead(rest),
             ("this", [word, ..]) if unit(word).is_some() => self.go_on(2, self.at.clone()),
             ("at", [hour, rest @ ..]) if hour.parse::<i8>().is_ok() => {
                 let (time, length) = clock(hour, rest, true)?;
@@ -150,7 +150,7 @@ impl<'w> Reader<'w> {
     }
 
     /// What follows `in`.
-    fn from_now(&mut self, rest: &[&str]) -> Option<()> {
+    fn ahead(&mut self, rest: &[&str]) -> Option<()> {
         let [word, unit_word, rest @ ..] = rest else { return None };
         let at = moved(&self.at, count(word)?, unit(unit_word)?, Way::FromNow)?;
         self.go_on(if rest.starts_with(&["from", "now"]) { 5 } else { 3 }, at)

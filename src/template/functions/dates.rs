@@ -63,21 +63,21 @@ fn moment(text: &str) -> Result<Moment, String> {
 }
 
 fn zoned(call: &Call<'_>, index: usize) -> Result<Zoned, String> {
-    match call.arg(index) {
-        Value::Time(time) => Ok((**time).clone()),
-        Value::Int(second) | Value::Named(IntType::Int64, second) => {
-            let time = Timestamp::from_second(*second).map_err(|_| TOO_FAR)?;
-            Ok(time.to_zoned(call.now.time_zone().clone()))
-        }
-        _ => {
-            let text = call.text(index)?;
-            let date = moment(text)?.zoned().ok_or_else(|| TOO_FAR.to_owned())?;
-            // A day alone begins where the reader is.
-            let is_day = !text.contains(':');
-            let local = || date.datetime().to_zoned(call.now.time_zone().clone());
-            if is_day { local().map_err(|_| TOO_FAR.to_owned()) } else { Ok(date) }
-        }
+    let zone = call.now.time_zone();
+    if let Value::Time(time) = call.arg(index) {
+        return Ok((**time).clone());
     }
+    if let Value::Int(second) | Value::Named(IntType::Int64, second) = call.arg(index) {
+        let time = Timestamp::from_second(*second).map_err(|_| TOO_FAR)?;
+        return Ok(time.to_zoned(zone.clone()));
+    }
+    let text = call.text(index)?;
+    let date = moment(text)?.zoned().ok_or_else(|| TOO_FAR.to_owned())?;
+    // A day alone begins where the reader is.
+    if text.contains(':') {
+        return Ok(date);
+    }
+    date.datetime().to_zoned(zone.clone()).map_err(|_| TOO_FAR.to_owned())
 }
 
 fn date_in_zone(call: &mut Call<'_>) -> Result<Value, String> {

@@ -66,20 +66,18 @@ pub(super) const FUNCTIONS: &[Function] = &[
 fn copied(heap: &mut Heap, value: &Value, level: usize) -> Result<Value, String> {
     check_levels(level)?;
     heap.visit()?;
-    match value {
-        Value::List(list) => {
-            let items = list.iter().map(|item| copied(heap, item, level + 1));
-            let items = items.collect::<Result<_, _>>()?;
-            heap.list_of(list.kind(), items)
-        }
-        Value::Map(id) => {
-            let members = heap.copy(*id)?.into_iter();
-            let members = members.map(|(key, member)| Ok((key, copied(heap, &member, level + 1)?)));
-            let map = members.collect::<Result<_, String>>()?;
-            heap.map_of(id.kind(), map)
-        }
-        other => Ok(other.clone()),
+    if let Value::List(list) = value {
+        let items = list.iter().map(|item| copied(heap, item, level + 1));
+        let items = items.collect::<Result<_, _>>()?;
+        return heap.list_of(list.kind(), items);
     }
+    if let Value::Map(id) = value {
+        let members = heap.copy(*id)?.into_iter();
+        let members = members.map(|(key, member)| Ok((key, copied(heap, &member, level + 1)?)));
+        let map = members.collect::<Result<_, String>>()?;
+        return heap.map_of(id.kind(), map);
+    }
+    Ok(value.clone())
 }
 
 /// A map of those members that the other arguments name, or of those that they don't.

@@ -1,5 +1,6 @@
 //! Functions on strings: <https://masterminds.github.io/sprig/strings.html>.
 
+use super::words::{lower_char, upper_char};
 use super::{ANY, Call, Function, check_bytes, count, function};
 use crate::template::format::quoted;
 use crate::template::types::MapType;
@@ -18,10 +19,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let (suffix, text) = (call.text(0)?, call.text(1)?);
         Ok(Value::text(text.strip_suffix(&**suffix).unwrap_or(text)))
     }),
-    function("upper", (1, 1), |call| map(call, str::to_uppercase)),
-    function("lower", (1, 1), |call| map(call, str::to_lowercase)),
-    function("toUpper", (1, 1), |call| map(call, str::to_uppercase)),
-    function("toLower", (1, 1), |call| map(call, str::to_lowercase)),
+    function("upper", (1, 1), |call| map(call, upper)),
+    function("lower", (1, 1), |call| map(call, lower)),
+    function("toUpper", (1, 1), |call| map(call, upper)),
+    function("toLower", (1, 1), |call| map(call, lower)),
     function("repeat", (2, 2), |call| {
         let (times, text) = (call.int(0)?, call.text(1)?);
         let times = usize::try_from(times).map_err(|_| "a negative count".to_owned())?;
@@ -81,6 +82,14 @@ pub(super) const FUNCTIONS: &[Function] = &[
 
 pub(super) fn map(call: &Call<'_>, change: fn(&str) -> String) -> Result<Value, String> {
     Ok(Value::text(change(call.text(0)?)))
+}
+
+fn upper(text: &str) -> String {
+    text.chars().map(upper_char).collect()
+}
+
+fn lower(text: &str) -> String {
+    text.chars().map(lower_char).collect()
 }
 
 fn compare(call: &Call<'_>, is_it: fn(&str, &str) -> bool) -> Result<Value, String> {

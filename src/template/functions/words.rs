@@ -37,7 +37,7 @@ fn title(text: &str) -> String {
         if is_inside {
             out.push(char);
         } else {
-            out.extend(char.to_uppercase());
+            out.push(upper_char(char));
         }
         before = char;
     }
@@ -50,7 +50,7 @@ fn untitle(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
         if is_start {
-            out.extend(char.to_lowercase());
+            out.push(lower_char(char));
         } else {
             out.push(char);
         }
@@ -92,9 +92,9 @@ fn swap_case(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
         if char.is_uppercase() {
-            out.extend(char.to_lowercase());
+            out.push(lower_char(char));
         } else {
-            out.extend(char.to_uppercase());
+            out.push(upper_char(char));
         }
     }
     out
@@ -151,33 +151,35 @@ fn camel(text: &str) -> String {
         return out;
     };
     let mut is_in_large_word = first.is_uppercase();
-    let mut held = lower(first);
+    let mut held = lower_char(first);
     for char in chars {
         let before = std::mem::replace(&mut held, char);
         match (is_separator(before), is_separator(char)) {
             (true, true) => out.push(before),
             (true, false) => {
                 is_in_large_word = char.is_uppercase();
-                held = upper(char);
+                held = upper_char(char);
             }
             (false, _) => {
                 out.push(before);
                 is_in_large_word = is_in_large_word && char.is_uppercase();
-                held = if is_in_large_word { lower(char) } else { char };
+                held = if is_in_large_word { lower_char(char) } else { char };
             }
         }
     }
-    out.push(if is_in_large_word { lower(held) } else { held });
+    out.push(if is_in_large_word { lower_char(held) } else { held });
     out
 }
 
-/// The small letter, if that is one character, as in Go.
-fn lower(char: char) -> char {
+/// The small letter, if that is one character: Go keeps the number of characters.
+pub(super) fn lower_char(char: char) -> char {
     let mut lower = char.to_lowercase();
-    lower.next().filter(|_| lower.next().is_none()).unwrap_or(char)
+    // Of a letter and a dot above it, the letter.
+    lower.next().filter(|_| lower.next().is_none() || char == 'İ').unwrap_or(char)
 }
 
-fn upper(char: char) -> char {
+/// The large letter, if that is one character: `ß` has none.
+pub(super) fn upper_char(char: char) -> char {
     let mut upper = char.to_uppercase();
     upper.next().filter(|_| upper.next().is_none()).unwrap_or(char)
 }

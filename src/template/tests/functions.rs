@@ -129,6 +129,10 @@ fn words() {
             r#"{{title "hello wORLD o'neil foo_bar a-b"}}|{{untitle "Hello World"}}|{{initials "First Try here"}}"#,
             "Hello WORLD O'Neil Foo_bar A-B|hello world|FTh",
         ),
+        (
+            r#"{{upper "straße"}} {{lower "İÉ"}} {{title "ßa é"}} {{swapcase "ßÉ"}}"#,
+            "STRAßE ié ßa É ßé",
+        ),
         (r#"{{abbrev 5 "hello world"}}|{{abbrev 20 "hi"}}|{{abbrev 3 "hello"}}"#, "he...|hi|hello"),
         (
             r#"{{wrap 10 "the quick brown fox jumps over averyveryverylongword ok"}}"#,

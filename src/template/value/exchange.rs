@@ -62,15 +62,11 @@ impl Heap {
         for (name, member) in members {
             let value = match (name.as_str(), member) {
                 ("Size", Json::Number(size)) => Value::int64(size.as_i64().unwrap_or(i64::MAX)),
-                ("LastModifiedTime", Json::String(_)) => {
-                    // It is in UTC, and Go has it in the local zone.
-                    match self.take_as(member, Type::Time)? {
-                        Value::Time(time) => {
-                            Value::Time(Arc::new(time.with_time_zone(self.zone().clone())))
-                        }
-                        other => other,
-                    }
-                }
+                // It is in UTC, and Go has it in the local zone.
+                ("LastModifiedTime", Json::String(text)) => match time::read(text, self.zone()) {
+                    Some(time) => Value::Time(Arc::new(time.with_time_zone(self.zone().clone()))),
+                    None => Value::text(text.as_str()),
+                },
                 ("Permissions", Json::String(text)) => Value::Named(IntType::FileMode, mode(text)),
                 ("ParseError", Json::Null) => Value::Error(None),
                 ("ParseError", Json::String(text)) => Value::Error(Some(text.as_str().into())),
@@ -105,20 +101,16 @@ impl Heap {
 
     /// The same value with the maps that yaml.v2 makes.
     fn with_any_keys(&mut self, value: Value) -> Result<Value, String> {
-        match value {
-            Value::List(list) => {
-                let items = list.iter().map(|item| self.with_any_keys(item.clone()));
-                let items = items.collect::<Result<_, _>>()?;
-                self.list(items)
-            }
-            Value::Map(id) => {
-                let members = std::mem::take(self.write(id)).into_iter();
-                let members = members.map(|(key, member)| Ok((key, self.with_any_keys(member)?)));
-                let map = members.collect::<Result<_, String>>()?;
-                self.map_of(MapType::AnyKeys, map)
-            }
-            other => Ok(other),
+        if let Value::List(list) = &value {
+            let items = list.iter().map(|item| self.with_any_keys(item.clone()));
+            let items = items.collect::<Result<_, _>>()?;
+            return self.list(items);
         }
+        let Value::Map(id) = value else { return Ok(value) };
+        let members = std::mem::take(self.write(id)).into_iter();
+        let members = members.map(|(key, member)| Ok((key, self.with_any_keys(member)?)));
+        let map = members.collect::<Result<_, String>>()?;
+        self.map_of(MapType::AnyKeys, map)
     }
 
     /// Takes in a value from outside. Integers that don't fit become floats, as in Go.
@@ -160,22 +152,7 @@ impl Heap {
 
     /// The same for JSON that a template reads, where every number is a float, as in Go.
     pub(in crate::template) fn take_floats(&mut self, json: &Json) -> Result<Value, String> {
-        let mut json = json.clone();
-        let mut open = vec![&mut json];
-        while let Some(next) = open.pop() {
-            match next {
-                Json::Number(number) => {
-                    let float = number.as_f64().and_then(serde_json::Number::from_f64);
-                    if let Some(float) = float {
-                        *number = float;
-                    }
-                }
-                Json::Array(items) => open.extend(items),
-                Json::Object(members) => open.extend(members.values_mut()),
-                Json::Null | Json::Bool(_) | Json::String(_) => {}
-            }
-        }
-        self.take(&json)
+        self.take(&floats(json.clone()))
     }
 
     /// Gives a value away.
@@ -213,6 +190,24 @@ impl Heap {
             }
         })
     }
+}
+
+/// JSON in which every number is a float, as Go reads it where it is not told a type.
+pub(crate) fn floats(mut json: Json) -> Json {
+    let mut open = vec![&mut json];
+    while let Some(next) = open.pop() {
+        match next {
+            Json::Number(number) => {
+                if let Some(float) = number.as_f64().and_then(serde_json::Number::from_f64) {
+                    *number = float;
+                }
+            }
+            Json::Array(items) => open.extend(items),
+            Json::Object(members) => open.extend(members.values_mut()),
+            Json::Null | Json::Bool(_) | Json::String(_) => {}
+        }
+    }
+    json
 }
 
 /// The number of permissions such as `-rw-r--r--`.
