@@ -1,19 +1,21 @@
 //! Values as text, as Go's package `fmt` writes them: <https://pkg.go.dev/fmt>.
 
 mod numbers;
+mod own_text;
 mod quotes;
 mod source;
 
-use super::time;
-use super::time::durations;
-use super::types::{FILE_FIELDS, IntType, MapType};
+use super::types::{FILE_FIELDS, MapType};
 use super::value::{Heap, MapId, VALUE_LEVELS_MAX, Value};
 use numbers::{Spec, pad, write_float, write_int};
 use quotes::{can_backquote, quoted_char};
 use std::iter::Peekable;
 use std::str::Chars;
 
+use own_text::own_text;
+
 pub(super) use numbers::general;
+pub(super) use own_text::written_integer;
 pub(super) use quotes::quoted;
 
 /// Widths and precisions are cut to this many characters.
@@ -251,46 +253,6 @@ fn write_value(
     }
     out.push(']');
     heap.charge(5)
-}
-
-/// What a value's own method `String` or `Error` says, where the verb asks for it.
-fn own_text(value: &Value, verb: char) -> Option<String> {
-    if !matches!(verb, 'v' | 's' | 'q' | 'x' | 'X') {
-        return None;
-    }
-    match value {
-        Value::Time(at) => Some(time::string(at)),
-        Value::Version(version) => Some(version.to_string()),
-        Value::Error(message) => message.as_deref().map(str::to_owned),
-        Value::Named(IntType::Int64 | IntType::Uint8, _) => None,
-        Value::Named(kind, number) => Some(written_integer(*kind, *number)),
-        Value::Nil
-        | Value::Bool(_)
-        | Value::Int(_)
-        | Value::Float(_)
-        | Value::Text(_)
-        | Value::List(_)
-        | Value::Map(_) => None,
-    }
-}
-
-/// An integer as its type writes it.
-pub(super) fn written_integer(kind: IntType, number: i64) -> String {
-    match kind {
-        IntType::Int64 | IntType::Uint8 => number.to_string(),
-        IntType::Month => time::month_name(number),
-        IntType::Weekday => time::weekday_name(number),
-        IntType::Duration => durations::written(number),
-        IntType::FileMode => permissions(number),
-    }
-}
-
-/// `-rw-r--r--`.
-fn permissions(mode: i64) -> String {
-    let letters = "rwxrwxrwx".chars().enumerate();
-    let bits =
-        letters.map(|(index, letter)| if mode >> (8 - index) & 1 == 1 { letter } else { '-' });
-    std::iter::once('-').chain(bits).collect()
 }
 
 /// A file as the struct that it is in Go. `printf` shows that it is a pointer.

@@ -192,7 +192,7 @@ impl Heap {
     }
 }
 
-/// JSON in which every number is a float, as Go reads it where it is not told a type.
+/// JSON in which every number is a float, as Go reads it where no type is named.
 pub(crate) fn floats(mut json: Json) -> Json {
     let mut open = vec![&mut json];
     while let Some(next) = open.pop() {
