@@ -6,8 +6,10 @@
 //!
 //! What differs from Go, and is meant to: integers beyond 64 bits are floats; text is cut between
 //! characters, not bytes; text that is no JSON, no base64 or no regular expression is an error
-//! where sprig gives an empty value; dates are strings, `now` too; `snakecase` and `kebabcase` leave digits
-//! with the letters before them; `%+q` is `%q`; a comment may have blanks before its `/*`.
+//! where sprig gives an empty value; a date may be a string too; `sortAlpha` leaves its list as it was;
+//! lists and integers of different types are alike to `deepEqual` and `has`; `snakecase` and
+//! `kebabcase` leave digits with the letters before them; `%+q` is `%q`; a comment may have blanks
+//! before its `/*`.
 
 mod actions;
 mod blocks;
@@ -17,12 +19,18 @@ mod format;
 mod functions;
 mod hints;
 mod map;
+mod methods;
 mod names;
+mod semver;
 #[cfg(test)]
 mod tests;
+pub(crate) mod time;
+mod types;
 mod value;
 
 pub use data::{Data, Keys, Record, Values};
+pub use types::{Type, Types};
+pub(crate) use value::floats;
 
 use exec::{Bodies, Exec};
 use gotmpl::parse::ListNode;
@@ -86,20 +94,27 @@ impl Template {
         Ok(Self { body, bodies })
     }
 
-    /// The text for these values, an object. Integers and floats are told apart as `serde_json`
-    /// does. `now` is what the function `now` gives, in its own time zone.
-    pub fn render(&self, values: &serde_json::Value, now: &Zoned) -> Result<String, TemplateError> {
-        self.run(|heap| heap.take(values), now, Missing::Shown)
+    /// The text for these values, an object, whose members have the given types in Go. Integers and
+    /// floats are distinguished as `serde_json` does. `now` is what the function `now` gives, and its
+    /// time zone is the local one.
+    pub fn render(
+        &self,
+        values: &serde_json::Value,
+        types: &Types,
+        now: &Zoned,
+    ) -> Result<String, TemplateError> {
+        self.run(|heap| heap.take_typed(values, types), now, Missing::Shown)
     }
 
     /// The same for values that may share what is alike in them.
     pub fn render_values(
         &self,
         values: &Values,
+        types: &Types,
         now: &Zoned,
         missing: Missing,
     ) -> Result<String, TemplateError> {
-        self.run(|heap| heap.take_values(values), now, missing)
+        self.run(|heap| heap.take_values(values, types), now, missing)
     }
 
     fn run(
@@ -108,7 +123,7 @@ impl Template {
         now: &Zoned,
         missing: Missing,
     ) -> Result<String, TemplateError> {
-        let mut heap = Heap::new(WORK_BYTES_MAX);
+        let mut heap = Heap::new(WORK_BYTES_MAX, now.time_zone().clone());
         let values = take(&mut heap).map_err(|message| TemplateError {
             line: None,
             message: format!("the values can't be used: {message}"),

@@ -4,7 +4,7 @@
 use crate::child::{Child, Program};
 use crate::table::{Aim, Unit, least, median, row};
 use duologue::extract::{Extractor, ResponseType, Schema};
-use duologue::template::Template;
+use duologue::template::{Template, Types};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -101,7 +101,9 @@ fn rendering() -> io::Result<()> {
     for items in SIZES {
         let file = json!({ "Path": "src/main.rs", "Content": "fn main() {\n    run();\n}" });
         let values = json!({ "files": vec![file; items] });
-        times.push(micros_per(items, || template.render(&values, &now).map_err(io::Error::other))?);
+        times.push(micros_per(items, || {
+            template.render(&values, &Types::new(), &now).map_err(io::Error::other)
+        })?);
     }
     flat("render a file of a range", &times);
     Ok(())

@@ -59,6 +59,9 @@ fn is_number(kind: Type) -> bool {
 fn parser(flag: &Flag) -> ValueParser {
     match flag.kind {
         Type::Choice => PossibleValuesParser::new(&flag.choices).into(),
+        Type::Int if flag.is_argument => {
+            ValueParser::from(|text: &str| unquoted(text, super::values::decimal(text)))
+        }
         Type::Int => ValueParser::from(|text: &str| unquoted(text, super::values::int(text))),
         Type::Float => ValueParser::from(|text: &str| unquoted(text, super::values::float(text))),
         Type::Bool => ValueParser::from(|text: &str| unquoted(text, super::values::truth(text))),

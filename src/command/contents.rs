@@ -83,6 +83,16 @@ impl Contents {
         Ok(text.lines().skip(first).map(Value::from).collect())
     }
 
+    /// Whether its numbers are floats to Go's reader.
+    pub(super) fn has_floats(&self) -> bool {
+        match self.format() {
+            Format::Json | Format::JsonLines => true,
+            Format::Yaml | Format::Table(_) => false,
+            // Maps are read from standard input as JSON.
+            Format::Other => self.file.is_none(),
+        }
+    }
+
     /// Its only map.
     pub(super) fn object(&self) -> Result<Map<String, Value>, String> {
         let value = match self.format() {

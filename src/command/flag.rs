@@ -1,7 +1,17 @@
 //! What a command file can be given: flags and arguments, and the types of their values, as
 //! go-go-golems/glazed names them.
 
+use super::CommandFile;
+use crate::template;
 use serde_json::Value;
+
+impl CommandFile {
+    /// The types that glazed gives the values of flags and arguments.
+    pub(super) fn template_types(&self) -> template::Types {
+        let flags = self.flags.iter().chain(&self.arguments);
+        flags.map(|flag| (flag.name.clone(), flag.kind.in_templates())).collect()
+    }
+}
 
 /// A flag or an argument of a command file.
 #[derive(Clone, Debug, PartialEq)]
@@ -171,6 +181,32 @@ impl Type {
             | Self::ChoiceList
             | Self::Date
             | Self::KeyValue => false,
+        }
+    }
+
+    /// What templates take its values for.
+    fn in_templates(self) -> template::Type {
+        match self {
+            Self::String
+            | Self::Secret
+            | Self::Int
+            | Self::Bool
+            | Self::Choice
+            | Self::StringFromFile
+            | Self::StringFromFiles
+            | Self::ObjectFromFile => template::Type::Plain,
+            Self::Float => template::Type::Float,
+            Self::Date => template::Type::Time,
+            Self::StringList
+            | Self::ChoiceList
+            | Self::StringListFromFile
+            | Self::StringListFromFiles => template::Type::Strings,
+            Self::IntList => template::Type::Ints,
+            Self::FloatList => template::Type::Floats,
+            Self::ObjectListFromFile | Self::ObjectListFromFiles => template::Type::Maps,
+            Self::KeyValue => template::Type::StringMap,
+            Self::File => template::Type::File,
+            Self::FileList => template::Type::Files,
         }
     }
 

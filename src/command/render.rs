@@ -2,7 +2,7 @@
 
 use super::yaml::Layout;
 use super::{CommandFile, RenderError, Text};
-use crate::template::{Data, Missing, Template, TemplateError, Values};
+use crate::template::{Data, Missing, Template, TemplateError, Types, Values};
 use jiff::Zoned;
 use serde_json::Value;
 
@@ -66,7 +66,8 @@ impl CommandFile {
             }
         }
         let names = values.keys().map(|name| (name.clone(), Value::Null)).collect();
-        let rendering = Rendering { file: self, names, values, now, missing };
+        let types = self.template_types();
+        let rendering = Rendering { file: self, names, values, types, now, missing };
         let system = self.system_prompt.as_ref().map(|text| rendering.text(text)).transpose()?;
         let (history, asked) = self.history();
         let mut messages = Vec::with_capacity(history.len());
@@ -99,6 +100,7 @@ struct Rendering<'a> {
     /// The names of the values, each with nothing; an error may show that one of them was meant.
     names: Value,
     values: Values,
+    types: Types,
     now: &'a Zoned,
     missing: Missing,
 }
@@ -106,7 +108,7 @@ struct Rendering<'a> {
 impl Rendering<'_> {
     fn text(&self, text: &Text) -> Result<String, RenderError> {
         let rendered = Template::parse(&text.key, &text.template, &self.names)
-            .and_then(|template| template.render_values(&self.values, self.now, self.missing));
+            .and_then(|template| template.render_values(&self.values, &self.types, self.now, self.missing));
         rendered.map_err(|TemplateError { line, message }| {
             let (line, is_exact) = text.layout.place(line);
             let place = if is_exact { "" } else { ", which begins in this line" };

@@ -3,7 +3,7 @@
 use super::flag::{Flag, Type};
 use super::table::{self, Blanks};
 use super::{CommandFile, FlagError, Outside, date};
-use crate::template::{Data, Values};
+use crate::template::{Data, Record, Values, floats};
 use clap::ArgMatches;
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
@@ -54,8 +54,8 @@ impl Flag {
         let last = typed.last().map_or(OsStr::new(""), OsString::as_os_str);
         let value = match self.kind {
             Type::StringList => list(&typed, |typed| text(typed).map(Value::from)),
-            Type::IntList => list(&typed, |typed| int(text(typed)?.trim()).map(Value::from)),
-            Type::FloatList => list(&typed, |typed| float(text(typed)?.trim()).map(Value::from)),
+            Type::IntList => list(&typed, |typed| decimal(text(typed)?.trim()).map(Value::from)),
+            Type::FloatList => list(&typed, |typed| float(text(typed)?.trim()).map(float_value)),
             Type::ChoiceList => list(&typed, |typed| self.choice(typed)),
             Type::FileList => list(&typed, |typed| file(typed, outside)),
             Type::StringFromFile | Type::StringFromFiles => strings(&typed, outside),
@@ -67,13 +67,18 @@ impl Flag {
             }
             Type::KeyValue => key_values(&typed, outside),
             Type::String | Type::Secret => text(last).map(Value::from),
+            Type::Int if self.is_argument => text(last).and_then(decimal).map(Value::from),
             Type::Int => text(last).and_then(int).map(Value::from),
-            Type::Float => text(last).and_then(float).map(Value::from),
+            Type::Float => text(last).and_then(float).map(float_value),
             Type::Bool => text(last).and_then(truth).map(Value::from),
             Type::Choice => self.choice(last),
             Type::Date => text(last).and_then(|text| date_value(text, outside)),
             Type::File => file(last, outside),
-            Type::ObjectFromFile => outside.read(Path::new(last))?.object().map(Value::Object),
+            Type::ObjectFromFile => {
+                let contents = outside.read(Path::new(last))?;
+                let map = Value::Object(contents.object()?);
+                Ok(if contents.has_floats() { floats(map) } else { map })
+            }
         };
         value.map(Data::Json).map(Some)
     }
@@ -92,15 +97,67 @@ fn text(typed: &OsStr) -> Result<&str, String> {
     typed.to_str().ok_or_else(|| "the value is not UTF-8; type it in UTF-8".to_owned())
 }
 
-/// Reads a whole number.
+/// Reads a whole number in the syntax of Go's source code, as pflag does for an option: `0x10`,
+/// `0b11`, `1_000`, and `010`, which is octal.
 pub(super) fn int(text: &str) -> Result<i64, String> {
-    text.parse().map_err(|_| format!("`{text}` is not a whole number of 64 bits, such as 42"))
+    go_int(text).ok_or_else(|| not_whole(text))
 }
 
-/// Reads a number, which must be finite: templates have no word for others.
+/// Reads a whole number in decimal digits, as glazed does for an item of a list and for an argument.
+pub(super) fn decimal(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| not_whole(text))
+}
+
+fn not_whole(text: &str) -> String {
+    format!("`{text}` is not a whole number of 64 bits, such as 42")
+}
+
+/// The number for `strconv.ParseInt(text, 0, 64)`: <https://pkg.go.dev/strconv#ParseInt>.
+fn go_int(text: &str) -> Option<i64> {
+    let (sign, digits) = match text.split_at_checked(1) {
+        Some((sign @ ("-" | "+"), digits)) => (sign, digits),
+        _ => ("+", text),
+    };
+    let prefixes = [("0x", 16), ("0X", 16), ("0b", 2), ("0B", 2), ("0o", 8), ("0O", 8)];
+    let known =
+        prefixes.iter().find_map(|(prefix, base)| Some((digits.strip_prefix(prefix)?, *base)));
+    let (number, base) = match (known, digits.strip_prefix('0')) {
+        (Some((number, base)), _) => (number.strip_prefix('_').unwrap_or(number), base),
+        (None, Some(octal)) if !octal.is_empty() => (octal.strip_prefix('_').unwrap_or(octal), 8),
+        (None, _) => (digits, 10),
+    };
+    let is_digit = |byte: &u8| char::from(*byte).is_digit(base);
+    let is_number =
+        number.split('_').all(|run| !run.is_empty() && run.bytes().all(|b| is_digit(&b)));
+    // With its sign, the lowest number fits too.
+    let number = format!("{sign}{}", number.replace('_', ""));
+    is_number.then(|| i64::from_str_radix(&number, base).ok()).flatten()
+}
+
+/// Reads a number, `NaN` and `Inf` too. JSON has no words for these, so they are texts there.
 pub(super) fn float(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    let is_grouped = text.contains('_')
+        && text.split('_').all(|run| {
+            run.starts_with(|char: char| char.is_ascii_digit() || "+-".contains(char))
+                && run.ends_with(|char: char| char.is_ascii_digit())
+        });
+    let plain = if is_grouped { &text.replace('_', "") } else { text };
+    let number = plain.parse().ok().filter(|number: &f64| {
+        // What has digits and is infinite does not fit 64 bits.
+        number.is_finite() || !text.contains(|char: char| char.is_ascii_digit())
+    });
     number.ok_or_else(|| format!("`{text}` is not a number, such as 1.5"))
+}
+
+/// A number as templates get it.
+pub(super) fn float_value(number: f64) -> Value {
+    if number.is_nan() {
+        return Value::from("NaN");
+    }
+    match serde_json::Number::from_f64(number) {
+        Some(number) => Value::Number(number),
+        None => Value::from(if number > 0.0 { "+Inf" } else { "-Inf" }),
+    }
 }
 
 /// Reads a truth value in the words of Go's `strconv.ParseBool`, and `on` and `off`.
@@ -172,7 +229,13 @@ fn join(
 fn records(typed: &[OsString], outside: &mut Outside) -> Result<Data, String> {
     let mut whole = Vec::new();
     for path in typed {
-        whole.extend(outside.read(Path::new(path))?.objects()?);
+        let contents = outside.read(Path::new(path))?;
+        let records = contents.objects()?;
+        if contents.has_floats() {
+            whole.extend(records.into_iter().map(Record::with_floats));
+        } else {
+            whole.extend(records);
+        }
     }
     Ok(Data::Records(whole))
 }

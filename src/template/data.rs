@@ -1,6 +1,6 @@
 //! Values that templates are rendered with, in the form in which their caller has them.
 
-use super::value::Value;
+use super::value::{Value, floats};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,6 +54,20 @@ impl Record {
         Self { shared: Shared { keys, values }, nested }
     }
 
+    /// The same with every number a float.
+    pub fn with_floats(self) -> Self {
+        let Self { shared: Shared { keys, values }, nested } = self;
+        let float = |value: &Value| match value.integer() {
+            Some(number) => Value::Float(number as f64),
+            None => value.clone(),
+        };
+        let values = values.iter().map(float).collect();
+        let nested = nested.map(|nested| {
+            nested.into_iter().map(|(place, value)| (place, floats(value))).collect()
+        });
+        Self { shared: Shared { keys, values }, nested }
+    }
+
     /// Its keys and values.
     pub fn members(&self) -> impl Iterator<Item = (String, Json)> {
         let places = self.shared.keys.iter().zip(self.shared.values.iter()).enumerate();
@@ -62,7 +76,14 @@ impl Record {
 
     fn json(&self, place: usize, value: &Value) -> Json {
         match value {
-            Value::Nil | Value::List(_) | Value::Map(_) => {
+            // Records hold none but the plain types.
+            Value::Nil
+            | Value::Named(..)
+            | Value::Time(_)
+            | Value::Version(_)
+            | Value::Error(_)
+            | Value::List(_)
+            | Value::Map(_) => {
                 let nested = self.nested.iter().flatten().find(|(at, _)| *at == place);
                 nested.map_or(Json::Null, |(_, value)| value.clone())
             }

@@ -4,10 +4,13 @@
 //! maps that `set` can change, and writes floats as Go does.
 
 mod append;
+mod method;
+mod range;
 
 use super::functions::{self, Call};
+use super::types::MapType;
 use super::value::{Heap, Value};
-use super::{Missing, OUTPUT_BYTES_MAX, format};
+use super::{Missing, OUTPUT_BYTES_MAX, format, methods};
 use gotmpl::parse::{
     BranchNode, CommandNode, Expr, ListNode, Node, Number, PipeNode, TemplateNode,
 };
@@ -137,7 +140,20 @@ impl<'t> Exec<'t> {
             Value::Nil if self.missing == Missing::Refused => Err(NO_VALUE.to_owned()),
             Value::Nil => self.write("<no value>"),
             Value::Text(text) => self.write(text),
-            Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::List(_) | Value::Map(_) => {
+            // Go shows what a pointer points at.
+            Value::Map(id) if id.kind() == MapType::File => {
+                let text = format::show(&mut self.heap, value)?;
+                self.write(text.trim_start_matches('&'))
+            }
+            Value::Bool(_)
+            | Value::Int(_)
+            | Value::Named(..)
+            | Value::Float(_)
+            | Value::Time(_)
+            | Value::Version(_)
+            | Value::Error(_)
+            | Value::List(_)
+            | Value::Map(_) => {
                 let text = format::show(&mut self.heap, value)?;
                 self.write(&text)
             }
@@ -164,72 +180,6 @@ impl<'t> Exec<'t> {
 
     fn otherwise(&mut self, branch: &'t BranchNode, dot: &Value) -> Result<Flow, String> {
         branch.else_body.as_ref().map_or(Ok(Flow::Next), |list| self.list(list, dot))
-    }
-
-    fn range(&mut self, branch: &'t BranchNode, dot: &Value) -> Result<Flow, String> {
-        let outside = self.variables.len();
-        let over = self.value(&branch.pipe, dot)?;
-        if !branch.pipe.is_assign {
-            for name in &branch.pipe.decl {
-                self.variables.push((name, over.clone()));
-            }
-        }
-        let mut is_empty = true;
-        let mut each = |exec: &mut Self, key: Value, item: Value| {
-            is_empty = false;
-            exec.round(branch, key, item)
-        };
-        match &over {
-            Value::List(list) => {
-                let mut items = (0..).map(Value::Int).zip(list.iter());
-                while let Some((key, item)) = items.next()
-                    && each(self, key, item.clone())?
-                {}
-            }
-            Value::Map(id) => {
-                let map = self.heap.copy(*id)?;
-                let mut items = map.into_iter();
-                while let Some((key, item)) = items.next()
-                    && each(self, Value::Text(key), item)?
-                {}
-            }
-            Value::Int(count) if branch.pipe.decl.len() < 2 => {
-                let mut items = 0..*count;
-                while let Some(item) = items.next()
-                    && each(self, Value::Int(item), Value::Int(item))?
-                {}
-            }
-            Value::Int(count) => {
-                return Err(format!("can't use {count} to range with two variables; take one"));
-            }
-            Value::Nil => {}
-            Value::Bool(_) | Value::Float(_) | Value::Text(_) => {
-                return Err(format!(
-                    "range can't go over a {}; it takes a list, a map or an integer",
-                    over.type_name()
-                ));
-            }
-        }
-        let flow = if is_empty { self.otherwise(branch, dot)? } else { Flow::Next };
-        self.variables.truncate(outside);
-        Ok(flow)
-    }
-
-    /// One round of a `range`. False if it was the last.
-    fn round(&mut self, branch: &'t BranchNode, key: Value, item: Value) -> Result<bool, String> {
-        self.step(branch.pos.line)?;
-        match branch.pipe.decl.as_slice() {
-            [] => {}
-            [name] => self.assign(name, item.clone())?,
-            [name_of_key, name, ..] => {
-                self.assign(name_of_key, key)?;
-                self.assign(name, item.clone())?;
-            }
-        }
-        let outside = self.variables.len();
-        let flow = self.list(&branch.body, &item)?;
-        self.variables.truncate(outside);
-        Ok(!matches!(flow, Flow::Break))
     }
 
     /// The template that is called sees none of the caller's variables.
@@ -271,6 +221,12 @@ impl<'t> Exec<'t> {
         Ok(())
     }
 
+    fn variable(&self, name: &str) -> Result<Value, String> {
+        let variable = self.variables.iter().rev().find(|(declared, _)| *declared == name);
+        let value = variable.map(|(_, value)| value.clone());
+        value.ok_or_else(|| format!("undefined variable {name}"))
+    }
+
     fn value(&mut self, pipe: &'t PipeNode, dot: &Value) -> Result<Value, String> {
         let mut last = None;
         for (index, command) in pipe.commands.iter().enumerate() {
@@ -296,10 +252,6 @@ impl<'t> Exec<'t> {
         };
         match first {
             Expr::Identifier(_, name) => self.call(name, args, dot, last),
-            Expr::Chain(_, inner, fields) if let Expr::Identifier(_, name) = inner.as_ref() => {
-                let value = self.call(name, args, dot, last)?;
-                self.fields(value, fields)
-            }
             Expr::Nil(_) => Err("nil is not a command; write {{ print nil }} to show it".into()),
             Expr::Dot(_)
             | Expr::Field(..)
@@ -312,9 +264,7 @@ impl<'t> Exec<'t> {
                 if args.is_empty() && last.is_none() {
                     return self.expr(first, dot);
                 }
-                Err("only functions take arguments; this is a value: take out what follows it, or put a \
-                     function before it"
-                    .into())
+                self.method(first, args, dot, last)
             }
         }
     }
@@ -362,9 +312,8 @@ impl<'t> Exec<'t> {
             Expr::Dot(_) => Ok(dot.clone()),
             Expr::Field(_, fields) => self.fields(dot.clone(), fields),
             Expr::Variable(_, name, fields) => {
-                let variable = self.variables.iter().rev().find(|(declared, _)| declared == name);
-                let value = variable.map(|(_, value)| value.clone());
-                self.fields(value.ok_or_else(|| format!("undefined variable {name}"))?, fields)
+                let value = self.variable(name)?;
+                self.fields(value, fields)
             }
             Expr::Identifier(_, name) => self.call(name, &[], dot, None),
             Expr::String(_, text) => Ok(Value::Text(text.clone())),
@@ -389,19 +338,24 @@ impl<'t> Exec<'t> {
         for field in fields {
             let field = field.as_ref();
             let found = match &value {
+                Value::Map(id) if id.kind() == MapType::File => Some(self.heap.field(*id, field)?),
                 Value::Map(id) => match self.heap.read(*id).get(field) {
                     None if self.missing == Missing::Refused => return Err(no_name(field)),
                     found => found.cloned(),
                 },
                 Value::Nil if !is_null => None,
-                Value::Nil => return Err(format!("can't take .{field} of a null")),
+                Value::Nil | Value::Error(None) => {
+                    return Err(format!("can't take .{field} of a null"));
+                }
                 Value::Bool(_)
                 | Value::Int(_)
+                | Value::Named(..)
                 | Value::Float(_)
                 | Value::Text(_)
-                | Value::List(_) => {
-                    return Err(format!("can't take .{field} of a {}", value.type_name()));
-                }
+                | Value::Time(_)
+                | Value::Version(_)
+                | Value::Error(_)
+                | Value::List(_) => Some(methods::call(&value, field, &[], self.now)?),
             };
             is_null = matches!(found, Some(Value::Nil));
             value = found.unwrap_or(Value::Nil);

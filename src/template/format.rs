@@ -1,15 +1,21 @@
 //! Values as text, as Go's package `fmt` writes them: <https://pkg.go.dev/fmt>.
 
 mod numbers;
+mod own_text;
 mod quotes;
+mod source;
 
-use super::value::{Heap, VALUE_LEVELS_MAX, Value};
+use super::types::{FILE_FIELDS, MapType};
+use super::value::{Heap, MapId, VALUE_LEVELS_MAX, Value};
 use numbers::{Spec, pad, write_float, write_int};
 use quotes::{can_backquote, quoted_char};
 use std::iter::Peekable;
 use std::str::Chars;
 
+use own_text::own_text;
+
 pub(super) use numbers::general;
+pub(super) use own_text::written_integer;
 pub(super) use quotes::quoted;
 
 /// Widths and precisions are cut to this many characters.
@@ -105,7 +111,7 @@ fn write_extra(heap: &mut Heap, out: &mut String, values: &[Value]) -> Result<()
             out.push_str(", ");
         }
         out.push_str(value.type_name());
-        if !matches!(value, Value::Nil) {
+        if !matches!(value, Value::Nil | Value::Error(None)) {
             out.push('=');
             write_value(heap, out, value, 'v', &Spec::default(), 0)?;
         }
@@ -171,8 +177,8 @@ impl Verb<'_, '_> {
         }
         let value = self.values.get(self.next);
         self.next += 1;
-        if let Some(Value::Int(number)) = value {
-            return Some(*number);
+        if let Some(number) = value.and_then(Value::integer) {
+            return Some(number);
         }
         self.has_bad_width = true;
         None
@@ -204,49 +210,95 @@ fn write_value(
     if level > VALUE_LEVELS_MAX {
         return Err("a map that holds itself can't be written".into());
     }
+    if verb == 'v' && spec.sharp {
+        let mut text = String::new();
+        source::write(heap, &mut text, value, level)?;
+        pad(out, spec, &text);
+        return Ok(());
+    }
     heap.visit()?;
+    if let Some(text) = own_text(value, verb) {
+        return write_value(heap, out, &Value::text(text), verb, spec, level);
+    }
+    if verb == 'T' {
+        pad(out, spec, value.type_name());
+        return heap.charge(value.type_name().len());
+    }
+    if let Value::List(list) = value {
+        out.push('[');
+        for (index, item) in list.iter().enumerate() {
+            if index > 0 {
+                out.push(' ');
+            }
+            write_value(heap, out, item, verb, spec, level + 1)?;
+        }
+        out.push(']');
+        return heap.charge(2 + list.len());
+    }
+    let Value::Map(id) = value else {
+        return write_single(heap, out, value, verb, spec, level);
+    };
+    if id.kind() == MapType::File {
+        return write_file(heap, out, *id, verb, spec, level);
+    }
+    out.push_str("map[");
+    for (index, (key, item)) in heap.copy(*id)?.iter().enumerate() {
+        if index > 0 {
+            out.push(' ');
+        }
+        let key = Value::Text(key.clone());
+        write_value(heap, out, &key, verb, spec, level + 1)?;
+        out.push(':');
+        write_value(heap, out, item, verb, spec, level + 1)?;
+    }
+    out.push(']');
+    heap.charge(5)
+}
+
+/// A file as the struct that it is in Go. `printf` shows that it is a pointer.
+fn write_file(
+    heap: &mut Heap,
+    out: &mut String,
+    id: MapId,
+    verb: char,
+    spec: &Spec,
+    level: usize,
+) -> Result<(), String> {
+    out.push_str("&{");
+    for (index, name) in FILE_FIELDS.iter().enumerate() {
+        if index > 0 {
+            out.push(' ');
+        }
+        if spec.plus {
+            out.push_str(name);
+            out.push(':');
+        }
+        let field = heap.field(id, name)?;
+        write_value(heap, out, &field, verb, spec, level + 1)?;
+    }
+    out.push('}');
+    heap.charge(5)
+}
+
+/// A value without parts.
+fn write_single(
+    heap: &mut Heap,
+    out: &mut String,
+    value: &Value,
+    verb: char,
+    spec: &Spec,
+    level: usize,
+) -> Result<(), String> {
     let before = out.len();
     match (value, verb) {
-        (_, 'T') => pad(out, spec, value.type_name()),
-        (Value::List(list), _) => {
-            out.push('[');
-            for (index, item) in list.iter().enumerate() {
-                if index > 0 {
-                    out.push(' ');
-                }
-                write_value(heap, out, item, verb, spec, level + 1)?;
-            }
-            out.push(']');
-            return heap.charge(2 + list.len());
-        }
-        (Value::Map(id), _) => {
-            out.push_str("map[");
-            for (index, (key, item)) in heap.copy(*id)?.iter().enumerate() {
-                if index > 0 {
-                    out.push(' ');
-                }
-                let key = Value::Text(key.clone());
-                write_value(heap, out, &key, verb, spec, level + 1)?;
-                out.push(':');
-                write_value(heap, out, item, verb, spec, level + 1)?;
-            }
-            out.push(']');
-            return heap.charge(5);
-        }
-        (Value::Nil, 'v') => pad(out, spec, "<nil>"),
+        (Value::Nil | Value::Error(None), 'v') => pad(out, spec, "<nil>"),
         (Value::Bool(truth), 't' | 'v') => pad(out, spec, if *truth { "true" } else { "false" }),
-        (Value::Int(number), 'c') => pad(out, spec, &char_of(*number).to_string()),
-        (Value::Int(number), 'q') => pad(out, spec, &quoted_char(char_of(*number))),
-        (Value::Int(number), 'U') => pad(out, spec, &format!("U+{number:04X}")),
-        (Value::Int(number), 'v' | 'd' | 'b' | 'o' | 'O' | 'x' | 'X') => {
-            // `%+v` is about the names of fields, which these values have not.
-            let plus = spec.plus && verb != 'v';
-            write_int(out, *number, verb, &Spec { plus, ..*spec });
+        (Value::Int(number) | Value::Named(_, number), verb) if is_integer_verb(verb) => {
+            write_integer(out, *number, verb, spec);
         }
         (Value::Float(number), 'v' | 'e' | 'E' | 'f' | 'F' | 'g' | 'G') => {
             write_float(out, *number, verb, spec);
         }
-        (Value::Text(text), 'v') if spec.sharp => pad(out, spec, &quoted(text)),
         (Value::Text(text), 'v' | 's') => pad(out, spec, first_chars(text, spec.precision)),
         (Value::Text(text), 'q') => {
             let text = first_chars(text, spec.precision);
@@ -257,16 +309,33 @@ fn write_value(
             }
         }
         (Value::Text(text), 'x' | 'X') => pad(out, spec, &hex(text.as_bytes(), verb, spec)),
-        (Value::Nil, _) => {
+        (Value::Nil | Value::Error(None), _) => {
             out.push_str(&format!("%!{verb}(<nil>)"));
         }
-        (Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_), _) => {
+        (value, _) => {
             out.push_str(&format!("%!{verb}({}=", value.type_name()));
             write_value(heap, out, value, 'v', &Spec::default(), level + 1)?;
             out.push(')');
         }
     }
     heap.charge(out.len() - before)
+}
+
+fn is_integer_verb(verb: char) -> bool {
+    "cqUvdboOxX".contains(verb)
+}
+
+fn write_integer(out: &mut String, number: i64, verb: char, spec: &Spec) {
+    match verb {
+        'c' => pad(out, spec, &char_of(number).to_string()),
+        'q' => pad(out, spec, &quoted_char(char_of(number))),
+        'U' => pad(out, spec, &format!("U+{number:04X}")),
+        verb => {
+            // `%+v` is about the names of fields, which these values have not.
+            let plus = spec.plus && verb != 'v';
+            write_int(out, number, verb, &Spec { plus, ..*spec });
+        }
+    }
 }
 
 fn first_chars(text: &str, count: Option<usize>) -> &str {

@@ -6,9 +6,7 @@
 mod builtin;
 mod dates;
 mod digests;
-mod durations;
 mod encode;
-mod layout;
 mod lists;
 mod maps;
 mod markup;
@@ -16,6 +14,8 @@ mod numbers;
 mod paths;
 mod regexes;
 mod text;
+mod urls;
+mod versions;
 mod words;
 mod yaml;
 
@@ -62,6 +62,8 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, &'static Function>> = LazyLock:
         dates::FUNCTIONS,
         paths::FUNCTIONS,
         markup::FUNCTIONS,
+        urls::FUNCTIONS,
+        versions::FUNCTIONS,
     ];
     tables.into_iter().flatten().map(|function| (function.name, function)).collect()
 });
@@ -110,8 +112,7 @@ const LEFT_OUT: [&str; 30] = [
 ];
 
 /// Functions of sprig and glazed that prompts hardly need.
-const UNSUPPORTED: [&str; 7] =
-    ["decryptAES", "derivePassword", "semver", "semverCompare", "styleBold", "urlJoin", "urlParse"];
+const UNSUPPORTED: [&str; 3] = ["decryptAES", "derivePassword", "styleBold"];
 
 /// The function of this name. Sprig's `mustFirst` is its `first` with an error instead of a panic;
 /// here, both are errors.
@@ -194,7 +195,16 @@ impl<'c> Call<'c> {
             match arg {
                 Value::Text(text) => self.heap.charge(text.len())?,
                 Value::List(list) => self.heap.charge_items(list.len())?,
-                Value::Nil | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Map(_) => {}
+                Value::Error(Some(text)) => self.heap.charge(text.len())?,
+                Value::Nil
+                | Value::Bool(_)
+                | Value::Int(_)
+                | Value::Named(..)
+                | Value::Float(_)
+                | Value::Time(_)
+                | Value::Version(_)
+                | Value::Error(None)
+                | Value::Map(_) => {}
             }
         }
         Ok(())
@@ -212,11 +222,7 @@ impl<'c> Call<'c> {
 
     fn int(&self, index: usize) -> Result<i64, String> {
         let arg = self.arg(index);
-        if let Value::Int(number) = arg {
-            Ok(*number)
-        } else {
-            Err(mismatch(index, "an integer", arg))
-        }
+        arg.integer().ok_or_else(|| mismatch(index, "an integer", arg))
     }
 
     fn list(&self, index: usize) -> Result<&'c [Value], String> {
@@ -252,13 +258,13 @@ impl<'c> Call<'c> {
     fn shown_items(&mut self, index: usize) -> Result<Vec<Arc<str>>, String> {
         let arg = self.arg(index);
         let items = if let Value::List(list) = arg { &**list } else { std::slice::from_ref(arg) };
-        let items = items.iter().filter(|item| !matches!(item, Value::Nil));
+        let items = items.iter().filter(|item| !matches!(item, Value::Nil | Value::Error(None)));
         items.map(|item| self.show(item)).collect()
     }
 }
 
 fn mismatch(index: usize, wanted: &str, got: &Value) -> String {
-    let is_nil = matches!(got, Value::Nil);
+    let is_nil = matches!(got, Value::Nil | Value::Error(None));
     let got = if is_nil { "nothing; is a value missing?" } else { got.type_name() };
     format!("argument {} must be {wanted}, got {got}", index + 1)
 }

@@ -19,9 +19,15 @@ pub(super) enum Map {
     Many(BTreeMap<Arc<str>, Value>),
 }
 
+impl Default for Map {
+    fn default() -> Self {
+        Self::Few(Vec::new())
+    }
+}
+
 impl Map {
     pub(super) fn new() -> Self {
-        Self::Few(Vec::new())
+        Self::default()
     }
 
     pub(super) fn len(&self) -> usize {

@@ -5,8 +5,9 @@ mod dates;
 mod functions;
 mod hints;
 mod hostile;
+mod pinocchio;
 
-use super::{Template, TemplateError};
+use super::{Template, TemplateError, Types};
 use jiff::{Zoned, civil, tz};
 use serde_json::{Value, json};
 
@@ -28,7 +29,7 @@ fn now() -> Zoned {
 }
 
 fn rendered(text: &str) -> Result<String, TemplateError> {
-    Template::parse("t", text, &values())?.render(&values(), &now())
+    Template::parse("t", text, &values())?.render(&values(), &Types::new(), &now())
 }
 
 /// Each template and its text.
@@ -132,7 +133,7 @@ fn what_the_crate_lets_pass_is_refused() {
         ("{{/* a\n*/}}{{- /* b\n*/}}\n{{nofunc 1}}", 4, "\"nofunc\" is not defined"),
         ("{{if .no}}\n{{env \"HOME\"}}{{end}}", 2, "\"env\" is left out"),
         ("{{mustUuidv4}}", 1, "left out"),
-        ("{{semver .name}}", 1, "\"semver\" is not supported here"),
+        ("{{derivePassword .name}}", 1, "\"derivePassword\" is not supported here"),
         ("{{\"a\nb\"}}", 1, "quote"),
         ("x\n{{ .name", 2, "}}"),
         ("{{/* a }}", 1, "*/"),

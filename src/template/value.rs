@@ -1,8 +1,14 @@
 //! What templates compute with, and the place where their maps live.
 
-use super::data::{Data, Record, Values};
+mod exchange;
+
 pub(super) use super::map::Map;
-use serde_json::Value as Json;
+pub(crate) use exchange::floats;
+
+use super::semver::Version;
+use super::types::{IntType, ListType, MapType};
+use jiff::Zoned;
+use jiff::tz::TimeZone;
 use std::sync::Arc;
 
 /// Bytes that the functions of one rendering may read and write, all together. Memory, too, stays
@@ -21,14 +27,25 @@ const VISIT_BYTES: usize = 128;
 /// What comparing two values without parts counts as, in bytes of work.
 const COMPARE_BYTES: usize = 4;
 
+/// The field of a file that is made when it is asked for.
+const RAW_CONTENT: &str = "RawContent";
+
 /// A value of a template.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Nil,
     Bool(bool),
+    /// Go's `int`.
     Int(i64),
+    /// An integer of another type.
+    Named(IntType, i64),
     Float(f64),
     Text(Arc<str>),
+    Time(Arc<Zoned>),
+    Version(Arc<Version>),
+    /// Go's `error`. Without a message it is nil, and is written `<nil>` where other missing values
+    /// are `<no value>`.
+    Error(Option<Arc<str>>),
     List(Arc<List>),
     Map(MapId),
 }
@@ -37,8 +54,15 @@ pub(super) enum Value {
 #[derive(Debug)]
 pub(super) struct List {
     items: Vec<Value>,
+    kind: ListType,
     /// Lists within lists, this one included: bounds the stack that dropping them needs.
     levels: usize,
+}
+
+impl List {
+    pub(super) fn kind(&self) -> ListType {
+        self.kind
+    }
 }
 
 impl std::ops::Deref for List {
@@ -51,7 +75,13 @@ impl std::ops::Deref for List {
 
 /// Says which map, not what is in it: `set` changes the map for everyone who holds it, as in Go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct MapId(usize);
+pub(super) struct MapId(usize, MapType);
+
+impl MapId {
+    pub(super) fn kind(self) -> MapType {
+        self.1
+    }
+}
 
 /// All maps of one rendering, and the work it may still do. Maps that refer to each other in a
 /// ring, or in a long chain, are freed with it, one after the other.
@@ -59,11 +89,18 @@ pub(super) struct MapId(usize);
 pub(super) struct Heap {
     maps: Vec<Map>,
     work_bytes_left: usize,
+    /// The local zone.
+    zone: TimeZone,
 }
 
 impl Heap {
-    pub(super) fn new(work_bytes: usize) -> Self {
-        Self { maps: Vec::new(), work_bytes_left: work_bytes }
+    pub(super) fn new(work_bytes: usize, zone: TimeZone) -> Self {
+        Self { maps: Vec::new(), work_bytes_left: work_bytes, zone }
+    }
+
+    /// The local zone.
+    pub(super) fn zone(&self) -> &TimeZone {
+        &self.zone
     }
 
     /// Counts work that is to be done.
@@ -89,19 +126,14 @@ impl Heap {
     }
 
     pub(super) fn list(&mut self, items: Vec<Value>) -> Result<Value, String> {
+        self.list_of(ListType::Any, items)
+    }
+
+    pub(super) fn list_of(&mut self, kind: ListType, items: Vec<Value>) -> Result<Value, String> {
         self.charge_items(items.len())?;
-        let below = items.iter().map(|item| match item {
-            Value::List(list) => list.levels,
-            Value::Nil
-            | Value::Bool(_)
-            | Value::Int(_)
-            | Value::Float(_)
-            | Value::Text(_)
-            | Value::Map(_) => 0,
-        });
-        let levels = below.max().unwrap_or(0) + 1;
+        let levels = items.iter().map(levels).max().unwrap_or(0) + 1;
         check_levels(levels)?;
-        Ok(Value::List(Arc::new(List { items, levels })))
+        Ok(Value::List(Arc::new(List { items, kind, levels })))
     }
 
     /// The list with one item more. If nobody else holds the list, no other item is touched.
@@ -117,6 +149,7 @@ impl Heap {
             check_levels(item.levels + 1)?;
             own.levels = own.levels.max(item.levels + 1);
         }
+        own.kind = ListType::Any;
         own.items.push(item);
         Ok(Value::List(list))
     }
@@ -126,13 +159,17 @@ impl Heap {
         texts: impl IntoIterator<Item = T>,
     ) -> Result<Value, String> {
         let items = texts.into_iter().map(|text| Value::Text(text.as_ref().into())).collect();
-        self.list(items)
+        self.list_of(ListType::Strings, items)
     }
 
     pub(super) fn map(&mut self, map: Map) -> Result<Value, String> {
+        self.map_of(MapType::Any, map)
+    }
+
+    pub(super) fn map_of(&mut self, kind: MapType, map: Map) -> Result<Value, String> {
         self.charge_items(map.len() + 1)?;
         self.maps.push(map);
-        Ok(Value::Map(MapId(self.maps.len() - 1)))
+        Ok(Value::Map(MapId(self.maps.len() - 1, kind)))
     }
 
     /// What is in a map.
@@ -140,118 +177,27 @@ impl Heap {
         &self.maps[id.0]
     }
 
+    /// The field of a file, or what is in another map under this name: nothing, if it is not there.
+    pub(super) fn field(&mut self, id: MapId, name: &str) -> Result<Value, String> {
+        if id.kind() == MapType::File && name == RAW_CONTENT {
+            let content = self.read(id).get("Content").cloned();
+            let Some(Value::Text(text)) = content else { return Ok(Value::Nil) };
+            let bytes = text.bytes().map(|byte| Value::Named(IntType::Uint8, byte.into()));
+            self.charge_items(text.len())?;
+            return self.list_of(ListType::Bytes, bytes.collect());
+        }
+        match self.read(id).get(name) {
+            Some(value) => Ok(value.clone()),
+            None if id.kind() == MapType::File => Err(format!(
+                "a file has no .{name}; it has .Path, .BaseName, .Content, .ParsedContent and others"
+            )),
+            None => Ok(Value::Nil),
+        }
+    }
+
     /// What is in a map, to be changed.
     pub(super) fn write(&mut self, id: MapId) -> &mut Map {
         &mut self.maps[id.0]
-    }
-
-    /// Takes in a value from outside. Integers that don't fit become floats, as in Go.
-    pub(super) fn take(&mut self, json: &Json) -> Result<Value, String> {
-        self.take_level(json, 0)
-    }
-
-    /// Takes in the values of a rendering, as a map.
-    pub(super) fn take_values(&mut self, values: &Values) -> Result<Value, String> {
-        let taken = values.iter().map(|(name, data)| {
-            let value = match data {
-                Data::Json(json) => self.take_level(json, 1)?,
-                Data::Records(records) => {
-                    let mut list = Vec::with_capacity(records.len());
-                    for record in records {
-                        list.push(self.take_record(record)?);
-                    }
-                    self.list(list)?
-                }
-            };
-            Ok((Arc::from(name.as_str()), value))
-        });
-        let map = taken.collect::<Result<_, String>>()?;
-        self.map(map)
-    }
-
-    fn take_record(&mut self, record: &Record) -> Result<Value, String> {
-        let mut map = Map::Shared(record.shared.clone());
-        for (place, value) in record.nested.iter().flatten() {
-            let value = self.take_level(value, 3)?;
-            map.insert(Arc::clone(&record.shared.keys[*place]), value);
-        }
-        self.map(map)
-    }
-
-    fn take_level(&mut self, json: &Json, level: usize) -> Result<Value, String> {
-        check_levels(level)?;
-        Ok(match json {
-            Json::Null => Value::Nil,
-            Json::Bool(truth) => Value::Bool(*truth),
-            Json::Number(number) => Value::number(number),
-            Json::String(text) => Value::Text(text.as_str().into()),
-            Json::Array(items) => {
-                let items = items.iter().map(|item| self.take_level(item, level + 1));
-                let items = items.collect::<Result<_, _>>()?;
-                self.list(items)?
-            }
-            Json::Object(members) => {
-                let members = members.iter().map(|(key, member)| {
-                    Ok((Arc::from(key.as_str()), self.take_level(member, level + 1)?))
-                });
-                let map = members.collect::<Result<_, String>>()?;
-                self.map(map)?
-            }
-        })
-    }
-
-    /// The same for JSON that a template reads, where every number is a float, as in Go.
-    pub(super) fn take_floats(&mut self, json: &Json) -> Result<Value, String> {
-        let mut json = json.clone();
-        let mut open = vec![&mut json];
-        while let Some(next) = open.pop() {
-            match next {
-                Json::Number(number) => {
-                    let float = number.as_f64().and_then(serde_json::Number::from_f64);
-                    if let Some(float) = float {
-                        *number = float;
-                    }
-                }
-                Json::Array(items) => open.extend(items),
-                Json::Object(members) => open.extend(members.values_mut()),
-                Json::Null | Json::Bool(_) | Json::String(_) => {}
-            }
-        }
-        self.take(&json)
-    }
-
-    /// Gives a value away.
-    pub(super) fn give(&mut self, value: &Value) -> Result<Json, String> {
-        self.give_level(value, 0)
-    }
-
-    fn give_level(&mut self, value: &Value, level: usize) -> Result<Json, String> {
-        check_levels(level)?;
-        self.visit()?;
-        Ok(match value {
-            Value::Nil => Json::Null,
-            Value::Bool(truth) => Json::Bool(*truth),
-            Value::Int(number) => Json::from(*number),
-            Value::Float(number) => match serde_json::Number::from_f64(*number) {
-                Some(number) => Json::Number(number),
-                None => return Err(format!("{number} is no number that JSON or YAML can hold")),
-            },
-            Value::Text(text) => {
-                self.charge(text.len())?;
-                Json::String(text.to_string())
-            }
-            Value::List(list) => {
-                let items = list.iter().map(|item| self.give_level(item, level + 1));
-                Json::Array(items.collect::<Result<_, _>>()?)
-            }
-            Value::Map(id) => {
-                let map = self.copy(*id)?;
-                let members = map
-                    .iter()
-                    .map(|(key, value)| Ok((key.to_string(), self.give_level(value, level + 1)?)));
-                Json::Object(members.collect::<Result<_, String>>()?)
-            }
-        })
     }
 
     /// A copy of a map, which is cheap in all but its number of members.
@@ -292,19 +238,29 @@ impl Heap {
     }
 }
 
-/// True for values without parts that are alike.
+/// True for values without parts that are alike. Integers are alike whatever their types.
 fn same(left: &Value, right: &Value) -> bool {
+    if let (Some(left), Some(right)) = (left.integer(), right.integer()) {
+        return left == right;
+    }
     match (left, right) {
-        (Value::Nil, Value::Nil) => true,
+        (Value::Nil | Value::Error(None), Value::Nil | Value::Error(None)) => true,
         (Value::Bool(left), Value::Bool(right)) => left == right,
-        (Value::Int(left), Value::Int(right)) => left == right,
         (Value::Float(left), Value::Float(right)) => left == right,
         (Value::Text(left), Value::Text(right)) => left == right,
+        (Value::Time(left), Value::Time(right)) => left == right && left.offset() == right.offset(),
+        (Value::Version(left), Value::Version(right)) => left == right,
+        (Value::Error(left), Value::Error(right)) => left == right,
         _ => false,
     }
 }
 
-fn check_levels(levels: usize) -> Result<(), String> {
+/// Lists within each other.
+fn levels(value: &Value) -> usize {
+    if let Value::List(list) = value { list.levels } else { 0 }
+}
+
+pub(super) fn check_levels(levels: usize) -> Result<(), String> {
     if levels > VALUE_LEVELS_MAX {
         return Err(format!(
             "lists and maps stand in each other more than {VALUE_LEVELS_MAX} levels deep"
@@ -326,29 +282,45 @@ impl Value {
         Self::Text(text.into())
     }
 
+    pub(super) fn int64(number: i64) -> Self {
+        Self::Named(IntType::Int64, number)
+    }
+
+    /// The number, if it is an integer of any type.
+    pub(super) fn integer(&self) -> Option<i64> {
+        if let Self::Int(number) | Self::Named(_, number) = self { Some(*number) } else { None }
+    }
+
     /// The type as Go's `%T` names it.
     pub(super) fn type_name(&self) -> &'static str {
         match self {
-            Self::Nil => "<nil>",
+            Self::Nil | Self::Error(None) => "<nil>",
             Self::Bool(_) => "bool",
             Self::Int(_) => "int",
+            Self::Named(kind, _) => kind.name(),
             Self::Float(_) => "float64",
             Self::Text(_) => "string",
-            Self::List(_) => "[]interface {}",
-            Self::Map(_) => "map[string]interface {}",
+            Self::Time(_) => "time.Time",
+            Self::Version(_) => "*semver.Version",
+            Self::Error(Some(_)) => "*errors.errorString",
+            Self::List(list) => list.kind.name(),
+            Self::Map(id) => id.kind().name(),
         }
     }
 
     /// The kind as Go's `reflect` names it.
     pub(super) fn kind_name(&self) -> &'static str {
         match self {
-            Self::Nil => "invalid",
+            Self::Nil | Self::Error(None) => "invalid",
             Self::Bool(_) => "bool",
             Self::Int(_) => "int",
+            Self::Named(kind, _) => kind.kind(),
             Self::Float(_) => "float64",
             Self::Text(_) => "string",
+            Self::Time(_) => "struct",
+            Self::Version(_) | Self::Error(Some(_)) => "ptr",
             Self::List(_) => "slice",
-            Self::Map(_) => "map",
+            Self::Map(id) => id.kind().kind(),
         }
     }
 
@@ -357,9 +329,11 @@ impl Value {
         match self {
             Self::Nil => false,
             Self::Bool(truth) => *truth,
-            Self::Int(number) => *number != 0,
+            Self::Int(number) | Self::Named(_, number) => *number != 0,
             Self::Float(number) => *number != 0.0,
             Self::Text(text) => !text.is_empty(),
+            Self::Time(_) | Self::Version(_) => true,
+            Self::Error(message) => message.is_some(),
             Self::List(list) => !list.is_empty(),
             Self::Map(id) => !heap.read(*id).is_empty(),
         }

@@ -81,7 +81,7 @@ fn lists_of_texts() {
 #[test]
 fn objects() {
     let kind = "objectFromFile";
-    check(kind, "a.json", "{\"a\": {\"b\": [1, 2.5]}}", Ok(json!({"a": {"b": [1, 2.5]}})));
+    check(kind, "a.json", "{\"a\": {\"b\": [1, 2.5]}}", Ok(json!({"a": {"b": [1.0, 2.5]}})));
     check(kind, "a.JSON", "\u{feff}{}", Ok(json!({})));
     check(kind, "a.yaml", "a: yes\nb: 0777", Ok(json!({"a": "yes", "b": 511})));
     check(kind, "a.csv", "a,b\n1, \"x, y\"\n", Ok(json!({"a": "1", "b": "x, y"})));
@@ -98,10 +98,10 @@ fn objects() {
 #[test]
 fn lists_of_objects() {
     let kind = "objectListFromFile";
-    check(kind, "a.json", "[{\"a\": 1}, {}]", Ok(json!([{"a": 1}, {}])));
-    check(kind, "a.json", "{\"a\": 1}", Ok(json!([{"a": 1}])));
+    check(kind, "a.json", "[{\"a\": 1}, {}]", Ok(json!([{"a": 1.0}, {}])));
+    check(kind, "a.json", "{\"a\": 1}", Ok(json!([{"a": 1.0}])));
     check(kind, "a.json", "[1]", Err("does not hold a list of maps"));
-    check(kind, "a.jsonl", "{\"a\": 1}\n\n{\"a\": 2}\n", Ok(json!([{"a": 1}, {"a": 2}])));
+    check(kind, "a.jsonl", "{\"a\": 1}\n\n{\"a\": 2}\n", Ok(json!([{"a": 1.0}, {"a": 2.0}])));
     check(kind, "a.ndjson", "{}\n{", Err(": line 2 is not valid JSON"));
     check(kind, "a.yaml", "- a: 1\n- b: 2", Ok(json!([{"a": 1}, {"b": 2}])));
     check(

@@ -54,6 +54,23 @@ fn numbers() {
     check("type: int", &["--x", "-3"], Ok(json!(-3)));
     check("type: int", &["--x", "4.5"], Err("'4.5' for '--x <INT>': it is not a whole number"));
     check("type: int", &["--x", "9223372036854775808"], Err("not a whole number of 64 bits"));
+    for (typed, number) in [
+        ("010", 8),
+        ("0o17", 15),
+        ("0x10", 16),
+        ("-0X1f", -31),
+        ("0b11", 3),
+        ("1_000", 1000),
+        ("0x_10", 16),
+        ("+5", 5),
+        ("0", 0),
+        ("-0x8000000000000000", i64::MIN),
+    ] {
+        check("type: int", &["--x", typed], Ok(json!(number)));
+    }
+    for typed in ["08", "0x", "1__0", "_1", "1_", "0b2", "1e3", "--5", "", " 5", "0_"] {
+        check("type: int", &["--x", typed], Err("is not a whole number of 64 bits"));
+    }
     check("type: int\ndefault: 0x10", &[], Ok(json!(16)));
     check("type: int\ndefault: 0777", &[], Ok(json!(511)));
     check("type: int\ndefault: 0o17", &[], Ok(json!(15)));
@@ -66,12 +83,21 @@ fn numbers() {
     );
     check("type: int\ndefault: '3'", &[], Err("the default is a text"));
     check("type: intList", &["--x", "1,2", "--x", " 3"], Ok(json!([1, 2, 3])));
+    // The items of a list, and arguments, are decimal.
+    check("type: intList", &["--x", "010,7"], Ok(json!([10, 7])));
+    check("type: intList", &["--x", "0x10"], Err("--x: `0x10` is not a whole number"));
     check("type: intList", &["--x", "1,b"], Err("--x: `b` is not a whole number"));
     check("type: intList\ndefault: [1, 2]", &[], Ok(json!([1, 2])));
     check("type: float", &["--x", "1.5"], Ok(json!(1.5)));
     check("type: float", &["--x", "2"], Ok(json!(2.0)));
     check("type: float", &["--x", "much"], Err("it is not a number, such as 1.5"));
-    check("type: float", &["--x", "inf"], Err("is not a number"));
+    check("type: float", &["--x", "NaN"], Ok(json!("NaN")));
+    check("type: float", &["--x", "inf"], Ok(json!("+Inf")));
+    check("type: float", &["--x", "-Infinity"], Ok(json!("-Inf")));
+    check("type: float", &["--x", "1_000.5"], Ok(json!(1000.5)));
+    check("type: float", &["--x", "1e400"], Err("it is not a number"));
+    check("type: float", &["--x", "1__0"], Err("it is not a number"));
+    check("type: floatList", &["--x", "1,nan"], Ok(json!([1.0, "NaN"])));
     check("type: float\ndefault: 2", &[], Ok(json!(2.0)));
     check("type: floatList", &["--x", "1,2.5"], Ok(json!([1.0, 2.5])));
     check("type: floatList\ndefault: 1.5", &[], Err("asks for a list"));
@@ -181,6 +207,7 @@ arguments:
     let file = parse(text).expect("a file");
     let found = |typed: &[&str]| values(&file, typed).map(serde_json::Value::Object);
     assert_eq!(found(&["-1"]), Ok(json!({"one": -1})));
+    assert_eq!(found(&["010"]), Ok(json!({"one": 10})));
     assert_eq!(
         found(&["1", "on", "a,b", "c"]),
         Ok(json!({"one": 1, "yes": true, "rest": ["a,b", "c"]}))

@@ -2,6 +2,7 @@
 
 use super::{ANY, Call, Function, function};
 use crate::template::format;
+use crate::template::types::{IntType, MapType};
 use crate::template::value::Value;
 use std::cmp::Ordering;
 
@@ -40,11 +41,17 @@ fn eq(call: &mut Call<'_>) -> Result<Value, String> {
 }
 
 fn equal(left: &Value, right: &Value) -> Result<bool, String> {
+    const NIL: fn(&Value) -> bool = |value| matches!(value, Value::Nil | Value::Error(None));
+    if let (Some(left), Some(right)) = (left.integer(), right.integer()) {
+        return Ok(left == right);
+    }
     match (left, right) {
-        (Value::Nil, Value::Nil) => Ok(true),
-        (Value::Nil, _) | (_, Value::Nil) => Ok(false),
+        (left, right) if NIL(left) || NIL(right) => Ok(NIL(left) && NIL(right)),
         (Value::Bool(left), Value::Bool(right)) => Ok(left == right),
-        (Value::Int(left), Value::Int(right)) => Ok(left == right),
+        (Value::Time(left), Value::Time(right)) => {
+            Ok(left == right && left.offset() == right.offset())
+        }
+        (Value::Version(left), Value::Version(right)) => Ok(left == right),
         (Value::Float(left), Value::Float(right)) => Ok(left == right),
         (Value::Text(left), Value::Text(right)) => Ok(left == right),
         (Value::List(_), Value::List(_)) | (Value::Map(_), Value::Map(_)) => {
@@ -55,12 +62,16 @@ fn equal(left: &Value, right: &Value) -> Result<bool, String> {
 }
 
 fn order(call: &Call<'_>, is_it: fn(Ordering) -> bool) -> Result<Value, String> {
-    let ordering = match (call.arg(0), call.arg(1)) {
-        (Value::Int(left), Value::Int(right)) => Some(left.cmp(right)),
+    let (left, right) = (call.arg(0), call.arg(1));
+    if let (Some(left), Some(right)) = (left.integer(), right.integer()) {
+        return Ok(Value::Bool(is_it(left.cmp(&right))));
+    }
+    let ordering = match (left, right) {
         (Value::Float(left), Value::Float(right)) => left.partial_cmp(right),
         (Value::Text(left), Value::Text(right)) => Some(left.cmp(right)),
         (left, right) if left.type_name() == right.type_name() => {
-            return Err(format!("a {} has no order", left.type_name()));
+            let hint = if matches!(left, Value::Time(_)) { "; take .Before or .After" } else { "" };
+            return Err(format!("a {} has no order{hint}", left.type_name()));
         }
         (left, right) => return Err(incompatible(left, right)),
     };
@@ -81,9 +92,18 @@ fn len(call: &mut Call<'_>) -> Result<Value, String> {
     let length = match call.arg(0) {
         Value::Text(text) => text.len(),
         Value::List(list) => list.len(),
+        Value::Map(id) if id.kind() == MapType::File => {
+            return Err("a file has no length; take len .Content, or .Size".into());
+        }
         Value::Map(id) => call.heap.read(*id).len(),
-        Value::Nil => return Err("what is missing has no length".into()),
-        other @ (Value::Bool(_) | Value::Int(_) | Value::Float(_)) => {
+        Value::Nil | Value::Error(None) => return Err("what is missing has no length".into()),
+        other @ (Value::Bool(_)
+        | Value::Int(_)
+        | Value::Named(..)
+        | Value::Float(_)
+        | Value::Time(_)
+        | Value::Version(_)
+        | Value::Error(Some(_))) => {
             return Err(format!("a {} has no length", other.type_name()));
         }
     };
@@ -95,11 +115,16 @@ fn index(call: &mut Call<'_>) -> Result<Value, String> {
     for key in &call.args[1..] {
         value = match (&value, key) {
             (Value::Map(id), Value::Text(key)) => {
-                call.heap.read(*id).get(key).cloned().unwrap_or(Value::Nil)
+                let is_text = id.kind() == MapType::Strings;
+                let zero = if is_text { Value::text("") } else { Value::Nil };
+                call.heap.read(*id).get(key).cloned().unwrap_or(zero)
             }
-            (Value::List(list), Value::Int(index)) => list[place(*index, list.len())?].clone(),
-            (Value::Text(text), Value::Int(index)) => {
-                Value::Int(text.as_bytes()[place(*index, text.len())?].into())
+            (Value::List(list), Value::Int(index) | Value::Named(_, index)) => {
+                list[place(*index, list.len())?].clone()
+            }
+            (Value::Text(text), Value::Int(index) | Value::Named(_, index)) => {
+                let byte = text.as_bytes()[place(*index, text.len())?];
+                Value::Named(IntType::Uint8, byte.into())
             }
             (Value::Nil, _) => return Err("what is missing can't be indexed".into()),
             (value, key) => {
@@ -139,7 +164,7 @@ fn slice(call: &mut Call<'_>) -> Result<Value, String> {
         return Err(format!("index {start} is behind index {end}"));
     }
     if let Value::List(list) = call.arg(0) {
-        return call.heap.list(list[start..end].to_vec());
+        return call.heap.list_of(list.kind(), list[start..end].to_vec());
     }
     if call.args.len() == 4 {
         return Err("a string takes two indices".into());

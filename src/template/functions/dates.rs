@@ -1,26 +1,28 @@
-//! Functions on dates: <https://masterminds.github.io/sprig/date.html>. A date is a string, RFC 3339
-//! or a day alone; it is shown in its own time zone. The time now is the one that rendering began
-//! at, in the zone of whoever asks.
+//! Functions on dates: <https://masterminds.github.io/sprig/date.html>. A date is a `time.Time`, a
+//! number of seconds since 1970, or a string, RFC 3339 or a day alone. Of these `date` shows the
+//! first two in the local zone, as in sprig, and a string in its own. The time now is the one that
+//! rendering began at, in the local zone.
 
-use super::durations;
-use super::layout::Moment;
 use super::{Call, Function, function};
+use crate::template::time::{self, Moment, durations};
+use crate::template::types::IntType;
 use crate::template::value::Value;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Zoned};
+use jiff::{Timestamp, Zoned};
+use std::sync::Arc;
 
 /// What a day is written as.
 const DAY: &str = "2006-01-02";
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    function("now", (0, 0), |call| Ok(Value::text(Moment::of(call.now).rfc3339()))),
+    function("now", (0, 0), |call| Ok(Value::Time(Arc::new(call.now.clone())))),
     function("date", (2, 2), |call| {
-        let (layout, moment) = (call.text(0)?, moment(call, 1)?);
+        let (layout, moment) = (call.text(0)?, local(call, 1)?);
         Ok(Value::text(moment.written(layout)))
     }),
     function("dateInZone", (3, 3), date_in_zone),
     function("date_in_zone", (3, 3), date_in_zone),
-    function("htmlDate", (1, 1), |call| Ok(Value::text(moment(call, 0)?.written(DAY)))),
+    function("htmlDate", (1, 1), |call| Ok(Value::text(local(call, 0)?.written(DAY)))),
     function("htmlDateInZone", (2, 2), |call| in_zone(call, DAY, 0)),
     function("dateModify", (2, 2), date_modify),
     function("date_modify", (2, 2), date_modify),
@@ -30,35 +32,59 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     function("ago", (1, 1), |call| {
         let since = since(call, &zoned(call, 0)?)?;
-        let seconds = since / durations::SECOND * durations::SECOND;
-        Ok(Value::text(durations::written(seconds)))
+        Ok(Value::text(durations::written(time::truncate_span(since, durations::SECOND, true))))
     }),
     function("duration", (1, 1), duration),
     function("durationRound", (1, 1), duration_round),
     // Glazed's, not sprig's: the day of a date.
     function("toDate", (1, 1), |call| {
+        if let Value::Time(time) = call.arg(0) {
+            return Ok(Value::text(Moment::of(time).written(DAY)));
+        }
         Ok(Value::text(call.text(0)?.split('T').next().unwrap_or_default()))
     }),
 ];
 
-fn moment(call: &Call<'_>, index: usize) -> Result<Moment, String> {
-    let text = call.text(index)?;
+const TOO_FAR: &str = "the date or the span is too far away to compute with; take a nearer one";
+
+/// What a clock shows at that date: in the local zone, or in the one that a string names.
+fn local(call: &Call<'_>, index: usize) -> Result<Moment, String> {
+    if let Value::Text(text) = call.arg(index) {
+        return moment(text);
+    }
+    let date = zoned(call, index)?;
+    Ok(Moment::of(&date.with_time_zone(call.now.time_zone().clone())))
+}
+
+fn moment(text: &str) -> Result<Moment, String> {
     Moment::read(text).ok_or_else(|| {
         format!("{text:?} is no date; give it as in 2006-01-02 or 2006-01-02T15:04:05Z")
     })
 }
 
 fn zoned(call: &Call<'_>, index: usize) -> Result<Zoned, String> {
-    moment(call, index)?.zoned().ok_or_else(|| TOO_FAR.to_owned())
+    let zone = call.now.time_zone();
+    if let Value::Time(time) = call.arg(index) {
+        return Ok((**time).clone());
+    }
+    if let Value::Int(second) | Value::Named(IntType::Int64, second) = call.arg(index) {
+        let time = Timestamp::from_second(*second).map_err(|_| TOO_FAR)?;
+        return Ok(time.to_zoned(zone.clone()));
+    }
+    let text = call.text(index)?;
+    let date = moment(text)?.zoned().ok_or_else(|| TOO_FAR.to_owned())?;
+    // A day alone begins where the reader is.
+    if text.contains(':') {
+        return Ok(date);
+    }
+    date.datetime().to_zoned(zone.clone()).map_err(|_| TOO_FAR.to_owned())
 }
-
-const TOO_FAR: &str = "the date or the span is too far away to compute with; take a nearer one";
 
 fn date_in_zone(call: &mut Call<'_>) -> Result<Value, String> {
     in_zone(call, call.text(0)?, 1)
 }
 
-/// The date at `index` in the zone that is the argument behind it.
+/// The date at `index` in the zone that is the argument after it.
 fn in_zone(call: &Call<'_>, layout: &str, index: usize) -> Result<Value, String> {
     let (date, name) = (zoned(call, index)?, call.text(index + 1)?);
     let zone = match &**name {
@@ -79,10 +105,9 @@ fn date_modify(call: &mut Call<'_>) -> Result<Value, String> {
     let (text, date) = (call.text(0)?, zoned(call, 1)?);
     let span = durations::read(text)
         .ok_or_else(|| format!("{text:?} is no span of time; give it as in 24h or -1h30m"))?;
-    let date = date.checked_add(SignedDuration::from_nanos(span)).map_err(|_| TOO_FAR)?;
-    // The calendar reaches further back than four digits tell.
-    let moment = Moment::of(&date);
-    Ok(Value::text(moment.is_common().then(|| moment.rfc3339()).ok_or(TOO_FAR)?))
+    // The calendar reaches further back than the years that four digits can write.
+    let date = time::add(&date, span).filter(|date| Moment::of(date).is_common()).ok_or(TOO_FAR)?;
+    Ok(Value::Time(Arc::new(date)))
 }
 
 /// Nanoseconds from a date up to now.
@@ -100,9 +125,11 @@ fn duration(call: &mut Call<'_>) -> Result<Value, String> {
 
 /// A span, nanoseconds, or the time since a date, in its largest unit.
 fn duration_round(call: &mut Call<'_>) -> Result<Value, String> {
-    let span = if let Value::Int(nanoseconds) = call.arg(0) {
-        *nanoseconds
-    } else if let Some(span) = durations::read(call.text(0)?) {
+    let span = if let Some(nanoseconds) = call.arg(0).integer() {
+        nanoseconds
+    } else if let Value::Text(text) = call.arg(0)
+        && let Some(span) = durations::read(text)
+    {
         span
     } else {
         since(call, &zoned(call, 0)?)?

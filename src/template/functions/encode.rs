@@ -1,11 +1,14 @@
 //! Functions that write and read other formats: JSON, YAML, base64, base32.
 
 use super::{Call, Function, function, yaml};
-use crate::template::value::Value;
+use crate::template::time;
+use crate::template::types::{FILE_FIELDS, ListType, MapType};
+use crate::template::value::{Heap, MapId, Value, check_levels};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use data_encoding::BASE32;
 use serde_json::Value as Json;
+use std::sync::Arc;
 
 pub(super) const FUNCTIONS: &[Function] = &[
     function("toJson", (1, 1), |call| json(call, false, true)),
@@ -36,64 +39,104 @@ pub(super) const FUNCTIONS: &[Function] = &[
 
 /// JSON as Go's `encoding/json` writes it; `<`, `>` and `&` as escapes if `is_escaped`.
 fn json(call: &mut Call<'_>, is_pretty: bool, is_escaped: bool) -> Result<Value, String> {
-    let value = call.heap.give(call.arg(0))?;
-    let mut out = String::new();
-    write(&mut out, &value, is_pretty.then_some(0), is_escaped);
-    Ok(Value::text(out))
+    let value = call.arg(0);
+    let mut writer = Writer { heap: call.heap, out: String::new(), is_pretty, is_escaped };
+    writer.value(value, 0)?;
+    Ok(Value::text(writer.out))
 }
 
-/// Writes a value; with the level of its lines, on several.
-fn write(out: &mut String, value: &Json, level: Option<usize>, is_escaped: bool) {
-    match value {
-        Json::Null => out.push_str("null"),
-        Json::Bool(truth) => out.push_str(if *truth { "true" } else { "false" }),
-        Json::Number(number) => out.push_str(&go_number(number)),
-        Json::String(text) => write_text(out, text, is_escaped),
-        Json::Array(items) => {
-            let items = items.iter().map(|item| (None, item));
-            write_parts(out, ('[', ']'), items, level, is_escaped);
-        }
-        Json::Object(members) => {
-            let mut members: Vec<_> =
-                members.iter().map(|(key, member)| (Some(key.as_str()), member)).collect();
-            members.sort_by_key(|(key, _)| *key);
-            write_parts(out, ('{', '}'), members.into_iter(), level, is_escaped);
-        }
-    }
-}
-
-fn write_parts<'j>(
-    out: &mut String,
-    (open, close): (char, char),
-    parts: impl Iterator<Item = (Option<&'j str>, &'j Json)>,
-    level: Option<usize>,
+/// Writes JSON.
+struct Writer<'h> {
+    heap: &'h mut Heap,
+    out: String,
+    is_pretty: bool,
     is_escaped: bool,
-) {
-    let line = |out: &mut String, level: Option<usize>| {
-        if let Some(level) = level {
-            out.push('\n');
-            out.push_str(&"  ".repeat(level));
+}
+
+impl Writer<'_> {
+    fn value(&mut self, value: &Value, level: usize) -> Result<(), String> {
+        check_levels(level)?;
+        self.heap.visit()?;
+        match value {
+            Value::Nil | Value::Error(None) => self.out.push_str("null"),
+            Value::Bool(truth) => self.out.push_str(if *truth { "true" } else { "false" }),
+            Value::Int(number) | Value::Named(_, number) => self.out.push_str(&number.to_string()),
+            Value::Float(number) if number.is_finite() => self.out.push_str(&go_number(*number)),
+            Value::Float(number) => {
+                return Err(format!("{number} is no number that JSON can hold"));
+            }
+            Value::Text(text) | Value::Error(Some(text)) => self.text(text)?,
+            Value::Time(at) => self.text(&time::rfc3339(at))?,
+            Value::Version(version) => self.text(&version.to_string())?,
+            Value::List(list) if list.kind() == ListType::Bytes => self.bytes(list)?,
+            Value::List(list) => {
+                let items = list.iter().map(|item| (None, item.clone()));
+                self.parts(('[', ']'), items, level)?;
+            }
+            Value::Map(id) => {
+                let members = self.members(*id)?.into_iter();
+                let members = members.map(|(key, member)| (Some(key), member));
+                self.parts(('{', '}'), members, level)?;
+            }
         }
-    };
-    out.push(open);
-    let inside = level.map(|level| level + 1);
-    let mut is_first = true;
-    for (key, part) in parts {
+        Ok(())
+    }
+
+    /// The members of a map in the order of their keys, the fields of a file in their own.
+    fn members(&mut self, id: MapId) -> Result<Vec<(Arc<str>, Value)>, String> {
+        if id.kind() != MapType::File {
+            return Ok(self.heap.copy(id)?.into_iter().collect());
+        }
+        let fields = FILE_FIELDS.iter();
+        fields.map(|name| Ok((Arc::from(*name), self.heap.field(id, name)?))).collect()
+    }
+
+    fn parts(
+        &mut self,
+        (open, close): (char, char),
+        parts: impl Iterator<Item = (Option<Arc<str>>, Value)>,
+        level: usize,
+    ) -> Result<(), String> {
+        self.out.push(open);
+        let mut is_first = true;
+        for (key, part) in parts {
+            if !is_first {
+                self.out.push(',');
+            }
+            is_first = false;
+            self.line(level + 1);
+            if let Some(key) = key {
+                self.text(&key)?;
+                self.out.push_str(if self.is_pretty { ": " } else { ":" });
+            }
+            self.value(&part, level + 1)?;
+        }
         if !is_first {
-            out.push(',');
+            self.line(level);
         }
-        is_first = false;
-        line(out, inside);
-        if let Some(key) = key {
-            write_text(out, key, is_escaped);
-            out.push_str(if level.is_some() { ": " } else { ":" });
+        self.out.push(close);
+        Ok(())
+    }
+
+    fn line(&mut self, level: usize) {
+        if self.is_pretty {
+            self.out.push('\n');
+            self.out.push_str(&"  ".repeat(level));
         }
-        write(out, part, inside, is_escaped);
     }
-    if !is_first {
-        line(out, level);
+
+    fn text(&mut self, text: &str) -> Result<(), String> {
+        self.heap.charge(text.len())?;
+        write_text(&mut self.out, text, self.is_escaped);
+        Ok(())
     }
-    out.push(close);
+
+    /// Bytes as base64, as Go writes a `[]byte`.
+    fn bytes(&mut self, list: &[Value]) -> Result<(), String> {
+        let bytes = list.iter().filter_map(Value::integer);
+        let bytes: Vec<u8> = bytes.filter_map(|byte| u8::try_from(byte).ok()).collect();
+        self.text(&STANDARD.encode(bytes))
+    }
 }
 
 fn write_text(out: &mut String, text: &str, is_escaped: bool) {
@@ -119,10 +162,7 @@ fn write_text(out: &mut String, text: &str, is_escaped: bool) {
 
 /// Go writes a float without its fraction if it has none, and with an exponent below 1e-6 and from
 /// 1e21 on.
-fn go_number(number: &serde_json::Number) -> String {
-    let Some(float) = number.as_f64().filter(|_| number.is_f64()) else {
-        return number.to_string();
-    };
+fn go_number(float: f64) -> String {
     if float != 0.0 && !(1e-6..1e21).contains(&float.abs()) {
         let text = format!("{float:e}");
         return if float.abs() >= 1.0 { text.replace('e', "e+") } else { text };

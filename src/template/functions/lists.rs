@@ -1,6 +1,7 @@
 //! Functions on lists: <https://masterminds.github.io/sprig/lists.html>.
 
 use super::{ANY, Call, Function, ITEMS_MAX, function};
+use crate::template::types::ListType;
 use crate::template::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -87,9 +88,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("kindIs", (2, 2), |call| Ok(Value::Bool(**call.text(0)? == *call.arg(1).kind_name()))),
     function("typeOf", (1, 1), |call| Ok(Value::text(call.arg(0).type_name()))),
     function("typeIs", (2, 2), |call| Ok(Value::Bool(**call.text(0)? == *call.arg(1).type_name()))),
-    // Like `typeIs`, but for pointers, which there are none of.
+    // Like `typeIs`, with or without the `*` of a pointer.
     function("typeIsLike", (2, 2), |call| {
-        Ok(Value::Bool(**call.text(0)? == *call.arg(1).type_name()))
+        let (wanted, name) = (&**call.text(0)?, call.arg(1).type_name());
+        Ok(Value::Bool(wanted == name || name.strip_prefix('*') == Some(wanted)))
     }),
     function("deepEqual", (2, 2), |call| {
         Ok(Value::Bool(call.heap.equal(call.arg(0), call.arg(1))?))
@@ -142,7 +144,7 @@ fn steps(call: &mut Call<'_>, start: i64, end: i64, step: i64) -> Result<Value, 
         let Some(after) = next.checked_add(step) else { break };
         next = after;
     }
-    call.heap.list(items)
+    call.heap.list_of(ListType::Ints, items)
 }
 
 /// Numbers up to and with the end, as text with spaces between.

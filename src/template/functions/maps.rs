@@ -1,7 +1,7 @@
 //! Functions on maps: <https://masterminds.github.io/sprig/dicts.html>. Keys come in their order.
 
 use super::{ANY, Call, Function, function};
-use crate::template::value::{Heap, Map, MapId, VALUE_LEVELS_MAX, Value};
+use crate::template::value::{Heap, Map, MapId, VALUE_LEVELS_MAX, Value, check_levels};
 use std::sync::Arc;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -57,10 +57,28 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("merge", (1, ANY), |call| merge_all(call, false)),
     function("mergeOverwrite", (1, ANY), |call| merge_all(call, true)),
     function("deepCopy", (1, 1), |call| {
-        let json = call.heap.give(call.arg(0))?;
-        call.heap.take(&json)
+        let value = call.arg(0);
+        copied(call.heap, value, 0)
     }),
 ];
+
+/// A copy of a value, all the way down.
+fn copied(heap: &mut Heap, value: &Value, level: usize) -> Result<Value, String> {
+    check_levels(level)?;
+    heap.visit()?;
+    if let Value::List(list) = value {
+        let items = list.iter().map(|item| copied(heap, item, level + 1));
+        let items = items.collect::<Result<_, _>>()?;
+        return heap.list_of(list.kind(), items);
+    }
+    if let Value::Map(id) = value {
+        let members = heap.copy(*id)?.into_iter();
+        let members = members.map(|(key, member)| Ok((key, copied(heap, &member, level + 1)?)));
+        let map = members.collect::<Result<_, String>>()?;
+        return heap.map_of(id.kind(), map);
+    }
+    Ok(value.clone())
+}
 
 /// A map of those members that the other arguments name, or of those that they don't.
 fn keep(call: &mut Call<'_>, is_named: bool) -> Result<Value, String> {

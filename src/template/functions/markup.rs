@@ -3,6 +3,8 @@
 
 use super::text::map;
 use super::{Call, Function, check_bytes, count, function};
+use crate::template::time::Moment;
+use crate::template::types::ListType;
 use crate::template::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -29,19 +31,25 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     function("currency", (1, 1), |call| {
         Ok(Value::text(match call.args {
-            [Value::Int(number)] => format!("{number}.00"),
+            [Value::Int(number) | Value::Named(_, number)] => format!("{number}.00"),
             [Value::Float(number)] => format!("{number:.2}"),
             _ => String::new(),
         }))
     }),
-    function("toUrlParameter", (1, 1), |call| {
-        Ok(Value::text(match call.args {
-            [Value::Float(number)] => format!("{number:.6}"),
-            [Value::List(_)] => call.shown_items(0)?.join(","),
-            _ => call.shown(0)?.to_string(),
-        }))
-    }),
+    function("toUrlParameter", (1, 1), url_field),
+    // Glazed's name for it since 1.0.
+    function("toUrlField", (1, 1), url_field),
 ];
+
+/// A value as a field of a form, not yet escaped.
+fn url_field(call: &mut Call<'_>) -> Result<Value, String> {
+    Ok(Value::text(match call.args {
+        [Value::Float(number)] => format!("{number:.6}"),
+        [Value::Time(time)] => Moment::of(time).written("2006-01-02"),
+        [Value::List(list)] if list.kind() != ListType::Any => call.shown_items(0)?.join(","),
+        _ => call.shown(0)?.to_string(),
+    }))
+}
 
 /// The first argument, filled up with blanks to as many characters as the second says. `blanks`
 /// says how many of the missing ones stand before and behind.

@@ -1,7 +1,7 @@
 //! Functions on numbers: <https://masterminds.github.io/sprig/math.html>.
 //!
 //! Sprig cuts floats to integers before it adds them. Glazed replaces `add`, `sub`, `mul` and `div`
-//! by ones that don't, and so do we.
+//! by ones that don't, and that give nothing for what is no number; so do these.
 
 use super::{ANY, Call, Function, function};
 use crate::template::value::Value;
@@ -13,13 +13,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("div", (2, 2), |call| fold(call, i64::checked_div, |left, right| left / right)),
     function("mod", (2, 2), |call| ints(call, i64::checked_rem)),
     function("add1", (1, 1), |call| match whole(call.arg(0)).checked_add(1) {
-        Some(number) => Ok(Value::Int(number)),
+        Some(number) => Ok(Value::int64(number)),
         None => Err(OVERFLOW.into()),
     }),
     function("add1f", (1, 1), |call| Ok(Value::Float(real(call.arg(0)) + 1.0))),
     function("toDecimal", (1, 1), |call| {
         // From octal digits; what has others counts as zero, as in sprig.
-        Ok(Value::Int(i64::from_str_radix(&call.shown(0)?, 8).unwrap_or(0)))
+        Ok(Value::int64(i64::from_str_radix(&call.shown(0)?, 8).unwrap_or(0)))
     }),
     function("max", (1, ANY), |call| ints(call, |left, right| Some(left.max(right)))),
     function("min", (1, ANY), |call| ints(call, |left, right| Some(left.min(right)))),
@@ -34,10 +34,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("ceil", (1, 1), |call| Ok(Value::Float(real(call.arg(0)).ceil()))),
     function("round", (2, 3), round),
     function("int", (1, 1), |call| Ok(Value::Int(whole(call.arg(0))))),
-    function("int64", (1, 1), |call| Ok(Value::Int(whole(call.arg(0))))),
+    function("int64", (1, 1), |call| Ok(Value::int64(whole(call.arg(0))))),
     function("float64", (1, 1), |call| Ok(Value::Float(real(call.arg(0))))),
     function("atoi", (1, 1), |call| Ok(Value::Int(call.text(0)?.parse().unwrap_or(0)))),
-    function("parseInt", (1, 1), |call| Ok(Value::Int(call.text(0)?.parse().unwrap_or(0)))),
+    function("parseInt", (1, 1), |call| Ok(Value::int64(call.text(0)?.parse().unwrap_or(0)))),
     function("parseFloat", (1, 1), |call| Ok(Value::Float(call.text(0)?.parse().unwrap_or(0.0)))),
 ];
 
@@ -46,11 +46,16 @@ const OVERFLOW: &str = "the result is no number, or none that 64 bits can hold";
 /// A value as an integer: what is none counts as zero, as in sprig.
 pub(super) fn whole(value: &Value) -> i64 {
     match value {
-        Value::Int(number) => *number,
+        Value::Int(number) | Value::Named(_, number) => *number,
         Value::Bool(truth) => i64::from(*truth),
         Value::Text(text) => text.parse().unwrap_or(0),
         Value::Float(number) => truncated(*number),
-        Value::Nil | Value::List(_) | Value::Map(_) => 0,
+        Value::Nil
+        | Value::Time(_)
+        | Value::Version(_)
+        | Value::Error(_)
+        | Value::List(_)
+        | Value::Map(_) => 0,
     }
 }
 
@@ -68,19 +73,28 @@ pub(super) fn real(value: &Value) -> f64 {
         Value::Float(number) => *number,
         Value::Text(text) => text.parse().unwrap_or(0.0),
         // The digits of an integer are read as the float that is nearest to it.
-        Value::Int(number) => number.to_string().parse().unwrap_or(0.0),
+        Value::Int(number) | Value::Named(_, number) => number.to_string().parse().unwrap_or(0.0),
         Value::Bool(truth) => f64::from(u8::from(*truth)),
-        Value::Nil | Value::List(_) | Value::Map(_) => 0.0,
+        Value::Nil
+        | Value::Time(_)
+        | Value::Version(_)
+        | Value::Error(_)
+        | Value::List(_)
+        | Value::Map(_) => 0.0,
     }
 }
 
-/// Integers as long as all are; floats if one is.
+/// Integers as long as all are; floats if one is; nothing if one is no number.
 fn fold(
     call: &mut Call<'_>,
     whole_step: fn(i64, i64) -> Option<i64>,
     real_step: fn(f64, f64) -> f64,
 ) -> Result<Value, String> {
-    if call.args.iter().any(|arg| matches!(arg, Value::Float(_))) {
+    let is_float = |arg: &Value| matches!(arg, Value::Float(_));
+    if !call.args.iter().all(|arg| is_float(arg) || arg.integer().is_some()) {
+        return Ok(Value::Nil);
+    }
+    if call.args.iter().any(is_float) {
         return floats(call, real_step);
     }
     ints(call, whole_step)
@@ -91,7 +105,7 @@ fn ints(call: &mut Call<'_>, step: fn(i64, i64) -> Option<i64>) -> Result<Value,
     for arg in &call.args[1..] {
         result = step(result, whole(arg)).ok_or(OVERFLOW)?;
     }
-    Ok(Value::Int(result))
+    Ok(Value::int64(result))
 }
 
 fn floats(call: &mut Call<'_>, step: fn(f64, f64) -> f64) -> Result<Value, String> {

@@ -1,7 +1,9 @@
 //! Functions on strings: <https://masterminds.github.io/sprig/strings.html>.
 
+use super::words::{lower_char, upper_char};
 use super::{ANY, Call, Function, check_bytes, count, function};
 use crate::template::format::quoted;
+use crate::template::types::MapType;
 use crate::template::value::{Map, Value};
 use std::sync::Arc;
 
@@ -17,10 +19,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let (suffix, text) = (call.text(0)?, call.text(1)?);
         Ok(Value::text(text.strip_suffix(&**suffix).unwrap_or(text)))
     }),
-    function("upper", (1, 1), |call| map(call, str::to_uppercase)),
-    function("lower", (1, 1), |call| map(call, str::to_lowercase)),
-    function("toUpper", (1, 1), |call| map(call, str::to_uppercase)),
-    function("toLower", (1, 1), |call| map(call, str::to_lowercase)),
+    function("upper", (1, 1), |call| map(call, upper)),
+    function("lower", (1, 1), |call| map(call, lower)),
+    function("toUpper", (1, 1), |call| map(call, upper)),
+    function("toLower", (1, 1), |call| map(call, lower)),
     function("repeat", (2, 2), |call| {
         let (times, text) = (call.int(0)?, call.text(1)?);
         let times = usize::try_from(times).map_err(|_| "a negative count".to_owned())?;
@@ -35,7 +37,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("contains", (2, 2), |call| compare(call, |part, text| text.contains(part))),
     function("hasPrefix", (2, 2), |call| compare(call, |part, text| text.starts_with(part))),
     function("hasSuffix", (2, 2), |call| compare(call, |part, text| text.ends_with(part))),
-    function("quote", (0, ANY), |call| quote(call, quoted)),
+    // Glazed's, which replaces sprig's `quote`; that one is `dquote` here.
+    function("quote", (0, ANY), |call| quote(call, |text| format!("`{text}`"))),
+    function("dquote", (0, ANY), |call| quote(call, quoted)),
     function("squote", (0, ANY), |call| quote(call, |text| format!("'{text}'"))),
     function("cat", (0, ANY), |call| Ok(Value::text(shown_args(call)?.join(" ").trim()))),
     function("indent", (2, 2), |call| Ok(Value::text(indented(call, "")?))),
@@ -78,6 +82,14 @@ pub(super) const FUNCTIONS: &[Function] = &[
 
 pub(super) fn map(call: &Call<'_>, change: fn(&str) -> String) -> Result<Value, String> {
     Ok(Value::text(change(call.text(0)?)))
+}
+
+fn upper(text: &str) -> String {
+    text.chars().map(upper_char).collect()
+}
+
+fn lower(text: &str) -> String {
+    text.chars().map(lower_char).collect()
 }
 
 fn compare(call: &Call<'_>, is_it: fn(&str, &str) -> bool) -> Result<Value, String> {
@@ -133,7 +145,7 @@ fn trunc(call: &mut Call<'_>) -> Result<Value, String> {
 
 /// The arguments as text, but for those that are nil.
 fn shown_args(call: &mut Call<'_>) -> Result<Vec<Arc<str>>, String> {
-    let args = call.args.iter().filter(|arg| !matches!(arg, Value::Nil));
+    let args = call.args.iter().filter(|arg| !matches!(arg, Value::Nil | Value::Error(None)));
     args.map(|arg| call.show(arg)).collect()
 }
 
@@ -173,5 +185,5 @@ fn numbered(call: &mut Call<'_>, parts: Vec<&str>) -> Result<Value, String> {
     let members = parts.iter().enumerate();
     let map: Map =
         members.map(|(index, part)| (format!("_{index}").into(), Value::text(*part))).collect();
-    call.heap.map(map)
+    call.heap.map_of(MapType::Strings, map)
 }

@@ -37,7 +37,7 @@ fn title(text: &str) -> String {
         if is_inside {
             out.push(char);
         } else {
-            out.extend(char.to_uppercase());
+            out.push(upper_char(char));
         }
         before = char;
     }
@@ -50,7 +50,7 @@ fn untitle(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
         if is_start {
-            out.extend(char.to_lowercase());
+            out.push(lower_char(char));
         } else {
             out.push(char);
         }
@@ -92,9 +92,9 @@ fn swap_case(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
         if char.is_uppercase() {
-            out.extend(char.to_lowercase());
+            out.push(lower_char(char));
         } else {
-            out.extend(char.to_uppercase());
+            out.push(upper_char(char));
         }
     }
     out
@@ -141,26 +141,47 @@ fn joined(text: &str, between: char) -> String {
     out
 }
 
-/// The words of a name together, each with a large first letter; of several large letters only the
-/// first stays large. What separates words stays at both ends.
+/// The words of a name together, each but the first with a large first letter; a word in large
+/// letters has small ones after its first. What separates words stays at the start, and all but
+/// one of several elsewhere; at the end too. So do the versions of `xstrings` since 1.5.0.
 fn camel(text: &str) -> String {
-    let inside = text.trim_matches(is_separator);
-    let Some(start) = text.find(inside).filter(|_| !inside.is_empty()) else {
-        return text.to_owned();
+    let mut chars = text.chars();
+    let mut out: String = text.chars().take_while(|char| is_separator(*char)).collect();
+    let Some(first) = chars.by_ref().find(|char| !is_separator(*char)) else {
+        return out;
     };
-    let mut out = text[..start].to_owned();
-    let mut before = '_';
-    for char in inside.chars() {
-        if is_separator(before) && !is_separator(char) {
-            out.extend(char.to_uppercase());
-        } else if before.is_uppercase() && !is_separator(char) {
-            out.extend(char.to_lowercase());
-        } else if !is_separator(char) {
-            out.push(char);
+    let mut is_in_large_word = first.is_uppercase();
+    let mut held = lower_char(first);
+    for char in chars {
+        let before = std::mem::replace(&mut held, char);
+        match (is_separator(before), is_separator(char)) {
+            (true, true) => out.push(before),
+            (true, false) => {
+                is_in_large_word = char.is_uppercase();
+                held = upper_char(char);
+            }
+            (false, _) => {
+                out.push(before);
+                is_in_large_word = is_in_large_word && char.is_uppercase();
+                held = if is_in_large_word { lower_char(char) } else { char };
+            }
         }
-        before = char;
     }
-    out + &text[start + inside.len()..]
+    out.push(if is_in_large_word { lower_char(held) } else { held });
+    out
+}
+
+/// The small letter, if that is one character: Go keeps the number of characters.
+pub(super) fn lower_char(char: char) -> char {
+    let mut lower = char.to_lowercase();
+    // Of a letter and a dot above it, the letter.
+    lower.next().filter(|_| lower.next().is_none() || char == 'İ').unwrap_or(char)
+}
+
+/// The large letter, if that is one character: `ß` has none.
+pub(super) fn upper_char(char: char) -> char {
+    let mut upper = char.to_uppercase();
+    upper.next().filter(|_| upper.next().is_none()).unwrap_or(char)
 }
 
 fn is_separator(char: char) -> bool {

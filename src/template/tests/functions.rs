@@ -91,8 +91,8 @@ fn text() {
             "true true true bbnbnb",
         ),
         (
-            r#"{{quote "a" 1 nil 1.5 true}} {{squote "a" 1 nil}} {{cat "a" 1 nil "b"}} {{quote "a\"b\n"}} {{quote .list}}"#,
-            r#""a" "1" "1.5" "true" 'a' '1' a 1 b "a\"b\n" "[a b c]""#,
+            r#"{{dquote "a" 1 nil 1.5 true}} {{squote "a" 1 nil}} {{cat "a" 1 nil "b"}} {{dquote "a\"b\n"}} {{dquote .list}} {{quote "a" 1 nil}} {{quote .list}}"#,
+            r#""a" "1" "1.5" "true" 'a' '1' a 1 b "a\"b\n" "[a b c]" `a` `1` `[a b c]`"#,
         ),
         (
             r#"{{indent 2 .multi}}|{{nindent 4 .multi}}|{{indent 2 "a\n\nb"}}"#,
@@ -129,6 +129,10 @@ fn words() {
             r#"{{title "hello wORLD o'neil foo_bar a-b"}}|{{untitle "Hello World"}}|{{initials "First Try here"}}"#,
             "Hello WORLD O'Neil Foo_bar A-B|hello world|FTh",
         ),
+        (
+            r#"{{upper "straße"}} {{lower "İÉ"}} {{title "ßa é"}} {{swapcase "ßÉ"}}"#,
+            "STRAßE ié ßa É ßé",
+        ),
         (r#"{{abbrev 5 "hello world"}}|{{abbrev 20 "hi"}}|{{abbrev 3 "hello"}}"#, "he...|hi|hello"),
         (
             r#"{{wrap 10 "the quick brown fox jumps over averyveryverylongword ok"}}"#,
@@ -156,7 +160,7 @@ here|short"#,
         ),
         (
             r#"{{camelcase "http_server"}} {{camelcase "hello_world foo"}} {{camelcase "_foo_bar_"}} {{camelcase "fooBar"}} {{camelcase "HTTPServer"}}"#,
-            "HttpServer HelloWorldFoo _FooBar_ FooBar Httpserver",
+            "httpServer helloWorldFoo _fooBar_ fooBar httpserver",
         ),
         (
             r#"{{kebabcase "FirstName"}} {{kebabcase "HTTPServer"}} {{kebabcase "hello world"}}"#,
@@ -238,7 +242,7 @@ fn numbers() {
     check(&[
         (
             r#"{{add 1 2 3}} {{sub 5 2}} {{mul 2 3 4}} {{div 7 2}} {{mod 7 2}} {{add1 5}} {{max 1 5 3}} {{biggest 1 2}} {{min 4 2 9}} {{div -7 2}} {{mod -7 2}} {{add "1" 2}}"#,
-            "6 3 24 3 1 6 5 2 2 -3 -1 3",
+            "6 3 24 3 1 6 5 2 2 -3 -1 <no value>",
         ),
         (
             r#"{{floor 1.7}} {{ceil 1.2}} {{round 3.14159 2}} {{round 2.5 0}} {{floor "3.7"}} {{round -2.5 0}} {{round 123.5555 3 0.6}}"#,
@@ -526,7 +530,7 @@ fn glazed() {
             "a#b# 12 1.5 0",
         ),
         (
-            "{{currency 3}} {{currency 2.5}} {{currency \"x\"}}| {{toUrlParameter .list}} {{toUrlParameter 1.5}}",
+            "{{currency 3}} {{currency 2.5}} {{currency \"x\"}}| {{toUrlParameter (sortAlpha .list)}} {{toUrlParameter 1.5}}",
             "3.00 2.50 | a,b,c 1.500000",
         ),
         ("{{add 1.5 2}} {{sub 1 0.5}} {{mul 1.5 3}} {{div 7.0 2}}", "3.5 0.5 4.5 3.5"),

@@ -1,6 +1,6 @@
 //! Templates that ask for too much get an error, soon.
 
-use super::{Template, check, check_errors, now, rendered};
+use super::{Template, Types, check, check_errors, now, rendered};
 use serde_json::json;
 
 #[test]
@@ -87,9 +87,11 @@ fn deep_templates_are_refused() {
 #[test]
 fn values_that_are_too_deep_are_refused() {
     let deep = (0..1000).fold(json!(1), |inside, _| json!([inside]));
-    let error = Template::parse("t", "{{.}}", &json!({}))
-        .expect("a template that does")
-        .render(&json!({"deep": deep}), &now());
+    let error = Template::parse("t", "{{.}}", &json!({})).expect("a template that does").render(
+        &json!({"deep": deep}),
+        &Types::new(),
+        &now(),
+    );
     assert!(error.expect_err("what is too much").message.contains("levels deep"));
 }
 
@@ -100,19 +102,19 @@ fn much_to_do_is_done() {
     let text = "{{range $i, $f := .items}}{{if $i}},{{end}}{{$f.Path}}{{end}}";
     let found = Template::parse("t", text, &json!({}))
         .expect("a template that does")
-        .render(&values, &now())
+        .render(&values, &Types::new(), &now())
         .expect("a template that does");
     assert_eq!(found.matches(',').count(), 99_999);
     let text = "{{.big}}{{len .big}} {{.big | trim | indent 1 | len}} {{contains \"z\" .big}}";
     let found = Template::parse("t", text, &json!({}))
         .expect("a template that does")
-        .render(&values, &now())
+        .render(&values, &Types::new(), &now())
         .expect("a template that does");
     assert!(found.ends_with("10000000 12499999 false"), "{}", &found[found.len() - 40..]);
     let text = "{{.big}}{{.big}}{{.big}}{{.big}}{{.big}}{{.big}}{{.big}}";
     let error = Template::parse("t", text, &json!({}))
         .expect("a template that does")
-        .render(&values, &now())
+        .render(&values, &Types::new(), &now())
         .expect_err("what is too much");
     assert!(error.message.contains("64 MiB"), "{error}");
 }

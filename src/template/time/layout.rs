@@ -6,8 +6,8 @@ use jiff::civil::{Date, Time};
 use jiff::tz::{Offset, TimeZone};
 
 /// A point in time as a clock on a wall shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Moment {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::template) struct Moment {
     year: i64,
     month: u32,
     day: u32,
@@ -17,9 +17,11 @@ pub(super) struct Moment {
     nanosecond: u32,
     /// Minutes by which the wall is ahead of UTC.
     offset_minutes: i32,
+    /// `CET`; empty if only the offset is known.
+    zone_name: String,
 }
 
-const MONTHS: [&str; 12] = [
+pub(super) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -34,7 +36,7 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-const DAYS: [&str; 7] =
+pub(super) const DAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 /// The elements of layouts; of two that fit, the one that comes first is meant.
@@ -46,7 +48,7 @@ const ELEMENTS: [&str; 31] = [
 
 impl Moment {
     /// Reads RFC 3339, or a day alone.
-    pub(super) fn read(text: &str) -> Option<Self> {
+    pub(in crate::template) fn read(text: &str) -> Option<Self> {
         let (date, time) = match text.split_once(['T', 't', ' ']) {
             Some((date, time)) => (date, Some(time)),
             None => (text, None),
@@ -61,8 +63,12 @@ impl Moment {
             second: 0,
             nanosecond: 0,
             offset_minutes: 0,
+            zone_name: String::new(),
         };
-        let moment = time.map_or(Some(day_only), |time| day_only.at(time))?;
+        let moment = match time {
+            Some(time) => day_only.at(time)?,
+            None => day_only,
+        };
         let is_day = (1..=12).contains(&month) && (1..=days_of(year, month)).contains(&day);
         let is_time = moment.hour < 24 && moment.minute < 60 && moment.second < 60;
         (is_day && is_time).then_some(moment)
@@ -89,7 +95,7 @@ impl Moment {
     }
 
     /// What a clock shows in that zone.
-    pub(super) fn of(zoned: &Zoned) -> Self {
+    pub(in crate::template) fn of(zoned: &Zoned) -> Self {
         let unsigned = |number: i8| u32::from(number.unsigned_abs());
         Self {
             year: zoned.year().into(),
@@ -100,11 +106,12 @@ impl Moment {
             second: unsigned(zoned.second()),
             nanosecond: u32::try_from(zoned.subsec_nanosecond()).unwrap_or(0),
             offset_minutes: zoned.offset().seconds() / 60,
+            zone_name: zone_name(zoned),
         }
     }
 
     /// The moment, to compute with; none if it is at an end of the calendar.
-    pub(super) fn zoned(self) -> Option<Zoned> {
+    pub(in crate::template) fn zoned(&self) -> Option<Zoned> {
         let short = |number: u32| i8::try_from(number).ok();
         let date = Date::new(i16::try_from(self.year).ok()?, short(self.month)?, short(self.day)?);
         let nanosecond = i32::try_from(self.nanosecond).ok()?;
@@ -115,17 +122,17 @@ impl Moment {
     }
 
     /// True if the year has four digits, as RFC 3339 wants.
-    pub(super) fn is_common(self) -> bool {
+    pub(in crate::template) fn is_common(&self) -> bool {
         (0..=9999).contains(&self.year)
     }
 
     /// The moment as it is read.
-    pub(super) fn rfc3339(self) -> String {
+    pub(in crate::template) fn rfc3339(&self) -> String {
         self.written("2006-01-02T15:04:05.999999999Z07:00")
     }
 
     /// The moment in a layout.
-    pub(super) fn written(self, layout: &str) -> String {
+    pub(in crate::template) fn written(&self, layout: &str) -> String {
         let mut out = String::new();
         let mut rest = layout;
         while let Some(char) = rest.chars().next() {
@@ -142,7 +149,7 @@ impl Moment {
     }
 
     /// Writes an element. Gives how much of the layout that was.
-    fn write(self, out: &mut String, element: &str, layout: &str) -> usize {
+    fn write(&self, out: &mut String, element: &str, layout: &str) -> usize {
         let month = MONTHS.get(self.month as usize - 1).copied().unwrap_or_default();
         let day = DAYS[self.weekday()];
         let hour = if self.hour.is_multiple_of(12) { 12 } else { self.hour % 12 };
@@ -170,6 +177,7 @@ impl Moment {
             "5" => self.second.to_string(),
             "PM" => (if is_morning { "AM" } else { "PM" }).to_owned(),
             "pm" => (if is_morning { "am" } else { "pm" }).to_owned(),
+            "MST" if !self.zone_name.is_empty() => self.zone_name.clone(),
             "MST" if self.offset_minutes == 0 => "UTC".to_owned(),
             "Z07:00" | "Z0700" if self.offset_minutes == 0 => "Z".to_owned(),
             "-07:00" | "Z07:00" => self.zone(":"),
@@ -181,7 +189,7 @@ impl Moment {
     }
 
     /// `.000` with so many digits, `.999` without the zeros at its end.
-    fn write_fraction(self, out: &mut String, layout: &str) -> usize {
+    fn write_fraction(&self, out: &mut String, layout: &str) -> usize {
         let places = layout[1..].chars().take_while(|char| *char == layout_digit(layout)).count();
         let digits = format!("{:09}", self.nanosecond);
         let digits = &digits[..places.min(9)];
@@ -195,24 +203,36 @@ impl Moment {
         1 + places
     }
 
-    fn zone(self, between: &str) -> String {
+    fn zone(&self, between: &str) -> String {
         let sign = if self.offset_minutes < 0 { '-' } else { '+' };
         let minutes = self.offset_minutes.unsigned_abs();
         format!("{sign}{:02}{between}{:02}", minutes / 60, minutes % 60)
     }
 
-    fn day_of_year(self) -> u32 {
+    fn day_of_year(&self) -> u32 {
         let year = u32::try_from(self.year).unwrap_or(0);
         (1..self.month).map(|month| days_of(year, month)).sum::<u32>() + self.day
     }
 
     /// Days since a Sunday, by counting all days since the year 0.
-    fn weekday(self) -> usize {
+    fn weekday(&self) -> usize {
         let before = self.year - 1;
         let leaps = before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400);
         let days = before * 365 + leaps + i64::from(self.day_of_year());
         usize::try_from(days.rem_euclid(7)).unwrap_or(0)
     }
+}
+
+/// The name of the zone at that time. An offset alone has none.
+fn zone_name(zoned: &Zoned) -> String {
+    let zone = zoned.time_zone();
+    if zone.is_unknown() || zone.to_fixed_offset().is_ok_and(|offset| offset == Offset::UTC) {
+        return "UTC".to_owned();
+    }
+    if zone.iana_name().is_none() && zone.to_fixed_offset().is_ok() {
+        return String::new();
+    }
+    zone.to_offset_info(zoned.timestamp()).abbreviation().to_owned()
 }
 
 fn layout_digit(layout: &str) -> char {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// Nanoseconds of a second.
-pub(super) const SECOND: i64 = 1_000_000_000;
+pub(in crate::template) const SECOND: i64 = 1_000_000_000;
 
 const HOUR: i64 = 3600 * SECOND;
 const DAY: i64 = 24 * HOUR;
@@ -34,7 +34,7 @@ const ROUND: [(&str, i64); 6] = [
 const FRACTION_DIGITS_MAX: usize = 15;
 
 /// Nanoseconds of a span such as `-1.5h` or `2h45m`.
-pub(super) fn read(text: &str) -> Option<i64> {
+pub(in crate::template) fn read(text: &str) -> Option<i64> {
     let (sign, rest) = match text.split_at_checked(1) {
         Some(("-", rest)) => (-1, rest),
         Some(("+", rest)) => (1, rest),
@@ -69,7 +69,7 @@ fn times(number: &str, size: i64) -> Option<i64> {
 }
 
 /// As Go's `Duration.String`: `1h0m5.5s`.
-pub(super) fn written(nanoseconds: i64) -> String {
+pub(in crate::template) fn written(nanoseconds: i64) -> String {
     let size = nanoseconds.unsigned_abs();
     let second = SECOND.unsigned_abs();
     let mut out = if nanoseconds < 0 { "-".to_owned() } else { String::new() };
@@ -102,7 +102,7 @@ fn decimal(number: u64, unit: u64) -> String {
 }
 
 /// The largest unit alone: `3mo`.
-pub(super) fn rounded(nanoseconds: i64) -> String {
+pub(in crate::template) fn rounded(nanoseconds: i64) -> String {
     let size = nanoseconds.unsigned_abs();
     let unit = ROUND.iter().find(|(_, unit)| size > unit.unsigned_abs());
     unit.map_or("0s".to_owned(), |(name, unit)| format!("{}{name}", size / unit.unsigned_abs()))

@@ -1,0 +1,68 @@
+//! `.d.Format "2006"`: the last name of a chain as a method that takes arguments.
+
+use super::super::methods;
+use super::super::value::Value;
+use super::Exec;
+use gotmpl::parse::Expr;
+
+/// What to do where a value is followed by arguments and has no method that takes them.
+const NO_METHOD: &str = "only functions take arguments; this is a value: take out what follows it, \
+     or put a function before it";
+
+impl<'t> Exec<'t> {
+    /// The method that `first` ends in, with these arguments. What came before it in the pipeline is
+    /// its last argument.
+    pub(super) fn method(
+        &mut self,
+        first: &'t Expr,
+        args: &'t [Expr],
+        dot: &Value,
+        last: Option<Value>,
+    ) -> Result<Value, String> {
+        let line = self.line;
+        let (receiver, name) = self.receiver(first, dot)?.ok_or(NO_METHOD)?;
+        let has_methods = match receiver {
+            Value::Time(_) | Value::Named(..) | Value::Version(_) | Value::Error(Some(_)) => true,
+            Value::Nil
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Float(_)
+            | Value::Text(_)
+            | Value::Error(None)
+            | Value::List(_)
+            | Value::Map(_) => false,
+        };
+        if !has_methods {
+            return Err(NO_METHOD.into());
+        }
+        let values = args.iter().map(|arg| self.expr(arg, dot));
+        let mut values = values.collect::<Result<Vec<_>, _>>()?;
+        values.extend(last);
+        self.line = line;
+        methods::call(&receiver, name, &values, self.now)
+    }
+
+    /// What stands before the last name of a chain, and that name.
+    fn receiver(
+        &mut self,
+        chain: &'t Expr,
+        dot: &Value,
+    ) -> Result<Option<(Value, &'t str)>, String> {
+        let (start, fields) = match chain {
+            Expr::Field(_, fields) => (dot.clone(), fields.as_slice()),
+            Expr::Variable(_, name, fields) => (self.variable(name)?, fields.as_slice()),
+            Expr::Chain(_, inner, fields) => {
+                (self.within(|exec| exec.expr(inner, dot))?, fields.as_slice())
+            }
+            Expr::Identifier(..)
+            | Expr::Dot(_)
+            | Expr::String(..)
+            | Expr::Number(..)
+            | Expr::Bool(..)
+            | Expr::Nil(_)
+            | Expr::Pipe(..) => return Ok(None),
+        };
+        let Some((name, before)) = fields.split_last() else { return Ok(None) };
+        Ok(Some((self.fields(start, before)?, name)))
+    }
+}

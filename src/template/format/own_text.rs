@@ -1,0 +1,45 @@
+//! Values that say themselves how they are written: those with a method `String` or `Error` in Go.
+
+use crate::template::time::{self, durations};
+use crate::template::types::IntType;
+use crate::template::value::Value;
+
+/// What a value's own method `String` or `Error` says, where the verb asks for it.
+pub(super) fn own_text(value: &Value, verb: char) -> Option<String> {
+    if !matches!(verb, 'v' | 's' | 'q' | 'x' | 'X') {
+        return None;
+    }
+    match value {
+        Value::Time(at) => Some(time::string(at)),
+        Value::Version(version) => Some(version.to_string()),
+        Value::Error(message) => message.as_deref().map(str::to_owned),
+        Value::Named(IntType::Int64 | IntType::Uint8, _) => None,
+        Value::Named(kind, number) => Some(written_integer(*kind, *number)),
+        Value::Nil
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Float(_)
+        | Value::Text(_)
+        | Value::List(_)
+        | Value::Map(_) => None,
+    }
+}
+
+/// An integer as its type writes it.
+pub(in crate::template) fn written_integer(kind: IntType, number: i64) -> String {
+    match kind {
+        IntType::Int64 | IntType::Uint8 => number.to_string(),
+        IntType::Month => time::month_name(number),
+        IntType::Weekday => time::weekday_name(number),
+        IntType::Duration => durations::written(number),
+        IntType::FileMode => permissions(number),
+    }
+}
+
+/// `-rw-r--r--`.
+fn permissions(mode: i64) -> String {
+    let letters = "rwxrwxrwx".chars().enumerate();
+    let bits =
+        letters.map(|(index, letter)| if mode >> (8 - index) & 1 == 1 { letter } else { '-' });
+    std::iter::once('-').chain(bits).collect()
+}

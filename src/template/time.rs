@@ -1,0 +1,117 @@
+//! Points in time as Go's `time.Time` has them: <https://pkg.go.dev/time#Time>.
+
+pub(super) mod durations;
+mod layout;
+
+pub(super) use layout::Moment;
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, ToSpan, Zoned};
+use layout::{DAYS, MONTHS};
+
+/// Nanoseconds from the year 1 to 1970, where Go's zero time and Unix's are.
+const ZERO_TO_UNIX_NANOSECONDS: i128 = 62_135_596_800 * 1_000_000_000;
+
+/// Reads RFC 3339. `Z` is UTC; another offset that the local zone has at that time is the local
+/// zone, as in Go.
+pub(super) fn read(text: &str, local: &TimeZone) -> Option<Zoned> {
+    let time = Moment::read(text)?.zoned()?;
+    if text.ends_with(['Z', 'z']) {
+        return Some(time.with_time_zone(TimeZone::UTC));
+    }
+    let here = time.with_time_zone(local.clone());
+    Some(if here.offset() == time.offset() { here } else { time })
+}
+
+/// RFC 3339 with as many digits of the second as there are.
+pub(super) fn rfc3339(time: &Zoned) -> String {
+    Moment::of(time).rfc3339()
+}
+
+/// As `Time.String` writes it.
+pub(super) fn string(time: &Zoned) -> String {
+    Moment::of(time).written("2006-01-02 15:04:05.999999999 -0700 MST")
+}
+
+/// As `Time.GoString` writes it, and so `%#v`.
+pub(super) fn go_string(time: &Zoned, local: &TimeZone) -> String {
+    let zone = time.time_zone();
+    let location = if zone == &TimeZone::UTC && local != &TimeZone::UTC {
+        "time.UTC".to_owned()
+    } else if zone == local {
+        "time.Local".to_owned()
+    } else {
+        format!("time.Location({:?})", zone.iana_name().unwrap_or_default())
+    };
+    format!(
+        "time.Date({}, time.{}, {}, {}, {}, {}, {}, {location})",
+        time.year(),
+        month_name(time.month().into()),
+        time.day(),
+        time.hour(),
+        time.minute(),
+        time.second(),
+        time.subsec_nanosecond()
+    )
+}
+
+/// `January` for 1.
+pub(super) fn month_name(month: i64) -> String {
+    let name = usize::try_from(month).ok().and_then(|month| MONTHS.get(month.wrapping_sub(1)));
+    name.map_or_else(|| format!("%!Month({month})"), |name| (*name).to_owned())
+}
+
+/// `Sunday` for 0.
+pub(super) fn weekday_name(day: i64) -> String {
+    let name = usize::try_from(day).ok().and_then(|day| DAYS.get(day));
+    name.map_or_else(|| format!("%!Weekday({day})"), |name| (*name).to_owned())
+}
+
+/// The date so many years, months and days later, where a day that a month has not is in the next
+/// one: a month after October 31 is December 1. None beyond the calendar.
+pub(crate) fn add_date(time: &Zoned, years: i64, months: i64, days: i64) -> Option<Zoned> {
+    let month = i64::from(time.month()) - 1;
+    let months = months.checked_add(years.checked_mul(12)?)?.checked_add(month)?;
+    let year = i64::from(time.year()).checked_add(months.div_euclid(12))?;
+    let month = i8::try_from(months.rem_euclid(12) + 1).ok()?;
+    let first = Date::new(i16::try_from(year).ok()?, month, 1).ok()?;
+    let days = days.checked_add(i64::from(time.day()) - 1)?;
+    let date = first.checked_add(0.days().try_days(days).ok()?).ok()?;
+    date.to_datetime(time.datetime().time()).to_zoned(time.time_zone().clone()).ok()
+}
+
+/// The time so many nanoseconds later. None beyond the calendar.
+pub(super) fn add(time: &Zoned, nanoseconds: i64) -> Option<Zoned> {
+    time.checked_add(SignedDuration::from_nanos(nanoseconds)).ok()
+}
+
+/// Nanoseconds from `earlier` to `time`, at most as many as there can be.
+pub(super) fn sub(time: &Zoned, earlier: &Zoned) -> i64 {
+    let span = time.duration_since(earlier).as_nanos();
+    i64::try_from(span).unwrap_or(if span < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// The last multiple of `unit` nanoseconds since the year 1; or the nearest one, if `rounds`.
+pub(super) fn truncate(time: &Zoned, unit: i64, rounds: bool) -> Option<Zoned> {
+    let unit = i128::from(unit);
+    if unit <= 0 {
+        return Some(time.clone());
+    }
+    let rest = (time.timestamp().as_nanosecond() + ZERO_TO_UNIX_NANOSECONDS).rem_euclid(unit);
+    let change = if rounds && rest * 2 >= unit { unit - rest } else { -rest };
+    add(time, i64::try_from(change).ok()?)
+}
+
+/// A span of nanoseconds at a multiple of `unit`: the one towards zero; or the nearest, of two the
+/// one away from zero, if `rounds`.
+pub(super) fn truncate_span(span: i64, unit: i64, rounds: bool) -> i64 {
+    if unit <= 0 {
+        return span;
+    }
+    let (size, unit) = (i128::from(span).abs(), i128::from(unit));
+    let rest = size % unit;
+    let size = if rounds && rest * 2 >= unit { size - rest + unit } else { size - rest };
+    let limit = if span < 0 { i64::MIN } else { i64::MAX };
+    i64::try_from(if span < 0 { -size } else { size }).unwrap_or(limit)
+}
