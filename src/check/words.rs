@@ -86,3 +86,50 @@ pub(crate) fn statuses(payload: &str) -> &'static [&'static str] {
         _ => &[],
     }
 }
+
+/// Words for why a provider call ended.
+pub(super) const FINISH_CLASSES: [&str; 7] =
+    ["completed", "max_tokens", "tool_calls", "content_filter", CANCELLED, "failed", "other"];
+
+/// The class of a call that was cancelled.
+pub(super) const CANCELLED: &str = "cancelled";
+
+/// Where reasoning comes from, by the name of the message; as for [`roles`].
+pub(super) fn sources(payload: &str) -> &'static [&'static str] {
+    match payload {
+        "ChatReasoningSegmentStarted" => &["provider"],
+        "ChatReasoningPatch" | "ChatReasoningSegmentFinished" => &["thinking"],
+        _ => &[],
+    }
+}
+
+/// The `segmentType` of a message that is a segment, by its role.
+pub(super) fn segment_type(role: &str) -> &'static str {
+    match role {
+        "assistant" => "text",
+        "thinking" => "reasoning",
+        _ => "",
+    }
+}
+
+/// What this server wrote before its words were those of the contract. Accepted beside them.
+pub(super) mod old {
+    /// Classes of a call that was cancelled.
+    pub(in crate::check) const CANCELLED: [&str; 1] = ["stopped"];
+
+    /// Sources of reasoning: names of providers' fields, and of the built-in engine.
+    pub(in crate::check) const SOURCES: [&str; 4] =
+        ["reasoning", "reasoning_content", "thinking", "echo"];
+
+    /// The `segmentType` of reasoning.
+    pub(in crate::check) const SEGMENT_TYPES: [&str; 1] = ["thinking"];
+
+    /// What came after the root in the id of a run's error.
+    pub(in crate::check) const ERROR_SUFFIX: &str = ":error";
+
+    /// Whether a text segment may leave out the prompt.
+    pub(in crate::check) const HAS_NO_PROMPT: bool = true;
+
+    /// Whether an error may leave out its detail.
+    pub(in crate::check) const HAS_NO_DETAIL: bool = true;
+}
