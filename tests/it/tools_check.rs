@@ -141,6 +141,13 @@ fn what_is_of_somebody_else_is_a_breach() {
         ("\"streamId\":\"", "\"streamId\":\"x", "patch-stream"),
         ("\"runId\":\"", "\"runId\":\"x", "correlation"),
         ("\"correlation\":{\"sessionId\":\"", "\"correlation\":{\"sessionId\":\"x", "correlation"),
+        ("\"server\":\"duologue\",", "", "hello-server"),
+        ("\"turnId\":\"turn-1\"", "\"turnId\":\"turn-9\"", "correlation"),
+        ("\"providerCallId\":\"", "\"providerCallId\":\"x", "correlation"),
+        ("\"segmentId\":\"", "\"segmentId\":\"x", "message-id"),
+        ("\"mode\":\"CHAT_STREAM_PATCH_MODE_APPEND\",", "", "patch-mode"),
+        ("\"role\":\"user\",", "", "missing-field"),
+        ("{\"status\":\"ok\"}", "{\"status\":\"failed\"}", "done-status"),
         (&whole, &whole.replace("you", "me"), "snapshot-text"),
         (&whole, &whole.replacen("you", "me", 1), "text-content"),
     ];

@@ -51,12 +51,23 @@ fn recorded() -> Vec<Recorded> {
     streams
 }
 
-/// The frames of a conversation, with the capabilities of a server that reads requests.
+/// The frames of a conversation, with what its file leaves out: the capabilities of a server that
+/// reads requests, and what the reader of JSON says.
 fn conversations(text: &str) -> Vec<Vec<Value>> {
-    let words = format!("{STDIN:?}");
     let lines = text.lines().filter_map(|line| line.strip_prefix("< "));
-    let lines = lines.map(|line| line.replace(r#"["single-session"]"#, &words));
-    vec![lines.map(|line| serde_json::from_str(&line).expect("a frame")).collect()]
+    let frames = lines.map(|line| {
+        let mut frame: Value = serde_json::from_str(line).expect("a frame");
+        if let Some(words) = frame.pointer_mut("/hello/capabilities").and_then(Value::as_array_mut)
+        {
+            words.retain(|word| word.as_str().is_some_and(|word| !STDIN.contains(&word)));
+            words.splice(0..0, STDIN.map(Value::from));
+        }
+        if frame["error"]["code"] == "invalid_request_json" {
+            frame["error"]["detail"] = "d".into();
+        }
+        frame
+    });
+    vec![frames.collect()]
 }
 
 /// The streams of the protocol among the outputs of commands.
