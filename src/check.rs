@@ -1,10 +1,16 @@
-//! Reads a stream of the protocol, as a server writes it, and tells every breach of the contract.
-//! Pure; however long the stream is, the memory it takes is bounded.
+//! Reads a stream of the protocol, as a server writes it, and reports every breach of the contract.
+//! Pure; memory is bounded, however long the stream is.
 //!
-//! What is asked of a stream stands in [`Rule`]. A stream may be cut off in its last line, as when
-//! its writer was killed: that is noted, and what was under way then needs no end.
+//! [`Rule`] lists what is checked. A stream may be cut off in its last line, as when its writer was
+//! killed: that is noted, and what was under way then needs no end.
 
+mod answers;
+mod change;
+mod conversation;
+mod entity;
 mod fields;
+mod hello;
+mod identity;
 mod lean;
 mod line;
 mod names;
@@ -17,31 +23,33 @@ mod runs;
 mod session;
 mod step;
 mod text;
-mod told;
 pub(crate) mod words;
 
 pub(crate) use line::is_cut_off;
 pub use rule::{Breach, Rule};
 
+use crate::proto::chat::ChatStreamPatchMode;
 use crate::proto::rpc::rpc_line::Frame as Body;
 use crate::proto::rpc::{BackendEventFrame, DoneFrame, SnapshotFrame, UiEventFrame};
 use crate::wire;
-use fields::Fields;
+use answers::check_error;
+use conversation::{Conversation, Position};
+use entity::check_entities;
+use fields::{Context, Fields};
 use lean::LeanPatches;
 use line::{Read, Reader};
-use names::{Name, Namer, shown};
+use names::{Name, Namer, check_event_name};
 use order::Order;
 use process::Process;
 use requests::Requests;
 use rule::Report;
-use runs::Runs;
+use runs::{Activity, RunSeen, Runs};
 use session::Session;
 use std::collections::HashMap;
 use step::Step;
-use told::Told;
 
 /// Reads a stream line by line.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Checker {
     reader: Reader,
     lean: LeanPatches,
@@ -54,7 +62,9 @@ pub struct Checker {
     requests: Requests,
     order: Order,
     runs: Runs,
-    told: Told,
+    conversation: Conversation,
+    /// The mode of the patches of segments.
+    mode: Option<i32>,
 }
 
 /// What was read.
@@ -99,11 +109,12 @@ impl Checker {
             requests: Requests::new(),
             order: Order::default(),
             runs: Runs::new(),
-            told: Told::default(),
+            conversation: Conversation::default(),
+            mode: None,
         }
     }
 
-    /// Takes the next line, without its line feed, and tells what is wrong with it.
+    /// Takes the next line, without its line feed, and reports what is wrong with it.
     pub fn line(&mut self, line: &[u8]) -> Vec<Breach> {
         let mut report = self.next_line();
         if let Some(mut read) = self.reader.read(line, &mut report) {
@@ -146,7 +157,7 @@ impl Checker {
         let mut summary = self.summary.clone();
         summary.requests = self.requests.done;
         summary.notes.extend(self.requests.notes());
-        summary.notes.extend(self.told.note());
+        summary.notes.extend(self.conversation.note());
         summary
     }
 
@@ -175,7 +186,7 @@ impl Checker {
 
     fn last_words(&mut self, is_cut: bool) -> Vec<Breach> {
         let mut report = Report::new(self.summary.lines);
-        // A writer that ended in its first frame has told nobody anything.
+        // A writer that ended in its first frame has written nothing.
         if self.summary.frames == 0 {
             report.add(Rule::HelloFirst, "the stream has no frame; it begins with hello");
         }
@@ -245,7 +256,10 @@ impl Checker {
             Body::UiEvent(frame) => self.event(name, frame, read, report),
             Body::BackendEvent(frame) => self.backend_event(frame, read.strange.first(), report),
             Body::Error(frame) => {
-                self.requests.error(name, frame, report);
+                let id = read.frame.request_id.trim();
+                self.process.check_terminal(id, frame, report);
+                check_error(frame, (self.runs.seen(name), self.runs.activity()), report);
+                self.requests.error(name, frame);
                 self.process.error(name, frame);
             }
             Body::Done(frame) => self.done(name, is_nameless, frame, report),
@@ -298,23 +312,33 @@ impl Checker {
     }
 
     fn snapshot(&mut self, name: &Name, frame: &SnapshotFrame, read: &Read, report: &mut Report) {
+        let context = self.context(read);
         for payload in frame.entities.iter().filter_map(|entity| entity.payload.as_ref()) {
             self.check_extension(payload.name(), report);
-            Fields::of(payload).check(&read.frame.session_id, report);
+            Fields::of(payload).check(context, report);
         }
+        if self.process.reads_requests() && self.runs.seen(name) == RunSeen::Live {
+            report.add(Rule::EventOrder, "the snapshot of a run that has not ended");
+        }
+        self.requests.snapshot(name);
+        check_entities(frame, !read.strange.is_empty(), report);
+        self.order.snapshot(frame, report);
         if read.strange.is_empty() {
-            self.order.snapshot(frame, report);
             let run = Some(name).filter(|name| self.runs.has(name));
-            self.told.snapshot(frame, run, (&self.runs, &self.namer), report);
+            self.conversation.snapshot(frame, run, (&self.runs, &self.namer), report);
         }
+    }
+
+    fn context<'a>(&self, read: &'a Read) -> Context<'a> {
+        Context { session: &read.frame.session_id }
     }
 
     fn event(&mut self, name: &Name, frame: &UiEventFrame, read: &Read, report: &mut Report) {
         self.summary.events += 1;
         let (payload, strange) = (frame.payload.as_ref(), read.strange.first());
-        let told = payload.map_or("", |payload| payload.name());
-        check_name(&frame.name, told, strange, report);
-        let is_extension = self.check_extension(told, report) || strange.is_some();
+        let payload_name = payload.map_or("", |payload| payload.name());
+        check_event_name(&frame.name, payload_name, strange, report);
+        let is_extension = self.check_extension(payload_name, report) || strange.is_some();
         self.order.event(frame.ordinal, name, &frame.name, is_extension, report);
         let Some(payload) = payload else { return };
         let step = Step::of(payload);
@@ -322,12 +346,26 @@ impl Checker {
             self.process.run_ended();
         }
         self.runs.step(name, step, &self.namer, report);
-        self.told.event(name, payload, report.line());
         let fields = Fields::of(payload);
-        fields.check(&read.frame.session_id, report);
-        if !fields.run_id().is_empty() {
-            self.runs.correlate(name, self.namer.name(fields.run_id()), report);
+        fields.check(self.context(read), report);
+        self.check_mode(&fields, report);
+        self.runs.identify(name, &fields, &self.namer, report);
+        let at = Position { request: name, ordinal: frame.ordinal, line: report.line() };
+        self.conversation.event(at, payload, &fields);
+    }
+
+    /// The mode of patches is an option of the process. A mode that replaces text may be among them.
+    fn check_mode(&mut self, fields: &Fields<'_>, report: &mut Report) {
+        let is_fixed = |mode: &i32| {
+            [ChatStreamPatchMode::Append, ChatStreamPatchMode::Snapshot]
+                .map(i32::from)
+                .contains(mode)
+        };
+        let Some(mode) = fields.segment_mode().filter(is_fixed) else { return };
+        if self.mode.is_some_and(|known| known != mode) {
+            report.add(Rule::PatchMode, "the mode of patches is not that of the patches before");
         }
+        self.mode = Some(mode);
     }
 
     fn backend_event(
@@ -336,30 +374,24 @@ impl Checker {
         strange: Option<&String>,
         report: &mut Report,
     ) {
-        let told = frame.payload.as_ref().map_or("", |payload| payload.name());
-        check_name(&frame.name, told, strange, report);
-        self.check_extension(told, report);
+        let payload = frame.payload.as_ref().map_or("", |payload| payload.name());
+        check_event_name(&frame.name, payload, strange, report);
+        self.check_extension(payload, report);
         self.order.backend_event(frame.ordinal, report);
     }
 
     fn done(&mut self, name: &Name, is_nameless: bool, frame: &DoneFrame, report: &mut Report) {
+        if is_nameless {
+            self.process.check_nameless_done(frame, report);
+        }
         let run = self.runs.end(name);
-        self.requests.done(name, is_nameless, run, frame, report);
+        let activity = self.runs.activity();
+        let answer = self.requests.done(name, is_nameless, (run, activity), frame, report);
+        let is_bare = answer.is_some_and(|answer| answer.is_bare());
+        if is_bare && frame.status == "ok" && activity == Activity::Running {
+            self.runs.cancel();
+        }
         self.process.done(frame);
-    }
-}
-
-/// `told` is the payload's own name; `strange` its full name if it had to be taken out.
-fn check_name(name: &str, told: &str, strange: Option<&String>, report: &mut Report) {
-    let told = match strange {
-        Some(strange) => strange.rsplit('.').next().unwrap_or_default(),
-        None => told,
-    };
-    if told.is_empty() {
-        report.add(Rule::PayloadMissing, "the event has no payload");
-    } else if told != name {
-        let (name, told) = (shown(name), shown(told));
-        report.add(Rule::NameMismatch, format!("the event {name:?} has the payload {told}"));
     }
 }
 

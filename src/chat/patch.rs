@@ -20,8 +20,8 @@ pub enum PatchFields {
     /// All that the protocol has for it.
     #[default]
     Full,
-    /// Those that the event which began its segment or tool call has not given already: number,
-    /// offset, mode, text, and the id of a tool call, since several can be open.
+    /// Its id, number, offset, mode and text. The rest is on the event that began its segment or
+    /// tool call.
     Lean,
 }
 
@@ -43,17 +43,28 @@ impl PatchMode {
     }
 }
 
-/// The patch of the only segment that is open.
-pub(super) fn lean_patch(kind: SegmentKind, mode: PatchMode, piece: Piece) -> Any {
+pub(super) fn lean_patch(
+    message_id: String,
+    kind: SegmentKind,
+    mode: PatchMode,
+    piece: Piece,
+) -> Any {
     let Piece { sequence, offset_bytes: offset, text } = piece;
     let mode = mode.on_wire().into();
     match kind {
         SegmentKind::Text => {
-            chat::ChatTextPatch { sequence, offset, text, mode, ..Default::default() }.into()
+            chat::ChatTextPatch { message_id, sequence, offset, text, mode, ..Default::default() }
+                .into()
         }
-        SegmentKind::Thinking => {
-            chat::ChatReasoningPatch { sequence, offset, text, mode, ..Default::default() }.into()
+        SegmentKind::Thinking => chat::ChatReasoningPatch {
+            message_id,
+            sequence,
+            offset,
+            text,
+            mode,
+            ..Default::default()
         }
+        .into(),
     }
 }
 

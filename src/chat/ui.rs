@@ -54,7 +54,10 @@ impl Ui {
                 let piece = self.piece(Piece { sequence, offset_bytes, text });
                 match self.patches.fields {
                     PatchFields::Full => self.segment_patched(segment, piece),
-                    PatchFields::Lean => lean_patch(segment.kind, self.patches.mode, piece),
+                    PatchFields::Lean => {
+                        let message_id = self.names.message(segment);
+                        lean_patch(message_id, segment.kind, self.patches.mode, piece)
+                    }
                 }
             }
             Event::SegmentFinished { segment, status, prompt, text, finish_reason } => {

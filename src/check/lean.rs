@@ -15,7 +15,7 @@ use std::collections::HashMap;
 const TOOL_CALLS_MAX: usize = 1024;
 
 /// What lean patches leave out.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct LeanPatches {
     is_on: bool,
     session: String,
@@ -24,7 +24,7 @@ pub(super) struct LeanPatches {
 }
 
 /// The segment that began last.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Segment {
     Text(ChatTextSegmentStarted),
     Reasoning(ChatReasoningSegmentStarted),

@@ -8,6 +8,7 @@ use crate::json;
 use crate::proto::rpc::RpcLine;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
+use std::sync::LazyLock;
 
 /// The message that a line is.
 const LINE: &str = "pinocchio.chatapp.rpc.v1.RpcLine";
@@ -27,19 +28,22 @@ pub(super) struct Read {
     pub(super) strange: Vec<String>,
 }
 
+/// The types of the protocol. They are the same for every stream.
+static TYPES: LazyLock<Types> = LazyLock::new(Types::new);
+
 /// Reads lines.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Reader {
-    types: Types,
+    types: &'static Types,
 }
 
 impl Reader {
     pub(super) fn new() -> Self {
-        Self { types: Types::new() }
+        Self { types: &TYPES }
     }
 
-    pub(super) fn types(&self) -> &Types {
-        &self.types
+    pub(super) fn types(&self) -> &'static Types {
+        self.types
     }
 
     /// Reads a line without its line feed.
@@ -74,10 +78,10 @@ impl Reader {
                 return None;
             }
         };
-        let mut walk = Walk { types: &self.types, report, strange: Vec::new() };
+        let mut walk = Walk { types: self.types, report, strange: Vec::new() };
         walk.message(LINE, &mut value, false);
         let strange = walk.strange;
-        if !has_one_frame(&self.types, &value, report) {
+        if !has_one_frame(self.types, &value, report) {
             return None;
         }
         match message_from_value(Value::Object(value)) {

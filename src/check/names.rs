@@ -1,5 +1,7 @@
-//! Ids of a stream, remembered in bounded memory: a stream may hold any number of any length.
+//! Ids and names of a stream. Ids are remembered in bounded memory: a stream may hold any number of
+//! them, of any length.
 
+use super::rule::{Report, Rule};
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 
@@ -32,8 +34,13 @@ impl Name {
 pub(super) struct Namer(RandomState);
 
 impl Namer {
+    /// The hash of a text, for comparisons that show nothing.
+    pub(super) fn key(&self, text: &str) -> u64 {
+        self.0.hash_one(text)
+    }
+
     pub(super) fn name(&self, id: &str) -> Name {
-        Name { hash: self.0.hash_one(id), shown: shown(id) }
+        Name { hash: self.key(id), shown: shown(id) }
     }
 }
 
@@ -46,7 +53,7 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 /// The last names of many.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Remembered {
     count_max: usize,
     keys: HashSet<u64>,
@@ -75,5 +82,24 @@ impl Remembered {
             self.keys.remove(&oldest);
             self.forgotten += 1;
         }
+    }
+}
+
+/// `payload` is the payload's own name; `strange` its full name if it had to be taken out.
+pub(super) fn check_event_name(
+    name: &str,
+    payload: &str,
+    strange: Option<&String>,
+    report: &mut Report,
+) {
+    let payload = match strange {
+        Some(strange) => strange.rsplit('.').next().unwrap_or_default(),
+        None => payload,
+    };
+    if payload.is_empty() {
+        report.add(Rule::PayloadMissing, "the event has no payload");
+    } else if payload != name {
+        let (name, payload) = (shown(name), shown(payload));
+        report.add(Rule::NameMismatch, format!("the event {name:?} has the payload {payload}"));
     }
 }

@@ -1,20 +1,18 @@
 //! The life of the process that writes the stream: it says `hello`, answers requests or one, and
 //! ends once.
 
+use super::answers::needs_no_request;
+use super::hello::{STDIN, check_hello};
 use super::names::{Name, shown};
 use super::rule::{Report, Rule};
 use crate::proto::rpc::rpc_line::Frame as Body;
 use crate::proto::rpc::{DoneFrame, ErrorFrame, HelloFrame};
-use crate::wire;
-
-/// The word in `hello` that says that requests are read.
-const STDIN: &str = "stdin-rpc";
 
 /// The status that ends a process which reads requests.
 const SHUTDOWN: &str = "shutdown";
 
 /// The process of a stream.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Process {
     mode: Mode,
     /// The words of `hello`.
@@ -50,7 +48,7 @@ enum OneShot {
 }
 
 /// How near the end is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum End {
     Open,
     /// A `shutdown` was answered. Others may be, too, and an error may end the process.
@@ -97,10 +95,7 @@ impl Process {
     }
 
     fn hello(&mut self, hello: &HelloFrame, report: &mut Report) {
-        if hello.protocol != wire::PROTOCOL {
-            let (told, known) = (shown(&hello.protocol), wire::PROTOCOL);
-            report.add(Rule::HelloProtocol, format!("the protocol is {told:?}, not {known}"));
-        }
+        check_hello(hello, report);
         self.words.clone_from(&hello.capabilities);
         let reads_requests = self.words.iter().any(|word| word == STDIN);
         self.mode = if reads_requests { Mode::Stdin } else { Mode::OneShot(OneShot::Begins) };
@@ -170,6 +165,37 @@ impl Process {
     pub(super) fn run_ended(&mut self) {
         if let Mode::OneShot(_) = self.mode {
             self.mode = Mode::OneShot(OneShot::Ended);
+        }
+    }
+
+    /// A server that reads requests ends without naming one.
+    pub(super) fn check_terminal(&self, request: &str, error: &ErrorFrame, report: &mut Report) {
+        if !self.reads_requests() {
+            return;
+        }
+        let ends_process = matches!(&*error.code, "interrupted" | "stdin_read_failed");
+        match (error.terminal, request.is_empty()) {
+            // A defect ends the process in the middle of an answer.
+            (true, false) if error.code != "internal" => {
+                let message = "a terminal error of a server that reads requests names a request";
+                report.add(Rule::ErrorState, message);
+            }
+            (false, true) if !needs_no_request(&error.code) && !ends_process => {
+                report.add(Rule::NamelessFrame, "the error does not name the request it answers");
+            }
+            (false, _) if ends_process => {
+                let code = shown(&error.code);
+                report.add(Rule::ErrorState, format!("{code} ends the process, and is terminal"));
+            }
+            (true | false, true | false) => {}
+        }
+    }
+
+    /// The `done` that comes without a request after a line that can't be read, or after a terminal
+    /// error, is never a success.
+    pub(super) fn check_nameless_done(&self, done: &DoneFrame, report: &mut Report) {
+        if self.reads_requests() && matches!(&*done.status, "ok" | SHUTDOWN) {
+            report.add(Rule::NamelessFrame, "the done does not name the request it ends");
         }
     }
 

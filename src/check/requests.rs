@@ -1,55 +1,37 @@
-//! Requests as a stream shows them: who was answered, and whose `done` is still to come.
+//! Requests as a stream shows them: which were answered, and which have no `done` yet.
 
+use super::answers::{Answer, ErrorSeen, check_done};
 use super::names::{Name, Remembered, shown};
 use super::rule::{Report, Rule};
-use super::step::RunEnd;
-use super::words::{CLASSES, CODES, DONE_STATUSES, INVALID_ANSWER};
+use super::runs::{Activity, RunSeen};
+use super::words::DONE_STATUSES;
 use crate::proto::rpc::{DoneFrame, ErrorFrame};
 use std::collections::HashMap;
 
 /// Requests without a `done` that are followed at once; more are not.
 const OPEN_MAX: usize = 100_000;
 
-/// Requests with a `done` that are remembered, so that nothing more may come of them.
+/// Requests with a `done` that are remembered, so that frames after it are found.
 const FINISHED_MAX: usize = 4_000_000;
 
 /// A request that was answered and has no `done` yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Request {
     name: Name,
     /// Where it was first seen.
     line: u64,
     error: Option<ErrorSeen>,
-}
-
-/// What matters of a request's last error.
-#[derive(Clone, Debug)]
-struct ErrorSeen {
-    code: String,
-    is_terminal: bool,
-    /// It tells of a defect of the server, which cuts a run off.
-    is_defect: bool,
+    has_snapshot: bool,
 }
 
 /// All requests.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Requests {
     open: HashMap<u64, Request>,
     finished: Remembered,
     /// How many had a `done`.
     pub(super) done: u64,
     is_too_wide: bool,
-}
-
-/// What is known of a run when the `done` of its request comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RunSeen {
-    /// There was none.
-    None,
-    /// It has no end yet.
-    Live,
-    /// It has ended so.
-    Ended(RunEnd),
 }
 
 impl Requests {
@@ -69,39 +51,48 @@ impl Requests {
             self.is_too_wide = true;
             return;
         }
-        let request = || Request { name: name.clone(), line, error: None };
+        let request = || Request { name: name.clone(), line, error: None, has_snapshot: false };
         self.open.entry(name.key()).or_insert_with(request);
     }
 
-    pub(super) fn error(&mut self, name: &Name, error: &ErrorFrame, report: &mut Report) {
-        check_error(error, report);
+    /// Notes that a snapshot of the request was seen.
+    pub(super) fn snapshot(&mut self, name: &Name) {
         if let Some(request) = self.open.get_mut(&name.key()) {
-            let is_defect = error.code == "internal" || error.detail.starts_with("internal");
-            let (code, is_terminal) = (shown(&error.code), error.terminal);
-            request.error = Some(ErrorSeen { code, is_terminal, is_defect });
+            request.has_snapshot = true;
         }
     }
 
-    /// Takes the `done` of a request. A request without a name may come again.
+    /// Takes an error of the request.
+    pub(super) fn error(&mut self, name: &Name, error: &ErrorFrame) {
+        if let Some(request) = self.open.get_mut(&name.key()) {
+            request.error = Some(ErrorSeen::of(error));
+        }
+    }
+
+    /// Takes the `done` of a request, and gives what the request was answered with. A request
+    /// without a name may come again.
     pub(super) fn done(
         &mut self,
         name: &Name,
         is_nameless: bool,
-        run: RunSeen,
+        (run, activity): (RunSeen, Activity),
         done: &DoneFrame,
         report: &mut Report,
-    ) {
+    ) -> Option<Answer> {
         self.done += 1;
         if !is_nameless {
             self.finished.insert(name);
         }
-        let Some(request) = self.open.remove(&name.key()) else { return };
-        if !DONE_STATUSES.contains(&&*done.status) {
+        let Request { error, has_snapshot, .. } = self.open.remove(&name.key())?;
+        let answer = Answer { run, error, has_snapshot };
+        if DONE_STATUSES.contains(&&*done.status) {
+            check_done(&done.status, &answer, activity, report);
+        } else {
             let status = shown(&done.status);
             let known = DONE_STATUSES.join(", ");
-            return report.add(Rule::UnknownStatus, format!("{status:?} is none of {known}"));
+            report.add(Rule::UnknownStatus, format!("{status:?} is none of {known}"));
         }
-        check_status(&done.status, run, request.error.as_ref(), report);
+        Some(answer)
     }
 
     /// The requests without a `done`: where each was first seen, and its name. In that order.
@@ -124,73 +115,5 @@ impl Requests {
             ));
         }
         notes
-    }
-}
-
-/// Whether an error with this code can be told before a request has bound the session.
-pub(super) fn comes_before_binding(code: &str) -> bool {
-    matches!(
-        code,
-        "invalid_request_json"
-            | "line_too_long"
-            | "unsupported_version"
-            | "unknown_request"
-            | "empty_prompt"
-            | "stdin_read_failed"
-            | "interrupted"
-            | "internal"
-    )
-}
-
-fn check_error(error: &ErrorFrame, report: &mut Report) {
-    let code = shown(&error.code);
-    if !CODES.contains(&&*error.code) {
-        report.add(Rule::UnknownCode, format!("{code:?} is no error code of the protocol"));
-    }
-    if matches!(&*error.code, "run_failed" | "engine_init_failed") {
-        let class = error.detail.split_once(':').map_or("", |(class, _)| class);
-        if !CLASSES.contains(&class) {
-            let known = CLASSES.join(", ");
-            let message = format!("the detail of {code} begins with none of {known} and a colon");
-            report.add(Rule::ErrorClass, message);
-        }
-    }
-}
-
-fn check_status(status: &str, run: RunSeen, error: Option<&ErrorSeen>, report: &mut Report) {
-    let is_defect = error.is_some_and(|error| error.is_defect);
-    let is_terminal = error.is_some_and(|error| error.is_terminal);
-    let is_invalid = error.is_some_and(|error| error.code == INVALID_ANSWER);
-    match run {
-        RunSeen::Live if !is_defect => {
-            report.add(Rule::LeftOpen, "the done of a run that has not ended");
-        }
-        RunSeen::Ended(RunEnd::Finished) if is_invalid && status == "failed" => {}
-        RunSeen::Ended(end) if status != status_of(end) && !is_defect => {
-            let message = format!("done {status:?} after a run that was to be {}", status_of(end));
-            report.add(Rule::DoneStatus, message);
-        }
-        RunSeen::None if status == "stopped" && !is_terminal => {
-            report.add(Rule::DoneStatus, "done \"stopped\" of a request without a run");
-        }
-        RunSeen::None | RunSeen::Live | RunSeen::Ended(_) => {}
-    }
-    match error {
-        None if status == "failed" => {
-            report.add(Rule::DoneStatus, "done \"failed\" without an error before it");
-        }
-        Some(error) if status == "ok" && error.code != "no_active_request" => {
-            let message = format!("done \"ok\" after the error {}", error.code);
-            report.add(Rule::DoneStatus, message);
-        }
-        None | Some(_) => {}
-    }
-}
-
-fn status_of(end: RunEnd) -> &'static str {
-    match end {
-        RunEnd::Finished => "ok",
-        RunEnd::Stopped => "stopped",
-        RunEnd::Failed => "failed",
     }
 }

@@ -23,6 +23,8 @@ pub enum Rule {
     UnknownType,
     /// Values are of their field's type.
     WrongValue,
+    /// A field that the contract requires is set.
+    MissingField,
     /// A line has a frame.
     NoFrame,
     /// A line has one frame.
@@ -37,6 +39,10 @@ pub enum Rule {
     HelloProtocol,
     /// `hello` answers no request.
     HelloRequest,
+    /// `hello` names the server.
+    HelloServer,
+    /// `hello` lists the capabilities of a server or of a single run, whole.
+    HelloCapabilities,
     /// Every frame names the session.
     SessionMissing,
     /// The session stays the same once it is bound.
@@ -57,6 +63,8 @@ pub enum Rule {
     UnknownCode,
     /// The detail of a failed run begins with one of the known classes.
     ErrorClass,
+    /// The code of an error fits what its request and the session were doing.
+    ErrorState,
     /// A terminal error is followed by its `done` alone.
     AfterTerminal,
     /// Nothing comes after the end of the process.
@@ -77,8 +85,12 @@ pub enum Rule {
     NameMismatch,
     /// Roles and statuses are those that the contract has for their message.
     WrongWord,
+    /// Message ids are made of the root of their run, and an entity has the id of its payload.
+    MessageId,
     /// A correlation names the session and the run it is in.
     Correlation,
+    /// Prompts, tool names and inputs that are repeated stay the same.
+    FieldChanged,
     /// What belongs to an extension needs it to be announced in `hello`.
     UnannouncedExtension,
     /// One run is live at a time.
@@ -87,23 +99,31 @@ pub enum Rule {
     EventOrder,
     /// What is opened in a run is closed in it.
     LeftOpen,
+    /// Statuses of segments and the class of a provider call agree with the end of their run.
+    EndMismatch,
+    /// A run that was cancelled ends as stopped.
+    CancelIgnored,
     /// Numbers of patches rise.
     PatchSequence,
     /// A patch begins where the one before it ended.
     PatchOffset,
     /// A patch that carries all text so far begins with what came before.
     PatchText,
+    /// A patch has a mode, and all patches of segments have the same one.
+    PatchMode,
     /// A patch names the stream it belongs to: its segment or its tool call.
     PatchStream,
     /// What is told whole at the end is what was streamed.
     SegmentText,
+    /// `text` and `content` of a message are the same.
+    TextContent,
     /// A process of one request tells a snapshot, events, a snapshot if it is wanted, `done`.
     OneShotOrder,
 }
 
 impl Rule {
     /// All of them, in the order in which they stand in the documentation.
-    pub const ALL: [Self; 47] = [
+    pub const ALL: [Self; 57] = [
         Self::InvalidUtf8,
         Self::RawSeparator,
         Self::LineTooLong,
@@ -113,6 +133,7 @@ impl Rule {
         Self::UnknownField,
         Self::UnknownType,
         Self::WrongValue,
+        Self::MissingField,
         Self::NoFrame,
         Self::TwoFrames,
         Self::WrongVersion,
@@ -120,6 +141,8 @@ impl Rule {
         Self::HelloAgain,
         Self::HelloProtocol,
         Self::HelloRequest,
+        Self::HelloServer,
+        Self::HelloCapabilities,
         Self::SessionMissing,
         Self::SessionChanged,
         Self::NamelessFrame,
@@ -130,6 +153,7 @@ impl Rule {
         Self::DoneStatus,
         Self::UnknownCode,
         Self::ErrorClass,
+        Self::ErrorState,
         Self::AfterTerminal,
         Self::AfterEnd,
         Self::OrdinalOrder,
@@ -140,16 +164,22 @@ impl Rule {
         Self::PayloadMissing,
         Self::NameMismatch,
         Self::WrongWord,
+        Self::MessageId,
         Self::Correlation,
+        Self::FieldChanged,
         Self::UnannouncedExtension,
         Self::TwoRuns,
         Self::EventOrder,
         Self::LeftOpen,
+        Self::EndMismatch,
+        Self::CancelIgnored,
         Self::PatchSequence,
         Self::PatchOffset,
         Self::PatchText,
+        Self::PatchMode,
         Self::PatchStream,
         Self::SegmentText,
+        Self::TextContent,
         Self::OneShotOrder,
     ];
 
@@ -165,6 +195,7 @@ impl Rule {
             Self::UnknownField => "unknown-field",
             Self::UnknownType => "unknown-type",
             Self::WrongValue => "wrong-value",
+            Self::MissingField => "missing-field",
             Self::NoFrame => "no-frame",
             Self::TwoFrames => "two-frames",
             Self::WrongVersion => "wrong-version",
@@ -172,6 +203,8 @@ impl Rule {
             Self::HelloAgain => "hello-again",
             Self::HelloProtocol => "hello-protocol",
             Self::HelloRequest => "hello-request",
+            Self::HelloServer => "hello-server",
+            Self::HelloCapabilities => "hello-capabilities",
             Self::SessionMissing => "session-missing",
             Self::SessionChanged => "session-changed",
             Self::NamelessFrame => "nameless-frame",
@@ -182,6 +215,7 @@ impl Rule {
             Self::DoneStatus => "done-status",
             Self::UnknownCode => "unknown-code",
             Self::ErrorClass => "error-class",
+            Self::ErrorState => "error-state",
             Self::AfterTerminal => "after-terminal",
             Self::AfterEnd => "after-end",
             Self::OrdinalOrder => "ordinal-order",
@@ -192,16 +226,22 @@ impl Rule {
             Self::PayloadMissing => "payload-missing",
             Self::NameMismatch => "name-mismatch",
             Self::WrongWord => "wrong-word",
+            Self::MessageId => "message-id",
             Self::Correlation => "correlation",
+            Self::FieldChanged => "field-changed",
             Self::UnannouncedExtension => "unannounced-extension",
             Self::TwoRuns => "two-runs",
             Self::EventOrder => "event-order",
             Self::LeftOpen => "left-open",
+            Self::EndMismatch => "end-mismatch",
+            Self::CancelIgnored => "cancel-ignored",
             Self::PatchSequence => "patch-sequence",
             Self::PatchOffset => "patch-offset",
             Self::PatchText => "patch-text",
+            Self::PatchMode => "patch-mode",
             Self::PatchStream => "patch-stream",
             Self::SegmentText => "segment-text",
+            Self::TextContent => "text-content",
             Self::OneShotOrder => "one-shot-order",
         }
     }

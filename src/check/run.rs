@@ -1,6 +1,8 @@
 //! The events of one run, in their order: what is opened is closed, and text adds up.
 
-use super::names::{Name, Namer};
+use super::fields::is_cancelled;
+use super::identity::Identity;
+use super::names::{Name, Namer, shown};
 use super::rule::{Report, Rule};
 use super::step::{RunEnd, SegmentStep, Step, ToolStep};
 use super::text::Text;
@@ -14,13 +16,19 @@ const OPEN_MAX: usize = 1024;
 const TEXT_BYTES_MAX: usize = crate::session::ANSWER_BYTES_MAX;
 
 /// A run, from its first event to its request's `done`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Run {
     pub(super) request: Name,
-    /// As its events call it.
-    pub(super) id: Option<Name>,
+    /// What its events repeat.
+    pub(super) identity: Identity,
+    /// A request to cancel it was answered.
+    pub(super) is_cancelled: bool,
     stage: Stage,
     has_call: bool,
+    /// How a segment of its open call was cut off.
+    segment_end: Option<RunEnd>,
+    /// How it must end, by what was cut off in it.
+    expected_end: Option<RunEnd>,
     segments: Vec<Segment>,
     tools: Vec<Tool>,
     is_too_wide: bool,
@@ -33,17 +41,19 @@ enum Stage {
     Ended(RunEnd),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Segment {
     name: Name,
     text: Text,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Tool {
     name: Name,
     stage: ToolStage,
     input: Text,
+    /// The hash of the whole input.
+    requested: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +76,10 @@ impl Run {
         let is_started = !is_first && !matches!(step, Step::RunStarted);
         Self {
             request,
-            id: None,
+            identity: Identity::default(),
+            is_cancelled: false,
+            segment_end: None,
+            expected_end: None,
             stage: if is_started { Stage::Started } else { Stage::Accepted },
             has_call: is_started && !matches!(step, Step::CallStarted),
             segments: Vec::new(),
@@ -99,9 +112,9 @@ impl Run {
             Step::RunStarted => self.start(report),
             Step::CallStarted => self.start_call(report),
             Step::CallUpdated => self.need_call("ChatProviderCallMetadataUpdated", report),
-            Step::CallFinished => self.finish_call(report),
+            Step::CallFinished { class } => self.finish_call(class, report),
             Step::Segment(id, step) => self.segment(namer.name(id), step, report),
-            Step::Tool(id, step) => self.tool(namer.name(id), step, report),
+            Step::Tool(id, step) => self.tool(namer.name(id), step, namer, report),
             Step::RunEnded(end) => self.finish(end, report),
             Step::Other => {}
         }
@@ -127,9 +140,23 @@ impl Run {
         self.has_call = true;
     }
 
-    fn finish_call(&mut self, report: &mut Report) {
+    fn finish_call(&mut self, class: &str, report: &mut Report) {
         self.need_call("ChatProviderCallFinished", report);
         self.has_call = false;
+        let is_right = match self.segment_end.take() {
+            None => true,
+            Some(RunEnd::Stopped) => is_cancelled(class),
+            Some(end @ (RunEnd::Finished | RunEnd::Failed)) => class == end.as_str(),
+        };
+        if !is_right {
+            let class = shown(class);
+            let message =
+                format!("a segment of the provider call was cut off, and its class is {class:?}");
+            report.add(Rule::EndMismatch, message);
+        }
+        if is_cancelled(class) {
+            self.expected_end = Some(RunEnd::Stopped);
+        }
         self.close_segments("the provider call", report);
     }
 
@@ -154,6 +181,16 @@ impl Run {
         }
         self.has_call = false;
         self.stage = Stage::Ended(end);
+        if let Some(expected) = self.expected_end.filter(|expected| *expected != end) {
+            let (end, expected) = (end.as_str(), expected.as_str());
+            let message = format!("the run is {end}, and what it had open is {expected}");
+            report.add(Rule::EndMismatch, message);
+        }
+        if self.is_cancelled && end != RunEnd::Stopped {
+            let end = end.as_str();
+            let message = format!("a cancel of the run was done, and the run is {end}");
+            report.add(Rule::CancelIgnored, message);
+        }
     }
 
     fn close_segments(&mut self, what: &str, report: &mut Report) {
@@ -180,13 +217,13 @@ impl Run {
                 self.segments[at].text.patch(&shown, patch, report);
                 self.limit_text();
             }
-            (SegmentStep::Finished { text, content }, Some(at)) => {
+            (SegmentStep::Finished { text, status }, Some(at)) => {
                 let open = self.segments.remove(at);
-                if !text.is_empty() && !content.is_empty() && text != content {
-                    let message = format!("text and content of {shown} are not the same");
-                    report.add(Rule::SegmentText, message);
+                open.text.finish(&shown, text, report);
+                if let Some(end) = RunEnd::of_cut(status) {
+                    self.segment_end = Some(end);
+                    self.expected_end = Some(end);
                 }
-                open.text.finish(&shown, if text.is_empty() { content } else { text }, report);
             }
             (SegmentStep::Patched(_) | SegmentStep::Finished { .. }, None) => {
                 self.not_open(&shown, report);
@@ -194,7 +231,7 @@ impl Run {
         }
     }
 
-    fn tool(&mut self, name: Name, step: ToolStep<'_>, report: &mut Report) {
+    fn tool(&mut self, name: Name, step: ToolStep<'_>, namer: &Namer, report: &mut Report) {
         let at = self.tools.iter().position(|open| open.name == name);
         let shown = format!("tool call {}", name.shown);
         match (step, at) {
@@ -205,7 +242,7 @@ impl Run {
                 self.need_call("a tool call", report);
                 if self.has_room_for(self.tools.len()) {
                     let (stage, input) = (ToolStage::Started, Text::new());
-                    self.tools.push(Tool { name, stage, input });
+                    self.tools.push(Tool { name, stage, input, requested: None });
                 }
             }
             (ToolStep::Finished, Some(at)) => {
@@ -216,7 +253,7 @@ impl Run {
                 }
             }
             (step, Some(at)) => {
-                self.tools[at].step(&shown, step, report);
+                self.tools[at].step(&shown, step, namer, report);
                 self.limit_text();
             }
             (_, None) => self.not_open(&shown, report),
@@ -247,13 +284,13 @@ impl Run {
 
 impl Tool {
     /// A step between the first and the last.
-    fn step(&mut self, shown: &str, step: ToolStep<'_>, report: &mut Report) {
+    fn step(&mut self, shown: &str, step: ToolStep<'_>, namer: &Namer, report: &mut Report) {
         let (allowed, next): (&[ToolStage], _) = match step {
             ToolStep::Started | ToolStep::Patched(_) | ToolStep::Finished => {
                 (&[ToolStage::Started], ToolStage::Started)
             }
             ToolStep::Requested { .. } => (&[ToolStage::Started], ToolStage::Requested),
-            ToolStep::Executing => (&[ToolStage::Requested], ToolStage::Executing),
+            ToolStep::Executing { .. } => (&[ToolStage::Requested], ToolStage::Executing),
             ToolStep::Returned => {
                 (&[ToolStage::Requested, ToolStage::Executing], ToolStage::Returned)
             }
@@ -265,14 +302,19 @@ impl Tool {
         self.stage = next;
         match step {
             ToolStep::Patched(patch) => self.input.patch(shown, patch, report),
-            ToolStep::Requested { input } if self.input.patches > 0 => {
-                self.input.finish(shown, input, report);
+            ToolStep::Requested { input } => {
+                self.requested = Some(namer.key(input));
+                if self.input.patches > 0 {
+                    self.input.finish(shown, input, report);
+                }
             }
-            ToolStep::Started
-            | ToolStep::Requested { .. }
-            | ToolStep::Executing
-            | ToolStep::Returned
-            | ToolStep::Finished => {}
+            ToolStep::Executing { input } => {
+                if self.requested.is_some_and(|requested| requested != namer.key(input)) {
+                    let message = format!("{shown} is executed with another input");
+                    report.add(Rule::FieldChanged, message);
+                }
+            }
+            ToolStep::Started | ToolStep::Returned | ToolStep::Finished => {}
         }
     }
 }

@@ -1,28 +1,45 @@
 //! The runs of a stream: one is live at a time, and each has its own id.
 
-use super::names::{Name, Namer, Remembered};
-use super::requests::RunSeen;
+use super::fields::Fields;
+use super::identity::Earlier;
+use super::names::{Name, Namer};
 use super::rule::{Report, Rule};
 use super::run::Run;
-use super::step::Step;
+use super::step::{RunEnd, Step};
 use super::text::Text;
 
 /// Runs that are followed at once; there should be one.
 const RUNS_MAX: usize = 4;
 
-/// Ids of runs that are remembered, so that no later run has one of them.
-const IDS_MAX: usize = 100_000;
-
 /// The runs whose requests have no `done` yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Runs {
     live: Vec<Run>,
-    ids: Remembered,
+    earlier: Earlier,
+}
+
+/// Whether a run is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Activity {
+    Idle,
+    /// A run has ended, and its request has no `done` yet.
+    Ending,
+    Running,
+}
+
+/// What is known of the run of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RunSeen {
+    /// It has none.
+    None,
+    /// It has no end yet.
+    Live,
+    Ended(RunEnd),
 }
 
 impl Runs {
     pub(super) fn new() -> Self {
-        Self { live: Vec::new(), ids: Remembered::new(IDS_MAX) }
+        Self { live: Vec::new(), earlier: Earlier::new() }
     }
 
     /// Whether the request has a run.
@@ -64,35 +81,50 @@ impl Runs {
         self.live.push(run);
     }
 
-    /// Takes the id that an event of the request gives its run.
-    pub(super) fn correlate(&mut self, request: &Name, id: Name, report: &mut Report) {
-        let Some(run) = self.live.iter_mut().find(|run| run.request == *request) else { return };
-        match &run.id {
-            None if self.ids.contains(&id) => {
-                let message = format!("the correlation names {}, an earlier run", id.shown);
-                report.add(Rule::Correlation, message);
-            }
-            None => {
-                self.ids.insert(&id);
-                run.id = Some(id);
-            }
-            Some(own) if *own != id => {
-                let message =
-                    format!("the correlation names the run {}, not {}", id.shown, own.shown);
-                report.add(Rule::Correlation, message);
-            }
-            Some(_) => {}
+    /// Compares what an event of the request repeats with the events of its run before it.
+    pub(super) fn identify(
+        &mut self,
+        request: &Name,
+        fields: &Fields<'_>,
+        namer: &Namer,
+        report: &mut Report,
+    ) {
+        if let Some(run) = self.live.iter_mut().find(|run| run.request == *request) {
+            run.identity.check(fields, namer, &mut self.earlier, report);
         }
     }
 
-    /// Takes the end of the request, and tells what is known of its run.
-    pub(super) fn end(&mut self, request: &Name) -> RunSeen {
-        match self.live.iter().position(|run| run.request == *request) {
-            None => RunSeen::None,
-            Some(at) => match self.live.remove(at).end() {
-                None => RunSeen::Live,
-                Some(end) => RunSeen::Ended(end),
-            },
+    /// Whether a run is under way, whichever request it belongs to.
+    pub(super) fn activity(&self) -> Activity {
+        if self.live.is_empty() {
+            Activity::Idle
+        } else if self.live.iter().all(|run| run.end().is_some()) {
+            Activity::Ending
+        } else {
+            Activity::Running
         }
+    }
+
+    /// A request to cancel was answered while a run was under way.
+    pub(super) fn cancel(&mut self) {
+        for run in self.live.iter_mut().filter(|run| run.end().is_none()) {
+            run.is_cancelled = true;
+        }
+    }
+
+    /// What is known of the run of the request.
+    pub(super) fn seen(&self, request: &Name) -> RunSeen {
+        match self.live.iter().find(|run| run.request == *request).map(Run::end) {
+            None => RunSeen::None,
+            Some(None) => RunSeen::Live,
+            Some(Some(end)) => RunSeen::Ended(end),
+        }
+    }
+
+    /// Takes the end of the request, and gives what is known of its run.
+    pub(super) fn end(&mut self, request: &Name) -> RunSeen {
+        let seen = self.seen(request);
+        self.live.retain(|run| run.request != *request);
+        seen
     }
 }

@@ -1,12 +1,12 @@
 //! What the session is called: the server's name for it, until a request binds another.
 
+use super::answers::comes_before_binding;
 use super::names::shown;
-use super::requests::comes_before_binding;
 use super::rule::{Report, Rule};
 use crate::proto::rpc::rpc_line::Frame as Body;
 
 /// The session of a stream.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Session {
     /// No frame has told.
     Unknown,

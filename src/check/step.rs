@@ -11,6 +11,26 @@ pub(super) enum RunEnd {
     Failed,
 }
 
+impl RunEnd {
+    /// The status of such a run.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Stopped => "stopped",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The end of a run in which a segment has this status, if the run cut the segment off.
+    pub(super) fn of_cut(status: &str) -> Option<Self> {
+        match status {
+            "stopped" => Some(Self::Stopped),
+            "failed" => Some(Self::Failed),
+            _ => None,
+        }
+    }
+}
+
 /// One event, as far as the order of a run is concerned.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step<'a> {
@@ -18,7 +38,9 @@ pub(super) enum Step<'a> {
     RunStarted,
     CallStarted,
     CallUpdated,
-    CallFinished,
+    CallFinished {
+        class: &'a str,
+    },
     Segment(&'a str, SegmentStep<'a>),
     Tool(&'a str, ToolStep<'a>),
     RunEnded(RunEnd),
@@ -31,7 +53,7 @@ pub(super) enum Step<'a> {
 pub(super) enum SegmentStep<'a> {
     Started,
     Patched(Patch<'a>),
-    Finished { text: &'a str, content: &'a str },
+    Finished { text: &'a str, status: &'a str },
 }
 
 /// What happens to a tool call.
@@ -40,7 +62,7 @@ pub(super) enum ToolStep<'a> {
     Started,
     Patched(Patch<'a>),
     Requested { input: &'a str },
-    Executing,
+    Executing { input: &'a str },
     Returned,
     Finished,
 }
@@ -56,13 +78,15 @@ impl<'a> Step<'a> {
 }
 
 fn of_run(payload: &Any) -> Option<Step<'_>> {
-    // By name: nothing of their fields matters here.
+    if let Any::ChatProviderCallFinished(it) = payload {
+        return Some(Step::CallFinished { class: &it.finish_class });
+    }
+    // By name: nothing else of their fields matters here.
     Some(match payload.name() {
         "ChatUserMessageAccepted" => Step::PromptAccepted,
         "ChatRunStarted" => Step::RunStarted,
         "ChatProviderCallStarted" => Step::CallStarted,
         "ChatProviderCallMetadataUpdated" => Step::CallUpdated,
-        "ChatProviderCallFinished" => Step::CallFinished,
         "ChatRunFinished" => Step::RunEnded(RunEnd::Finished),
         "ChatRunStopped" => Step::RunEnded(RunEnd::Stopped),
         "ChatRunFailed" => Step::RunEnded(RunEnd::Failed),
@@ -80,7 +104,7 @@ fn of_text(payload: &Any) -> Option<Step<'_>> {
         return Some(Step::Segment(&it.message_id, SegmentStep::Started));
     }
     if let Any::ChatTextSegmentFinished(it) = payload {
-        let end = SegmentStep::Finished { text: &it.text, content: &it.content };
+        let end = SegmentStep::Finished { text: &it.text, status: &it.status };
         return Some(Step::Segment(&it.message_id, end));
     }
     None
@@ -96,7 +120,7 @@ fn of_reasoning(payload: &Any) -> Option<Step<'_>> {
         return Some(Step::Segment(&it.message_id, SegmentStep::Started));
     }
     if let Any::ChatReasoningSegmentFinished(it) = payload {
-        let end = SegmentStep::Finished { text: &it.text, content: &it.content };
+        let end = SegmentStep::Finished { text: &it.text, status: &it.status };
         return Some(Step::Segment(&it.message_id, end));
     }
     None
@@ -115,7 +139,7 @@ fn of_tool(payload: &Any) -> Option<Step<'_>> {
         return Some(Step::Tool(&it.tool_call_id, ToolStep::Requested { input: &it.input }));
     }
     if let Any::ChatToolExecutionStarted(it) = payload {
-        return Some(Step::Tool(&it.tool_call_id, ToolStep::Executing));
+        return Some(Step::Tool(&it.tool_call_id, ToolStep::Executing { input: &it.input }));
     }
     if let Any::ChatToolResultReady(it) = payload {
         return Some(Step::Tool(&it.tool_call_id, ToolStep::Returned));

@@ -13,7 +13,7 @@ pub(super) struct Patch<'a> {
 }
 
 /// Text that grows.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Text {
     /// Empty once it is too long to be kept.
     kept: String,
@@ -31,17 +31,29 @@ impl Text {
     pub(super) fn patch(&mut self, of: &str, patch: Patch<'_>, report: &mut Report) {
         self.patches += 1;
         let mode = Mode::try_from(patch.mode).unwrap_or(Mode::Replace);
-        self.number(of, patch.sequence, mode, report);
+        self.number(of, patch.sequence, report);
         match mode {
             Mode::Unspecified | Mode::Append => self.append(of, patch, report),
             Mode::Snapshot => {
+                if patch.offset != 0 {
+                    let offset = patch.offset;
+                    let message =
+                        format!("a patch of {of} has all text so far and offset {offset}");
+                    report.add(Rule::PatchOffset, message);
+                }
                 if self.is_kept && !patch.text.starts_with(&self.kept) {
                     let message = format!("a patch of {of} does not begin with the text so far");
                     report.add(Rule::PatchText, message);
                 }
                 self.replace(patch.text);
             }
-            Mode::Replace => self.replace(patch.text),
+            Mode::Replace => {
+                if self.patches == 1 {
+                    let message = format!("the first patch of {of} has nothing to replace");
+                    report.add(Rule::PatchMode, message);
+                }
+                self.replace(patch.text);
+            }
         }
     }
 
@@ -50,23 +62,18 @@ impl Text {
         if self.is_kept { self.kept == whole } else { self.bytes == whole.len() }
     }
 
-    /// Compares what was streamed with what is told `whole`.
+    /// Compares what was streamed with the `whole` text at the end.
     pub(super) fn finish(&self, of: &str, whole: &str, report: &mut Report) {
         if !self.is(whole) {
-            let (told, streamed) = (whole.len(), self.bytes);
+            let (bytes, streamed) = (whole.len(), self.bytes);
             let message = format!(
-                "{of} is told whole with {told} bytes that are not the {streamed} bytes of its \
-                 patches"
+                "the whole text of {of}, {bytes} bytes, is not the {streamed} bytes of its patches"
             );
             report.add(Rule::SegmentText, message);
         }
     }
 
-    fn number(&mut self, of: &str, sequence: u64, mode: Mode, report: &mut Report) {
-        // Who sends all text each time need not number it.
-        if sequence == 0 && matches!(mode, Mode::Snapshot | Mode::Replace) {
-            return;
-        }
+    fn number(&mut self, of: &str, sequence: u64, report: &mut Report) {
         if sequence <= self.sequence {
             let before = self.sequence;
             let message = format!("a patch of {of} has the number {sequence} after {before}");

@@ -86,3 +86,28 @@ pub(crate) fn statuses(payload: &str) -> &'static [&'static str] {
         _ => &[],
     }
 }
+
+/// Words for why a provider call ended.
+pub(super) const FINISH_CLASSES: [&str; 7] =
+    ["completed", "max_tokens", "tool_calls", "content_filter", CANCELLED, "failed", "other"];
+
+/// The class of a call that was cancelled.
+pub(super) const CANCELLED: &str = "cancelled";
+
+/// Where reasoning comes from, by the name of the message; as for [`roles`].
+pub(super) fn sources(payload: &str) -> &'static [&'static str] {
+    match payload {
+        "ChatReasoningSegmentStarted" => &["provider"],
+        "ChatReasoningPatch" | "ChatReasoningSegmentFinished" => &["thinking"],
+        _ => &[],
+    }
+}
+
+/// The `segmentType` of a message that is a segment, by its role.
+pub(super) fn segment_type(role: &str) -> &'static str {
+    match role {
+        "assistant" => "text",
+        "thinking" => "reasoning",
+        _ => "",
+    }
+}

@@ -107,8 +107,10 @@ struct Rendering<'a> {
 
 impl Rendering<'_> {
     fn text(&self, text: &Text) -> Result<String, RenderError> {
-        let rendered = Template::parse(&text.key, &text.template, &self.names)
-            .and_then(|template| template.render_values(&self.values, &self.types, self.now, self.missing));
+        let rendered =
+            Template::parse(&text.key, &text.template, &self.names).and_then(|template| {
+                template.render_values(&self.values, &self.types, self.now, self.missing)
+            });
         rendered.map_err(|TemplateError { line, message }| {
             let (line, is_exact) = text.layout.place(line);
             let place = if is_exact { "" } else { ", which begins in this line" };

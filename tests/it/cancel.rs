@@ -133,10 +133,10 @@ fn after_a_cancel_the_model_is_told_what_it_had_said() {
     let provider = Provider::start(vec![stopped, says("you asked for a story")]);
     let mut server = openai(&provider, &[]).start();
     server.send(submit("r1", "tell a story"));
-    server.wait(|frame| frame.payload("text").contains("w99 "));
+    server.wait("the text w99", |frame| frame.payload("text").contains("w99 "));
     cancels(&mut server, "r1");
     server.send(snapshot("s"));
-    let shown = server.wait(|frame| frame.id() == "s" && frame.is_snapshot());
+    let shown = server.wait("the snapshot of s", |frame| frame.id() == "s" && frame.is_snapshot());
     assert_eq!(server.turn("r2", "what did I ask?"), "ok");
     let frames = server.finish().frames;
 

@@ -4,7 +4,6 @@
 
 use crate::frames::{Frame, ends, errors, shutdown, submit};
 use crate::oracle::Answers;
-use crate::process::eventually;
 use crate::server::{Reading, Server, echo};
 use rustix::process::Signal;
 
@@ -77,7 +76,7 @@ fn a_defect_in_encoding_ends_the_process_with_its_status() {
     for nth in 2..=16 {
         let mut server = planted("encode", nth, &[]);
         server.send_together(&[submit("r1", "two words")]);
-        let error = server.wait(|frame| frame.error().is_some());
+        let error = server.wait("any error", |frame| frame.error().is_some());
         assert_eq!(error.error(), Some("internal"), "at frame {nth}");
         assert_eq!(error.0["error"]["terminal"], true);
         let frames = server.finish_with(70, Answers::Some).frames;
@@ -94,7 +93,7 @@ fn a_signal_ends_a_process_that_met_a_defect_and_is_not_read() {
     server.send(submit("r", &"x".repeat(100_000)));
     server.wait_log("met a defect");
     server.signal(Signal::TERM);
-    eventually("the process ends", || server.has_ended().then_some(()));
+    server.wait_end();
     server.read_on(Reading::Eager);
     server.finish_with(143, Answers::Cut);
 }

@@ -44,10 +44,10 @@ fn a_run_goes_on_under_a_flood_of_snapshots() {
     server.send(submit("r", &"word ".repeat(100)));
     let started = Instant::now();
     let mut asked = 0;
-    while asked < IN_FLIGHT || !server.wait(|frame| frame.done().is_some()).ends("r") {
+    while asked < IN_FLIGHT || !server.wait("any done", |frame| frame.done().is_some()).ends("r") {
         server.send(snapshot(&format!("s{asked}")));
         asked += 1;
-        assert!(started.elapsed() < DEADLINE, "the run never ends");
+        assert!(started.elapsed() < DEADLINE, "the run goes on after {asked} snapshots");
     }
     let frames = server.finish().frames;
     assert!(asked > IN_FLIGHT && ends(&frames).contains(&("r".to_owned(), "ok".to_owned())));
@@ -82,7 +82,7 @@ fn a_line_without_end_is_read_in_bounded_memory() {
         }
         writeln!(stdin, "\n{}\n{}", snapshot("next"), submit("hold", "hello"))
     });
-    assert_eq!(server.wait(|frame| frame.done().is_some()).id(), "");
+    assert_eq!(server.wait("any done", |frame| frame.done().is_some()).id(), "");
     assert_eq!(server.wait_done("next"), "ok");
     // The last run goes on for long enough to look at the process.
     server.wait_event("ChatRunStarted");
@@ -133,7 +133,8 @@ fn odd_text_comes_back_as_it_was() {
         let mut server = Server::start(args);
         assert_eq!(server.turn("r", ODD_TEXT), "ok");
         server.send(snapshot("s"));
-        let shown = server.wait(|frame| frame.id() == "s" && frame.is_snapshot());
+        let shown =
+            server.wait("the snapshot of s", |frame| frame.id() == "s" && frame.is_snapshot());
         let frames = server.finish().frames;
         let answer = format!("Turn 1. You said: {ODD_TEXT}");
         assert_eq!(finished_text(&frames, "r"), answer);
@@ -213,11 +214,11 @@ fn a_bad_line_is_answered_once_and_costs_itself_alone() {
     let mut server = Server::start(&[]);
     for (line, code, id) in lines {
         server.send_raw(&[line, b"\n".as_slice()].concat());
-        let error = server.wait(|frame| frame.error().is_some());
+        let error = server.wait("any error", |frame| frame.error().is_some());
         let shown = String::from_utf8_lossy(&line[..line.len().min(60)]);
         assert_eq!(error.error(), Some(*code), "{shown}");
         assert!(id.is_none_or(|id| error.id() == id), "{shown}: id {:?}", error.id());
-        let done = server.wait(|frame| frame.done().is_some());
+        let done = server.wait("any done", |frame| frame.done().is_some());
         assert_eq!((done.id(), done.done()), (error.id(), Some("failed")), "{shown}");
     }
     assert_eq!(server.turn("r", "hello"), "ok");
@@ -259,14 +260,14 @@ fn an_id_that_is_too_long_costs_its_line() {
     let (long, longest) = ("x".repeat(1025), "y".repeat(1024));
     let mut server = Server::start(&[]);
     server.send(submit(&long, "hello"));
-    let error = server.wait(|frame| frame.error().is_some());
+    let error = server.wait("an error", |frame| frame.error().is_some());
     assert_eq!((error.error(), error.id()), (Some("invalid_request_json"), ""));
     assert!(error.text("/error/message").contains("requestId is longer than 1024 bytes"));
     assert_eq!(server.wait_done(""), "failed");
     server.send(format!(r#"{{"requestId":"{long}","submit":{{"prompt":7}}}}"#));
     assert_eq!(server.wait_done(""), "failed");
     server.send(format!(r#"{{"requestId":"s","sessionId":"{long}","snapshot":{{}}}}"#));
-    let error = server.wait(|frame| frame.error().is_some());
+    let error = server.wait("an error", |frame| frame.error().is_some());
     assert_eq!((error.error(), error.id()), (Some("invalid_request_json"), "s"));
     assert!(error.text("/error/message").contains("sessionId is longer than 1024 bytes"));
     assert_eq!(server.wait_done("s"), "failed");

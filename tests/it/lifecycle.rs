@@ -2,7 +2,6 @@
 
 use crate::frames::{Frame, ends, errors, finished_text, patched_text, shutdown, snapshot, submit};
 use crate::oracle::Answers;
-use crate::process::eventually;
 use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, Launch, Server, openai};
 
@@ -122,7 +121,7 @@ fn a_shutdown_ends_the_process_while_input_stays_open() {
     let mut server = Server::start(&[]);
     server.send(shutdown("q"));
     assert_eq!(server.wait_done("q"), "shutdown");
-    eventually("the process ends", || server.has_ended().then_some(()));
+    server.wait_end();
     server.finish();
 }
 

@@ -2,7 +2,6 @@
 
 use crate::frames::{Frame, cancel, snapshot, submit};
 use crate::oracle::Answers;
-use crate::process::eventually;
 use crate::server::{Folder, Launch, Reading, Server, echo};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::Signal;
@@ -115,7 +114,7 @@ fn a_debug_file_is_written_to_its_end_when_standard_output_fails() {
     let script = r#"exec "$0" rpc --engine echo --debug-events-jsonl "$1" >/dev/full"#;
     let mut shell = Launch::shell(script, &[&events]).stdout(Reading::Eager).start();
     shell.send(submit("r", "hello"));
-    eventually("the process ends", || shell.has_ended().then_some(()));
+    shell.wait_end();
     shell.finish_with(74, Answers::Some);
     let copied = std::fs::read(&events).expect("the debug file");
     assert!(

@@ -1,8 +1,8 @@
 //! The harness of a single run: starts the binary, waits for its end, and gives what came out of
 //! each stream apart. Nothing here waits for time to pass.
 
-use crate::process::{Process, eventually};
-use crate::server::Folder;
+use crate::process::{Process, default_signals, eventually};
+use crate::server::{Folder, command_line, report};
 use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -33,6 +33,8 @@ pub(crate) struct Ended {
 
 /// A process whose outputs are collected.
 pub(crate) struct Once {
+    /// As it was started, for a failed test.
+    command_line: String,
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: Option<JoinHandle<String>>,
@@ -61,11 +63,13 @@ impl Once {
     /// Starts `command`, with pipes for all three streams.
     pub(crate) fn start(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        default_signals();
+        let command_line = command_line(&command);
         let mut child = command.spawn().expect("the binary starts");
         let stdout = collect(child.stdout.take().expect("a pipe"));
         let stderr = collect(child.stderr.take().expect("a pipe"));
         let stdin = child.stdin.take();
-        Self { child, stdin, stdout: Some(stdout), stderr: Some(stderr) }
+        Self { command_line, child, stdin, stdout: Some(stdout), stderr: Some(stderr) }
     }
 
     /// The same, but standard output is the caller's to read.
@@ -78,11 +82,13 @@ impl Once {
     /// The same, and requests can be written to standard input.
     pub(crate) fn start_server(mut command: Command) -> (Self, ChildStdout) {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        default_signals();
+        let command_line = command_line(&command);
         let mut child = command.spawn().expect("the binary starts");
         let stdout = child.stdout.take().expect("a pipe");
         let stderr = collect(child.stderr.take().expect("a pipe"));
         let stdin = child.stdin.take();
-        (Self { child, stdin, stdout: None, stderr: Some(stderr) }, stdout)
+        (Self { command_line, child, stdin, stdout: None, stderr: Some(stderr) }, stdout)
     }
 
     pub(crate) fn stdin(&mut self) -> &mut ChildStdin {
@@ -131,6 +137,17 @@ impl Drop for Once {
         // Most have ended already.
         self.child.kill().ok();
         self.child.wait().ok();
+        if thread::panicking() {
+            let mut shown = format!("process {}: {}\n", self.child.id(), self.command_line);
+            for (name, stream) in [("output", self.stdout.take()), ("error", self.stderr.take())] {
+                // A stream that a descendant still holds is not waited for.
+                if let Some(Ok(text)) = stream.filter(JoinHandle::is_finished).map(JoinHandle::join)
+                {
+                    shown += &format!("standard {name}:\n{text}\n");
+                }
+            }
+            report(&shown);
+        }
     }
 }
 

@@ -4,11 +4,17 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::thread;
 use std::time::{Duration, Instant};
+use tokio::signal::unix::{self, SignalKind};
 
-/// Waiting longer than this is a failed test.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+/// Waiting longer than this is a failed test. Far more than anything takes, so that a machine with
+/// much else to do fails no test.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The signals that tests send to a process which may ignore them.
+const SENT_SIGNALS: [Signal; 3] = [Signal::HUP, Signal::INT, Signal::TERM];
 
 /// Between two looks at something that tells nobody when it changes.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -28,9 +34,35 @@ pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
         if let Some(seen) = look() {
             return seen;
         }
-        assert!(started.elapsed() < DEADLINE, "waited {DEADLINE:?} until {what}");
+        assert!(started.elapsed() < DEADLINE, "waited {DEADLINE:?}, and never saw that {what}");
         thread::sleep(POLL_INTERVAL);
     }
+}
+
+/// Gives processes that are started from here on the default action of the signals that tests send,
+/// as a terminal does. `nohup`, and a shell that starts a background job, have them ignored, and
+/// what is ignored stays so in every child. What is caught does not: a program begins with the
+/// default action of the signals that its parent catches (execve(2)). So an ignored signal is
+/// caught here, which for the tests themselves comes to the same.
+pub(crate) fn default_signals() {
+    static CAUGHT: LazyLock<()> = LazyLock::new(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let _guard = runtime.enter();
+        for signal in SENT_SIGNALS.into_iter().filter(|signal| is_ignored(*signal)) {
+            // It stays caught after what is returned here is dropped.
+            drop(unix::signal(SignalKind::from_raw(signal.as_raw())).expect("a signal"));
+        }
+    });
+    LazyLock::force(&CAUGHT);
+}
+
+/// Whether this process ignores a signal, by its file under `/proc` (proc_pid_status(5)).
+fn is_ignored(signal: Signal) -> bool {
+    let status = fs::read_to_string("/proc/self/status").expect("/proc");
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("SigIgn");
+    let mask = u64::from_str_radix(mask.trim(), 16).expect("a mask");
+    mask & (1 << (signal.as_raw() - 1)) != 0
 }
 
 /// Looks again and again until a value no longer changes.
@@ -62,6 +94,12 @@ impl Process {
     fn has_environment(self, text: &str) -> bool {
         let environment = fs::read(self.path("environ")).unwrap_or_default();
         environment.windows(text.len()).any(|window| window == text.as_bytes())
+    }
+
+    /// Its command line; empty once it has ended.
+    pub(crate) fn command_line(self) -> String {
+        let words = fs::read(self.path("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).replace('\0', " ").trim_end().to_owned()
     }
 
     /// The name of the program.

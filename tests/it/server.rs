@@ -3,19 +3,21 @@
 
 use crate::frames::{Frame, submit};
 use crate::oracle::{Answers, Output, check_output};
-use crate::process::{DEADLINE, Process, eventually, target};
+use crate::process::{DEADLINE, Process, default_signals, eventually, target};
 use crate::provider::Provider;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::{Read, Write};
+use std::iter;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 /// Variable by which a process and all its descendants are found again.
 const MARK_VARIABLE: &str = "DUOLOGUE_TEST_MARK";
@@ -52,6 +54,8 @@ pub(crate) struct Launch {
 
 /// A server that runs, and what it said so far.
 pub(crate) struct Server {
+    /// As it was started, for a failed test.
+    command_line: String,
     child: Child,
     mark: String,
     stdin: Option<ChildStdin>,
@@ -154,6 +158,8 @@ impl Launch {
     }
 
     pub(crate) fn start(mut self) -> Server {
+        default_signals();
+        let command_line = command_line(&self.command);
         let mut child = self.command.spawn().expect("the binary starts");
         let stdout = child.stdout.take().expect("a pipe");
         let stderr = child.stderr.take().expect("a pipe");
@@ -164,6 +170,7 @@ impl Launch {
             rustix::pipe::fcntl_setpipe_size(&stderr, bytes).expect("a smaller pipe");
         }
         let mut server = Server {
+            command_line,
             stdin: Some(stdin),
             child,
             pipes,
@@ -226,17 +233,19 @@ impl Server {
         self.stdin = None;
     }
 
-    /// Waits for the next frame of which `wanted` holds; those before it are passed over.
+    /// Waits for the next frame of which `wanted` holds; those before it are ignored. `what` names
+    /// the frame if it never comes.
     #[track_caller]
-    pub(crate) fn wait(&mut self, wanted: impl Fn(&Frame) -> bool) -> Frame {
-        self.wait_with("", wanted)
+    pub(crate) fn wait(&mut self, what: &str, wanted: impl Fn(&Frame) -> bool) -> Frame {
+        self.wait_with(what, "", wanted)
     }
 
     /// The same, if the line holds `text`: a long conversation is looked through faster.
     #[track_caller]
-    fn wait_with(&mut self, text: &str, wanted: impl Fn(&Frame) -> bool) -> Frame {
+    fn wait_with(&mut self, what: &str, text: &str, wanted: impl Fn(&Frame) -> bool) -> Frame {
+        let started = Instant::now();
         loop {
-            let line = self.next_line();
+            let line = self.next_line(what, DEADLINE.saturating_sub(started.elapsed()));
             self.seen += 1;
             if String::from_utf8_lossy(&line).contains(text) {
                 let frame = Frame::parse(&line);
@@ -249,18 +258,19 @@ impl Server {
 
     #[track_caller]
     pub(crate) fn wait_hello(&mut self) -> Frame {
-        self.wait(|frame| frame.0.get("hello").is_some())
+        self.wait("hello", |frame| frame.0.get("hello").is_some())
     }
 
     #[track_caller]
     pub(crate) fn wait_event(&mut self, name: &str) -> Frame {
-        self.wait_with(name, |frame| frame.is_event(name))
+        self.wait_with(&format!("the event {name}"), name, |frame| frame.is_event(name))
     }
 
     /// Waits for the end of a request; gives its status.
     #[track_caller]
     pub(crate) fn wait_done(&mut self, id: &str) -> String {
-        let end = self.wait_with("\"done\"", |frame| frame.ends(id));
+        let what = format!("the done of request {id}");
+        let end = self.wait_with(&what, "\"done\"", |frame| frame.ends(id));
         end.done().unwrap_or_default().to_owned()
     }
 
@@ -272,15 +282,19 @@ impl Server {
     }
 
     #[track_caller]
-    fn next_line(&self) -> Vec<u8> {
+    fn next_line(&self, what: &str, limit: Duration) -> Vec<u8> {
         let seen = self.seen;
         let state = self.stdout.lock();
         let missing = |state: &mut StreamState| state.output.lines.len() <= seen && !state.is_over;
-        let waited = self.stdout.changed.wait_timeout_while(state, DEADLINE, missing);
+        let waited = self.stdout.changed.wait_timeout_while(state, limit, missing);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let line = state.output.lines.get(seen).cloned();
+        let (line, is_over) = (state.output.lines.get(seen).cloned(), state.is_over);
+        // What came instead is shown when the server is dropped.
         drop(state);
-        line.unwrap_or_else(|| panic!("the frame never came; {self:?}"))
+        line.unwrap_or_else(|| match is_over {
+            true => panic!("waited for {what}, and standard output ended after line {seen}"),
+            false => panic!("waited {DEADLINE:?} for {what}, and line {seen} was the last one"),
+        })
     }
 
     /// Waits for a line on standard error.
@@ -290,7 +304,13 @@ impl Server {
         let state = self.stderr.lock();
         let waited = self.stderr.changed.wait_timeout_while(state, DEADLINE, missing);
         let is_there = waited.unwrap_or_else(PoisonError::into_inner).0.text().contains(text);
-        assert!(is_there, "{text:?} was never logged; {self:?}");
+        assert!(is_there, "waited for {text:?} on standard error, {DEADLINE:?} at most");
+    }
+
+    /// Waits until the process has ended by itself.
+    #[track_caller]
+    pub(crate) fn wait_end(&mut self) {
+        self.exit_status();
     }
 
     pub(crate) fn process(&self) -> Process {
@@ -352,7 +372,7 @@ impl Server {
     pub(crate) fn finish_with(mut self, status: i32, answers: Answers) -> Transcript {
         self.close_stdin();
         let ended = self.exit_status();
-        assert_eq!(status_number(ended), status, "exit status; {self:?}");
+        assert_eq!(status_number(ended), status, "exit status");
         eventually("no descendant is left", || {
             Process::marked(&self.mark).is_empty().then_some(())
         });
@@ -372,11 +392,7 @@ impl Server {
         Transcript { frames, stdout_bytes: stdout.bytes, stderr }
     }
 
-    /// Whether the process has ended, be it by itself or not.
-    pub(crate) fn has_ended(&mut self) -> bool {
-        self.child.try_wait().expect("our own child").is_some()
-    }
-
+    #[track_caller]
     fn exit_status(&mut self) -> ExitStatus {
         let child = &mut self.child;
         eventually("the process ends", || child.try_wait().expect("our own child"))
@@ -395,8 +411,16 @@ impl Drop for Server {
         // Most have ended already.
         self.child.kill().ok();
         self.child.wait().ok();
-        for process in Process::marked(&self.mark) {
-            process.send(Signal::KILL);
+        let left: Vec<_> = Process::marked(&self.mark)
+            .into_iter()
+            .map(|process| {
+                let shown = format!("{}: {}", process.0, process.command_line());
+                process.send(Signal::KILL);
+                shown
+            })
+            .collect();
+        if thread::panicking() {
+            report(&format!("{self:?}descendants that were left: {left:?}\n"));
         }
     }
 }
@@ -406,6 +430,7 @@ impl fmt::Debug for Server {
         let stdout = self.stdout.lock().output.clone();
         let lines = stdout.lines.iter().chain(Some(&stdout.rest));
         let lines: Vec<_> = lines.map(|line| String::from_utf8_lossy(line)).collect();
+        writeln!(f, "process {}: {}", self.child.id(), self.command_line)?;
         writeln!(f, "standard output, {} lines:", stdout.lines.len())?;
         for line in lines.iter().skip(lines.len().saturating_sub(SHOWN_LINES)) {
             writeln!(f, "  {}", line.chars().take(SHOWN_CHARS).collect::<String>())?;
@@ -445,7 +470,11 @@ impl Stream {
         let waiting = |state: &mut StreamState| state.is_read && !state.is_over;
         let waited = self.changed.wait_timeout_while(self.lock(), DEADLINE, waiting);
         let (mut state, result) = waited.unwrap_or_else(PoisonError::into_inner);
-        assert!(!result.timed_out(), "a pipe is still open although the process has ended");
+        let lines = state.output.lines.len();
+        assert!(
+            !result.timed_out(),
+            "waited {DEADLINE:?} for the end of a pipe whose process has ended; it had {lines} lines"
+        );
         std::mem::take(&mut *state)
     }
 }
@@ -509,7 +538,19 @@ pub(crate) fn openai(provider: &Provider, args: &[&str]) -> Launch {
     Launch::new(&[&engine, args].concat()).secret("DUOLOGUE_API_KEY", KEY)
 }
 
-/// As a shell tells it: the code, or 128 and the number of the signal.
+/// A command as it is started, for a failed test.
+pub(crate) fn command_line(command: &Command) -> String {
+    let words = iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// Shows what a process had written when its test failed.
+pub(crate) fn report(text: &str) {
+    // Nothing more can be done about it, in a test that has failed already.
+    std::io::stderr().write_all(text.as_bytes()).ok();
+}
+
+/// As a shell gives it: the code, or 128 and the number of the signal.
 fn status_number(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|number| 128 + number)).expect("it ended")
 }

@@ -2,9 +2,10 @@
 
 use crate::frames::{Frame, ends, shutdown, submit};
 use crate::oracle::Answers;
-use crate::process::{eventually, settled};
+use crate::process::settled;
 use crate::server::{Launch, Reading, Server, echo};
 use rustix::process::Signal;
+use std::process::Command;
 
 /// Each signal that asks the process to end, with its exit status.
 const SIGNALS: [(Signal, i32); 3] = [(Signal::HUP, 129), (Signal::INT, 130), (Signal::TERM, 143)];
@@ -29,7 +30,7 @@ fn a_signal_ends_an_idle_process() {
         let mut server = Server::start(&[]);
         server.wait_hello();
         server.signal(signal);
-        eventually("the process ends", || server.has_ended().then_some(()));
+        server.wait_end();
         check_farewell(&server.finish_with(status, Answers::AllAndFarewell).frames);
     }
 }
@@ -42,7 +43,7 @@ fn a_signal_stops_a_run_and_tells_all_of_it() {
         server.send(submit("r", "a few words and no more than that"));
         server.wait_event("ChatTextPatch");
         server.signal(signal);
-        eventually("the process ends", || server.has_ended().then_some(()));
+        server.wait_end();
         let frames = server.finish_with(status, Answers::AllAndFarewell).frames;
         check_farewell(&frames);
         check_stopped(&frames);
@@ -66,7 +67,7 @@ fn a_signal_cuts_no_frame_that_is_being_written() {
         server.signal(signal);
         server.wait_log("the run is stopped");
         server.read_on(Reading::Eager);
-        eventually("the process ends", || server.has_ended().then_some(()));
+        server.wait_end();
         let frames = server.finish_with(status, Answers::AllAndFarewell).frames;
         check_farewell(&frames);
         check_stopped(&frames);
@@ -81,7 +82,7 @@ fn a_second_signal_ends_the_process_at_once() {
         server.signal(Signal::TERM);
         server.wait_log("the run is stopped");
         server.signal(signal);
-        eventually("the process ends", || server.has_ended().then_some(()));
+        server.wait_end();
         server.read_on(Reading::Eager);
         server.finish_with(status, Answers::Cut);
     }
@@ -92,7 +93,7 @@ fn a_second_signal_ends_the_process_at_once() {
 fn a_signal_ends_a_process_that_nobody_reads() {
     let mut server = blocked();
     server.signal(Signal::TERM);
-    eventually("the process ends", || server.has_ended().then_some(()));
+    server.wait_end();
     server.read_on(Reading::Eager);
     let log = server.finish_with(143, Answers::Cut).stderr;
     assert!(log.contains("did not take the last frames"), "{log}");
@@ -143,7 +144,7 @@ fn a_second_signal_after_the_last_request_ends_the_process_at_once() {
     for is_shut_down in [false, true] {
         let mut server = answered(is_shut_down);
         server.signal(Signal::TERM);
-        eventually("the process ends", || server.has_ended().then_some(()));
+        server.wait_end();
         server.read_on(Reading::Eager);
         let log = server.finish_with(143, Answers::Cut).stderr;
         assert!(!log.contains("did not take the last frames"), "{log}");
@@ -160,8 +161,21 @@ fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
     server.signal(Signal::INT);
     assert_eq!(server.turn("r", "hello"), "ok");
     server.signal(Signal::TERM);
-    eventually("the process ends", || server.has_ended().then_some(()));
+    server.wait_end();
     check_farewell(&server.finish_with(143, Answers::AllAndFarewell).frames);
+}
+
+/// Under `nohup`, and as a script's background job, the tests themselves are started with signals
+/// ignored; the servers that they start are not.
+#[test]
+fn tests_pass_where_signals_are_ignored() {
+    let script = r#"trap "" HUP INT; exec "$0" --exact "$1""#;
+    let tests = std::env::current_exe().expect("the tests");
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", script]).arg(tests).arg("signals::a_signal_ends_an_idle_process");
+    let output = shell.output().expect("a shell");
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && shown.contains("1 passed"), "{shown}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::frames::{
     cancel, ends, errors, finished_text, patched_text, shutdown, snapshot, submit,
 };
-use crate::process::{eventually, settled};
+use crate::process::settled;
 use crate::provider::{Provider, Step};
 use crate::server::{Reading, echo, openai};
 
@@ -127,6 +127,6 @@ fn a_log_that_nobody_reads_holds_up_nothing() {
 fn a_reader_that_leaves_while_nothing_is_said_ends_the_process() {
     let mut server = echo(&[]).stdout(Reading::Until("hello")).start();
     server.wait_hello();
-    eventually("the process ends", || server.has_ended().then_some(()));
+    server.wait_end();
     server.finish();
 }

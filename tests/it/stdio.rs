@@ -56,7 +56,7 @@ fn a_run_that_waits_after_the_end_of_input_spends_no_cpu_time() {
     server.close_stdin();
     server.wait_event("ChatTextPatch");
     let begun = server.process().cpu_time();
-    server.wait(|frame| frame.payload("text") == "whole ");
+    server.wait("the text \"whole \"", |frame| frame.payload("text") == "whole ");
     let spent = server.process().cpu_time() - begun;
     assert!(spent < IDLE_CPU_MAX, "{spent:?}");
     server.finish();
@@ -77,7 +77,7 @@ fn a_client_that_is_killed_takes_its_server_with_it() {
     let server = client.descendant();
     client.signal(Signal::KILL);
     provider.wait_disconnect();
-    eventually("the server ends", || server.name().is_empty().then_some(()));
+    eventually("the server has ended", || server.name().is_empty().then_some(()));
     client.expect_requests(1);
     client.finish_with(137, Answers::Cut);
 
@@ -157,7 +157,7 @@ fn a_reader_that_leaves_in_mid_stream_closes_the_connection_to_the_provider() {
     let mut server = openai(&provider, &[]).stdout(Reading::Until("ChatTextPatch")).start();
     server.send(submit("r", "hello"));
     provider.wait_disconnect();
-    eventually("the process ends", || server.has_ended().then_some(()));
+    server.wait_end();
     server.finish_with(0, Answers::Cut);
 }
 
@@ -170,7 +170,7 @@ fn a_reader_that_leaves_a_silent_run_ends_it() {
     provider.wait_request(1);
     server.close_stdout();
     provider.wait_disconnect();
-    eventually("the process ends", || server.has_ended().then_some(()));
+    server.wait_end();
     server.finish_with(0, Answers::Some);
 }
 

@@ -1,82 +1,94 @@
-//! What snapshots must hold of what a stream has told, and ids of its runs.
+//! What snapshots must hold of what a stream has shown, and the ids of its runs.
 
+use super::sample::{
+    STDIN, Stream, answer, cancelled, done, event, hello, ids, prompt_of, run, started, state, turn,
+};
 use super::*;
+use serde_json::json;
 
-/// A turn of the request `id`: its prompt and its end, and a snapshot of what `entities` name.
-fn turn(id: &str, ordinal: u64, run: &str, entities: &[&str]) -> Vec<Value> {
-    let prompt = json!({ "messageId": format!("{id}-user"), "text": "hi" });
-    let entities = entities.iter().map(|id| message(id, "hi")).collect();
-    vec![
-        event(id, ordinal, "ChatUserMessageAccepted", prompt),
-        event(id, ordinal + 1, "ChatRunStarted", json!({ "correlation": ids("s", run) })),
-        event(id, ordinal + 2, "ChatRunFinished", json!({ "correlation": ids("s", run) })),
-        state(id, ordinal + 2, entities),
-        done(id, "ok"),
-    ]
+/// A run that ends at once, with a snapshot of the prompts of `entities`.
+fn short_turn(id: &str, number: u64, entities: &[u64]) -> Vec<Value> {
+    let first = 3 * number - 2;
+    let prompts = prompts(entities);
+    let mut frames = turn(id, number, first, ("ChatRunFinished", "finished"));
+    frames.extend([state(id, first + 2, prompts), done(id, "ok")]);
+    frames
 }
 
-fn message(id: &str, text: &str) -> Value {
-    entity("ChatMessage", id, "ChatMessageEntity", ("text", text))
-}
-
-fn state(id: &str, ordinal: u64, entities: Vec<Value>) -> Value {
-    frame(id, "snapshot", json!({ "snapshotOrdinal": ordinal.to_string(), "entities": entities }))
+/// The prompts of runs as they stand in a snapshot.
+fn prompts(runs: &[u64]) -> Vec<Value> {
+    runs.iter().map(|&run| prompt_of(run, 3 * run - 2)).collect()
 }
 
 /// The snapshot of a run may hold its own turn alone; a part of what was before is too little.
 #[test]
 fn a_snapshot_holds_its_turn_or_everything() {
-    let [a, b, c] = ["a-user", "b-user", "c-user"];
-    let two = |last: &[&str]| {
-        let turns = [turn("a", 1, "1", &[a]), turn("b", 4, "2", &[b]), turn("c", 7, "3", last)];
-        Stream([vec![hello(&STDIN)], turns.concat()].concat())
+    let three = |last: &[u64]| {
+        let turns = [short_turn("a", 1, &[1]), short_turn("b", 2, &[2]), short_turn("c", 3, last)];
+        Stream(vec![hello(&STDIN)]).and(turns.concat())
     };
-    for right in [&[c][..], &[a, b, c], &[c, b, a]] {
-        assert_eq!(two(right).check(), [], "{right:?}");
+    for right in [&[3][..], &[1, 2, 3], &[3, 2, 1]] {
+        assert_eq!(three(right).check(), [], "{right:?}");
     }
-    for wrong in [&[][..], &[a, b], &[a, c], &[b, c]] {
-        assert_eq!(two(wrong).check(), [(15, Rule::SnapshotLost)], "{wrong:?}");
+    for wrong in [&[][..], &[1, 2], &[1, 3], &[2, 3]] {
+        assert_eq!(three(wrong).check(), [(15, Rule::SnapshotLost)], "{wrong:?}");
     }
-    // What is lost is told once; who asks for all gets all.
-    let asked = |entities: &[&str]| {
-        let entities: Vec<_> = entities.iter().map(|id| message(id, "hi")).collect();
-        let again = [state("q", 9, entities.clone()), done("q", "ok"), state("p", 9, entities)];
-        Stream([two(&[c]).0, again.to_vec(), vec![done("p", "ok")]].concat()).check()
+    // A loss is reported once; a request for a snapshot gets everything.
+    let asked = |entities: &[u64]| {
+        let again = [state("q", 9, prompts(entities)), done("q", "ok")];
+        let once_more = [state("p", 9, prompts(entities)), done("p", "ok")];
+        three(&[3]).and(again).and(once_more).check()
     };
-    assert_eq!(asked(&[a, b, c]), []);
-    assert_eq!(asked(&[c]), [(17, Rule::SnapshotLost)]);
+    assert_eq!(asked(&[1, 2, 3]), []);
+    assert_eq!(asked(&[3]), [(17, Rule::SnapshotLost)]);
 }
 
-/// A removed entity is told of once more, and then no more.
+/// A removed entity is shown once more, and then no more.
 #[test]
 fn what_was_removed_is_not_lost() {
-    let mut gone = message("a-user", "");
+    let mut gone = prompt_of(1, 1);
     gone["tombstone"] = true.into();
-    let states = [state("q", 3, vec![gone]), done("q", "ok"), state("p", 3, vec![])];
-    let frames = [vec![hello(&STDIN)], turn("a", 1, "1", &["a-user"]), states.to_vec()].concat();
-    assert_eq!(Stream([frames, vec![done("p", "ok")]].concat()).check(), []);
+    let stream = Stream(vec![hello(&STDIN)])
+        .and(short_turn("a", 1, &[1]))
+        .and([state("q", 3, vec![gone]), done("q", "ok")])
+        .and([state("p", 3, vec![]), done("p", "ok")]);
+    assert_eq!(stream.check(), []);
 }
 
-/// The first snapshot of a session that goes on tells of more than the stream did, and the others
-/// must know it, too.
+/// The first snapshot of a session that goes on shows more than the stream did, and the others must
+/// have it, too.
 #[test]
 fn a_session_that_goes_on_begins_with_more() {
-    let old = vec![message("old", "from before")];
-    let with = |entities: &[&str]| {
-        let first = [state("q", 4, old.clone()), done("q", "ok")];
-        let frames = [vec![hello(&STDIN)], first.to_vec(), turn("a", 5, "1", entities)];
-        Stream(frames.concat()).check()
+    let with = |entities: &[u64]| {
+        Stream(vec![hello(&STDIN), state("q", 4, vec![prompt_of(2, 4)]), done("q", "ok")])
+            .and(turn("a", 3, 7, ("ChatRunFinished", "finished")))
+            .and([state("a", 9, prompts(entities)), done("a", "ok")])
+            .check()
     };
-    assert_eq!(with(&["old", "a-user"]), []);
-    assert_eq!(with(&["a-user"]), [], "the turn alone");
-    assert_eq!(with(&["old"]), [(7, Rule::SnapshotLost)]);
+    assert_eq!(with(&[2, 3]), []);
+    assert_eq!(with(&[3]), [], "the turn alone");
+    assert_eq!(with(&[2]), [(7, Rule::SnapshotLost)]);
+}
+
+/// A conversation that was brought along need not have ids of runs, and stays as it is.
+#[test]
+fn a_conversation_that_was_brought_along_stays() {
+    let mut old = prompt_of(9, 1);
+    old["payload"].as_object_mut().expect("a payload").remove("correlation");
+    let shown = |last: Value| {
+        Stream(vec![hello(&STDIN), state("p", 1, vec![old.clone()]), done("p", "ok")])
+            .and([state("q", 1, vec![last]), done("q", "ok")])
+            .check()
+    };
+    assert_eq!(shown(old.clone()), []);
+    assert_eq!(shown(prompt_of(9, 1)), [(4, Rule::Correlation)]);
 }
 
 /// A snapshot in the middle of a segment has the text so far.
 #[test]
 fn a_snapshot_may_come_while_text_is_streamed() {
     let asked = |text: &str| {
-        let entities = vec![message("m-user", ""), message("t", text)];
+        let entities = vec![prompt_of(1, 1), answer(5, "streaming", text)];
         run().inserted(6, state("z", 5, entities)).inserted(7, done("z", "ok")).check()
     };
     assert_eq!(asked("Grüße "), []);
@@ -84,13 +96,49 @@ fn a_snapshot_may_come_while_text_is_streamed() {
     assert_eq!(asked(""), [(7, Rule::SnapshotText)]);
 }
 
-/// No run has an earlier run's id.
+/// No run has an id of an earlier run.
 #[test]
 fn runs_have_their_own_ids() {
-    let turns = |other: &str| {
-        let turns = [turn("a", 1, "1", &["a-user"]), turn("b", 4, other, &["b-user"])];
-        Stream([vec![hello(&STDIN)], turns.concat()].concat()).check()
+    let two = |field: &str| {
+        let mut second = turn("b", 2, 4, ("ChatRunFinished", "finished"));
+        for event in &mut second[1..] {
+            event["uiEvent"]["payload"]["correlation"][field] = ids(1, &[])[field].clone();
+        }
+        let turns = [short_turn("a", 1, &[1]), second, vec![done("b", "ok")]];
+        Stream(vec![hello(&STDIN)]).and(turns.concat()).check()
     };
-    assert_eq!(turns("2"), []);
-    assert_eq!(turns("1"), [(8, Rule::Correlation), (9, Rule::Correlation)]);
+    assert_eq!(two("sessionId"), []);
+    assert_eq!(two("runId"), [(8, Rule::Correlation)]);
+    assert_eq!(two("turnId"), [(8, Rule::Correlation)]);
+}
+
+/// Patches may leave out what the start of their segment has given, if `hello` says so.
+#[test]
+fn lean_patches_are_announced() {
+    let mut lean = run();
+    for at in [5, 6, 9] {
+        let payload = lean.0[at]["uiEvent"]["payload"].as_object_mut().expect("a payload");
+        payload.retain(|field, _| {
+            !["role", "streamId", "status", "correlation", "toolName"].contains(&&**field)
+        });
+    }
+    let found: BTreeSet<_> = lean.check().into_iter().collect();
+    assert_eq!(found, [6, 7, 10].map(|line| (line, Rule::MissingField)).into());
+    lean.0[0] = hello(&[&STDIN[..], &["lean-patches"]].concat());
+    assert_eq!(lean.check(), []);
+    let wrong = lean.with(5, "/uiEvent/payload/role", json!("user"));
+    assert_eq!(wrong.check(), [(6, Rule::WrongWord)]);
+}
+
+/// A cancel of a run that has ended, but has no `done` yet, may be answered either way.
+#[test]
+fn a_cancel_may_come_between_the_end_of_a_run_and_its_done() {
+    let late = [vec![done("z", "ok")], vec![error("z", "no_active_request"), done("z", "ok")]];
+    for answer in late {
+        let mut stream = run();
+        stream.0.splice(16..16, answer);
+        assert_eq!(stream.check(), []);
+    }
+    let repeated = cancelled().inserted(4, event("r", 4, "ChatRunStarted", started(1)));
+    assert_eq!(repeated.check().first(), Some(&(5, Rule::EventOrder)));
 }

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// For whatever a test waits for; far more than it takes.
-pub(super) const DEADLINE: Duration = Duration::from_secs(30);
+pub(super) const DEADLINE: Duration = crate::process::DEADLINE;
 
 /// Must be in no frame and on no stderr.
 pub(super) const API_KEY: &str = "sk-of-nobody-0123456789";
@@ -58,8 +58,10 @@ impl Server {
     pub(super) fn frames_until(&mut self, wanted: impl Fn(&Value) -> bool) -> Result<Vec<Value>> {
         let mut frames = Vec::new();
         while !frames.last().is_some_and(&wanted) {
-            let line = self.stdout.next(Instant::now() + DEADLINE)?;
-            let line = line.with_context(|| format!("output ended after {frames:#?}"))?;
+            let line = self.stdout.next(Instant::now() + DEADLINE);
+            let process = self.child.id();
+            let seen = || format!("waited for a frame of process {process} after {frames:#?}");
+            let line = line.with_context(seen)?.context("output ended").with_context(seen)?;
             self.output.extend(&line);
             frames.push(serde_json::from_slice(&line)?);
         }

@@ -1,0 +1,293 @@
+//! Breaches that are planted in streams that are right: each is found, where it is.
+
+use super::sample::{
+    STDIN, Stream, accepted, cancelled, check_lines, done, error, event, frame, hello, one_shot,
+    prompt_of, refused, run, state,
+};
+use super::{Checker, Rule};
+use serde_json::json;
+use std::collections::BTreeSet;
+
+/// A stream with a breach, the line of the breach, and its rule.
+type Planted = (Stream, u64, Rule);
+
+fn planted() -> Vec<Planted> {
+    [planted_in_frames(), planted_in_payloads(), planted_in_answers()].concat()
+}
+
+/// Breaches in what clients of a server that idles, runs or ends may be answered.
+fn planted_in_answers() -> Vec<Planted> {
+    let stopped = |end: &str| {
+        let name = format!("ChatRun{end}");
+        let at = format!("type.googleapis.com/pinocchio.chatapp.v1.{name}");
+        cancelled()
+            .with(8, "/uiEvent/name", json!(name))
+            .with(8, "/uiEvent/payload/@type", json!(at))
+            .with(8, "/uiEvent/payload/status", json!(end.to_lowercase()))
+    };
+    vec![
+        (refused().with(5, "/error/code", json!("session_busy")), 6, Rule::ErrorState),
+        (refused().with(5, "/error/code", json!("empty_prompt")), 7, Rule::DoneStatus),
+        (refused().without(5), 6, Rule::DoneStatus),
+        (refused().with(6, "/done/status", json!("failed")), 7, Rule::DoneStatus),
+        (refused().with(5, "/error/message", json!("")), 6, Rule::MissingField),
+        (refused().with(5, "/error/terminal", json!(true)), 6, Rule::ErrorState),
+        (refused().with(5, "/requestId", json!("")), 6, Rule::NamelessFrame),
+        (refused().with(6, "/requestId", json!("")), 7, Rule::NamelessFrame),
+        (cancelled().with(11, "/error/code", json!("run_failed")), 12, Rule::ErrorState),
+        (cancelled().with(4, "/error/code", json!("no_active_request")), 5, Rule::ErrorState),
+        (cancelled().with(6, "/done/status", json!("failed")), 7, Rule::DoneStatus),
+        (cancelled().with(13, "/done/status", json!("ok")), 14, Rule::DoneStatus),
+        (cancelled().without(11), 12, Rule::DoneStatus),
+        (cancelled().swapped(7, 9), 8, Rule::EventOrder),
+        (cancelled().with(7, "/uiEvent/payload/finishClass", json!("late")), 8, Rule::WrongWord),
+        (stopped("Finished"), 9, Rule::EndMismatch),
+        (stopped("Finished"), 9, Rule::CancelIgnored),
+        (stopped("Failed"), 9, Rule::CancelIgnored),
+        (run().inserted(8, state("r", 7, vec![])), 9, Rule::EventOrder),
+    ]
+}
+
+/// Breaches in the fields of payloads.
+fn planted_in_payloads() -> Vec<Planted> {
+    let payload = |at: usize, field: &str, value: &str| {
+        run().with(at, &format!("/uiEvent/payload/{field}"), json!(value))
+    };
+    let entity = |at: usize, field: &str, value: serde_json::Value| {
+        run().with(16, &format!("/snapshot/entities/{at}/{field}"), value)
+    };
+    vec![
+        (run().with(0, "/hello/server", json!("")), 1, Rule::HelloServer),
+        (run().with(0, "/hello/capabilities", json!(&STDIN[1..])), 1, Rule::HelloCapabilities),
+        (
+            run().with(
+                0,
+                "/hello/capabilities",
+                json!([&STDIN[..], &["max-request-bytes="]].concat()),
+            ),
+            1,
+            Rule::HelloCapabilities,
+        ),
+        (payload(1, "role", ""), 2, Rule::MissingField),
+        (payload(1, "prompt", "other"), 2, Rule::TextContent),
+        (payload(2, "messageId", "chat-msg-2"), 3, Rule::MessageId),
+        (payload(2, "messageId", "2"), 3, Rule::MessageId),
+        (payload(2, "prompt", "other"), 3, Rule::FieldChanged),
+        (payload(2, "correlation/turnId", ""), 3, Rule::Correlation),
+        (payload(4, "correlation/segmentId", "segment-2"), 5, Rule::MessageId),
+        (payload(4, "prompt", "other"), 5, Rule::FieldChanged),
+        (payload(5, "correlation/providerCallId", "other"), 6, Rule::Correlation),
+        (payload(6, "mode", "CHAT_STREAM_PATCH_MODE_SNAPSHOT"), 7, Rule::PatchMode),
+        (payload(5, "mode", "CHAT_STREAM_PATCH_MODE_REPLACE"), 6, Rule::PatchMode),
+        (payload(5, "status", ""), 6, Rule::MissingField),
+        (payload(7, "content", ""), 8, Rule::TextContent),
+        (payload(7, "status", "stopped"), 12, Rule::EndMismatch),
+        (payload(7, "status", "stopped"), 16, Rule::EndMismatch),
+        (payload(9, "toolName", "other"), 10, Rule::FieldChanged),
+        (payload(9, "correlation/toolCallId", "d"), 10, Rule::Correlation),
+        (payload(11, "finishClass", "cancelled"), 16, Rule::EndMismatch),
+        (payload(12, "input", "[]"), 13, Rule::FieldChanged),
+        (payload(14, "correlation/providerCallId", "other"), 15, Rule::Correlation),
+        (entity(0, "createdOrdinal", json!("0")), 17, Rule::SnapshotEntity),
+        (entity(0, "payload/messageId", json!("chat-msg-2-user")), 17, Rule::MessageId),
+        (entity(0, "payload/content", json!("")), 17, Rule::TextContent),
+        (entity(1, "payload/prompt", json!("other")), 17, Rule::FieldChanged),
+        (entity(1, "payload/segment", json!(2)), 17, Rule::SnapshotEntity),
+        (entity(1, "payload/segmentType", json!("")), 17, Rule::WrongWord),
+        (entity(1, "payload/status", json!("stopped")), 17, Rule::SnapshotEntity),
+        (entity(1, "payload/parentMessageId", json!("")), 17, Rule::MessageId),
+        (entity(1, "kind", json!("Poem")), 17, Rule::SnapshotEntity),
+        (entity(2, "payload/toolCallId", json!("d")), 17, Rule::MessageId),
+        (entity(2, "payload/executing", json!(true)), 17, Rule::WrongWord),
+    ]
+}
+
+/// Breaches in the frames themselves, and in their order.
+fn planted_in_frames() -> Vec<Planted> {
+    let long = |text: &str| json!(text);
+    let type_of = |name: &str| json!(format!("type.googleapis.com/{name}"));
+    vec![
+        (run().without(0), 1, Rule::HelloFirst),
+        (run().inserted(1, hello(&STDIN)), 2, Rule::HelloAgain),
+        (run().with(0, "/requestId", json!("r")), 1, Rule::HelloRequest),
+        (run().with(0, "/hello/protocol", json!("other")), 1, Rule::HelloProtocol),
+        (run().with(3, "/version", json!(2)), 4, Rule::WrongVersion),
+        (run().with(3, "/sessionId", json!("")), 4, Rule::SessionMissing),
+        (run().with(3, "/sessionId", json!("x")), 4, Rule::SessionChanged),
+        (run().with(3, "/requestId", json!("")), 4, Rule::NamelessFrame),
+        (run().with(3, "/extra", json!(1)), 4, Rule::UnknownField),
+        (run().with(3, "/uiEvent/payload/extra", json!(1)), 4, Rule::UnknownField),
+        (run().with(3, "/uiEvent/payload/@type", type_of("a.B")), 4, Rule::UnknownType),
+        (run().with(3, "/uiEvent/ordinal", json!("x")), 4, Rule::WrongValue),
+        (run().with(3, "/uiEvent/ordinal", json!(4)), 4, Rule::WrongValue),
+        (run().with(5, "/uiEvent/payload/mode", json!(1)), 6, Rule::WrongValue),
+        (run().with(5, "/uiEvent/payload/mode", json!("OFTEN")), 6, Rule::WrongValue),
+        (run().with(3, "/uiEvent", json!(null)), 4, Rule::NoFrame),
+        (run().with(3, "/done", json!({})), 4, Rule::TwoFrames),
+        (run().with(3, "/uiEvent/name", long("ChatRunStarted")), 4, Rule::NameMismatch),
+        (run().with(3, "/uiEvent/payload", json!(null)), 4, Rule::PayloadMissing),
+        (run().with(3, "/uiEvent/ordinal", json!("1")), 4, Rule::OrdinalOrder),
+        (run().with(6, "/uiEvent/ordinal", json!("5")), 7, Rule::OrdinalOrder),
+        (run().with(3, "/uiEvent/ordinal", json!("0")), 4, Rule::OrdinalOrder),
+        (run().with(16, "/snapshot/snapshotOrdinal", json!("16")), 17, Rule::SnapshotOrdinal),
+        (
+            run().with(16, "/snapshot/entities/0/lastEventOrdinal", json!("16")),
+            17,
+            Rule::SnapshotEntity,
+        ),
+        (
+            run().with(16, "/snapshot/entities/0/kind", json!("ChatToolCall")),
+            17,
+            Rule::SnapshotEntity,
+        ),
+        (run().without(2), 3, Rule::EventOrder),
+        (run().without(1), 2, Rule::EventOrder),
+        (run().without(3), 4, Rule::EventOrder),
+        (run().without(4), 5, Rule::EventOrder),
+        (run().without(8), 9, Rule::EventOrder),
+        (run().without(13), 14, Rule::EventOrder),
+        (run().swapped(12, 13), 14, Rule::OrdinalOrder),
+        (run().without(7), 11, Rule::LeftOpen),
+        (run().without(14), 15, Rule::LeftOpen),
+        (run().without(11), 15, Rule::LeftOpen),
+        (run().without(15), 17, Rule::LeftOpen),
+        (
+            run().inserted(16, event("r", 16, "ChatProviderCallStarted", json!({}))),
+            17,
+            Rule::EventOrder,
+        ),
+        (run().with(6, "/uiEvent/payload/sequence", json!("1")), 7, Rule::PatchSequence),
+        (run().with(6, "/uiEvent/payload/offset", json!("6")), 7, Rule::PatchOffset),
+        (run().with(7, "/uiEvent/payload/text", long("Grüße")), 8, Rule::SegmentText),
+        (run().with(10, "/uiEvent/payload/input", long("[]")), 11, Rule::SegmentText),
+        (run().with(7, "/uiEvent/payload/content", long("other")), 8, Rule::TextContent),
+        (run().without(17), 2, Rule::UnfinishedRequest),
+        (run().with(17, "/done/status", json!("fine")), 18, Rule::UnknownStatus),
+        (run().with(17, "/done/status", json!("stopped")), 18, Rule::DoneStatus),
+        (run().with(17, "/done/status", json!("failed")), 18, Rule::DoneStatus),
+        (run().inserted(17, error("r", "snapshot_failed")), 19, Rule::DoneStatus),
+        (run().inserted(18, done("z", "failed")), 19, Rule::DoneStatus),
+        (run().inserted(18, done("z", "stopped")), 19, Rule::DoneStatus),
+        (run().inserted(18, done("r", "ok")), 19, Rule::DoneAgain),
+        (run().inserted(18, state("r", 15, vec![])), 19, Rule::AfterDone),
+        (run().inserted(19, done("z", "ok")), 20, Rule::AfterEnd),
+        (run().inserted(18, error("z", "surprise")), 19, Rule::UnknownCode),
+        (
+            run().inserted(17, error("r", "run_failed")).with(17, "/error/detail", json!("odd: x")),
+            18,
+            Rule::ErrorClass,
+        ),
+        (run().with(5, "/uiEvent/payload/role", json!("user")), 6, Rule::WrongWord),
+        (run().with(5, "/uiEvent/payload/status", json!("finished")), 6, Rule::WrongWord),
+        (run().with(7, "/uiEvent/payload/status", json!("streaming")), 8, Rule::WrongWord),
+        (run().with(15, "/uiEvent/payload/status", json!("failed")), 16, Rule::WrongWord),
+        (run().with(16, "/snapshot/entities/0/payload/role", json!("poet")), 17, Rule::WrongWord),
+        (run().with(5, "/uiEvent/payload/streamId", json!("m")), 6, Rule::PatchStream),
+        (run().with(9, "/uiEvent/payload/streamId", json!("t")), 10, Rule::PatchStream),
+        (run().with(5, "/uiEvent/payload/correlation/sessionId", long("x")), 6, Rule::Correlation),
+        (run().with(5, "/uiEvent/payload/correlation/runId", long("x")), 6, Rule::Correlation),
+        (
+            run().with(16, "/snapshot/entities/0/payload/correlation/sessionId", long("x")),
+            17,
+            Rule::Correlation,
+        ),
+        (
+            run().with(16, "/snapshot/entities/1/payload/correlation/turnId", long("x")),
+            17,
+            Rule::Correlation,
+        ),
+        (
+            run().with(16, "/snapshot/entities/0/payload/text", json!("other")),
+            17,
+            Rule::SnapshotText,
+        ),
+        (
+            run().with(16, "/snapshot/entities/1/payload/text", json!("Grüße")),
+            17,
+            Rule::SnapshotText,
+        ),
+        (run().with(16, "/snapshot/entities/2/payload/input", json!("[]")), 17, Rule::SnapshotText),
+        (
+            run().with(16, "/snapshot/entities/3/payload/result", json!("late")),
+            17,
+            Rule::SnapshotText,
+        ),
+        (run().with(16, "/snapshot/entities", json!([])), 17, Rule::SnapshotLost),
+        (run().inserted(16, state("z", 15, vec![prompt_of(1, 1)])), 17, Rule::SnapshotLost),
+        (
+            run().inserted(16, event("q", 16, "ChatUserMessageAccepted", accepted(2))),
+            17,
+            Rule::TwoRuns,
+        ),
+        (one_shot().inserted(7, state("o", 3, vec![])), 8, Rule::AfterTerminal),
+        (one_shot().without(1), 2, Rule::OneShotOrder),
+        (one_shot().with(6, "/error/terminal", json!(false)), 7, Rule::OneShotOrder),
+        (one_shot().inserted(4, state("o", 2, vec![])), 5, Rule::OneShotOrder),
+        (one_shot().inserted(2, frame("", "snapshot", json!({}))), 3, Rule::OneShotOrder),
+        (one_shot().inserted(6, state("o", 3, vec![])), 7, Rule::OneShotOrder),
+        (one_shot().inserted(8, done("", "failed")), 9, Rule::AfterEnd),
+    ]
+}
+
+#[test]
+fn every_planted_breach_is_found() {
+    for (stream, line, rule) in planted() {
+        let found = stream.check();
+        assert!(found.contains(&(line, rule)), "{rule} in line {line}; found: {found:?}");
+    }
+}
+
+/// What is not JSON, or not a line, is planted as bytes; with that, no rule is left without a test.
+#[test]
+fn every_rule_has_a_planted_breach() {
+    let good = run().lines();
+    let with = |at: usize, line: &[u8]| {
+        let mut lines = good.clone();
+        lines[at] = line.to_vec();
+        lines
+    };
+    let raw = |text: &str| {
+        String::from_utf8_lossy(&good[5]).replace("Gr", &format!("G{text}r")).into_bytes()
+    };
+    let twice =
+        String::from_utf8_lossy(&good[17]).replace("{\"status\"", "{\"status\":\"\",\"status\"");
+    let mut seen: BTreeSet<Rule> = planted().into_iter().map(|(_, _, rule)| rule).collect();
+    let planted: [(usize, &[u8], Rule); 8] = [
+        (5, b"\xff", Rule::InvalidUtf8),
+        (5, b"", Rule::InvalidJson),
+        (5, b"[1]", Rule::InvalidJson),
+        (5, b"{\"version\":1", Rule::InvalidJson),
+        (17, twice.as_bytes(), Rule::DuplicateKey),
+        (5, &raw("\u{2028}"), Rule::RawSeparator),
+        (5, &raw("\u{85}"), Rule::RawSeparator),
+        (5, &[good[5].as_slice(), b"\r"].concat(), Rule::RawSeparator),
+    ];
+    for (at, line, rule) in planted {
+        let found = check_lines(&with(at, line), None);
+        assert!(found.contains(&(at as u64 + 1, rule)), "{rule}; found: {found:?}");
+        seen.insert(rule);
+    }
+    let found = check_lines(&good[..18], good.last().map(Vec::as_slice));
+    assert_eq!(found, [(19, Rule::NoLineFeed)]);
+    let long = Checker::new().long_line(7);
+    assert_eq!(long[0].rule, Rule::LineTooLong);
+    let snapshots = run()
+        .with(5, "/uiEvent/payload/mode", json!("CHAT_STREAM_PATCH_MODE_SNAPSHOT"))
+        .with(6, "/uiEvent/payload/mode", json!("CHAT_STREAM_PATCH_MODE_SNAPSHOT"))
+        .with(6, "/uiEvent/payload/offset", json!("0"));
+    assert_eq!(snapshots.check(), [(7, Rule::PatchText), (8, Rule::SegmentText)]);
+    let accumulated = snapshots.with(6, "/uiEvent/payload/text", json!("Grüße dich"));
+    assert_eq!(accumulated.check(), []);
+    let extension = run().with(
+        5,
+        "/uiEvent/payload/@type",
+        json!("type.googleapis.com/duologue.tea.v1.ChatTextPatch"),
+    );
+    assert!(extension.check().contains(&(6, Rule::UnannouncedExtension)));
+    let mut announced = extension;
+    announced.0[0] = hello(&[&STDIN[..], &["tea"]].concat());
+    assert!(!announced.check().iter().any(|(line, _)| *line == 6), "{:?}", announced.check());
+    seen.extend([Rule::NoLineFeed, Rule::LineTooLong, Rule::PatchText, Rule::UnannouncedExtension]);
+    let missing: Vec<_> = Rule::ALL.into_iter().filter(|rule| !seen.contains(rule)).collect();
+    assert_eq!(missing, []);
+}

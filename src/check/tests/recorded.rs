@@ -1,0 +1,290 @@
+//! Recorded streams: the kept conversations have no breach, and every field that the contract fixes
+//! is checked: replaced, removed or emptied, it is reported.
+
+use super::sample::{STDIN, cancelled, check_lines, one_shot, refused, run};
+use super::{Checker, Rule};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// A text that is none of the protocol's words and no id of a stream.
+const OTHER: &str = "elsewhere";
+
+/// Mutations that the kept conversations and samples must have at least, so that none is lost.
+const MUTATIONS_MIN: usize = 4_000;
+
+/// What is done to a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mutation {
+    Replaced,
+    Removed,
+    Emptied,
+}
+
+const ALL: [Mutation; 3] = [Mutation::Replaced, Mutation::Removed, Mutation::Emptied];
+
+/// A recorded stream, by the name of its file.
+struct Recorded {
+    name: String,
+    frames: Vec<Value>,
+    /// It stops in the middle.
+    is_open: bool,
+}
+
+fn recorded() -> Vec<Recorded> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let mut streams = Vec::new();
+    for (folder, read) in [
+        (folder.join("golden"), conversations as fn(&str) -> Vec<Vec<Value>>),
+        (folder.join("golden_outputs"), outputs),
+    ] {
+        for file in std::fs::read_dir(folder).expect("the folder") {
+            let path = file.expect("a file").path();
+            let name = path.display().to_string();
+            let text = std::fs::read_to_string(&path).expect("a recorded stream");
+            for frames in read(&text) {
+                let done = frames.last().is_some_and(|last| last.get("done").is_some());
+                streams.push(Recorded { name: name.clone(), frames, is_open: !done });
+            }
+        }
+    }
+    streams
+}
+
+/// The frames of a conversation, with what its file leaves out: the capabilities of a server that
+/// reads requests, and what the reader of JSON says.
+fn conversations(text: &str) -> Vec<Vec<Value>> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix("< "));
+    let frames = lines.map(|line| {
+        let mut frame: Value = serde_json::from_str(line).expect("a frame");
+        if let Some(words) = frame.pointer_mut("/hello/capabilities").and_then(Value::as_array_mut)
+        {
+            words.retain(|word| word.as_str().is_some_and(|word| !STDIN.contains(&word)));
+            words.splice(0..0, STDIN.map(Value::from));
+        }
+        if frame["error"]["code"] == "invalid_request_json" {
+            frame["error"]["detail"] = "d".into();
+        }
+        frame
+    });
+    vec![frames.collect()]
+}
+
+/// The streams of the protocol among the outputs of commands.
+fn outputs(text: &str) -> Vec<Vec<Value>> {
+    let outputs = text.split("--- stdout\n").skip(1);
+    let outputs = outputs.filter_map(|output| output.split("--- stderr").next());
+    let streams = outputs.filter(|output| output.starts_with(r#"{"version":1,"sessionId""#));
+    streams
+        .map(|stream| {
+            stream.lines().map(|line| serde_json::from_str(line).expect("a frame")).collect()
+        })
+        .collect()
+}
+
+fn check(frames: &[Value]) -> Vec<(u64, Rule)> {
+    check_lines(&frames.iter().map(line).collect::<Vec<_>>(), None)
+}
+
+/// These files are compared as JSON, and have separators as they are.
+fn line(frame: &Value) -> Vec<u8> {
+    let line = frame.to_string().replace('\u{2028}', "\\u2028");
+    line.replace('\u{2029}', "\\u2029").replace('\u{85}', "\\u0085").into_bytes()
+}
+
+/// Whether a stream has a breach, if it goes on with `lines`.
+fn is_reported(mut checker: Checker, lines: &[Vec<u8>]) -> bool {
+    lines.iter().any(|line| !checker.line(line).is_empty()) || !checker.finish(None).is_empty()
+}
+
+#[test]
+fn kept_conversations_have_no_breach() {
+    let mut streams = 0;
+    for Recorded { name, frames, is_open } in recorded() {
+        let mut found = check(&frames);
+        found.retain(|(_, rule)| !(is_open && *rule == Rule::UnfinishedRequest));
+        assert_eq!(found, [], "{name}: {frames:#?}");
+        streams += usize::from(frames.len() > 2);
+    }
+    assert!(streams > 40, "only {streams} streams");
+}
+
+/// The streams whose fields are mutated: each kept conversation once, and the samples.
+fn to_be_mutated() -> Vec<Recorded> {
+    let samples = [run(), one_shot(), refused(), cancelled()].into_iter();
+    let samples = samples.map(|stream| Recorded {
+        name: "sample".to_owned(),
+        frames: stream.0,
+        is_open: false,
+    });
+    let mut names = Vec::new();
+    let kept = recorded().into_iter().filter(|stream| {
+        let is_new = !names.contains(&stream.name);
+        names.push(stream.name.clone());
+        is_new && !stream.is_open
+    });
+    samples.chain(kept).collect()
+}
+
+#[test]
+fn every_field_that_the_contract_fixes_is_checked() {
+    let (mut missed, mut mutations) = (Vec::new(), 0);
+    for Recorded { name, frames, .. } in to_be_mutated() {
+        let lines: Vec<_> = frames.iter().map(line).collect();
+        let mut before = Checker::new();
+        for at in 0..frames.len() {
+            let mut fields = Vec::new();
+            leaves(&frames[at], String::new(), &mut |pointer| fields.push(pointer));
+            for (pointer, mutation) in fields.iter().flat_map(|field| ALL.map(|all| (field, all))) {
+                let Some(frame) = mutated(&frames[at], pointer, mutation) else { continue };
+                if is_free(&frames, at, pointer, mutation) {
+                    continue;
+                }
+                mutations += 1;
+                let rest = [&[line(&frame)][..], &lines[at + 1..]].concat();
+                if !is_reported(before.clone(), &rest) {
+                    missed.push(format!("{name}:{}: {pointer} {mutation:?}", at + 1));
+                }
+            }
+            before.line(&lines[at]);
+        }
+    }
+    assert_eq!(missed, Vec::<String>::new(), "{} of {mutations}", missed.len());
+    assert!(mutations >= MUTATIONS_MIN, "only {mutations} mutations");
+}
+
+/// The pointers of all values that are no objects and no lists.
+fn leaves(value: &Value, pointer: String, found: &mut impl FnMut(String)) {
+    match value {
+        Value::Object(members) => {
+            for (key, value) in members {
+                leaves(value, format!("{pointer}/{key}"), found);
+            }
+        }
+        Value::Array(values) => {
+            for (at, value) in values.iter().enumerate() {
+                leaves(value, format!("{pointer}/{at}"), found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => found(pointer),
+    }
+}
+
+/// The frame with one field mutated, if that changes anything.
+fn mutated(frame: &Value, pointer: &str, mutation: Mutation) -> Option<Value> {
+    let mut frame = frame.clone();
+    let (parent, key) = pointer.rsplit_once('/')?;
+    let parent = frame.pointer_mut(parent)?;
+    let value = match parent {
+        Value::Object(members) => members.get(key)?.clone(),
+        Value::Array(values) => values.get(key.parse::<usize>().ok()?)?.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
+    };
+    let new = match mutation {
+        Mutation::Removed => None,
+        Mutation::Replaced => Some(replaced(key, &value)),
+        Mutation::Emptied => Some(emptied(key, &value)),
+    };
+    // To leave out what is false or zero changes nothing.
+    let is_default = value == emptied(key, &value);
+    if new.as_ref().unwrap_or(&value) == &value && (new.is_some() || is_default) {
+        return None;
+    }
+    match (parent, new) {
+        (Value::Object(members), None) => drop(members.remove(key)),
+        (Value::Object(members), Some(new)) => drop(members.insert(key.to_owned(), new)),
+        (Value::Array(values), None) => drop(values.remove(key.parse().ok()?)),
+        (Value::Array(values), Some(new)) => values[key.parse::<usize>().ok()?] = new,
+        (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_), _) => return None,
+    }
+    Some(frame)
+}
+
+/// Fields that hold a 64-bit number as a string.
+const NUMBERS: [&str; 6] =
+    ["ordinal", "sequence", "offset", "snapshotOrdinal", "createdOrdinal", "lastEventOrdinal"];
+
+/// Another value of the same type: of words and ids an unknown one, of numbers a lower one.
+fn replaced(key: &str, value: &Value) -> Value {
+    match value {
+        Value::String(number) if NUMBERS.contains(&key) => {
+            let number: u64 = number.parse().expect("a number");
+            // The one before may be shared by two events, or come of deltas that were merged.
+            json!(number.saturating_sub(2).to_string())
+        }
+        Value::String(mode) if mode == "CHAT_STREAM_PATCH_MODE_SNAPSHOT" => {
+            json!("CHAT_STREAM_PATCH_MODE_APPEND")
+        }
+        Value::String(_) if key == "mode" => json!("CHAT_STREAM_PATCH_MODE_REPLACE"),
+        Value::Number(number) => json!(number.as_i64().expect("a whole number") + 1),
+        Value::Bool(flag) => json!(!flag),
+        Value::String(_) | Value::Null | Value::Array(_) | Value::Object(_) => json!(OTHER),
+    }
+}
+
+fn emptied(key: &str, value: &Value) -> Value {
+    match value {
+        Value::String(_) if NUMBERS.contains(&key) => json!("0"),
+        Value::String(_) if key == "mode" => json!("CHAT_STREAM_PATCH_MODE_UNSPECIFIED"),
+        Value::Number(_) => json!(0),
+        Value::Bool(_) => json!(false),
+        Value::String(_) | Value::Null | Value::Array(_) | Value::Object(_) => json!(""),
+    }
+}
+
+/// Whether the contract leaves the field free, so that the mutation is no breach.
+fn is_free(frames: &[Value], at: usize, pointer: &str, mutation: Mutation) -> bool {
+    let frame = &frames[at];
+    let key = pointer.rsplit('/').next().unwrap_or_default();
+    let is = |known: &[&str]| known.contains(&key);
+    if pointer.contains("/payload/usage/") || pointer.contains("/payload/object") {
+        return true;
+    }
+    if let Some(word) = pointer.strip_prefix("/hello/capabilities/") {
+        let word = frame["hello"]["capabilities"][word.parse::<usize>().expect("an index")].clone();
+        // A server may know nothing of itself, and announce any extension.
+        let is_own = word.as_str().is_some_and(|word| !STDIN.contains(&word));
+        return is_own && mutation != Mutation::Emptied;
+    }
+    match pointer {
+        // The first request may bind another session.
+        "/sessionId" => frame.get("hello").is_some() && mutation == Mutation::Replaced,
+        "/requestId" => is_request_free(frames, at, mutation),
+        "/hello/server" | "/error/message" => mutation == Mutation::Replaced,
+        "/error/detail" => is_detail_free(frame, mutation),
+        _ if pointer.starts_with("/uiEvent/payload/") || pointer.starts_with("/snapshot/") => {
+            is(&["durationMs", "stopReason", "finishReason", "final", "hasToolCalls", "error"])
+                || is(&["index", "line", "type", "json", "reason", "objects", "rejected"])
+                || is(&["truncated"])
+                || is_payload_free(frame, pointer, mutation)
+        }
+        _ => false,
+    }
+}
+
+/// A request that has one frame may have any name: the stream does not show what was asked.
+fn is_request_free(frames: &[Value], at: usize, mutation: Mutation) -> bool {
+    let id = &frames[at]["requestId"];
+    let count = frames.iter().filter(|frame| frame["requestId"] == *id).count();
+    // In a process of one request, frames need not name it.
+    let is_one_shot = !frames[0]["hello"]["capabilities"].to_string().contains("stdin-rpc");
+    count == 1 && mutation == Mutation::Replaced || is_one_shot
+}
+
+fn is_detail_free(frame: &Value, mutation: Mutation) -> bool {
+    let code = frame["error"]["code"].as_str().unwrap_or_default();
+    let has_class = matches!(code, "run_failed" | "engine_init_failed");
+    !has_class && mutation == Mutation::Replaced
+}
+
+fn is_payload_free(frame: &Value, pointer: &str, mutation: Mutation) -> bool {
+    let is_replaced = mutation == Mutation::Replaced;
+    let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
+    match key {
+        // The error of a run may be a child of the run's root, or the root itself.
+        "parentMessageId" => {
+            let payload = frame.pointer(parent).expect("it is there");
+            payload["role"] == "error" && !is_replaced
+        }
+        _ => false,
+    }
+}
