@@ -212,6 +212,13 @@ mod tests {
         (0..lines).for_each(|_| queue.push(line.as_bytes(), Kind::Log));
     }
 
+    /// Until the thread writes a long line, there is no room for another one.
+    fn wait_until_writing(queue: &LineQueue) {
+        while !queue.lock().is_writing {
+            thread::yield_now();
+        }
+    }
+
     /// Reads until so many lines were counted as read or lost.
     fn read(mut reader: File, lines: usize) -> (usize, usize) {
         let (mut text, mut piece) = (String::new(), [0; 4096]);
@@ -235,6 +242,7 @@ mod tests {
         let (reader, queue) = pipe();
         // Fills the pipe and leaves the thread writing.
         log(&queue, 1, 4 * BYTES_MAX);
+        wait_until_writing(&queue);
         log(&queue, LINES_MAX * 3, 5);
         let (kept, lost) = read(reader, LINES_MAX * 3 + 1);
         assert!((LINES_MAX..=LINES_MAX * 2 + 1).contains(&kept), "{kept}");
@@ -256,10 +264,7 @@ mod tests {
     fn a_message_is_kept_where_a_line_of_the_log_is_lost() {
         let (mut reader, queue) = pipe();
         log(&queue, 1, 4 * BYTES_MAX);
-        // Until the thread writes the first line, there is no room for a second one.
-        while !queue.lock().is_writing {
-            thread::yield_now();
-        }
+        wait_until_writing(&queue);
         log(&queue, 1, 4 * BYTES_MAX);
         log(&queue, 1, 5);
         queue.push(b"the message\n", Kind::Message);

@@ -93,7 +93,6 @@ impl LeanPatches {
 }
 
 fn fill_text(patch: &mut ChatTextPatch, of: &ChatTextSegmentStarted) {
-    set(&mut patch.message_id, &of.message_id);
     set(&mut patch.stream_id, &of.message_id);
     set(&mut patch.role, &of.role);
     set(&mut patch.status, &of.status);
@@ -101,7 +100,6 @@ fn fill_text(patch: &mut ChatTextPatch, of: &ChatTextSegmentStarted) {
 }
 
 fn fill_reasoning(patch: &mut ChatReasoningPatch, of: &ChatReasoningSegmentStarted) {
-    set(&mut patch.message_id, &of.message_id);
     set(&mut patch.parent_message_id, &of.parent_message_id);
     set(&mut patch.stream_id, &of.message_id);
     set(&mut patch.role, &of.role);

@@ -44,7 +44,7 @@ fn prompts_are_rendered_as_go_renders_them() {
         assert!(stderr.is_empty() || is_missing, "{path}: {stderr}");
         let expected = fs::read_to_string(file.with_extension("txt")).expect("its rendering");
         let shown: Value = serde_json::from_str(&stdout).expect("JSON");
-        assert_eq!(shown["prompt"], expected, "{path}");
+        assert_eq!(shown["data"]["prompt"], expected, "{path}");
         assert_eq!(output.status.code(), Some(0), "{path}");
     }
 }

@@ -213,7 +213,7 @@ fn what_would_be_asked_is_shown_with_its_roles() {
     command.args(["--output", "json"]);
     let shown: Value =
         serde_json::from_slice(&command.output().expect("it runs").stdout).expect("JSON");
-    assert_eq!(shown["messages"].as_array().map(Vec::len), Some(4), "{shown}");
+    assert_eq!(shown["data"]["messages"].as_array().map(Vec::len), Some(4), "{shown}");
 }
 
 #[test]

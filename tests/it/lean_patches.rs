@@ -9,9 +9,9 @@ use crate::tools;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Bytes of a line with a lean patch of a word, the line feed included: 46 of them are the generated
-/// `requestId`, which a client may make shorter.
-const LINE_BYTES_MAX: usize = 360;
+/// Bytes of a line with a lean patch of a word, the line feed included: 55 of them are the
+/// generated `requestId`, which a client may make shorter.
+const LINE_BYTES_MAX: usize = 380;
 
 /// Deltas of 10 kB: far more than what can wait between a provider and a reader.
 const DELTAS: usize = 100_000;
