@@ -13,7 +13,7 @@ const MEMORY_PER_BYTE_MAX: u64 = 20;
 const SLACK_BYTES: u64 = 20 * 1024 * 1024;
 
 const COMMAND: &str =
-    "prompt: \"{{ len .rows }}\"\nflags: [{name: rows, type: TYPE, required: true}]\n";
+    "prompt: \"{{ if .rows }}read{{ end }}\"\nflags: [{name: rows, type: TYPE, required: true}]\n";
 
 /// The most memory of a process that has read `file` into a flag of this type and rendered a prompt.
 #[track_caller]

@@ -58,7 +58,7 @@ fn files_come_after_the_prompt_with_their_names() {
     check(&["-"], "piped\n", format!("piped\n\n{a}\n\n{b}\n"));
     check(&["--prompt-file", "a.txt"], "", format!("one\ntwo\n\n{a}\n\n{b}\n"));
     check(&[], "", format!("{a}\n\n{b}\n"));
-    check(&["-s", "Compare."], "", format!("{a}\n\n{b}\n"));
+    check(&["-s", "Compare."], "", format!("[system]\nCompare.\n\n[user]\n{a}\n\n{b}\n"));
 }
 
 #[test]

@@ -81,8 +81,8 @@ fn a_prompt_of_several_words_needs_quotes() {
 
 #[test]
 fn a_flag_that_a_command_file_lacks_can_be_declared() {
-    check(&["run-command", "ask.yaml", "--about", "x"], "ask.yaml declares no such flag");
-    check(&["run-command", "ask.yaml", "--about=x"], "- {name: about, type: string}");
+    check(&["run-command", "ask.yaml", "--zeal", "x"], "ask.yaml declares no such flag");
+    check(&["run-command", "ask.yaml", "--zeal=x"], "- {name: zeal, type: string}");
     check(&["run-command", "ask.yaml", "x"], "ask.yaml takes no more arguments");
     // A flag that is misspelt has both.
     let tips = tips(&["run-command", "ask.yaml", "--wh", "x"]);
