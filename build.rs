@@ -82,9 +82,9 @@ fn messages(files: FileDescriptorSet) -> Result<()> {
         config.message_attribute(message, "#[derive(Eq, Hash)]");
     }
     config
-        .extern_path(".google.protobuf.Any", "crate::any::Any")
-        .extern_path(".google.protobuf.Struct", "crate::any::Struct")
-        .extern_path(".google.protobuf.Value", "crate::any::Value");
+        .extern_path(".google.protobuf.Any", "crate::protocol::any::Any")
+        .extern_path(".google.protobuf.Struct", "crate::protocol::any::Struct")
+        .extern_path(".google.protobuf.Value", "crate::protocol::any::Value");
     tonic_prost_build::configure()
         .build_client(false)
         .build_server(false)

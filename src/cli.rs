@@ -1,9 +1,15 @@
 //! The command line as it is typed. What it means is `config`'s business.
 
+pub mod commands;
+pub mod config;
 mod file_flags;
+pub mod log;
+pub mod manifest;
 mod numbers;
 mod output;
+pub mod prepare;
 mod session;
+pub mod shell;
 mod tips;
 mod words;
 
@@ -12,8 +18,10 @@ pub use session::{
     EngineArgs, EngineName, FinalSnapshot, LogLevel, OnBusy, PatchFields, PatchMode, SessionArgs,
 };
 
-use crate::command::CommandFile;
-use crate::tools::args::{self, CheckArgs, CompletionsArgs, ListEventsArgs, ManArgs, SchemaArgs};
+use crate::cli::commands::args::{
+    self, CheckArgs, CompletionsArgs, ListEventsArgs, ManArgs, SchemaArgs,
+};
+use crate::command_file::CommandFile;
 use clap::builder::Resettable;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;

@@ -9,7 +9,7 @@ pub mod openai;
 
 use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
 use crate::chat::transcript::Transcript;
-use crate::id::{RunId, ToolCallId};
+use crate::protocol::id::{RunId, ToolCallId};
 use std::future::{Future, pending};
 use std::pin::Pin;
 use std::sync::Arc;

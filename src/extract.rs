@@ -99,7 +99,7 @@ pub enum Found {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     /// It is not one JSON value. RFC 8259 read strictly, no key twice in an object, and no deeper
-    /// than [`crate::json::DEPTH_MAX`].
+    /// than [`crate::protocol::json::DEPTH_MAX`].
     #[error("not JSON: {what} (byte {column})")]
     NotJson {
         /// What is wrong.

@@ -1,9 +1,10 @@
 //! The program: reads the command line, and does what it says.
 
 use clap::CommandFactory;
+use duologue::cli::prepare::Job;
 use duologue::cli::{Cli, Command, RUN_COMMAND, Typed};
-use duologue::prepare::Job;
-use duologue::{log, shell, stderr, tools};
+use duologue::cli::{commands, log, shell};
+use duologue::support::stderr;
 use std::ffi::OsString;
 use std::panic::catch_unwind;
 use std::process::ExitCode;
@@ -21,7 +22,7 @@ fn main() -> ExitCode {
 
 /// Does what `words` say; gives the status of the process.
 fn run(words: Vec<OsString>) -> u8 {
-    if let Some(status) = tools::complete(&words) {
+    if let Some(status) = commands::complete(&words) {
         return status;
     }
     // Its words can be read once its file is.
@@ -30,7 +31,7 @@ fn run(words: Vec<OsString>) -> u8 {
     }
     let command = match Cli::read(&words) {
         Ok(Typed::Command(command)) => *command,
-        Ok(Typed::Manifest) => return tools::manifest(&Cli::command()),
+        Ok(Typed::Manifest) => return commands::manifest(&Cli::command()),
         Err(error) if error.use_stderr() => {
             return shell::run(Job::Wrong(Cli::guess(&words, None), error));
         }
@@ -40,10 +41,10 @@ fn run(words: Vec<OsString>) -> u8 {
         Command::Rpc(args) => shell::run(Job::Rpc(args)),
         Command::Exec(args) => shell::run(Job::Exec(args)),
         Command::RunCommand(_) => shell::run(Job::RunCommand(words)),
-        Command::Check(args) => tools::check(&args),
-        Command::ListEvents(args) => tools::list_events(&args),
-        Command::Schema(args) => tools::schema(&args),
-        Command::Completions(args) => tools::completions(&args, &Cli::command()),
-        Command::Man(args) => tools::man(&args, &Cli::command()),
+        Command::Check(args) => commands::check(&args),
+        Command::ListEvents(args) => commands::list_events(&args),
+        Command::Schema(args) => commands::schema(&args),
+        Command::Completions(args) => commands::completions(&args, &Cli::command()),
+        Command::Man(args) => commands::man(&args, &Cli::command()),
     }
 }

@@ -17,10 +17,10 @@ pub use text::Text;
 pub(crate) use view::{cut_off, nothing_found, rejected};
 
 use crate::chat::event::Usage;
-use crate::json::{self, Error};
+use crate::protocol::json::{self, Error};
+use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Moment};
-use crate::terminal::Escapes;
-use crate::wire::Frame;
+use crate::support::terminal::Escapes;
 use serde_json::Value;
 
 /// The form that frames take on standard output.

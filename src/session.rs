@@ -29,9 +29,9 @@ pub use vocabulary::{FinalSnapshot, Input, Keep, Life, Moment, OnBusy, Output, R
 
 use crate::chat::timeline::Span;
 use crate::engine::{EngineEvent, RunEnd};
-use crate::fault::Tripwire;
-use crate::id::{Ids, RequestId, RunId, SessionId};
-use crate::wire::{self, BadLine, Code, Command, Done, Frame, Prompt, Request, Trouble};
+use crate::protocol::id::{Ids, RequestId, RunId, SessionId};
+use crate::protocol::wire::{self, BadLine, Code, Command, Done, Frame, Prompt, Request, Trouble};
+use crate::support::fail_point::Tripwire;
 use book::Book;
 use limits::AnswerLimits;
 use run::{Outcome, Run, Stop};

@@ -2,13 +2,13 @@
 
 use crate::frames::{self, MESSAGE, ROOT, SESSION, patch_line, snapshot_line};
 use crate::table::{Aim, Unit, least, row};
-use duologue::any::Any;
-use duologue::json;
-use duologue::proto::chat::{
+use duologue::protocol::any::Any;
+use duologue::protocol::json;
+use duologue::protocol::proto::chat::{
     ChatMessageEntity, ChatStreamPatchMode, ChatTextPatch, CorrelationInfo,
 };
-use duologue::proto::rpc::rpc_line::Frame as Body;
-use duologue::proto::rpc::{RpcLine, SnapshotEntity, SnapshotFrame, UiEventFrame};
+use duologue::protocol::proto::rpc::rpc_line::Frame as Body;
+use duologue::protocol::proto::rpc::{RpcLine, SnapshotEntity, SnapshotFrame, UiEventFrame};
 use serde::Serialize;
 use std::hint::black_box;
 use std::io;

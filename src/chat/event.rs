@@ -1,8 +1,8 @@
 //! Backend events: the closed list of things that can happen in a run, in the order they happened.
 //! Everything a person or a model sees of a conversation is projected from them.
 
-use crate::id::{RunId, ToolCallId};
-use crate::text::Text;
+use crate::protocol::id::{RunId, ToolCallId};
+use crate::support::text::Text;
 use std::fmt;
 
 /// Number of an event: from 1, strictly rising for the life of the session.

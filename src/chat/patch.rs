@@ -1,8 +1,8 @@
 //! Patches: pieces of streamed text, with all fields or with those alone that change.
 
 use super::event::{SegmentKind, ToolCall};
-use crate::any::Any;
-use crate::proto::chat::{self, ChatStreamPatchMode};
+use crate::protocol::any::Any;
+use crate::protocol::proto::chat::{self, ChatStreamPatchMode};
 
 /// How text is streamed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,11 +8,11 @@ use super::patch::{PatchFields, PatchMode, Patches};
 use super::timeline::{Span, Timeline};
 use super::transcript::{INTERRUPTED_MARK, INTERRUPTED_TOOL, Message, Preamble, Transcript};
 use super::ui::Ui;
-use crate::any::Any;
-use crate::id::{Ids, RunId, SessionId, ToolCallId};
-use crate::proto::chat::ChatStreamPatchMode;
-use crate::proto::rpc::SnapshotFrame;
-use crate::text::Text;
+use crate::protocol::any::Any;
+use crate::protocol::id::{Ids, RunId, SessionId, ToolCallId};
+use crate::protocol::proto::chat::ChatStreamPatchMode;
+use crate::protocol::proto::rpc::SnapshotFrame;
+use crate::support::text::Text;
 
 /// Numbers events and gives them their place.
 struct Recorder {
@@ -373,7 +373,7 @@ fn replaying_the_events_so_far_gives_the_state_so_far() {
 
 /// A snapshot, one entity a line: kind, id, ordinals, role or tool, status, text.
 fn entities(snapshot: &SnapshotFrame, runs: &[RunId]) -> Vec<String> {
-    let line = |entity: &crate::proto::rpc::SnapshotEntity| {
+    let line = |entity: &crate::protocol::proto::rpc::SnapshotEntity| {
         let whole = entity.payload.clone().map(|payload| payload.into_whole());
         let (who, status, text) = match whole.as_ref() {
             Some(Any::ChatMessageEntity(m)) => (&m.role, &m.status, &m.text),

@@ -6,11 +6,11 @@ use super::event::{
 };
 use super::transcript::Said;
 use super::ui::{correlation, message_id, user_message_id};
-use crate::any::{Any, Shared};
-use crate::id::{Ids, RunId, SessionId};
-use crate::proto::chat::{self, ChatMessageEntity, CorrelationInfo};
-use crate::proto::rpc::{SnapshotEntity, SnapshotFrame};
-use crate::text::Text;
+use crate::protocol::any::{Any, Shared};
+use crate::protocol::id::{Ids, RunId, SessionId};
+use crate::protocol::proto::chat::{self, ChatMessageEntity, CorrelationInfo};
+use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
+use crate::support::text::Text;
 
 /// The conversation so far.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,7 +1,7 @@
 //! What the model sees next: the turns so far, projected from the events.
 
 use super::event::{Ending, Event, Recorded, SegmentKind, ToolCall, ToolResult};
-use crate::text::Text;
+use crate::support::text::Text;
 use std::borrow::Cow;
 use std::sync::Arc;
 

@@ -4,10 +4,10 @@ use super::event::{
     Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult, Usage,
 };
 use super::patch::{PatchFields, PatchMode, Patches, Piece, lean_arguments_patch, lean_patch};
-use crate::any::{Any, Shared};
-use crate::id::SessionId;
-use crate::proto::chat::{self, ChatStreamPatchMode, CorrelationInfo};
-use crate::text::Text;
+use crate::protocol::any::{Any, Shared};
+use crate::protocol::id::SessionId;
+use crate::protocol::proto::chat::{self, ChatStreamPatchMode, CorrelationInfo};
+use crate::support::text::Text;
 
 /// Where reasoning comes from, on the event that begins it.
 const SOURCE_AT_START: &str = "provider";

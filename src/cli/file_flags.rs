@@ -1,7 +1,7 @@
 //! `run-command` as it is typed once its command file is known.
 
 use super::{RUN_COMMAND, RunCommandArgs, words};
-use crate::command::CommandFile;
+use crate::command_file::CommandFile;
 use clap::builder::Resettable;
 use clap::{Arg, ArgAction, Args};
 

@@ -1,6 +1,6 @@
 //! Options that say what a single run prints.
 
-use crate::command::CommandFile;
+use crate::command_file::CommandFile;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 

@@ -1,8 +1,8 @@
 //! What to write instead of a command line that is wrong, where that can be guessed.
 
 use crate::cli::{RUN_COMMAND, named};
-use crate::command::CommandFile;
-use crate::terminal::harmless;
+use crate::command_file::CommandFile;
+use crate::support::terminal::harmless;
 use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;

@@ -1,6 +1,6 @@
 //! What help says.
 
-use crate::manifest::facts;
+use crate::cli::manifest::facts;
 
 pub(super) const ABOUT: &str =
     "A chat runtime for language models that other programs hold as a subprocess";

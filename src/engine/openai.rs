@@ -29,7 +29,7 @@ mod tests;
 
 use super::{EngineEvent, RunEnd, RunError, Sink};
 use crate::chat::transcript::Transcript;
-use crate::secret::Secret;
+use crate::support::secret::Secret;
 use answer::Answer;
 use finish::Finish;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};

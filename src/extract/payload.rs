@@ -1,9 +1,9 @@
 //! What was found, as payloads of the extension `duologue.extract.v1`.
 
 use super::{Found, Tally};
-use crate::any::{self, Any};
-use crate::proto::chat::CorrelationInfo;
-use crate::proto::extract::{ExtractionFinished, LineRejected, ObjectExtracted};
+use crate::protocol::any::{self, Any};
+use crate::protocol::proto::chat::CorrelationInfo;
+use crate::protocol::proto::extract::{ExtractionFinished, LineRejected, ObjectExtracted};
 
 /// Arrays and objects in one another that `object` may have; each of them is three messages deep, and
 /// readers of protobuf stop at a hundred.

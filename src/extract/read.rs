@@ -1,6 +1,6 @@
-//! One JSON value out of a text, read once: what `crate::json` calls well-formed, and what it says.
+//! One JSON value out of a text, read once: what `crate::protocol::json` calls well-formed, and what it says.
 
-use crate::json::{self, ERROR_BYTES_MAX};
+use crate::protocol::json::{self, ERROR_BYTES_MAX};
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;

@@ -9,7 +9,7 @@ pub use refusal::SchemaError;
 
 use super::read::clipped;
 use super::{Reason, TYPE};
-use crate::json::DEPTH_MAX;
+use crate::protocol::json::DEPTH_MAX;
 use counted::{Counted, Looks, Part};
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};

@@ -3,12 +3,12 @@
 
 use super::view::{View, cut_off, error_document, nothing_found};
 use crate::chat::event::Usage;
-use crate::json::{self, Error};
-use crate::proto::extract::ObjectExtracted;
-use crate::proto::rpc::ErrorFrame;
+use crate::protocol::json::{self, Error};
+use crate::protocol::proto::extract::ObjectExtracted;
+use crate::protocol::proto::rpc::ErrorFrame;
+use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Moment};
-use crate::terminal::Escapes;
-use crate::wire::Frame;
+use crate::support::terminal::Escapes;
 use serde::Serialize;
 use serde::ser::Error as _;
 use serde_json::value::RawValue;

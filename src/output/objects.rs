@@ -1,8 +1,8 @@
 //! What was extracted from the answer, one JSON value a line, as the model wrote it.
 
 use super::view::{View, error_document};
-use crate::json::{self, Error};
-use crate::wire::Frame;
+use crate::protocol::json::{self, Error};
+use crate::protocol::wire::Frame;
 use serde_json::json;
 
 /// Version of the lines. Raised when a reader of the old ones could not read the new.

@@ -4,11 +4,13 @@
 use super::view::{View, class, cut_off, nothing_found, rejected};
 use crate::chat::event::Usage;
 use crate::engine::ErrorClass;
-use crate::json::{self, Error};
-use crate::proto::chat::{ChatProviderCallFinished, ChatToolCallRequested, ChatToolResultReady};
-use crate::proto::rpc::ErrorFrame;
+use crate::protocol::json::{self, Error};
+use crate::protocol::proto::chat::{
+    ChatProviderCallFinished, ChatToolCallRequested, ChatToolResultReady,
+};
+use crate::protocol::proto::rpc::ErrorFrame;
+use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Moment};
-use crate::wire::Frame;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -1,28 +1,28 @@
 //! Tool calls in the stream of events, which no built-in engine makes.
 
 use super::{Beginning, Format, JsonStream};
-use crate::proto::chat::{ChatToolCallRequested, ChatToolResultReady};
+use crate::protocol::proto::chat::{ChatToolCallRequested, ChatToolResultReady};
+use crate::protocol::wire;
 use crate::session::{ExitCode, Moment};
-use crate::wire;
 use serde_json::{Value, json};
 
-fn requested(id: &str, input: &str) -> crate::any::Any {
+fn requested(id: &str, input: &str) -> crate::protocol::any::Any {
     let (tool_call_id, tool_name) = (id.to_owned(), "clock".to_owned());
     let input = input.to_owned();
     ChatToolCallRequested { tool_call_id, tool_name, input, ..Default::default() }.into()
 }
 
-fn returned(id: &str, status: &str) -> crate::any::Any {
+fn returned(id: &str, status: &str) -> crate::protocol::any::Any {
     let (tool_call_id, tool_name) = (id.to_owned(), "clock".to_owned());
     let (status, result) = (status.to_owned(), "noon".to_owned());
     ChatToolResultReady { tool_call_id, tool_name, status, result, ..Default::default() }.into()
 }
 
 /// The type and payload of each event that these payloads come to, ten milliseconds apart.
-fn events(payloads: Vec<crate::any::Any>) -> Vec<(String, Value)> {
+fn events(payloads: Vec<crate::protocol::any::Any>) -> Vec<(String, Value)> {
     let mut format = Format::JsonStream(Box::new(JsonStream::new(Beginning::default())));
     let mut out = Vec::new();
-    let session = crate::id::SessionId::new("mine").expect("a name");
+    let session = crate::protocol::id::SessionId::new("mine").expect("a name");
     let mut now = Moment::default();
     for payload in payloads {
         now.0 += 10;

@@ -1,7 +1,7 @@
 //! The answer, as the model writes it, and nothing else.
 
 use super::view::View;
-use crate::wire::Frame;
+use crate::protocol::wire::Frame;
 
 /// The answer as text. Ends in a line feed unless it is empty.
 #[derive(Clone, Debug, Default)]

@@ -1,12 +1,14 @@
 //! What a frame tells to a reader who follows one answer and not the protocol.
 
-use crate::any::Any;
 use crate::engine::ErrorClass;
-use crate::proto::chat::{ChatProviderCallFinished, ChatToolCallRequested, ChatToolResultReady};
-use crate::proto::extract::{ExtractionFinished, LineRejected, ObjectExtracted};
-use crate::proto::rpc::ErrorFrame;
-use crate::proto::rpc::rpc_line::Frame as Body;
-use crate::wire::{Code, Frame};
+use crate::protocol::any::Any;
+use crate::protocol::proto::chat::{
+    ChatProviderCallFinished, ChatToolCallRequested, ChatToolResultReady,
+};
+use crate::protocol::proto::extract::{ExtractionFinished, LineRejected, ObjectExtracted};
+use crate::protocol::proto::rpc::ErrorFrame;
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::{Code, Frame};
 use serde_json::{Value, json};
 
 /// Every class, to find one by its name.

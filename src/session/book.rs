@@ -4,18 +4,18 @@ use super::exit::Verdict;
 use super::harvest::Harvest;
 use super::trouble::run_failed;
 use super::{FinalSnapshot, Keep, Life, Output, Rules};
-use crate::any::Any;
 use crate::chat::event::{Event, Ordinal, Recorded, Scope, Segment};
 use crate::chat::patch::{PatchFields, Patches};
 use crate::chat::timeline::{Span, Timeline};
 use crate::chat::transcript::Transcript;
 use crate::chat::ui::Ui;
 use crate::engine::RunError;
-use crate::fault::Tripwire;
-use crate::id::{Ids, RequestId, RunId, SessionId};
-use crate::proto::rpc::rpc_line::Frame as Body;
-use crate::text::Text;
-use crate::wire::{self, Done, Frame, Trouble};
+use crate::protocol::any::Any;
+use crate::protocol::id::{Ids, RequestId, RunId, SessionId};
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::{self, Done, Frame, Trouble};
+use crate::support::fail_point::Tripwire;
+use crate::support::text::Text;
 
 #[derive(Clone, Debug)]
 pub(super) struct Book {

@@ -1,12 +1,12 @@
 //! What is looked for in the answers of a session: a projection of the events, like the timeline.
 
 use super::trouble::invalid_answer;
-use crate::any::Any;
 use crate::chat::event::{Event, Recorded, SegmentKind};
 use crate::chat::ui::correlation;
 use crate::extract::{self, Extractor, Found, ResponseType, Schema};
-use crate::id::SessionId;
-use crate::wire::Trouble;
+use crate::protocol::any::Any;
+use crate::protocol::id::SessionId;
+use crate::protocol::wire::Trouble;
 
 /// What is wanted of an answer.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use super::trouble::{endless_answer, too_many_segments};
 use super::{ANSWER_BYTES_MAX, ANSWER_SEGMENTS_MAX};
 use crate::engine::{EngineEvent, RunError};
-use crate::text::Text;
+use crate::support::text::Text;
 
 /// Bytes of prompt that the text segments of a run repeat together, beyond the first of them: a long
 /// prompt and an answer of many segments must not multiply.

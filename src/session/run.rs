@@ -9,9 +9,9 @@ use crate::chat::event::{
 };
 use crate::chat::transcript::INTERRUPTED_TOOL;
 use crate::engine::{EngineEvent, RunError};
-use crate::id::{RequestId, RunId, ToolCallId};
-use crate::text::Text;
-use crate::wire::{Done, Trouble};
+use crate::protocol::id::{RequestId, RunId, ToolCallId};
+use crate::protocol::wire::{Done, Trouble};
+use crate::support::text::Text;
 
 /// How a run ends.
 #[derive(Clone, Debug)]

@@ -3,8 +3,8 @@
 use super::exit::Signal;
 use crate::engine::{ErrorClass, RunError, Stage};
 use crate::extract::Reason;
-use crate::id::{RequestId, SessionId};
-use crate::wire::{Code, Trouble};
+use crate::protocol::id::{RequestId, SessionId};
+use crate::protocol::wire::{Code, Trouble};
 use std::any::Any;
 
 pub(super) fn endless_answer(bytes_max: usize) -> RunError {

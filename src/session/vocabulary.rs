@@ -4,8 +4,8 @@ use super::{ExitCode, Extraction, Signal};
 use crate::chat::patch::Patches;
 use crate::chat::transcript::{Preamble, Transcript};
 use crate::engine::{EngineEvent, RunEnd};
-use crate::id::{RunId, SessionId};
-use crate::wire::{BadLine, Frame, Request, Trouble};
+use crate::protocol::id::{RunId, SessionId};
+use crate::protocol::wire::{BadLine, Frame, Request, Trouble};
 
 /// Milliseconds since the process began. Never goes back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,10 +1,10 @@
 //! What every conversation must be, whatever happened in it.
 
 use crate::frames::Frame;
-use duologue::any::read_message;
-use duologue::check::{Breach, Checker, Rule};
-use duologue::json;
-use duologue::proto::rpc::RpcLine;
+use duologue::conformance::check::{Breach, Checker, Rule};
+use duologue::protocol::any::read_message;
+use duologue::protocol::json;
+use duologue::protocol::proto::rpc::RpcLine;
 use serde_json::Value;
 use std::collections::HashMap;
 

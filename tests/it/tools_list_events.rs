@@ -143,7 +143,7 @@ fn the_preamble_comes_first_even_if_nothing_can_be_read() {
     for path in ["/proc/nowhere", "/"] {
         let output = run(&["list-events", path], b"");
         assert_eq!(output.status.code(), Some(2));
-        assert_eq!(text(&output.stdout), format!("{}\n", duologue::events::PREAMBLE));
+        assert_eq!(text(&output.stdout), format!("{}\n", duologue::conformance::events::PREAMBLE));
         assert!(text(&output.stderr).contains(&format!("{path} can't be read: ")));
     }
 }

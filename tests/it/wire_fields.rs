@@ -4,7 +4,7 @@
 //! renumbered, renamed or retyped there breaks every client in the field, and fails here first.
 
 use anyhow::{Context, Result, bail};
-use duologue::proto::DESCRIPTORS;
+use duologue::protocol::proto::DESCRIPTORS;
 use prost::Message;
 use prost_types::field_descriptor_proto::Label;
 use prost_types::{

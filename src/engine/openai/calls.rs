@@ -4,7 +4,7 @@ use super::chunk::ToolDelta;
 use super::join::Joiner;
 use crate::chat::event::ToolCall;
 use crate::engine::EngineEvent;
-use crate::id::ToolCallId;
+use crate::protocol::id::ToolCallId;
 
 /// Tool calls of one answer.
 pub(super) const CALLS_MAX: usize = 256;

@@ -1,6 +1,6 @@
 //! The HTTP client: HTTP/1.1, TLS by rustls with ring, Mozilla's root certificates and the user's.
 
-use crate::secret::Secret;
+use crate::support::secret::Secret;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Url, redirect};
 use rustls::{ClientConfig, RootCertStore, crypto};

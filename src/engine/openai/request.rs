@@ -100,7 +100,7 @@ fn arguments(input: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
     use crate::chat::event::ToolCall;
-    use crate::id::ToolCallId;
+    use crate::protocol::id::ToolCallId;
 
     #[test]
     fn messages_take_openai_form() {

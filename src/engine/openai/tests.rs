@@ -10,7 +10,7 @@ use super::*;
 use crate::chat::event::{Event, FinishClass, Ordinal, Recorded, Scope, Usage};
 use crate::chat::transcript::Preamble;
 use crate::engine::{Engine, ErrorClass, Running, Said, Stage};
-use crate::id::{Ids, RunId};
+use crate::protocol::id::{Ids, RunId};
 use provider::{Provider, Step, says};
 use std::io::{Read, Write};
 use std::net::TcpListener;

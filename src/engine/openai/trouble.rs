@@ -3,7 +3,7 @@
 use super::address;
 use super::retry::{RETRY_AFTER_MAX, Retry, is_passing};
 use crate::engine::{ErrorClass, RunError, Stage};
-use crate::secret::{Secret, unescaped, without_userinfo};
+use crate::support::secret::{Secret, unescaped, without_userinfo};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use complaint::{Complaint, Told, is_out_of_credit};

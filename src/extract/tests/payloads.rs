@@ -1,10 +1,10 @@
 //! What clients get to see of it.
 
 use super::*;
-use crate::any::Any;
-use crate::json;
-use crate::proto::chat::CorrelationInfo;
-use crate::proto::rpc::{RpcLine, UiEventFrame, rpc_line};
+use crate::protocol::any::Any;
+use crate::protocol::json;
+use crate::protocol::proto::chat::CorrelationInfo;
+use crate::protocol::proto::rpc::{RpcLine, UiEventFrame, rpc_line};
 use prost::Message;
 
 const CORRELATION: &str = r#"{"sessionId":"s","runId":"r"}"#;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::extract::document::on_one_line;
-use crate::json::DEPTH_MAX;
+use crate::protocol::json::DEPTH_MAX;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! Values held against schemas, and schemas that can't be used.
 
 use super::*;
-use crate::json::DEPTH_MAX;
+use crate::protocol::json::DEPTH_MAX;
 use serde_json::{Map, json};
 
 const BRIEF: &str = "somewhere in it; to find where would take too long";

@@ -4,11 +4,11 @@
 use super::ledger::Ledger;
 use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
 use crate::engine::{EngineEvent, RunEnd};
-use crate::fault::{Place, Plan};
-use crate::id::{RequestId, ToolCallId};
-use crate::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::id::{RequestId, ToolCallId};
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::{self, Command, Done, Frame, Prompt, Request};
 use crate::session::{ExitCode, Input, Moment, OnBusy, Output, Rules, Session, Signal};
-use crate::wire::{self, Command, Done, Frame, Prompt, Request};
+use crate::support::fail_point::{Place, Plan};
 use anyhow::{Context, Result, ensure};
 
 /// One step of a script. Engine events go to whatever run is live.

@@ -1,14 +1,14 @@
 //! An answer that never ends: the run does, and what came until then is kept.
 
-use crate::any::Any;
 use crate::chat::transcript::TurnState;
 use crate::engine::EngineEvent;
-use crate::id::{RequestId, RunId};
-use crate::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::any::Any;
+use crate::protocol::id::{RequestId, RunId};
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::{Command, Done, Frame, Prompt, Request, done};
 use crate::session::{
     ANSWER_BYTES_MAX, ANSWER_SEGMENTS_MAX, Input, Moment, OnBusy, Output, Rules, Session,
 };
-use crate::wire::{Command, Done, Frame, Prompt, Request, done};
 
 fn submit(session: &mut Session, id: &str) -> Vec<Output> {
     let prompt = Prompt::new("hi".to_owned()).expect("not blank");

@@ -17,13 +17,13 @@ use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
 use crate::chat::patch::{PatchFields, PatchMode};
 use crate::chat::transcript::{Message, Transcript};
 use crate::engine::{EngineEvent, ErrorClass, RunEnd, RunError, Stage};
-use crate::fault::Tripwire;
-use crate::id::{Ids, RunId, ToolCallId};
-use crate::outbox::Outbox;
 use crate::output::Format;
-use crate::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::id::{Ids, RunId, ToolCallId};
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::{self, Frame};
 use crate::session::{FinalSnapshot, Input, Moment, OnBusy, Output, Rules, Session, Signal};
-use crate::wire::{self, Frame};
+use crate::stdio::outbox::Outbox;
+use crate::support::fail_point::Tripwire;
 use serde_json::{Value, json};
 use std::path::Path;
 

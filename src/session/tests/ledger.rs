@@ -2,10 +2,10 @@
 //! request and last, one live run, rising ordinals, the right names on every frame, silence after
 //! the end.
 
-use crate::id::{RunId, SessionId};
-use crate::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::id::{RunId, SessionId};
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::{Command, Frame, Request, VERSION};
 use crate::session::{Input, Output, Rules, Session};
-use crate::wire::{Command, Frame, Request, VERSION};
 use anyhow::{Result, bail, ensure};
 use std::collections::HashSet;
 

@@ -2,12 +2,12 @@
 //! second time and more simply, to hold the session against.
 
 use crate::engine::{RunEnd, Stage};
-use crate::id::SessionId;
-use crate::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::id::SessionId;
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::{Command, Request};
 use crate::session::{
     ExitCode, FinalSnapshot, Input, OnBusy, Output, QUEUED_SUBMITS_MAX, Rules, Signal,
 };
-use crate::wire::{Command, Request};
 use std::collections::VecDeque;
 
 /// An output, without what is inside it.

@@ -6,7 +6,7 @@ mod shot;
 use super::scene::Machine;
 use crate::engine::ErrorClass;
 use crate::extract::ResponseType;
-use crate::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::session::{ExitCode, Input, Keep, Moment, Output, Session, Signal};
 use anyhow::{Context, Result, ensure};
 use shot::{Shot, Symbol};

@@ -3,12 +3,12 @@
 
 use super::exhaustive::{everything, explore};
 use super::scene::{Machine, Scene, rules};
-use crate::any::Any;
 use crate::chat::patch::PatchMode;
-use crate::id::Ids;
-use crate::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::any::Any;
+use crate::protocol::id::Ids;
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::{Command, Frame};
 use crate::session::{FinalSnapshot, Input, Moment, OnBusy, Output, Rules, Session};
-use crate::wire::{Command, Frame};
 
 /// Inputs in a sequence that shows the fault.
 const DEPTH: usize = 3;

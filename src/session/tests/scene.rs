@@ -4,9 +4,9 @@ use super::contract::Contract;
 use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
 use crate::chat::patch::{PatchMode, Patches};
 use crate::engine::{EngineEvent, ErrorClass, RunEnd, RunError, Stage};
-use crate::id::{Ids, RequestId, RunId, SessionId, ToolCallId};
+use crate::protocol::id::{Ids, RequestId, RunId, SessionId, ToolCallId};
+use crate::protocol::wire::{BadLine, Command, Fault, Prompt, Request};
 use crate::session::{FinalSnapshot, Input, Moment, OnBusy, Output, Rules, Session, Signal};
-use crate::wire::{BadLine, Command, Fault, Prompt, Request};
 use anyhow::{Context, Result};
 
 /// An input by its name.

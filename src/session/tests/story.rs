@@ -1,12 +1,12 @@
 //! A run as a client follows it: the order of its events, what is open and what is closed, and the
 //! conversation it builds up from them, which every snapshot must agree with.
 
-use crate::any::Any;
 use crate::chat::patch::PatchMode;
 use crate::engine::EngineEvent;
-use crate::proto::chat::{ChatStreamPatchMode, CorrelationInfo};
-use crate::proto::rpc::rpc_line::Frame as Body;
-use crate::proto::rpc::{SnapshotEntity, SnapshotFrame, UiEventFrame};
+use crate::protocol::any::Any;
+use crate::protocol::proto::chat::{ChatStreamPatchMode, CorrelationInfo};
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame, UiEventFrame};
 use crate::session::{FinalSnapshot, Input, Output, Rules};
 use anyhow::{Context, Result, bail, ensure};
 

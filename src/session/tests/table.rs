@@ -2,9 +2,9 @@
 
 use super::model::{Item, outline};
 use crate::engine::RunEnd;
-use crate::id::{Ids, RequestId, SessionId};
+use crate::protocol::id::{Ids, RequestId, SessionId};
+use crate::protocol::wire::{self, Request};
 use crate::session::{ExitCode, Input, Moment, OnBusy, Output, Rules, Session, Signal};
-use crate::wire::{self, Request};
 
 /// Where a session is when the line comes.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Our protobuf descriptors, for clients that make their types from them.
 
 use anyhow::{Result, bail};
-use duologue::proto::DESCRIPTORS;
+use duologue::protocol::proto::DESCRIPTORS;
 use prost::Message;
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet};

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::ErrorClass;
-use crate::secret::Secret;
+use crate::support::secret::Secret;
 
 const KEY: &str = "sk-secret/123456";
 

@@ -3,13 +3,13 @@
 use crate::chat::event::{FinishClass, Usage};
 use crate::engine::{EngineEvent, ErrorClass, RunEnd, RunError, Stage};
 use crate::extract::{ResponseType, Schema};
-use crate::id::{Ids, RequestId, RunId};
-use crate::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::id::{Ids, RequestId, RunId};
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::{Code, Command, Frame, Prompt, Request, Trouble};
 use crate::session::tests::scene::Machine;
 use crate::session::{
     ExitCode, Extraction, Input, Keep, Life, Moment, Output, Rules, Session, Signal, Telling,
 };
-use crate::wire::{Code, Command, Frame, Prompt, Request, Trouble};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 

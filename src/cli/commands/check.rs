@@ -1,0 +1,161 @@
+//! `duologue check`: tells the breaches in a stream as they are found.
+
+use super::args::{CheckArgs, CheckOutput};
+use super::envelope::{Counts, Envelope, Error};
+use super::lines::{self, Input, Lines, Piece, Unread};
+use super::output::{Failure, Out, status, tell};
+use super::{FOUND, LINE_BYTES_MAX};
+use crate::conformance::check::{Breach, Checker, Summary};
+use serde::Serialize;
+use std::io::Read;
+
+/// Where breaches go.
+enum Sink {
+    /// A line for each, after the name of the stream.
+    Text(String),
+    /// One object at the end.
+    Json(Envelope),
+}
+
+/// A breach in an envelope.
+#[derive(Serialize)]
+struct Entry<'a> {
+    line: u64,
+    rule: &'static str,
+    message: &'a str,
+}
+
+/// Checks the stream that `args` name; gives the exit status.
+pub fn check(args: &CheckArgs) -> u8 {
+    status(run(args))
+}
+
+fn run(args: &CheckArgs) -> Result<u8, Failure> {
+    let label = lines::label(args.file.as_deref());
+    let mut out = Out::new()?;
+    let mut sink = match args.output {
+        CheckOutput::Text if !args.no_stream => Sink::Text(label.clone()),
+        CheckOutput::Text | CheckOutput::Json => Sink::Json(Envelope::new()),
+    };
+    let mut checker = Checker::new();
+    let mut first = None;
+    let input = Input::open(args.file.as_deref());
+    let read = input.map_err(|error| error.to_string()).map(|input| {
+        if input.is_terminal() {
+            tell("a stream of the protocol is read from this terminal; Ctrl-D ends it");
+        }
+        Lines::new(input, LINE_BYTES_MAX)
+    });
+    let trouble = match read {
+        Ok(mut lines) => {
+            let mut tell = |breaches: &[Breach], out: &mut Out| {
+                if first.is_none() {
+                    first = breaches.first().cloned();
+                }
+                sink.tell(breaches, out)
+            };
+            read_all(&mut lines, &mut checker, &mut tell, &mut out)?
+        }
+        Err(trouble) => Some(trouble),
+    };
+    let unread = trouble.map(|why| Unread { label, why });
+    finish(sink, &checker.summary(), first.as_ref(), unread, &mut out)
+}
+
+/// Reads to the end; gives why it can't be read, if so.
+fn read_all(
+    lines: &mut Lines<impl Read>,
+    checker: &mut Checker,
+    tell: &mut impl FnMut(&[Breach], &mut Out) -> Result<(), Failure>,
+    out: &mut Out,
+) -> Result<Option<String>, Failure> {
+    loop {
+        if lines.will_wait() {
+            out.flush()?;
+        }
+        let breaches = match lines.next() {
+            Err(error) => return Ok(Some(error.to_string())),
+            Ok(Some(Piece::Line(line))) => checker.line(line),
+            Ok(Some(Piece::Long)) => checker.long_line(LINE_BYTES_MAX),
+            Ok(Some(Piece::Tail(tail))) => {
+                tell(&checker.finish(Some(tail)), out)?;
+                return Ok(None);
+            }
+            Ok(None) => {
+                tell(&checker.finish(None), out)?;
+                return Ok(None);
+            }
+        };
+        tell(&breaches, out)?;
+    }
+}
+
+impl Sink {
+    fn tell(&mut self, breaches: &[Breach], out: &mut Out) -> Result<(), Failure> {
+        for Breach { line, rule, message } in breaches {
+            match self {
+                // Ids and texts of the stream must not end the line, nor steer a terminal.
+                Self::Text(label) => {
+                    let message = message.replace(char::is_control, "\u{fffd}");
+                    out.line(&format!("{label}:{line}: {rule}: {message}"))?;
+                }
+                Self::Json(envelope) => {
+                    envelope.push(&Entry { line: *line, rule: rule.as_str(), message }, out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn finish(
+    sink: Sink,
+    summary: &Summary,
+    first: Option<&Breach>,
+    unread: Option<Unread>,
+    out: &mut Out,
+) -> Result<u8, Failure> {
+    match sink {
+        Sink::Text(label) => {
+            for note in &summary.notes {
+                out.line(&format!("{label}: note: {note}"))?;
+            }
+            if unread.is_none() {
+                out.line(&format!("{label}: {}", counted(summary)))?;
+            }
+            out.flush()?;
+        }
+        Sink::Json(mut envelope) => {
+            summary.notes.iter().for_each(|note| envelope.warn("note", note.clone()));
+            let error = match (&unread, first) {
+                (Some(unread), _) => Some(unread.as_error()),
+                (None, Some(Breach { line, rule, message })) => Some(Error {
+                    code: "contract_broken",
+                    class: None,
+                    message: counted(summary),
+                    detail: format!("line {line}: {rule}: {message}"),
+                }),
+                (None, None) => None,
+            };
+            let counts = Counts {
+                lines: summary.lines,
+                frames: summary.frames,
+                events: summary.events,
+                requests: summary.requests,
+            };
+            envelope.finish(error.as_ref(), Some(&counts), out)?;
+        }
+    }
+    match unread {
+        Some(unread) => Err(unread.into()),
+        None => Ok(if summary.breaches > 0 { FOUND } else { 0 }),
+    }
+}
+
+fn counted(summary: &Summary) -> String {
+    let Summary { lines, frames, events, requests, breaches, .. } = summary;
+    format!(
+        "breaches: {breaches}; lines: {lines}, frames: {frames}, events: {events}, requests: \
+         {requests}"
+    )
+}

@@ -1,0 +1,224 @@
+//! Lines of a stream, in bounded memory, as they come.
+
+use super::envelope::Error;
+use super::output::Failure;
+use crate::conformance::events::UnixSeconds;
+use crate::support::files;
+use rustix::event::PollFlags;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Capacity that is kept for the next line; one that needed more gives it back.
+const KEPT_BYTES: usize = 1024 * 1024;
+
+/// A piece of a stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Piece<'a> {
+    /// A line, without its line feed.
+    Line(&'a [u8]),
+    /// A line that is longer than the limit.
+    Long,
+    /// What stands after the last line feed.
+    Tail(&'a [u8]),
+}
+
+/// Reads pieces.
+#[derive(Debug)]
+pub(super) struct Lines<R> {
+    input: BufReader<R>,
+    bytes_max: usize,
+    line: Vec<u8>,
+    is_long: bool,
+}
+
+/// A stream that is waited for, whatever the flags of the pipe it comes from.
+#[derive(Debug)]
+pub(super) struct Input(File);
+
+impl Input {
+    /// Opens what a command line names: a file, or standard input for `-` and for nothing.
+    pub(super) fn open(path: Option<&Path>) -> io::Result<Self> {
+        match path {
+            Some(path) if path != Path::new("-") => File::open(path).map(Self),
+            Some(_) | None => {
+                io::stdin().as_fd().try_clone_to_owned().map(|input| Self(input.into()))
+            }
+        }
+    }
+
+    pub(super) fn is_terminal(&self) -> bool {
+        self.0.is_terminal()
+    }
+
+    /// When what comes from it was written.
+    pub(super) fn write_time(&self) -> io::Result<WriteTime> {
+        Ok(match self.0.metadata()?.is_file() {
+            true => WriteTime::Modified(self.0.try_clone()?),
+            false => WriteTime::Now,
+        })
+    }
+}
+
+/// When bytes that were just read were written, as nearly as can be known: a stream has no times of
+/// its own.
+#[derive(Debug)]
+pub(super) enum WriteTime {
+    /// By the time a file was changed last.
+    Modified(File),
+    /// By now: a pipe or a terminal, which is read as it is written.
+    Now,
+}
+
+impl WriteTime {
+    /// The latest time at which they can have been written.
+    pub(super) fn latest(&self) -> UnixSeconds {
+        let time = match self {
+            Self::Modified(file) => file.metadata().and_then(|metadata| metadata.modified()),
+            Self::Now => Ok(SystemTime::now()),
+        };
+        // A file system without times has none to give.
+        let since = time.map(|time| time.duration_since(UNIX_EPOCH).unwrap_or_default());
+        UnixSeconds(since.unwrap_or_default().as_secs())
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read(buffer) {
+                // Another process that shares the pipe has made it so; waiting is up to us.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    files::wait_for(&self.0, PollFlags::IN);
+                }
+                read => return read,
+            }
+        }
+    }
+}
+
+/// A stream that can't be read, or not to its end.
+#[derive(Debug)]
+pub(super) struct Unread {
+    /// The stream.
+    pub(super) label: String,
+    /// What the system says.
+    pub(super) why: String,
+}
+
+impl Unread {
+    fn message(&self) -> String {
+        format!("{} can't be read: {}", self.label, self.why)
+    }
+
+    pub(super) fn as_error(&self) -> Error {
+        Error {
+            code: "read_failed",
+            class: None,
+            message: self.message(),
+            detail: self.why.clone(),
+        }
+    }
+}
+
+impl From<Unread> for Failure {
+    fn from(unread: Unread) -> Self {
+        Self::Usage(unread.message())
+    }
+}
+
+/// What messages call it.
+pub(super) fn label(path: Option<&Path>) -> String {
+    path.map_or("-".to_owned(), |path| path.display().to_string())
+}
+
+impl<R: Read> Lines<R> {
+    /// Lines may have up to `bytes_max` bytes.
+    pub(super) fn new(input: R, bytes_max: usize) -> Self {
+        let input = BufReader::with_capacity(READ_BYTES, input);
+        Self { input, bytes_max, line: Vec::new(), is_long: false }
+    }
+
+    /// Whether the next piece may have to be waited for.
+    pub(super) fn will_wait(&self) -> bool {
+        memchr::memchr(b'\n', self.input.buffer()).is_none()
+    }
+
+    /// The next piece; `None` at the end.
+    pub(super) fn next(&mut self) -> io::Result<Option<Piece<'_>>> {
+        self.line.clear();
+        self.line.shrink_to(KEPT_BYTES);
+        loop {
+            let chunk = match self.input.fill_buf() {
+                Ok(chunk) => chunk,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            if chunk.is_empty() {
+                return Ok(self.end());
+            }
+            let end = memchr::memchr(b'\n', chunk);
+            let bytes = &chunk[..end.unwrap_or(chunk.len())];
+            if self.line.len() + bytes.len() > self.bytes_max {
+                self.is_long = true;
+                self.line = Vec::new();
+            } else if !self.is_long {
+                self.line.extend_from_slice(bytes);
+            }
+            let taken = bytes.len() + usize::from(end.is_some());
+            self.input.consume(taken);
+            if end.is_some() {
+                let is_long = std::mem::take(&mut self.is_long);
+                return Ok(Some(if is_long { Piece::Long } else { Piece::Line(&self.line) }));
+            }
+        }
+    }
+
+    fn end(&mut self) -> Option<Piece<'_>> {
+        if std::mem::take(&mut self.is_long) {
+            return Some(Piece::Long);
+        }
+        (!self.line.is_empty()).then_some(Piece::Tail(&self.line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(input: &str, bytes_max: usize) -> Vec<String> {
+        let mut lines = Lines::new(input.as_bytes(), bytes_max);
+        let mut pieces = Vec::new();
+        while let Some(piece) = lines.next().expect("a text can be read") {
+            pieces.push(match piece {
+                Piece::Line(line) => format!("{}|", String::from_utf8_lossy(line)),
+                Piece::Long => "long".to_owned(),
+                Piece::Tail(tail) => String::from_utf8_lossy(tail).into_owned(),
+            });
+        }
+        pieces
+    }
+
+    #[test]
+    fn lines_split_at_line_feeds_alone() {
+        assert_eq!(pieces("a\n\nb\r\u{2028}c\nd", 10), ["a|", "|", "b\r\u{2028}c|", "d"]);
+        assert_eq!(pieces("", 10), [""; 0]);
+        assert_eq!(pieces("\n", 10), ["|"]);
+    }
+
+    #[test]
+    fn long_lines_are_passed_over() {
+        let long = "x".repeat(READ_BYTES * 3);
+        assert_eq!(
+            pieces(&format!("1234\n12345\n{long}\n1\n{long}"), 4),
+            ["1234|", "long", "long", "1|", "long"]
+        );
+        let whole = format!("{long}|");
+        assert_eq!(pieces(&format!("{long}\n"), long.len()), [whole.as_str()]);
+    }
+}

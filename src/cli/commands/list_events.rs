@@ -1,0 +1,162 @@
+//! `duologue list-events`: the events of a stream, as JSON Lines or in one object.
+
+use super::args::{ListEventsArgs, ListOutput};
+use super::envelope::{Envelope, Error};
+use super::lines::{self, Input, Lines, Piece, Unread, WriteTime};
+use super::output::{Failure, Out, status, tell};
+use super::{FOUND, LINE_BYTES_MAX};
+use crate::conformance::events::{Entry, Lister, PREAMBLE, UnixSeconds};
+use crate::protocol::json;
+use std::io::Read;
+
+/// Bad lines that are told one by one on standard error.
+const TOLD_MAX: u64 = 100;
+
+/// Where events go.
+enum Sink {
+    /// A line for each.
+    Lines(Vec<u8>),
+    /// One object at the end.
+    Json(Envelope),
+}
+
+/// Lists the events of the stream that `args` name; gives the exit status.
+pub fn list_events(args: &ListEventsArgs) -> u8 {
+    status(run(args))
+}
+
+fn run(args: &ListEventsArgs) -> Result<u8, Failure> {
+    let label = lines::label(args.file.as_deref());
+    let mut out = Out::new()?;
+    let mut sink = match args.output {
+        ListOutput::Jsonl if !args.no_stream => Sink::Lines(Vec::new()),
+        ListOutput::Jsonl | ListOutput::Json => Sink::Json(Envelope::new()),
+    };
+    // Readers of lines find out what comes from the first one, whatever comes.
+    if let Sink::Lines(_) = sink {
+        out.line(PREAMBLE)?;
+    }
+    let mut bad = Bad::default();
+    let trouble = match Input::open(args.file.as_deref()) {
+        Err(error) => Some(error.to_string()),
+        Ok(input) => {
+            if input.is_terminal() {
+                tell("a stream of the protocol is read from this terminal; Ctrl-D ends it");
+            }
+            match input.write_time() {
+                Err(error) => Some(error.to_string()),
+                Ok(time) => {
+                    let mut lines = Lines::new(input, LINE_BYTES_MAX);
+                    read_all(&mut lines, &time, &mut sink, &mut bad, &mut out)?
+                }
+            }
+        }
+    };
+    finish(sink, &bad, trouble.map(|why| Unread { label, why }), &mut out)
+}
+
+/// Lines that are no frames.
+#[derive(Debug, Default)]
+struct Bad {
+    count: u64,
+    first: Option<String>,
+}
+
+impl Bad {
+    fn add(&mut self, line: &str) {
+        self.count += 1;
+        self.first.get_or_insert_with(|| line.to_owned());
+    }
+}
+
+/// Reads to the end, and counts what is no frame; gives why it can't be read, if so.
+fn read_all(
+    lines: &mut Lines<impl Read>,
+    time: &WriteTime,
+    sink: &mut Sink,
+    bad: &mut Bad,
+    out: &mut Out,
+) -> Result<Option<String>, Failure> {
+    let mut lister = Lister::new();
+    let mut ts = UnixSeconds::default();
+    loop {
+        let will_wait = lines.will_wait();
+        if will_wait {
+            out.flush()?;
+        }
+        let piece = lines.next();
+        if will_wait {
+            ts = time.latest();
+        }
+        let entry = match piece {
+            Err(error) => return Ok(Some(error.to_string())),
+            Ok(None) => return Ok(None),
+            Ok(Some(Piece::Line(line))) => lister.line(ts, line),
+            Ok(Some(Piece::Long)) => Err(lister.long_line(LINE_BYTES_MAX)),
+            Ok(Some(Piece::Tail(tail))) => lister.tail(ts, tail),
+        };
+        match entry {
+            Ok(Some(entry)) => sink.tell(&entry, out)?,
+            Ok(None) => {}
+            Err(line) => {
+                let told = line.to_string();
+                if !line.is_cut_off() {
+                    bad.add(&told);
+                }
+                sink.warn(told, bad.count);
+            }
+        }
+    }
+}
+
+impl Sink {
+    fn tell(&mut self, entry: &Entry, out: &mut Out) -> Result<(), Failure> {
+        match self {
+            Self::Lines(line) => {
+                line.clear();
+                json::write_line(entry, line)
+                    .map_err(|error| Failure::Usage(format!("an event has no JSON: {error}")))?;
+                out.write(line)
+            }
+            Self::Json(envelope) => envelope.push(entry, out),
+        }
+    }
+
+    fn warn(&mut self, warning: String, nth: u64) {
+        match self {
+            Self::Lines(_) if nth <= TOLD_MAX => tell(&warning),
+            Self::Lines(_) => {}
+            Self::Json(envelope) => envelope.warn("bad_line", warning),
+        }
+    }
+}
+
+fn finish(sink: Sink, bad: &Bad, unread: Option<Unread>, out: &mut Out) -> Result<u8, Failure> {
+    let count = bad.count;
+    let lines = format!("{count} lines are no frames of the protocol and are not listed");
+    match sink {
+        Sink::Lines(_) => {
+            out.flush()?;
+            if count > 0 {
+                tell(&lines);
+            }
+        }
+        Sink::Json(envelope) => {
+            let error = match (&unread, &bad.first) {
+                (Some(unread), _) => Some(unread.as_error()),
+                (None, Some(first)) => Some(Error {
+                    code: "bad_lines",
+                    class: None,
+                    message: lines,
+                    detail: first.clone(),
+                }),
+                (None, None) => None,
+            };
+            envelope.finish(error.as_ref(), None, out)?;
+        }
+    }
+    match unread {
+        Some(unread) => Err(unread.into()),
+        None => Ok(if count > 0 { FOUND } else { 0 }),
+    }
+}

@@ -1,0 +1,69 @@
+//! `duologue schema`: the protocol as `.proto` files, as descriptors or as JSON Schema.
+
+use super::args::{SchemaArgs, SchemaForm};
+use super::document::{self, Document};
+use super::output::Failure;
+use crate::protocol::schema;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::path::Path;
+
+/// Prints or writes the schema that `args` name; gives the exit status.
+pub fn schema(args: &SchemaArgs) -> u8 {
+    document::print(&args.output, || make(args))
+}
+
+fn make(args: &SchemaArgs) -> Result<Document, Failure> {
+    if let (Some(_), SchemaForm::Descriptors | SchemaForm::Json) = (&args.out, args.form) {
+        let message = "--out is for .proto files; send the others into a file with >";
+        return Err(Failure::Usage(message.to_owned()));
+    }
+    if let (Some(_), SchemaForm::Proto | SchemaForm::Descriptors) = (args.of, args.form) {
+        let message = "--for is for JSON Schema, as in: duologue schema json --for request; the \
+                       other forms always hold every message";
+        return Err(Failure::Usage(message.to_owned()));
+    }
+    match (args.form, &args.out) {
+        (SchemaForm::Proto, Some(folder)) => write_files(folder),
+        (SchemaForm::Proto, None) => Ok(proto()),
+        (SchemaForm::Descriptors, _) if !args.output.is_json() && io::stdout().is_terminal() => {
+            let message = "descriptors are binary and this is a terminal; send them into a file, \
+                           as in: duologue schema descriptors > descriptors.bin";
+            Err(Failure::Usage(message.to_owned()))
+        }
+        (SchemaForm::Descriptors, _) => Ok(descriptors()),
+        (SchemaForm::Json, _) => {
+            let data = schema::json(args.of.unwrap_or_default());
+            Ok(Document { text: format!("{data:#}\n").into_bytes(), data })
+        }
+    }
+}
+
+fn proto() -> Document {
+    let files = schema::PROTO_FILES.iter();
+    let data = files.map(|(name, text)| json!({ "name": name, "text": text })).collect();
+    Document { text: schema::proto_text().into_bytes(), data }
+}
+
+/// JSON holds bytes in base64, as protobuf JSON does.
+fn descriptors() -> Document {
+    let bytes = schema::descriptors();
+    Document { text: bytes.to_vec(), data: STANDARD.encode(bytes).into() }
+}
+
+fn write_files(folder: &Path) -> Result<Document, Failure> {
+    let mut written: Vec<Value> = Vec::new();
+    for (name, text) in schema::PROTO_FILES {
+        let path = folder.join(name);
+        let result =
+            path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, text));
+        result.map_err(|error| {
+            Failure::Unwritten(format!("--out: {} can't be written: {error}", path.display()))
+        })?;
+        written.push(path.to_string_lossy().into());
+    }
+    Ok(Document { text: Vec::new(), data: written.into() })
+}

@@ -1,0 +1,350 @@
+//! What the command line means: options and environment → settings, once.
+
+mod capabilities;
+mod engine;
+mod format;
+
+use crate::chat::patch::{PatchFields, PatchMode, Patches};
+use crate::chat::transcript::{Preamble, Said};
+use crate::cli::{self, Mode, RpcArgs, SessionArgs, Wanted};
+use crate::engine::echo::Echo;
+use crate::engine::{Engine, ErrorClass};
+use crate::extract::{ResponseType, Schema};
+use crate::protocol::id::SessionId;
+use crate::protocol::wire::{Code, Prompt, Trouble};
+use crate::session::{Extraction, FinalSnapshot, Keep, Life, OnBusy, Rules, Telling};
+use crate::stdio::{self, DebugFile, Progress, Requests, Settings, UnreadInput};
+#[cfg(debug_assertions)]
+use crate::support::fail_point::Place;
+use crate::support::fail_point::Plan as Faults;
+use anyhow::{Context, Result, ensure};
+use capabilities::{capabilities, capabilities_of_nobody};
+use engine::engine;
+pub(crate) use format::format_of_prompt;
+use format::{Known, format};
+use tokio::sync::oneshot;
+
+/// For whoever has started the program by hand.
+const TERMINAL_READ: &str = "requests are read from this terminal, one JSON object a line, as in \
+     {\"submit\":{\"prompt\":\"hello\"}}; Ctrl-D ends, --help tells more";
+
+/// The extension that tells what is found in an answer.
+pub(crate) const EXTRACT: &str = "extract";
+
+/// Settings of `duologue rpc`, which reads requests from a terminal or not. `history` is what was
+/// said before. Opens the debug file;
+/// touches nothing else.
+///
+/// # Errors
+/// If an option, or the file it names, can't be used.
+pub fn rpc(args: RpcArgs, history: Vec<Said>, is_terminal: bool) -> Result<Settings> {
+    let (command, mode) = ("rpc", args.output.mode());
+    let requests = stdin(&args.session)?;
+    let preamble = Preamble { system: None, said: history };
+    let asked = Asked { preamble, ..Asked::default() };
+    let plan = Plan { command, mode, session: args.session, asked };
+    let mut settings = plan.settings(requests)?;
+    if is_terminal {
+        settings.notices.insert(0, TERMINAL_READ);
+    }
+    Ok(settings)
+}
+
+/// A prompt, or where it comes from.
+#[derive(Debug)]
+pub enum Source {
+    /// It is known.
+    Known(String),
+    /// It is still being read; what is told instead if that fails.
+    Awaited(oneshot::Receiver<Result<Prompt, Trouble>>),
+    /// There is none: the model is called with what is said before it alone.
+    Nothing,
+}
+
+impl Default for Source {
+    fn default() -> Self {
+        Self::Known(String::new())
+    }
+}
+
+/// What a single run asks.
+#[derive(Debug, Default)]
+pub struct Asked {
+    /// What the model is told before the prompt.
+    pub preamble: Preamble,
+    /// The prompt.
+    pub prompt: Source,
+    /// What is made of the answer.
+    pub response: ResponseType,
+    /// What the values in it are to be like.
+    pub schema: Option<Schema>,
+    /// The protocol tells of the values as well.
+    pub tells_values: bool,
+    /// What the command is called, for the line that names the format of its objects.
+    pub name: String,
+}
+
+/// A command that has a prompt of its own.
+#[derive(Debug)]
+pub struct Once {
+    /// What is typed to run it.
+    pub command: &'static str,
+    /// What is printed.
+    pub mode: Mode,
+    /// Standard output is a terminal.
+    pub is_shown: bool,
+    /// What is asked.
+    pub asked: Asked,
+    /// Standard input, if nothing was read from it and nothing will be.
+    pub unread: Option<UnreadInput>,
+}
+
+/// Settings of a command that has a prompt of its own. Opens the debug file; touches nothing else.
+///
+/// # Errors
+/// If an option, or the file it names, can't be used, or the prompt is blank.
+pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
+    let Once { command, mode, is_shown, mut asked, unread } = once;
+    ensure!(
+        !matches!(mode, Mode::Objects { .. }) || asked.response != ResponseType::Text,
+        "--output objects prints what a response-type finds in the answer, and there is none; \
+         give the command file a `response-type` of json or jsonl"
+    );
+    let requests = match std::mem::take(&mut asked.prompt) {
+        Source::Known(prompt) if mode.reads_stdin() => {
+            if !prompt.trim().is_empty() {
+                asked.preamble.said.push(Said::ByUser(prompt));
+            }
+            stdin(&session)?
+        }
+        Source::Known(text) => Requests::Once(prompt(text)?),
+        Source::Nothing if mode.reads_stdin() => stdin(&session)?,
+        Source::Nothing => Requests::Once(Prompt::nothing()),
+        Source::Awaited(prompt) => Requests::Awaited(prompt),
+    };
+    let mut settings = Plan { command, mode, session, asked }.settings(requests)?;
+    settings.unread = unread.filter(|_| !mode.reads_stdin());
+    settings.progress = match mode {
+        Mode::Text => Progress::for_person(is_shown),
+        Mode::Json | Mode::Yaml => Progress::for_person(false),
+        // What they print would mix with the line.
+        Mode::Objects { .. } | Mode::JsonStream if is_shown => None,
+        Mode::Objects { .. } | Mode::JsonStream => Progress::for_person(false),
+        Mode::OneShot | Mode::Server | Mode::Frames => None,
+    };
+    Ok(settings)
+}
+
+/// The prompt in `text`.
+///
+/// # Errors
+/// If it is blank.
+pub fn prompt(text: String) -> Result<Prompt> {
+    Ok(Prompt::new(text).ok_or(BlankPrompt)?)
+}
+
+/// Settings for telling that nothing can be asked, in the form that the reader expects.
+pub fn refused(wanted: Wanted, requests: Requests) -> Settings {
+    let Wanted { command, mode } = wanted;
+    Settings {
+        rules: Rules { life: mode.life(), ..Rules::default() },
+        engine: Engine::Echo(Echo::default()),
+        capabilities: capabilities_of_nobody(mode),
+        requests,
+        format: format(mode, ResponseType::Text, Known::of_nobody(command)),
+        progress: None,
+        debug_file: None,
+        seed: uuid::Uuid::new_v4().as_u128(),
+        notices: Vec::new(),
+        unread: None,
+        faults: Faults::default(),
+    }
+}
+
+/// There is nothing to answer.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the prompt is blank, so there is nothing to answer; write what to ask")]
+struct BlankPrompt;
+
+/// What a client is told if nothing can be asked because of `error`.
+pub fn trouble(error: &anyhow::Error) -> Trouble {
+    let message = format!("{error:#}");
+    if error.is::<BlankPrompt>() {
+        return Trouble { code: Code::EmptyPrompt, message, detail: String::new(), terminal: true };
+    }
+    if stdio::is_shortage(error) {
+        return stdio::unable(error);
+    }
+    let detail = format!("{}:", ErrorClass::Config.as_str());
+    Trouble { code: Code::EngineInitFailed, message, detail, terminal: true }
+}
+
+/// What a client is told if getting ready met a defect.
+pub fn defect() -> Trouble {
+    let message =
+        "getting ready met a defect of this program, so nothing was asked; report it".to_owned();
+    Trouble { code: Code::Internal, message, detail: String::new(), terminal: true }
+}
+
+/// A command as it was typed.
+struct Plan {
+    command: &'static str,
+    mode: Mode,
+    session: SessionArgs,
+    asked: Asked,
+}
+
+impl Plan {
+    fn settings(self, requests: Requests) -> Result<Settings> {
+        let mut notices = Vec::new();
+        let engine = engine(&self.session, &mut notices)?;
+        let session = session_id(&self.session)?;
+        let debug_file = debug_file(&self.session)?;
+        let extraction = self.extraction();
+        let Self { command, mode, session: args, asked } = self;
+        // A copy of the frames is to be whole.
+        let is_kept = mode.is_protocol() || debug_file.is_some();
+        let system = asked.preamble.system.or(not_blank(args.system.clone()));
+        Ok(Settings {
+            capabilities: capabilities(mode, &args, &engine, extraction.as_ref()),
+            rules: Rules {
+                life: mode.life(),
+                keep: if is_kept { Keep::Everything } else { Keep::Nothing },
+                session,
+                preamble: Preamble { system, said: asked.preamble.said },
+                extraction,
+                on_busy: args.on_busy.into(),
+                // The other formats put the pieces together themselves.
+                patches: match mode.is_protocol() {
+                    true => {
+                        Patches { mode: args.patch_mode.into(), fields: args.patch_fields.into() }
+                    }
+                    false => Patches::default(),
+                },
+                final_snapshot: args.final_snapshot.into(),
+            },
+            format: format(mode, asked.response, Known::new(command, asked.name, &engine)),
+            engine,
+            requests,
+            progress: None,
+            debug_file,
+            seed: uuid::Uuid::new_v4().as_u128(),
+            notices,
+            unread: None,
+            faults: faults(),
+        })
+    }
+
+    fn extraction(&self) -> Option<Extraction> {
+        let asked = &self.asked;
+        let telling = match asked.tells_values {
+            true => Telling::Messages,
+            false if self.mode.is_protocol() => Telling::Nothing,
+            false => Telling::Text,
+        };
+        (asked.response != ResponseType::Text).then(|| Extraction {
+            response: asked.response,
+            schema: asked.schema.clone(),
+            telling,
+        })
+    }
+}
+
+fn session_id(args: &SessionArgs) -> Result<Option<SessionId>> {
+    let Some(typed) = &args.session_id else { return Ok(None) };
+    let id = SessionId::parse(typed).context("--session-id is too long; choose a shorter one")?;
+    ensure!(id.is_some(), "--session-id is blank; name the session or leave it out");
+    Ok(id)
+}
+
+fn debug_file(args: &SessionArgs) -> Result<Option<DebugFile>> {
+    let Some(path) = &args.debug_events_jsonl else { return Ok(None) };
+    let file = DebugFile::create(path)
+        .with_context(|| format!("--debug-events-jsonl: {} can't be written", path.display()))?;
+    Ok(Some(file))
+}
+
+fn stdin(args: &SessionArgs) -> Result<Requests> {
+    Ok(Requests::Stdin { line_bytes_max: usize::try_from(args.max_request_bytes)? })
+}
+
+/// The fault that a test has planted: `<place>:<nth>`, as in `project:3`. Anything else plants none.
+#[cfg(debug_assertions)]
+fn faults() -> Faults {
+    let plan = std::env::var("DUOLOGUE_FAULT").unwrap_or_default();
+    let planted = plan
+        .split_once(':')
+        .and_then(|(place, nth)| Some(Faults::new(Place::named(place)?, nth.parse().ok()?)));
+    planted.unwrap_or_default()
+}
+
+/// Nothing plants a fault in a release.
+#[cfg(not(debug_assertions))]
+fn faults() -> Faults {
+    Faults::default()
+}
+
+/// A variable that is set to nothing says as much as one that is not set.
+fn not_blank(value: Option<String>) -> Option<String> {
+    value.filter(|value| !value.trim().is_empty())
+}
+
+impl Mode {
+    fn is_protocol(self) -> bool {
+        matches!(self, Self::Server | Self::OneShot | Self::Frames)
+    }
+
+    /// Whether requests come from standard input.
+    pub(crate) fn reads_stdin(self) -> bool {
+        self.life() == Life::Conversation
+    }
+
+    fn life(self) -> Life {
+        match self {
+            Self::Server | Self::Frames => Life::Conversation,
+            Self::Text
+            | Self::Json
+            | Self::Yaml
+            | Self::Objects { .. }
+            | Self::OneShot
+            | Self::JsonStream => Life::OneShot,
+        }
+    }
+}
+
+impl From<cli::OnBusy> for OnBusy {
+    fn from(typed: cli::OnBusy) -> Self {
+        match typed {
+            cli::OnBusy::Reject => Self::Reject,
+            cli::OnBusy::Queue => Self::Queue,
+        }
+    }
+}
+
+impl From<cli::PatchMode> for PatchMode {
+    fn from(typed: cli::PatchMode) -> Self {
+        match typed {
+            cli::PatchMode::Append => Self::Append,
+            cli::PatchMode::Snapshot => Self::Snapshot,
+        }
+    }
+}
+
+impl From<cli::PatchFields> for PatchFields {
+    fn from(typed: cli::PatchFields) -> Self {
+        match typed {
+            cli::PatchFields::Full => Self::Full,
+            cli::PatchFields::Lean => Self::Lean,
+        }
+    }
+}
+
+impl From<cli::FinalSnapshot> for FinalSnapshot {
+    fn from(typed: cli::FinalSnapshot) -> Self {
+        match typed {
+            cli::FinalSnapshot::Full => Self::Full,
+            cli::FinalSnapshot::Turn => Self::Turn,
+            cli::FinalSnapshot::None => Self::None,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Where logs go: standard error or a file. A log that nobody reads loses lines; it never holds up
+//! the conversation.
+
+use crate::cli::LogLevel;
+use crate::support::files;
+use crate::support::line_queue::{Kind, LineQueue, Target};
+use crate::support::stderr;
+use crate::support::terminal;
+use anyhow::{Context, Result};
+use std::fs::OpenOptions;
+use std::io::{self, IsTerminal, Write};
+use std::panic::PanicHookInfo;
+use std::path::Path;
+use std::sync::Arc;
+use tracing::level_filters::LevelFilter;
+use tracing::subscriber::NoSubscriber;
+
+/// Begins to log.
+pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
+    if level == LogLevel::Off {
+        tracing::subscriber::set_global_default(NoSubscriber::new())?;
+        return Ok(None);
+    }
+    let is_terminal = file.is_none() && io::stderr().is_terminal();
+    let has_colour = is_terminal && terminal::has_colour();
+    let queue = match file {
+        None => stderr::queue(),
+        Some(path) => {
+            let file = files::open(path, OpenOptions::new().append(true))
+                .with_context(|| format!("--log-file: {} can't be written", path.display()))?;
+            Arc::new(LineQueue::new(Target::File(file)))
+        }
+    };
+    // A line that shows progress may stand where the next line of the log is to come.
+    let clear = if is_terminal && !terminal::is_dumb() { terminal::CLEAR_LINE } else { "" };
+    let lines = Lines { queue: Arc::clone(&queue), clear };
+    let log = tracing_subscriber::fmt()
+        .with_max_level(filter(level))
+        .with_target(false)
+        .with_ansi(has_colour)
+        .with_writer(move || lines.clone());
+    match file {
+        // Whoever reads a terminal knows what time it is.
+        None => log.without_time().init(),
+        Some(_) => log.init(),
+    }
+    Ok(Some(Flush(queue)))
+}
+
+/// Writes lines of the log to a queue.
+#[derive(Clone)]
+struct Lines {
+    queue: Arc<LineQueue>,
+    /// Written before each line.
+    clear: &'static str,
+}
+
+impl Write for Lines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.clear.is_empty() {
+            self.queue.push(line, Kind::Log);
+        } else {
+            self.queue.push(&[self.clear.as_bytes(), line].concat(), Kind::Log);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes out what was logged when it is dropped, as far as somebody reads it.
+#[derive(Debug)]
+pub struct Flush(Arc<LineQueue>);
+
+impl Flush {
+    /// Waits until all that was logged is written, but not for long.
+    pub(crate) async fn flushed(&self) {
+        self.0.flushed().await;
+    }
+
+    /// Waits no longer.
+    pub(crate) fn abandon(&self) {
+        self.0.abandon();
+    }
+}
+
+impl Drop for Flush {
+    fn drop(&mut self) {
+        self.0.flush();
+    }
+}
+
+/// Logs a panic in the words of this program: it costs what it was about, not the process.
+pub fn defect(info: &PanicHookInfo<'_>) {
+    let what = info.payload_as_str().unwrap_or("no description");
+    let place = info.location().map(ToString::to_string).unwrap_or_default();
+    if tracing::dispatcher::has_been_set() {
+        tracing::error!(what, place, "met a defect of this program; please report it");
+    } else {
+        // Nothing is logged yet, or ever.
+        stderr::message(&format!(
+            "duologue: met a defect of this program; please report it: {what} ({place})\n"
+        ));
+    }
+}
+
+fn filter(level: LogLevel) -> LevelFilter {
+    match level {
+        LogLevel::Off => LevelFilter::OFF,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    }
+}

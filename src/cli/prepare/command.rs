@@ -1,0 +1,140 @@
+//! `run-command`: a command file, its flags and its prompt → what is asked.
+
+use super::shown::{Unasked, shown};
+use super::{Prepared, Reason, Refusal, Terminal, history, text};
+use crate::chat::transcript::Preamble;
+use crate::cli::config::{self, Asked, EXTRACT, Once, Source};
+use crate::cli::log;
+use crate::cli::{Cli, RUN_COMMAND, Wanted};
+use crate::command_file::{CommandFile, FILE_BYTES_MAX, Outside, Rendered, is_stdin};
+use crate::extract::Schema;
+use crate::stdio::UnreadInput;
+use crate::support::terminal::harmless;
+use crate::template::Missing;
+use anyhow::{Context, Result, anyhow};
+use jiff::Zoned;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// What Go prints in place of a value that is not there.
+const NO_VALUE: &str = "<no value>";
+
+/// Why nothing else can come from standard input.
+const REQUESTS_ARE_READ: &str =
+    "standard input holds the requests of --stdin-rpc; name a file instead of -";
+
+/// For a person whose standard input holds data that no flag reads.
+const UNREAD: &str = "standard input has data, and no flag of the command file reads it; name it as - where \
+     a flag takes a file, or redirect standard input from /dev/null";
+
+/// Gets ready what `words` ask for.
+pub(super) fn run(words: &[OsString], mut terminal: Terminal) -> Result<Prepared, Refusal> {
+    let wanted = Cli::guess(words, None);
+    let file = file(words, wanted, &mut terminal.stdin);
+    let file = file.map_err(|reason| Refusal { wanted, reason })?;
+    // Now it is known which words are the file's.
+    let wanted = Cli::guess(words, Some(&file));
+    with_file(words, &file, terminal).map_err(|reason| Refusal { wanted, reason })
+}
+
+/// The command file that `words` name.
+fn file(words: &[OsString], wanted: Wanted, stdin: &mut File) -> Result<CommandFile, Reason> {
+    let Some(path) = Cli::command_file(words) else {
+        // Without a file there is only help, or the error that it is missing.
+        Cli::read(words)?;
+        return Err(anyhow!("name a command file: duologue run-command FILE.yaml").into());
+    };
+    let path = Path::new(&path);
+    if is_stdin(path) && wanted.mode.reads_stdin() {
+        return Err(anyhow!("the command file can't be there: {REQUESTS_ARE_READ}").into());
+    }
+    let is_first = words.get(2).is_some_and(|word| Path::new(word) == path);
+    let hint = if is_first { "" } else { " (the file comes first, its flags behind it)" };
+    Ok(read(path, stdin).map_err(|error| anyhow!("{error:#}{hint}"))?)
+}
+
+fn with_file(
+    words: &[OsString],
+    file: &CommandFile,
+    mut terminal: Terminal,
+) -> Result<Prepared, Reason> {
+    let (args, typed) = Cli::read_with_file(words, file)?;
+    let mode = args.output.mode()?;
+    let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
+    warn_of(file);
+    let mut from_stdin = || match mode.reads_stdin() {
+        true => Err(io::Error::other(REQUESTS_ARE_READ)),
+        false => all(&mut terminal.stdin),
+    };
+    let history = history::read(args.session.history.as_deref())?;
+    let values = file.values(&typed, &mut Outside::new(&mut from_stdin))?;
+    let missing = if args.strict { Missing::Refused } else { Missing::Shown };
+    let mut rendered = file.render(values, &Zoned::now(), missing)?;
+    rendered.messages.extend(history);
+    if args.is_system_typed {
+        rendered.system = args.session.system.clone();
+    }
+    if rendered.prompt.contains(NO_VALUE) {
+        tracing::warn!(
+            "the prompt has {NO_VALUE} in it: a flag without a value, or a name that is no flag's"
+        );
+    }
+    if args.print_prompt {
+        // A variable's counts where the file has none.
+        rendered.system = rendered.system.or(args.session.system);
+        let session_id = args.session.session_id.as_deref();
+        let unasked =
+            Unasked { command: RUN_COMMAND, mode, session_id, is_shown: terminal.is_shown };
+        return Ok(Prepared::Print(shown(&rendered, &unasked)?));
+    }
+    let asked = asked(file, rendered)?;
+    let unread = Some(UnreadInput::new(terminal.stdin, UNREAD));
+    let once = Once { command: RUN_COMMAND, mode, is_shown: terminal.is_shown, asked, unread };
+    let settings = config::once(once, args.session)?;
+    Ok(Prepared::Serve(Box::new(settings), log))
+}
+
+/// Tells what is passed over.
+fn warn_of(file: &CommandFile) {
+    for warning in &file.warnings {
+        tracing::warn!("{}", harmless(&warning.to_string()));
+    }
+    for name in file.extensions.iter().filter(|name| *name != EXTRACT) {
+        let path = file.path.display();
+        tracing::warn!("{path}: the extension `{}` is not known; {EXTRACT} is", harmless(name));
+    }
+}
+
+fn read(path: &Path, stdin: &mut File) -> Result<CommandFile> {
+    if !is_stdin(path) {
+        return Ok(CommandFile::load(path)?);
+    }
+    let text = text::read(stdin, FILE_BYTES_MAX).context("the command file on standard input")?;
+    Ok(CommandFile::parse(Path::new("stdin"), &text)?)
+}
+
+fn all(stdin: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let limit = crate::command_file::VALUE_BYTES_MAX as u64 + 1;
+    stdin.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn asked(file: &CommandFile, rendered: Rendered) -> Result<Asked> {
+    let schema = file.schema.as_ref().map(Schema::compile).transpose();
+    let place = || format!("{}:{}: `schema`", file.path.display(), file.schema_line);
+    let schema = schema.with_context(place)?;
+    let Rendered { system, messages, prompt } = rendered;
+    // What is said before is enough to answer.
+    let has_nothing = prompt.trim().is_empty() && (system.is_some() || !messages.is_empty());
+    Ok(Asked {
+        preamble: Preamble { system, said: history::said(messages) },
+        prompt: if has_nothing { Source::Nothing } else { Source::Known(prompt) },
+        response: file.response,
+        schema,
+        tells_values: file.extensions.iter().any(|name| name == EXTRACT),
+        name: file.name.clone(),
+    })
+}

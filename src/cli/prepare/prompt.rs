@@ -1,0 +1,149 @@
+//! The prompt of `exec`: what is typed, then what is piped in, then files.
+
+use super::text;
+use crate::cli::ExecArgs;
+use crate::command_file::is_stdin;
+use crate::support::terminal::harmless;
+use anyhow::{Context, Result, bail, ensure};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Where the parts of a prompt come from. At least one of them is given.
+#[derive(Debug)]
+pub(super) struct Parts {
+    first: First,
+    has_stdin: bool,
+    files: Vec<PathBuf>,
+}
+
+#[derive(Debug)]
+enum First {
+    /// Standard input, or the files, come first.
+    None,
+    Typed(String),
+    File(PathBuf),
+}
+
+impl Parts {
+    /// The parts that `args` name. Standard input is one of them where it is asked for, and where
+    /// nothing else is.
+    ///
+    /// # Errors
+    /// If a file is standard input, which has an argument of its own.
+    pub(super) fn of(args: &ExecArgs) -> Result<Self> {
+        if args.file.iter().any(|path| is_stdin(path)) {
+            bail!("--file can't be standard input; write - after the prompt instead");
+        }
+        let is_dash = args.prompt.as_deref() == Some("-");
+        let is_stdin_file = args.prompt_file.as_deref().is_some_and(is_stdin);
+        let first = match (&args.prompt, &args.prompt_file) {
+            (Some(prompt), _) if !is_dash => First::Typed(prompt.clone()),
+            (None, Some(path)) if !is_stdin_file => First::File(path.clone()),
+            (_, _) => First::None,
+        };
+        let is_all = matches!(first, First::None) && args.file.is_empty();
+        let has_stdin = is_dash || is_stdin_file || args.piped.is_some() || is_all;
+        Ok(Self { first, has_stdin, files: args.file.clone() })
+    }
+
+    pub(super) fn has_stdin(&self) -> bool {
+        self.has_stdin
+    }
+
+    /// The prompt, if it is nothing but what was typed.
+    pub(super) fn typed(&self) -> Option<&str> {
+        let is_alone = !self.has_stdin && self.files.is_empty();
+        match &self.first {
+            First::Typed(prompt) if is_alone => Some(prompt),
+            First::None | First::Typed(_) | First::File(_) => None,
+        }
+    }
+
+    /// Reads the parts and puts them together, with a blank line between them.
+    ///
+    /// # Errors
+    /// If one can't be read, is no text, or there is too much of it.
+    pub(super) fn read(self, stdin: File) -> Result<String> {
+        let mut prompt = match self.first {
+            First::None => String::new(),
+            First::Typed(prompt) => prompt,
+            First::File(path) => {
+                text::from_file(&path, text::PROMPT_BYTES_MAX).context("--prompt-file")?
+            }
+        };
+        if self.has_stdin {
+            add(&mut prompt, &text::from_stdin(stdin)?)?;
+        }
+        for path in &self.files {
+            let content = text::from_file(path, text::PROMPT_BYTES_MAX).context("--file")?;
+            add(&mut prompt, &element(path, &content))?;
+        }
+        Ok(prompt)
+    }
+}
+
+/// Adds `part` to `prompt`, after a blank line, unless it is blank itself.
+fn add(prompt: &mut String, part: &str) -> Result<()> {
+    if part.trim().is_empty() {
+        return Ok(());
+    }
+    let bytes_max = text::PROMPT_BYTES_MAX;
+    ensure!(
+        prompt.len() + part.len() <= bytes_max,
+        "the prompt has more than {bytes_max} bytes with all its files; leave some of them out"
+    );
+    if prompt.trim().is_empty() {
+        prompt.clear();
+    } else {
+        prompt.truncate(prompt.trim_end_matches('\n').len());
+        prompt.push_str("\n\n");
+    }
+    prompt.push_str(part);
+    Ok(())
+}
+
+/// A file between two tags, of which the first has its name and the second stands nowhere in its
+/// text.
+fn element(path: &Path, content: &str) -> String {
+    let mut tag = "file".to_owned();
+    for number in 2.. {
+        if !content.contains(&format!("</{tag}>")) {
+            break;
+        }
+        tag = format!("file-{number}");
+    }
+    let name = harmless(&path.to_string_lossy()).replace('&', "&amp;").replace('"', "&quot;");
+    let line_end = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };
+    format!("<{tag} name=\"{name}\">\n{content}{line_end}</{tag}>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_ends_where_its_tag_says_and_nowhere_before() {
+        let check = |path, content, expected| {
+            assert_eq!(element(Path::new(path), content), expected, "{path}");
+        };
+        check("a/b.txt", "one\n", "<file name=\"a/b.txt\">\none\n</file>");
+        check("b", "one", "<file name=\"b\">\none\n</file>");
+        check("empty", "", "<file name=\"empty\">\n</file>");
+        check("\"a&b\"\n", "", "<file name=\"&quot;a&amp;b&quot; \">\n</file>");
+        let tags = "</file> </file-2>";
+        check("tags", tags, "<file-3 name=\"tags\">\n</file> </file-2>\n</file-3>");
+    }
+
+    #[test]
+    fn parts_have_one_blank_line_between_them() {
+        let check = |first: &str, part, expected| {
+            let mut prompt = first.to_owned();
+            add(&mut prompt, part).expect("there is room");
+            assert_eq!(prompt, expected);
+        };
+        check("Review this", "diff\n", "Review this\n\ndiff\n");
+        check("Review this\n\n\n", "diff", "Review this\n\ndiff");
+        check(" \n", "diff", "diff");
+        check("Review this", "\n", "Review this");
+    }
+}

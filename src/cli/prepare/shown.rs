@@ -1,0 +1,55 @@
+//! What would be asked, for people or programs to look at.
+
+use crate::cli::Mode;
+use crate::cli::config;
+use crate::command_file::{Message, Rendered, Role};
+use crate::session::{ExitCode, Moment};
+use crate::support::terminal::visible;
+use anyhow::Result;
+use serde_json::{Value, json};
+
+/// The run whose prompt is printed.
+pub(super) struct Unasked<'a> {
+    pub(super) command: &'static str,
+    pub(super) mode: Mode,
+    /// As it was typed; a run without one has a generated id.
+    pub(super) session_id: Option<&'a str>,
+    /// Standard output is a terminal: what could control it is made visible.
+    pub(super) is_shown: bool,
+}
+
+/// What would be asked, in the form that a run has in this mode.
+pub(super) fn shown(rendered: &Rendered, unasked: &Unasked) -> Result<String> {
+    let Unasked { command, mode, session_id, is_shown } = unasked;
+    let generated = || format!("session-{}", uuid::Uuid::new_v4());
+    let session = session_id.map_or_else(generated, str::to_owned);
+    let mut format = config::format_of_prompt(command, *mode);
+    let mut out = Vec::new();
+    format.prompt(&session, &for_people(rendered), &parts(rendered), &mut out)?;
+    format.end(Moment::default(), ExitCode::Ok, &mut out)?;
+    let out = String::from_utf8(out)?;
+    Ok(if *is_shown { visible(&out, format.escapes()) } else { out })
+}
+
+fn parts(rendered: &Rendered) -> Value {
+    let Rendered { system, messages, prompt } = rendered;
+    let message =
+        |message: &Message| json!({ "role": message.role.as_str(), "text": message.text });
+    let messages: Vec<_> = messages.iter().map(message).collect();
+    json!({ "system": system, "messages": messages, "prompt": prompt })
+}
+
+/// The prompt, and if there is more than that, each message after a line with its role.
+fn for_people(Rendered { system, messages, prompt }: &Rendered) -> String {
+    let system = system.iter().map(|text| (Role::System, text));
+    let messages = messages.iter().map(|message| (message.role, &message.text));
+    let asked = (!prompt.trim().is_empty()).then_some((Role::User, prompt));
+    let parts: Vec<_> = system.chain(messages).chain(asked).collect();
+    if let [] | [(Role::User, _)] = parts[..] {
+        return prompt.clone();
+    }
+    let part = |(role, text): &(Role, &String)| {
+        format!("[{}]\n{}\n", role.as_str(), text.trim_end_matches('\n'))
+    };
+    parts.iter().map(part).collect::<Vec<_>>().join("\n")
+}

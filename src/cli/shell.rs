@@ -1,0 +1,213 @@
+//! From a command that was read to the status of the process: gets it ready, serves it, and tells
+//! a person what went wrong.
+
+use crate::cli::Wanted;
+use crate::cli::config;
+use crate::cli::log::Flush;
+use crate::cli::prepare::{Job, Prepared, Reason, Refusal, Terminal, prepare};
+use crate::session::ExitCode;
+use crate::stdio::{self, Finish, Requests, Signals, Stdio};
+use crate::support::files;
+use crate::support::stderr;
+use crate::support::terminal::{self, harmless};
+use crate::support::threads;
+use anyhow::{Context, Result, anyhow};
+use rustix::io::Errno;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::panic::{self, catch_unwind};
+use std::time::{Duration, Instant};
+use tokio::runtime::{self, Runtime};
+use tokio::sync::oneshot;
+
+/// The longest time that a process which can't start waits for a reader of its last frames.
+const UNABLE_WRITE_MAX: Duration = Duration::from_secs(5);
+
+/// Does `job`; gives the status of the process.
+pub fn run(job: Job) -> u8 {
+    let wanted = job.wanted();
+    // First of all, so that not even a file that is named on the command line can be the reader's.
+    let stdio = match Stdio::take() {
+        Ok(stdio) => stdio,
+        Err(error) => {
+            let error = anyhow!(error).context("standard input or output can't be used");
+            return unable(wanted, rustix::stdio::stdout(), &error);
+        }
+    };
+    let (runtime, signals, terminal) = match resources(&stdio) {
+        Ok(resources) => resources,
+        Err(error) => return unable(wanted, &stdio.output, &error),
+    };
+    let finish = runtime.block_on(serve(job, stdio, signals, terminal));
+    // A name that is still being looked up must not hold up the end.
+    runtime.shutdown_background();
+    finish.unwrap_or_else(|error| {
+        stderr::message(&format!("duologue: {error:#}\n"));
+        ExitCode::Internal.number()
+    })
+}
+
+/// Prints what clap has to say when help, or the version, is asked for.
+pub fn help(help: &clap::Error) -> u8 {
+    let text = styled(help, &io::stdout());
+    let written = io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush());
+    let Finish { status, complaint } = finished(written);
+    complain(complaint);
+    status
+}
+
+/// What every command needs that holds a conversation, or reads what is to be asked.
+fn resources(stdio: &Stdio) -> Result<(Runtime, Signals, Terminal)> {
+    let runtime = runtime().context("events can't be waited for")?;
+    let inside = runtime.enter();
+    let signals = Signals::listen().context("signals can't be heard")?;
+    drop(inside);
+    let terminal = Terminal {
+        stdin: stdio.input.try_clone().context("standard input can't be used")?,
+        is_typed: stdio.input.is_terminal(),
+        is_shown: stdio.output.is_terminal(),
+    };
+    Ok((runtime, signals, terminal))
+}
+
+/// What waits for events. The library panics over some of the descriptors that it can't have.
+fn runtime() -> io::Result<Runtime> {
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let built = catch_unwind(|| runtime::Builder::new_current_thread().enable_all().build());
+    panic::set_hook(hook);
+    built.unwrap_or_else(|_| Err(Errno::MFILE.into()))
+}
+
+/// Reports that the process can't start; gives its status.
+fn unable(wanted: Wanted, output: impl AsFd, error: &anyhow::Error) -> u8 {
+    let trouble = stdio::unable(error);
+    complain(Some(trouble.message.clone()));
+    let settings = config::refused(wanted, Requests::Refused(trouble.clone()));
+    let (frames, status) = stdio::refusal(settings, trouble);
+    // If they are not taken, the status still reports it.
+    files::write_until(output, &frames, Instant::now() + UNABLE_WRITE_MAX).ok();
+    status
+}
+
+async fn serve(job: Job, stdio: Stdio, mut signals: Signals, terminal: Terminal) -> Result<u8> {
+    let mut log = None;
+    let finish = match prepare(job, terminal, &mut signals).await {
+        Ok(Prepared::Serve(settings, flush)) => {
+            log = flush;
+            stdio::serve(stdio, &mut signals, *settings).await
+        }
+        Ok(Prepared::Print(text)) => print(stdio, &mut signals, text).await?,
+        Err(refusal) => refuse(refusal, stdio, &mut signals).await?,
+    };
+    complain(finish.complaint);
+    flush(&mut signals, log.as_ref()).await;
+    Ok(finish.status)
+}
+
+/// Waits until what was logged and reported is written: no longer than the limit, nor than a signal.
+async fn flush(signals: &mut Signals, log: Option<&Flush>) {
+    let stderr = stderr::queue();
+    let written = async {
+        stderr.flushed().await;
+        if let Some(log) = log {
+            log.flushed().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = signals.next() => {}
+        () = written => {}
+    }
+    stderr.abandon();
+    if let Some(log) = log {
+        log.abandon();
+    }
+}
+
+/// Tells a person why nothing is asked, and whoever reads standard output in its own form.
+async fn refuse(refusal: Refusal, stdio: Stdio, signals: &mut Signals) -> Result<Finish> {
+    let requests = match refusal.reason {
+        Reason::Usage(help) if !help.use_stderr() => {
+            let text = styled(&help, &stdio.output);
+            return print(stdio, signals, text).await;
+        }
+        Reason::Usage(error) => {
+            stderr::message(&styled(&error, &io::stderr()));
+            Requests::Refused(config::trouble(&anyhow!(plain(&error))))
+        }
+        Reason::Wrong(error) => {
+            let trouble = config::trouble(&error);
+            complain(Some(harmless(&trouble.message)));
+            Requests::Refused(trouble)
+        }
+        Reason::Defect => {
+            let trouble = config::defect();
+            complain(Some(trouble.message.clone()));
+            Requests::Refused(trouble)
+        }
+        Reason::Interrupted(signal) => {
+            complain(Some(format!("the process was ended by {signal}")));
+            Requests::Interrupted(signal)
+        }
+    };
+    let settings = config::refused(refusal.wanted, requests);
+    Ok(stdio::serve(stdio, signals, settings).await)
+}
+
+/// Prints all there is to be printed. The reader may take its time; a signal ends the wait.
+async fn print(stdio: Stdio, signals: &mut Signals, text: String) -> Result<Finish> {
+    let (written, outcome) = oneshot::channel();
+    let mut output = stdio.output;
+    // Whoever was interrupted does not want to know.
+    let write = move || drop(written.send(output.write_all(text.as_bytes())));
+    threads::spawn("print", write)?;
+    tokio::select! {
+        biased;
+        signal = signals.next() => {
+            Ok(Finish { status: ExitCode::Interrupted(signal).number(), complaint: None })
+        }
+        outcome = outcome => Ok(finished(outcome?)),
+    }
+}
+
+fn finished(written: io::Result<()>) -> Finish {
+    match written {
+        Ok(()) => Finish { status: ExitCode::Ok.number(), complaint: None },
+        // Whoever asked has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            Finish { status: ExitCode::Ok.number(), complaint: None }
+        }
+        Err(error) => Finish {
+            status: ExitCode::OutputFailed.number(),
+            complaint: Some(format!("standard output can't be written: {error}")),
+        },
+    }
+}
+
+/// What clap has to say, in colour where somebody sees it.
+fn styled(error: &clap::Error, to: &impl IsTerminal) -> String {
+    let text = error.render();
+    if to.is_terminal() && terminal::has_colour() {
+        text.ansi().to_string()
+    } else {
+        text.to_string()
+    }
+}
+
+/// What clap has to say of an error, without what is for people at a terminal.
+fn plain(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let is_about_error =
+        |part: &&str| !part.starts_with("Usage:") && !part.starts_with("For more information");
+    let parts = text.trim_start_matches("error: ").split("\n\n").filter(is_about_error);
+    let parts = parts.map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
+    parts.collect::<Vec<_>>().join("; ")
+}
+
+/// Reports on standard error what went wrong.
+fn complain(complaint: Option<String>) {
+    if let Some(complaint) = complaint {
+        stderr::message(&format!("duologue: {complaint}\n"));
+    }
+}

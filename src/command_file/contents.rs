@@ -1,0 +1,341 @@
+//! What is in a file → values, by what its name ends in. Pure; the file is already read.
+
+use super::cost::{self, Cost, NoRoom, RecordsCost, Room};
+use super::outside::{Contents, FileFacts};
+use super::records::{Found, Maker};
+use super::table::{self, Blanks};
+use super::yaml;
+use crate::protocol::json::Error;
+use crate::template::{Keys, Record};
+use jiff::{Timestamp, Zoned};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a file holds, as its name tells.
+enum Format {
+    Json,
+    JsonLines,
+    Yaml,
+    /// Values between these bytes.
+    Table(u8),
+    Other,
+}
+
+/// Endings of files that can hold maps.
+const MAP_ENDINGS: &str = ".json, .yaml, .yml, .csv or .tsv";
+
+impl Contents {
+    fn format(&self) -> Format {
+        let extension = Path::new(&self.name).extension().unwrap_or_default();
+        match extension.to_string_lossy().to_lowercase().as_str() {
+            "json" => Format::Json,
+            "jsonl" | "ndjson" => Format::JsonLines,
+            "yaml" | "yml" => Format::Yaml,
+            "csv" => Format::Table(b','),
+            "tsv" => Format::Table(b'\t'),
+            _ => Format::Other,
+        }
+    }
+
+    /// What it is called, for people.
+    fn called(&self) -> &str {
+        if self.file.is_some() { &self.name } else { "standard input" }
+    }
+
+    /// All of it, as text.
+    pub(super) fn text(&self) -> Result<&str, String> {
+        std::str::from_utf8(&self.bytes).map_err(|error| {
+            format!(
+                "{} is not UTF-8 from byte {} on; convert it to UTF-8, or give another file",
+                self.called(),
+                error.valid_up_to()
+            )
+        })
+    }
+
+    /// The same without the mark that some editors put in front of UTF-8.
+    fn unmarked(&self) -> Result<&str, String> {
+        self.text().map(yaml::without_mark)
+    }
+
+    /// Its texts: a list in JSON or YAML, else its lines. In a table the first line is a heading.
+    pub(super) fn texts(&self) -> Result<Vec<Value>, String> {
+        let list = match self.format() {
+            Format::Json => self.json()?,
+            Format::Yaml => self.yaml()?,
+            Format::Table(_) => self.lines(self.unmarked()?, 1)?,
+            Format::JsonLines | Format::Other => self.lines(self.text()?, 0)?,
+        };
+        if let Value::Array(items) = list
+            && items.iter().all(Value::is_string)
+        {
+            return Ok(items);
+        }
+        Err(format!("{} does not hold a list of texts", self.called()))
+    }
+
+    /// The lines of `text` from number `first` on, from 0.
+    fn lines(&self, text: &str, first: usize) -> Result<Value, String> {
+        let mut room = self.room();
+        text.lines().try_for_each(|line| self.fits(room.take(cost::of_text(line.len()))))?;
+        Ok(text.lines().skip(first).map(Value::from).collect())
+    }
+
+    /// Whether its numbers are floats to Go's reader.
+    pub(super) fn has_floats(&self) -> bool {
+        match self.format() {
+            Format::Json | Format::JsonLines => true,
+            Format::Yaml | Format::Table(_) => false,
+            // Maps are read from standard input as JSON.
+            Format::Other => self.file.is_none(),
+        }
+    }
+
+    /// Its only map.
+    pub(super) fn object(&self) -> Result<Map<String, Value>, String> {
+        let value = match self.format() {
+            Format::Json => self.json()?,
+            Format::Yaml => self.yaml()?,
+            Format::Table(sign) => match self.table(sign)?.as_slice() {
+                [only] => Value::Object(only.members().collect()),
+                rows => {
+                    let found = rows.len();
+                    let name = self.called();
+                    return Err(format!("{name} holds {found} rows under its heading, not one"));
+                }
+            },
+            // Standard input has no name to tell by.
+            Format::Other if self.file.is_none() => self.json()?,
+            Format::JsonLines | Format::Other => return Err(self.unknown(MAP_ENDINGS)),
+        };
+        if let Value::Object(members) = value {
+            return Ok(members);
+        }
+        Err(format!("{} does not hold a map", self.called()))
+    }
+
+    /// Its maps; an only map counts as a list of one.
+    pub(super) fn objects(&self) -> Result<Vec<Record>, String> {
+        let found = match self.format() {
+            Format::Json => self.json_records()?,
+            Format::Yaml => self.yaml_records()?,
+            Format::Table(sign) => Found::Records(self.table(sign)?),
+            Format::JsonLines => self.json_lines()?,
+            Format::Other if self.file.is_none() => self.json_records()?,
+            Format::Other => {
+                return Err(self.unknown(".json, .jsonl, .ndjson, .yaml, .yml, .csv or .tsv"));
+            }
+        };
+        match found {
+            Found::Records(records) => Ok(records),
+            Found::Other => Err(format!("{} does not hold a list of maps", self.called())),
+        }
+    }
+
+    fn unknown(&self, endings: &str) -> String {
+        format!(
+            "what {} holds can't be told from its name; it must end in {endings}",
+            self.called()
+        )
+    }
+
+    /// Room for what it holds.
+    fn room(&self) -> Room {
+        Room::of_file(self.bytes.len())
+    }
+
+    fn fits(&self, fits: Result<(), NoRoom>) -> Result<(), String> {
+        fits.map_err(|error| format!("{} {error}", self.called()))
+    }
+
+    fn json(&self) -> Result<Value, String> {
+        let text = self.unmarked()?;
+        let Cost(cost) = serde_json::from_str(text).map_err(|error| self.no_json(error))?;
+        self.fits(self.room().take(cost))?;
+        serde_json::from_str(text).map_err(|error| self.no_json(error))
+    }
+
+    fn json_records(&self) -> Result<Found, String> {
+        let text = self.unmarked()?;
+        let RecordsCost(cost) = serde_json::from_str(text).map_err(|error| self.no_json(error))?;
+        self.fits(self.room().take(cost))?;
+        serde_json::from_str(text).map_err(|error| self.no_json(error))
+    }
+
+    fn no_json(&self, error: serde_json::Error) -> String {
+        format!("{} is not valid JSON: {}", self.called(), Error::from(error))
+    }
+
+    fn json_lines(&self) -> Result<Found, String> {
+        let (mut room, mut maker) = (self.room(), Maker::default());
+        let (mut records, mut has_other) = (Vec::new(), false);
+        for (index, line) in self.unmarked()?.lines().enumerate() {
+            if line.trim().is_empty() {
+                continue;
+            }
+            let no_json = |error: serde_json::Error| {
+                let error = Error::from(error);
+                format!("{}: line {} is not valid JSON: {error}", self.called(), index + 1)
+            };
+            let RecordsCost(cost) = serde_json::from_str(line).map_err(no_json)?;
+            self.fits(room.take(cost))?;
+            match serde_json::from_str(line).map_err(no_json)? {
+                Value::Object(map) => records.push(maker.record(map)),
+                Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::String(_)
+                | Value::Array(_) => has_other = true,
+            }
+        }
+        Ok(if has_other { Found::Other } else { Found::Records(records) })
+    }
+
+    fn yaml(&self) -> Result<Value, String> {
+        let Cost(cost) = self.read_yaml()?;
+        self.fits(self.room().take(cost))?;
+        self.read_yaml()
+    }
+
+    fn yaml_records(&self) -> Result<Found, String> {
+        let RecordsCost(cost) = self.read_yaml()?;
+        self.fits(self.room().take(cost))?;
+        self.read_yaml()
+    }
+
+    fn read_yaml<T: for<'de> Deserialize<'de>>(&self) -> Result<T, String> {
+        yaml::deserialize(self.unmarked()?).map_err(|error| {
+            let place = error.line.map(|line| format!(": line {line}")).unwrap_or_default();
+            format!("{}{place} is not valid YAML: {}", self.called(), error.message)
+        })
+    }
+
+    /// The rows under the heading, which names their values.
+    fn table(&self, sign: u8) -> Result<Vec<Record>, String> {
+        let mut heading: Vec<String> = Vec::new();
+        let mut order: Vec<usize> = Vec::new();
+        let mut keys = Keys::default();
+        let mut records = Vec::new();
+        let mut is_first = true;
+        self.rows(sign, Blanks::Dropped, |row| {
+            if std::mem::take(&mut is_first) {
+                heading = row.iter().map(str::to_owned).collect();
+                order = (0..heading.len()).collect();
+                order.sort_by(|left, right| heading[*left].cmp(&heading[*right]));
+                keys = order.iter().map(|at| Arc::from(heading[*at].as_str())).collect();
+                return;
+            }
+            let values = order.iter().map(|at| Value::from(row.get(*at).unwrap_or_default()));
+            records.push(Record::new(Arc::clone(&keys), values));
+        })?;
+        if let Some(pair) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
+            let (called, name) = (self.called(), &pair[0]);
+            return Err(format!("two columns of {called} are named `{name}`; rename one"));
+        }
+        Ok(records)
+    }
+
+    /// Goes through the rows, which all have as many values as the first.
+    fn rows(
+        &self,
+        sign: u8,
+        blanks: Blanks,
+        mut each: impl FnMut(&csv::StringRecord),
+    ) -> Result<(), String> {
+        let mut room = self.room();
+        let mut no_room = None;
+        let rows = table::each_row(self.unmarked()?, sign, blanks, |row| {
+            match room.take(cost::of_row(row.iter().map(str::len))) {
+                Ok(()) => each(row),
+                Err(error) => no_room = Some(error),
+            }
+            no_room.is_none()
+        });
+        rows.map_err(|error| format!("{} is not a valid table: {error}", self.called()))?;
+        self.fits(no_room.map_or(Ok(()), Err))
+    }
+
+    /// All rows as lists, the first one too.
+    fn lists(&self) -> Result<Value, String> {
+        let mut lists = Vec::new();
+        self.rows(b',', Blanks::Kept, |row| {
+            lists.push(row.iter().map(Value::from).collect::<Value>());
+        })?;
+        Ok(Value::Array(lists))
+    }
+
+    /// What templates get for a file: the fields of glazed's `FileData`, without the bytes.
+    pub(super) fn file_data(self, now: &Zoned) -> Result<Value, String> {
+        let text = self.text()?;
+        let Some(file) = &self.file else { return Ok(stdin_data(text, now)) };
+        let (kind, parsed) = match self.format() {
+            Format::Json => ("JSON", self.json()),
+            Format::Yaml => ("YAML", self.yaml()),
+            Format::Table(b',') => ("CSV", self.lists()),
+            Format::Table(_) | Format::JsonLines | Format::Other => ("TEXT", Ok(Value::Null)),
+        };
+        let (parsed, error) = match parsed {
+            Ok(parsed) => (parsed, Value::Null),
+            Err(error) => (Value::Null, Value::from(error)),
+        };
+        let path = Path::new(&self.name);
+        let extension =
+            path.extension().map(|end| format!(".{}", end.to_string_lossy().to_lowercase()));
+        let base = path.file_name().unwrap_or(path.as_os_str());
+        Ok(json!({
+            "AbsolutePath": file.absolute.to_string_lossy(),
+            "BaseName": base.to_string_lossy(),
+            "Content": text,
+            "Extension": extension.unwrap_or_default(),
+            "FileType": kind,
+            "IsDirectory": false,
+            "IsList": parsed.is_array(),
+            "IsObject": parsed.is_object(),
+            "LastModifiedTime": modified(file, now),
+            "ParseError": error,
+            "ParsedContent": parsed,
+            "Path": self.name,
+            "Permissions": permissions(file.mode),
+            "RelativePath": file.relative.to_string_lossy(),
+            "Size": self.bytes.len(),
+            "StringContent": text,
+        }))
+    }
+}
+
+fn stdin_data(text: &str, now: &Zoned) -> Value {
+    json!({
+        "AbsolutePath": "stdin",
+        "BaseName": "stdin",
+        "Content": text,
+        "Extension": "",
+        "FileType": "",
+        "IsDirectory": false,
+        "IsList": false,
+        "IsObject": false,
+        "LastModifiedTime": now.timestamp().to_string(),
+        "ParseError": null,
+        "ParsedContent": null,
+        "Path": "stdin",
+        "Permissions": permissions(0),
+        "RelativePath": "stdin",
+        "Size": text.len(),
+        "StringContent": text,
+    })
+}
+
+fn modified(file: &FileFacts, now: &Zoned) -> String {
+    let time = file.modified.and_then(|time| Timestamp::try_from(time).ok());
+    time.unwrap_or(now.timestamp()).to_string()
+}
+
+/// As Go writes a file's permissions: `-rw-r--r--`.
+fn permissions(mode: u32) -> String {
+    let bit = |index: u32| {
+        let letter = ['r', 'w', 'x'][usize::try_from(index % 3).unwrap_or(0)];
+        if mode >> (8 - index) & 1 == 1 { letter } else { '-' }
+    };
+    std::iter::once('-').chain((0..9).map(bit)).collect()
+}

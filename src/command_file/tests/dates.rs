@@ -1,0 +1,115 @@
+//! Dates as people write them.
+
+use super::{check, now};
+use crate::command_file::date::rfc3339;
+use jiff::{Zoned, civil, tz::TimeZone};
+use serde_json::json;
+
+/// Dates and what glazed's libraries read them as.
+const RECORDED: &str = include_str!("dates.txt");
+
+/// There are at least this many.
+const RECORDED_MIN: usize = 200;
+
+/// Berlin's time, without the machine's list of zones.
+fn in_berlin() -> Zoned {
+    let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
+    civil::date(2026, 11, 22).at(14, 30, 5, 0).to_zoned(zone).expect("a date")
+}
+
+#[test]
+fn dates_are_read_as_pinocchio_reads_them() {
+    let lines = RECORDED.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines: Vec<_> = lines.collect();
+    let now = in_berlin();
+    let wrong = lines.iter().filter_map(|line| {
+        let (text, expected) = line.split_once(" = ").expect("a date and what it is");
+        let found = rfc3339(text, &now);
+        // Go writes `Z` for every zone with UTC's time.
+        let found = found.map(|found| found.replace("+00:00", "Z"));
+        (found.as_deref() != Some(expected)).then(|| format!("{text}: {found:?}, not {expected}"))
+    });
+    let wrong: Vec<_> = wrong.collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(lines.len() >= RECORDED_MIN, "only {}", lines.len());
+}
+
+/// Pinocchio's libraries make something else of these: now, another day, or noon of midnight.
+#[test]
+fn dates_that_pinocchio_reads_wrong() {
+    let table = [
+        ("2024-01-31T14:30:00.25Z", "2024-01-31T14:30:00.25Z"),
+        ("1 March 2024 10:00", "2024-03-01T10:00:00+01:00"),
+        ("Jan 31, 2024 12:30 AM", "2024-01-31T00:30:00+01:00"),
+        ("1st March 2024", "2024-03-01T00:00:00+01:00"),
+        ("dec 7, '70", "1970-12-07T00:00:00+01:00"),
+        ("Wed, 31 Jan 2024 14:30:00 EST", "2024-01-31T14:30:00-05:00"),
+        ("Friday, March 1, 2024", "2024-03-01T00:00:00+01:00"),
+        ("a day ago", "2026-11-21T00:00:00+01:00"),
+        ("an hour ago", "2026-11-22T13:30:05+01:00"),
+        ("30 seconds ago", "2026-11-22T14:29:35+01:00"),
+        ("yesterday at noon", "2026-11-21T12:00:00+01:00"),
+        ("midnight", "2026-11-22T00:00:00+01:00"),
+        ("12am", "2026-11-22T00:00:00+01:00"),
+        ("10:00pm", "2026-11-22T22:00:00+01:00"),
+        ("5pm tomorrow", "2026-11-23T17:00:00+01:00"),
+    ];
+    for (text, expected) in table {
+        assert_eq!(rfc3339(text, &in_berlin()).as_deref(), Some(expected), "{text}");
+    }
+    let wrong = [
+        "",
+        "soon",
+        "foo",
+        "tonight",
+        "hello monday",
+        "the day after tomorrow",
+        "2024-02-30",
+        "2024-13-01",
+        "13/04/2024",
+        "31.01.2024",
+        "20241301",
+        "202403",
+        "3 apples ago",
+        "5",
+        "at",
+        "24:00",
+        "25:00",
+        "13pm",
+        "10:00 11:00",
+        "March 2024",
+        "31st of next month at",
+        "-5",
+        "99999999999999999999 years ago",
+        "9999999999999999 days ago",
+        "in 99999 years",
+    ];
+    for text in wrong {
+        assert_eq!(rfc3339(text, &in_berlin()), None, "{text}");
+    }
+    assert_eq!(rfc3339(&"1".repeat(1 << 20), &now()), None);
+}
+
+#[test]
+fn what_names_no_zone_is_here() {
+    let here = now().with_time_zone(TimeZone::fixed(jiff::tz::offset(-5)));
+    assert_eq!(rfc3339("2024-01-31", &here).as_deref(), Some("2024-01-31T00:00:00-05:00"));
+    assert_eq!(rfc3339("today", &here).as_deref(), Some("2026-11-22T00:00:00-05:00"));
+}
+
+#[test]
+fn as_flags() {
+    check("type: date", &["--x", "2024-01-31"], Ok(json!("2024-01-31T00:00:00Z")));
+    check(
+        "type: date",
+        &["--x", "soon"],
+        Err("'soon' for '--x <DATE>': expected a date such as 2024-01-31"),
+    );
+    check("type: date\ndefault: today", &[], Ok(json!("2026-11-22T00:00:00Z")));
+    check("type: date\ndefault: 2024-01-31", &[], Ok(json!("2024-01-31T00:00:00Z")));
+    check(
+        "type: date\ndefault: soon",
+        &[],
+        Err("cmd.yaml:5: flag `x`: the default `soon` is not a date"),
+    );
+}

@@ -1,0 +1,399 @@
+//! Reads a stream of the protocol, as a server writes it, and reports every breach of the contract.
+//! Pure; memory is bounded, however long the stream is.
+//!
+//! [`Rule`] lists what is checked. A stream may be cut off in its last line, as when its writer was
+//! killed: that is noted, and what was under way then needs no end.
+
+mod answers;
+mod change;
+mod conversation;
+mod entity;
+mod fields;
+mod hello;
+mod identity;
+mod lean;
+mod line;
+mod names;
+mod order;
+mod process;
+mod requests;
+mod rule;
+mod run;
+mod runs;
+mod session;
+mod step;
+mod text;
+pub(crate) mod words;
+
+pub(crate) use line::is_cut_off;
+pub use rule::{Breach, Rule};
+
+use crate::protocol::proto::chat::ChatStreamPatchMode;
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::proto::rpc::{BackendEventFrame, DoneFrame, SnapshotFrame, UiEventFrame};
+use crate::protocol::wire;
+use answers::check_error;
+use conversation::{Conversation, Position};
+use entity::check_entities;
+use fields::{Context, Fields};
+use lean::LeanPatches;
+use line::{Read, Reader};
+use names::{Name, Namer, check_event_name};
+use order::Order;
+use process::Process;
+use requests::Requests;
+use rule::Report;
+use runs::{Activity, RunSeen, Runs};
+use session::Session;
+use std::collections::HashMap;
+use step::Step;
+
+/// Reads a stream line by line.
+#[derive(Clone, Debug)]
+pub struct Checker {
+    reader: Reader,
+    lean: LeanPatches,
+    /// Messages of extensions: name → extension.
+    extensions: HashMap<String, String>,
+    namer: Namer,
+    summary: Summary,
+    process: Process,
+    session: Session,
+    requests: Requests,
+    order: Order,
+    runs: Runs,
+    conversation: Conversation,
+    /// The mode of the patches of segments.
+    mode: Option<i32>,
+}
+
+/// What was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Lines, the last one included even if it is cut off.
+    pub lines: u64,
+    /// Lines that are frames.
+    pub frames: u64,
+    /// UI events among them.
+    pub events: u64,
+    /// Requests that have their `done`.
+    pub requests: u64,
+    /// Breaches.
+    pub breaches: u64,
+    /// What else a person should know: a tail that is cut off, what was not looked at.
+    pub notes: Vec<String>,
+}
+
+impl Default for Checker {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Checker {
+    /// A checker for one stream.
+    pub fn new() -> Self {
+        let reader = Reader::new();
+        let names = reader.types().payloads().filter_map(|full| {
+            let name = full.rsplit('.').next()?.to_owned();
+            Some((name, line::extension(full)?.to_owned()))
+        });
+        Self {
+            extensions: names.collect(),
+            reader,
+            lean: LeanPatches::default(),
+            namer: Namer::default(),
+            summary: Summary::default(),
+            process: Process::new(),
+            session: Session::Unknown,
+            requests: Requests::new(),
+            order: Order::default(),
+            runs: Runs::new(),
+            conversation: Conversation::default(),
+            mode: None,
+        }
+    }
+
+    /// Takes the next line, without its line feed, and reports what is wrong with it.
+    pub fn line(&mut self, line: &[u8]) -> Vec<Breach> {
+        let mut report = self.next_line();
+        if let Some(mut read) = self.reader.read(line, &mut report) {
+            self.lean.complete(&mut read.frame);
+            self.frame(&read, &mut report);
+        }
+        self.finish_report(report)
+    }
+
+    /// Takes a line of more than `bytes_max` bytes, of which nothing was kept.
+    pub fn long_line(&mut self, bytes_max: usize) -> Vec<Breach> {
+        let mut report = self.next_line();
+        let message = format!("the line has more than {bytes_max} bytes and was not looked at");
+        report.add(Rule::LineTooLong, message);
+        self.finish_report(report)
+    }
+
+    /// Ends the stream. `tail` is what stands after the last line feed, if there is something: a
+    /// whole line there breaks a rule, a piece of one is noted. In a stream that is cut off,
+    /// requests without a `done` are no breach.
+    pub fn finish(&mut self, tail: Option<&[u8]>) -> Vec<Breach> {
+        let tail = tail.filter(|tail| !tail.is_empty());
+        let is_cut = tail.is_some_and(line::is_cut_off);
+        let mut breaches = match tail {
+            None => Vec::new(),
+            Some(tail) if is_cut => {
+                self.summary.lines += 1;
+                let (line, bytes) = (self.summary.lines, tail.len());
+                self.note(format!("line {line} is cut off after {bytes} bytes"));
+                Vec::new()
+            }
+            Some(tail) => self.last_line(tail),
+        };
+        breaches.extend(self.last_words(is_cut));
+        breaches
+    }
+
+    /// What was read so far.
+    pub fn summary(&self) -> Summary {
+        let mut summary = self.summary.clone();
+        summary.requests = self.requests.done;
+        summary.notes.extend(self.requests.notes());
+        summary.notes.extend(self.conversation.note());
+        summary
+    }
+
+    fn next_line(&mut self) -> Report {
+        self.summary.lines += 1;
+        Report::new(self.summary.lines)
+    }
+
+    fn finish_report(&mut self, report: Report) -> Vec<Breach> {
+        let breaches = report.into_breaches();
+        self.summary.breaches += breaches.len() as u64;
+        breaches
+    }
+
+    fn note(&mut self, note: String) {
+        self.summary.notes.push(note);
+    }
+
+    fn last_line(&mut self, tail: &[u8]) -> Vec<Breach> {
+        let mut breaches = self.line(tail);
+        let mut report = Report::new(self.summary.lines);
+        report.add(Rule::NoLineFeed, "the last line has no line feed");
+        breaches.extend(self.finish_report(report));
+        breaches
+    }
+
+    fn last_words(&mut self, is_cut: bool) -> Vec<Breach> {
+        let mut report = Report::new(self.summary.lines);
+        // A writer that ended in its first frame has written nothing.
+        if self.summary.frames == 0 {
+            report.add(Rule::HelloFirst, "the stream has no frame; it begins with hello");
+        }
+        let mut breaches = self.finish_report(report);
+        let open = self.requests.open();
+        if is_cut || self.process.is_defective {
+            if !open.is_empty() {
+                let count = open.len();
+                self.note(format!("{count} requests were under way when the stream broke off"));
+            }
+            return breaches;
+        }
+        let unfinished = open.into_iter().map(|(line, id)| Breach {
+            line,
+            rule: Rule::UnfinishedRequest,
+            message: match id {
+                "" => "a frame without a requestId has no done after it".to_owned(),
+                id => format!("request {id}, first answered here, has no done"),
+            },
+        });
+        let unfinished: Vec<_> = unfinished.collect();
+        self.summary.breaches += unfinished.len() as u64;
+        breaches.extend(unfinished);
+        breaches
+    }
+
+    fn frame(&mut self, read: &Read, report: &mut Report) {
+        let Some(body) = &read.frame.frame else { return };
+        self.summary.frames += 1;
+        if read.frame.version != wire::VERSION {
+            let version = read.frame.version;
+            report.add(Rule::WrongVersion, format!("version {version}, not {}", wire::VERSION));
+        }
+        self.process.begin(body, report);
+        self.session.check(&read.frame.session_id, body, report);
+        self.check_strange(&read.strange, report);
+        let id = read.frame.request_id.trim();
+        self.process.check_request(id, body, report);
+        let name = self.namer.name(id);
+        if let Body::Hello(_) = body {
+            return;
+        }
+        self.process.check_end(&name, body, report);
+        let is_first_state = self.process.begins_with(body);
+        self.process.check_one_shot(body, report);
+        if !self.is_expected(&name, id, body, report) {
+            return;
+        }
+        // What a process of one request begins with answers nobody.
+        if !(is_first_state && id.is_empty()) {
+            self.requests.see(&name, self.summary.lines);
+        }
+        self.body(&name, id.is_empty(), body, read, report);
+    }
+
+    fn body(
+        &mut self,
+        name: &Name,
+        is_nameless: bool,
+        body: &Body,
+        read: &Read,
+        report: &mut Report,
+    ) {
+        match body {
+            Body::Hello(_) => {}
+            Body::Snapshot(frame) => self.snapshot(name, frame, read, report),
+            Body::UiEvent(frame) => self.event(name, frame, read, report),
+            Body::BackendEvent(frame) => self.backend_event(frame, read.strange.first(), report),
+            Body::Error(frame) => {
+                let id = read.frame.request_id.trim();
+                self.process.check_terminal(id, frame, report);
+                check_error(frame, (self.runs.seen(name), self.runs.activity()), report);
+                self.requests.error(name, frame);
+                self.process.error(name, frame);
+            }
+            Body::Done(frame) => self.done(name, is_nameless, frame, report),
+        }
+    }
+
+    fn check_strange(&mut self, strange: &[String], report: &mut Report) {
+        for name in strange {
+            if let Some(extension) = line::extension(name) {
+                self.process.need_announced(extension, report);
+            }
+        }
+    }
+
+    fn check_extension(&self, payload: &str, report: &mut Report) -> bool {
+        let extension = self.extensions.get(payload);
+        if let Some(extension) = extension {
+            self.process.need_announced(extension, report);
+        }
+        extension.is_some()
+    }
+
+    /// Whether the request may get this frame.
+    fn is_expected(&mut self, name: &Name, id: &str, body: &Body, report: &mut Report) -> bool {
+        if !self.requests.is_open(name) {
+            let id = &name.shown;
+            match body {
+                Body::Done(_) => {
+                    let message = format!("request {id} has a done already, or two have this id");
+                    report.add(Rule::DoneAgain, message);
+                }
+                Body::Hello(_)
+                | Body::Snapshot(_)
+                | Body::UiEvent(_)
+                | Body::BackendEvent(_)
+                | Body::Error(_) => {
+                    let message = format!("after the done of request {id}, or two have this id");
+                    report.add(Rule::AfterDone, message);
+                }
+            }
+            return false;
+        }
+        let is_of_request =
+            matches!(body, Body::Snapshot(_) | Body::UiEvent(_) | Body::BackendEvent(_));
+        if id.is_empty() && is_of_request && self.process.reads_requests() {
+            report.add(Rule::NamelessFrame, "the frame does not name the request it answers");
+            return false;
+        }
+        true
+    }
+
+    fn snapshot(&mut self, name: &Name, frame: &SnapshotFrame, read: &Read, report: &mut Report) {
+        let context = self.context(read);
+        for payload in frame.entities.iter().filter_map(|entity| entity.payload.as_ref()) {
+            self.check_extension(payload.name(), report);
+            Fields::of(payload).check(context, report);
+        }
+        if self.process.reads_requests() && self.runs.seen(name) == RunSeen::Live {
+            report.add(Rule::EventOrder, "the snapshot of a run that has not ended");
+        }
+        self.requests.snapshot(name);
+        check_entities(frame, !read.strange.is_empty(), report);
+        self.order.snapshot(frame, report);
+        if read.strange.is_empty() {
+            let run = Some(name).filter(|name| self.runs.has(name));
+            self.conversation.snapshot(frame, run, (&self.runs, &self.namer), report);
+        }
+    }
+
+    fn context<'a>(&self, read: &'a Read) -> Context<'a> {
+        Context { session: &read.frame.session_id }
+    }
+
+    fn event(&mut self, name: &Name, frame: &UiEventFrame, read: &Read, report: &mut Report) {
+        self.summary.events += 1;
+        let (payload, strange) = (frame.payload.as_ref(), read.strange.first());
+        let payload_name = payload.map_or("", |payload| payload.name());
+        check_event_name(&frame.name, payload_name, strange, report);
+        let is_extension = self.check_extension(payload_name, report) || strange.is_some();
+        self.order.event(frame.ordinal, name, &frame.name, is_extension, report);
+        let Some(payload) = payload else { return };
+        let step = Step::of(payload);
+        if let Step::RunEnded(_) = step {
+            self.process.run_ended();
+        }
+        self.runs.step(name, step, &self.namer, report);
+        let fields = Fields::of(payload);
+        fields.check(self.context(read), report);
+        self.check_mode(&fields, report);
+        self.runs.identify(name, &fields, &self.namer, report);
+        let at = Position { request: name, ordinal: frame.ordinal, line: report.line() };
+        self.conversation.event(at, payload, &fields);
+    }
+
+    /// The mode of patches is an option of the process. A mode that replaces text may be among them.
+    fn check_mode(&mut self, fields: &Fields<'_>, report: &mut Report) {
+        let is_fixed = |mode: &i32| {
+            [ChatStreamPatchMode::Append, ChatStreamPatchMode::Snapshot]
+                .map(i32::from)
+                .contains(mode)
+        };
+        let Some(mode) = fields.segment_mode().filter(is_fixed) else { return };
+        if self.mode.is_some_and(|known| known != mode) {
+            report.add(Rule::PatchMode, "the mode of patches is not that of the patches before");
+        }
+        self.mode = Some(mode);
+    }
+
+    fn backend_event(
+        &mut self,
+        frame: &BackendEventFrame,
+        strange: Option<&String>,
+        report: &mut Report,
+    ) {
+        let payload = frame.payload.as_ref().map_or("", |payload| payload.name());
+        check_event_name(&frame.name, payload, strange, report);
+        self.check_extension(payload, report);
+        self.order.backend_event(frame.ordinal, report);
+    }
+
+    fn done(&mut self, name: &Name, is_nameless: bool, frame: &DoneFrame, report: &mut Report) {
+        if is_nameless {
+            self.process.check_nameless_done(frame, report);
+        }
+        let run = self.runs.end(name);
+        let activity = self.runs.activity();
+        let answer = self.requests.done(name, is_nameless, (run, activity), frame, report);
+        let is_bare = answer.is_some_and(|answer| answer.is_bare());
+        if is_bare && frame.status == "ok" && activity == Activity::Running {
+            self.runs.cancel();
+        }
+        self.process.done(frame);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! What a request is answered with: errors that fit what the session was doing, and a `done` that
+//! fits what came before it.
+
+use super::names::shown;
+use super::rule::{Report, Rule};
+use super::runs::{Activity, RunSeen};
+use super::step::RunEnd;
+use super::words::{CLASSES, CODES, INVALID_ANSWER};
+use crate::protocol::proto::rpc::ErrorFrame;
+
+/// The code of a cancel that came too late.
+const NO_ACTIVE_REQUEST: &str = "no_active_request";
+
+/// What a request had before its `done`.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) run: RunSeen,
+    pub(super) error: Option<ErrorSeen>,
+    pub(super) has_snapshot: bool,
+}
+
+/// What matters of a request's last error.
+#[derive(Clone, Debug)]
+pub(super) struct ErrorSeen {
+    code: String,
+    is_terminal: bool,
+    /// A defect of the server, which cuts a run off.
+    is_defect: bool,
+}
+
+impl ErrorSeen {
+    pub(super) fn of(error: &ErrorFrame) -> Self {
+        let (code, is_terminal) = (shown(&error.code), error.terminal);
+        Self { code, is_terminal, is_defect: is_defect(error) }
+    }
+}
+
+impl Answer {
+    /// The request has its `done` and nothing else: a cancel that was done, or a shutdown.
+    pub(super) fn is_bare(&self) -> bool {
+        self.run == RunSeen::None && self.error.is_none() && !self.has_snapshot
+    }
+}
+
+/// Whether an error with this code can come before a request has bound the session.
+pub(super) fn comes_before_binding(code: &str) -> bool {
+    matches!(
+        code,
+        "invalid_request_json"
+            | "line_too_long"
+            | "unsupported_version"
+            | "unknown_request"
+            | "empty_prompt"
+            | "stdin_read_failed"
+            | "interrupted"
+            | "internal"
+    )
+}
+
+/// Whether a line whose id can't be read may be answered with this code.
+pub(super) fn needs_no_request(code: &str) -> bool {
+    matches!(code, "invalid_request_json" | "line_too_long" | "internal")
+}
+
+/// Whether the error is a defect of the server.
+fn is_defect(error: &ErrorFrame) -> bool {
+    error.code == "internal" || error.detail.starts_with("internal")
+}
+
+/// Checks an error of a request; `run` is the request's, `activity` that of the session.
+pub(super) fn check_error(
+    error: &ErrorFrame,
+    (run, activity): (RunSeen, Activity),
+    report: &mut Report,
+) {
+    let code = shown(&error.code);
+    if !CODES.contains(&&*error.code) {
+        report.add(Rule::UnknownCode, format!("{code:?} is no error code of the protocol"));
+    }
+    if error.message.is_empty() {
+        report.add(Rule::MissingField, "the error has no message");
+    }
+    if matches!(&*error.code, "run_failed" | "engine_init_failed") {
+        let class = error.detail.split_once(':').map_or("", |(class, _)| class);
+        if !CLASSES.contains(&class) {
+            let known = CLASSES.join(", ");
+            let message = format!("the detail of {code} begins with none of {known} and a colon");
+            report.add(Rule::ErrorClass, message);
+        }
+    } else if error.detail.is_empty() {
+        report.add(Rule::MissingField, "the error has no detail");
+    }
+    if let Some(wrong) = wrong_with_state(error, run, activity) {
+        report.add(Rule::ErrorState, format!("{code} {wrong}"));
+    }
+}
+
+/// Why the error can't come at this moment.
+fn wrong_with_state(error: &ErrorFrame, run: RunSeen, activity: Activity) -> Option<&'static str> {
+    let has_failed = run == RunSeen::Ended(RunEnd::Failed);
+    let is_right = match &*error.code {
+        "run_failed" => has_failed || is_defect(error),
+        "engine_init_failed" => has_failed || run == RunSeen::None || is_defect(error),
+        INVALID_ANSWER => run == RunSeen::Ended(RunEnd::Finished),
+        "interrupted" => matches!(run, RunSeen::None | RunSeen::Ended(RunEnd::Stopped)),
+        "invalid_request_json"
+        | "line_too_long"
+        | "unsupported_version"
+        | "unknown_request"
+        | "session_mismatch"
+        | "session_busy"
+        | "empty_prompt"
+        | NO_ACTIVE_REQUEST
+        | "shutting_down"
+        | "stdin_read_failed" => run == RunSeen::None,
+        _ => true,
+    };
+    match &*error.code {
+        _ if !is_right => Some("does not fit the run of its request, or that it has none"),
+        "session_busy" if activity == Activity::Idle => Some("while no run is under way"),
+        NO_ACTIVE_REQUEST if activity == Activity::Running => Some("while a run is under way"),
+        _ => None,
+    }
+}
+
+/// Checks the status of a `done`, which is one of the known words.
+pub(super) fn check_done(status: &str, answer: &Answer, activity: Activity, report: &mut Report) {
+    let expected = match (&answer.error, answer.run) {
+        (Some(error), _) if error.is_defect => return,
+        (Some(error), _) => expected_after(error),
+        (None, RunSeen::Ended(RunEnd::Finished)) => "ok",
+        (None, RunSeen::Ended(RunEnd::Stopped)) => "stopped",
+        (None, RunSeen::Ended(RunEnd::Failed)) => {
+            return report.add(Rule::DoneStatus, "the done of a failed run without its error");
+        }
+        (None, RunSeen::Live) => {
+            return report.add(Rule::LeftOpen, "the done of a run that has not ended");
+        }
+        (None, RunSeen::None) => return check_without_run(status, answer, activity, report),
+    };
+    if answer.run == RunSeen::Live {
+        report.add(Rule::LeftOpen, "the done of a run that has not ended");
+    }
+    if status != expected {
+        let message = format!("done {status:?} where {expected:?} is expected");
+        report.add(Rule::DoneStatus, message);
+    }
+}
+
+fn expected_after(error: &ErrorSeen) -> &'static str {
+    match &*error.code {
+        NO_ACTIVE_REQUEST => "ok",
+        "interrupted" if error.is_terminal => "stopped",
+        _ => "failed",
+    }
+}
+
+/// The `done` of a request with neither an error nor a run.
+fn check_without_run(status: &str, answer: &Answer, activity: Activity, report: &mut Report) {
+    let wrong = match status {
+        "failed" => "done \"failed\" without an error before it",
+        "stopped" => "done \"stopped\" of a request without a run",
+        "shutdown" if answer.has_snapshot => "done \"shutdown\" of a request for a snapshot",
+        "shutdown" if activity == Activity::Running => "done \"shutdown\" while a run is under way",
+        "ok" if !answer.has_snapshot && activity == Activity::Idle => {
+            "done \"ok\" without an answer while no run is under way: a snapshot needs its frame, \
+             and a cancel its error no_active_request"
+        }
+        _ => return,
+    };
+    report.add(Rule::DoneStatus, wrong);
+}

@@ -1,0 +1,312 @@
+//! The conversation that the stream has shown so far: what a snapshot must hold. Of each entity only
+//! hashes and numbers are kept.
+
+use super::change::{Change, Text, change_of, text_of};
+use super::fields::Fields;
+use super::names::{Name, Namer, shown};
+use super::rule::{Report, Rule};
+use super::runs::Runs;
+use crate::protocol::any::Any;
+use crate::protocol::proto::chat::CorrelationInfo;
+use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+
+/// Entities that are remembered; about 40 MB.
+const ENTITIES_MAX: usize = 250_000;
+
+/// The conversation, as far as it was shown.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Conversation {
+    /// By the hash of kind and id.
+    entities: HashMap<u64, Entity>,
+    /// The newest run, and its entities.
+    newest: Option<(u64, Vec<u64>)>,
+    has_events: bool,
+    is_too_wide: bool,
+    hasher: RandomState,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entity {
+    /// Where it was first shown.
+    line: u64,
+    origin: Origin,
+    text: Seen,
+    created: u64,
+    changed: u64,
+    /// Hashes of its status, of its prompt or tool name, and of its ids.
+    status: u64,
+    repeated: u64,
+    ids: Option<u64>,
+}
+
+/// What has shown it first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// A snapshot before all events: an earlier process has made it.
+    Earlier,
+    /// An event of the run of this request.
+    Run(u64),
+    /// A snapshot alone.
+    Snapshot,
+}
+
+/// What is known of its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    Nothing,
+    /// It is being streamed.
+    Open,
+    Whole {
+        bytes: usize,
+        hash: u64,
+    },
+}
+
+/// Where an event stands in the stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Position<'a> {
+    pub(super) request: &'a Name,
+    pub(super) ordinal: u64,
+    pub(super) line: u64,
+}
+
+impl Conversation {
+    /// Takes an event.
+    pub(super) fn event(&mut self, at: Position<'_>, payload: &Any, fields: &Fields<'_>) {
+        self.has_events = true;
+        if fields.name == "ChatRunStarted" {
+            self.identify_prompt(at.request, fields);
+        }
+        let Some(change) = change_of(payload) else { return };
+        let key = self.key(change.kind, &change.id);
+        if change.is_new {
+            self.add(key, at, &change, fields);
+        } else {
+            self.change(key, at, &change);
+        }
+    }
+
+    /// Takes a snapshot; `run` is the request it belongs to, if that has a run.
+    pub(super) fn snapshot(
+        &mut self,
+        frame: &SnapshotFrame,
+        run: Option<&Name>,
+        (runs, namer): (&Runs, &Namer),
+        report: &mut Report,
+    ) {
+        let mut seen = HashSet::with_capacity(frame.entities.len());
+        for entity in &frame.entities {
+            let key = self.key_of(entity);
+            if entity.tombstone {
+                self.entities.remove(&key);
+                continue;
+            }
+            seen.insert(key);
+            match self.entities.get(&key) {
+                Some(known) => self.compare(known, entity, (runs, namer), report),
+                None => self.add_shown(key, entity, report.line()),
+            }
+        }
+        self.check_lost(&seen, run, report);
+    }
+
+    /// What was not checked, for people.
+    pub(super) fn note(&self) -> Option<String> {
+        self.is_too_wide.then(|| {
+            format!(
+                "only the first {ENTITIES_MAX} messages and tool calls were sought in snapshots"
+            )
+        })
+    }
+
+    /// A prompt comes before the event that names its run.
+    fn identify_prompt(&mut self, request: &Name, fields: &Fields<'_>) {
+        let ids = self.ids(fields.ids());
+        let Some((run, keys)) = &self.newest else { return };
+        if *run == request.key() {
+            for key in keys {
+                if let Some(entity) = self.entities.get_mut(key) {
+                    entity.ids = entity.ids.or(Some(ids));
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, key: u64, at: Position<'_>, change: &Change<'_>, fields: &Fields<'_>) {
+        if !self.entities.contains_key(&key) && !self.has_room() {
+            return;
+        }
+        let run = at.request.key();
+        let line = self.entities.get(&key).map_or(at.line, |known| known.line);
+        let entity = Entity {
+            line,
+            origin: Origin::Run(run),
+            text: self.seen(change.text),
+            created: at.ordinal,
+            changed: at.ordinal,
+            status: self.hash(change.status),
+            repeated: self.hash(change.repeated),
+            ids: fields.ids().map(|ids| self.ids(Some(ids))),
+        };
+        self.entities.insert(key, entity);
+        match &mut self.newest {
+            Some((newest, keys)) if *newest == run => keys.push(key),
+            newest => *newest = Some((run, vec![key])),
+        }
+    }
+
+    fn change(&mut self, key: u64, at: Position<'_>, change: &Change<'_>) {
+        let text = self.seen(change.text);
+        let status = self.hash(change.status);
+        let Some(entity) = self.entities.get_mut(&key) else { return };
+        entity.changed = at.ordinal;
+        if !matches!(change.text, Text::Same) {
+            entity.text = text;
+        }
+        // A lean patch has none.
+        if !change.status.is_empty() {
+            entity.status = status;
+        }
+    }
+
+    /// Takes an entity that no event has shown.
+    fn add_shown(&mut self, key: u64, entity: &SnapshotEntity, line: u64) {
+        let Some(payload) = &entity.payload else { return };
+        if !self.has_room() {
+            return;
+        }
+        let origin = if self.has_events { Origin::Snapshot } else { Origin::Earlier };
+        let (fields, text) = (Fields::of(payload), text_of(payload));
+        let entity = Entity {
+            line,
+            origin,
+            text: text.map_or(Seen::Nothing, |text| self.seen(Text::Whole(text))),
+            created: entity.created_ordinal,
+            changed: entity.last_event_ordinal,
+            status: self.hash(fields.status()),
+            repeated: self.hash(repeated_of(&fields)),
+            ids: Some(self.ids(fields.ids())),
+        };
+        self.entities.insert(key, entity);
+    }
+
+    fn compare(
+        &self,
+        known: &Entity,
+        entity: &SnapshotEntity,
+        (runs, namer): (&Runs, &Namer),
+        report: &mut Report,
+    ) {
+        let Some(payload) = &entity.payload else { return };
+        let Some(text) = text_of(payload) else { return };
+        let (id, fields) = (shown(&entity.id), Fields::of(payload));
+        let is_same = match known.text {
+            Seen::Nothing => true,
+            Seen::Open => runs.open_text(&namer.name(&entity.id)).is_none_or(|open| open.is(text)),
+            Seen::Whole { bytes, hash } => bytes == text.len() && hash == self.hash(text),
+        };
+        if !is_same {
+            let bytes = text.len();
+            let message =
+                format!("the text of {id:?}, {bytes} bytes, is not what the stream has shown");
+            report.add(Rule::SnapshotText, message);
+        }
+        let (created, changed) = (entity.created_ordinal, entity.last_event_ordinal);
+        if (created, changed) != (known.created, known.changed) {
+            let message = format!(
+                "entity {id:?} was created at {} and changed at {}, not at {created} and {changed}",
+                known.created, known.changed
+            );
+            report.add(Rule::SnapshotEntity, message);
+        }
+        if self.hash(fields.status()) != known.status {
+            let message = format!("the status of {id:?} is not what its last event has given");
+            report.add(Rule::SnapshotEntity, message);
+        }
+        if self.hash(repeated_of(&fields)) != known.repeated {
+            let message = format!("the prompt or toolName of {id:?} is not that of its events");
+            report.add(Rule::FieldChanged, message);
+        }
+        if known.ids.is_some_and(|ids| ids != self.ids(fields.ids())) {
+            let message = format!("the correlation of {id:?} is not that of its events");
+            report.add(Rule::Correlation, message);
+        }
+    }
+
+    /// The snapshot of a run may hold the entities of that run alone; any other holds everything.
+    /// A loss is reported once.
+    fn check_lost(&mut self, seen: &HashSet<u64>, run: Option<&Name>, report: &mut Report) {
+        let is_of_others = |key| match (self.entities.get(key).map(|known| known.origin), run) {
+            (Some(Origin::Run(of)), Some(run)) => of != run.key(),
+            (Some(Origin::Earlier), _) => true,
+            (Some(Origin::Run(_) | Origin::Snapshot) | None, _) => false,
+        };
+        let lost: Vec<u64> = match run {
+            Some(run) if !seen.iter().any(is_of_others) => {
+                let newest = self.newest.iter().filter(|(of, _)| *of == run.key());
+                let lacks = |key: &&u64| !seen.contains(*key) && self.entities.contains_key(*key);
+                newest.flat_map(|(_, keys)| keys).filter(lacks).copied().collect()
+            }
+            // Counted first: most snapshots lack nothing.
+            Some(_) | None if self.count(seen) == self.entities.len() => return,
+            Some(_) | None => {
+                let keys = self.entities.keys();
+                keys.filter(|key| !seen.contains(*key)).copied().collect()
+            }
+        };
+        let lines = lost.iter().filter_map(|key| self.entities.remove(key)).map(|known| known.line);
+        if let Some(first) = lines.min() {
+            let count = lost.len();
+            let message = format!(
+                "the snapshot lacks {count} messages or tool calls that were shown before, the \
+                 first one in line {first}"
+            );
+            report.add(Rule::SnapshotLost, message);
+        }
+    }
+
+    fn count(&self, seen: &HashSet<u64>) -> usize {
+        seen.iter().filter(|key| self.entities.contains_key(key)).count()
+    }
+
+    fn has_room(&mut self) -> bool {
+        self.is_too_wide |= self.entities.len() >= ENTITIES_MAX;
+        !self.is_too_wide
+    }
+
+    /// The key of an entity, under the id that its event has given it.
+    fn key_of(&self, entity: &SnapshotEntity) -> u64 {
+        self.key(&entity.kind, &entity.id)
+    }
+
+    fn key(&self, kind: &str, id: &str) -> u64 {
+        self.hasher.hash_one((kind, id))
+    }
+
+    fn hash(&self, text: &str) -> u64 {
+        self.hasher.hash_one(text)
+    }
+
+    /// Its session was checked with its payload.
+    fn ids(&self, ids: Option<&CorrelationInfo>) -> u64 {
+        let ids = ids.map(|ids| {
+            (&ids.run_id, &ids.turn_id, &ids.provider_call_id, &ids.segment_id, &ids.tool_call_id)
+        });
+        self.hasher.hash_one(ids)
+    }
+
+    fn seen(&self, text: Text<'_>) -> Seen {
+        match text {
+            Text::Unknown | Text::Same => Seen::Nothing,
+            Text::Open => Seen::Open,
+            Text::Whole(text) => Seen::Whole { bytes: text.len(), hash: self.hash(text) },
+        }
+    }
+}
+
+/// What an entity repeats of the run's prompt, or of the tool's name.
+fn repeated_of<'a>(fields: &Fields<'a>) -> &'a str {
+    fields.tool_name.or(fields.prompt).unwrap_or_default()
+}

@@ -1,0 +1,309 @@
+//! The fields of one payload: what must be set, which words are allowed, and what must agree within
+//! the payload. What must agree between frames is checked in `identity`, `run` and `conversation`.
+
+use super::names::shown;
+use super::rule::{Report, Rule};
+use super::words::{CANCELLED, FINISH_CLASSES, roles, sources, statuses};
+use crate::protocol::any::Any;
+use crate::protocol::proto::chat::CorrelationInfo;
+
+/// What the root message id of a run begins with.
+const ROOT_PREFIX: &str = "chat-msg-";
+
+/// The fields of a payload that are checked. `None` if its message has no such field, and empty if
+/// the payload leaves it out.
+#[derive(Debug, Default)]
+pub(super) struct Fields<'a> {
+    pub(super) name: &'static str,
+    pub(super) message_id: Option<&'a str>,
+    pub(super) parent_message_id: Option<&'a str>,
+    pub(super) role: Option<&'a str>,
+    pub(super) prompt: Option<&'a str>,
+    pub(super) tool_call_id: Option<&'a str>,
+    pub(super) tool_name: Option<&'a str>,
+    status: Option<&'a str>,
+    stream_id: Option<&'a str>,
+    source: Option<&'a str>,
+    text: Option<&'a str>,
+    content: Option<&'a str>,
+    finish_class: Option<&'a str>,
+    /// The piece of the arguments that a patch carries.
+    arguments: Option<&'a str>,
+    mode: Option<i32>,
+    r#final: Option<bool>,
+    streaming: Option<bool>,
+    executing: Option<bool>,
+    has_correlation: bool,
+    correlation: Option<&'a CorrelationInfo>,
+}
+
+/// What a payload is about, and so which ids it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Prompt,
+    Run,
+    Call,
+    Text,
+    Thinking,
+    Warning,
+    Error,
+    Tool,
+    /// An extension, in any place of a run.
+    Extension,
+    /// Nothing that has ids of a run.
+    Elsewhere,
+}
+
+/// What a payload is checked against.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Context<'a> {
+    /// The session of its frame.
+    pub(super) session: &'a str,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn of(payload: &'a Any) -> Self {
+        let mut fields = Self { name: payload.name(), ..Self::default() };
+        macro_rules! take {
+            ($($message:ident: $($text:ident)* $(, $value:ident)*;)*) => {
+                $(if let Any::$message(it) = payload {
+                    $(fields.$text = Some(&*it.$text);)*
+                    $(fields.$value = Some(it.$value);)*
+                    fields.has_correlation = true;
+                    fields.correlation = it.correlation.as_ref();
+                })*
+            };
+        }
+        take! {
+            ChatTextPatch: message_id role stream_id text status, mode, r#final;
+            ChatReasoningPatch:
+                message_id parent_message_id role stream_id text status source, mode, r#final;
+            ChatToolArgumentsPatch:
+                message_id tool_call_id tool_name stream_id arguments status, mode, r#final;
+            ChatTextSegmentStarted: message_id role prompt status, streaming;
+            ChatTextSegmentFinished: message_id role prompt text content status, streaming;
+            ChatReasoningSegmentStarted: message_id parent_message_id role status source, streaming;
+            ChatReasoningSegmentFinished:
+                message_id parent_message_id role text content status source, streaming;
+            ChatToolCallStarted: message_id tool_call_id tool_name status, executing;
+            ChatToolCallRequested: message_id tool_call_id tool_name status, executing;
+            ChatToolExecutionStarted: message_id tool_call_id tool_name status, executing;
+            ChatToolResultReady: message_id tool_call_id tool_name status;
+            ChatToolCallFinished: message_id tool_call_id tool_name status;
+            ChatRunStarted: message_id prompt;
+            ChatRunFinished: message_id status;
+            ChatRunStopped: message_id status;
+            ChatRunFailed: message_id status;
+            ChatProviderCallStarted: ;
+            ChatProviderCallMetadataUpdated: ;
+            ChatProviderCallFinished: finish_class;
+            ChatMessageEntity:
+                message_id parent_message_id role prompt text content status, streaming;
+            ToolCallEntity: message_id tool_call_id tool_name status, executing;
+            ToolResultEntity: message_id tool_call_id tool_name status;
+            ObjectExtracted: message_id;
+            LineRejected: message_id;
+            ExtractionFinished: message_id;
+        }
+        if let Any::ChatUserMessageAccepted(it) = payload {
+            (fields.message_id, fields.role) = (Some(&*it.message_id), Some(&*it.role));
+            (fields.prompt, fields.status) = (Some(&*it.prompt), Some(&*it.status));
+            (fields.text, fields.content) = (Some(&*it.text), Some(&*it.content));
+        }
+        fields
+    }
+
+    pub(super) fn place(&self) -> Place {
+        match self.name {
+            "ChatUserMessageAccepted" => Place::Prompt,
+            "ChatRunStarted" | "ChatRunFinished" | "ChatRunStopped" | "ChatRunFailed" => Place::Run,
+            "ChatTextSegmentStarted" | "ChatTextPatch" | "ChatTextSegmentFinished" => Place::Text,
+            "ChatMessageEntity" => match self.role.unwrap_or_default() {
+                "user" => Place::Prompt,
+                "assistant" => Place::Text,
+                "thinking" => Place::Thinking,
+                "warning" => Place::Warning,
+                "error" => Place::Error,
+                _ => Place::Elsewhere,
+            },
+            "ObjectExtracted" | "LineRejected" | "ExtractionFinished" => Place::Extension,
+            _ if self.parent_message_id.is_some() => Place::Thinking,
+            _ if self.tool_call_id.is_some() => Place::Tool,
+            _ if self.has_correlation => Place::Call,
+            _ => Place::Elsewhere,
+        }
+    }
+
+    pub(super) fn status(&self) -> &'a str {
+        self.status.unwrap_or_default()
+    }
+
+    /// The ids that it gives.
+    pub(super) fn ids(&self) -> Option<&'a CorrelationInfo> {
+        self.correlation
+    }
+
+    /// The root that its message id is made of, if it is made as the contract says.
+    pub(super) fn root(&self) -> Option<&'a str> {
+        let id = self.message_id?;
+        let root = match self.place() {
+            Place::Prompt => id.strip_suffix("-user"),
+            Place::Text => self.root_of_segment(id, ":text:"),
+            Place::Thinking => self.root_of_segment(id, ":thinking:"),
+            Place::Warning => id.strip_suffix(":warning"),
+            Place::Error
+            | Place::Run
+            | Place::Call
+            | Place::Tool
+            | Place::Extension
+            | Place::Elsewhere => Some(id),
+        };
+        root.filter(|root| root.len() > ROOT_PREFIX.len() && root.starts_with(ROOT_PREFIX))
+    }
+
+    fn root_of_segment(&self, id: &'a str, kind: &str) -> Option<&'a str> {
+        let (root, segment) = id.rsplit_once(kind)?;
+        let named = self.correlation.map_or("", |ids| &ids.segment_id);
+        (!segment.is_empty() && (named.is_empty() || named == segment)).then_some(root)
+    }
+
+    /// Checks the payload by itself.
+    pub(super) fn check(&self, context: Context<'_>, report: &mut Report) {
+        self.check_set(report);
+        self.check_words(report);
+        self.check_texts(report);
+        self.check_flags(report);
+        if self.mode == Some(0) {
+            report.add(Rule::PatchMode, format!("{} has no mode", self.name));
+        }
+        if self.message_id.is_some_and(|id| !id.is_empty()) && self.root().is_none() {
+            let id = shown(self.message_id.unwrap_or_default());
+            let message = format!(
+                "the messageId {id:?} of {} is not made of the root of a run, \
+                 {ROOT_PREFIX}<uuid>, and its segment",
+                self.name
+            );
+            report.add(Rule::MessageId, message);
+        }
+        self.check_stream(report);
+        self.check_ids(context.session, report);
+    }
+
+    /// Fields that may not be left out.
+    fn check_set(&self, report: &mut Report) {
+        let is_entity = self.name == "ChatMessageEntity";
+        let mut need = |field: &str, is_needed: bool, value: Option<&str>| {
+            if is_needed && value == Some("") {
+                report.add(Rule::MissingField, format!("{} has no {field}", self.name));
+            }
+        };
+        need("messageId", true, self.message_id);
+        need("toolCallId", true, self.tool_call_id);
+        need("finishClass", true, self.finish_class);
+        // The last patch may carry nothing but that it is the last.
+        let has_piece = self.r#final == Some(false);
+        need("text", has_piece && self.mode.is_some(), self.text);
+        need("arguments", has_piece, self.arguments);
+        need("parentMessageId", !is_entity, self.parent_message_id);
+        need("role", true, self.role);
+        need("status", true, self.status);
+        need("streamId", true, self.stream_id);
+        need("source", true, self.source);
+        need("toolName", true, self.tool_name);
+        // An entity may be of a conversation that no run of this session has made.
+        let is_entity = is_entity || matches!(self.name, "ToolCallEntity" | "ToolResultEntity");
+        if self.has_correlation && self.correlation.is_none() && !is_entity {
+            report.add(Rule::MissingField, format!("{} has no correlation", self.name));
+        }
+    }
+
+    fn check_words(&self, report: &mut Report) {
+        self.word("role", self.role, &[roles(self.name)], report);
+        self.word("status", self.status, &[statuses(self.name)], report);
+        self.word("source", self.source, &[sources(self.name)], report);
+        self.word("finishClass", self.finish_class, &[&FINISH_CLASSES[..]], report);
+    }
+
+    fn word(&self, what: &str, word: Option<&str>, known: &[&[&str]], report: &mut Report) {
+        let word = word.unwrap_or_default();
+        let has_known = known.first().is_some_and(|words| !words.is_empty());
+        if !word.is_empty() && has_known && !known.iter().any(|words| words.contains(&word)) {
+            let (name, word, known) = (self.name, shown(word), known[0].join(", "));
+            report.add(Rule::WrongWord, format!("the {what} of {name} is {word:?}, not {known}"));
+        }
+    }
+
+    fn check_texts(&self, report: &mut Report) {
+        let (Some(text), Some(content)) = (self.text, self.content) else { return };
+        if text != content {
+            let message = format!(
+                "text and content of {} are not the same: {} and {} bytes",
+                self.name,
+                text.len(),
+                content.len()
+            );
+            report.add(Rule::TextContent, message);
+        }
+        if self.place() == Place::Prompt && self.prompt != Some(text) {
+            let message = format!("prompt and text of {} are not the same", self.name);
+            report.add(Rule::TextContent, message);
+        }
+    }
+
+    /// A flag says the same as the status.
+    fn check_flags(&self, report: &mut Report) {
+        let Some(status) = self.status.filter(|status| !status.is_empty()) else { return };
+        let flags = [
+            ("streaming", self.streaming, "streaming"),
+            ("executing", self.executing, "executing"),
+        ];
+        for (field, flag, word) in flags {
+            if flag.is_some_and(|flag| flag != (status == word)) {
+                let (name, status) = (self.name, shown(status));
+                let message =
+                    format!("{field} of {name} does not agree with its status {status:?}");
+                report.add(Rule::WrongWord, message);
+            }
+        }
+    }
+
+    fn check_stream(&self, report: &mut Report) {
+        let stream = self.stream_id.unwrap_or_default();
+        let of = self.tool_call_id.or(self.message_id).unwrap_or_default();
+        if !stream.is_empty() && stream != of {
+            let (stream, of) = (shown(stream), shown(of));
+            let message = format!("a patch of {of:?} belongs to the stream {stream:?}");
+            report.add(Rule::PatchStream, message);
+        }
+    }
+
+    fn check_ids(&self, session: &str, report: &mut Report) {
+        let Some(ids) = self.correlation else { return };
+        if ids.session_id != session {
+            let (named, session) = (shown(&ids.session_id), shown(session));
+            let message = format!("the correlation names the session {named:?}, not {session:?}");
+            report.add(Rule::Correlation, message);
+        }
+        if let Some(tool) = self.tool_call_id
+            && ids.tool_call_id != tool
+        {
+            let (named, tool) = (shown(&ids.tool_call_id), shown(tool));
+            let message = format!("the correlation names the tool call {named:?}, not {tool:?}");
+            report.add(Rule::Correlation, message);
+        }
+        let is_segment = matches!(self.place(), Place::Text | Place::Thinking);
+        if is_segment && ids.segment_id.is_empty() {
+            report.add(Rule::Correlation, "the correlation names no segment");
+        }
+    }
+
+    /// The mode of a patch of a segment.
+    pub(super) fn segment_mode(&self) -> Option<i32> {
+        self.mode.filter(|_| self.tool_call_id.is_none())
+    }
+}
+
+/// Whether it is the class of a call that was cancelled.
+pub(super) fn is_cancelled(class: &str) -> bool {
+    class == CANCELLED
+}

@@ -1,0 +1,123 @@
+//! Lean patches, where `hello` reports them: each is completed from the event that began its segment or
+//! tool call, so that every rule sees a whole patch.
+
+use crate::protocol::any::Any;
+use crate::protocol::proto::chat::{
+    ChatReasoningPatch, ChatReasoningSegmentStarted, ChatTextPatch, ChatTextSegmentStarted,
+    ChatToolArgumentsPatch, ChatToolCallStarted,
+};
+use crate::protocol::proto::rpc::RpcLine;
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::LEAN_PATCHES;
+use std::collections::HashMap;
+
+/// Tool calls of one run whose first event is remembered.
+const TOOL_CALLS_MAX: usize = 1024;
+
+/// What lean patches leave out.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LeanPatches {
+    is_on: bool,
+    session: String,
+    segment: Option<Segment>,
+    tools: HashMap<String, ChatToolCallStarted>,
+}
+
+/// The segment that began last.
+#[derive(Clone, Debug)]
+enum Segment {
+    Text(ChatTextSegmentStarted),
+    Reasoning(ChatReasoningSegmentStarted),
+}
+
+impl LeanPatches {
+    /// Adds to a patch what it leaves out; remembers what later patches leave out.
+    pub(super) fn complete(&mut self, frame: &mut RpcLine) {
+        if let Some(Body::Hello(hello)) = &frame.frame {
+            self.is_on = hello.capabilities.iter().any(|word| word == LEAN_PATCHES);
+        }
+        if !frame.session_id.is_empty() {
+            self.session.clone_from(&frame.session_id);
+        }
+        let Some(Body::UiEvent(event)) = &mut frame.frame else { return };
+        let Some(payload) = event.payload.as_mut().filter(|_| self.is_on) else { return };
+        self.remember(payload);
+        if self.fill(payload) && frame.session_id.is_empty() {
+            frame.session_id.clone_from(&self.session);
+        }
+    }
+
+    fn remember(&mut self, payload: &Any) {
+        if let Any::ChatRunStarted(_) = payload {
+            self.segment = None;
+            self.tools.clear();
+        }
+        if let Any::ChatTextSegmentStarted(it) = payload {
+            // The prompt may be long, and no patch has it.
+            let it = ChatTextSegmentStarted { prompt: String::new(), ..(**it).clone() };
+            self.segment = Some(Segment::Text(it));
+        }
+        if let Any::ChatReasoningSegmentStarted(it) = payload {
+            self.segment = Some(Segment::Reasoning((**it).clone()));
+        }
+        if let Any::ChatToolCallStarted(it) = payload
+            && self.tools.len() < TOOL_CALLS_MAX
+        {
+            let it = ChatToolCallStarted { input: String::new(), ..(**it).clone() };
+            self.tools.insert(it.tool_call_id.clone(), it);
+        }
+    }
+
+    /// Whether the payload is a patch.
+    fn fill(&self, payload: &mut Any) -> bool {
+        if let Any::ChatTextPatch(patch) = payload {
+            if let Some(Segment::Text(of)) = &self.segment {
+                fill_text(patch, of);
+            }
+            return true;
+        }
+        if let Any::ChatReasoningPatch(patch) = payload {
+            if let Some(Segment::Reasoning(of)) = &self.segment {
+                fill_reasoning(patch, of);
+            }
+            return true;
+        }
+        if let Any::ChatToolArgumentsPatch(patch) = payload {
+            if let Some(of) = self.tools.get(&patch.tool_call_id) {
+                fill_arguments(patch, of);
+            }
+            return true;
+        }
+        false
+    }
+}
+
+fn fill_text(patch: &mut ChatTextPatch, of: &ChatTextSegmentStarted) {
+    set(&mut patch.stream_id, &of.message_id);
+    set(&mut patch.role, &of.role);
+    set(&mut patch.status, &of.status);
+    patch.correlation.get_or_insert_with(|| of.correlation.clone().unwrap_or_default());
+}
+
+fn fill_reasoning(patch: &mut ChatReasoningPatch, of: &ChatReasoningSegmentStarted) {
+    set(&mut patch.parent_message_id, &of.parent_message_id);
+    set(&mut patch.stream_id, &of.message_id);
+    set(&mut patch.role, &of.role);
+    set(&mut patch.status, &of.status);
+    set(&mut patch.source, "thinking");
+    patch.correlation.get_or_insert_with(|| of.correlation.clone().unwrap_or_default());
+}
+
+fn fill_arguments(patch: &mut ChatToolArgumentsPatch, of: &ChatToolCallStarted) {
+    set(&mut patch.message_id, &of.message_id);
+    set(&mut patch.tool_name, &of.tool_name);
+    set(&mut patch.stream_id, &of.tool_call_id);
+    set(&mut patch.status, "streaming_args");
+    patch.correlation.get_or_insert_with(|| of.correlation.clone().unwrap_or_default());
+}
+
+fn set(field: &mut String, value: &str) {
+    if field.is_empty() {
+        value.clone_into(field);
+    }
+}

@@ -1,0 +1,259 @@
+//! A line → a frame, or what is wrong with it as JSON and as a message.
+
+use super::names::shown;
+use super::rule::{Report, Rule};
+use crate::protocol::any::message_from_value;
+use crate::protocol::descriptors::{Field, Kind, Types};
+use crate::protocol::json;
+use crate::protocol::proto::rpc::RpcLine;
+use serde_json::{Map, Value};
+use std::io::{self, Write};
+use std::sync::LazyLock;
+
+/// The message that a line is.
+const LINE: &str = "pinocchio.chatapp.rpc.v1.RpcLine";
+
+const ANY: &str = "google.protobuf.Any";
+
+/// What stands before the name of a type in an `Any`.
+const URL: &str = "type.googleapis.com/";
+
+/// Packages of this server's extensions, `duologue.<extension>.v1`.
+const EXTENSIONS: &str = "duologue.";
+
+/// A frame, and the types of the payloads that had to be taken out because they are not known here.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) frame: RpcLine,
+    pub(super) strange: Vec<String>,
+}
+
+/// The types of the protocol. They are the same for every stream.
+static TYPES: LazyLock<Types> = LazyLock::new(Types::new);
+
+/// Reads lines.
+#[derive(Clone, Debug)]
+pub(super) struct Reader {
+    types: &'static Types,
+}
+
+impl Reader {
+    pub(super) fn new() -> Self {
+        Self { types: &TYPES }
+    }
+
+    pub(super) fn types(&self) -> &'static Types {
+        self.types
+    }
+
+    /// Reads a line without its line feed.
+    pub(super) fn read(&self, line: &[u8], report: &mut Report) -> Option<Read> {
+        separators(line, report);
+        let text = match std::str::from_utf8(line) {
+            Ok(text) => text,
+            Err(error) => {
+                report.add(Rule::InvalidUtf8, format!("the line is not UTF-8: {error}"));
+                return None;
+            }
+        };
+        let frame = serde_json::from_str::<RpcLine>(text);
+        if let Ok(frame) = frame
+            && frame.frame.is_some()
+            && is_as_written_here(&frame, line)
+        {
+            return Some(Read { frame, strange: Vec::new() });
+        }
+        self.read_strictly(text, report)
+    }
+
+    fn read_strictly(&self, text: &str, report: &mut Report) -> Option<Read> {
+        let mut value = match json::read(text) {
+            Ok(Value::Object(value)) => value,
+            Ok(_) => {
+                report.add(Rule::InvalidJson, "the line is JSON, but not an object");
+                return None;
+            }
+            Err(error) => {
+                report.add(rule_of(&error), format!("the line can't be read: {error}"));
+                return None;
+            }
+        };
+        let mut walk = Walk { types: self.types, report, strange: Vec::new() };
+        walk.message(LINE, &mut value, false);
+        let strange = walk.strange;
+        if !has_one_frame(self.types, &value, report) {
+            return None;
+        }
+        match message_from_value(Value::Object(value)) {
+            Ok(frame) => Some(Read { frame, strange }),
+            Err(error) => {
+                report.add(Rule::WrongValue, format!("a field has a wrong value: {error}"));
+                None
+            }
+        }
+    }
+}
+
+/// What is written again byte for byte has nothing in it that the messages don't have.
+fn is_as_written_here(frame: &RpcLine, line: &[u8]) -> bool {
+    let mut rest = Same(line);
+    serde_json::to_writer(&mut rest, frame).is_ok() && rest.0.is_empty()
+}
+
+/// Takes what is still to come of a line, and nothing else, so that no line is held twice.
+struct Same<'a>(&'a [u8]);
+
+impl Write for Same<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.strip_prefix(bytes) {
+            Some(rest) => self.0 = rest,
+            None => return Err(io::ErrorKind::InvalidData.into()),
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Characters at which some reader ends a line: those that JSON lets stand in strings, and CR.
+fn separators(line: &[u8], report: &mut Report) {
+    let found = memchr::memchr3_iter(b'\r', 0xC2, 0xE2, line).find_map(|at| match &line[at..] {
+        [b'\r', ..] => Some("CR"),
+        [0xC2, 0x85, ..] => Some("U+0085"),
+        [0xE2, 0x80, 0xA8, ..] => Some("U+2028"),
+        [0xE2, 0x80, 0xA9, ..] => Some("U+2029"),
+        _ => None,
+    });
+    if let Some(found) = found {
+        let message = format!("a bare {found} is in the line; some readers end a line there");
+        report.add(Rule::RawSeparator, message);
+    }
+}
+
+fn rule_of(error: &json::Error) -> Rule {
+    match error.to_string().starts_with("duplicate key") {
+        true => Rule::DuplicateKey,
+        false => Rule::InvalidJson,
+    }
+}
+
+fn has_one_frame(types: &Types, line: &Map<String, Value>, report: &mut Report) -> bool {
+    let fields = types.message(LINE).map_or(&[][..], |message| &message.fields);
+    let is_set = |field: &&Field| {
+        let value = line.get(&field.json_name).or_else(|| line.get(&field.name));
+        field.is_member && value.is_some_and(|value| !value.is_null())
+    };
+    let frames: Vec<_> = fields.iter().filter(is_set).map(|field| &*field.json_name).collect();
+    match frames.len() {
+        0 => report.add(Rule::NoFrame, "the line has no frame: none of hello, snapshot, …, done"),
+        1 => {}
+        _ => report.add(Rule::TwoFrames, format!("the line has {}", frames.join(" and "))),
+    }
+    frames.len() == 1
+}
+
+/// Goes through a message and looks for what a strict reader refuses.
+struct Walk<'a> {
+    types: &'a Types,
+    report: &'a mut Report,
+    strange: Vec<String>,
+}
+
+impl Walk<'_> {
+    fn message(&mut self, name: &str, object: &mut Map<String, Value>, is_any: bool) {
+        let Some(message) = self.types.message(name) else { return };
+        for (key, value) in object {
+            if is_any && key == "@type" {
+                continue;
+            }
+            let is_it = |field: &&Field| field.json_name == *key || field.name == *key;
+            let Some(field) = message.fields.iter().find(is_it) else {
+                let message = format!("{name} has no field {:?}", shown(key));
+                self.report.add(Rule::UnknownField, message);
+                continue;
+            };
+            if field.json_name != *key {
+                let message = format!("{key} of {name} is written {} in JSON", field.json_name);
+                self.report.add(Rule::UnknownField, message);
+            }
+            self.field(field, value);
+        }
+    }
+
+    fn field(&mut self, field: &Field, value: &mut Value) {
+        if let (Value::Array(values), true) = (&mut *value, field.is_repeated) {
+            for value in values {
+                self.value(&field.json_name, &field.kind, value);
+            }
+        } else {
+            self.value(&field.json_name, &field.kind, value);
+        }
+    }
+
+    fn value(&mut self, name: &str, kind: &Kind, value: &mut Value) {
+        match (kind, value) {
+            (Kind::Int64 | Kind::Uint64, Value::Number(number)) => {
+                self.wrong(format!("{name} is the number {number}; 64-bit integers are strings"));
+            }
+            (Kind::Enum(_), Value::Number(number)) => {
+                self.wrong(format!("{name} is the number {number}; enums are written by name"));
+            }
+            (Kind::Message(of), value) if of == ANY => self.any(value),
+            // Any JSON is right in the well-known types as far as it is checked here.
+            (Kind::Message(of), Value::Object(object)) if !of.starts_with("google.") => {
+                self.message(of, object, false);
+            }
+            _ => {}
+        }
+    }
+
+    /// Looks into an `Any`; one of a type that is not known here is taken out.
+    fn any(&mut self, value: &mut Value) {
+        let Value::Object(object) = value else { return };
+        let Some(Value::String(url)) = object.get("@type") else { return };
+        let url = url.clone();
+        let name = url.strip_prefix(URL).unwrap_or_default();
+        if self.types.payloads().any(|known| known == name) {
+            return self.message(name, object, true);
+        }
+        if name.starts_with("google.protobuf.") {
+            return;
+        }
+        if !name.starts_with(EXTENSIONS) {
+            let message = format!("{:?} is no type of the protocol", shown(&url));
+            self.report.add(Rule::UnknownType, message);
+        }
+        self.strange.push(name.to_owned());
+        *value = Value::Null;
+    }
+
+    fn wrong(&mut self, message: String) {
+        self.report.add(Rule::WrongValue, message);
+    }
+}
+
+/// The extension that a message belongs to: `extract` for `duologue.extract.v1.LineRejected`.
+pub(super) fn extension(full_name: &str) -> Option<&str> {
+    full_name.strip_prefix(EXTENSIONS)?.split('.').next()
+}
+
+/// Whether what stands after the last line feed was cut off: with more bytes it could be a frame,
+/// which is an object. Any other piece of JSON never could.
+pub(crate) fn is_cut_off(tail: &[u8]) -> bool {
+    let text = match std::str::from_utf8(tail) {
+        Ok(text) => text,
+        // Half a character at the end is a cut too.
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&tail[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return false,
+    };
+    if !text.trim_start_matches([' ', '\t', '\r']).starts_with('{') {
+        return false;
+    }
+    json::well_formed(text).is_err_and(|_| {
+        serde_json::from_str::<serde::de::IgnoredAny>(text).is_err_and(|error| error.is_eof())
+    })
+}

@@ -1,0 +1,92 @@
+//! Numbers that rise: ordinals of events, and of snapshots.
+
+use super::names::{Name, shown};
+use super::rule::{Report, Rule};
+use crate::protocol::proto::rpc::SnapshotFrame;
+
+/// Events of one ordinal whose names are compared.
+const SHARING_MAX: usize = 64;
+
+/// What was seen of the numbers so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Order {
+    last: u64,
+    has_events: bool,
+    snapshot: Option<u64>,
+    backend: u64,
+    /// The UI events that share the last ordinal, and the request they belong to.
+    sharing: Vec<String>,
+    sharer: u64,
+}
+
+impl Order {
+    /// Takes the ordinal of a UI event. Events of an extension may share theirs with others of
+    /// their name: one backend event can bring several.
+    pub(super) fn event(
+        &mut self,
+        ordinal: u64,
+        request: &Name,
+        name: &str,
+        is_extension: bool,
+        report: &mut Report,
+    ) {
+        if ordinal == 0 {
+            report.add(Rule::OrdinalOrder, "an event without an ordinal; they begin at 1");
+            return;
+        }
+        let last = self.last;
+        if ordinal < last {
+            report.add(Rule::OrdinalOrder, format!("ordinal {ordinal} after {last}"));
+        } else if ordinal > last || !self.has_events {
+            if ordinal == last {
+                let message = format!("ordinal {ordinal} is in the snapshot before it");
+                report.add(Rule::OrdinalOrder, message);
+            }
+            self.sharing.clear();
+            self.sharer = request.key();
+        } else if self.sharer != request.key() {
+            let message = format!("ordinal {ordinal} again, for another request");
+            report.add(Rule::OrdinalOrder, message);
+        } else if !is_extension && self.sharing.iter().any(|other| other == name) {
+            let name = shown(name);
+            report.add(Rule::OrdinalOrder, format!("ordinal {ordinal} again, for another {name}"));
+        }
+        self.has_events = true;
+        self.last = last.max(ordinal);
+        if self.sharing.len() < SHARING_MAX {
+            self.sharing.push(shown(name));
+        }
+    }
+
+    /// Takes the ordinal of a backend event, which it shares with the UI events made from it.
+    pub(super) fn backend_event(&mut self, ordinal: u64, report: &mut Report) {
+        if ordinal <= self.backend || ordinal < self.last {
+            let last = self.last.max(self.backend);
+            report.add(Rule::OrdinalOrder, format!("backend event {ordinal} after {last}"));
+        }
+        self.backend = self.backend.max(ordinal);
+        self.last = self.last.max(ordinal);
+        self.has_events = true;
+        self.sharing.clear();
+    }
+
+    /// Takes a snapshot. The first one, before any event, may be of an earlier process.
+    pub(super) fn snapshot(&mut self, frame: &SnapshotFrame, report: &mut Report) {
+        let ordinal = frame.snapshot_ordinal;
+        let before = self.snapshot.unwrap_or(0);
+        if ordinal < before {
+            let message = format!("a snapshot of ordinal {ordinal} after one of {before}");
+            report.add(Rule::SnapshotOrdinal, message);
+        }
+        if self.has_events || self.snapshot.is_some() {
+            let last = self.last;
+            if ordinal != last {
+                let message = format!("a snapshot of ordinal {ordinal}, the last event is {last}");
+                report.add(Rule::SnapshotOrdinal, message);
+            }
+        } else {
+            self.last = ordinal;
+        }
+        self.snapshot = Some(before.max(ordinal));
+    }
+}

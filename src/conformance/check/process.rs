@@ -1,0 +1,218 @@
+//! The life of the process that writes the stream: it says `hello`, answers requests or one, and
+//! ends once.
+
+use super::answers::needs_no_request;
+use super::hello::{STDIN, check_hello};
+use super::names::{Name, shown};
+use super::rule::{Report, Rule};
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::proto::rpc::{DoneFrame, ErrorFrame, HelloFrame};
+
+/// The status that ends a process which reads requests.
+const SHUTDOWN: &str = "shutdown";
+
+/// The process of a stream.
+#[derive(Clone, Debug)]
+pub(super) struct Process {
+    mode: Mode,
+    /// The words of `hello`.
+    words: Vec<String>,
+    end: End,
+    /// It has told of a defect that ends it, and with it whatever it was doing.
+    pub(super) is_defective: bool,
+}
+
+/// How the process is used, as `hello` tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// There was no frame yet.
+    Unknown,
+    /// Requests are read.
+    Stdin,
+    /// There is one request, from the command line.
+    OneShot(OneShot),
+}
+
+/// How far a process of one request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OneShot {
+    /// The state before the run is to come.
+    Begins,
+    /// It was told.
+    Waits,
+    Runs,
+    /// The state after the run is to come, unless nobody wants it.
+    Ended,
+    /// It was told.
+    Told,
+}
+
+/// How near the end is.
+#[derive(Clone, Debug)]
+enum End {
+    Open,
+    /// A `shutdown` was answered. Others may be, too, and an error may end the process.
+    ShutDown,
+    /// The only request has its `done`. Only an error that ends the process may follow.
+    Answered,
+    /// After a terminal error of this request.
+    Terminal(Name),
+    Over,
+}
+
+impl Process {
+    pub(super) fn new() -> Self {
+        Self { mode: Mode::Unknown, words: Vec::new(), end: End::Open, is_defective: false }
+    }
+
+    /// Whether it reads requests, as far as is known.
+    pub(super) fn reads_requests(&self) -> bool {
+        self.mode == Mode::Stdin
+    }
+
+    /// `hello` is first, and once.
+    pub(super) fn begin(&mut self, body: &Body, report: &mut Report) {
+        match (self.mode, body) {
+            (Mode::Unknown, Body::Hello(hello)) => self.hello(hello, report),
+            (Mode::Unknown, _) => {
+                report.add(Rule::HelloFirst, "the first frame is not hello");
+                self.mode = Mode::Stdin;
+            }
+            (Mode::Stdin | Mode::OneShot(_), Body::Hello(hello)) => {
+                report.add(Rule::HelloAgain, "hello again; one process says it once");
+                self.hello(hello, report);
+            }
+            (Mode::Stdin | Mode::OneShot(_), _) => {}
+        }
+    }
+
+    /// `hello` is nobody's answer.
+    pub(super) fn check_request(&self, request: &str, body: &Body, report: &mut Report) {
+        if matches!(body, Body::Hello(_)) && !request.is_empty() {
+            let request = shown(request);
+            report.add(Rule::HelloRequest, format!("hello has the requestId {request:?}"));
+        }
+    }
+
+    fn hello(&mut self, hello: &HelloFrame, report: &mut Report) {
+        check_hello(hello, report);
+        self.words.clone_from(&hello.capabilities);
+        let reads_requests = self.words.iter().any(|word| word == STDIN);
+        self.mode = if reads_requests { Mode::Stdin } else { Mode::OneShot(OneShot::Begins) };
+    }
+
+    pub(super) fn need_announced(&self, extension: &str, report: &mut Report) {
+        if !self.words.iter().any(|word| word == extension) {
+            let extension = shown(extension);
+            let message = format!("hello does not announce the extension {extension}");
+            report.add(Rule::UnannouncedExtension, message);
+        }
+    }
+
+    /// What may come near the end of the process.
+    pub(super) fn check_end(&mut self, name: &Name, body: &Body, report: &mut Report) {
+        match (&self.end, body) {
+            (End::Open, _) => {}
+            (End::ShutDown, Body::Done(done)) if done.status == SHUTDOWN => {}
+            (End::ShutDown | End::Answered, Body::Error(error)) if error.terminal => {}
+            (End::Terminal(of), Body::Done(_)) if of == name => self.end = End::Over,
+            (End::Terminal(_), _) => {
+                let message = "a frame other than its done after a terminal error";
+                report.add(Rule::AfterTerminal, message);
+            }
+            (End::ShutDown | End::Answered | End::Over, _) => {
+                report.add(Rule::AfterEnd, "a frame after the end of the process");
+            }
+        }
+    }
+
+    /// Whether it is the state that a process of one request begins with.
+    pub(super) fn begins_with(&self, body: &Body) -> bool {
+        self.mode == Mode::OneShot(OneShot::Begins) && matches!(body, Body::Snapshot(_))
+    }
+
+    /// A process of one request has an order of its own.
+    pub(super) fn check_one_shot(&mut self, body: &Body, report: &mut Report) {
+        let Mode::OneShot(stage) = self.mode else { return };
+        let (next, wrong) = match (body, stage) {
+            (Body::Hello(_), _) => return,
+            (Body::Error(error), _) => {
+                let wrong = "an error ends a process of one request, so it is terminal";
+                // What can't begin tells no state.
+                let next = if stage == OneShot::Begins { OneShot::Waits } else { stage };
+                (next, (!error.terminal).then_some(wrong))
+            }
+            (Body::Snapshot(_), OneShot::Begins) => (OneShot::Waits, None),
+            (Body::Snapshot(_), OneShot::Ended) => (OneShot::Told, None),
+            (Body::Snapshot(_), OneShot::Waits | OneShot::Runs | OneShot::Told) => {
+                let wrong = "a process of one request tells a snapshot before its run and one \
+                             after it, and no other";
+                (stage, Some(wrong))
+            }
+            (Body::UiEvent(_) | Body::BackendEvent(_) | Body::Done(_), OneShot::Begins) => {
+                (OneShot::Runs, Some("a process of one request begins with hello and a snapshot"))
+            }
+            (Body::UiEvent(_) | Body::BackendEvent(_), OneShot::Waits) => (OneShot::Runs, None),
+            (Body::UiEvent(_) | Body::BackendEvent(_) | Body::Done(_), _) => return,
+        };
+        self.mode = Mode::OneShot(next);
+        if let Some(wrong) = wrong {
+            report.add(Rule::OneShotOrder, wrong);
+        }
+    }
+
+    /// Its run, or one of them, has ended.
+    pub(super) fn run_ended(&mut self) {
+        if let Mode::OneShot(_) = self.mode {
+            self.mode = Mode::OneShot(OneShot::Ended);
+        }
+    }
+
+    /// A server that reads requests ends without naming one.
+    pub(super) fn check_terminal(&self, request: &str, error: &ErrorFrame, report: &mut Report) {
+        if !self.reads_requests() {
+            return;
+        }
+        let ends_process = matches!(&*error.code, "interrupted" | "stdin_read_failed");
+        match (error.terminal, request.is_empty()) {
+            // A defect ends the process in the middle of an answer.
+            (true, false) if error.code != "internal" => {
+                let message = "a terminal error of a server that reads requests names a request";
+                report.add(Rule::ErrorState, message);
+            }
+            (false, true) if !needs_no_request(&error.code) && !ends_process => {
+                report.add(Rule::NamelessFrame, "the error does not name the request it answers");
+            }
+            (false, _) if ends_process => {
+                let code = shown(&error.code);
+                report.add(Rule::ErrorState, format!("{code} ends the process, and is terminal"));
+            }
+            (true | false, true | false) => {}
+        }
+    }
+
+    /// The `done` that comes without a request after a line that can't be read, or after a terminal
+    /// error, is never a success.
+    pub(super) fn check_nameless_done(&self, done: &DoneFrame, report: &mut Report) {
+        if self.reads_requests() && matches!(&*done.status, "ok" | SHUTDOWN) {
+            report.add(Rule::NamelessFrame, "the done does not name the request it ends");
+        }
+    }
+
+    /// Takes an error of the request `name`.
+    pub(super) fn error(&mut self, name: &Name, error: &ErrorFrame) {
+        if error.terminal {
+            self.end = End::Terminal(name.clone());
+            self.is_defective |= error.code == "internal";
+        }
+    }
+
+    /// Takes a request's end.
+    pub(super) fn done(&mut self, done: &DoneFrame) {
+        match (&self.end, self.mode) {
+            (End::Open, _) if done.status == SHUTDOWN => self.end = End::ShutDown,
+            (End::Open, Mode::OneShot(_)) => self.end = End::Answered,
+            (End::Open | End::ShutDown | End::Answered | End::Terminal(_) | End::Over, _) => {}
+        }
+    }
+}

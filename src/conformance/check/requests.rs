@@ -1,0 +1,119 @@
+//! Requests as a stream shows them: which were answered, and which have no `done` yet.
+
+use super::answers::{Answer, ErrorSeen, check_done};
+use super::names::{Name, Remembered, shown};
+use super::rule::{Report, Rule};
+use super::runs::{Activity, RunSeen};
+use super::words::DONE_STATUSES;
+use crate::protocol::proto::rpc::{DoneFrame, ErrorFrame};
+use std::collections::HashMap;
+
+/// Requests without a `done` that are followed at once; more are not.
+const OPEN_MAX: usize = 100_000;
+
+/// Requests with a `done` that are remembered, so that frames after it are found.
+const FINISHED_MAX: usize = 4_000_000;
+
+/// A request that was answered and has no `done` yet.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    name: Name,
+    /// Where it was first seen.
+    line: u64,
+    error: Option<ErrorSeen>,
+    has_snapshot: bool,
+}
+
+/// All requests.
+#[derive(Clone, Debug)]
+pub(super) struct Requests {
+    open: HashMap<u64, Request>,
+    finished: Remembered,
+    /// How many had a `done`.
+    pub(super) done: u64,
+    is_too_wide: bool,
+}
+
+impl Requests {
+    pub(super) fn new() -> Self {
+        let finished = Remembered::new(FINISHED_MAX);
+        Self { open: HashMap::new(), finished, done: 0, is_too_wide: false }
+    }
+
+    /// Whether a frame may still come for the request; false if it has its `done`.
+    pub(super) fn is_open(&self, name: &Name) -> bool {
+        !self.finished.contains(name)
+    }
+
+    /// Notes that a frame of the request was seen.
+    pub(super) fn see(&mut self, name: &Name, line: u64) {
+        if self.open.len() >= OPEN_MAX && !self.open.contains_key(&name.key()) {
+            self.is_too_wide = true;
+            return;
+        }
+        let request = || Request { name: name.clone(), line, error: None, has_snapshot: false };
+        self.open.entry(name.key()).or_insert_with(request);
+    }
+
+    /// Notes that a snapshot of the request was seen.
+    pub(super) fn snapshot(&mut self, name: &Name) {
+        if let Some(request) = self.open.get_mut(&name.key()) {
+            request.has_snapshot = true;
+        }
+    }
+
+    /// Takes an error of the request.
+    pub(super) fn error(&mut self, name: &Name, error: &ErrorFrame) {
+        if let Some(request) = self.open.get_mut(&name.key()) {
+            request.error = Some(ErrorSeen::of(error));
+        }
+    }
+
+    /// Takes the `done` of a request, and gives what the request was answered with. A request
+    /// without a name may come again.
+    pub(super) fn done(
+        &mut self,
+        name: &Name,
+        is_nameless: bool,
+        (run, activity): (RunSeen, Activity),
+        done: &DoneFrame,
+        report: &mut Report,
+    ) -> Option<Answer> {
+        self.done += 1;
+        if !is_nameless {
+            self.finished.insert(name);
+        }
+        let Request { error, has_snapshot, .. } = self.open.remove(&name.key())?;
+        let answer = Answer { run, error, has_snapshot };
+        if DONE_STATUSES.contains(&&*done.status) {
+            check_done(&done.status, &answer, activity, report);
+        } else {
+            let status = shown(&done.status);
+            let known = DONE_STATUSES.join(", ");
+            report.add(Rule::UnknownStatus, format!("{status:?} is none of {known}"));
+        }
+        Some(answer)
+    }
+
+    /// The requests without a `done`: where each was first seen, and its name. In that order.
+    pub(super) fn open(&self) -> Vec<(u64, &str)> {
+        let open = self.open.values().map(|request| (request.line, &*request.name.shown));
+        let mut open: Vec<_> = open.collect();
+        open.sort_unstable();
+        open
+    }
+
+    /// What was not looked at, for people.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.is_too_wide {
+            notes.push(format!("more than {OPEN_MAX} requests were open at once; not all checked"));
+        }
+        if self.finished.forgotten > 0 {
+            notes.push(format!(
+                "only the last {FINISHED_MAX} requests were checked for frames after their done"
+            ));
+        }
+        notes
+    }
+}

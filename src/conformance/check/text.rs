@@ -1,0 +1,114 @@
+//! Text as it is streamed: numbers and offsets of patches, and what they add up to.
+
+use super::rule::{Report, Rule};
+use crate::protocol::proto::chat::ChatStreamPatchMode as Mode;
+
+/// What a patch carries.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patch<'a> {
+    pub(super) sequence: u64,
+    pub(super) offset: u64,
+    pub(super) mode: i32,
+    pub(super) text: &'a str,
+}
+
+/// Text that grows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Text {
+    /// Empty once it is too long to be kept.
+    kept: String,
+    is_kept: bool,
+    bytes: usize,
+    pub(super) patches: u64,
+    sequence: u64,
+}
+
+impl Text {
+    pub(super) fn new() -> Self {
+        Self { is_kept: true, ..Self::default() }
+    }
+
+    pub(super) fn patch(&mut self, of: &str, patch: Patch<'_>, report: &mut Report) {
+        self.patches += 1;
+        let mode = Mode::try_from(patch.mode).unwrap_or(Mode::Replace);
+        self.number(of, patch.sequence, report);
+        match mode {
+            Mode::Unspecified | Mode::Append => self.append(of, patch, report),
+            Mode::Snapshot => {
+                if patch.offset != 0 {
+                    let offset = patch.offset;
+                    let message =
+                        format!("a patch of {of} has all text so far and offset {offset}");
+                    report.add(Rule::PatchOffset, message);
+                }
+                if self.is_kept && !patch.text.starts_with(&self.kept) {
+                    let message = format!("a patch of {of} does not begin with the text so far");
+                    report.add(Rule::PatchText, message);
+                }
+                self.replace(patch.text);
+            }
+            Mode::Replace => {
+                if self.patches == 1 {
+                    let message = format!("the first patch of {of} has nothing to replace");
+                    report.add(Rule::PatchMode, message);
+                }
+                self.replace(patch.text);
+            }
+        }
+    }
+
+    /// Whether `whole` is the text so far, as far as that is known.
+    pub(super) fn is(&self, whole: &str) -> bool {
+        if self.is_kept { self.kept == whole } else { self.bytes == whole.len() }
+    }
+
+    /// Compares what was streamed with the `whole` text at the end.
+    pub(super) fn finish(&self, of: &str, whole: &str, report: &mut Report) {
+        if !self.is(whole) {
+            let (bytes, streamed) = (whole.len(), self.bytes);
+            let message = format!(
+                "the whole text of {of}, {bytes} bytes, is not the {streamed} bytes of its patches"
+            );
+            report.add(Rule::SegmentText, message);
+        }
+    }
+
+    fn number(&mut self, of: &str, sequence: u64, report: &mut Report) {
+        if sequence <= self.sequence {
+            let before = self.sequence;
+            let message = format!("a patch of {of} has the number {sequence} after {before}");
+            report.add(Rule::PatchSequence, message);
+        }
+        self.sequence = self.sequence.max(sequence);
+    }
+
+    fn append(&mut self, of: &str, patch: Patch<'_>, report: &mut Report) {
+        if patch.offset != self.bytes as u64 {
+            let (offset, bytes) = (patch.offset, self.bytes);
+            let message =
+                format!("a patch of {of} begins at byte {offset}, the text so far has {bytes}");
+            report.add(Rule::PatchOffset, message);
+        }
+        self.bytes += patch.text.len();
+        if self.is_kept {
+            self.kept += patch.text;
+        }
+    }
+
+    fn replace(&mut self, text: &str) {
+        self.bytes = text.len();
+        if self.is_kept {
+            text.clone_into(&mut self.kept);
+        }
+    }
+
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.kept.len()
+    }
+
+    /// Keeps only the length from here on.
+    pub(super) fn forget(&mut self) {
+        self.is_kept = false;
+        self.kept = String::new();
+    }
+}

@@ -1,0 +1,290 @@
+//! The events of a stream of the protocol, one small flat object for each: what `list-events` shows.
+//! Pure; only the ordinal of the last event is remembered.
+
+use crate::conformance::check;
+use crate::protocol::json::{self, Number};
+use serde::de::{Error, IgnoredAny, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
+
+/// The first line of a listing as JSON Lines: it tells a reader what the lines after it are.
+pub const PREAMBLE: &str = r#"{"_format": "jsonl", "_schema": "EventEntry", "_version": 1}"#;
+
+/// Seconds since 1970-01-01T00:00:00Z.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct UnixSeconds(pub u64);
+
+/// One event of a stream. Fields that an event does not have are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// `e` and the ordinal; the second event of one ordinal has `.2` after it, and so on.
+    pub id: String,
+    /// The event's name, as in `ChatTextPatch`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The latest time at which it can have happened: frames have no time of their own.
+    pub ts: UnixSeconds,
+    /// Number of its line in the stream, from 1: the whole frame stands there.
+    pub line: u64,
+    /// The request it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// The message it is about: a segment, or the root message of a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// The tool call it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// The tool that is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_name: Option<String>,
+    /// Who speaks: `user`, `assistant`, `thinking`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// Where it stands, as in `streaming`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// Why its run failed or was stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Bytes of its text, of its arguments or of its result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text_bytes: Option<usize>,
+}
+
+/// Lists events, line by line.
+#[derive(Debug, Default)]
+pub struct Lister {
+    line: u64,
+    ordinal: u64,
+    /// Events of that ordinal so far.
+    sharing: u32,
+}
+
+/// A line that is no frame.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {reason}")]
+pub struct BadLine {
+    line: u64,
+    reason: String,
+    is_cut_off: bool,
+}
+
+impl BadLine {
+    /// It is the beginning of a frame whose writer ended in the middle, which is nobody's mistake.
+    pub fn is_cut_off(&self) -> bool {
+        self.is_cut_off
+    }
+}
+
+/// A frame, as far as an entry needs it. More is passed over: the types of extensions need not be
+/// known to be listed.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Frame {
+    #[serde(alias = "request_id")]
+    request_id: Option<String>,
+    #[serde(alias = "ui_event")]
+    ui_event: Option<Event>,
+    hello: Option<IgnoredAny>,
+    snapshot: Option<IgnoredAny>,
+    #[serde(alias = "backend_event")]
+    backend_event: Option<IgnoredAny>,
+    error: Option<IgnoredAny>,
+    done: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Event {
+    ordinal: Option<Number<u64>>,
+    name: Option<String>,
+    payload: Option<Payload>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Payload {
+    message_id: Option<String>,
+    tool_call_id: Option<String>,
+    tool_name: Option<String>,
+    role: Option<String>,
+    status: Option<String>,
+    error: Option<String>,
+    text: Option<TextBytes>,
+    arguments: Option<TextBytes>,
+    result: Option<Text>,
+}
+
+/// Bytes of a text, of which there may be hundreds of megabytes: it is not copied.
+struct TextBytes(usize);
+
+impl<'de> Deserialize<'de> for TextBytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl Visitor<'_> for TextVisitor {
+    type Value = TextBytes;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<TextBytes, E> {
+        Ok(TextBytes(text.len()))
+    }
+}
+
+/// A text, or something else that has no length.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Text {
+    Text(TextBytes),
+    Other(IgnoredAny),
+}
+
+impl Lister {
+    /// A lister for one stream.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next line, without its line feed, which was there at `ts`; gives its event, if it
+    /// has one.
+    ///
+    /// # Errors
+    /// If the line is not a frame.
+    pub fn line(&mut self, ts: UnixSeconds, line: &[u8]) -> Result<Option<Entry>, BadLine> {
+        self.line += 1;
+        let frame = read(line).map_err(|reason| self.bad(reason))?;
+        let entry = frame.ui_event.map(|event| self.entry(frame.request_id, event));
+        Ok(entry.map(|entry| Entry { ts, ..entry }))
+    }
+
+    /// Takes a line of more than `bytes_max` bytes, of which nothing was kept.
+    pub fn long_line(&mut self, bytes_max: usize) -> BadLine {
+        self.line += 1;
+        self.bad(format!("it has more than {bytes_max} bytes and was passed over"))
+    }
+
+    /// Takes what stands after the last line feed: an event, or a line that was cut off.
+    ///
+    /// # Errors
+    /// If it is not a whole frame: what remains of one, or what can't become one.
+    pub fn tail(&mut self, ts: UnixSeconds, tail: &[u8]) -> Result<Option<Entry>, BadLine> {
+        self.line(ts, tail).map_err(|bad| match check::is_cut_off(tail) {
+            false => bad,
+            true => BadLine {
+                reason: format!("the last line is cut off after {} bytes", tail.len()),
+                is_cut_off: true,
+                ..bad
+            },
+        })
+    }
+
+    fn bad(&self, reason: String) -> BadLine {
+        BadLine { line: self.line, reason, is_cut_off: false }
+    }
+
+    fn entry(&mut self, request_id: Option<String>, event: Event) -> Entry {
+        let payload = event.payload.unwrap_or_default();
+        let result = match payload.result {
+            Some(Text::Text(text)) => Some(text.0),
+            Some(Text::Other(_)) | None => None,
+        };
+        let text_bytes = payload.text.or(payload.arguments).map(|text| text.0).or(result);
+        Entry {
+            id: self.id(event.ordinal.map_or(0, |ordinal| ordinal.0)),
+            kind: event.name.unwrap_or_default(),
+            ts: UnixSeconds::default(),
+            line: self.line,
+            request_id,
+            message_id: payload.message_id,
+            tool_call_id: payload.tool_call_id,
+            tool_name: payload.tool_name,
+            role: payload.role,
+            status: payload.status,
+            error: payload.error.filter(|error| !error.is_empty()),
+            text_bytes,
+        }
+    }
+
+    fn id(&mut self, ordinal: u64) -> String {
+        self.sharing = if ordinal == self.ordinal { self.sharing + 1 } else { 1 };
+        self.ordinal = ordinal;
+        match self.sharing {
+            1 => format!("e{ordinal}"),
+            nth => format!("e{ordinal}.{nth}"),
+        }
+    }
+}
+
+fn read(line: &[u8]) -> Result<Frame, String> {
+    let text = std::str::from_utf8(line).map_err(|error| format!("it is not UTF-8: {error}"))?;
+    let frame: Frame =
+        json::read(text).map_err(|error| format!("it is not a frame of the protocol: {error}"))?;
+    let others = [&frame.hello, &frame.snapshot, &frame.backend_event, &frame.error, &frame.done];
+    if frame.ui_event.is_none() && others.iter().all(|other| other.is_none()) {
+        return Err("it is JSON, but no frame of the protocol".to_owned());
+    }
+    Ok(frame)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries() {
+        let patch = r#"{"version":1,"sessionId":"s","requestId":"r","uiEvent":{"ordinal":"7","name":"ChatTextPatch","payload":{"@type":"type.googleapis.com/pinocchio.chatapp.v1.ChatTextPatch","messageId":"m","role":"assistant","text":"Grüße","status":"streaming"}}}"#;
+        let mut lister = Lister::new();
+        let hello = br#"{"version":1,"sessionId":"s","hello":{}}"#;
+        assert_eq!(lister.line(UnixSeconds(9), hello), Ok(None));
+        let entry =
+            lister.line(UnixSeconds(10), patch.as_bytes()).expect("a frame").expect("an event");
+        assert_eq!(
+            serde_json::to_string(&entry).expect("JSON"),
+            r#"{"id":"e7","type":"ChatTextPatch","ts":10,"line":2,"requestId":"r","messageId":"m","role":"assistant","status":"streaming","textBytes":7}"#
+        );
+    }
+
+    #[test]
+    fn events_of_one_ordinal_have_their_own_ids() {
+        let mut lister = Lister::new();
+        let mut id = |ordinal: &str| {
+            let line = format!(r#"{{"uiEvent":{{"ordinal":{ordinal},"name":"X"}}}}"#);
+            lister.line(UnixSeconds(1), line.as_bytes()).expect("a frame").expect("an event").id
+        };
+        let ids = ["\"1\"", "1", "2", "\"2\"", "2", "3"].map(&mut id);
+        assert_eq!(ids, ["e1", "e1.2", "e2", "e2.2", "e2.3", "e3"]);
+    }
+
+    #[test]
+    fn what_is_no_frame_is_told_with_its_line() {
+        let mut lister = Lister::new();
+        let wrong: [&[u8]; 6] =
+            [b"", b"x", b"{}", b"[]", b"\xff", br#"{"uiEvent":{"ordinal":"x"}}"#];
+        for (line, wrong) in (1..).zip(wrong) {
+            let error = lister.line(UnixSeconds(1), wrong).expect_err("no frame").to_string();
+            assert!(error.starts_with(&format!("line {line}: ")), "{error}");
+        }
+        let error = lister.tail(UnixSeconds(1), br#"{"version":1,"ses"#).expect_err("a piece");
+        assert_eq!(error.to_string(), "line 7: the last line is cut off after 17 bytes");
+        assert!(error.is_cut_off());
+        let garbage = lister.tail(UnixSeconds(1), b"garbage");
+        assert!(!garbage.expect_err("no frame").is_cut_off());
+    }
+
+    /// An agent reads the first line to know what follows.
+    #[test]
+    fn the_preamble_is_as_documented() {
+        let preamble: serde_json::Value = serde_json::from_str(PREAMBLE).expect("JSON");
+        let expected =
+            serde_json::json!({ "_format": "jsonl", "_schema": "EventEntry", "_version": 1 });
+        assert_eq!(preamble, expected);
+    }
+}

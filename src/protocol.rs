@@ -1,0 +1,13 @@
+//! The wire: protobuf messages, their JSON, and the words that the contract fixes.
+
+pub mod json;
+
+pub mod any;
+pub mod proto;
+
+pub mod id;
+
+pub mod wire;
+
+pub(crate) mod descriptors;
+pub mod schema;

@@ -1,0 +1,72 @@
+//! The protocol's schema in three forms: `.proto` files, descriptors, and JSON Schema made from the
+//! descriptors. Pure.
+
+mod fixed;
+mod messages;
+
+use crate::cli::commands::args::SchemaOf;
+use crate::protocol::proto::DESCRIPTORS;
+use serde_json::Value;
+use std::fmt::Write;
+
+/// The `.proto` files, as (name in imports, text).
+pub const PROTO_FILES: [(&str, &str); 4] = [
+    (
+        "pinocchio/chatapp/v1/chat.proto",
+        include_str!("../../proto/pinocchio/chatapp/v1/chat.proto"),
+    ),
+    (
+        "pinocchio/chatapp/frontendtools/v1/frontend_tool.proto",
+        include_str!("../../proto/pinocchio/chatapp/frontendtools/v1/frontend_tool.proto"),
+    ),
+    (
+        "pinocchio/chatapp/rpc/v1/rpc.proto",
+        include_str!("../../proto/pinocchio/chatapp/rpc/v1/rpc.proto"),
+    ),
+    (
+        "duologue/extract/v1/extract.proto",
+        include_str!("../../proto/duologue/extract/v1/extract.proto"),
+    ),
+];
+
+/// Schemas of what is no protobuf message, as JSON texts.
+const JSON_STREAM: &str = include_str!("schema/json_stream.json");
+const ENVELOPE: &str = include_str!("schema/envelope.json");
+const LIST_EVENTS: &str = include_str!("schema/list_events.json");
+const MANIFEST: &str = include_str!("schema/manifest.json");
+
+/// All `.proto` files in one text, each after a comment with its name.
+pub fn proto_text() -> String {
+    let mut all = String::new();
+    for (name, text) in PROTO_FILES {
+        let between = if all.is_empty() { "" } else { "\n" };
+        // Writing to a String can't fail.
+        write!(all, "{between}// ==== {name} ====\n\n{text}").ok();
+    }
+    all
+}
+
+/// A serialized `google.protobuf.FileDescriptorSet` of the files and of what they import.
+pub fn descriptors() -> &'static [u8] {
+    DESCRIPTORS
+}
+
+/// A JSON Schema, draft 2020-12.
+pub fn json(of: SchemaOf) -> Value {
+    match of {
+        SchemaOf::Frame => messages::frame(),
+        SchemaOf::Request => messages::request(),
+        SchemaOf::JsonStream => parsed(JSON_STREAM),
+        SchemaOf::Envelope => parsed(ENVELOPE),
+        SchemaOf::ListEvents => parsed(LIST_EVENTS),
+        SchemaOf::Manifest => parsed(MANIFEST),
+    }
+}
+
+/// Our own text: that each of them is JSON is tested.
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! A copy of the frames in a file, as they are made: before a slow reader makes patches merge. The
+//! conversation never waits for it: a file that falls too far behind loses lines, and says so.
+
+use crate::protocol::json;
+use crate::protocol::wire::Frame;
+use crate::support::files::{self, write_all};
+use crate::support::threads;
+use anyhow::Result;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// Lines that wait before they are written together.
+const LINES_MAX: usize = 100;
+
+/// Time a line waits before it is written.
+const WAIT_MAX: Duration = Duration::from_millis(50);
+
+/// Bytes that are written together, unless one line has more.
+const BATCH_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes that wait for the file, besides the largest frames. More are lost.
+const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Frames as large as the largest one so far that may wait besides. The end of a long answer comes
+/// as several frames that hold all of it, one at the heels of the other; no file is so fast that
+/// the first is written before the next one is made.
+const WAITING_LARGE_FRAMES_MAX: usize = 4;
+
+/// How long the end of the process waits for the last lines to be written.
+const FLUSH_MAX: Duration = Duration::from_secs(5);
+
+/// A file that frames are copied to.
+#[derive(Debug)]
+pub struct DebugFile {
+    lines: Option<mpsc::Sender<Vec<u8>>>,
+    /// Ends when the thread has written everything.
+    written: oneshot::Receiver<()>,
+    waiting_bytes: Arc<AtomicUsize>,
+    waiting_bytes_max: usize,
+    /// Size of the largest frame so far.
+    largest_bytes: usize,
+    lost_lines: u64,
+}
+
+impl DebugFile {
+    /// Creates or truncates the file at `path`, and the folders it is in.
+    ///
+    /// # Errors
+    /// If the file can't be written, or the system has no thread for it. The file is then as it was.
+    pub fn create(path: &Path) -> Result<Self> {
+        let file = Arc::new(files::open(path, OpenOptions::new().write(true))?);
+        let (lines, to_write) = mpsc::channel();
+        let (is_written, written) = oneshot::channel::<()>();
+        let waiting_bytes = Arc::new(AtomicUsize::new(0));
+        let waiting = Arc::clone(&waiting_bytes);
+        let written_file = Arc::clone(&file);
+        let write = move || {
+            if let Err(error) = write(&written_file, &to_write, &waiting) {
+                tracing::warn!(%error, "the debug file is no longer written");
+            }
+            drop(is_written);
+        };
+        threads::spawn("debug-file", write)?;
+        // Last of all: what an earlier run left is lost only to one that takes its place.
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
+        Ok(Self {
+            lines: Some(lines),
+            written,
+            waiting_bytes,
+            waiting_bytes_max: WAITING_BYTES_MAX,
+            largest_bytes: 0,
+            lost_lines: 0,
+        })
+    }
+
+    /// Copies a frame.
+    pub fn record(&mut self, frame: &Frame) {
+        let Some(lines) = &self.lines else { return };
+        let mut line = Vec::new();
+        // What can't be encoded is told where it matters, on standard output.
+        if json::write_line(frame, &mut line).is_err() {
+            return;
+        }
+        let bytes = line.len();
+        self.largest_bytes = self.largest_bytes.max(bytes);
+        let bytes_max = self.waiting_bytes_max + WAITING_LARGE_FRAMES_MAX * self.largest_bytes;
+        if self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > bytes_max {
+            self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.lost_lines += 1;
+        } else if lines.send(line).is_err() {
+            // The thread has ended because the file failed, which it has told.
+            self.lines = None;
+        }
+    }
+
+    /// Waits until the last lines are written, but not for long.
+    pub(super) async fn finish(mut self) {
+        self.lines = None;
+        if timeout(FLUSH_MAX, &mut self.written).await.is_err() {
+            tracing::warn!("the debug file did not take its last lines in time");
+        }
+        if self.lost_lines > 0 {
+            let lost_lines = self.lost_lines;
+            tracing::warn!(lost_lines, "the debug file could not keep up");
+        }
+    }
+}
+
+fn write(
+    file: &File,
+    lines: &mpsc::Receiver<Vec<u8>>,
+    waiting_bytes: &AtomicUsize,
+) -> io::Result<()> {
+    // The first line of a batch is waited for as long as it takes, the others until its time is up.
+    while let Ok(mut batch) = lines.recv() {
+        let deadline = Instant::now() + WAIT_MAX;
+        for _ in 1..LINES_MAX {
+            if batch.len() >= BATCH_BYTES_MAX {
+                break;
+            }
+            match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) => batch.extend(line),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        write_all(file, &batch)?;
+        waiting_bytes.fetch_sub(batch.len(), Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::id::SessionId;
+    use crate::protocol::wire;
+    use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
+    use std::io::Read;
+
+    const LARGE_BYTES: usize = 256 * 1024;
+
+    /// A frame of at least so many bytes.
+    fn frame(bytes: usize) -> Frame {
+        let session = SessionId::new("s").expect("an id");
+        wire::frame(&session, None, wire::hello(vec!["x".repeat(bytes)]))
+    }
+
+    /// Several large frames may wait, and small ones after them; what is too much is lost, whole.
+    #[tokio::test]
+    async fn what_a_file_does_not_take_waits_up_to_a_limit_that_grows_with_the_frames() {
+        let path = std::env::temp_dir().join(format!("duologue-{}", uuid::Uuid::new_v4()));
+        mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).expect("a named pipe");
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let reader = open(&path, flags, Mode::empty()).expect("a named pipe");
+        let mut file = DebugFile::create(&path).expect("a reader");
+        std::fs::remove_file(&path).expect("the named pipe");
+        file.waiting_bytes_max = LARGE_BYTES / 2;
+        for bytes in [LARGE_BYTES; WAITING_LARGE_FRAMES_MAX].into_iter().chain([10, 10]) {
+            file.record(&frame(bytes));
+        }
+        assert_eq!(file.lost_lines, 0);
+        let mut frames = WAITING_LARGE_FRAMES_MAX + 2;
+        while file.lost_lines == 0 {
+            file.record(&frame(LARGE_BYTES));
+            frames += 1;
+        }
+        assert!(frames <= WAITING_LARGE_FRAMES_MAX + 5, "{frames}");
+        rustix::fs::fcntl_setfl(&reader, OFlags::empty()).expect("a named pipe");
+        let reading = std::thread::spawn(move || {
+            let mut text = String::new();
+            File::from(reader).read_to_string(&mut text).map(|_| text.lines().count())
+        });
+        file.finish().await;
+        let read = reading.join().expect("no panic").expect("UTF-8");
+        assert_eq!(read, frames - 1);
+    }
+}

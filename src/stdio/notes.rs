@@ -1,0 +1,116 @@
+//! What a person should know of a single run whose output has no place for it.
+
+use super::{Requests, Settings};
+use crate::output;
+use crate::protocol::any::Any;
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::Frame;
+use crate::session::Life;
+use crate::support::terminal::harmless;
+
+/// Warnings that are told one by one: an answer may have any number of lines.
+const WARNINGS_MAX: usize = 20;
+
+#[derive(Debug)]
+pub(super) enum Notes {
+    /// The output tells everything.
+    None,
+    /// Collected here.
+    Taken { tells_warnings: bool, warnings: usize, complaint: Option<String> },
+}
+
+impl Notes {
+    pub(super) fn new(settings: &Settings) -> Self {
+        match (settings.rules.life, &settings.requests) {
+            (Life::OneShot, Requests::Once(_) | Requests::Awaited(_)) => {
+                let tells_warnings = settings.format.tells_warnings();
+                Self::Taken { tells_warnings, warnings: 0, complaint: None }
+            }
+            // Whoever has nothing to ask was told why; in a conversation the client is.
+            (Life::OneShot | Life::Conversation, _) => Self::None,
+        }
+    }
+
+    /// Notes what `frame` tells of.
+    pub(super) fn take(&mut self, frame: &Frame) {
+        let Self::Taken { tells_warnings, warnings, complaint } = self else { return };
+        match &frame.frame {
+            Some(Body::Error(error)) => {
+                let detail = news(&error.message, &error.detail);
+                let detail = detail.map(|text| format!(" ({text})")).unwrap_or_default();
+                *complaint = Some(harmless(&format!("{}{detail}", error.message)));
+            }
+            Some(Body::UiEvent(event)) if !*tells_warnings => {
+                if let Some(warning) = event.payload.as_ref().and_then(warning) {
+                    *warnings += 1;
+                    if *warnings <= WARNINGS_MAX {
+                        tracing::warn!("{}", harmless(&warning));
+                    }
+                }
+            }
+            Some(
+                Body::Hello(_)
+                | Body::Snapshot(_)
+                | Body::UiEvent(_)
+                | Body::BackendEvent(_)
+                | Body::Done(_),
+            )
+            | None => {}
+        }
+    }
+
+    pub(super) fn into_complaint(self) -> Option<String> {
+        match self {
+            Self::None => None,
+            Self::Taken { warnings, complaint, .. } => {
+                if let Some(untold @ 1..) = warnings.checked_sub(WARNINGS_MAX) {
+                    tracing::warn!("and {untold} more warnings");
+                }
+                complaint
+            }
+        }
+    }
+}
+
+/// What `detail`, a chain of parts, has that `message` has not. A class alone is no news to a person.
+fn news(message: &str, detail: &str) -> Option<String> {
+    let message = message.to_lowercase();
+    let (class, rest) = detail.split_once(':').unwrap_or(("", detail));
+    let parts = rest.split(": ").map(str::trim);
+    let parts: Vec<_> =
+        parts.filter(|part| !part.is_empty() && !message.contains(&part.to_lowercase())).collect();
+    let class = Some(class).filter(|class| !class.is_empty());
+    (!parts.is_empty()).then(|| class.into_iter().chain(parts).collect::<Vec<_>>().join(": "))
+}
+
+fn warning(payload: &Any) -> Option<String> {
+    if let Any::ChatProviderCallFinished(call) = payload {
+        return output::cut_off(call).map(str::to_owned);
+    }
+    if let Any::LineRejected(line) = payload {
+        return Some(output::rejected(line));
+    }
+    if let Any::ExtractionFinished(tally) = payload {
+        return output::nothing_found(tally).map(str::to_owned);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_reads_nothing_twice() {
+        let check = |message, detail, expected: Option<&str>| {
+            assert_eq!(news(message, detail).as_deref(), expected, "{detail}");
+        };
+        check("it failed", "", None);
+        check("it failed", "config:", None);
+        check("it failed", "It failed", None);
+        check("it failed: wrong key", "auth: status 401: Wrong key", Some("auth: status 401"));
+        check("it failed (status 401): wrong", "auth: status 401: wrong", None);
+        check("it failed", "line 1: not JSON (byte 1)", Some("line 1: not JSON (byte 1)"));
+        check("it failed", "no such file", Some("no such file"));
+    }
+}

@@ -1,0 +1,402 @@
+//! Frames on their way to a reader that may be slow. Holds a bounded number of bytes: patches of
+//! one segment merge while they wait, nothing else is ever changed or dropped, and it says when to
+//! stop taking more. Pure.
+
+use crate::chat::event::Usage;
+use crate::output::Format;
+use crate::protocol::any::Any;
+use crate::protocol::proto::chat::{ChatReasoningPatch, ChatStreamPatchMode, ChatTextPatch};
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::proto::rpc::{RpcLine, UiEventFrame};
+use crate::protocol::wire::{self, Code, Done, Frame, Trouble};
+use crate::session::{ExitCode, Moment};
+use crate::support::fail_point::Tripwire;
+use crate::support::terminal;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Bytes that wait before a reader that takes them is waited for: two pipes' worth.
+pub const AWAIT_FROM_BYTES: usize = 128 * 1024;
+
+/// Bytes that wait before patches begin to merge. More than what makes the server wait for a reader
+/// that keeps up, so that such a reader gets each delta on its own.
+pub const MERGE_FROM_BYTES: usize = 256 * 1024;
+
+/// Text of a merged patch, so that lines stay short enough for any reader.
+pub const MERGED_TEXT_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes that wait before the engine is left waiting.
+pub const ENGINE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of a frame's text from which it is encoded only when the reader takes it: until then it
+/// shares its text with the conversation.
+pub const DEFERRED_FROM_BYTES: usize = 64 * 1024;
+
+/// Answers that wait before requests are left unread.
+pub const ANSWERS_MAX: usize = 256;
+
+/// Bytes of answers that wait before requests are left unread.
+pub const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// What waits to be written.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    /// What frames are written as.
+    format: Format,
+    /// A terminal reads them, and must not be controlled by what they hold.
+    is_shown: bool,
+    /// Lines that will not change any more.
+    sealed: Vec<u8>,
+    /// What comes after those, if there are frames with long texts.
+    deferred: VecDeque<Deferred>,
+    deferred_bytes: usize,
+    /// The last frame, if it is a patch that the next one may merge with.
+    open: Option<Patch>,
+    answers: usize,
+    answer_bytes: usize,
+    fault: Tripwire,
+    is_defective: bool,
+}
+
+/// A frame with long texts that is not encoded yet, and the lines after it.
+#[derive(Debug)]
+struct Deferred {
+    made: Moment,
+    frame: Frame,
+    text_bytes: usize,
+    after: Vec<u8>,
+}
+
+/// A frame that holds a patch.
+#[derive(Debug)]
+struct Patch {
+    made: Moment,
+    frame: Frame,
+    text_bytes: usize,
+}
+
+impl Outbox {
+    /// An empty one for lines of a format, with a fault planted in its encoder or none.
+    pub fn new(format: Format, fault: Tripwire) -> Self {
+        Self { format, fault, ..Self::default() }
+    }
+
+    /// The same for a terminal if `is_shown`: control characters are escaped.
+    pub fn shown(self, is_shown: bool) -> Self {
+        Self { is_shown, ..self }
+    }
+
+    /// Puts a frame, made at `now`, behind the others.
+    pub fn push(&mut self, now: Moment, frame: Frame) {
+        let Some(text_bytes) = patch_text(&frame).map(str::len) else {
+            return self.push_whole(now, frame);
+        };
+        let mut patch = Patch { made: now, frame, text_bytes };
+        let is_behind = self.waiting_bytes() >= MERGE_FROM_BYTES;
+        if let Some(open) = &mut self.open {
+            if is_behind && merge(open, &mut patch) {
+                return;
+            }
+            let whole = std::mem::replace(open, patch);
+            return self.seal(whole.made, &whole.frame);
+        }
+        self.open = Some(patch);
+    }
+
+    /// Has the format know of token counts that frames have no field for.
+    pub fn usage(&mut self, usage: Usage) {
+        self.format.usage(usage);
+    }
+
+    /// Puts what the format has for the end behind everything: nothing comes after it.
+    pub fn end(&mut self, now: Moment, code: ExitCode) {
+        self.seal_open();
+        let Self { format, sealed, .. } = self;
+        let before = sealed.len();
+        // However defective: who reads such an end waits for it.
+        let ending = AssertUnwindSafe(|| format.end(now, code, sealed));
+        if !matches!(catch_unwind(ending), Ok(Ok(()))) {
+            sealed.truncate(before);
+            self.is_defective = true;
+        }
+        if self.is_shown {
+            terminal::make_visible(&mut self.sealed, before, self.format.escapes());
+        }
+    }
+
+    /// The status of the process, as readers of the format know it.
+    pub fn status(&self, code: ExitCode) -> u8 {
+        self.format.status(code)
+    }
+
+    /// Whether what was put at the end tells the status of the process.
+    pub fn tells_status(&self) -> bool {
+        self.format.tells_status()
+    }
+
+    /// Takes what waits, as whole lines: all of it or, where it has frames with long texts, up to
+    /// the next of those. `empty` is a buffer to use again.
+    pub fn take(&mut self, mut empty: Vec<u8>) -> Vec<u8> {
+        self.seal_open();
+        empty.clear();
+        let mut taken = std::mem::replace(&mut self.sealed, empty);
+        if taken.is_empty() {
+            self.take_deferred(&mut taken);
+        }
+        if self.deferred.is_empty() {
+            self.answers = 0;
+            self.answer_bytes = 0;
+        }
+        taken
+    }
+
+    /// Nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.sealed.is_empty() && self.deferred.is_empty() && self.open.is_none()
+    }
+
+    /// So much waits that the reader should have a moment to take it.
+    pub fn is_behind(&self) -> bool {
+        self.waiting_bytes() >= AWAIT_FROM_BYTES
+    }
+
+    /// There is room for what an engine says.
+    pub fn has_room_for_engine(&self) -> bool {
+        let open = self.open.as_ref().map_or(0, |patch| patch.text_bytes);
+        self.waiting_bytes() + open < ENGINE_BYTES_MAX
+    }
+
+    /// There is room for another answer.
+    pub fn has_room_for_answers(&self) -> bool {
+        self.answers < ANSWERS_MAX && self.answer_bytes < ANSWER_BYTES_MAX
+    }
+
+    fn push_whole(&mut self, now: Moment, frame: Frame) {
+        self.seal_open();
+        let before = self.waiting_bytes();
+        let is_done = matches!(frame.frame, Some(Body::Done(_)));
+        let is_segment = is_segment(&frame);
+        match self.deferred_text_bytes(&frame) {
+            Some(text_bytes) => {
+                self.defer(Deferred { made: now, frame, text_bytes, after: Vec::new() })
+            }
+            None => self.seal(now, &frame),
+        }
+        let bytes = self.waiting_bytes() - before;
+        // A format that writes nothing for it has nobody wait for it.
+        if is_done && bytes > 0 {
+            self.answers += 1;
+        }
+        // What the engine said has a limit of its own.
+        if !is_segment {
+            self.answer_bytes += bytes;
+        }
+    }
+
+    /// Bytes that wait, as far as is known before all is encoded.
+    fn waiting_bytes(&self) -> usize {
+        self.sealed.len() + self.deferred_bytes
+    }
+
+    /// Bytes of text of a frame that is to be encoded only when it is taken.
+    fn deferred_text_bytes(&self, frame: &Frame) -> Option<usize> {
+        // The other formats write each frame according to those before it.
+        let Format::Protocol = self.format else { return None };
+        Some(shared_bytes(frame)).filter(|bytes| *bytes >= DEFERRED_FROM_BYTES)
+    }
+
+    fn defer(&mut self, deferred: Deferred) {
+        if !self.is_defective {
+            self.deferred_bytes += deferred.text_bytes;
+            self.deferred.push_back(deferred);
+        }
+    }
+
+    /// A frame could not be encoded. What was to be told can't be; the client was told that.
+    pub fn is_defective(&self) -> bool {
+        self.is_defective
+    }
+
+    fn seal_open(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.seal(open.made, &open.frame);
+        }
+    }
+
+    fn seal(&mut self, made: Moment, frame: &Frame) {
+        if self.is_defective {
+            return;
+        }
+        let mut lines = std::mem::take(self.tail());
+        let before = lines.len();
+        self.encode(made, frame, &mut lines);
+        if !self.deferred.is_empty() {
+            self.deferred_bytes += lines.len() - before;
+        }
+        *self.tail() = lines;
+    }
+
+    /// The lines that the next one comes after.
+    fn tail(&mut self) -> &mut Vec<u8> {
+        self.deferred.back_mut().map_or(&mut self.sealed, |last| &mut last.after)
+    }
+
+    /// Encodes the first of the frames with long texts, and the lines after it. If it can't be encoded,
+    /// nothing comes after it.
+    fn take_deferred(&mut self, lines: &mut Vec<u8>) {
+        let Some(next) = self.deferred.pop_front() else { return };
+        self.deferred_bytes -= next.text_bytes + next.after.len();
+        if self.encode(next.made, &next.frame, lines) {
+            lines.extend_from_slice(&next.after);
+        } else {
+            self.deferred.clear();
+            self.deferred_bytes = 0;
+        }
+    }
+
+    /// Has the format write a frame. If it can't, an error and a `done` stand in its place, and nothing
+    /// more is to be written.
+    fn encode(&mut self, made: Moment, frame: &Frame, lines: &mut Vec<u8>) -> bool {
+        let before = lines.len();
+        let is_encoded = self.encode_raw(made, frame, lines);
+        if self.is_shown {
+            terminal::make_visible(lines, before, self.format.escapes());
+        }
+        is_encoded
+    }
+
+    fn encode_raw(&mut self, made: Moment, frame: &Frame, lines: &mut Vec<u8>) -> bool {
+        let Self { format, fault, .. } = self;
+        let before = lines.len();
+        let encoding = AssertUnwindSafe(|| {
+            fault.step();
+            format.frame(made, frame, lines)
+        });
+        if matches!(catch_unwind(encoding), Ok(Ok(()))) {
+            return true;
+        }
+        lines.truncate(before);
+        self.is_defective = true;
+        for body in [wire::error(defect()), wire::done(Done::Failed)] {
+            let frame = RpcLine { frame: Some(body), ..frame.clone() };
+            // If not even this can be told, the exit status still tells.
+            self.format.frame(made, &frame, lines).ok();
+        }
+        false
+    }
+}
+
+fn defect() -> Trouble {
+    Trouble {
+        code: Code::Internal,
+        message: "a frame could not be encoded, which is a defect of this program; the process \
+                  ends; please report it"
+            .to_owned(),
+        detail: String::new(),
+        terminal: true,
+    }
+}
+
+/// The text of a frame that is a patch of a segment.
+fn patch_text(frame: &Frame) -> Option<&str> {
+    let payload = payload(frame)?;
+    if let Any::ChatTextPatch(patch) = payload {
+        return Some(&patch.text);
+    }
+    if let Any::ChatReasoningPatch(patch) = payload {
+        return Some(&patch.text);
+    }
+    None
+}
+
+/// The frame ends a segment, and so carries all that the engine said in it.
+fn is_segment(frame: &Frame) -> bool {
+    let Some(payload) = payload(frame) else { return false };
+    matches!(payload, Any::Shared(shared) if shared.is_segment_end())
+}
+
+/// Bytes of the texts that a frame shares with the conversation.
+fn shared_bytes(frame: &Frame) -> usize {
+    let bytes = |payload: Option<&Any>| match payload {
+        Some(Any::Shared(shared)) => shared.text_bytes(),
+        Some(_) | None => 0,
+    };
+    match &frame.frame {
+        Some(Body::UiEvent(event)) => bytes(event.payload.as_ref()),
+        Some(Body::Snapshot(snapshot)) => {
+            snapshot.entities.iter().map(|entity| bytes(entity.payload.as_ref())).sum()
+        }
+        Some(Body::Hello(_) | Body::BackendEvent(_) | Body::Error(_) | Body::Done(_)) | None => 0,
+    }
+}
+
+fn payload(frame: &Frame) -> Option<&Any> {
+    let RpcLine { frame: Some(Body::UiEvent(UiEventFrame { payload, .. })), .. } = frame else {
+        return None;
+    };
+    payload.as_ref()
+}
+
+/// Has `open` say what both say. False, with nothing changed, if one frame can't.
+fn merge(open: &mut Patch, next: &mut Patch) -> bool {
+    if open.frame.request_id != next.frame.request_id {
+        return false;
+    }
+    let (Some(Body::UiEvent(first)), Some(Body::UiEvent(second))) =
+        (&mut open.frame.frame, &mut next.frame.frame)
+    else {
+        return false;
+    };
+    let is_merged = match (&mut first.payload, &mut second.payload) {
+        (Some(Any::ChatTextPatch(first)), Some(Any::ChatTextPatch(second))) => first.absorb(second),
+        (Some(Any::ChatReasoningPatch(first)), Some(Any::ChatReasoningPatch(second))) => {
+            first.absorb(second)
+        }
+        _ => false,
+    };
+    if is_merged {
+        first.ordinal = second.ordinal;
+        open.text_bytes = patch_text(&open.frame).map_or(0, str::len);
+    }
+    is_merged
+}
+
+/// A patch that can take in the one after it.
+trait Absorb {
+    /// Takes in `next`, the adjacent patch. False, with nothing changed, if it is of another
+    /// segment or another mode, or the text would be too long.
+    fn absorb(&mut self, next: &mut Self) -> bool;
+}
+
+macro_rules! absorb {
+    ($patch:ty) => {
+        impl Absorb for $patch {
+            fn absorb(&mut self, next: &mut Self) -> bool {
+                if self.message_id != next.message_id || self.mode != next.mode {
+                    return false;
+                }
+                match self.mode() {
+                    ChatStreamPatchMode::Append => {
+                        if self.text.len() + next.text.len() > MERGED_TEXT_BYTES_MAX {
+                            return false;
+                        }
+                        self.text += &next.text;
+                    }
+                    // All text so far takes the place of all text a moment ago: nothing grows.
+                    ChatStreamPatchMode::Snapshot => std::mem::swap(&mut self.text, &mut next.text),
+                    ChatStreamPatchMode::Unspecified | ChatStreamPatchMode::Replace => {
+                        return false;
+                    }
+                }
+                self.sequence = next.sequence;
+                true
+            }
+        }
+    };
+}
+
+absorb!(ChatTextPatch);
+absorb!(ChatReasoningPatch);
+
+#[cfg(test)]
+mod tests;

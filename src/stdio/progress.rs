@@ -1,0 +1,123 @@
+//! A line on a terminal that shows a person that the model is at work. On standard error, and gone
+//! before anything is written where the person reads the answer.
+
+mod screen;
+
+use crate::protocol::any::Any;
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::Frame;
+use crate::support::stderr;
+use crate::support::terminal;
+use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use screen::Screen;
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+/// Time between two pictures of the line.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Pictures that are drawn in a second, however much there is to show.
+const PICTURES_PER_SECOND_MAX: u8 = 20;
+
+/// The line.
+#[derive(Debug)]
+pub struct Progress {
+    bar: Option<ProgressBar>,
+    /// When the line moves next.
+    next_tick: Option<Instant>,
+    /// The answer is written on a terminal as well, and has no room for both.
+    ends_with_text: bool,
+    bytes: u64,
+}
+
+impl Progress {
+    /// One for a person, if a terminal is where errors go. The answer goes to a terminal as well if
+    /// `is_shown`.
+    pub fn for_person(is_shown: bool) -> Option<Self> {
+        let wanted = io::stderr().is_terminal() && !terminal::is_dumb();
+        wanted.then(|| Self { bar: None, next_tick: None, ends_with_text: is_shown, bytes: 0 })
+    }
+
+    /// Shows what `frame` tells.
+    pub(super) fn take(&mut self, frame: &Frame) {
+        match &frame.frame {
+            Some(Body::UiEvent(event)) => {
+                if let Some(payload) = &event.payload {
+                    self.event(payload);
+                }
+            }
+            Some(Body::Error(_) | Body::Done(_)) => self.end(),
+            Some(Body::Hello(_) | Body::Snapshot(_) | Body::BackendEvent(_)) | None => {}
+        }
+    }
+
+    fn event(&mut self, payload: &Any) {
+        if let Any::ChatRunStarted(_) = payload {
+            self.bar = Some(begin());
+            self.tick();
+        }
+        if let Any::ChatReasoningPatch(_) = payload {
+            self.tell("thinking".to_owned());
+        }
+        if let Any::ChatTextPatch(patch) = payload {
+            if self.ends_with_text {
+                return self.end();
+            }
+            self.bytes += patch.text.len() as u64;
+            self.tell(format!("receiving the answer, {}", BinaryBytes(self.bytes)));
+        }
+    }
+
+    /// When [`Progress::tick`] is to be called next.
+    pub(super) fn next_tick(&self) -> Option<Instant> {
+        self.next_tick
+    }
+
+    /// Moves the line.
+    pub(super) fn tick(&mut self) {
+        self.next_tick = self.bar.as_ref().map(|bar| {
+            bar.tick();
+            Instant::now() + TICK
+        });
+    }
+
+    fn tell(&self, what: String) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(what);
+        }
+    }
+
+    /// Takes the line away, at once.
+    fn end(&mut self) {
+        self.next_tick = None;
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+            // The last picture may have been lost.
+            if screen::is_ours() {
+                stderr::message(terminal::CLEAR_LINE);
+            }
+            if self.ends_with_text {
+                // The answer must not come before it on the same terminal.
+                stderr::flush();
+            }
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn begin() -> ProgressBar {
+    let screen = Box::<Screen>::default();
+    let target = ProgressDrawTarget::term_like_with_hz(screen, PICTURES_PER_SECOND_MAX);
+    let bar = ProgressBar::with_draw_target(None, target);
+    // What is cut off where the terminal is narrow comes last.
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
+        bar.set_style(style);
+    }
+    bar.set_message("waiting for the model");
+    bar
+}

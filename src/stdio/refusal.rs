@@ -1,0 +1,60 @@
+//! What a reader gets from a process that can't even start its loop: the same frames, in the same
+//! form, as from one that refuses its command line.
+
+use super::Settings;
+use crate::protocol::wire::{Code, Trouble};
+use crate::session::{ExitCode, Input, Moment, Output, Session};
+use crate::stdio::outbox::Outbox;
+use crate::support::fail_point::Tripwire;
+use crate::support::threads::NoThread;
+use rustix::io::Errno;
+use std::io;
+
+/// What the system says when a process may have no more of something.
+const SHORTAGES: [Errno; 3] = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
+
+/// Whether `error` is that the system has no thread, descriptor or memory to give.
+pub fn is_shortage(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let number = cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+        cause.is::<NoThread>() || SHORTAGES.iter().any(|errno| number == Some(errno.raw_os_error()))
+    })
+}
+
+/// What a client is told if the process could not start because of `error`.
+pub fn unable(error: &anyhow::Error) -> Trouble {
+    Trouble {
+        code: Code::Internal,
+        message: format!(
+            "the process could not start, so nothing was asked: {error:#}; raise its limits \
+             (`ulimit -n`, `ulimit -u`, `ulimit -v`), or end other programs"
+        ),
+        detail: error.root_cause().to_string(),
+        terminal: true,
+    }
+}
+
+/// All that the reader of a process gets that ends with `trouble` before it has begun, and the
+/// status of that process. Pure.
+pub fn refusal(settings: Settings, trouble: Trouble) -> (Vec<u8>, u8) {
+    let now = Moment::default();
+    let mut session = Session::new(settings.rules, settings.seed);
+    let mut outbox = Outbox::new(settings.format, Tripwire::default());
+    for frame in session.greeting(settings.capabilities) {
+        outbox.push(now, frame);
+    }
+    let mut status = ExitCode::Internal;
+    for output in session.handle(now, Input::Refused(trouble)) {
+        match output {
+            Output::Frame(frame) => outbox.push(now, frame),
+            Output::Exit(code) | Output::Abort(code) => {
+                status = code;
+                outbox.end(now, code);
+            }
+            // Nothing was asked.
+            Output::StartRun { .. } | Output::CancelRun(_) => {}
+        }
+    }
+    let status = outbox.status(status);
+    (outbox.take(Vec::new()), status)
+}

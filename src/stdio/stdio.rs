@@ -1,0 +1,102 @@
+//! Standard input and output, made private: nothing but frames ever reaches the reader, and no
+//! child process takes a request or keeps the pipe open.
+
+use crate::support::threads::{self, NoThread};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, fstat};
+use rustix::io::fcntl_dupfd_cloexec;
+use rustix::net::{SendFlags, send};
+use rustix::pipe::PIPE_BUF;
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Descriptors below this are the standard ones.
+const FIRST_PRIVATE_FD: i32 = 3;
+
+/// The two ends of the protocol.
+#[derive(Debug)]
+pub struct Stdio {
+    /// Where requests come from.
+    pub input: File,
+    /// Where frames go.
+    pub output: File,
+}
+
+impl Stdio {
+    /// Takes standard input and output away from everyone else in this process and its children:
+    /// who reads from standard input after this finds its end, and what is printed to standard
+    /// output goes to standard error.
+    pub fn take() -> io::Result<Self> {
+        let input = fcntl_dupfd_cloexec(rustix::stdio::stdin(), FIRST_PRIVATE_FD)?;
+        let output = fcntl_dupfd_cloexec(rustix::stdio::stdout(), FIRST_PRIVATE_FD)?;
+        let nothing = File::open("/dev/null")?;
+        rustix::stdio::dup2_stdin(nothing)?;
+        rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+        Ok(Self { input: input.into(), output: output.into() })
+    }
+}
+
+/// How something takes a few bytes without making anybody wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum AtOnce {
+    Pipe,
+    Socket,
+    /// Not known: a file may be on a slow disk, a terminal may be stopped.
+    Never,
+}
+
+impl AtOnce {
+    pub(super) fn of(output: &File) -> Self {
+        match fstat(output).map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+            Ok(FileType::Fifo) => Self::Pipe,
+            Ok(FileType::Socket) => Self::Socket,
+            Ok(_) | Err(_) => Self::Never,
+        }
+    }
+
+    /// Writes `bytes`, if they are few, as far as there is room; tells how far. An error is met
+    /// again, and told, by whoever writes the rest.
+    pub(super) fn write(self, mut output: &File, bytes: &[u8]) -> usize {
+        if bytes.len() > PIPE_BUF {
+            return 0;
+        }
+        match self {
+            // A pipe that polls as writable takes as much as it writes in one piece (POSIX, `write`).
+            Self::Pipe if has_room(output) => output.write(bytes).unwrap_or(0),
+            // A socket that polls as writable may have room for less.
+            Self::Socket => {
+                send(output, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).unwrap_or(0)
+            }
+            Self::Pipe | Self::Never => 0,
+        }
+    }
+}
+
+/// Whether a read of `input` would not wait: there is something, or the end.
+pub(super) fn can_be_read(input: &File) -> bool {
+    let mut files = [PollFd::new(input, PollFlags::IN)];
+    poll(&mut files, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+}
+
+/// Whether something can be written to `output` without waiting.
+fn has_room(output: &File) -> bool {
+    let mut files = [PollFd::new(output, PollFlags::OUT)];
+    poll(&mut files, Some(&Timespec::default())).is_ok() && files[0].revents() == PollFlags::OUT
+}
+
+/// Tells when nobody can read `output` any more, even while nothing is being written.
+pub(super) fn watch(output: Arc<File>) -> Result<oneshot::Receiver<()>, NoThread> {
+    let (gone, told) = oneshot::channel();
+    let watch = move || {
+        let mut files = [PollFd::new(&output, PollFlags::empty())];
+        // Asked for nothing, poll returns when the other end is gone: ERR for pipes, HUP for
+        // sockets and terminals.
+        while let Err(rustix::io::Errno::INTR) = poll(&mut files, None) {}
+        // A loop that has ended does not want to know.
+        gone.send(()).ok();
+    };
+    threads::spawn("stdout-watch", watch)?;
+    Ok(told)
+}

@@ -1,0 +1,15 @@
+//! What every layer may use and none is about: fail points, files, threads, standard error, secrets,
+//! terminals, shared text.
+
+pub mod fail_point;
+
+pub mod text;
+
+pub(crate) mod threads;
+
+pub(crate) mod files;
+pub(crate) mod line_queue;
+pub mod stderr;
+
+pub mod secret;
+pub(crate) mod terminal;
