@@ -54,7 +54,7 @@ pub struct Cli {
 
 /// What is to be done.
 #[derive(Debug)]
-pub enum Typed {
+pub enum Invocation {
     /// This.
     Command(Box<Command>),
     /// The manifest is to be printed.
@@ -63,7 +63,7 @@ pub enum Typed {
 
 /// What a command line asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct CommandMode {
     /// What is to be done.
     pub command: &'static str,
     /// What its reader expects to be printed.
@@ -180,9 +180,9 @@ impl Cli {
     ///
     /// # Errors
     /// If these are wrong, or help is asked for.
-    pub fn read(words: &[OsString]) -> Result<Typed, clap::Error> {
+    pub fn read(words: &[OsString]) -> Result<Invocation, clap::Error> {
         if let Some(command) = Command::read_quickly(words) {
-            return Ok(Typed::Command(Box::new(command)));
+            return Ok(Invocation::Command(Box::new(command)));
         }
         let mut command = with_set_variables(Self::command());
         if OutputArgs::guess(words, None).is_flagged() {
@@ -192,10 +192,10 @@ impl Cli {
         let typed = typed.map_err(|error| tips::advise(error, words, None))?;
         let cli = Self::from_arg_matches(&typed).map_err(|error| error.format(&mut command))?;
         if cli.manifest {
-            return Ok(Typed::Manifest);
+            return Ok(Invocation::Manifest);
         }
         let command = cli.command.unwrap_or(Command::Rpc(cli.rpc));
-        Ok(Typed::Command(Box::new(command)))
+        Ok(Invocation::Command(Box::new(command)))
     }
 
     /// The command file that `words` name, which is needed to read them: what is typed first after
@@ -260,7 +260,7 @@ impl Cli {
     }
 
     /// What whoever typed `words`, which can't be read, wants; what is in `file` is not ours.
-    pub fn guess(words: &[OsString], file: Option<&CommandFile>) -> Wanted {
+    pub fn guess(words: &[OsString], file: Option<&CommandFile>) -> CommandMode {
         // Options may have been put before the command by mistake.
         let words = words.get(1..).unwrap_or_default();
         let command = words.iter().filter_map(|word| word.to_str()).find_map(named);
@@ -271,14 +271,14 @@ impl Cli {
         };
         let is_named = words.first().is_some_and(|word| !word.as_encoded_bytes().starts_with(b"-"));
         match command {
-            None if is_named => Wanted { command: "", mode: Mode::Text },
-            None | Some("rpc") => Wanted { command: "rpc", mode: output.mode_of_rpc() },
+            None if is_named => CommandMode { command: "", mode: Mode::Text },
+            None | Some("rpc") => CommandMode { command: "rpc", mode: output.mode_of_rpc() },
             // Its lines begin with one that names them, whatever comes of it.
             Some("list-events") if output.mode() == Ok(Mode::Text) => {
                 let mode = Mode::Objects { has_preamble: true };
-                Wanted { command: "EventEntry", mode }
+                CommandMode { command: "EventEntry", mode }
             }
-            Some(command) => Wanted { command, mode: output.mode_of_errors() },
+            Some(command) => CommandMode { command, mode: output.mode_of_errors() },
         }
     }
 }

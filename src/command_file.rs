@@ -29,7 +29,7 @@ pub use crate::extract::ResponseType;
 pub use error::{FileError, FlagError, RenderError, Warning};
 pub use flag::{Flag, Type};
 pub use outside::{Outside, VALUE_BYTES_MAX, is_stdin};
-pub use render::{Message, Rendered, Role};
+pub use render::{FileMessage, Rendered, Role};
 
 use std::path::PathBuf;
 

@@ -132,13 +132,13 @@ pub type Running = Pin<Box<dyn Future<Output = RunEnd> + Send>>;
 #[derive(Clone, Debug)]
 pub struct Sink {
     run: RunId,
-    events: mpsc::Sender<Said>,
+    events: mpsc::Sender<TaggedEvent>,
     room: Arc<Semaphore>,
 }
 
 /// An event on its way. Dropped, it makes room for others.
 #[derive(Debug)]
-pub struct Said {
+pub struct TaggedEvent {
     /// The run it belongs to.
     pub run: RunId,
     /// What happened.
@@ -154,7 +154,7 @@ impl Sink {
     const SMALL_BYTES_MAX: usize = 1024;
 
     /// A sink whose events carry `run`.
-    pub fn new(run: RunId, events: mpsc::Sender<Said>) -> Self {
+    pub fn new(run: RunId, events: mpsc::Sender<TaggedEvent>) -> Self {
         Self { run, events, room: Arc::new(Semaphore::new(Self::BYTES_AHEAD_MAX)) }
     }
 
@@ -164,7 +164,7 @@ impl Sink {
             0..=Self::SMALL_BYTES_MAX => None,
             bytes => Some(self.room(bytes.min(Self::BYTES_AHEAD_MAX)).await),
         };
-        if self.events.send(Said { run: self.run, event, _room: room }).await.is_err() {
+        if self.events.send(TaggedEvent { run: self.run, event, _room: room }).await.is_err() {
             // Nobody listens any more: all that can follow is that this future is dropped.
             pending::<()>().await;
         }

@@ -15,7 +15,7 @@ pub use payload::finished;
 pub use schema::{SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX, Schema, SchemaError};
 
 use document::Document;
-use lines::{Line, Lines};
+use lines::{Line, LineScanner};
 use read::Fault;
 use serde_json::Value;
 
@@ -168,7 +168,7 @@ enum End {
 #[derive(Clone, Debug)]
 enum Search {
     Nothing,
-    Lines(Lines),
+    LineScanner(LineScanner),
     Document(Document),
 }
 
@@ -179,7 +179,7 @@ impl Extractor {
         let search = match response {
             ResponseType::Text => Search::Nothing,
             ResponseType::Json => Search::Document(Document::default()),
-            ResponseType::Jsonl => Search::Lines(Lines::default()),
+            ResponseType::Jsonl => Search::LineScanner(LineScanner::default()),
         };
         Self { schema, search, tally: Tally::default(), is_cut_off: false }
     }
@@ -189,7 +189,7 @@ impl Extractor {
         let mut ended = Vec::new();
         match &mut self.search {
             Search::Nothing => {}
-            Search::Lines(lines) => lines.push(text, |line| ended.push(line)),
+            Search::LineScanner(lines) => lines.push(text, |line| ended.push(line)),
             Search::Document(document) => document.push(text),
         }
         ended.into_iter().filter_map(|line| self.line(line, End::Told)).collect()
@@ -201,7 +201,7 @@ impl Extractor {
         let end = if is_cut_off { End::CutOff } else { End::Open };
         match std::mem::replace(&mut self.search, Search::Nothing) {
             Search::Nothing => Vec::new(),
-            Search::Lines(mut lines) => self.line(lines.end(), end).into_iter().collect(),
+            Search::LineScanner(mut lines) => self.line(lines.end(), end).into_iter().collect(),
             Search::Document(Document::TooLong) => {
                 let reason = Reason::TooLong { bytes_max: DOCUMENT_BYTES_MAX };
                 vec![self.invalid(1, reason)]

@@ -2,7 +2,7 @@
 
 use clap::CommandFactory;
 use duologue::cli::prepare::Job;
-use duologue::cli::{Cli, Command, RUN_COMMAND, Typed};
+use duologue::cli::{Cli, Command, Invocation, RUN_COMMAND};
 use duologue::cli::{commands, log, shell};
 use duologue::support::stderr;
 use std::ffi::OsString;
@@ -30,8 +30,8 @@ fn run(words: Vec<OsString>) -> u8 {
         return shell::run(Job::RunCommand(words));
     }
     let command = match Cli::read(&words) {
-        Ok(Typed::Command(command)) => *command,
-        Ok(Typed::Manifest) => return commands::manifest(&Cli::command()),
+        Ok(Invocation::Command(command)) => *command,
+        Ok(Invocation::Manifest) => return commands::manifest(&Cli::command()),
         Err(error) if error.use_stderr() => {
             return shell::run(Job::Wrong(Cli::guess(&words, None), error));
         }

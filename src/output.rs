@@ -19,7 +19,7 @@ pub(crate) use view::{cut_off, nothing_found, rejected};
 use crate::chat::event::Usage;
 use crate::protocol::json::{self, Error};
 use crate::protocol::wire::Frame;
-use crate::session::{ExitCode, Moment};
+use crate::session::{ExitCode, Uptime};
 use crate::support::terminal::Escapes;
 use serde_json::Value;
 
@@ -44,7 +44,7 @@ impl Format {
     ///
     /// # Errors
     /// If it has no JSON form.
-    pub fn frame(&mut self, now: Moment, frame: &Frame, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub fn frame(&mut self, now: Uptime, frame: &Frame, out: &mut Vec<u8>) -> Result<(), Error> {
         match self {
             Self::Protocol => json::write_line(frame, out),
             Self::Text(text) => {
@@ -93,7 +93,7 @@ impl Format {
     ///
     /// # Errors
     /// If it has no JSON form.
-    pub fn end(&mut self, now: Moment, code: ExitCode, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub fn end(&mut self, now: Uptime, code: ExitCode, out: &mut Vec<u8>) -> Result<(), Error> {
         match self {
             Self::Protocol => Ok(()),
             Self::Text(text) => {
@@ -124,7 +124,7 @@ impl Format {
     }
 
     /// Whether the end of the output tells the status, which then stands.
-    pub fn tells_status(&self) -> bool {
+    pub fn reports_status(&self) -> bool {
         match self {
             Self::Envelope(_) | Self::JsonStream(_) => true,
             Self::Protocol | Self::Text(_) | Self::Objects(_) => false,
@@ -132,7 +132,7 @@ impl Format {
     }
 
     /// Whether warnings have a place in the output, so that they need not be logged.
-    pub fn tells_warnings(&self) -> bool {
+    pub fn reports_warnings(&self) -> bool {
         match self {
             Self::Protocol | Self::Envelope(_) | Self::JsonStream(_) => true,
             Self::Text(_) | Self::Objects(_) => false,

@@ -5,15 +5,15 @@
 //! its engine says afterwards carries the id of a run that is no more, and is passed over. So
 //! nothing can come between a run's end and its `done`, and no cancel can be lost.
 
-mod vocabulary;
+mod io;
 
 mod exit;
 
-mod trouble;
+mod client_error;
 
-mod harvest;
+mod answer_extraction;
 
-mod book;
+mod recorder;
 
 mod limits;
 
@@ -22,25 +22,27 @@ mod run;
 #[cfg(test)]
 mod tests;
 
+pub use answer_extraction::{Extraction, ExtractionReport};
+pub(crate) use client_error::{panic_text, run_defect, unread_prompt};
 pub use exit::{ExitCode, Signal};
-pub use harvest::{Extraction, Telling};
-pub(crate) use trouble::{panic_text, run_defect, unread_prompt};
-pub use vocabulary::{FinalSnapshot, Input, Keep, Life, Moment, OnBusy, Output, Rules};
+pub use io::{FinalSnapshot, Input, OnBusy, Output, Retention, Rules, SessionMode, Uptime};
 
 use crate::chat::timeline::Span;
 use crate::engine::{EngineEvent, RunEnd};
 use crate::protocol::id::{Ids, RequestId, RunId, SessionId};
-use crate::protocol::wire::{self, BadLine, Code, Command, Done, Frame, Prompt, Request, Trouble};
-use crate::support::fail_point::Tripwire;
-use book::Book;
-use limits::AnswerLimits;
-use run::{Outcome, Run, Stop};
-use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use trouble::{
+use crate::protocol::wire::{
+    self, BadLine, ClientError, Code, Command, Done, Frame, Prompt, Request,
+};
+use crate::support::fail_point::FailPoint;
+use client_error::{
     busy, fatal, internal, interrupted, mismatch, no_active_request, run_failed, shutting_down,
     stdin_read_failed,
 };
+use limits::AnswerLimits;
+use recorder::Recorder;
+use run::{Outcome, Run, Stop};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Bytes of text, reasoning and arguments that a run may bring: a conversation is held in memory.
 pub const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -71,7 +73,7 @@ pub struct Session {
     ids: Ids,
     turns: u32,
     phase: Phase,
-    book: Book,
+    recorder: Recorder,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,14 +87,14 @@ enum Binding {
 #[derive(Clone, Debug)]
 enum Phase {
     Idle,
-    Running(Live),
-    Draining(Live, Drain),
+    Running(ActiveRun),
+    Draining(ActiveRun, Drain),
     Closed,
 }
 
 /// A run and what waits for it.
 #[derive(Clone, Debug)]
-struct Live {
+struct ActiveRun {
     run: Run,
     /// Empty unless submits may wait.
     waiting: VecDeque<Submit>,
@@ -108,15 +110,15 @@ struct Submit {
 #[derive(Clone, Debug)]
 struct Drain {
     shutdowns: Vec<RequestId>,
-    farewell: Farewell,
+    farewell: ExitCause,
 }
 
 #[derive(Clone, Debug)]
-enum Farewell {
+enum ExitCause {
     Quiet,
     InputFailed { reason: String },
     Interrupted(Signal),
-    Refused(Trouble),
+    Refused(ClientError),
 }
 
 impl Session {
@@ -127,40 +129,42 @@ impl Session {
             Some(id) => (Binding::Bound, id.clone()),
             None => (Binding::Open, ids.session()),
         };
-        let book = Book::new(id, &rules, &mut ids);
+        let recorder = Recorder::new(id, &rules, &mut ids);
         let answer_limits = AnswerLimits::default();
-        Self { rules, binding, answer_limits, ids, turns: 0, phase: Phase::Idle, book }
+        Self { rules, binding, answer_limits, ids, turns: 0, phase: Phase::Idle, recorder }
     }
 
     /// Plants a fault among the projections.
-    pub fn plant(&mut self, fault: Tripwire) {
-        self.book.plant(fault);
+    pub fn plant(&mut self, fault: FailPoint) {
+        self.recorder.plant(fault);
     }
 
     /// The first frame. `capabilities` is what the process can do.
     pub fn hello(&self, capabilities: Vec<String>) -> Frame {
-        wire::frame(self.book.session(), None, wire::hello(capabilities))
+        wire::frame(self.recorder.session(), None, wire::hello(capabilities))
     }
 
     /// What is told before anything is asked: `hello`, and the state that a single run begins with.
     pub fn greeting(&self, capabilities: Vec<String>) -> Vec<Frame> {
         let hello = self.hello(capabilities);
         match (self.rules.life, self.rules.keep) {
-            (Life::OneShot, Keep::Everything) => {
-                vec![hello, self.book.state(None, Span::Conversation)]
+            (SessionMode::OneShot, Retention::Everything) => {
+                vec![hello, self.recorder.state(None, Span::Conversation)]
             }
-            (Life::OneShot, Keep::Nothing) | (Life::Conversation, _) => vec![hello],
+            (SessionMode::OneShot, Retention::Nothing) | (SessionMode::Conversation, _) => {
+                vec![hello]
+            }
         }
     }
 
     /// Takes in what happened at `now`, and says what to do about it. A defect met on the way ends
     /// what it was about, with an error, and not the conversation.
-    pub fn handle(&mut self, now: Moment, input: Input) -> Vec<Output> {
+    pub fn handle(&mut self, now: Uptime, input: Input) -> Vec<Output> {
         let about = About::of(&input);
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.step(now, input))) {
             self.recover(now, &about, &panic_text(panic.as_ref()));
         }
-        self.book.take_outputs()
+        self.recorder.take_outputs()
     }
 
     /// Whether another line may be read now.
@@ -173,120 +177,120 @@ impl Session {
         }
     }
 
-    fn step(&mut self, now: Moment, input: Input) {
+    fn step(&mut self, now: Uptime, input: Input) {
         if let Phase::Closed = self.phase {
             return self.after_close(&input);
         }
         match input {
             Input::Request(request) => self.request(now, request),
             Input::BadLine(line) => self.bad_line(line),
-            Input::InputEnded => self.drain(None, Farewell::Quiet),
-            Input::InputFailed { reason } => self.drain(None, Farewell::InputFailed { reason }),
+            Input::InputEnded => self.drain(None, ExitCause::Quiet),
+            Input::InputFailed { reason } => self.drain(None, ExitCause::InputFailed { reason }),
             Input::Engine(run, event) => self.engine_said(now, run, event),
             Input::RunEnded(run, end) => self.run_ended(now, run, end),
             Input::Interrupted(signal) => {
                 let reason = format!("the process was ended by {signal}");
                 // A single run has one end, which tells of this as well.
-                let error = (self.rules.life == Life::OneShot).then(|| interrupted(signal));
-                self.end_now(now, Stop { reason, error }, Farewell::Interrupted(signal));
+                let error = (self.rules.life == SessionMode::OneShot).then(|| interrupted(signal));
+                self.end_now(now, Stop { reason, error }, ExitCause::Interrupted(signal));
             }
             Input::ReaderGone => {
                 let reason = "nobody reads the output any more".to_owned();
-                self.end_now(now, Stop { reason, error: None }, Farewell::Quiet);
+                self.end_now(now, Stop { reason, error: None }, ExitCause::Quiet);
             }
-            Input::Refused(trouble) => self.drain(None, Farewell::Refused(trouble)),
+            Input::Refused(client_error) => self.drain(None, ExitCause::Refused(client_error)),
         }
     }
 
     fn after_close(&mut self, input: &Input) {
         // What is still to be written may never be taken: whoever asks twice need not wait for it.
         if let Input::Interrupted(signal) = input {
-            self.book.push(Output::Abort(ExitCode::Interrupted(*signal)));
+            self.recorder.push(Output::Abort(ExitCode::Interrupted(*signal)));
         }
     }
 
     fn bad_line(&mut self, line: BadLine) {
-        self.book.refuse(line.id.as_ref(), line.fault.trouble());
+        self.recorder.refuse(line.id.as_ref(), line.fault.client_error());
     }
 
-    fn request(&mut self, now: Moment, request: Request) {
+    fn request(&mut self, now: Uptime, request: Request) {
         let id = request.id;
-        if let Err(trouble) = self.bind(request.session) {
-            return self.book.refuse(Some(&id), trouble);
+        if let Err(client_error) = self.bind(request.session) {
+            return self.recorder.refuse(Some(&id), client_error);
         }
         match request.command {
             Command::Submit(prompt) => self.submit(now, Submit { request: id, prompt }),
             Command::Cancel => self.cancel(now, &id),
             Command::Snapshot => {
-                self.book.snapshot(&id, Span::Conversation);
-                self.book.done(Some(&id), Done::Ok);
+                self.recorder.snapshot(&id, Span::Conversation);
+                self.recorder.done(Some(&id), Done::Ok);
             }
-            Command::Shutdown => self.drain(Some(id), Farewell::Quiet),
+            Command::Shutdown => self.drain(Some(id), ExitCause::Quiet),
         }
     }
 
-    fn bind(&mut self, named: Option<SessionId>) -> Result<(), Trouble> {
-        let bound = self.book.session();
+    fn bind(&mut self, named: Option<SessionId>) -> Result<(), ClientError> {
+        let bound = self.recorder.session();
         if let Some(named) = named
             && named != *bound
         {
             if self.binding == Binding::Bound {
                 return Err(mismatch(bound));
             }
-            self.book.rename(named);
+            self.recorder.rename(named);
         }
         self.binding = Binding::Bound;
         Ok(())
     }
 
-    fn submit(&mut self, now: Moment, submit: Submit) {
+    fn submit(&mut self, now: Uptime, submit: Submit) {
         match &mut self.phase {
             Phase::Idle => self.start(now, submit, VecDeque::new()),
             Phase::Running(live) => match self.rules.on_busy {
                 OnBusy::Queue if live.has_room() => live.waiting.push_back(submit),
                 OnBusy::Queue | OnBusy::Reject => {
-                    let trouble = busy(live.run.request());
-                    self.book.refuse(Some(&submit.request), trouble);
+                    let client_error = busy(live.run.request());
+                    self.recorder.refuse(Some(&submit.request), client_error);
                 }
             },
             Phase::Draining(..) | Phase::Closed => {
-                self.book.refuse(Some(&submit.request), shutting_down());
+                self.recorder.refuse(Some(&submit.request), shutting_down());
             }
         }
     }
 
-    fn start(&mut self, now: Moment, submit: Submit, waiting: VecDeque<Submit>) {
+    fn start(&mut self, now: Uptime, submit: Submit, waiting: VecDeque<Submit>) {
         self.turns += 1;
         let id = self.ids.run();
         let run = Run::new(id, self.turns, submit.request, now);
-        let live = Live { run, waiting };
+        let live = ActiveRun { run, waiting };
         // Set before anything is told of the run: whatever happens, it can be found and ended.
         self.phase = match std::mem::replace(&mut self.phase, Phase::Idle) {
             Phase::Draining(_, drain) => Phase::Draining(live, drain),
             Phase::Idle | Phase::Running(_) | Phase::Closed => Phase::Running(live),
         };
-        if let Some((live, book)) = self.live() {
-            live.run.begin(book, submit.prompt.into_string());
+        if let Some((live, recorder)) = self.live() {
+            live.run.begin(recorder, submit.prompt.into_string());
         }
     }
 
-    fn cancel(&mut self, now: Moment, id: &RequestId) {
+    fn cancel(&mut self, now: Uptime, id: &RequestId) {
         match self.phase {
             Phase::Running(_) | Phase::Draining(..) => {
-                self.book.done(Some(id), Done::Ok);
+                self.recorder.done(Some(id), Done::Ok);
                 let reason = format!("cancelled by request {}", id.as_str());
                 self.stop(now, Stop { reason, error: None });
                 self.next(now);
             }
             Phase::Idle | Phase::Closed => {
-                self.book.error(Some(id), no_active_request());
-                self.book.done(Some(id), Done::Ok);
+                self.recorder.error(Some(id), no_active_request());
+                self.recorder.done(Some(id), Done::Ok);
             }
         }
     }
 
     /// Takes no more prompts, and ends once what runs and waits has ended.
-    fn drain(&mut self, shutdown: Option<RequestId>, farewell: Farewell) {
+    fn drain(&mut self, shutdown: Option<RequestId>, farewell: ExitCause) {
         match std::mem::replace(&mut self.phase, Phase::Closed) {
             Phase::Idle => {
                 self.close(Drain { shutdowns: shutdown.into_iter().collect(), farewell });
@@ -304,43 +308,43 @@ impl Session {
         }
     }
 
-    fn engine_said(&mut self, now: Moment, run: RunId, event: EngineEvent) {
+    fn engine_said(&mut self, now: Uptime, run: RunId, event: EngineEvent) {
         let limits = self.answer_limits;
-        let Some((live, book)) = self.live() else { return };
+        let Some((live, recorder)) = self.live() else { return };
         if live.run.id() != run {
             return;
         }
         match live.run.count(&event, limits) {
-            Ok(()) => live.run.engine_said(book, now, event),
+            Ok(()) => live.run.engine_said(recorder, now, event),
             Err(error) => {
-                book.cancel_engine();
-                live.run.end(book, now, Outcome::Failed(error));
+                recorder.cancel_engine();
+                live.run.end(recorder, now, Outcome::Failed(error));
                 self.next(now);
             }
         }
     }
 
-    fn run_ended(&mut self, now: Moment, run: RunId, end: RunEnd) {
-        let Some((live, book)) = self.live() else { return };
+    fn run_ended(&mut self, now: Uptime, run: RunId, end: RunEnd) {
+        let Some((live, recorder)) = self.live() else { return };
         if live.run.id() != run {
             return;
         }
-        book.engine_ended();
-        live.run.end(book, now, Outcome::from(end));
+        recorder.engine_ended();
+        live.run.end(recorder, now, Outcome::from(end));
         self.next(now);
     }
 
     /// Stops the active run, if there is one.
-    fn stop(&mut self, now: Moment, stop: Stop) {
-        if let Some((live, book)) = self.live() {
+    fn stop(&mut self, now: Uptime, stop: Stop) {
+        if let Some((live, recorder)) = self.live() {
             // First of all, so that the provider is left alone without delay.
-            book.cancel_engine();
-            live.run.end(book, now, Outcome::Stopped(stop));
+            recorder.cancel_engine();
+            live.run.end(recorder, now, Outcome::Stopped(stop));
         }
     }
 
     /// The active run has ended: the next one begins, or the process ends, or waits.
-    fn next(&mut self, now: Moment) {
+    fn next(&mut self, now: Uptime) {
         let (live, drain) = match std::mem::replace(&mut self.phase, Phase::Idle) {
             Phase::Running(live) => (live, None),
             Phase::Draining(live, drain) => (live, Some(drain)),
@@ -353,7 +357,7 @@ impl Session {
         match (waiting.pop_front(), drain) {
             (Some(submit), None) => self.start(now, submit, waiting),
             (Some(submit), Some(drain)) => {
-                let live = Live { run: live.run, waiting: VecDeque::new() };
+                let live = ActiveRun { run: live.run, waiting: VecDeque::new() };
                 self.phase = Phase::Draining(live, drain);
                 self.start(now, submit, waiting);
             }
@@ -363,7 +367,7 @@ impl Session {
     }
 
     /// Ends everything at once; what waits is refused.
-    fn end_now(&mut self, now: Moment, stop: Stop, farewell: Farewell) {
+    fn end_now(&mut self, now: Uptime, stop: Stop, farewell: ExitCause) {
         self.stop(now, stop);
         let mut end = Drain { shutdowns: Vec::new(), farewell };
         let waiting = match std::mem::replace(&mut self.phase, Phase::Closed) {
@@ -376,7 +380,7 @@ impl Session {
             Phase::Idle | Phase::Closed => VecDeque::new(),
         };
         for submit in waiting {
-            self.book.refuse(Some(&submit.request), shutting_down());
+            self.recorder.refuse(Some(&submit.request), shutting_down());
         }
         self.close(end);
     }
@@ -384,40 +388,40 @@ impl Session {
     fn close(&mut self, drain: Drain) {
         self.phase = Phase::Closed;
         for id in &drain.shutdowns {
-            self.book.done(Some(id), Done::Shutdown);
+            self.recorder.done(Some(id), Done::Shutdown);
         }
         let exit = match drain.farewell {
-            Farewell::Quiet => match self.rules.life {
-                Life::Conversation => ExitCode::Ok,
-                Life::OneShot => self.book.verdict().into(),
+            ExitCause::Quiet => match self.rules.life {
+                SessionMode::Conversation => ExitCode::Ok,
+                SessionMode::OneShot => self.recorder.verdict().into(),
             },
-            Farewell::InputFailed { reason } => {
-                self.book.refuse(None, stdin_read_failed(reason));
+            ExitCause::InputFailed { reason } => {
+                self.recorder.refuse(None, stdin_read_failed(reason));
                 ExitCode::InputFailed
             }
-            Farewell::Interrupted(signal) => {
-                if self.rules.life == Life::Conversation || self.turns == 0 {
-                    self.book.error(None, interrupted(signal));
-                    self.book.done(None, Done::Stopped);
+            ExitCause::Interrupted(signal) => {
+                if self.rules.life == SessionMode::Conversation || self.turns == 0 {
+                    self.recorder.error(None, interrupted(signal));
+                    self.recorder.done(None, Done::Stopped);
                 }
                 ExitCode::Interrupted(signal)
             }
-            Farewell::Refused(trouble) => {
-                let is_defect = trouble.code == Code::Internal;
-                self.book.refuse(None, trouble);
+            ExitCause::Refused(client_error) => {
+                let is_defect = client_error.code == Code::Internal;
+                self.recorder.refuse(None, client_error);
                 if is_defect { ExitCode::Internal } else { ExitCode::Usage }
             }
         };
-        self.book.push(Output::Exit(exit));
+        self.recorder.push(Output::Exit(exit));
     }
 
     /// After a defect: what the input was about ends with an error; the rest goes on.
-    fn recover(&mut self, now: Moment, about: &About, defect: &str) {
+    fn recover(&mut self, now: Uptime, about: &About, defect: &str) {
         let is_of_run = match about {
             About::Run => true,
             About::Line(id) => {
                 if !self.will_answer(id.as_ref()) {
-                    self.book.refuse(id.as_ref(), internal(defect));
+                    self.recorder.refuse(id.as_ref(), internal(defect));
                 }
                 false
             }
@@ -426,10 +430,10 @@ impl Session {
         if let Phase::Closed = self.phase {
             return self.give_up(defect);
         }
-        let Some((live, book)) = self.live() else { return };
+        let Some((live, recorder)) = self.live() else { return };
         if is_of_run || !live.run.is_going() {
-            book.cancel_engine();
-            fail_run(&mut live.run, book, now, defect);
+            recorder.cancel_engine();
+            fail_run(&mut live.run, recorder, now, defect);
             // The run that comes next may meet the same defect. Each has its own end.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.next(now))) {
                 self.recover(now, &About::Run, &panic_text(panic.as_ref()));
@@ -446,59 +450,59 @@ impl Session {
             }
             (Phase::Idle | Phase::Closed, _) | (_, None) => false,
         };
-        is_held || self.book.is_done(id)
+        is_held || self.recorder.is_done(id)
     }
 
     /// Ends the process after a defect in ending it. Its events can't be told; whoever waits for an
     /// answer still gets one.
     fn give_up(&mut self, defect: &str) {
-        self.book.cancel_engine();
+        self.recorder.cancel_engine();
         let (live, shutdowns) = match std::mem::replace(&mut self.phase, Phase::Closed) {
             Phase::Running(live) => (Some(live), Vec::new()),
             Phase::Draining(live, drain) => (Some(live), drain.shutdowns),
             Phase::Idle | Phase::Closed => (None, Vec::new()),
         };
-        if let Some(Live { run, waiting }) = live {
-            answer_defect(&run, &mut self.book, defect);
+        if let Some(ActiveRun { run, waiting }) = live {
+            answer_defect(&run, &mut self.recorder, defect);
             for submit in waiting {
-                self.book.refuse(Some(&submit.request), shutting_down());
+                self.recorder.refuse(Some(&submit.request), shutting_down());
             }
         }
         for id in &shutdowns {
-            self.book.done(Some(id), Done::Shutdown);
+            self.recorder.done(Some(id), Done::Shutdown);
         }
-        self.book.refuse(None, fatal(defect));
-        self.book.push(Output::Exit(ExitCode::Internal));
+        self.recorder.refuse(None, fatal(defect));
+        self.recorder.push(Output::Exit(ExitCode::Internal));
     }
 
-    fn live(&mut self) -> Option<(&mut Live, &mut Book)> {
+    fn live(&mut self) -> Option<(&mut ActiveRun, &mut Recorder)> {
         match &mut self.phase {
-            Phase::Running(live) | Phase::Draining(live, _) => Some((live, &mut self.book)),
+            Phase::Running(live) | Phase::Draining(live, _) => Some((live, &mut self.recorder)),
             Phase::Idle | Phase::Closed => None,
         }
     }
 }
 
 /// Gives a run its end after a defect, with its events if they can still be told.
-fn fail_run(run: &mut Run, book: &mut Book, now: Moment, defect: &str) {
+fn fail_run(run: &mut Run, recorder: &mut Recorder, now: Uptime, defect: &str) {
     if !run.has_ended() {
         let outcome = Outcome::Failed(run_defect(defect));
-        if catch_unwind(AssertUnwindSafe(|| run.end(book, now, outcome))).is_ok() {
+        if catch_unwind(AssertUnwindSafe(|| run.end(recorder, now, outcome))).is_ok() {
             return;
         }
     }
     // Its events can't be told; the client still gets its answer.
-    answer_defect(run, book, defect);
+    answer_defect(run, recorder, defect);
 }
 
 /// Gives the request of a run its `done` after a defect, if it has none yet.
-fn answer_defect(run: &Run, book: &mut Book, defect: &str) {
-    if !book.is_done(Some(run.request())) {
-        book.refuse(Some(run.request()), run_failed(run_defect(defect)));
+fn answer_defect(run: &Run, recorder: &mut Recorder, defect: &str) {
+    if !recorder.is_done(Some(run.request())) {
+        recorder.refuse(Some(run.request()), run_failed(run_defect(defect)));
     }
 }
 
-impl Live {
+impl ActiveRun {
     fn answers(&self, id: &RequestId) -> bool {
         self.run.request() == id || self.waiting.iter().any(|submit| submit.request == *id)
     }
@@ -547,7 +551,7 @@ impl About {
     }
 }
 
-impl Farewell {
+impl ExitCause {
     /// This one is told, unless it has nothing to tell.
     fn or(self, other: Self) -> Self {
         match self {

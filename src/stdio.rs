@@ -4,10 +4,10 @@
 pub mod outbox;
 
 mod debug_file;
+mod diagnostics;
 mod framer;
 mod input;
-mod journal;
-mod notes;
+mod input_log;
 mod progress;
 mod refusal;
 mod settings;
@@ -25,19 +25,19 @@ pub use stdio::Stdio;
 pub use unread::UnreadInput;
 
 use crate::chat::transcript::Transcript;
-use crate::engine::{Engine, EngineEvent, RunEnd, Running, Said, Sink};
+use crate::engine::{Engine, EngineEvent, RunEnd, Running, Sink, TaggedEvent};
 use crate::protocol::id::{Ids, RunId};
-use crate::protocol::wire::{self, Command, Frame, Prompt, Request, Trouble};
+use crate::protocol::wire::{self, ClientError, Command, Frame, Prompt, Request};
 use crate::session::{
-    ExitCode, Input, Moment, Output, Session, Signal, panic_text, run_defect, unread_prompt,
+    ExitCode, Input, Output, Session, Signal, Uptime, panic_text, run_defect, unread_prompt,
 };
 use crate::stdio::outbox::Outbox;
-use crate::support::fail_point::{Place, Tripwire};
+use crate::support::fail_point::{FailPoint, Place};
 use crate::support::stderr;
 use crate::support::threads::NoThread;
+use diagnostics::Diagnostics;
 use framer::RawLine;
-use input::{FromStdin, Lines};
-use notes::Notes;
+use input::{FromStdin, StdinLines};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::future::{pending, poll_fn};
@@ -77,19 +77,19 @@ struct Server<'a> {
     engine: Engine,
     ids: Ids,
     signals: &'a mut Signals,
-    lines: Lines,
+    lines: StdinLines,
     /// Lines that were read and wait for room.
     pending: VecDeque<FromStdin>,
     /// More could be read at once than was, and is waited for until then.
     more_until: Option<Instant>,
     chunks_since_engine: u32,
-    events: mpsc::Receiver<Said>,
+    events: mpsc::Receiver<TaggedEvent>,
     ends: mpsc::Receiver<(RunId, RunEnd)>,
-    to_events: mpsc::Sender<Said>,
+    to_events: mpsc::Sender<TaggedEvent>,
     to_ends: mpsc::Sender<(RunId, RunEnd)>,
     run: Option<(RunId, AbortHandle)>,
     /// The only one, while it is read.
-    prompt: Option<oneshot::Receiver<Result<Prompt, Trouble>>>,
+    prompt: Option<oneshot::Receiver<Result<Prompt, ClientError>>>,
     /// For the log, once there is something to ask.
     notices: Vec<&'static str>,
     unread: Option<UnreadInput>,
@@ -97,11 +97,11 @@ struct Server<'a> {
     writer: Writer,
     reader: Reader,
     debug_file: Option<DebugFile>,
-    notes: Notes,
+    diagnostics: Diagnostics,
     progress: Option<Progress>,
     ending: Ending,
-    decode_fault: Tripwire,
-    engine_fault: Tripwire,
+    decode_fault: FailPoint,
+    engine_fault: FailPoint,
 }
 
 /// Whoever reads standard output.
@@ -129,7 +129,7 @@ impl<'a> Server<'a> {
         let Stdio { input, output } = stdio;
         let output = Arc::new(output);
         let faults = &settings.faults;
-        let notes = Notes::new(&settings);
+        let diagnostics = Diagnostics::new(&settings);
         let mut session = Session::new(settings.rules, settings.seed);
         session.plant(faults.at(Place::Project));
         let mut outbox = Outbox::new(settings.format, faults.at(Place::Encode));
@@ -138,19 +138,21 @@ impl<'a> Server<'a> {
             if let Some(file) = &mut settings.debug_file {
                 file.record(&frame);
             }
-            outbox.push(Moment::default(), frame);
+            outbox.push(Uptime::default(), frame);
         }
         let mut writer = Writer::new(Arc::clone(&output), faults.at(Place::Write));
         writer.write(outbox.take(Vec::new()));
         let (to_events, events) = mpsc::channel(EVENTS_AHEAD_MAX);
         let (to_ends, ends) = mpsc::channel(1);
         let (reader, unwatched) = Reader::of(output);
-        let (lines, unread) = Lines::of(&settings.requests, input);
-        let (requests, notes) = match (settings.requests, unwatched.or(unread)) {
+        let (lines, unread) = StdinLines::of(&settings.requests, input);
+        let (requests, diagnostics) = match (settings.requests, unwatched.or(unread)) {
             // The reason was reported already.
-            (refused @ (Requests::Refused(_) | Requests::Interrupted(_)), _) => (refused, notes),
-            (requests, None) => (requests, notes),
-            (_, Some(error)) => (refused_for(error), Notes::None),
+            (refused @ (Requests::Refused(_) | Requests::Interrupted(_)), _) => {
+                (refused, diagnostics)
+            }
+            (requests, None) => (requests, diagnostics),
+            (_, Some(error)) => (refused_for(error), Diagnostics::None),
         };
         let mut server = Self {
             started: Instant::now(),
@@ -175,7 +177,7 @@ impl<'a> Server<'a> {
             writer,
             reader,
             debug_file: settings.debug_file,
-            notes,
+            diagnostics,
             progress: settings.progress,
             ending: Ending::NotYet,
             decode_fault: faults.at(Place::Decode),
@@ -191,7 +193,7 @@ impl<'a> Server<'a> {
             Requests::Stdin { .. } => self.notice(),
             Requests::Once(prompt) => self.ask_once(prompt),
             Requests::Awaited(prompt) => self.prompt = Some(prompt),
-            Requests::Refused(trouble) => self.handle(Input::Refused(trouble)),
+            Requests::Refused(client_error) => self.handle(Input::Refused(client_error)),
             Requests::Interrupted(signal) => self.handle(Input::Interrupted(signal)),
         }
     }
@@ -273,7 +275,7 @@ impl<'a> Server<'a> {
             }
             prompt = awaited(&mut self.prompt) => match prompt {
                 Ok(prompt) => self.ask_once(prompt),
-                Err(trouble) => self.handle(Input::Refused(trouble)),
+                Err(client_error) => self.handle(Input::Refused(client_error)),
             },
             () = sleep_until(more_until) => tracing::debug!("what could be read was not"),
             Some(said) = self.events.recv(), if takes_events => {
@@ -309,7 +311,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    fn engine_said(&mut self, said: Said) {
+    fn engine_said(&mut self, said: TaggedEvent) {
         self.chunks_since_engine = 0;
         // Frames have no field for some of the counts.
         if let EngineEvent::Usage(usage) = &said.event
@@ -352,18 +354,18 @@ impl<'a> Server<'a> {
     }
 
     fn handle(&mut self, input: Input) {
-        journal::input(&input);
+        input_log::input(&input);
         let now = self.now();
         for output in self.session.handle(now, input) {
             self.perform(now, output);
         }
     }
 
-    fn now(&self) -> Moment {
-        Moment(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX))
+    fn now(&self) -> Uptime {
+        Uptime(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
 
-    fn perform(&mut self, now: Moment, output: Output) {
+    fn perform(&mut self, now: Uptime, output: Output) {
         match output {
             Output::Frame(frame) => self.send(now, frame),
             Output::StartRun { run, transcript } => {
@@ -381,7 +383,7 @@ impl<'a> Server<'a> {
             Output::Abort(code) => {
                 self.ending = Ending::Now(match self.ending {
                     Ending::Flushing(told) | Ending::FlushingUntil(told, _)
-                        if self.outbox.tells_status() =>
+                        if self.outbox.reports_status() =>
                     {
                         told
                     }
@@ -394,11 +396,11 @@ impl<'a> Server<'a> {
         }
     }
 
-    fn send(&mut self, now: Moment, frame: Frame) {
+    fn send(&mut self, now: Uptime, frame: Frame) {
         if let Some(file) = &mut self.debug_file {
             file.record(&frame);
         }
-        self.notes.take(&frame);
+        self.diagnostics.take(&frame);
         if let Some(progress) = &mut self.progress {
             progress.take(&frame);
         }
@@ -491,7 +493,7 @@ impl<'a> Server<'a> {
         self.notice_unread();
         let status = self.outbox.status(code);
         tracing::info!(status, "the process ends");
-        Finish { status, complaint: self.notes.into_complaint() }
+        Finish { status, complaint: self.diagnostics.into_complaint() }
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -506,7 +508,7 @@ impl<'a> Server<'a> {
     fn interrupted(&mut self, signal: Signal) {
         match self.ending {
             Ending::Flushing(told) => {
-                journal::input(&Input::Interrupted(signal));
+                input_log::input(&Input::Interrupted(signal));
                 let code = self.status_after(told, signal);
                 self.ending = Ending::FlushingUntil(code, Instant::now() + INTERRUPTED_FLUSH_MAX);
             }
@@ -519,7 +521,7 @@ impl<'a> Server<'a> {
     /// The status of a process that was about to end with `code` when a signal came: who was told a
     /// status reads that one.
     fn status_after(&self, code: ExitCode, signal: Signal) -> ExitCode {
-        if self.outbox.tells_status() { code } else { ExitCode::Interrupted(signal) }
+        if self.outbox.reports_status() { code } else { ExitCode::Interrupted(signal) }
     }
 
     fn give_up_flushing(&mut self) {
@@ -569,13 +571,13 @@ impl Reader {
 
 /// What is left to do for a process that can't read requests or watch its reader.
 fn refused_for(error: NoThread) -> Requests {
-    let trouble = unable(&error.into());
-    stderr::message(&format!("duologue: {}\n", trouble.message));
-    Requests::Refused(trouble)
+    let client_error = unable(&error.into());
+    stderr::message(&format!("duologue: {}\n", client_error.message));
+    Requests::Refused(client_error)
 }
 
 /// A run, to its end: a defect of the engine is one, too.
-async fn run_to_end(mut running: Running, mut fault: Tripwire) -> RunEnd {
+async fn run_to_end(mut running: Running, mut fault: FailPoint) -> RunEnd {
     poll_fn(move |context| {
         let poll = AssertUnwindSafe(|| {
             fault.step();
@@ -590,8 +592,8 @@ async fn run_to_end(mut running: Running, mut fault: Tripwire) -> RunEnd {
 
 /// Waits for the prompt, once.
 async fn awaited(
-    prompt: &mut Option<oneshot::Receiver<Result<Prompt, Trouble>>>,
-) -> Result<Prompt, Trouble> {
+    prompt: &mut Option<oneshot::Receiver<Result<Prompt, ClientError>>>,
+) -> Result<Prompt, ClientError> {
     let Some(reading) = prompt else { return pending().await };
     let read = reading.await.unwrap_or_else(|_| Err(unread_prompt()));
     *prompt = None;

@@ -34,7 +34,7 @@ impl Recorder {
     }
 
     /// A turn of one provider call, from its prompt to just before its end.
-    fn turn(&mut self, prompt: &str, said: &[Said]) {
+    fn turn(&mut self, prompt: &str, said: &[HistoryMessage]) {
         self.scope = Scope { run: self.ids.run(), turn: self.scope.turn + 1, call: 0 };
         self.event(Event::PromptAccepted { prompt: prompt.into() });
         self.event(Event::RunStarted { prompt: prompt.into() });
@@ -45,16 +45,18 @@ impl Recorder {
         }
     }
 
-    fn said(&mut self, said: &Said, number: u32) {
+    fn said(&mut self, said: &HistoryMessage, number: u32) {
         match said {
-            Said::Text(pieces) => self.segment(Segment { number, kind: SegmentKind::Text }, pieces),
-            Said::Thought(pieces) => self.segment(thinking(number), pieces),
-            Said::Call(id) => self.call(id),
-            Said::Round => {
+            HistoryMessage::Text(pieces) => {
+                self.segment(Segment { number, kind: SegmentKind::Text }, pieces)
+            }
+            HistoryMessage::Thought(pieces) => self.segment(thinking(number), pieces),
+            HistoryMessage::Call(id) => self.call(id),
+            HistoryMessage::Round => {
                 self.scope.call += 1;
                 self.event(Event::CallStarted);
             }
-            Said::Result(id, text) => {
+            HistoryMessage::Result(id, text) => {
                 let (tool, result) = (tool(id), ToolResult::Success((*text).to_owned()));
                 self.event(Event::ToolResultReady { tool: tool.clone(), result });
                 self.event(Event::ToolCallFinished { tool });
@@ -118,7 +120,7 @@ impl Recorder {
 }
 
 /// What a model does in a turn.
-enum Said {
+enum HistoryMessage {
     Text(&'static [&'static str]),
     Thought(&'static [&'static str]),
     Call(&'static str),
@@ -162,7 +164,7 @@ fn messages(transcript: &Transcript) -> Vec<String> {
 
 /// Checks what the model is told, after a turn of `said` with this ending and before the prompt
 /// "next".
-fn check(said: &[Said], ending: Ending, expected: &[&str]) {
+fn check(said: &[HistoryMessage], ending: Ending, expected: &[&str]) {
     let mut recorder = Recorder::new();
     recorder.turn("hi", said);
     recorder.end(ending);
@@ -176,9 +178,13 @@ fn check(said: &[Said], ending: Ending, expected: &[&str]) {
 
 #[test]
 fn a_finished_turn_is_kept_whole() {
-    check(&[Said::Text(&["Hel", "lo"])], Ending::Finished, &["user: hi", "model: Hello"]);
+    check(&[HistoryMessage::Text(&["Hel", "lo"])], Ending::Finished, &["user: hi", "model: Hello"]);
     check(
-        &[Said::Text(&["One. "]), Said::Thought(&["hm"]), Said::Text(&["Two."])],
+        &[
+            HistoryMessage::Text(&["One. "]),
+            HistoryMessage::Thought(&["hm"]),
+            HistoryMessage::Text(&["Two."]),
+        ],
         Ending::Finished,
         &["user: hi", "model: One. Two."],
     );
@@ -186,21 +192,21 @@ fn a_finished_turn_is_kept_whole() {
 
 #[test]
 fn a_stopped_turn_keeps_its_prompt_its_words_and_a_mark() {
-    check(&[Said::Text(&["Hel"])], Ending::Stopped, &["user: hi", "model: Hel\n\nMARK"]);
+    check(&[HistoryMessage::Text(&["Hel"])], Ending::Stopped, &["user: hi", "model: Hel\n\nMARK"]);
     check(&[], Ending::Stopped, &["user: hi", "model: MARK"]);
-    check(&[Said::Thought(&["hm"])], Ending::Stopped, &["user: hi", "model: MARK"]);
+    check(&[HistoryMessage::Thought(&["hm"])], Ending::Stopped, &["user: hi", "model: MARK"]);
 }
 
 #[test]
 fn a_failed_turn_is_kept_like_a_stopped_one_unless_it_said_nothing() {
-    check(&[Said::Text(&["Hel"])], Ending::Failed, &["user: hi", "model: Hel\n\nMARK"]);
+    check(&[HistoryMessage::Text(&["Hel"])], Ending::Failed, &["user: hi", "model: Hel\n\nMARK"]);
     check(&[], Ending::Failed, &[]);
-    check(&[Said::Thought(&["hm"])], Ending::Failed, &[]);
+    check(&[HistoryMessage::Thought(&["hm"])], Ending::Failed, &[]);
 }
 
 #[test]
 fn an_answer_of_white_space_is_no_message() {
-    let model = |said: &[Said], ending| {
+    let model = |said: &[HistoryMessage], ending| {
         let mut recorder = Recorder::new();
         recorder.turn("hi", said);
         recorder.end(ending);
@@ -208,14 +214,23 @@ fn an_answer_of_white_space_is_no_message() {
         let messages = messages(&transcript(&recorder, None));
         messages.into_iter().filter(|line| line.starts_with("model")).collect::<Vec<_>>()
     };
-    let blank = [Said::Text(&[" ", "\n"])];
+    let blank = [HistoryMessage::Text(&[" ", "\n"])];
     assert!(model(&blank, Ending::Finished).is_empty());
     assert_eq!(model(&blank, Ending::Stopped), [format!("model: {INTERRUPTED_MARK}")]);
-    let called = [Said::Text(&["\n"]), Said::Call("a"), Said::Result("a", "x"), Said::Text(&[" "])];
+    let called = [
+        HistoryMessage::Text(&["\n"]),
+        HistoryMessage::Call("a"),
+        HistoryMessage::Result("a", "x"),
+        HistoryMessage::Text(&[" "]),
+    ];
     assert_eq!(model(&called, Ending::Finished), ["model:  a({})"]);
     // Between words it is part of them.
-    let parts =
-        [Said::Text(&["a"]), Said::Thought(&["hm"]), Said::Text(&["\n"]), Said::Text(&["b"])];
+    let parts = [
+        HistoryMessage::Text(&["a"]),
+        HistoryMessage::Thought(&["hm"]),
+        HistoryMessage::Text(&["\n"]),
+        HistoryMessage::Text(&["b"]),
+    ];
     assert_eq!(model(&parts, Ending::Finished), ["model: a\nb"]);
     check(&blank, Ending::Failed, &[]);
 }
@@ -224,13 +239,17 @@ fn an_answer_of_white_space_is_no_message() {
 fn a_tool_call_always_has_a_result() {
     for ending in [Ending::Stopped, Ending::Failed] {
         check(
-            &[Said::Text(&["I look."]), Said::Call("t1")],
+            &[HistoryMessage::Text(&["I look."]), HistoryMessage::Call("t1")],
             ending,
             &["user: hi", "model: I look. t1({})", "tool t1: NO RESULT", "model: MARK"],
         );
     }
     check(
-        &[Said::Call("t1"), Said::Call("t2"), Said::Result("t2", "noon")],
+        &[
+            HistoryMessage::Call("t1"),
+            HistoryMessage::Call("t2"),
+            HistoryMessage::Result("t2", "noon"),
+        ],
         Ending::Stopped,
         &[
             "user: hi",
@@ -241,7 +260,7 @@ fn a_tool_call_always_has_a_result() {
         ],
     );
     check(
-        &[Said::Call("t1")],
+        &[HistoryMessage::Call("t1")],
         Ending::Finished,
         &["user: hi", "model:  t1({})", "tool t1: NO RESULT"],
     );
@@ -251,16 +270,16 @@ fn a_tool_call_always_has_a_result() {
 fn rounds_of_tool_calls_are_told_in_order() {
     check(
         &[
-            Said::Text(&["First."]),
-            Said::Call("t1"),
-            Said::Call("t2"),
-            Said::Result("t2", "two"),
-            Said::Result("t1", "one"),
-            Said::Round,
-            Said::Call("t3"),
-            Said::Result("t3", "three"),
-            Said::Round,
-            Said::Text(&["Done."]),
+            HistoryMessage::Text(&["First."]),
+            HistoryMessage::Call("t1"),
+            HistoryMessage::Call("t2"),
+            HistoryMessage::Result("t2", "two"),
+            HistoryMessage::Result("t1", "one"),
+            HistoryMessage::Round,
+            HistoryMessage::Call("t3"),
+            HistoryMessage::Result("t3", "three"),
+            HistoryMessage::Round,
+            HistoryMessage::Text(&["Done."]),
         ],
         Ending::Finished,
         &[
@@ -279,11 +298,11 @@ fn rounds_of_tool_calls_are_told_in_order() {
 fn a_tool_id_used_again_in_a_later_round_gets_its_own_result() {
     check(
         &[
-            Said::Call("t"),
-            Said::Result("t", "one"),
-            Said::Text(&["And again."]),
-            Said::Call("t"),
-            Said::Result("t", "two"),
+            HistoryMessage::Call("t"),
+            HistoryMessage::Result("t", "one"),
+            HistoryMessage::Text(&["And again."]),
+            HistoryMessage::Call("t"),
+            HistoryMessage::Result("t", "two"),
         ],
         Ending::Finished,
         &["user: hi", "model:  t({})", "tool t: one", "model: And again. t({})", "tool t: two"],
@@ -294,7 +313,7 @@ fn a_tool_id_used_again_in_a_later_round_gets_its_own_result() {
 fn a_turn_whose_end_was_never_told_counts_as_cut_off() {
     let mut recorder = Recorder::new();
     recorder.turn("lost", &[]);
-    recorder.turn("cut", &[Said::Text(&["Hel"])]);
+    recorder.turn("cut", &[HistoryMessage::Text(&["Hel"])]);
     recorder.turn("next", &[]);
     let marked = format!("model: Hel\n\n{INTERRUPTED_MARK}");
     let told = messages(&transcript(&recorder, None));
@@ -304,7 +323,7 @@ fn a_turn_whose_end_was_never_told_counts_as_cut_off() {
 #[test]
 fn the_system_prompt_comes_first_and_once() {
     let mut recorder = Recorder::new();
-    recorder.turn("hi", &[Said::Text(&["Hello"])]);
+    recorder.turn("hi", &[HistoryMessage::Text(&["Hello"])]);
     recorder.end(Ending::Finished);
     recorder.turn("next", &[]);
     let told = messages(&transcript(&recorder, Some("Be brief.")));
@@ -319,7 +338,7 @@ fn a_transcript_handed_out_does_not_change() {
     let handed_out = growing.clone();
     let before = messages(&handed_out);
     let known = recorder.recorded.len();
-    recorder.said(&Said::Text(&["Hello"]), 1);
+    recorder.said(&HistoryMessage::Text(&["Hello"]), 1);
     recorder.end(Ending::Finished);
     recorder.recorded[known..].iter().for_each(|recorded| growing.apply(recorded));
     assert_eq!(messages(&handed_out), before);
@@ -332,16 +351,16 @@ fn conversation() -> Recorder {
     recorder.turn(
         "hi",
         &[
-            Said::Thought(&["h", "m"]),
-            Said::Text(&["I ", "look."]),
-            Said::Call("t1"),
-            Said::Call("t2"),
-            Said::Result("t2", "noon"),
-            Said::Result("t1", "one"),
+            HistoryMessage::Thought(&["h", "m"]),
+            HistoryMessage::Text(&["I ", "look."]),
+            HistoryMessage::Call("t1"),
+            HistoryMessage::Call("t2"),
+            HistoryMessage::Result("t2", "noon"),
+            HistoryMessage::Result("t1", "one"),
         ],
     );
     recorder.end(Ending::Finished);
-    recorder.turn("again", &[Said::Text(&["It"])]);
+    recorder.turn("again", &[HistoryMessage::Text(&["It"])]);
     recorder.end(Ending::Failed);
     recorder
 }
@@ -448,8 +467,8 @@ fn patches(mode: PatchMode, recorded: &[Recorded]) -> Vec<Patch> {
 /// A thought and an answer, with characters of one to four bytes.
 fn multi_byte() -> Vec<Recorded> {
     let mut recorder = Recorder::new();
-    let thought = Said::Thought(&["\u{e9}", "\u{2028}", "x"]);
-    recorder.turn("hi", &[thought, Said::Text(&["\u{1F600}", "y", "\u{0}\u{e9}"])]);
+    let thought = HistoryMessage::Thought(&["\u{e9}", "\u{2028}", "x"]);
+    recorder.turn("hi", &[thought, HistoryMessage::Text(&["\u{1F600}", "y", "\u{0}\u{e9}"])]);
     recorder.recorded
 }
 

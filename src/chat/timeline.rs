@@ -4,7 +4,7 @@
 use super::event::{
     Ending, Event, Ordinal, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult,
 };
-use super::transcript::Said;
+use super::transcript::HistoryMessage;
 use super::ui::{correlation, message_id, user_message_id};
 use crate::protocol::any::{Any, Shared};
 use crate::protocol::id::{Ids, RunId, SessionId};
@@ -65,13 +65,13 @@ const HISTORY_TURN: u32 = 0;
 impl Timeline {
     /// A conversation in which this was said before the first event, and so has ordinal 0. Each message
     /// has the id of a run of its own. System messages are not shown.
-    pub fn with_history(said: &[Said], ids: &mut Ids) -> Self {
+    pub fn with_history(said: &[HistoryMessage], ids: &mut Ids) -> Self {
         let mut timeline = Self::default();
         for said in said {
             let body = match said {
-                Said::BySystem(_) => continue,
-                Said::ByUser(text) => Body::Prompt { text: text.as_str().into() },
-                Said::ByModel(text) => Body::Segment {
+                HistoryMessage::BySystem(_) => continue,
+                HistoryMessage::ByUser(text) => Body::Prompt { text: text.as_str().into() },
+                HistoryMessage::ByModel(text) => Body::Segment {
                     segment: Segment { number: 1, kind: SegmentKind::Text },
                     prompt: Text::default(),
                     text: text.as_str().into(),

@@ -25,12 +25,12 @@ pub struct Preamble {
     /// How it is to behave.
     pub system: Option<String>,
     /// What is taken to have been said, oldest first.
-    pub said: Vec<Said>,
+    pub said: Vec<HistoryMessage>,
 }
 
 /// Something that is taken to have been said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum HistoryMessage {
     /// By the user.
     ByUser(String),
     /// By the model.
@@ -54,7 +54,7 @@ pub struct Turn {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// It said this.
-    Said(Text),
+    HistoryMessage(Text),
     /// It called a tool.
     Called {
         /// Number of the provider call in which it did, from 1.
@@ -151,7 +151,7 @@ impl Transcript {
     /// some providers refuse.
     pub fn messages(&self) -> Vec<Message<'_>> {
         let system = self.preamble.system.as_deref().map(Message::System);
-        let said = self.preamble.said.iter().map(Said::message);
+        let said = self.preamble.said.iter().map(HistoryMessage::message);
         let mut messages: Vec<Message<'_>> = system.into_iter().chain(said).collect();
         let preamble_len = messages.len();
         for message in self.turns.iter().flat_map(|turn| turn.messages()) {
@@ -168,7 +168,7 @@ impl Transcript {
         // Reasoning is shown to people and not sent back: providers ask for the answers alone.
         let SegmentKind::Text = kind else { return };
         if !text.is_empty() {
-            self.step(Step::Said(text.clone()));
+            self.step(Step::HistoryMessage(text.clone()));
         }
     }
 
@@ -216,13 +216,13 @@ impl Transcript {
 impl Step {
     fn is_blank(&self) -> bool {
         match self {
-            Self::Said(text) => text.trim().is_empty(),
+            Self::HistoryMessage(text) => text.trim().is_empty(),
             Self::Called { .. } => false,
         }
     }
 }
 
-impl Said {
+impl HistoryMessage {
     fn message(&self) -> Message<'_> {
         match self {
             Self::ByUser(text) => Message::User(text.into()),
@@ -279,7 +279,7 @@ impl Turn {
 
 fn leading_text<'a>(steps: &mut &'a [Step]) -> Cow<'a, str> {
     let mut text = Cow::Borrowed("");
-    while let [Step::Said(said), rest @ ..] = *steps {
+    while let [Step::HistoryMessage(said), rest @ ..] = *steps {
         text += said.as_str();
         *steps = rest;
     }

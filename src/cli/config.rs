@@ -5,14 +5,16 @@ mod engine;
 mod format;
 
 use crate::chat::patch::{PatchFields, PatchMode, Patches};
-use crate::chat::transcript::{Preamble, Said};
-use crate::cli::{self, Mode, RpcArgs, SessionArgs, Wanted};
+use crate::chat::transcript::{HistoryMessage, Preamble};
+use crate::cli::{self, CommandMode, Mode, RpcArgs, SessionArgs};
 use crate::engine::echo::Echo;
 use crate::engine::{Engine, ErrorClass};
 use crate::extract::{ResponseType, Schema};
 use crate::protocol::id::SessionId;
-use crate::protocol::wire::{Code, Prompt, Trouble};
-use crate::session::{Extraction, FinalSnapshot, Keep, Life, OnBusy, Rules, Telling};
+use crate::protocol::wire::{ClientError, Code, Prompt};
+use crate::session::{
+    Extraction, ExtractionReport, FinalSnapshot, OnBusy, Retention, Rules, SessionMode,
+};
 use crate::stdio::{self, DebugFile, Progress, Requests, Settings, UnreadInput};
 #[cfg(debug_assertions)]
 use crate::support::fail_point::Place;
@@ -21,7 +23,7 @@ use anyhow::{Context, Result, ensure};
 use capabilities::{capabilities, capabilities_of_nobody};
 use engine::engine;
 pub(crate) use format::format_of_prompt;
-use format::{Known, format};
+use format::{RunFacts, format};
 use tokio::sync::oneshot;
 
 /// For whoever has started the program by hand.
@@ -37,11 +39,11 @@ pub(crate) const EXTRACT: &str = "extract";
 ///
 /// # Errors
 /// If an option, or the file it names, can't be used.
-pub fn rpc(args: RpcArgs, history: Vec<Said>, is_terminal: bool) -> Result<Settings> {
+pub fn rpc(args: RpcArgs, history: Vec<HistoryMessage>, is_terminal: bool) -> Result<Settings> {
     let (command, mode) = ("rpc", args.output.mode());
     let requests = stdin(&args.session)?;
     let preamble = Preamble { system: None, said: history };
-    let asked = Asked { preamble, ..Asked::default() };
+    let asked = PromptRequest { preamble, ..PromptRequest::default() };
     let plan = Plan { command, mode, session: args.session, asked };
     let mut settings = plan.settings(requests)?;
     if is_terminal {
@@ -54,22 +56,22 @@ pub fn rpc(args: RpcArgs, history: Vec<Said>, is_terminal: bool) -> Result<Setti
 #[derive(Debug)]
 pub enum Source {
     /// It is known.
-    Known(String),
+    RunFacts(String),
     /// It is still being read; what is told instead if that fails.
-    Awaited(oneshot::Receiver<Result<Prompt, Trouble>>),
+    Awaited(oneshot::Receiver<Result<Prompt, ClientError>>),
     /// There is none: the model is called with what is said before it alone.
     Nothing,
 }
 
 impl Default for Source {
     fn default() -> Self {
-        Self::Known(String::new())
+        Self::RunFacts(String::new())
     }
 }
 
 /// What a single run asks.
 #[derive(Debug, Default)]
-pub struct Asked {
+pub struct PromptRequest {
     /// What the model is told before the prompt.
     pub preamble: Preamble,
     /// The prompt.
@@ -79,7 +81,7 @@ pub struct Asked {
     /// What the values in it are to be like.
     pub schema: Option<Schema>,
     /// The protocol tells of the values as well.
-    pub tells_values: bool,
+    pub reports_values: bool,
     /// What the command is called, for the line that names the format of its objects.
     pub name: String,
 }
@@ -94,7 +96,7 @@ pub struct Once {
     /// Standard output is a terminal.
     pub is_shown: bool,
     /// What is asked.
-    pub asked: Asked,
+    pub asked: PromptRequest,
     /// Standard input, if nothing was read from it and nothing will be.
     pub unread: Option<UnreadInput>,
 }
@@ -111,13 +113,13 @@ pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
          give the command file a `response-type` of json or jsonl"
     );
     let requests = match std::mem::take(&mut asked.prompt) {
-        Source::Known(prompt) if mode.reads_stdin() => {
+        Source::RunFacts(prompt) if mode.reads_stdin() => {
             if !prompt.trim().is_empty() {
-                asked.preamble.said.push(Said::ByUser(prompt));
+                asked.preamble.said.push(HistoryMessage::ByUser(prompt));
             }
             stdin(&session)?
         }
-        Source::Known(text) => Requests::Once(prompt(text)?),
+        Source::RunFacts(text) => Requests::Once(prompt(text)?),
         Source::Nothing if mode.reads_stdin() => stdin(&session)?,
         Source::Nothing => Requests::Once(Prompt::nothing()),
         Source::Awaited(prompt) => Requests::Awaited(prompt),
@@ -144,14 +146,14 @@ pub fn prompt(text: String) -> Result<Prompt> {
 }
 
 /// Settings for telling that nothing can be asked, in the form that the reader expects.
-pub fn refused(wanted: Wanted, requests: Requests) -> Settings {
-    let Wanted { command, mode } = wanted;
+pub fn refused(command_mode: CommandMode, requests: Requests) -> Settings {
+    let CommandMode { command, mode } = command_mode;
     Settings {
         rules: Rules { life: mode.life(), ..Rules::default() },
         engine: Engine::Echo(Echo::default()),
         capabilities: capabilities_of_nobody(mode),
         requests,
-        format: format(mode, ResponseType::Text, Known::of_nobody(command)),
+        format: format(mode, ResponseType::Text, RunFacts::of_nobody(command)),
         progress: None,
         debug_file: None,
         seed: uuid::Uuid::new_v4().as_u128(),
@@ -167,23 +169,28 @@ pub fn refused(wanted: Wanted, requests: Requests) -> Settings {
 struct BlankPrompt;
 
 /// What a client is told if nothing can be asked because of `error`.
-pub fn trouble(error: &anyhow::Error) -> Trouble {
+pub fn client_error(error: &anyhow::Error) -> ClientError {
     let message = format!("{error:#}");
     if error.is::<BlankPrompt>() {
-        return Trouble { code: Code::EmptyPrompt, message, detail: String::new(), terminal: true };
+        return ClientError {
+            code: Code::EmptyPrompt,
+            message,
+            detail: String::new(),
+            terminal: true,
+        };
     }
     if stdio::is_shortage(error) {
         return stdio::unable(error);
     }
     let detail = format!("{}:", ErrorClass::Config.as_str());
-    Trouble { code: Code::EngineInitFailed, message, detail, terminal: true }
+    ClientError { code: Code::EngineInitFailed, message, detail, terminal: true }
 }
 
 /// What a client is told if getting ready met a defect.
-pub fn defect() -> Trouble {
+pub fn defect() -> ClientError {
     let message =
         "getting ready met a defect of this program, so nothing was asked; report it".to_owned();
-    Trouble { code: Code::Internal, message, detail: String::new(), terminal: true }
+    ClientError { code: Code::Internal, message, detail: String::new(), terminal: true }
 }
 
 /// A command as it was typed.
@@ -191,7 +198,7 @@ struct Plan {
     command: &'static str,
     mode: Mode,
     session: SessionArgs,
-    asked: Asked,
+    asked: PromptRequest,
 }
 
 impl Plan {
@@ -209,7 +216,7 @@ impl Plan {
             capabilities: capabilities(mode, &args, &engine, extraction.as_ref()),
             rules: Rules {
                 life: mode.life(),
-                keep: if is_kept { Keep::Everything } else { Keep::Nothing },
+                keep: if is_kept { Retention::Everything } else { Retention::Nothing },
                 session,
                 preamble: Preamble { system, said: asked.preamble.said },
                 extraction,
@@ -223,7 +230,7 @@ impl Plan {
                 },
                 final_snapshot: args.final_snapshot.into(),
             },
-            format: format(mode, asked.response, Known::new(command, asked.name, &engine)),
+            format: format(mode, asked.response, RunFacts::new(command, asked.name, &engine)),
             engine,
             requests,
             progress: None,
@@ -237,10 +244,10 @@ impl Plan {
 
     fn extraction(&self) -> Option<Extraction> {
         let asked = &self.asked;
-        let telling = match asked.tells_values {
-            true => Telling::Messages,
-            false if self.mode.is_protocol() => Telling::Nothing,
-            false => Telling::Text,
+        let telling = match asked.reports_values {
+            true => ExtractionReport::Messages,
+            false if self.mode.is_protocol() => ExtractionReport::Nothing,
+            false => ExtractionReport::Text,
         };
         (asked.response != ResponseType::Text).then(|| Extraction {
             response: asked.response,
@@ -296,18 +303,18 @@ impl Mode {
 
     /// Whether requests come from standard input.
     pub(crate) fn reads_stdin(self) -> bool {
-        self.life() == Life::Conversation
+        self.life() == SessionMode::Conversation
     }
 
-    fn life(self) -> Life {
+    fn life(self) -> SessionMode {
         match self {
-            Self::Server | Self::Frames => Life::Conversation,
+            Self::Server | Self::Frames => SessionMode::Conversation,
             Self::Text
             | Self::Json
             | Self::Yaml
             | Self::Objects { .. }
             | Self::OneShot
-            | Self::JsonStream => Life::OneShot,
+            | Self::JsonStream => SessionMode::OneShot,
         }
     }
 }

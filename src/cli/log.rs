@@ -33,7 +33,7 @@ pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
     };
     // A line that shows progress may stand where the next line of the log is to come.
     let clear = if is_terminal && !terminal::is_dumb() { terminal::CLEAR_LINE } else { "" };
-    let lines = Lines { queue: Arc::clone(&queue), clear };
+    let lines = LogWriter { queue: Arc::clone(&queue), clear };
     let log = tracing_subscriber::fmt()
         .with_max_level(filter(level))
         .with_target(false)
@@ -49,13 +49,13 @@ pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
 
 /// Writes lines of the log to a queue.
 #[derive(Clone)]
-struct Lines {
+struct LogWriter {
     queue: Arc<LineQueue>,
     /// Written before each line.
     clear: &'static str,
 }
 
-impl Write for Lines {
+impl Write for LogWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.clear.is_empty() {
             self.queue.push(line, Kind::Log);

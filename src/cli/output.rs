@@ -130,14 +130,14 @@ impl OutputArgs {
             self.rpc.then_some(("--rpc", Mode::OneShot)),
             self.json_stream.then_some(("--json-stream", Mode::JsonStream)),
         ];
-        let mut wanted: Option<(&str, Mode)> = None;
+        let mut command_mode: Option<(&str, Mode)> = None;
         for (option, mode) in asked.into_iter().flatten() {
-            match wanted {
+            match command_mode {
                 Some((other, before)) if before != mode => return Err(Disagree(other, option)),
-                Some(_) | None => wanted = Some((option, mode)),
+                Some(_) | None => command_mode = Some((option, mode)),
             }
         }
-        match (wanted, self.stdin_rpc) {
+        match (command_mode, self.stdin_rpc) {
             (None, false) => Ok(Mode::Text),
             (None | Some((_, Mode::OneShot)), true) => Ok(Mode::Server),
             (Some((option, _)), true) => Err(Disagree(option, "--stdin-rpc")),
@@ -197,7 +197,9 @@ impl OutputArgs {
             let word = word.to_str().filter(|word| !is_files(word))?;
             Some(word.replacen("--duologue-", "--", 1))
         };
-        let has = |wanted: &str| words.iter().any(|word| plain(word).as_deref() == Some(wanted));
+        let has = |command_mode: &str| {
+            words.iter().any(|word| plain(word).as_deref() == Some(command_mode))
+        };
         let mut output = None;
         for (at, word) in words.iter().enumerate() {
             let Some(word) = plain(word) else { continue };

@@ -9,9 +9,9 @@ mod shown;
 mod text;
 
 use crate::chat::transcript::Preamble;
-use crate::cli::config::{self, Asked, Once, Source};
+use crate::cli::config::{self, Once, PromptRequest, Source};
 use crate::cli::log::{self, Flush};
-use crate::cli::{Cli, ExecArgs, Mode, RpcArgs, Wanted};
+use crate::cli::{Cli, CommandMode, ExecArgs, Mode, RpcArgs};
 use crate::command_file::Rendered;
 use crate::session::Signal;
 use crate::stdio::{Settings, Signals, UnreadInput};
@@ -37,7 +37,7 @@ pub enum Job {
     /// `run-command`, whose words can be read once its file is.
     RunCommand(Vec<OsString>),
     /// Words that can't be read, and what their reader seems to expect.
-    Wrong(Wanted, clap::Error),
+    Wrong(CommandMode, clap::Error),
 }
 
 /// Standard input and output, as they were before they were made private.
@@ -64,7 +64,7 @@ pub enum Prepared {
 #[derive(Debug)]
 pub struct Refusal {
     /// What was to be done, for whom.
-    pub wanted: Wanted,
+    pub command_mode: CommandMode,
     /// What is wrong.
     pub reason: Reason,
 }
@@ -84,12 +84,12 @@ pub enum Reason {
 
 impl Job {
     /// What is to be done, for whom, as far as that is known before anything is read.
-    pub fn wanted(&self) -> Wanted {
+    pub fn command_mode(&self) -> CommandMode {
         match self {
-            Self::Rpc(args) => Wanted { command: "rpc", mode: args.output.mode() },
-            Self::Exec(args) => Wanted { command: "exec", mode: args.output.mode_of_errors() },
+            Self::Rpc(args) => CommandMode { command: "rpc", mode: args.output.mode() },
+            Self::Exec(args) => CommandMode { command: "exec", mode: args.output.mode_of_errors() },
             Self::RunCommand(words) => Cli::guess(words, None),
-            Self::Wrong(wanted, _) => *wanted,
+            Self::Wrong(command_mode, _) => *command_mode,
         }
     }
 }
@@ -112,21 +112,23 @@ pub async fn prepare(
     terminal: Terminal,
     signals: &mut Signals,
 ) -> Result<Prepared, Refusal> {
-    let wanted = job.wanted();
+    let command_mode = job.command_mode();
     match job {
         Job::Rpc(args) => {
             let reads = args.session.history.is_some();
-            let work = move || rpc(args, &terminal).map_err(|reason| Refusal { wanted, reason });
+            let work =
+                move || rpc(args, &terminal).map_err(|reason| Refusal { command_mode, reason });
             // Where it reads nothing it is not worth a thread.
-            if reads { in_thread(signals, wanted, work).await } else { work() }
+            if reads { in_thread(signals, command_mode, work).await } else { work() }
         }
-        Job::Wrong(_, error) => Err(Refusal { wanted, reason: Reason::Usage(error) }),
+        Job::Wrong(_, error) => Err(Refusal { command_mode, reason: Reason::Usage(error) }),
         Job::Exec(args) => {
-            let work = move || exec(args, terminal).map_err(|reason| Refusal { wanted, reason });
-            in_thread(signals, wanted, work).await
+            let work =
+                move || exec(args, terminal).map_err(|reason| Refusal { command_mode, reason });
+            in_thread(signals, command_mode, work).await
         }
         Job::RunCommand(words) => {
-            in_thread(signals, wanted, move || command::run(&words, terminal)).await
+            in_thread(signals, command_mode, move || command::run(&words, terminal)).await
         }
     }
 }
@@ -134,10 +136,10 @@ pub async fn prepare(
 /// Does `work`, unless a signal comes first.
 async fn in_thread(
     signals: &mut Signals,
-    wanted: Wanted,
+    command_mode: CommandMode,
     work: impl FnOnce() -> Result<Prepared, Refusal> + Send + 'static,
 ) -> Result<Prepared, Refusal> {
-    let refuse = |reason| Err(Refusal { wanted, reason });
+    let refuse = |reason| Err(Refusal { command_mode, reason });
     let (ready, outcome) = oneshot::channel();
     // Whoever was interrupted does not want to know.
     let work = move || drop(ready.send(work()));
@@ -165,13 +167,13 @@ fn later(
     read: impl FnOnce() -> Result<String> + Send + 'static,
 ) -> Result<Source> {
     if is_needed_now {
-        return Ok(Source::Known(read()?));
+        return Ok(Source::RunFacts(read()?));
     }
     let (done, prompt) = oneshot::channel();
     let work = move || {
         let prompt = read().and_then(config::prompt);
         // Whoever was interrupted does not want to know.
-        drop(done.send(prompt.map_err(|error| config::trouble(&error))));
+        drop(done.send(prompt.map_err(|error| config::client_error(&error))));
     };
     threads::spawn("prompt", work)?;
     Ok(Source::Awaited(prompt))
@@ -186,7 +188,7 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     let unread = (!parts.has_stdin()).then(|| terminal.stdin.try_clone()).transpose()?;
     let unread = unread.map(|stdin| UnreadInput::new(stdin, UNREAD));
     let prompt = source(&args, parts, mode, terminal)?;
-    if let (true, Source::Known(prompt)) = (args.print_prompt, &prompt) {
+    if let (true, Source::RunFacts(prompt)) = (args.print_prompt, &prompt) {
         let system = args.session.system;
         let rendered = Rendered { system, messages: history, prompt: prompt.clone() };
         let session_id = args.session.session_id.as_deref();
@@ -194,7 +196,8 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
         return Ok(Prepared::Print(shown(&rendered, &unasked)?));
     }
     let preamble = Preamble { system: None, said: history::said(history) };
-    let asked = Asked { preamble, prompt, name: "exec".to_owned(), ..Asked::default() };
+    let asked =
+        PromptRequest { preamble, prompt, name: "exec".to_owned(), ..PromptRequest::default() };
     let once = Once { command: "exec", mode, is_shown, asked, unread };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
@@ -205,7 +208,7 @@ fn source(args: &ExecArgs, parts: Parts, mode: Mode, terminal: Terminal) -> Resu
     let is_needed_now = mode.reads_stdin() || args.print_prompt;
     let Terminal { stdin, is_typed, .. } = terminal;
     if let Some(prompt) = parts.typed() {
-        return Ok(Source::Known(prompt.to_owned()));
+        return Ok(Source::RunFacts(prompt.to_owned()));
     }
     let is_asked_for = args.prompt.is_some() || args.prompt_file.is_some();
     match (parts.has_stdin(), mode.reads_stdin()) {

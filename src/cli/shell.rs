@@ -1,7 +1,7 @@
 //! From a command that was read to the status of the process: gets it ready, serves it, and tells
 //! a person what went wrong.
 
-use crate::cli::Wanted;
+use crate::cli::CommandMode;
 use crate::cli::config;
 use crate::cli::log::Flush;
 use crate::cli::prepare::{Job, Prepared, Reason, Refusal, Terminal, prepare};
@@ -9,7 +9,7 @@ use crate::session::ExitCode;
 use crate::stdio::{self, Finish, Requests, Signals, Stdio};
 use crate::support::files;
 use crate::support::stderr;
-use crate::support::terminal::{self, harmless};
+use crate::support::terminal::{self, escape_control};
 use crate::support::threads;
 use anyhow::{Context, Result, anyhow};
 use rustix::io::Errno;
@@ -25,18 +25,18 @@ const UNABLE_WRITE_MAX: Duration = Duration::from_secs(5);
 
 /// Does `job`; gives the status of the process.
 pub fn run(job: Job) -> u8 {
-    let wanted = job.wanted();
+    let command_mode = job.command_mode();
     // First of all, so that not even a file that is named on the command line can be the reader's.
     let stdio = match Stdio::take() {
         Ok(stdio) => stdio,
         Err(error) => {
             let error = anyhow!(error).context("standard input or output can't be used");
-            return unable(wanted, rustix::stdio::stdout(), &error);
+            return unable(command_mode, rustix::stdio::stdout(), &error);
         }
     };
     let (runtime, signals, terminal) = match resources(&stdio) {
         Ok(resources) => resources,
-        Err(error) => return unable(wanted, &stdio.output, &error),
+        Err(error) => return unable(command_mode, &stdio.output, &error),
     };
     let finish = runtime.block_on(serve(job, stdio, signals, terminal));
     // A name that is still being looked up must not hold up the end.
@@ -80,11 +80,11 @@ fn runtime() -> io::Result<Runtime> {
 }
 
 /// Reports that the process can't start; gives its status.
-fn unable(wanted: Wanted, output: impl AsFd, error: &anyhow::Error) -> u8 {
-    let trouble = stdio::unable(error);
-    complain(Some(trouble.message.clone()));
-    let settings = config::refused(wanted, Requests::Refused(trouble.clone()));
-    let (frames, status) = stdio::refusal(settings, trouble);
+fn unable(command_mode: CommandMode, output: impl AsFd, error: &anyhow::Error) -> u8 {
+    let client_error = stdio::unable(error);
+    complain(Some(client_error.message.clone()));
+    let settings = config::refused(command_mode, Requests::Refused(client_error.clone()));
+    let (frames, status) = stdio::refusal(settings, client_error);
     // If they are not taken, the status still reports it.
     files::write_until(output, &frames, Instant::now() + UNABLE_WRITE_MAX).ok();
     status
@@ -134,24 +134,24 @@ async fn refuse(refusal: Refusal, stdio: Stdio, signals: &mut Signals) -> Result
         }
         Reason::Usage(error) => {
             stderr::message(&styled(&error, &io::stderr()));
-            Requests::Refused(config::trouble(&anyhow!(plain(&error))))
+            Requests::Refused(config::client_error(&anyhow!(plain(&error))))
         }
         Reason::Wrong(error) => {
-            let trouble = config::trouble(&error);
-            complain(Some(harmless(&trouble.message)));
-            Requests::Refused(trouble)
+            let client_error = config::client_error(&error);
+            complain(Some(escape_control(&client_error.message)));
+            Requests::Refused(client_error)
         }
         Reason::Defect => {
-            let trouble = config::defect();
-            complain(Some(trouble.message.clone()));
-            Requests::Refused(trouble)
+            let client_error = config::defect();
+            complain(Some(client_error.message.clone()));
+            Requests::Refused(client_error)
         }
         Reason::Interrupted(signal) => {
             complain(Some(format!("the process was ended by {signal}")));
             Requests::Interrupted(signal)
         }
     };
-    let settings = config::refused(refusal.wanted, requests);
+    let settings = config::refused(refusal.command_mode, requests);
     Ok(stdio::serve(stdio, signals, settings).await)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::cli::{RUN_COMMAND, named};
 use crate::command_file::CommandFile;
-use crate::support::terminal::harmless;
+use crate::support::terminal::escape_control;
 use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
@@ -60,7 +60,7 @@ fn is_declared_elsewhere(wrong: &str, file: Option<&CommandFile>) -> bool {
 /// What to write instead of `wrong`, which no argument is called.
 fn unknown(wrong: &str, words: &[&str], file: Option<&CommandFile>) -> Option<String> {
     let command = words.iter().skip(1).find_map(|word| named(word)).unwrap_or("rpc");
-    let path = file.map(|file| harmless(&file.path.to_string_lossy()));
+    let path = file.map(|file| escape_control(&file.path.to_string_lossy()));
     if let Some(tip) = own_option(wrong, command) {
         return Some(tip.to_owned());
     }
@@ -68,7 +68,7 @@ fn unknown(wrong: &str, words: &[&str], file: Option<&CommandFile>) -> Option<St
         (_, Some(path), Some(name)) => Some(format!(
             "{path} declares no such flag; to add it, put `- {{name: {}, type: string}}` under \
              its `flags:`",
-            harmless(name)
+            escape_control(name)
         )),
         (_, Some(path), None) if !wrong.starts_with('-') => Some(format!(
             "{path} takes no more arguments; quote a value of several words, or add to its \
@@ -116,7 +116,7 @@ fn question(words: &[&str], start: usize) -> String {
 fn exec(words: &[&str], start: usize) -> String {
     let words = words.get(start..).unwrap_or_default();
     let words: Vec<_> = words.iter().take_while(|word| !word.starts_with('-')).copied().collect();
-    let question = harmless(&words.join(" "));
+    let question = escape_control(&words.join(" "));
     let question = match question.char_indices().nth(QUESTION_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &question[..end]),
         None => question,

@@ -12,7 +12,7 @@ pub struct Rendered {
     /// How it is to behave.
     pub system: Option<String>,
     /// What was said before.
-    pub messages: Vec<Message>,
+    pub messages: Vec<FileMessage>,
     /// What the person says. Of a file with messages and no prompt: the last of them, if it is the
     /// person's. Empty if nothing is asked.
     pub prompt: String,
@@ -20,7 +20,7 @@ pub struct Rendered {
 
 /// Something that was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct FileMessage {
     /// By whom.
     pub role: Role,
     /// What.
@@ -76,7 +76,7 @@ impl CommandFile {
                 true => rendering.text(text)?,
                 false => text.template.clone(),
             };
-            messages.push(Message { role: *role, text });
+            messages.push(FileMessage { role: *role, text });
         }
         messages.retain(|message| !message.text.trim().is_empty());
         let prompt = asked.map(|text| rendering.text(text)).transpose()?;

@@ -18,9 +18,9 @@ mod finish;
 mod retry;
 
 mod caution;
+mod failure;
 mod request;
 mod roots;
-mod trouble;
 
 mod answer;
 
@@ -31,6 +31,7 @@ use super::{EngineEvent, RunEnd, RunError, Sink};
 use crate::chat::transcript::Transcript;
 use crate::support::secret::Secret;
 use answer::Answer;
+use failure::{Elapsed, Failure, Failures};
 use finish::Finish;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
@@ -41,7 +42,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, timeout};
-use trouble::{Elapsed, Trouble, Troubles};
 
 /// Where OpenAI itself answers.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
@@ -178,19 +178,19 @@ impl OpenAi {
 
     async fn run(&self, transcript: &Transcript, sink: &Sink) -> Result<(), RunError> {
         let settings = &self.shared.settings;
-        let troubles = Troubles::new(settings.key.as_ref(), &settings.base_url, settings.model());
-        let target = Target::new(settings, &troubles).map_err(Trouble::into_error)?;
-        let client = self.client(&target.url, &troubles).await.map_err(Trouble::into_error)?;
+        let failures = Failures::new(settings.key.as_ref(), &settings.base_url, settings.model());
+        let target = Target::new(settings, &failures).map_err(Failure::into_error)?;
+        let client = self.client(&target.url, &failures).await.map_err(Failure::into_error)?;
         let body = request::body(settings.model(), &transcript.messages())
-            .map_err(|why| troubles.unwritable(&why).into_error())?;
+            .map_err(|why| failures.unwritable(&why).into_error())?;
         sink.send(EngineEvent::CallStarted).await;
         let clock = Clock::new(settings);
-        let call = Call { settings, client, target, troubles: &troubles, body, sink };
-        call.run(clock).await.map_err(Trouble::into_error)
+        let call = Call { settings, client, target, failures: &failures, body, sink };
+        call.run(clock).await.map_err(Failure::into_error)
     }
 
     /// The client, built by the first run that comes here.
-    async fn client(&self, url: &Url, troubles: &Troubles) -> Result<&Client, Trouble> {
+    async fn client(&self, url: &Url, failures: &Failures) -> Result<&Client, Failure> {
         let Shared { settings, roots_file, client } = &*self.shared;
         if let Some(client) = client.get() {
             return Ok(client);
@@ -198,11 +198,11 @@ impl OpenAi {
         let time_max = settings.connect_timeout;
         let roots = match roots_file {
             Some(file) if url.scheme() == "https" => {
-                file.roots(time_max).await.map_err(|why| troubles.no_roots(&why))?
+                file.roots(time_max).await.map_err(|why| failures.no_roots(&why))?
             }
             Some(_) | None => roots::mozilla(),
         };
-        let built = http::client(url, time_max, roots).map_err(|why| troubles.no_client(&*why))?;
+        let built = http::client(url, time_max, roots).map_err(|why| failures.no_client(&*why))?;
         for warning in caution::warnings(url, settings.key.is_some(), |name| std::env::var_os(name))
         {
             tracing::warn!("{warning}");
@@ -218,16 +218,16 @@ struct Target {
 }
 
 impl Target {
-    fn new(settings: &Settings, troubles: &Troubles) -> Result<Self, Trouble> {
+    fn new(settings: &Settings, failures: &Failures) -> Result<Self, Failure> {
         let url = address::endpoint(&settings.base_url, settings.key.is_none())
-            .map_err(|why| troubles.bad_base_url(&why))?;
+            .map_err(|why| failures.bad_base_url(&why))?;
         if settings.key.is_none() && settings.is_openai() {
-            return Err(troubles.no_key());
+            return Err(failures.no_key());
         }
         if settings.model().is_empty() {
-            return Err(troubles.no_model());
+            return Err(failures.no_model());
         }
-        let headers = http::headers(settings.key.as_ref()).ok_or_else(|| troubles.odd_key())?;
+        let headers = http::headers(settings.key.as_ref()).ok_or_else(|| failures.odd_key())?;
         Ok(Self { url, headers })
     }
 }
@@ -237,29 +237,29 @@ struct Call<'a> {
     settings: &'a Settings,
     client: &'a Client,
     target: Target,
-    troubles: &'a Troubles,
+    failures: &'a Failures,
     body: Vec<u8>,
     sink: &'a Sink,
 }
 
 /// A request that failed.
 struct Failed {
-    trouble: Trouble,
+    failure: Failure,
     /// Some of the answer has been given on.
     has_output: bool,
 }
 
 impl Call<'_> {
-    async fn run(&self, mut clock: Clock) -> Result<(), Trouble> {
+    async fn run(&self, mut clock: Clock) -> Result<(), Failure> {
         let mut attempt = 1;
         loop {
             let Err(failed) = self.attempt(&mut clock).await else { return Ok(()) };
             let Some(wait) = self.retry_wait(&failed, attempt, &clock) else {
-                return Err(failed.trouble);
+                return Err(failed.failure);
             };
             tracing::warn!(
-                class = failed.trouble.class.as_str(),
-                why = failed.trouble.message(),
+                class = failed.failure.class.as_str(),
+                why = failed.failure.message(),
                 "attempt {attempt} of {} failed; trying again in {} ms",
                 self.settings.retries.saturating_add(1),
                 wait.as_millis()
@@ -276,22 +276,22 @@ impl Call<'_> {
         }
         let mut seed = DefaultHasher::new();
         self.sink.run.hash(&mut seed);
-        let wait = failed.trouble.retry.wait(attempt, seed.finish())?;
+        let wait = failed.failure.retry.wait(attempt, seed.finish())?;
         (wait < clock.left).then_some(wait)
     }
 
     async fn attempt(&self, clock: &mut Clock) -> Result<(), Failed> {
         let response = match self.send(clock).await {
             Ok(response) => response,
-            Err(trouble) => return Err(Failed { trouble, has_output: false }),
+            Err(failure) => return Err(Failed { failure, has_output: false }),
         };
         let mut has_output = false;
         let read = self.read(response, clock, &mut has_output).await;
-        read.map_err(|trouble| Failed { trouble, has_output })
+        read.map_err(|failure| Failed { failure, has_output })
     }
 
     /// Sends the request; gives the head of a good answer.
-    async fn send(&self, clock: &mut Clock) -> Result<Response, Trouble> {
+    async fn send(&self, clock: &mut Clock) -> Result<Response, Failure> {
         let request = self
             .client
             .post(self.target.url.clone())
@@ -300,8 +300,8 @@ impl Call<'_> {
         let response = clock
             .wait(self.settings.idle_timeout, request.send())
             .await
-            .map_err(|elapsed| self.troubles.timeout(elapsed))?
-            .map_err(|error| self.troubles.network(&error))?;
+            .map_err(|elapsed| self.failures.timeout(elapsed))?
+            .map_err(|error| self.failures.network(&error))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
@@ -309,12 +309,12 @@ impl Call<'_> {
         if status.is_redirection() {
             let location = header(&response, &LOCATION);
             let location = location.and_then(|location| self.target.url.join(location).ok());
-            return Err(self.troubles.redirected(status.as_u16(), location.as_ref()));
+            return Err(self.failures.redirected(status.as_u16(), location.as_ref()));
         }
         let (ms, after) = (header(&response, &RETRY_AFTER_MS), header(&response, &RETRY_AFTER));
         let after = retry::retry_after(ms, after, SystemTime::now());
         let body = self.error_body(response, clock).await;
-        Err(self.troubles.status(status.as_u16(), &body, after))
+        Err(self.failures.status(status.as_u16(), &body, after))
     }
 
     /// What a provider says with an error status, as far as it comes: the status alone is an error
@@ -333,7 +333,7 @@ impl Call<'_> {
         };
         let is_whole = clock.wait(TAIL_TIMEOUT, reading).await.unwrap_or(false);
         body.truncate(ERROR_BODY_BYTES_MAX);
-        if is_whole { body } else { self.troubles.broken_off(&body) }
+        if is_whole { body } else { self.failures.broken_off(&body) }
     }
 
     /// Reads a good answer to its end. `has_output` tells, also if it fails, whether some of it was
@@ -343,8 +343,8 @@ impl Call<'_> {
         mut response: Response,
         clock: &mut Clock,
         has_output: &mut bool,
-    ) -> Result<(), Trouble> {
-        let mut answer = Answer::new(self.troubles);
+    ) -> Result<(), Failure> {
+        let mut answer = Answer::new(self.failures);
         let mut events = Vec::new();
         let mut quiet = Quiet::default();
         while !answer.is_done() {
@@ -352,7 +352,7 @@ impl Call<'_> {
             let pushed = match self.chunk(&mut response, clock, answer.finish(), &mut quiet).await {
                 Ok(Some(bytes)) => answer.push(&bytes, &mut events),
                 Ok(None) => break,
-                Err(trouble) => Err(trouble),
+                Err(failure) => Err(failure),
             };
             if answer.progress() > progress {
                 quiet = Quiet::default();
@@ -383,7 +383,7 @@ impl Call<'_> {
         clock: &mut Clock,
         finish: Finish,
         quiet: &mut Quiet,
-    ) -> Result<Option<impl Deref<Target = [u8]> + use<>>, Trouble> {
+    ) -> Result<Option<impl Deref<Target = [u8]> + use<>>, Failure> {
         let limit = match finish {
             Finish::Open | Finish::Likely | Finish::Doubtful => self.settings.idle_timeout,
             Finish::Settled => TAIL_TIMEOUT,
@@ -397,7 +397,7 @@ impl Call<'_> {
                 Ok(bytes)
             }
             Ok(Err(_)) if finish.may_end() => Ok(None),
-            Ok(Err(error)) => Err(self.troubles.network(&error)),
+            Ok(Err(error)) => Err(self.failures.network(&error)),
             Err(_) if finish.may_end() => {
                 tracing::warn!(
                     "the provider gave a finish reason and left the connection open; it was closed \
@@ -406,11 +406,11 @@ impl Call<'_> {
                 Ok(None)
             }
             Err(Elapsed::Idle(_)) if quiet.has_pings => {
-                Err(self.troubles.timeout(Elapsed::Pings(limit)))
+                Err(self.failures.timeout(Elapsed::Pings(limit)))
             }
-            Err(Elapsed::Idle(_)) => Err(self.troubles.timeout(Elapsed::Idle(limit))),
+            Err(Elapsed::Idle(_)) => Err(self.failures.timeout(Elapsed::Idle(limit))),
             Err(elapsed @ (Elapsed::Pings(_) | Elapsed::Total(_))) => {
-                Err(self.troubles.timeout(elapsed))
+                Err(self.failures.timeout(elapsed))
             }
         }
     }

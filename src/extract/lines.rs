@@ -13,7 +13,7 @@ pub(super) struct Line {
 
 /// Cuts a text into its lines, however it was cut before.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct LineScanner {
     ended: u64,
     open: Open,
 }
@@ -30,7 +30,7 @@ enum Open {
     TooLong,
 }
 
-impl Lines {
+impl LineScanner {
     /// Takes the next piece, and gives each line that ends in it.
     pub(super) fn push(&mut self, text: &str, mut ended: impl FnMut(Line)) {
         let mut rest = text;

@@ -7,7 +7,7 @@ use crate::protocol::json::{self, Error};
 use crate::protocol::proto::extract::ObjectExtracted;
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::wire::Frame;
-use crate::session::{ExitCode, Moment};
+use crate::session::{ExitCode, Uptime};
 use crate::support::terminal::Escapes;
 use serde::Serialize;
 use serde::ser::Error as _;
@@ -155,7 +155,7 @@ impl Envelope {
 
     pub(super) fn end(
         &mut self,
-        now: Moment,
+        now: Uptime,
         code: ExitCode,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
@@ -181,7 +181,7 @@ impl Envelope {
         }
     }
 
-    fn totals(&self, now: Moment, code: ExitCode) -> Map<String, Value> {
+    fn totals(&self, now: Uptime, code: ExitCode) -> Map<String, Value> {
         let total = match &self.answer {
             Answer::Objects(list) | Answer::Frames(list) => Some(list.len()),
             Answer::Text(_) | Answer::Document(..) => None,

@@ -10,7 +10,7 @@ use crate::protocol::proto::chat::{
 };
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::wire::Frame;
-use crate::session::{ExitCode, Moment};
+use crate::session::{ExitCode, Uptime};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub struct JsonStream {
     session: String,
     is_streaming: bool,
     tools_used: Vec<String>,
-    running: BTreeMap<String, Moment>,
+    running: BTreeMap<String, Uptime>,
     tokens: Option<i64>,
     cut_off: Option<CutOff>,
     reasoning_tokens: Option<i64>,
@@ -82,7 +82,7 @@ impl JsonStream {
 
     pub(super) fn frame(
         &mut self,
-        now: Moment,
+        now: Uptime,
         frame: &Frame,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
@@ -116,8 +116,8 @@ impl JsonStream {
         text: &str,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        self.start(Moment::default(), session, out)?;
-        self.event(Moment::default(), "text_delta", json!({ "content": text }), out)
+        self.start(Uptime::default(), session, out)?;
+        self.event(Uptime::default(), "text_delta", json!({ "content": text }), out)
     }
 
     /// Of all calls together, as `tokensUsed` is.
@@ -129,7 +129,7 @@ impl JsonStream {
 
     pub(super) fn end(
         &mut self,
-        now: Moment,
+        now: Uptime,
         code: ExitCode,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
@@ -152,7 +152,7 @@ impl JsonStream {
         self.event(now, "done", done, out)
     }
 
-    fn start(&mut self, now: Moment, session: &str, out: &mut Vec<u8>) -> Result<(), Error> {
+    fn start(&mut self, now: Uptime, session: &str, out: &mut Vec<u8>) -> Result<(), Error> {
         self.session = uuid_of(session).to_owned();
         let Beginning { command, model, provider, folder, .. } = &self.beginning;
         let start =
@@ -162,7 +162,7 @@ impl JsonStream {
 
     fn call_finished(
         &mut self,
-        now: Moment,
+        now: Uptime,
         call: &ChatProviderCallFinished,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
@@ -180,7 +180,7 @@ impl JsonStream {
 
     fn tool_started(
         &mut self,
-        now: Moment,
+        now: Uptime,
         call: &ChatToolCallRequested,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
@@ -199,7 +199,7 @@ impl JsonStream {
 
     fn tool_completed(
         &mut self,
-        now: Moment,
+        now: Uptime,
         result: &ChatToolResultReady,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
@@ -218,14 +218,14 @@ impl JsonStream {
 
     fn status(
         &self,
-        now: Moment,
+        now: Uptime,
         (status, message): (&str, &str),
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         self.event(now, "status", json!({ "status": status, "message": message }), out)
     }
 
-    fn error(&self, now: Moment, error: &ErrorFrame, out: &mut Vec<u8>) -> Result<(), Error> {
+    fn error(&self, now: Uptime, error: &ErrorFrame, out: &mut Vec<u8>) -> Result<(), Error> {
         let class = class(error);
         let mut document = json!({
             "code": code(class),
@@ -241,7 +241,7 @@ impl JsonStream {
 
     fn event(
         &self,
-        now: Moment,
+        now: Uptime,
         r#type: &'static str,
         payload: Value,
         out: &mut Vec<u8>,

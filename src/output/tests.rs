@@ -3,7 +3,7 @@
 use super::{Beginning, Format, JsonStream};
 use crate::protocol::proto::chat::{ChatToolCallRequested, ChatToolResultReady};
 use crate::protocol::wire;
-use crate::session::{ExitCode, Moment};
+use crate::session::{ExitCode, Uptime};
 use serde_json::{Value, json};
 
 fn requested(id: &str, input: &str) -> crate::protocol::any::Any {
@@ -23,7 +23,7 @@ fn events(payloads: Vec<crate::protocol::any::Any>) -> Vec<(String, Value)> {
     let mut format = Format::JsonStream(Box::new(JsonStream::new(Beginning::default())));
     let mut out = Vec::new();
     let session = crate::protocol::id::SessionId::new("mine").expect("a name");
-    let mut now = Moment::default();
+    let mut now = Uptime::default();
     for payload in payloads {
         now.0 += 10;
         let event = wire::ui_event(crate::chat::event::Ordinal(now.0), payload);

@@ -59,12 +59,12 @@ pub struct BadLine {
     /// acted on has a generated one.
     pub id: Option<RequestId>,
     /// What is wrong.
-    pub fault: Fault,
+    pub fault: RequestFault,
 }
 
 /// What is wrong with a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum RequestFault {
     /// It is not a request in protobuf JSON.
     InvalidJson {
         /// What the reader stumbled on.
@@ -148,7 +148,7 @@ pub enum Done {
 
 /// Something that went wrong, for a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct ClientError {
     /// For programs.
     pub code: Code,
     /// What happened, what it means and what to do, for people.
@@ -185,7 +185,7 @@ impl Prompt {
 pub fn decode(line: &[u8], fresh: impl FnOnce() -> RequestId) -> Result<Request, BadLine> {
     let text = std::str::from_utf8(line).map_err(|error| BadLine {
         id: None,
-        fault: Fault::InvalidJson { reason: format!("not UTF-8: {error}") },
+        fault: RequestFault::InvalidJson { reason: format!("not UTF-8: {error}") },
     })?;
     let line: RpcRequestLine =
         read_message(text).map_err(|error| malformed(text, error.to_string()))?;
@@ -195,16 +195,16 @@ pub fn decode(line: &[u8], fresh: impl FnOnce() -> RequestId) -> Result<Request,
 /// The answer to a line that was cut off at `bytes_max`. `start` is its beginning, where a client
 /// that writes its fields in order has put the names.
 pub fn too_long(start: &[u8], bytes_max: usize) -> BadLine {
-    BadLine { id: name_in(start), fault: Fault::TooLong { bytes_max } }
+    BadLine { id: name_in(start), fault: RequestFault::TooLong { bytes_max } }
 }
 
 /// The answer to a line whose reading met a defect of this program.
 pub fn unreadable(line: &[u8], detail: String) -> BadLine {
-    BadLine { id: name_in(line), fault: Fault::Internal { detail } }
+    BadLine { id: name_in(line), fault: RequestFault::Internal { detail } }
 }
 
 fn request(line: RpcRequestLine, fresh: impl FnOnce() -> RequestId) -> Result<Request, BadLine> {
-    let too_long = |field, error| Fault::IdTooLong { field, error };
+    let too_long = |field, error| RequestFault::IdTooLong { field, error };
     let id = RequestId::parse(&line.request_id)
         // A name that is too long to be repeated is no name.
         .map_err(|error| BadLine { id: None, fault: too_long("requestId", error) })?
@@ -215,16 +215,16 @@ fn request(line: RpcRequestLine, fresh: impl FnOnce() -> RequestId) -> Result<Re
         Err(error) => return bad(too_long("sessionId", error)),
     };
     if line.version > VERSION {
-        return bad(Fault::UnsupportedVersion(line.version));
+        return bad(RequestFault::UnsupportedVersion(line.version));
     }
     let command = match line.request {
-        None => return bad(Fault::UnknownRequest),
+        None => return bad(RequestFault::UnknownRequest),
         Some(Member::Cancel(_)) => Command::Cancel,
         Some(Member::Snapshot(_)) => Command::Snapshot,
         Some(Member::Shutdown(_)) => Command::Shutdown,
         Some(Member::Submit(submit)) => match Prompt::new(submit.prompt) {
             Some(prompt) => Command::Submit(prompt),
-            None => return bad(Fault::EmptyPrompt),
+            None => return bad(RequestFault::EmptyPrompt),
         },
     };
     Ok(Request { session, id, command })
@@ -235,7 +235,7 @@ fn malformed(text: &str, reason: String) -> BadLine {
     // some other text.
     let is_whole = serde_json::from_str::<IgnoredAny>(text).is_ok();
     let id = if is_whole { name_in(text.as_bytes()) } else { None };
-    BadLine { id, fault: Fault::InvalidJson { reason } }
+    BadLine { id, fault: RequestFault::InvalidJson { reason } }
 }
 
 /// The request id at the top level of `line`, which may end anywhere and be wrong in any other way.
@@ -317,13 +317,13 @@ pub fn snapshot(snapshot: SnapshotFrame) -> Body {
 }
 
 /// The body of a frame that tells of trouble. Its detail is the message where there is nothing more.
-pub fn error(trouble: Trouble) -> Body {
-    let Trouble { message, detail, .. } = trouble;
+pub fn error(client_error: ClientError) -> Body {
+    let ClientError { message, detail, .. } = client_error;
     Body::Error(ErrorFrame {
-        code: trouble.code.as_str().to_owned(),
+        code: client_error.code.as_str().to_owned(),
         detail: if detail.is_empty() { message.clone() } else { detail },
         message,
-        terminal: trouble.terminal,
+        terminal: client_error.terminal,
     })
 }
 
@@ -367,9 +367,9 @@ impl Done {
     }
 }
 
-impl Fault {
+impl RequestFault {
     /// What the client is told.
-    pub fn trouble(&self) -> Trouble {
+    pub fn client_error(&self) -> ClientError {
         let (code, message, detail) = match self {
             Self::InvalidJson { reason } => (
                 Code::InvalidRequestJson,
@@ -422,7 +422,7 @@ impl Fault {
                 detail.clone(),
             ),
         };
-        Trouble { code, message, detail, terminal: false }
+        ClientError { code, message, detail, terminal: false }
     }
 }
 

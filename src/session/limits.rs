@@ -1,6 +1,6 @@
 //! How much a run may bring, and how often it repeats its prompt.
 
-use super::trouble::{endless_answer, too_many_segments};
+use super::client_error::{endless_answer, too_many_segments};
 use super::{ANSWER_BYTES_MAX, ANSWER_SEGMENTS_MAX};
 use crate::engine::{EngineEvent, RunError};
 use crate::support::text::Text;

@@ -36,9 +36,9 @@ pub(super) struct Chunk {
 }
 
 /// The loop's end of the thread. Nothing is left once the end was told.
-pub(super) struct Lines(Option<mpsc::Receiver<Chunk>>);
+pub(super) struct StdinLines(Option<mpsc::Receiver<Chunk>>);
 
-impl Lines {
+impl StdinLines {
     /// Begins to read from `input`.
     fn spawn(input: File, line_bytes_max: usize) -> Result<Self, NoThread> {
         let (lines, received) = mpsc::channel(CHUNKS_AHEAD_MAX);

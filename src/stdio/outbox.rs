@@ -8,9 +8,9 @@ use crate::protocol::any::Any;
 use crate::protocol::proto::chat::{ChatReasoningPatch, ChatStreamPatchMode, ChatTextPatch};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{RpcLine, UiEventFrame};
-use crate::protocol::wire::{self, Code, Done, Frame, Trouble};
-use crate::session::{ExitCode, Moment};
-use crate::support::fail_point::Tripwire;
+use crate::protocol::wire::{self, ClientError, Code, Done, Frame};
+use crate::session::{ExitCode, Uptime};
+use crate::support::fail_point::FailPoint;
 use crate::support::terminal;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -54,14 +54,14 @@ pub struct Outbox {
     open: Option<Patch>,
     answers: usize,
     answer_bytes: usize,
-    fault: Tripwire,
+    fault: FailPoint,
     is_defective: bool,
 }
 
 /// A frame with long texts that is not encoded yet, and the lines after it.
 #[derive(Debug)]
 struct Deferred {
-    made: Moment,
+    made: Uptime,
     frame: Frame,
     text_bytes: usize,
     after: Vec<u8>,
@@ -70,14 +70,14 @@ struct Deferred {
 /// A frame that holds a patch.
 #[derive(Debug)]
 struct Patch {
-    made: Moment,
+    made: Uptime,
     frame: Frame,
     text_bytes: usize,
 }
 
 impl Outbox {
     /// An empty one for lines of a format, with a fault planted in its encoder or none.
-    pub fn new(format: Format, fault: Tripwire) -> Self {
+    pub fn new(format: Format, fault: FailPoint) -> Self {
         Self { format, fault, ..Self::default() }
     }
 
@@ -87,7 +87,7 @@ impl Outbox {
     }
 
     /// Puts a frame, made at `now`, behind the others.
-    pub fn push(&mut self, now: Moment, frame: Frame) {
+    pub fn push(&mut self, now: Uptime, frame: Frame) {
         let Some(text_bytes) = patch_text(&frame).map(str::len) else {
             return self.push_whole(now, frame);
         };
@@ -109,7 +109,7 @@ impl Outbox {
     }
 
     /// Puts what the format has for the end behind everything: nothing comes after it.
-    pub fn end(&mut self, now: Moment, code: ExitCode) {
+    pub fn end(&mut self, now: Uptime, code: ExitCode) {
         self.seal_open();
         let Self { format, sealed, .. } = self;
         let before = sealed.len();
@@ -130,8 +130,8 @@ impl Outbox {
     }
 
     /// Whether what was put at the end tells the status of the process.
-    pub fn tells_status(&self) -> bool {
-        self.format.tells_status()
+    pub fn reports_status(&self) -> bool {
+        self.format.reports_status()
     }
 
     /// Takes what waits, as whole lines: all of it or, where it has frames with long texts, up to
@@ -171,7 +171,7 @@ impl Outbox {
         self.answers < ANSWERS_MAX && self.answer_bytes < ANSWER_BYTES_MAX
     }
 
-    fn push_whole(&mut self, now: Moment, frame: Frame) {
+    fn push_whole(&mut self, now: Uptime, frame: Frame) {
         self.seal_open();
         let before = self.waiting_bytes();
         let is_done = matches!(frame.frame, Some(Body::Done(_)));
@@ -223,7 +223,7 @@ impl Outbox {
         }
     }
 
-    fn seal(&mut self, made: Moment, frame: &Frame) {
+    fn seal(&mut self, made: Uptime, frame: &Frame) {
         if self.is_defective {
             return;
         }
@@ -256,7 +256,7 @@ impl Outbox {
 
     /// Has the format write a frame. If it can't, an error and a `done` stand in its place, and nothing
     /// more is to be written.
-    fn encode(&mut self, made: Moment, frame: &Frame, lines: &mut Vec<u8>) -> bool {
+    fn encode(&mut self, made: Uptime, frame: &Frame, lines: &mut Vec<u8>) -> bool {
         let before = lines.len();
         let is_encoded = self.encode_raw(made, frame, lines);
         if self.is_shown {
@@ -265,7 +265,7 @@ impl Outbox {
         is_encoded
     }
 
-    fn encode_raw(&mut self, made: Moment, frame: &Frame, lines: &mut Vec<u8>) -> bool {
+    fn encode_raw(&mut self, made: Uptime, frame: &Frame, lines: &mut Vec<u8>) -> bool {
         let Self { format, fault, .. } = self;
         let before = lines.len();
         let encoding = AssertUnwindSafe(|| {
@@ -286,8 +286,8 @@ impl Outbox {
     }
 }
 
-fn defect() -> Trouble {
-    Trouble {
+fn defect() -> ClientError {
+    ClientError {
         code: Code::Internal,
         message: "a frame could not be encoded, which is a defect of this program; the process \
                   ends; please report it"

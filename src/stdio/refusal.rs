@@ -2,10 +2,10 @@
 //! form, as from one that refuses its command line.
 
 use super::Settings;
-use crate::protocol::wire::{Code, Trouble};
-use crate::session::{ExitCode, Input, Moment, Output, Session};
+use crate::protocol::wire::{ClientError, Code};
+use crate::session::{ExitCode, Input, Output, Session, Uptime};
 use crate::stdio::outbox::Outbox;
-use crate::support::fail_point::Tripwire;
+use crate::support::fail_point::FailPoint;
 use crate::support::threads::NoThread;
 use rustix::io::Errno;
 use std::io;
@@ -22,8 +22,8 @@ pub fn is_shortage(error: &anyhow::Error) -> bool {
 }
 
 /// What a client is told if the process could not start because of `error`.
-pub fn unable(error: &anyhow::Error) -> Trouble {
-    Trouble {
+pub fn unable(error: &anyhow::Error) -> ClientError {
+    ClientError {
         code: Code::Internal,
         message: format!(
             "the process could not start, so nothing was asked: {error:#}; raise its limits \
@@ -36,15 +36,15 @@ pub fn unable(error: &anyhow::Error) -> Trouble {
 
 /// All that the reader of a process gets that ends with `trouble` before it has begun, and the
 /// status of that process. Pure.
-pub fn refusal(settings: Settings, trouble: Trouble) -> (Vec<u8>, u8) {
-    let now = Moment::default();
+pub fn refusal(settings: Settings, client_error: ClientError) -> (Vec<u8>, u8) {
+    let now = Uptime::default();
     let mut session = Session::new(settings.rules, settings.seed);
-    let mut outbox = Outbox::new(settings.format, Tripwire::default());
+    let mut outbox = Outbox::new(settings.format, FailPoint::default());
     for frame in session.greeting(settings.capabilities) {
         outbox.push(now, frame);
     }
     let mut status = ExitCode::Internal;
-    for output in session.handle(now, Input::Refused(trouble)) {
+    for output in session.handle(now, Input::Refused(client_error)) {
         match output {
             Output::Frame(frame) => outbox.push(now, frame),
             Output::Exit(code) | Output::Abort(code) => {

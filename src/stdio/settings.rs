@@ -3,7 +3,7 @@
 use super::{DebugFile, Progress, UnreadInput};
 use crate::engine::Engine;
 use crate::output::Format;
-use crate::protocol::wire::{Prompt, Trouble};
+use crate::protocol::wire::{ClientError, Prompt};
 use crate::session::{Rules, Signal};
 use crate::support::fail_point::Plan;
 use tokio::sync::oneshot;
@@ -19,9 +19,9 @@ pub enum Requests {
     /// There is one.
     Once(Prompt),
     /// There is one, which is still being read. What can't be asked is told instead.
-    Awaited(oneshot::Receiver<Result<Prompt, Trouble>>),
+    Awaited(oneshot::Receiver<Result<Prompt, ClientError>>),
     /// There is none, because of this.
-    Refused(Trouble),
+    Refused(ClientError),
     /// There is none, because a signal came before it was known.
     Interrupted(Signal),
 }

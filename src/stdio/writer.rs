@@ -3,7 +3,7 @@
 //! meanwhile waits in the outbox, where patches can merge.
 
 use super::stdio::AtOnce;
-use crate::support::fail_point::Tripwire;
+use crate::support::fail_point::FailPoint;
 use crate::support::files::{write_all, write_at_once};
 use crate::support::threads::{self, NoThread};
 use std::fs::File;
@@ -31,7 +31,7 @@ pub(super) struct Writer {
     /// Started when it is first needed.
     thread: Option<Thread>,
     state: State,
-    fault: Tripwire,
+    fault: FailPoint,
 }
 
 #[derive(Debug)]
@@ -64,7 +64,7 @@ struct Threadless {
 
 impl Writer {
     /// Writes to `output`.
-    pub(super) fn new(output: Arc<File>, fault: Tripwire) -> Self {
+    pub(super) fn new(output: Arc<File>, fault: FailPoint) -> Self {
         let at_once = AtOnce::of(&output);
         let state = State::Idle(Vec::new());
         Self { output, at_once, thread: None, state, fault }
@@ -229,7 +229,7 @@ mod tests {
             }
             all
         });
-        let mut writer = Writer::new(Arc::new(File::from(output.into())), Tripwire::default());
+        let mut writer = Writer::new(Arc::new(File::from(output.into())), FailPoint::default());
         let mut expected = Vec::new();
         for (number, size) in SIZES.iter().cycle().take(700).enumerate() {
             while writer.is_busy() {
@@ -278,7 +278,7 @@ mod tests {
         let (_unread, output) = UnixStream::pair().expect("sockets");
         set_socket_send_buffer_size(&output, 1).expect("the smallest size");
         let output = Arc::new(File::from(OwnedFd::from(output)));
-        let mut writer = Writer::new(output, Tripwire::default());
+        let mut writer = Writer::new(output, FailPoint::default());
         for _ in 0..100 {
             if let Some(batch) = writer.ready() {
                 writer.write([batch, vec![b'x'; 3000]].concat());
@@ -291,7 +291,7 @@ mod tests {
     async fn a_reader_that_is_gone_is_told_once() {
         let (input, output) = rustix::pipe::pipe().expect("a pipe");
         drop(input);
-        let mut writer = Writer::new(Arc::new(File::from(output)), Tripwire::default());
+        let mut writer = Writer::new(Arc::new(File::from(output)), FailPoint::default());
         writer.ready().expect("nothing is being written");
         writer.write(b"line\n".to_vec());
         let error = writer.written().await.expect_err("nobody reads");

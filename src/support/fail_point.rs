@@ -18,7 +18,7 @@ pub enum Place {
 
 /// A count of steps to a planted fault.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tripwire(Option<u32>);
+pub struct FailPoint(Option<u32>);
 
 /// At most one planted fault.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,12 +45,12 @@ impl Plan {
     }
 
     /// The tripwire for one place.
-    pub fn at(&self, place: Place) -> Tripwire {
-        Tripwire(self.0.filter(|(planted, _)| *planted == place).map(|(_, nth)| nth))
+    pub fn at(&self, place: Place) -> FailPoint {
+        FailPoint(self.0.filter(|(planted, _)| *planted == place).map(|(_, nth)| nth))
     }
 }
 
-impl Tripwire {
+impl FailPoint {
     /// Counts a step; true if the fault is planted here.
     #[must_use]
     pub fn is_tripped(&mut self) -> bool {

@@ -20,7 +20,7 @@ pub(crate) fn is_dumb() -> bool {
 
 /// `text` in one line, with what could control a terminal made visible. A provider or a file may
 /// have written it.
-pub(crate) fn harmless(text: &str) -> String {
+pub(crate) fn escape_control(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {
         match char {
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn what_could_control_a_terminal_is_made_visible_in_one_line() {
-        let check = |text, shown| assert_eq!(harmless(text), shown, "{text:?}");
+        let check = |text, shown| assert_eq!(escape_control(text), shown, "{text:?}");
         check("plain \u{e9}\u{1F600}", "plain \u{e9}\u{1F600}");
         check("a\u{1b}[2Jb\u{7}", "a\\x1b[2Jb\\x07");
         check("\u{9b}31m\u{202e}", "\\x9b31m\\u{202e}");

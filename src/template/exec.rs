@@ -7,7 +7,7 @@ mod append;
 mod method;
 mod range;
 
-use super::functions::{self, Call};
+use super::functions::{self, FunctionCall};
 use super::types::MapType;
 use super::value::{Heap, Value};
 use super::{Missing, OUTPUT_BYTES_MAX, format, methods};
@@ -286,7 +286,10 @@ impl<'t> Exec<'t> {
         }
         values.extend(last);
         self.line = line;
-        functions::call(name, &mut Call { heap: &mut self.heap, now: self.now, args: &values })
+        functions::call(
+            name,
+            &mut FunctionCall { heap: &mut self.heap, now: self.now, args: &values },
+        )
     }
 
     /// `and` and `or` give the first argument that decides, and leave the others alone.

@@ -37,13 +37,13 @@ struct Function {
     name: &'static str,
     /// Arguments that it takes at least and at most.
     arity: (usize, usize),
-    run: fn(&mut Call<'_>) -> Result<Value, String>,
+    run: fn(&mut FunctionCall<'_>) -> Result<Value, String>,
 }
 
 const fn function(
     name: &'static str,
     arity: (usize, usize),
-    run: fn(&mut Call<'_>) -> Result<Value, String>,
+    run: fn(&mut FunctionCall<'_>) -> Result<Value, String>,
 ) -> Function {
     Function { name, arity, run }
 }
@@ -156,7 +156,7 @@ pub(super) fn check(name: &str, values: &Json) -> Result<(), String> {
 }
 
 /// Calls a function.
-pub(super) fn call(name: &str, call: &mut Call<'_>) -> Result<Value, String> {
+pub(super) fn call(name: &str, call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let Some(function) = find(name) else {
         return check(name, &Json::Null).map(|()| Value::Nil);
     };
@@ -183,13 +183,13 @@ pub(super) fn call(name: &str, call: &mut Call<'_>) -> Result<Value, String> {
 }
 
 /// A call: its arguments, where maps live, and what time it is.
-pub(super) struct Call<'c> {
+pub(super) struct FunctionCall<'c> {
     pub(super) heap: &'c mut Heap,
     pub(super) now: &'c Zoned,
     pub(super) args: &'c [Value],
 }
 
-impl<'c> Call<'c> {
+impl<'c> FunctionCall<'c> {
     fn charge_args(&mut self) -> Result<(), String> {
         for arg in self.args {
             match arg {

@@ -2,7 +2,7 @@
 
 use super::args::{CheckArgs, CheckOutput};
 use super::envelope::{Counts, Envelope, Error};
-use super::lines::{self, Input, Lines, Piece, Unread};
+use super::lines::{self, Input, Piece, StreamLines, Unread};
 use super::output::{Failure, Out, status, tell};
 use super::{FOUND, LINE_BYTES_MAX};
 use crate::conformance::check::{Breach, Checker, Summary};
@@ -44,9 +44,9 @@ fn run(args: &CheckArgs) -> Result<u8, Failure> {
         if input.is_terminal() {
             tell("a stream of the protocol is read from this terminal; Ctrl-D ends it");
         }
-        Lines::new(input, LINE_BYTES_MAX)
+        StreamLines::new(input, LINE_BYTES_MAX)
     });
-    let trouble = match read {
+    let client_error = match read {
         Ok(mut lines) => {
             let mut tell = |breaches: &[Breach], out: &mut Out| {
                 if first.is_none() {
@@ -56,15 +56,15 @@ fn run(args: &CheckArgs) -> Result<u8, Failure> {
             };
             read_all(&mut lines, &mut checker, &mut tell, &mut out)?
         }
-        Err(trouble) => Some(trouble),
+        Err(client_error) => Some(client_error),
     };
-    let unread = trouble.map(|why| Unread { label, why });
+    let unread = client_error.map(|why| Unread { label, why });
     finish(sink, &checker.summary(), first.as_ref(), unread, &mut out)
 }
 
 /// Reads to the end; gives why it can't be read, if so.
 fn read_all(
-    lines: &mut Lines<impl Read>,
+    lines: &mut StreamLines<impl Read>,
     checker: &mut Checker,
     tell: &mut impl FnMut(&[Breach], &mut Out) -> Result<(), Failure>,
     out: &mut Out,

@@ -19,11 +19,11 @@ pub(super) struct Document {
 
 /// Prints what `make` makes in the form that `wanted` names; gives the exit status.
 pub(super) fn print(
-    wanted: &TextOutputArgs,
+    command_mode: &TextOutputArgs,
     make: impl FnOnce() -> Result<Document, Failure>,
 ) -> u8 {
     let begun = Instant::now();
-    status(match (make(), wanted.is_json()) {
+    status(match (make(), command_mode.is_json()) {
         (Ok(document), true) => print_data(&document.data, None, begun),
         (Ok(document), false) => print_text(&document.text),
         (Err(failure), true) => {

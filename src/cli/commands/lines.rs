@@ -30,7 +30,7 @@ pub(super) enum Piece<'a> {
 
 /// Reads pieces.
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub(super) struct StreamLines<R> {
     input: BufReader<R>,
     bytes_max: usize,
     line: Vec<u8>,
@@ -137,7 +137,7 @@ pub(super) fn label(path: Option<&Path>) -> String {
     path.map_or("-".to_owned(), |path| path.display().to_string())
 }
 
-impl<R: Read> Lines<R> {
+impl<R: Read> StreamLines<R> {
     /// Lines may have up to `bytes_max` bytes.
     pub(super) fn new(input: R, bytes_max: usize) -> Self {
         let input = BufReader::with_capacity(READ_BYTES, input);
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     fn pieces(input: &str, bytes_max: usize) -> Vec<String> {
-        let mut lines = Lines::new(input.as_bytes(), bytes_max);
+        let mut lines = StreamLines::new(input.as_bytes(), bytes_max);
         let mut pieces = Vec::new();
         while let Some(piece) = lines.next().expect("a text can be read") {
             pieces.push(match piece {

@@ -2,7 +2,7 @@
 
 use super::args::{ListEventsArgs, ListOutput};
 use super::envelope::{Envelope, Error};
-use super::lines::{self, Input, Lines, Piece, Unread, WriteTime};
+use super::lines::{self, Input, Piece, StreamLines, Unread, WriteTime};
 use super::output::{Failure, Out, status, tell};
 use super::{FOUND, LINE_BYTES_MAX};
 use crate::conformance::events::{Entry, Lister, PREAMBLE, UnixSeconds};
@@ -15,7 +15,7 @@ const TOLD_MAX: u64 = 100;
 /// Where events go.
 enum Sink {
     /// A line for each.
-    Lines(Vec<u8>),
+    StreamLines(Vec<u8>),
     /// One object at the end.
     Json(Envelope),
 }
@@ -29,15 +29,15 @@ fn run(args: &ListEventsArgs) -> Result<u8, Failure> {
     let label = lines::label(args.file.as_deref());
     let mut out = Out::new()?;
     let mut sink = match args.output {
-        ListOutput::Jsonl if !args.no_stream => Sink::Lines(Vec::new()),
+        ListOutput::Jsonl if !args.no_stream => Sink::StreamLines(Vec::new()),
         ListOutput::Jsonl | ListOutput::Json => Sink::Json(Envelope::new()),
     };
     // Readers of lines find out what comes from the first one, whatever comes.
-    if let Sink::Lines(_) = sink {
+    if let Sink::StreamLines(_) = sink {
         out.line(PREAMBLE)?;
     }
     let mut bad = Bad::default();
-    let trouble = match Input::open(args.file.as_deref()) {
+    let client_error = match Input::open(args.file.as_deref()) {
         Err(error) => Some(error.to_string()),
         Ok(input) => {
             if input.is_terminal() {
@@ -46,13 +46,13 @@ fn run(args: &ListEventsArgs) -> Result<u8, Failure> {
             match input.write_time() {
                 Err(error) => Some(error.to_string()),
                 Ok(time) => {
-                    let mut lines = Lines::new(input, LINE_BYTES_MAX);
+                    let mut lines = StreamLines::new(input, LINE_BYTES_MAX);
                     read_all(&mut lines, &time, &mut sink, &mut bad, &mut out)?
                 }
             }
         }
     };
-    finish(sink, &bad, trouble.map(|why| Unread { label, why }), &mut out)
+    finish(sink, &bad, client_error.map(|why| Unread { label, why }), &mut out)
 }
 
 /// Lines that are no frames.
@@ -71,7 +71,7 @@ impl Bad {
 
 /// Reads to the end, and counts what is no frame; gives why it can't be read, if so.
 fn read_all(
-    lines: &mut Lines<impl Read>,
+    lines: &mut StreamLines<impl Read>,
     time: &WriteTime,
     sink: &mut Sink,
     bad: &mut Bad,
@@ -112,7 +112,7 @@ fn read_all(
 impl Sink {
     fn tell(&mut self, entry: &Entry, out: &mut Out) -> Result<(), Failure> {
         match self {
-            Self::Lines(line) => {
+            Self::StreamLines(line) => {
                 line.clear();
                 json::write_line(entry, line)
                     .map_err(|error| Failure::Usage(format!("an event has no JSON: {error}")))?;
@@ -124,8 +124,8 @@ impl Sink {
 
     fn warn(&mut self, warning: String, nth: u64) {
         match self {
-            Self::Lines(_) if nth <= TOLD_MAX => tell(&warning),
-            Self::Lines(_) => {}
+            Self::StreamLines(_) if nth <= TOLD_MAX => tell(&warning),
+            Self::StreamLines(_) => {}
             Self::Json(envelope) => envelope.warn("bad_line", warning),
         }
     }
@@ -135,7 +135,7 @@ fn finish(sink: Sink, bad: &Bad, unread: Option<Unread>, out: &mut Out) -> Resul
     let count = bad.count;
     let lines = format!("{count} lines are no frames of the protocol and are not listed");
     match sink {
-        Sink::Lines(_) => {
+        Sink::StreamLines(_) => {
             out.flush()?;
             if count > 0 {
                 tell(&lines);

@@ -4,7 +4,7 @@ use super::EXTRACT;
 use crate::cli::{Mode, OnBusy, PatchFields, SessionArgs};
 use crate::engine::Engine;
 use crate::protocol::wire::LEAN_PATCHES;
-use crate::session::{Extraction, Life, Telling};
+use crate::session::{Extraction, ExtractionReport, SessionMode};
 
 /// What a process that reads requests can do, in the protocol's words.
 const CAPABILITIES: [&str; 7] =
@@ -31,7 +31,8 @@ pub(super) fn capabilities(
         PatchFields::Full => None,
         PatchFields::Lean => Some(LEAN_PATCHES.to_owned()),
     };
-    let is_told = extraction.is_some_and(|wanted| wanted.telling != Telling::Nothing);
+    let is_told =
+        extraction.is_some_and(|command_mode| command_mode.telling != ExtractionReport::Nothing);
     let settings = [
         format!("engine={}", engine.name()),
         format!("model={}", engine.model()),
@@ -51,7 +52,7 @@ pub(super) fn capabilities_of_nobody(mode: Mode) -> Vec<String> {
 /// What a process can do, in the protocol's words.
 fn words(mode: Mode) -> &'static [&'static str] {
     match mode.life() {
-        Life::Conversation => &CAPABILITIES,
-        Life::OneShot => &CAPABILITIES[..ONE_SHOT_CAPABILITIES],
+        SessionMode::Conversation => &CAPABILITIES,
+        SessionMode::OneShot => &CAPABILITIES[..ONE_SHOT_CAPABILITIES],
     }
 }

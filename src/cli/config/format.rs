@@ -9,13 +9,13 @@ use serde_json::{Map, Value};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What is known of a run before it begins.
-pub(super) struct Known {
+pub(super) struct RunFacts {
     beginning: Beginning,
     meta: Map<String, Value>,
     name: String,
 }
 
-impl Known {
+impl RunFacts {
     /// Of a run of `command`, whose values are called `name`, with the engine that is to answer.
     pub(super) fn new(command: &'static str, name: String, engine: &Engine) -> Self {
         Self { beginning: beginning(command, engine), meta: meta(command, engine), name }
@@ -52,11 +52,11 @@ fn meta(command: &str, engine: &Engine) -> Map<String, Value> {
 
 /// The format of a prompt that `command` prints and does not ask.
 pub(crate) fn format_of_prompt(command: &'static str, mode: Mode) -> Format {
-    format(mode, ResponseType::Json, Known::of_nobody(command))
+    format(mode, ResponseType::Json, RunFacts::of_nobody(command))
 }
 
 /// The format of a mode, for answers of this type.
-pub(super) fn format(mode: Mode, response: ResponseType, known: Known) -> Format {
+pub(super) fn format(mode: Mode, response: ResponseType, known: RunFacts) -> Format {
     let answer = match response {
         ResponseType::Text => Answer::Text(String::new()),
         ResponseType::Json => Answer::Document(None, String::new()),

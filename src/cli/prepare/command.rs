@@ -3,13 +3,13 @@
 use super::shown::{Unasked, shown};
 use super::{Prepared, Reason, Refusal, Terminal, history, text};
 use crate::chat::transcript::Preamble;
-use crate::cli::config::{self, Asked, EXTRACT, Once, Source};
+use crate::cli::config::{self, EXTRACT, Once, PromptRequest, Source};
 use crate::cli::log;
-use crate::cli::{Cli, RUN_COMMAND, Wanted};
+use crate::cli::{Cli, CommandMode, RUN_COMMAND};
 use crate::command_file::{CommandFile, FILE_BYTES_MAX, Outside, Rendered, is_stdin};
 use crate::extract::Schema;
 use crate::stdio::UnreadInput;
-use crate::support::terminal::harmless;
+use crate::support::terminal::escape_control;
 use crate::template::Missing;
 use anyhow::{Context, Result, anyhow};
 use jiff::Zoned;
@@ -31,23 +31,27 @@ const UNREAD: &str = "standard input has data, and no flag of the command file r
 
 /// Gets ready what `words` ask for.
 pub(super) fn run(words: &[OsString], mut terminal: Terminal) -> Result<Prepared, Refusal> {
-    let wanted = Cli::guess(words, None);
-    let file = file(words, wanted, &mut terminal.stdin);
-    let file = file.map_err(|reason| Refusal { wanted, reason })?;
+    let command_mode = Cli::guess(words, None);
+    let file = file(words, command_mode, &mut terminal.stdin);
+    let file = file.map_err(|reason| Refusal { command_mode, reason })?;
     // Now it is known which words are the file's.
-    let wanted = Cli::guess(words, Some(&file));
-    with_file(words, &file, terminal).map_err(|reason| Refusal { wanted, reason })
+    let command_mode = Cli::guess(words, Some(&file));
+    with_file(words, &file, terminal).map_err(|reason| Refusal { command_mode, reason })
 }
 
 /// The command file that `words` name.
-fn file(words: &[OsString], wanted: Wanted, stdin: &mut File) -> Result<CommandFile, Reason> {
+fn file(
+    words: &[OsString],
+    command_mode: CommandMode,
+    stdin: &mut File,
+) -> Result<CommandFile, Reason> {
     let Some(path) = Cli::command_file(words) else {
         // Without a file there is only help, or the error that it is missing.
         Cli::read(words)?;
         return Err(anyhow!("name a command file: duologue run-command FILE.yaml").into());
     };
     let path = Path::new(&path);
-    if is_stdin(path) && wanted.mode.reads_stdin() {
+    if is_stdin(path) && command_mode.mode.reads_stdin() {
         return Err(anyhow!("the command file can't be there: {REQUESTS_ARE_READ}").into());
     }
     let is_first = words.get(2).is_some_and(|word| Path::new(word) == path);
@@ -99,11 +103,14 @@ fn with_file(
 /// Tells what is passed over.
 fn warn_of(file: &CommandFile) {
     for warning in &file.warnings {
-        tracing::warn!("{}", harmless(&warning.to_string()));
+        tracing::warn!("{}", escape_control(&warning.to_string()));
     }
     for name in file.extensions.iter().filter(|name| *name != EXTRACT) {
         let path = file.path.display();
-        tracing::warn!("{path}: the extension `{}` is not known; {EXTRACT} is", harmless(name));
+        tracing::warn!(
+            "{path}: the extension `{}` is not known; {EXTRACT} is",
+            escape_control(name)
+        );
     }
 }
 
@@ -122,19 +129,19 @@ fn all(stdin: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn asked(file: &CommandFile, rendered: Rendered) -> Result<Asked> {
+fn asked(file: &CommandFile, rendered: Rendered) -> Result<PromptRequest> {
     let schema = file.schema.as_ref().map(Schema::compile).transpose();
     let place = || format!("{}:{}: `schema`", file.path.display(), file.schema_line);
     let schema = schema.with_context(place)?;
     let Rendered { system, messages, prompt } = rendered;
     // What is said before is enough to answer.
     let has_nothing = prompt.trim().is_empty() && (system.is_some() || !messages.is_empty());
-    Ok(Asked {
+    Ok(PromptRequest {
         preamble: Preamble { system, said: history::said(messages) },
-        prompt: if has_nothing { Source::Nothing } else { Source::Known(prompt) },
+        prompt: if has_nothing { Source::Nothing } else { Source::RunFacts(prompt) },
         response: file.response,
         schema,
-        tells_values: file.extensions.iter().any(|name| name == EXTRACT),
+        reports_values: file.extensions.iter().any(|name| name == EXTRACT),
         name: file.name.clone(),
     })
 }

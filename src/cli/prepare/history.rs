@@ -1,8 +1,8 @@
 //! A conversation that is taken up: messages in a file of JSON Lines.
 
 use super::text;
-use crate::chat::transcript::Said;
-use crate::command_file::{Message, Role, is_stdin};
+use crate::chat::transcript::HistoryMessage;
+use crate::command_file::{FileMessage, Role, is_stdin};
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 use std::path::Path;
@@ -17,7 +17,7 @@ const HISTORY_MESSAGES_MAX: usize = 100_000;
 const EXPECTED: &str = "write one message a line, as in {\"role\": \"user\", \"text\": \"hello\"}";
 
 /// The messages in the file at `path`, oldest first.
-pub(super) fn read(path: Option<&Path>) -> Result<Vec<Message>> {
+pub(super) fn read(path: Option<&Path>) -> Result<Vec<FileMessage>> {
     let Some(path) = path else { return Ok(Vec::new()) };
     ensure!(!is_stdin(path), "--history can't be standard input; name a file");
     let text = text::from_file(path, HISTORY_BYTES_MAX).context("--history")?;
@@ -26,7 +26,7 @@ pub(super) fn read(path: Option<&Path>) -> Result<Vec<Message>> {
 }
 
 /// The messages in `text`, or the line of the first fault and what is wrong with it.
-fn messages(text: &str) -> Result<Vec<Message>, (usize, String)> {
+fn messages(text: &str) -> Result<Vec<FileMessage>, (usize, String)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut messages = Vec::new();
     for (number, line) in (1..).zip(text.split('\n')) {
@@ -44,7 +44,7 @@ fn messages(text: &str) -> Result<Vec<Message>, (usize, String)> {
     Ok(messages)
 }
 
-fn message(line: &str) -> Result<Message, String> {
+fn message(line: &str) -> Result<FileMessage, String> {
     let line: Value = serde_json::from_str(line)
         .map_err(|_| format!("the line is not valid JSON; {EXPECTED}"))?;
     let member = |name: &str| line.get(name).and_then(Value::as_str);
@@ -63,15 +63,15 @@ fn message(line: &str) -> Result<Message, String> {
         }
         None => return Err(format!("the line has no `role`; {EXPECTED}")),
     };
-    Ok(Message { role, text: text.to_owned() })
+    Ok(FileMessage { role, text: text.to_owned() })
 }
 
 /// The same as the model sees it.
-pub(super) fn said(messages: Vec<Message>) -> Vec<Said> {
-    let said = messages.into_iter().map(|Message { role, text }| match role {
-        Role::User => Said::ByUser(text),
-        Role::Assistant => Said::ByModel(text),
-        Role::System => Said::BySystem(text),
+pub(super) fn said(messages: Vec<FileMessage>) -> Vec<HistoryMessage> {
+    let said = messages.into_iter().map(|FileMessage { role, text }| match role {
+        Role::User => HistoryMessage::ByUser(text),
+        Role::Assistant => HistoryMessage::ByModel(text),
+        Role::System => HistoryMessage::BySystem(text),
     });
     said.collect()
 }
@@ -84,7 +84,7 @@ mod tests {
     fn messages_are_read_a_line_at_a_time() {
         let text = "\u{feff}{\"role\":\"system\",\"text\":\"a\",\"id\":7}\r\n\n \
                     {\"role\":\"user\",\"content\":\"{{ b }}\u{2028}\"}\n{\"role\":\"assistant\",\"text\":\"c\"}";
-        let message = |role, text: &str| Message { role, text: text.to_owned() };
+        let message = |role, text: &str| FileMessage { role, text: text.to_owned() };
         let expected = vec![
             message(Role::System, "a"),
             message(Role::User, "{{ b }}\u{2028}"),

@@ -3,7 +3,7 @@
 use super::text;
 use crate::cli::ExecArgs;
 use crate::command_file::is_stdin;
-use crate::support::terminal::harmless;
+use crate::support::terminal::escape_control;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(super) struct Parts {
 enum First {
     /// Standard input, or the files, come first.
     None,
-    Typed(String),
+    Invocation(String),
     File(PathBuf),
 }
 
@@ -37,7 +37,7 @@ impl Parts {
         let is_dash = args.prompt.as_deref() == Some("-");
         let is_stdin_file = args.prompt_file.as_deref().is_some_and(is_stdin);
         let first = match (&args.prompt, &args.prompt_file) {
-            (Some(prompt), _) if !is_dash => First::Typed(prompt.clone()),
+            (Some(prompt), _) if !is_dash => First::Invocation(prompt.clone()),
             (None, Some(path)) if !is_stdin_file => First::File(path.clone()),
             (_, _) => First::None,
         };
@@ -54,8 +54,8 @@ impl Parts {
     pub(super) fn typed(&self) -> Option<&str> {
         let is_alone = !self.has_stdin && self.files.is_empty();
         match &self.first {
-            First::Typed(prompt) if is_alone => Some(prompt),
-            First::None | First::Typed(_) | First::File(_) => None,
+            First::Invocation(prompt) if is_alone => Some(prompt),
+            First::None | First::Invocation(_) | First::File(_) => None,
         }
     }
 
@@ -66,7 +66,7 @@ impl Parts {
     pub(super) fn read(self, stdin: File) -> Result<String> {
         let mut prompt = match self.first {
             First::None => String::new(),
-            First::Typed(prompt) => prompt,
+            First::Invocation(prompt) => prompt,
             First::File(path) => {
                 text::from_file(&path, text::PROMPT_BYTES_MAX).context("--prompt-file")?
             }
@@ -112,7 +112,7 @@ fn element(path: &Path, content: &str) -> String {
         }
         tag = format!("file-{number}");
     }
-    let name = harmless(&path.to_string_lossy()).replace('&', "&amp;").replace('"', "&quot;");
+    let name = escape_control(&path.to_string_lossy()).replace('&', "&amp;").replace('"', "&quot;");
     let line_end = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };
     format!("<{tag} name=\"{name}\">\n{content}{line_end}</{tag}>")
 }

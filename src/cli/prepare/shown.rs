@@ -2,8 +2,8 @@
 
 use crate::cli::Mode;
 use crate::cli::config;
-use crate::command_file::{Message, Rendered, Role};
-use crate::session::{ExitCode, Moment};
+use crate::command_file::{FileMessage, Rendered, Role};
+use crate::session::{ExitCode, Uptime};
 use crate::support::terminal::visible;
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub(super) fn shown(rendered: &Rendered, unasked: &Unasked) -> Result<String> {
     let mut format = config::format_of_prompt(command, *mode);
     let mut out = Vec::new();
     format.prompt(&session, &for_people(rendered), &parts(rendered), &mut out)?;
-    format.end(Moment::default(), ExitCode::Ok, &mut out)?;
+    format.end(Uptime::default(), ExitCode::Ok, &mut out)?;
     let out = String::from_utf8(out)?;
     Ok(if *is_shown { visible(&out, format.escapes()) } else { out })
 }
@@ -34,7 +34,7 @@ pub(super) fn shown(rendered: &Rendered, unasked: &Unasked) -> Result<String> {
 fn parts(rendered: &Rendered) -> Value {
     let Rendered { system, messages, prompt } = rendered;
     let message =
-        |message: &Message| json!({ "role": message.role.as_str(), "text": message.text });
+        |message: &FileMessage| json!({ "role": message.role.as_str(), "text": message.text });
     let messages: Vec<_> = messages.iter().map(message).collect();
     json!({ "system": system, "messages": messages, "prompt": prompt })
 }

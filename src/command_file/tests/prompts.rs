@@ -1,7 +1,7 @@
 //! Files as people have them, whole.
 
 use super::run;
-use crate::command_file::{Message, Rendered, Role};
+use crate::command_file::{FileMessage, Rendered, Role};
 
 fn user(prompt: &str) -> Rendered {
     Rendered { system: None, messages: vec![], prompt: prompt.to_owned() }
@@ -93,7 +93,7 @@ messages:
   - ' '
   - {role: user, text: '{{ .q }}'}
 ";
-    let message = |role, text: &str| Message { role, text: text.to_owned() };
+    let message = |role, text: &str| FileMessage { role, text: text.to_owned() };
     let expected = Rendered {
         system: Some("Calculate.".to_owned()),
         messages: vec![message(Role::User, "1+1"), message(Role::Assistant, "2")],
@@ -105,7 +105,7 @@ messages:
 #[test]
 fn what_was_said_before_is_no_template() {
     let text = "messages: ['a {{ .q }}', {role: assistant, text: '{{'}]\nprompt: b";
-    let message = |role, text: &str| Message { role, text: text.to_owned() };
+    let message = |role, text: &str| FileMessage { role, text: text.to_owned() };
     let messages = vec![message(Role::User, "a {{ .q }}"), message(Role::Assistant, "{{")];
     let expected = Rendered { system: None, messages, prompt: "b".to_owned() };
     assert_eq!(run(text, &[]), Ok(expected));

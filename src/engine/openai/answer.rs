@@ -3,12 +3,12 @@
 
 use super::body::{Body, Ignored, Part, TooLong, WHOLE_BYTES_MAX};
 use super::calls::{Bad, CALLS_MAX, Calls};
-use super::chunk::{Choice, Chunk, Said, Shape, decode};
+use super::chunk::{Choice, Chunk, Delta, Shape, decode};
+use super::failure::{Failure, Failures};
 use super::finish::{Finish, Holds};
 use super::join::Joiner;
 use super::json;
 use super::sse;
-use super::trouble::{Trouble, Troubles};
 use crate::chat::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
 use std::borrow::Cow;
@@ -29,7 +29,7 @@ const DONE: &[u8] = b"[DONE]";
 /// One answer as it arrives.
 #[derive(Debug)]
 pub(super) struct Answer<'a> {
-    troubles: &'a Troubles,
+    failures: &'a Failures,
     body: Body,
     text: Joiner,
     reasoning: Joiner,
@@ -57,9 +57,9 @@ pub(super) struct Answer<'a> {
 
 impl<'a> Answer<'a> {
     /// An answer of which nothing has come.
-    pub(super) fn new(troubles: &'a Troubles) -> Self {
+    pub(super) fn new(failures: &'a Failures) -> Self {
         Self {
-            troubles,
+            failures,
             body: Body::default(),
             text: Joiner::default(),
             reasoning: Joiner::default(),
@@ -85,7 +85,7 @@ impl<'a> Answer<'a> {
         &mut self,
         bytes: &[u8],
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Failure> {
         let mut parts = Vec::new();
         let pushed = self.body.push(bytes, &mut parts);
         for part in parts {
@@ -130,7 +130,7 @@ impl<'a> Answer<'a> {
         &mut self,
         content_type: &str,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Failure> {
         if !self.done {
             self.ended = true;
             let blank = matches!(self.body, Body::Blank);
@@ -140,12 +140,12 @@ impl<'a> Answer<'a> {
                 last?;
             }
             if blank {
-                return Err(self.troubles.empty());
+                return Err(self.failures.empty());
             }
         }
         self.flush(events);
         if !self.understood {
-            return Err(self.troubles.not_an_answer(content_type, &self.ignored));
+            return Err(self.failures.not_an_answer(content_type, &self.ignored));
         }
         self.conclude(events)
     }
@@ -158,7 +158,7 @@ impl<'a> Answer<'a> {
         self.said(text, events);
     }
 
-    fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Trouble> {
+    fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
         match part {
             Part::Whole(json) => {
                 self.chunk(&json, Shape::Whole, events)?;
@@ -170,7 +170,11 @@ impl<'a> Answer<'a> {
         }
     }
 
-    fn event(&mut self, event: &sse::Event, events: &mut Vec<EngineEvent>) -> Result<(), Trouble> {
+    fn event(
+        &mut self,
+        event: &sse::SseEvent,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Failure> {
         let data = event.data.trim_ascii();
         if self.done || data.is_empty() {
             return Ok(());
@@ -189,36 +193,36 @@ impl<'a> Answer<'a> {
     }
 
     /// Data that is no JSON object: an error in a list, or nothing that matters.
-    fn other_data(&mut self, data: &[u8]) -> Result<(), Trouble> {
+    fn other_data(&mut self, data: &[u8]) -> Result<(), Failure> {
         let list = data.starts_with(b"[").then(|| json::read::<serde_json::Value>(data).ok());
         if let Some(error) = list.flatten().as_ref().and_then(|list| list.get(0)?.get("error"))
             && is_error(error)
         {
-            return Err(self.troubles.reported(error));
+            return Err(self.failures.reported(error));
         }
         if self.ignored.count == 0 {
             let end = data.len().min(IGNORED_BYTES_MAX);
-            self.ignored.first = self.troubles.broken_off(&data[..end]);
+            self.ignored.first = self.failures.broken_off(&data[..end]);
         }
         self.ignored.count += 1;
         Ok(())
     }
 
     /// What an `error` event tells, whose data may be of any form.
-    fn reported(&self, data: &[u8]) -> Trouble {
+    fn reported(&self, data: &[u8]) -> Failure {
         match json::read::<serde_json::Value>(data) {
             Ok(value) => match value.get("error") {
-                Some(error) if !error.is_null() => self.troubles.reported(error),
-                Some(_) | None => self.troubles.reported(&value),
+                Some(error) if !error.is_null() => self.failures.reported(error),
+                Some(_) | None => self.failures.reported(&value),
             },
-            Err(_) => self.troubles.reported_text(&self.quotable(data)),
+            Err(_) => self.failures.reported_text(&self.quotable(data)),
         }
     }
 
     /// What may be quoted of `data` that can't be read.
     fn quotable<'d>(&self, data: &'d [u8]) -> Cow<'d, [u8]> {
         match self.ended {
-            true => self.troubles.broken_off(data).into(),
+            true => self.failures.broken_off(data).into(),
             false => data.into(),
         }
     }
@@ -228,9 +232,9 @@ impl<'a> Answer<'a> {
         json: &[u8],
         shape: Shape,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Failure> {
         let chunk =
-            decode(json).map_err(|why| self.troubles.unreadable(&why, &self.quotable(json)))?;
+            decode(json).map_err(|why| self.failures.unreadable(&why, &self.quotable(json)))?;
         self.count(chunk.usage());
         let Chunk { choice, mut error, .. } = chunk;
         if let Some(mut choice) = choice {
@@ -241,7 +245,7 @@ impl<'a> Answer<'a> {
             self.choice(choice, shape, events)?;
         }
         match is_error(&error) {
-            true => Err(self.troubles.reported(&error)),
+            true => Err(self.failures.reported(&error)),
             false => Ok(()),
         }
     }
@@ -251,7 +255,7 @@ impl<'a> Answer<'a> {
         choice: Choice,
         shape: Shape,
         events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Failure> {
         let reason = choice.finish_reason().map(str::to_owned);
         let before = events.len();
         let said = choice.said(shape, &mut self.by_delta);
@@ -264,7 +268,7 @@ impl<'a> Answer<'a> {
         Ok(())
     }
 
-    fn say(&mut self, said: Said, events: &mut Vec<EngineEvent>) -> Result<(), Trouble> {
+    fn say(&mut self, said: Delta, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
         let (field, reasoning) = said.reasoning();
         if !reasoning.is_empty() {
             self.reasoning_field = field;
@@ -276,7 +280,7 @@ impl<'a> Answer<'a> {
             self.said(text, events);
         }
         for delta in said.tool_calls() {
-            let delta = delta.shown(|word, bytes_max| self.troubles.shown(word, bytes_max));
+            let delta = delta.shown(|word, bytes_max| self.failures.shown(word, bytes_max));
             self.calls.push(&delta, events).map_err(|bad| self.bad_call(bad))?;
         }
         Ok(())
@@ -308,13 +312,13 @@ impl<'a> Answer<'a> {
         }
     }
 
-    fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Trouble> {
+    fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
         let has_output = self.has_answer() || self.has_reasoning;
         let reason = match self.finish_reason.take() {
-            Some(reason) if reason == "error" => return Err(self.troubles.gave_up()),
+            Some(reason) if reason == "error" => return Err(self.failures.gave_up()),
             Some(reason) => reason,
             None if self.done && has_output => String::new(),
-            None => return Err(self.troubles.cut_off(&self.ignored)),
+            None => return Err(self.failures.cut_off(&self.ignored)),
         };
         self.calls.end(events).map_err(|bad| self.bad_call(bad))?;
         events.extend(self.usage.map(EngineEvent::Usage));
@@ -324,7 +328,7 @@ impl<'a> Answer<'a> {
             (reason, _) => finish_class(reason),
         };
         let stop_reason = match class == FinishClass::Other {
-            true => self.troubles.shown(&reason, STOP_REASON_BYTES_MAX),
+            true => self.failures.shown(&reason, STOP_REASON_BYTES_MAX),
             // A known word, even if it is the key.
             false => reason,
         };
@@ -333,24 +337,24 @@ impl<'a> Answer<'a> {
         match names.as_slice() {
             // That an answer was cut off is reported with its finish class.
             [] if !self.has_text && !class.cuts_off() => {
-                Err(self.troubles.no_answer(&stop_reason, self.has_reasoning))
+                Err(self.failures.no_answer(&stop_reason, self.has_reasoning))
             }
             [] => Ok(()),
             // Tools are offered to the model by nobody here: a call can't be answered.
-            names => Err(self.troubles.unknown_tools(names)),
+            names => Err(self.failures.unknown_tools(names)),
         }
     }
 
-    fn too_long(&self, what: &str, limit_bytes: usize) -> Trouble {
-        self.troubles.too_long(format!("{what} is longer than {limit_bytes} bytes"))
+    fn too_long(&self, what: &str, limit_bytes: usize) -> Failure {
+        self.failures.too_long(format!("{what} is longer than {limit_bytes} bytes"))
     }
 
-    fn bad_call(&self, bad: Bad) -> Trouble {
+    fn bad_call(&self, bad: Bad) -> Failure {
         match bad {
             Bad::TooMany => {
-                self.troubles.too_long(format!("more than {CALLS_MAX} tool calls, or one unnamed"))
+                self.failures.too_long(format!("more than {CALLS_MAX} tool calls, or one unnamed"))
             }
-            Bad::Nameless => self.troubles.nameless_tool(),
+            Bad::Nameless => self.failures.nameless_tool(),
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) enum Body {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// One event of a stream.
-    Event(sse::Event),
+    Event(sse::SseEvent),
     /// The whole body, as JSON.
     Whole(Vec<u8>),
 }
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn the_first_byte_tells_the_form_however_the_bytes_arrive() {
         let event = |data: &str| {
-            Part::Event(sse::Event { kind: Vec::new(), data: data.as_bytes().to_vec() })
+            Part::Event(sse::SseEvent { kind: Vec::new(), data: data.as_bytes().to_vec() })
         };
         let check = |bytes: &[u8], expected: &[Part]| {
             for at in 0..=bytes.len() {

@@ -37,8 +37,8 @@ pub(super) struct Chunk {
 #[serde(default)]
 pub(super) struct Choice {
     index: Value,
-    delta: Option<Said>,
-    message: Option<Said>,
+    delta: Option<Delta>,
+    message: Option<Delta>,
     /// As the older "completions" have it.
     text: Text,
     finish_reason: Value,
@@ -50,7 +50,7 @@ pub(super) struct Choice {
 /// character.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Said {
+pub(super) struct Delta {
     content: Text,
     refusal: Text,
     reasoning_content: Text,
@@ -131,13 +131,13 @@ impl Choice {
     /// What it says. A streamed piece has it in `delta`; some servers have it in `message` or `text`
     /// in its place, and some repeat there what the deltas have said: those are read only where no
     /// delta has said anything, which `by_delta` remembers.
-    pub(super) fn said(self, shape: Shape, by_delta: &mut bool) -> Said {
+    pub(super) fn said(self, shape: Shape, by_delta: &mut bool) -> Delta {
         let delta = self.delta.unwrap_or_default();
         *by_delta |= shape == Shape::Piece && !delta.is_empty();
         if *by_delta {
             return delta;
         }
-        let text = Said { content: self.text, ..Said::default() };
+        let text = Delta { content: self.text, ..Delta::default() };
         let others = [self.message.unwrap_or_default(), text, delta];
         others.into_iter().find(|said| !said.is_empty()).unwrap_or_default()
     }
@@ -148,7 +148,7 @@ impl Choice {
     }
 }
 
-impl Said {
+impl Delta {
     /// What the model thinks, and the name of the field that holds it. Providers that fill both
     /// fields say the same in both.
     pub(super) fn reasoning(&self) -> (&'static str, &[u8]) {

@@ -14,7 +14,7 @@ const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// One event that carries data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct SseEvent {
     /// The `event` field; empty if there was none.
     pub(super) kind: Vec<u8>,
     /// The `data` fields, joined by LF.
@@ -29,7 +29,7 @@ pub(super) struct TooLong;
 #[derive(Debug, Default)]
 pub(super) struct Parser {
     line: Vec<u8>,
-    event: Event,
+    event: SseEvent,
     has_data: bool,
     held_bytes: usize,
     after_cr: bool,
@@ -38,7 +38,7 @@ pub(super) struct Parser {
 
 impl Parser {
     /// Takes the next bytes; adds the events that they complete to `events`.
-    pub(super) fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLong> {
+    pub(super) fn push(&mut self, bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), TooLong> {
         let mut rest = bytes;
         while let [first, after @ ..] = rest {
             // The LF of a CR LF, whose CR has already ended the line.
@@ -73,11 +73,11 @@ impl Parser {
     }
 
     /// The stream has ended: gives out the event it ended in.
-    pub(super) fn end(mut self) -> Option<Event> {
+    pub(super) fn end(mut self) -> Option<SseEvent> {
         self.end_line().or_else(|| self.end_event())
     }
 
-    fn end_line(&mut self) -> Option<Event> {
+    fn end_line(&mut self) -> Option<SseEvent> {
         let mut line = take(&mut self.line);
         let first = !std::mem::replace(&mut self.after_first_line, true);
         let bom_bytes = if first && line.starts_with(BOM) { BOM.len() } else { 0 };
@@ -113,7 +113,7 @@ impl Parser {
         }
     }
 
-    fn end_event(&mut self) -> Option<Event> {
+    fn end_event(&mut self) -> Option<SseEvent> {
         self.held_bytes = 0;
         let event = take(&mut self.event);
         take(&mut self.has_data).then_some(event)

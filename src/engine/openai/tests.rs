@@ -9,7 +9,7 @@ mod tls;
 use super::*;
 use crate::chat::event::{Event, FinishClass, Ordinal, Recorded, Scope, Usage};
 use crate::chat::transcript::Preamble;
-use crate::engine::{Engine, ErrorClass, Running, Said, Stage};
+use crate::engine::{Engine, ErrorClass, Running, Stage, TaggedEvent};
 use crate::protocol::id::{Ids, RunId};
 use provider::{Provider, Step, says};
 use std::io::{Read, Write};
@@ -49,12 +49,12 @@ fn transcript(prompt: &str) -> Transcript {
     transcript
 }
 
-fn start(engine: &Engine, events_max: usize) -> (Running, mpsc::Receiver<Said>) {
+fn start(engine: &Engine, events_max: usize) -> (Running, mpsc::Receiver<TaggedEvent>) {
     let (sender, receiver) = mpsc::channel(events_max);
     (engine.start(transcript("hi"), Sink::new(run_id(), sender)), receiver)
 }
 
-async fn collect(mut events: mpsc::Receiver<Said>) -> Vec<EngineEvent> {
+async fn collect(mut events: mpsc::Receiver<TaggedEvent>) -> Vec<EngineEvent> {
     let mut collected = Vec::new();
     while let Some(said) = events.recv().await {
         collected.push(said.event);
@@ -62,7 +62,7 @@ async fn collect(mut events: mpsc::Receiver<Said>) -> Vec<EngineEvent> {
     collected
 }
 
-async fn next(events: &mut mpsc::Receiver<Said>) -> Option<EngineEvent> {
+async fn next(events: &mut mpsc::Receiver<TaggedEvent>) -> Option<EngineEvent> {
     events.recv().await.map(|said| said.event)
 }
 

@@ -28,7 +28,7 @@ fn read(line: &[u8]) -> String {
 
 fn refusal(bad: &BadLine) -> String {
     let id = bad.id.as_ref().map_or("-", RequestId::as_str);
-    format!("{} as {id}", bad.fault.trouble().code.as_str())
+    format!("{} as {id}", bad.fault.client_error().code.as_str())
 }
 
 fn check(cases: &[(&str, &str)]) {
@@ -189,7 +189,7 @@ fn a_line_that_is_too_long_is_named_by_its_start() {
     ] {
         let bad = too_long(start.as_bytes(), 99);
         assert_eq!(refusal(&bad), format!("line_too_long as {expected}"), "{start}");
-        assert_eq!(bad.fault, Fault::TooLong { bytes_max: 99 });
+        assert_eq!(bad.fault, RequestFault::TooLong { bytes_max: 99 });
     }
     let cut_in_a_character = b"{\"requestId\":\"a\",\"submit\":{\"prompt\":\"\xf0\x9f";
     assert_eq!(refusal(&too_long(cut_in_a_character, 99)), "line_too_long as a");
@@ -199,21 +199,21 @@ fn a_line_that_is_too_long_is_named_by_its_start() {
 fn a_line_whose_reading_fails_keeps_its_name() {
     let bad = unreadable(br#"{"requestId":"a","cancel":{}}"#, "panicked".to_owned());
     assert_eq!(refusal(&bad), "internal as a");
-    assert_eq!(bad.fault.trouble().detail, "panicked");
+    assert_eq!(bad.fault.client_error().detail, "panicked");
 }
 
 #[test]
 fn a_refused_line_does_not_end_the_process() {
     for fault in [
-        Fault::InvalidJson { reason: String::new() },
-        Fault::TooLong { bytes_max: 1 },
-        Fault::UnsupportedVersion(2),
-        Fault::UnknownRequest,
-        Fault::EmptyPrompt,
-        Fault::Internal { detail: String::new() },
+        RequestFault::InvalidJson { reason: String::new() },
+        RequestFault::TooLong { bytes_max: 1 },
+        RequestFault::UnsupportedVersion(2),
+        RequestFault::UnknownRequest,
+        RequestFault::EmptyPrompt,
+        RequestFault::Internal { detail: String::new() },
     ] {
-        let trouble = fault.trouble();
-        assert!(!trouble.terminal && !trouble.message.is_empty(), "{fault:?}");
+        let client_error = fault.client_error();
+        assert!(!client_error.terminal && !client_error.message.is_empty(), "{fault:?}");
     }
 }
 

@@ -7,7 +7,7 @@ use crate::engine::{EngineEvent, RunEnd};
 use crate::protocol::id::{RequestId, ToolCallId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, Command, Done, Frame, Prompt, Request};
-use crate::session::{ExitCode, Input, Moment, OnBusy, Output, Rules, Session, Signal};
+use crate::session::{ExitCode, Input, OnBusy, Output, Rules, Session, Signal, Uptime};
 use crate::support::fail_point::{Place, Plan};
 use anyhow::{Context, Result, ensure};
 
@@ -107,7 +107,7 @@ impl Stage {
             (Line::Input(input), _) => input,
             (Line::Engine(_) | Line::End(_), None) => return Ok(()),
         };
-        let outputs = self.session.handle(Moment(1), input.clone());
+        let outputs = self.session.handle(Uptime(1), input.clone());
         self.ledger.watch(&input, &outputs).with_context(|| format!("{outputs:#?}"))?;
         for output in outputs {
             match output {

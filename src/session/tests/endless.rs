@@ -7,14 +7,14 @@ use crate::protocol::id::{RequestId, RunId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{Command, Done, Frame, Prompt, Request, done};
 use crate::session::{
-    ANSWER_BYTES_MAX, ANSWER_SEGMENTS_MAX, Input, Moment, OnBusy, Output, Rules, Session,
+    ANSWER_BYTES_MAX, ANSWER_SEGMENTS_MAX, Input, OnBusy, Output, Rules, Session, Uptime,
 };
 
 fn submit(session: &mut Session, id: &str) -> Vec<Output> {
     let prompt = Prompt::new("hi".to_owned()).expect("not blank");
     let id = RequestId::new(id).expect("not blank");
     let request = Request { session: None, id, command: Command::Submit(prompt) };
-    session.handle(Moment(0), Input::Request(request))
+    session.handle(Uptime(0), Input::Request(request))
 }
 
 fn started(outputs: &[Output]) -> Option<RunId> {
@@ -52,7 +52,7 @@ fn an_answer_past_the_limit_fails_its_run_and_is_kept_until_there() {
     assert_eq!(started(&submit(&mut session, "next")), None);
     let mut say = || {
         let text = EngineEvent::Text(PIECE.to_owned());
-        session.handle(Moment(0), Input::Engine(run, text))
+        session.handle(Uptime(0), Input::Engine(run, text))
     };
     for _ in 0..10 {
         assert_eq!(finished_text(&say()), None);
@@ -75,7 +75,7 @@ fn an_answer_past_the_limit_fails_its_run_and_is_kept_until_there() {
     });
     assert_eq!(kept.expect("a transcript").state, TurnState::Interrupted);
     let text = EngineEvent::Text(PIECE.to_owned());
-    let outputs = session.handle(Moment(0), Input::Engine(next, text));
+    let outputs = session.handle(Uptime(0), Input::Engine(next, text));
     assert!(!outputs.is_empty(), "each run has a limit of its own");
 }
 
@@ -85,13 +85,13 @@ fn repeated(prompt: &str, segments: usize) -> Vec<usize> {
     let id = RequestId::new("r").expect("not blank");
     let prompt = Prompt::new(prompt.to_owned()).expect("not blank");
     let request = Request { session: None, id, command: Command::Submit(prompt) };
-    let run = started(&session.handle(Moment(0), Input::Request(request))).expect("a run");
+    let run = started(&session.handle(Uptime(0), Input::Request(request))).expect("a run");
     let mut repeated = Vec::new();
     for _ in 0..segments {
         let (source, text) = ("reasoning", "hm".to_owned());
         let thought = EngineEvent::Reasoning { source, text };
         for event in [thought, EngineEvent::Text("so".to_owned())] {
-            let outputs = session.handle(Moment(0), Input::Engine(run, event));
+            let outputs = session.handle(Uptime(0), Input::Engine(run, event));
             for frame in frames(&outputs) {
                 let Some(Body::UiEvent(event)) = &frame.frame else { continue };
                 if let Some(Any::ChatTextSegmentStarted(start)) =
@@ -119,7 +119,7 @@ fn an_answer_of_too_many_segments_fails_its_run_and_is_kept_until_there() {
     assert_eq!(session.answer_limits.segments, ANSWER_SEGMENTS_MAX);
     session.answer_limits.segments = 3;
     let run = started(&submit(&mut session, "r")).expect("a run");
-    let mut say = |event| session.handle(Moment(0), Input::Engine(run, event));
+    let mut say = |event| session.handle(Uptime(0), Input::Engine(run, event));
     let text = |text: &str| EngineEvent::Text(text.to_owned());
     let thought = || EngineEvent::Reasoning { source: "reasoning", text: "hm".to_owned() };
     for event in [text("a"), thought(), text("b"), text("c")] {

@@ -21,9 +21,9 @@ use crate::output::Format;
 use crate::protocol::id::{Ids, RunId, ToolCallId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, Frame};
-use crate::session::{FinalSnapshot, Input, Moment, OnBusy, Output, Rules, Session, Signal};
+use crate::session::{FinalSnapshot, Input, OnBusy, Output, Rules, Session, Signal, Uptime};
 use crate::stdio::outbox::Outbox;
-use crate::support::fail_point::Tripwire;
+use crate::support::fail_point::FailPoint;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -86,7 +86,7 @@ struct Play {
     capabilities: Vec<String>,
     names: Names,
     live: Option<RunId>,
-    now: Moment,
+    now: Uptime,
 }
 
 impl Play {
@@ -97,7 +97,7 @@ impl Play {
             ids: Ids::new(2),
             names: Names::default(),
             live: None,
-            now: Moment(0),
+            now: Uptime(0),
         }
     }
 
@@ -154,8 +154,8 @@ impl Play {
             // The words of the JSON reader: free to change.
             error.detail.clear();
         }
-        let mut outbox = Outbox::new(Format::Protocol, Tripwire::default());
-        outbox.push(Moment(0), frame);
+        let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
+        outbox.push(Uptime(0), frame);
         let line = String::from_utf8(outbox.take(Vec::new())).expect("UTF-8");
         format!("< {}", self.names.number(&line))
     }

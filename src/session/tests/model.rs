@@ -66,12 +66,12 @@ pub(super) struct Model {
     waiting: VecDeque<String>,
     shutdowns: Vec<String>,
     is_draining: bool,
-    farewell: Farewell,
+    farewell: ExitCause,
     is_closed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Farewell {
+enum ExitCause {
     None,
     InputFailed,
     Interrupted(Signal),
@@ -89,7 +89,7 @@ impl Model {
             waiting: VecDeque::new(),
             shutdowns: Vec::new(),
             is_draining: false,
-            farewell: Farewell::None,
+            farewell: ExitCause::None,
             is_closed: false,
         }
     }
@@ -104,22 +104,22 @@ impl Model {
             Input::Request(request) => self.request(request),
             Input::BadLine(line) => {
                 let id = line.id.as_ref().map_or("", |id| id.as_str());
-                refused(id, line.fault.trouble().code.as_str())
+                refused(id, line.fault.client_error().code.as_str())
             }
             Input::InputEnded => self.drain(),
             Input::InputFailed { .. } => {
-                self.farewell = Farewell::InputFailed;
+                self.farewell = ExitCause::InputFailed;
                 self.drain()
             }
             Input::RunEnded(_, end) if is_live => self.ended(end),
             Input::RunEnded(..) | Input::Engine(..) => Vec::new(),
             Input::Interrupted(signal) => {
-                self.farewell = Farewell::Interrupted(*signal);
+                self.farewell = ExitCause::Interrupted(*signal);
                 self.end_now()
             }
             Input::ReaderGone => self.end_now(),
             Input::Refused(_) => {
-                self.farewell = Farewell::Refused;
+                self.farewell = ExitCause::Refused;
                 self.drain()
             }
         }
@@ -224,18 +224,18 @@ impl Model {
         self.is_closed = true;
         let mut items: Vec<_> = self.shutdowns.iter().map(|id| done(id, "shutdown")).collect();
         items.extend(match self.farewell {
-            Farewell::None => vec![Item::Exit(ExitCode::Ok)],
-            Farewell::InputFailed => vec![
+            ExitCause::None => vec![Item::Exit(ExitCode::Ok)],
+            ExitCause::InputFailed => vec![
                 Item::Error(String::new(), "stdin_read_failed".to_owned(), true),
                 done("", "failed"),
                 Item::Exit(ExitCode::InputFailed),
             ],
-            Farewell::Interrupted(signal) => vec![
+            ExitCause::Interrupted(signal) => vec![
                 Item::Error(String::new(), "interrupted".to_owned(), true),
                 done("", "stopped"),
                 Item::Exit(ExitCode::Interrupted(signal)),
             ],
-            Farewell::Refused => vec![
+            ExitCause::Refused => vec![
                 Item::Error(String::new(), "engine_init_failed".to_owned(), true),
                 done("", "failed"),
                 Item::Exit(ExitCode::Usage),

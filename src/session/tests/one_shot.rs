@@ -7,7 +7,7 @@ use super::scene::Machine;
 use crate::engine::ErrorClass;
 use crate::extract::ResponseType;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
-use crate::session::{ExitCode, Input, Keep, Moment, Output, Session, Signal};
+use crate::session::{ExitCode, Input, Output, Retention, Session, Signal, Uptime};
 use anyhow::{Context, Result, ensure};
 use shot::{Shot, Symbol};
 
@@ -84,7 +84,7 @@ fn all<M: Machine>(shot: &Shot<M>, depth: usize) -> Result<u64> {
 
 #[test]
 fn every_sequence_of_a_single_run_ends_once() {
-    for keep in [Keep::Everything, Keep::Nothing] {
+    for keep in [Retention::Everything, Retention::Nothing] {
         for extraction in [None, Some(ResponseType::Json), Some(ResponseType::Jsonl)] {
             let shot = Shot::new(keep, extraction, |session| session);
             let sequences = all(&shot, DEPTH).unwrap_or_else(|why| panic!("{keep:?}: {why:#}"));
@@ -108,7 +108,7 @@ fn a_single_run_fails_with_every_class_of_error() {
         Class::Config,
         Class::Internal,
     ] {
-        let mut shot = Shot::new(Keep::Nothing, None, |session| session);
+        let mut shot = Shot::new(Retention::Nothing, None, |session| session);
         for symbol in [Symbol::Submit, Symbol::InputEnded, Symbol::Failed(class)] {
             shot.play(symbol).expect("as expected");
         }
@@ -132,7 +132,7 @@ fn an_answer_that_is_no_document_is_a_failure_and_lines_that_are_none_are_not() 
         (ResponseType::Jsonl, &[Begun, Other, Completed], ExitCode::Ok),
         (ResponseType::Json, &[Begun, Completed], ExitCode::RunFailed),
     ] {
-        let mut shot = Shot::new(Keep::Nothing, Some(response), |session| session);
+        let mut shot = Shot::new(Retention::Nothing, Some(response), |session| session);
         let begun = [Symbol::Submit, Symbol::InputEnded, Symbol::CallStarted];
         for symbol in begun.iter().chain(said).chain(&[Symbol::Finished]) {
             shot.play(*symbol).expect("as expected");
@@ -152,7 +152,7 @@ struct Faulty {
 }
 
 impl Machine for Faulty {
-    fn handle(&mut self, now: Moment, input: Input) -> Vec<Output> {
+    fn handle(&mut self, now: Uptime, input: Input) -> Vec<Output> {
         let mut outputs = self.inner.handle(now, input);
         (self.spoil)(&mut outputs);
         outputs
@@ -198,7 +198,7 @@ fn planted_faults_are_seen() {
         ("stays", |outputs| outputs.retain(|output| !matches!(output, Output::Exit(_)))),
     ];
     for (fault, spoil) in faults {
-        let shot = Shot::new(Keep::Everything, None, |inner| Faulty { inner, spoil });
+        let shot = Shot::new(Retention::Everything, None, |inner| Faulty { inner, spoil });
         assert!(all(&shot, 2).is_err(), "{fault} is not seen");
     }
 }

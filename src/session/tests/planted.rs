@@ -8,13 +8,13 @@ use crate::protocol::any::Any;
 use crate::protocol::id::Ids;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{Command, Frame};
-use crate::session::{FinalSnapshot, Input, Moment, OnBusy, Output, Rules, Session};
+use crate::session::{FinalSnapshot, Input, OnBusy, Output, Rules, Session, Uptime};
 
 /// Inputs in a sequence that shows the fault.
 const DEPTH: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum RequestFault {
     DropsTheDoneOfACancel,
     SaysDoneBeforeTheLastFrame,
     SaysDoneTwice,
@@ -40,7 +40,7 @@ enum Fault {
 #[derive(Clone)]
 struct Faulty {
     inner: Session,
-    fault: Fault,
+    fault: RequestFault,
     runs: u32,
     /// Frames that the fault keeps for later.
     held: Vec<Output>,
@@ -48,16 +48,16 @@ struct Faulty {
 }
 
 impl Faulty {
-    fn new(inner: Session, fault: Fault) -> Self {
+    fn new(inner: Session, fault: RequestFault) -> Self {
         Self { inner, fault, runs: 0, held: Vec::new(), has_exited: false }
     }
 }
 
 impl Machine for Faulty {
-    fn handle(&mut self, now: Moment, input: Input) -> Vec<Output> {
+    fn handle(&mut self, now: Uptime, input: Input) -> Vec<Output> {
         let is_submit = is_submit(&input);
         let is_live = self.inner.live().is_some();
-        if self.fault == Fault::LosesAQueuedSubmit && is_submit && is_live {
+        if self.fault == RequestFault::LosesAQueuedSubmit && is_submit && is_live {
             return Vec::new();
         }
         let input = self.bend(input);
@@ -73,7 +73,7 @@ impl Faulty {
     fn bend(&self, input: Input) -> Input {
         let live = self.inner.clone().live().map(|(live, _)| live.run.id());
         match (self.fault, input, live) {
-            (Fault::ListensToStaleEngines, Input::RunEnded(_, end), Some(run)) => {
+            (RequestFault::ListensToStaleEngines, Input::RunEnded(_, end), Some(run)) => {
                 Input::RunEnded(run, end)
             }
             (_, input, _) => input,
@@ -82,37 +82,37 @@ impl Faulty {
 
     fn spoil(&mut self, input: &Input, outputs: &mut Vec<Output>) {
         match self.fault {
-            Fault::DropsTheDoneOfACancel => {
+            RequestFault::DropsTheDoneOfACancel => {
                 if is(input, &Command::Cancel) {
                     remove_first(outputs, is_done);
                 }
             }
-            Fault::SaysDoneBeforeTheLastFrame => {
+            RequestFault::SaysDoneBeforeTheLastFrame => {
                 if let Some(at) = outputs.iter().position(is_done)
                     && at > 0
                 {
                     outputs.swap(at - 1, at);
                 }
             }
-            Fault::SaysDoneTwice => double(outputs, is_done),
-            Fault::SwallowsCancelRun => {
+            RequestFault::SaysDoneTwice => double(outputs, is_done),
+            RequestFault::SwallowsCancelRun => {
                 outputs.retain(|output| !matches!(output, Output::CancelRun(_)));
             }
-            Fault::SwapsRequestIds => {
+            RequestFault::SwapsRequestIds => {
                 // As a writer does that keeps the id of the line read last.
                 if let Input::Engine(..) = input {
                     each_frame(outputs, |frame| "other".clone_into(&mut frame.request_id));
                 }
             }
-            Fault::StampsAnotherSession => {
+            RequestFault::StampsAnotherSession => {
                 each_frame(outputs, |frame| "session-x".clone_into(&mut frame.session_id));
             }
-            Fault::BeginsOrdinalsAgain => {
+            RequestFault::BeginsOrdinalsAgain => {
                 if self.runs > 1 {
                     each_event(outputs, |ordinal| *ordinal %= 4);
                 }
             }
-            Fault::SpeaksAfterDone => {
+            RequestFault::SpeaksAfterDone => {
                 if let Some(event) = outputs.iter().find(|output| is_event(output)).cloned() {
                     self.held.push(event);
                 }
@@ -120,13 +120,13 @@ impl Faulty {
                     outputs.append(&mut self.held);
                 }
             }
-            Fault::LeavesASegmentOpen => outputs.retain(|output| {
+            RequestFault::LeavesASegmentOpen => outputs.retain(|output| {
                 payload(output).is_none_or(|payload| payload.name() != "ChatTextSegmentFinished")
             }),
-            Fault::LeavesTheRunOpen => {
+            RequestFault::LeavesTheRunOpen => {
                 outputs.retain(|output| !matches!(payload(output), Some(Any::ChatRunStopped(_))))
             }
-            Fault::StartsTwoRuns => {
+            RequestFault::StartsTwoRuns => {
                 let start = outputs.iter().find_map(|output| match output {
                     Output::StartRun { transcript, .. } => Some(transcript.clone()),
                     Output::Frame(_)
@@ -137,44 +137,44 @@ impl Faulty {
                 let run = Ids::new(77).run();
                 outputs.extend(start.map(|transcript| Output::StartRun { run, transcript }));
             }
-            Fault::StaysAfterShutdown => {
+            RequestFault::StaysAfterShutdown => {
                 if is(input, &Command::Shutdown) {
                     outputs.retain(|output| !matches!(output, Output::Exit(_)));
                 }
             }
             // These two are in what the session is given.
-            Fault::LosesAQueuedSubmit | Fault::ListensToStaleEngines => {}
-            Fault::AnswersAfterExit => {
+            RequestFault::LosesAQueuedSubmit | RequestFault::ListensToStaleEngines => {}
+            RequestFault::AnswersAfterExit => {
                 if self.has_exited && is(input, &Command::Snapshot) {
                     let mut idle = Session::new(Rules::default(), 1);
-                    outputs.extend(idle.handle(Moment(0), input.clone()));
+                    outputs.extend(idle.handle(Uptime(0), input.clone()));
                 }
             }
-            Fault::DropsAPatch => {
+            RequestFault::DropsAPatch => {
                 remove_first(outputs, |output| {
                     matches!(payload(output), Some(Any::ChatTextPatch(_)))
                 });
             }
-            Fault::ForgetsTheNamelessLine => {
+            RequestFault::ForgetsTheNamelessLine => {
                 if let Input::BadLine(line) = input
                     && line.id.is_none()
                 {
                     outputs.clear();
                 }
             }
-            Fault::SkipsTheFinalSnapshot => {
+            RequestFault::SkipsTheFinalSnapshot => {
                 if let Input::RunEnded(..) = input {
                     remove_first(outputs, is_snapshot);
                 }
             }
-            Fault::ExitsWithTheWrongStatus => {
+            RequestFault::ExitsWithTheWrongStatus => {
                 for output in outputs {
                     if let Output::Exit(code) = output {
                         *code = crate::session::ExitCode::Ok;
                     }
                 }
             }
-            Fault::HoldsAnswersBackInARun => {
+            RequestFault::HoldsAnswersBackInARun => {
                 // As a reader does that waits for the run before it reads on.
                 if is(input, &Command::Snapshot) && self.inner.live().is_some() {
                     self.held.append(outputs);
@@ -248,7 +248,7 @@ fn each_event(outputs: &mut [Output], change: impl Fn(&mut u64)) {
     });
 }
 
-fn check(fault: Fault) {
+fn check(fault: RequestFault) {
     let rules = rules(OnBusy::Queue, PatchMode::Append, FinalSnapshot::Full);
     let sound = Scene::with(rules.clone(), |session| session);
     let faulty = Scene::with(rules, |session| Faulty::new(session, fault));
@@ -264,26 +264,26 @@ fn check(fault: Fault) {
 #[test]
 fn planted_faults_are_seen() {
     for fault in [
-        Fault::DropsTheDoneOfACancel,
-        Fault::SaysDoneBeforeTheLastFrame,
-        Fault::SaysDoneTwice,
-        Fault::SwallowsCancelRun,
-        Fault::SwapsRequestIds,
-        Fault::StampsAnotherSession,
-        Fault::BeginsOrdinalsAgain,
-        Fault::SpeaksAfterDone,
-        Fault::LeavesASegmentOpen,
-        Fault::LeavesTheRunOpen,
-        Fault::StartsTwoRuns,
-        Fault::StaysAfterShutdown,
-        Fault::LosesAQueuedSubmit,
-        Fault::ListensToStaleEngines,
-        Fault::AnswersAfterExit,
-        Fault::DropsAPatch,
-        Fault::ForgetsTheNamelessLine,
-        Fault::SkipsTheFinalSnapshot,
-        Fault::ExitsWithTheWrongStatus,
-        Fault::HoldsAnswersBackInARun,
+        RequestFault::DropsTheDoneOfACancel,
+        RequestFault::SaysDoneBeforeTheLastFrame,
+        RequestFault::SaysDoneTwice,
+        RequestFault::SwallowsCancelRun,
+        RequestFault::SwapsRequestIds,
+        RequestFault::StampsAnotherSession,
+        RequestFault::BeginsOrdinalsAgain,
+        RequestFault::SpeaksAfterDone,
+        RequestFault::LeavesASegmentOpen,
+        RequestFault::LeavesTheRunOpen,
+        RequestFault::StartsTwoRuns,
+        RequestFault::StaysAfterShutdown,
+        RequestFault::LosesAQueuedSubmit,
+        RequestFault::ListensToStaleEngines,
+        RequestFault::AnswersAfterExit,
+        RequestFault::DropsAPatch,
+        RequestFault::ForgetsTheNamelessLine,
+        RequestFault::SkipsTheFinalSnapshot,
+        RequestFault::ExitsWithTheWrongStatus,
+        RequestFault::HoldsAnswersBackInARun,
     ] {
         check(fault);
     }

@@ -5,8 +5,8 @@ use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
 use crate::chat::patch::{PatchMode, Patches};
 use crate::engine::{EngineEvent, ErrorClass, RunEnd, RunError, Stage};
 use crate::protocol::id::{Ids, RequestId, RunId, SessionId, ToolCallId};
-use crate::protocol::wire::{BadLine, Command, Fault, Prompt, Request};
-use crate::session::{FinalSnapshot, Input, Moment, OnBusy, Output, Rules, Session, Signal};
+use crate::protocol::wire::{BadLine, Command, Prompt, Request, RequestFault};
+use crate::session::{FinalSnapshot, Input, OnBusy, Output, Rules, Session, Signal, Uptime};
 use anyhow::{Context, Result};
 
 /// An input by its name.
@@ -49,11 +49,11 @@ pub(super) enum Symbol {
 
 /// Whatever takes inputs as a session does.
 pub(super) trait Machine: Clone {
-    fn handle(&mut self, now: Moment, input: Input) -> Vec<Output>;
+    fn handle(&mut self, now: Uptime, input: Input) -> Vec<Output>;
 }
 
 impl Machine for Session {
-    fn handle(&mut self, now: Moment, input: Input) -> Vec<Output> {
+    fn handle(&mut self, now: Uptime, input: Input) -> Vec<Output> {
         Self::handle(self, now, input)
     }
 }
@@ -87,7 +87,7 @@ impl<M: Machine> Scene<M> {
     pub(super) fn play(&mut self, symbol: Symbol) -> Result<()> {
         self.steps += 1;
         let input = self.input(symbol);
-        let outputs = self.machine.handle(Moment(u64::from(self.steps)), input.clone());
+        let outputs = self.machine.handle(Uptime(u64::from(self.steps)), input.clone());
         self.note(&input, &outputs);
         self.contract.watch(&input, &outputs).with_context(|| format!("{input:?}"))
     }
@@ -129,11 +129,13 @@ impl<M: Machine> Scene<M> {
     fn input(&self, symbol: Symbol) -> Input {
         match symbol {
             Symbol::Submit => self.request(None, submit(self.steps)),
-            Symbol::Blank => self.bad_line(self.request_id(), Fault::EmptyPrompt),
+            Symbol::Blank => self.bad_line(self.request_id(), RequestFault::EmptyPrompt),
             Symbol::Cancel => self.request(None, Command::Cancel),
             Symbol::Snapshot => self.request(None, Command::Snapshot),
             Symbol::Shutdown => self.request(None, Command::Shutdown),
-            Symbol::Malformed => self.bad_line(None, Fault::InvalidJson { reason: String::new() }),
+            Symbol::Malformed => {
+                self.bad_line(None, RequestFault::InvalidJson { reason: String::new() })
+            }
             Symbol::ToMine => self.request(SessionId::new("mine"), submit(self.steps)),
             Symbol::ToOther => self.request(SessionId::new("other"), Command::Cancel),
             Symbol::InputEnded => Input::InputEnded,
@@ -181,7 +183,7 @@ impl<M: Machine> Scene<M> {
         Input::Request(Request { session, id, command })
     }
 
-    fn bad_line(&self, id: Option<RequestId>, fault: Fault) -> Input {
+    fn bad_line(&self, id: Option<RequestId>, fault: RequestFault) -> Input {
         Input::BadLine(BadLine { id, fault })
     }
 

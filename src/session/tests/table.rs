@@ -4,7 +4,7 @@ use super::model::{Item, outline};
 use crate::engine::RunEnd;
 use crate::protocol::id::{Ids, RequestId, SessionId};
 use crate::protocol::wire::{self, Request};
-use crate::session::{ExitCode, Input, Moment, OnBusy, Output, Rules, Session, Signal};
+use crate::session::{ExitCode, Input, OnBusy, Output, Rules, Session, Signal, Uptime};
 
 /// Where a session is when the line comes.
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +113,7 @@ fn session_in(phase: Phase, on_busy: OnBusy) -> Session {
         Draining => vec![first(), Input::InputEnded],
     };
     for step in steps {
-        drop(session.handle(Moment(0), step));
+        drop(session.handle(Uptime(0), step));
     }
     session
 }
@@ -138,12 +138,12 @@ fn answer(outputs: &[Output]) -> Vec<String> {
 
 fn finish(session: &mut Session) -> Vec<Output> {
     let run = session.live().map(|(live, _)| live.run.id()).expect("a live run");
-    session.handle(Moment(2), Input::RunEnded(run, RunEnd::Finished))
+    session.handle(Uptime(2), Input::RunEnded(run, RunEnd::Finished))
 }
 
 fn check(line: &str, phase: Phase, expected: &[&str], then: Then) {
     let mut session = session_in(phase, OnBusy::Reject);
-    let outputs = session.handle(Moment(1), input(line));
+    let outputs = session.handle(Uptime(1), input(line));
     assert_eq!(answer(&outputs), expected, "{line} {phase:?}");
     let items = outline(&outputs);
     let has = |item: &Item| items.contains(item);
@@ -169,7 +169,7 @@ fn each_request_is_answered_as_the_contract_has_it() {
 #[test]
 fn a_submit_in_a_run_waits_where_there_is_a_queue() {
     let mut session = session_in(Running, OnBusy::Queue);
-    let outputs = session.handle(Moment(1), input(r#"{"requestId":"x","submit":{"prompt":"hi"}}"#));
+    let outputs = session.handle(Uptime(1), input(r#"{"requestId":"x","submit":{"prompt":"hi"}}"#));
     assert!(outputs.is_empty());
     let items = outline(&finish(&mut session));
     assert_eq!(items[items.len() - 2..], [Item::Begin("x".to_owned()), Item::Start]);
@@ -178,7 +178,7 @@ fn a_submit_in_a_run_waits_where_there_is_a_queue() {
 #[test]
 fn end_of_input_exits_at_once_or_with_the_run() {
     let mut idle = session_in(Idle, OnBusy::Reject);
-    let items = outline(&idle.handle(Moment(1), Input::InputEnded));
+    let items = outline(&idle.handle(Uptime(1), Input::InputEnded));
     assert_eq!(items, [Item::Exit(ExitCode::Ok)]);
     let mut draining = session_in(Draining, OnBusy::Reject);
     assert_eq!(outline(&finish(&mut draining)).last(), Some(&Item::Exit(ExitCode::Ok)));
@@ -197,7 +197,7 @@ fn the_first_valid_request_names_the_session_and_no_other_line_does() {
         (r#"{"requestId":"6","sessionId":"x","cancel":{}}"#, "mine"),
     ];
     for (line, stamp) in lines {
-        for output in session.handle(Moment(0), input(line)) {
+        for output in session.handle(Uptime(0), input(line)) {
             let Output::Frame(frame) = output else { panic!("{line}: {output:?}") };
             assert_eq!(frame.session_id, stamp, "{line}");
         }
@@ -207,16 +207,16 @@ fn the_first_valid_request_names_the_session_and_no_other_line_does() {
 #[test]
 fn a_first_request_without_a_session_binds_to_the_generated_one() {
     let mut session = Session::new(Rules::default(), 1);
-    drop(session.handle(Moment(0), input(r#"{"requestId":"1","cancel":{}}"#)));
+    drop(session.handle(Uptime(0), input(r#"{"requestId":"1","cancel":{}}"#)));
     let other =
-        session.handle(Moment(0), input(r#"{"requestId":"x","sessionId":"b","cancel":{}}"#));
+        session.handle(Uptime(0), input(r#"{"requestId":"x","sessionId":"b","cancel":{}}"#));
     assert_eq!(answer(&other), ["session_mismatch", "failed"]);
     let named = Request {
         session: SessionId::new(&session.hello(Vec::new()).session_id),
         id: RequestId::new("x").expect("a name"),
         command: wire::Command::Cancel,
     };
-    let same = session.handle(Moment(0), Input::Request(named));
+    let same = session.handle(Uptime(0), Input::Request(named));
     assert_eq!(answer(&same), ["no_active_request", "ok"]);
 }
 
@@ -228,13 +228,13 @@ fn a_signal_ends_the_process_and_a_second_one_at_once() {
         pairs.flat_map(|pair| [Idle, Running, Draining].map(|phase| (pair, phase)))
     {
         let mut session = session_in(phase, OnBusy::Reject);
-        let items = outline(&session.handle(Moment(1), Input::Interrupted(first)));
+        let items = outline(&session.handle(Uptime(1), Input::Interrupted(first)));
         let error = Item::Error(String::new(), "interrupted".to_owned(), true);
         let done = Item::Done(String::new(), "stopped".to_owned());
         let exit = Item::Exit(ExitCode::Interrupted(first));
         assert_eq!(items[items.len() - 3..], [error, done, exit], "{first} {phase:?}");
         assert_eq!(items.contains(&Item::End("ChatRunStopped")), !matches!(phase, Idle));
-        let items = outline(&session.handle(Moment(2), Input::Interrupted(second)));
+        let items = outline(&session.handle(Uptime(2), Input::Interrupted(second)));
         assert_eq!(items, [Item::Abort(ExitCode::Interrupted(second))]);
         assert_eq!(ExitCode::Interrupted(second).number(), 128 + second.number());
     }

@@ -105,9 +105,11 @@ impl Source {
                 let snapshot_ordinal = self.ordinal;
                 frame(wire::snapshot(SnapshotFrame { snapshot_ordinal, entities: Vec::new() }))
             }
-            Kind::Error => {
-                frame(wire::error(Trouble { message: text, detail: "more".to_owned(), ..defect() }))
-            }
+            Kind::Error => frame(wire::error(ClientError {
+                message: text,
+                detail: "more".to_owned(),
+                ..defect()
+            })),
             Kind::Done => frame(wire::done(Done::Ok)),
         }
     }
@@ -126,7 +128,7 @@ fn parse(lines: &[u8]) -> Vec<Frame> {
 
 /// What a frame with a patch says.
 #[derive(Clone, Debug, PartialEq)]
-struct Said {
+struct TaggedEvent {
     segment: String,
     sequence: u64,
     offset: u64,
@@ -134,13 +136,13 @@ struct Said {
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "only these two are looked for")]
-fn said(frame: &Frame) -> Option<Said> {
+fn said(frame: &Frame) -> Option<TaggedEvent> {
     let (segment, sequence, offset, text) = match payload(frame)? {
         Any::ChatTextPatch(m) => (&m.message_id, m.sequence, m.offset, &m.text),
         Any::ChatReasoningPatch(m) => (&m.message_id, m.sequence, m.offset, &m.text),
         _ => return None,
     };
-    Some(Said { segment: segment.clone(), sequence, offset, text: text.clone() })
+    Some(TaggedEvent { segment: segment.clone(), sequence, offset, text: text.clone() })
 }
 
 fn ordinal(frame: &Frame) -> Option<u64> {
@@ -206,7 +208,7 @@ proptest! {
     #[test]
     fn what_is_taken_says_what_was_pushed(mode in mode(), actions in vec(action(), 0..200)) {
         let mut source = Source::new(mode);
-        let mut outbox = Outbox::new(Format::Protocol, Tripwire::default());
+        let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
         let (mut pushed, mut written) = (Vec::new(), Vec::new());
         for action in actions {
             let frame = match action {
@@ -219,7 +221,7 @@ proptest! {
                 }
             };
             pushed.push(frame.clone());
-            outbox.push(Moment(0), frame);
+            outbox.push(Uptime(0), frame);
             prop_assert!(!outbox.is_empty());
         }
         written.extend(parse(&outbox.take(Vec::new())));
@@ -228,12 +230,16 @@ proptest! {
 }
 
 /// Pushes deltas of one segment behind `waiting_bytes` of other frames.
-fn deltas_behind(mode: ChatStreamPatchMode, waiting_bytes: usize, deltas: &[usize]) -> Vec<Said> {
+fn deltas_behind(
+    mode: ChatStreamPatchMode,
+    waiting_bytes: usize,
+    deltas: &[usize],
+) -> Vec<TaggedEvent> {
     let mut source = Source::new(mode);
-    let mut outbox = Outbox::new(Format::Protocol, Tripwire::default());
-    outbox.push(Moment(0), source.tell(Kind::Event, waiting_bytes));
+    let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
+    outbox.push(Uptime(0), source.tell(Kind::Event, waiting_bytes));
     for bytes in deltas {
-        outbox.push(Moment(0), source.say(0, *bytes));
+        outbox.push(Uptime(0), source.say(0, *bytes));
     }
     parse(&outbox.take(Vec::new())).iter().filter_map(said).collect()
 }
@@ -274,10 +280,10 @@ fn text_so_far_takes_the_place_of_shorter_text_at_any_length() {
 #[test]
 fn an_engine_waits_for_a_reader_that_is_a_megabyte_behind() {
     let mut source = Source::new(ChatStreamPatchMode::Append);
-    let mut outbox = Outbox::new(Format::Protocol, Tripwire::default());
+    let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
     let mut pushed_bytes = 0;
     while outbox.has_room_for_engine() {
-        outbox.push(Moment(0), source.say(0, 999));
+        outbox.push(Uptime(0), source.say(0, 999));
         pushed_bytes += 999;
     }
     assert!(pushed_bytes >= ENGINE_BYTES_MAX / 2, "{pushed_bytes}");
@@ -293,10 +299,10 @@ fn answers_are_bounded_by_number_and_by_bytes() {
         [(Kind::Done, 0, ANSWERS_MAX), (Kind::Error, ANSWER_BYTES_MAX / 8, 8)]
     {
         let mut source = Source::new(ChatStreamPatchMode::Append);
-        let mut outbox = Outbox::new(Format::Protocol, Tripwire::default());
+        let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
         for _ in 0..answers {
             assert!(outbox.has_room_for_answers(), "{kind:?}");
-            outbox.push(Moment(0), source.tell(kind, bytes));
+            outbox.push(Uptime(0), source.tell(kind, bytes));
         }
         assert!(!outbox.has_room_for_answers(), "{kind:?}");
         drop(outbox.take(Vec::new()));
@@ -311,10 +317,10 @@ fn prompts_that_are_told_count_as_answers_and_segments_do_not() {
     let text = || "t".repeat(BYTES);
     let check = |payload: &dyn Fn() -> Any, is_answer: bool| {
         let mut source = Source::new(ChatStreamPatchMode::Append);
-        let mut outbox = Outbox::new(Format::Protocol, Tripwire::default());
+        let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
         for _ in 0..8 {
             assert!(outbox.has_room_for_answers(), "{}", payload().name());
-            outbox.push(Moment(0), source.event(payload()));
+            outbox.push(Uptime(0), source.event(payload()));
         }
         assert_eq!(outbox.has_room_for_answers(), !is_answer, "{}", payload().name());
     };
@@ -339,7 +345,7 @@ fn prompts_that_are_told_count_as_answers_and_segments_do_not() {
 
 #[test]
 fn a_buffer_given_back_is_emptied() {
-    let mut outbox = Outbox::new(Format::Protocol, Tripwire::default());
+    let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
     drop(outbox.take(b"old lines\n".to_vec()));
     assert!(outbox.take(Vec::new()).is_empty());
 }
@@ -351,8 +357,8 @@ fn a_frame_that_cannot_be_encoded_ends_in_an_error_and_nothing_after_it() {
         let mut outbox =
             Outbox::new(Format::Protocol, Plan::new(Place::Encode, nth).at(Place::Encode));
         for _ in 0..2 {
-            outbox.push(Moment(0), source.say(0, 5));
-            outbox.push(Moment(0), source.tell(Kind::Done, 0));
+            outbox.push(Uptime(0), source.say(0, 5));
+            outbox.push(Uptime(0), source.tell(Kind::Done, 0));
         }
         let lines = parse(&outbox.take(Vec::new()));
         assert!(outbox.is_defective());
@@ -363,7 +369,7 @@ fn a_frame_that_cannot_be_encoded_ends_in_an_error_and_nothing_after_it() {
         assert_eq!((error.code.as_str(), error.terminal), ("internal", true));
         assert_eq!(done.frame, Some(wire::done(Done::Failed)));
         assert_eq!(done.request_id, "r");
-        outbox.push(Moment(0), source.tell(Kind::Done, 0));
+        outbox.push(Uptime(0), source.tell(Kind::Done, 0));
         assert!(outbox.take(Vec::new()).is_empty());
     }
 }
@@ -381,13 +387,13 @@ fn ordinals(lines: &[u8]) -> Vec<Option<u64>> {
 #[test]
 fn frames_with_long_texts_are_taken_one_by_one_and_in_order() {
     let mut source = Source::new(ChatStreamPatchMode::Append);
-    let mut outbox = Outbox::new(Format::Protocol, Tripwire::default());
+    let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
     let text = Text::from("t".repeat(DEFERRED_FROM_BYTES));
-    outbox.push(Moment(0), source.say(0, 5));
-    outbox.push(Moment(0), long(&mut source, &text));
-    outbox.push(Moment(0), long(&mut source, &text));
-    outbox.push(Moment(0), source.say(1, 5));
-    outbox.push(Moment(0), source.tell(Kind::Done, 0));
+    outbox.push(Uptime(0), source.say(0, 5));
+    outbox.push(Uptime(0), long(&mut source, &text));
+    outbox.push(Uptime(0), long(&mut source, &text));
+    outbox.push(Uptime(0), source.say(1, 5));
+    outbox.push(Uptime(0), source.tell(Kind::Done, 0));
     assert_eq!(ordinals(&outbox.take(Vec::new())), [Some(1)]);
     assert_eq!(ordinals(&outbox.take(Vec::new())), [Some(2)]);
     assert_eq!(ordinals(&outbox.take(Vec::new())), [Some(3), Some(4), None]);
@@ -397,9 +403,9 @@ fn frames_with_long_texts_are_taken_one_by_one_and_in_order() {
 #[test]
 fn texts_that_wait_fill_the_outbox_before_they_are_encoded() {
     let mut source = Source::new(ChatStreamPatchMode::Append);
-    let mut outbox = Outbox::new(Format::Protocol, Tripwire::default());
+    let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
     let text = Text::from("t".repeat(ENGINE_BYTES_MAX / 2));
-    outbox.push(Moment(0), long(&mut source, &text));
+    outbox.push(Uptime(0), long(&mut source, &text));
     assert!(outbox.is_behind() && !outbox.has_room_for_engine());
     assert!(outbox.has_room_for_answers(), "what the engine said has a limit of its own");
     drop(outbox.take(Vec::new()));
@@ -414,7 +420,7 @@ fn a_long_frame_that_cannot_be_encoded_ends_in_an_error_and_nothing_after_it() {
             Outbox::new(Format::Protocol, Plan::new(Place::Encode, nth).at(Place::Encode));
         let text = Text::from("t".repeat(DEFERRED_FROM_BYTES));
         for _ in 0..3 {
-            outbox.push(Moment(0), long(&mut source, &text));
+            outbox.push(Uptime(0), long(&mut source, &text));
         }
         let mut lines = Vec::new();
         while !outbox.is_empty() {
@@ -434,16 +440,16 @@ fn a_long_frame_that_cannot_be_encoded_ends_in_an_error_and_nothing_after_it() {
 #[test]
 fn lean_patches_merge_within_their_segment() {
     let mut source = Source::new(ChatStreamPatchMode::Append);
-    let mut outbox = Outbox::new(Format::Protocol, Tripwire::default());
-    outbox.push(Moment(0), source.tell(Kind::Event, MERGE_FROM_BYTES));
+    let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
+    outbox.push(Uptime(0), source.tell(Kind::Event, MERGE_FROM_BYTES));
     let mode = ChatStreamPatchMode::Append.into();
     for segment in 0..2 {
         for sequence in 1..=3 {
             let (text, offset) = (format!("{segment}{sequence} "), 3 * (sequence - 1));
             let patch = ChatTextPatch { sequence, offset, text, mode, ..Default::default() };
-            outbox.push(Moment(0), source.event(patch.into()));
+            outbox.push(Uptime(0), source.event(patch.into()));
         }
-        outbox.push(Moment(0), source.tell(Kind::Event, 1));
+        outbox.push(Uptime(0), source.tell(Kind::Event, 1));
     }
     let lines = parse(&outbox.take(Vec::new()));
     let texts: Vec<_> = lines.iter().filter_map(said).map(|said| said.text).collect();

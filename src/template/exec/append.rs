@@ -1,6 +1,6 @@
 //! `$a = append $a …`, which makes a list item by item.
 
-use super::super::functions::{self, Call};
+use super::super::functions::{self, FunctionCall};
 use super::super::value::Value;
 use super::Exec;
 use gotmpl::parse::{CommandNode, Expr, PipeNode};
@@ -44,7 +44,7 @@ impl<'t> Exec<'t> {
             (Value::List(list), 1) => self.heap.pushed(list, items.remove(0)),
             (held, _) => {
                 items.insert(0, held);
-                let call = &mut Call { heap: &mut self.heap, now: self.now, args: &items };
+                let call = &mut FunctionCall { heap: &mut self.heap, now: self.now, args: &items };
                 functions::call(function, call)
             }
         }

@@ -1,6 +1,6 @@
 //! Go's own functions: <https://pkg.go.dev/text/template#hdr-Functions>.
 
-use super::{ANY, Call, Function, function};
+use super::{ANY, Function, FunctionCall, function};
 use crate::template::format;
 use crate::template::types::{IntType, MapType};
 use crate::template::value::Value;
@@ -31,7 +31,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("urlquery", (0, ANY), |call| escape(call, gotmpl::url_encode)),
 ];
 
-fn eq(call: &mut Call<'_>) -> Result<Value, String> {
+fn eq(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     for other in &call.args[1..] {
         if equal(call.arg(0), other)? {
             return Ok(Value::Bool(true));
@@ -61,7 +61,7 @@ fn equal(left: &Value, right: &Value) -> Result<bool, String> {
     }
 }
 
-fn order(call: &Call<'_>, is_it: fn(Ordering) -> bool) -> Result<Value, String> {
+fn order(call: &FunctionCall<'_>, is_it: fn(Ordering) -> bool) -> Result<Value, String> {
     let (left, right) = (call.arg(0), call.arg(1));
     if let (Some(left), Some(right)) = (left.integer(), right.integer()) {
         return Ok(Value::Bool(is_it(left.cmp(&right))));
@@ -88,7 +88,7 @@ fn incompatible(left: &Value, right: &Value) -> String {
     )
 }
 
-fn len(call: &mut Call<'_>) -> Result<Value, String> {
+fn len(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let length = match call.arg(0) {
         Value::Text(text) => text.len(),
         Value::List(list) => list.len(),
@@ -110,7 +110,7 @@ fn len(call: &mut Call<'_>) -> Result<Value, String> {
     Ok(Value::Int(i64::try_from(length).unwrap_or(i64::MAX)))
 }
 
-fn index(call: &mut Call<'_>) -> Result<Value, String> {
+fn index(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let mut value = call.arg(0).clone();
     for key in &call.args[1..] {
         value = match (&value, key) {
@@ -146,7 +146,7 @@ fn place(index: i64, length: usize) -> Result<usize, String> {
 
 /// Go's `slice`, which takes strings too, as sprig's does not; and sprig's, which is the same for
 /// lists.
-fn slice(call: &mut Call<'_>) -> Result<Value, String> {
+fn slice(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let length = match call.args {
         [Value::Text(text), ..] => text.len(),
         [Value::List(list), ..] => list.len(),
@@ -173,7 +173,7 @@ fn slice(call: &mut Call<'_>) -> Result<Value, String> {
     text.map(Value::text).ok_or("an index is inside a character".into())
 }
 
-fn escape(call: &mut Call<'_>, escape: fn(&str) -> String) -> Result<Value, String> {
+fn escape(call: &mut FunctionCall<'_>, escape: fn(&str) -> String) -> Result<Value, String> {
     let text = match call.args {
         [Value::Text(text)] => text.to_string(),
         [Value::Nil] => "<no value>".to_owned(),

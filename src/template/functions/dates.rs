@@ -3,7 +3,7 @@
 //! first two in the local zone, as in sprig, and a string in its own. The time now is the one that
 //! rendering began at, in the local zone.
 
-use super::{Call, Function, function};
+use super::{Function, FunctionCall, function};
 use crate::template::time::{self, Moment, durations};
 use crate::template::types::IntType;
 use crate::template::value::Value;
@@ -48,7 +48,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 const TOO_FAR: &str = "the date or the span is too far away to compute with; take a nearer one";
 
 /// What a clock shows at that date: in the local zone, or in the one that a string names.
-fn local(call: &Call<'_>, index: usize) -> Result<Moment, String> {
+fn local(call: &FunctionCall<'_>, index: usize) -> Result<Moment, String> {
     if let Value::Text(text) = call.arg(index) {
         return moment(text);
     }
@@ -62,7 +62,7 @@ fn moment(text: &str) -> Result<Moment, String> {
     })
 }
 
-fn zoned(call: &Call<'_>, index: usize) -> Result<Zoned, String> {
+fn zoned(call: &FunctionCall<'_>, index: usize) -> Result<Zoned, String> {
     let zone = call.now.time_zone();
     if let Value::Time(time) = call.arg(index) {
         return Ok((**time).clone());
@@ -80,12 +80,12 @@ fn zoned(call: &Call<'_>, index: usize) -> Result<Zoned, String> {
     date.datetime().to_zoned(zone.clone()).map_err(|_| TOO_FAR.to_owned())
 }
 
-fn date_in_zone(call: &mut Call<'_>) -> Result<Value, String> {
+fn date_in_zone(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     in_zone(call, call.text(0)?, 1)
 }
 
 /// The date at `index` in the zone that is the argument after it.
-fn in_zone(call: &Call<'_>, layout: &str, index: usize) -> Result<Value, String> {
+fn in_zone(call: &FunctionCall<'_>, layout: &str, index: usize) -> Result<Value, String> {
     let (date, name) = (zoned(call, index)?, call.text(index + 1)?);
     let zone = match &**name {
         "" | "UTC" => TimeZone::UTC,
@@ -101,7 +101,7 @@ fn in_zone(call: &Call<'_>, layout: &str, index: usize) -> Result<Value, String>
 }
 
 /// The date so much later, or earlier.
-fn date_modify(call: &mut Call<'_>) -> Result<Value, String> {
+fn date_modify(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let (text, date) = (call.text(0)?, zoned(call, 1)?);
     let span = durations::read(text)
         .ok_or_else(|| format!("{text:?} is no span of time; give it as in 24h or -1h30m"))?;
@@ -111,20 +111,20 @@ fn date_modify(call: &mut Call<'_>) -> Result<Value, String> {
 }
 
 /// Nanoseconds from a date up to now.
-fn since(call: &Call<'_>, date: &Zoned) -> Result<i64, String> {
+fn since(call: &FunctionCall<'_>, date: &Zoned) -> Result<i64, String> {
     let since = call.now.duration_since(date).as_nanos();
     i64::try_from(since).map_err(|_| TOO_FAR.to_owned())
 }
 
 /// So many seconds, as hours, minutes and seconds.
-fn duration(call: &mut Call<'_>) -> Result<Value, String> {
+fn duration(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let seconds = super::numbers::whole(call.arg(0));
     let span = seconds.checked_mul(durations::SECOND).ok_or(TOO_FAR)?;
     Ok(Value::text(durations::written(span)))
 }
 
 /// A span, nanoseconds, or the time since a date, in its largest unit.
-fn duration_round(call: &mut Call<'_>) -> Result<Value, String> {
+fn duration_round(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let span = if let Some(nanoseconds) = call.arg(0).integer() {
         nanoseconds
     } else if let Value::Text(text) = call.arg(0)

@@ -1,6 +1,6 @@
 //! Digests of text, as hexadecimal digits: <https://masterminds.github.io/sprig/crypto.html>.
 
-use super::{Call, Function, function};
+use super::{Function, FunctionCall, function};
 use crate::template::value::Value;
 use ring::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512, digest};
 
@@ -12,7 +12,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("adler32sum", (1, 1), |call| Ok(Value::text(adler32(call.text(0)?).to_string()))),
 ];
 
-fn hex(call: &Call<'_>, algorithm: &'static Algorithm) -> Result<Value, String> {
+fn hex(call: &FunctionCall<'_>, algorithm: &'static Algorithm) -> Result<Value, String> {
     let digest = digest(algorithm, call.text(0)?.as_bytes());
     Ok(Value::text(digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<String>()))
 }

@@ -1,6 +1,6 @@
 //! Functions that write and read other formats: JSON, YAML, base64, base32.
 
-use super::{Call, Function, function, yaml};
+use super::{Function, FunctionCall, function, yaml};
 use crate::template::time;
 use crate::template::types::{FILE_FIELDS, ListType, MapType};
 use crate::template::value::{Heap, MapId, Value, check_levels};
@@ -38,7 +38,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 /// JSON as Go's `encoding/json` writes it; `<`, `>` and `&` as escapes if `is_escaped`.
-fn json(call: &mut Call<'_>, is_pretty: bool, is_escaped: bool) -> Result<Value, String> {
+fn json(call: &mut FunctionCall<'_>, is_pretty: bool, is_escaped: bool) -> Result<Value, String> {
     let value = call.arg(0);
     let mut writer = Writer { heap: call.heap, out: String::new(), is_pretty, is_escaped };
     writer.value(value, 0)?;
@@ -171,7 +171,7 @@ fn go_number(float: f64) -> String {
 }
 
 /// Numbers are floats, as in Go; text that is no JSON is an error, where sprig gives nothing.
-fn from_json(call: &mut Call<'_>) -> Result<Value, String> {
+fn from_json(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let read: Json =
         serde_json::from_str(call.text(0)?).map_err(|why| format!("this is not JSON: {why}"))?;
     call.heap.take_floats(&read)

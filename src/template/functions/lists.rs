@@ -1,6 +1,6 @@
 //! Functions on lists: <https://masterminds.github.io/sprig/lists.html>.
 
-use super::{ANY, Call, Function, ITEMS_MAX, function};
+use super::{ANY, Function, FunctionCall, ITEMS_MAX, function};
 use crate::template::types::ListType;
 use crate::template::value::Value;
 
@@ -98,11 +98,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn joined(call: &mut Call<'_>, lists: &[&[Value]]) -> Result<Value, String> {
+fn joined(call: &mut FunctionCall<'_>, lists: &[&[Value]]) -> Result<Value, String> {
     call.heap.list(lists.concat())
 }
 
-fn is_in(call: &mut Call<'_>, needle: &Value, items: &[Value]) -> Result<bool, String> {
+fn is_in(call: &mut FunctionCall<'_>, needle: &Value, items: &[Value]) -> Result<bool, String> {
     for item in items {
         if call.heap.equal(needle, item)? {
             return Ok(true);
@@ -112,7 +112,7 @@ fn is_in(call: &mut Call<'_>, needle: &Value, items: &[Value]) -> Result<bool, S
 }
 
 /// The items that are neither among `others` nor there already.
-fn without(call: &mut Call<'_>, others: &[Value]) -> Result<Value, String> {
+fn without(call: &mut FunctionCall<'_>, others: &[Value]) -> Result<Value, String> {
     let mut kept: Vec<Value> = Vec::new();
     for item in call.list(0)? {
         if !is_in(call, item, others)? && !is_in(call, item, &kept)? {
@@ -123,7 +123,7 @@ fn without(call: &mut Call<'_>, others: &[Value]) -> Result<Value, String> {
 }
 
 /// The items that are not among the other arguments.
-fn without_kept(call: &mut Call<'_>) -> Result<Value, String> {
+fn without_kept(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let mut kept: Vec<Value> = Vec::new();
     for item in call.list(0)? {
         if !is_in(call, item, &call.args[1..])? {
@@ -133,7 +133,7 @@ fn without_kept(call: &mut Call<'_>) -> Result<Value, String> {
     call.heap.list(kept)
 }
 
-fn steps(call: &mut Call<'_>, start: i64, end: i64, step: i64) -> Result<Value, String> {
+fn steps(call: &mut FunctionCall<'_>, start: i64, end: i64, step: i64) -> Result<Value, String> {
     let mut items = Vec::new();
     let mut next = start;
     while (step > 0 && next < end) || (step < 0 && next > end) {
@@ -148,7 +148,7 @@ fn steps(call: &mut Call<'_>, start: i64, end: i64, step: i64) -> Result<Value, 
 }
 
 /// Numbers up to and with the end, as text with spaces between.
-fn seq(call: &mut Call<'_>) -> Result<Value, String> {
+fn seq(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let bounds = (0..call.args.len()).map(|index| call.int(index));
     let bounds = bounds.collect::<Result<Vec<_>, _>>()?;
     let towards = |start: i64, end: i64| if end < start { -1 } else { 1 };

@@ -1,6 +1,6 @@
 //! Functions on maps: <https://masterminds.github.io/sprig/dicts.html>. Keys come in their order.
 
-use super::{ANY, Call, Function, function};
+use super::{ANY, Function, FunctionCall, function};
 use crate::template::value::{Heap, Map, MapId, VALUE_LEVELS_MAX, Value, check_levels};
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ fn copied(heap: &mut Heap, value: &Value, level: usize) -> Result<Value, String>
 }
 
 /// A map of those members that the other arguments name, or of those that they don't.
-fn keep(call: &mut Call<'_>, is_named: bool) -> Result<Value, String> {
+fn keep(call: &mut FunctionCall<'_>, is_named: bool) -> Result<Value, String> {
     let mut map = call.map_copy(0)?;
     let names = (1..call.args.len()).map(|index| call.text(index));
     let names = names.collect::<Result<Vec<&Arc<str>>, _>>()?;
@@ -90,7 +90,7 @@ fn keep(call: &mut Call<'_>, is_named: bool) -> Result<Value, String> {
 }
 
 /// `dig "a" "b" fallback map`: what is at `.a.b`, or the fallback.
-fn dig(call: &mut Call<'_>) -> Result<Value, String> {
+fn dig(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let last = call.args.len() - 1;
     let mut value = Value::Map(call.map(last)?);
     for index in 0..last - 1 {
@@ -108,7 +108,7 @@ fn dig(call: &mut Call<'_>) -> Result<Value, String> {
 
 /// Changes the first map, as sprig does: it gets what it has not from the others, in their order;
 /// or what they have, if `overwrites`.
-fn merge_all(call: &mut Call<'_>, overwrites: bool) -> Result<Value, String> {
+fn merge_all(call: &mut FunctionCall<'_>, overwrites: bool) -> Result<Value, String> {
     let into = call.map(0)?;
     for index in 1..call.args.len() {
         let from = call.map(index)?;

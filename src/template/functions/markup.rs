@@ -2,7 +2,7 @@
 //! `pkg/helpers/templating`.
 
 use super::text::map;
-use super::{Call, Function, check_bytes, count, function};
+use super::{Function, FunctionCall, check_bytes, count, function};
 use crate::template::time::Moment;
 use crate::template::types::ListType;
 use crate::template::value::Value;
@@ -42,7 +42,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 /// A value as a field of a form, not yet escaped.
-fn url_field(call: &mut Call<'_>) -> Result<Value, String> {
+fn url_field(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     Ok(Value::text(match call.args {
         [Value::Float(number)] => format!("{number:.6}"),
         [Value::Time(time)] => Moment::of(time).written("2006-01-02"),
@@ -53,7 +53,10 @@ fn url_field(call: &mut Call<'_>) -> Result<Value, String> {
 
 /// The first argument, filled up with blanks to as many characters as the second says. `blanks`
 /// says how many of the missing ones stand before and behind.
-fn padded(call: &mut Call<'_>, blanks: fn(usize) -> (usize, usize)) -> Result<Value, String> {
+fn padded(
+    call: &mut FunctionCall<'_>,
+    blanks: fn(usize) -> (usize, usize),
+) -> Result<Value, String> {
     let text = call.text(0)?;
     let width = if let Value::Text(width) = call.arg(1) {
         width.parse().map_err(|_| format!("{width:?} is no width"))?

@@ -3,7 +3,7 @@
 //! Sprig cuts floats to integers before it adds them. Glazed replaces `add`, `sub`, `mul` and `div`
 //! by ones that don't, and that give nothing for what is no number; so do these.
 
-use super::{ANY, Call, Function, function};
+use super::{ANY, Function, FunctionCall, function};
 use crate::template::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -86,7 +86,7 @@ pub(super) fn real(value: &Value) -> f64 {
 
 /// Integers as long as all are; floats if one is; nothing if one is no number.
 fn fold(
-    call: &mut Call<'_>,
+    call: &mut FunctionCall<'_>,
     whole_step: fn(i64, i64) -> Option<i64>,
     real_step: fn(f64, f64) -> f64,
 ) -> Result<Value, String> {
@@ -100,7 +100,7 @@ fn fold(
     ints(call, whole_step)
 }
 
-fn ints(call: &mut Call<'_>, step: fn(i64, i64) -> Option<i64>) -> Result<Value, String> {
+fn ints(call: &mut FunctionCall<'_>, step: fn(i64, i64) -> Option<i64>) -> Result<Value, String> {
     let mut result = whole(call.arg(0));
     for arg in &call.args[1..] {
         result = step(result, whole(arg)).ok_or(OVERFLOW)?;
@@ -108,13 +108,13 @@ fn ints(call: &mut Call<'_>, step: fn(i64, i64) -> Option<i64>) -> Result<Value,
     Ok(Value::int64(result))
 }
 
-fn floats(call: &mut Call<'_>, step: fn(f64, f64) -> f64) -> Result<Value, String> {
+fn floats(call: &mut FunctionCall<'_>, step: fn(f64, f64) -> f64) -> Result<Value, String> {
     let rest = call.args[1..].iter().map(real);
     Ok(Value::Float(rest.fold(real(call.arg(0)), step)))
 }
 
 /// To so many places; a half and more goes up, or what the third argument says instead of a half.
-fn round(call: &mut Call<'_>) -> Result<Value, String> {
+fn round(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let places = i32::try_from(call.int(1)?).map_err(|_| "so many places are none".to_owned())?;
     let half = call.args.get(2).map_or(0.5, real);
     let scale = 10_f64.powi(places);

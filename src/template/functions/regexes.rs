@@ -1,7 +1,7 @@
 //! Functions with regular expressions, whose syntax is Go's, RE2:
 //! <https://masterminds.github.io/sprig/strings.html>.
 
-use super::{Call, Function, check_bytes, function};
+use super::{Function, FunctionCall, check_bytes, function};
 use crate::template::value::Value;
 use regex::{NoExpand, Regex, RegexBuilder};
 
@@ -25,7 +25,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     function("replaceRegexp", (3, 3), |call| {
         let swapped = [call.arg(1).clone(), call.arg(0).clone(), call.arg(2).clone()];
-        let mut call = Call { heap: call.heap, now: call.now, args: &swapped };
+        let mut call = FunctionCall { heap: call.heap, now: call.now, args: &swapped };
         let (text, new) = (call.text(1)?, call.text(2)?);
         replaced(&mut call, text, new)
     }),
@@ -54,7 +54,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn is_match(call: &mut Call<'_>) -> Result<Value, String> {
+fn is_match(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let text = call.text(1)?;
     Ok(Value::Bool(compiled(call, 0)?.is_match(text)))
 }
@@ -64,7 +64,7 @@ fn most(number: i64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-fn replaced(call: &mut Call<'_>, text: &str, new: &str) -> Result<Value, String> {
+fn replaced(call: &mut FunctionCall<'_>, text: &str, new: &str) -> Result<Value, String> {
     let found = compiled(call, 0)?;
     let groups = new.matches('$').count();
     // What is put in is at most the new text and, for each of its groups, what was found.
@@ -74,7 +74,7 @@ fn replaced(call: &mut Call<'_>, text: &str, new: &str) -> Result<Value, String>
     Ok(Value::text(found.replace_all(text, new).into_owned()))
 }
 
-fn compiled(call: &mut Call<'_>, index: usize) -> Result<Regex, String> {
+fn compiled(call: &mut FunctionCall<'_>, index: usize) -> Result<Regex, String> {
     let source = call.text(index)?;
     // Compiling takes far longer than reading.
     call.heap.charge(source.len().saturating_mul(1000))?;

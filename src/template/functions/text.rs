@@ -1,7 +1,7 @@
 //! Functions on strings: <https://masterminds.github.io/sprig/strings.html>.
 
 use super::words::{lower_char, upper_char};
-use super::{ANY, Call, Function, check_bytes, count, function};
+use super::{ANY, Function, FunctionCall, check_bytes, count, function};
 use crate::template::format::quoted;
 use crate::template::types::MapType;
 use crate::template::value::{Map, Value};
@@ -80,7 +80,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-pub(super) fn map(call: &Call<'_>, change: fn(&str) -> String) -> Result<Value, String> {
+pub(super) fn map(call: &FunctionCall<'_>, change: fn(&str) -> String) -> Result<Value, String> {
     Ok(Value::text(change(call.text(0)?)))
 }
 
@@ -92,12 +92,12 @@ fn lower(text: &str) -> String {
     text.chars().map(lower_char).collect()
 }
 
-fn compare(call: &Call<'_>, is_it: fn(&str, &str) -> bool) -> Result<Value, String> {
+fn compare(call: &FunctionCall<'_>, is_it: fn(&str, &str) -> bool) -> Result<Value, String> {
     Ok(Value::Bool(is_it(call.text(0)?, call.text(1)?)))
 }
 
 /// Takes the characters of the first argument off the ends of the second.
-fn trim_of(call: &Call<'_>, start: bool, end: bool) -> Result<Value, String> {
+fn trim_of(call: &FunctionCall<'_>, start: bool, end: bool) -> Result<Value, String> {
     let (set, mut text) = (call.text(0)?, &**call.text(1)?);
     let is_in = |char| set.contains(char);
     if start {
@@ -114,7 +114,7 @@ pub(super) fn floor(text: &str, bytes: usize) -> usize {
     (0..=bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-fn substr(call: &mut Call<'_>) -> Result<Value, String> {
+fn substr(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let (start, end, text) = (call.int(0)?, call.int(1)?, call.text(2)?);
     let length = i64::try_from(text.len()).unwrap_or(i64::MAX);
     let (from, to) = if start < 0 {
@@ -130,7 +130,7 @@ fn substr(call: &mut Call<'_>) -> Result<Value, String> {
     Ok(Value::text(&text[floor(text, count(from))..floor(text, count(to))]))
 }
 
-fn trunc(call: &mut Call<'_>) -> Result<Value, String> {
+fn trunc(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let (most, text) = (call.int(0)?, call.text(1)?);
     let size = usize::try_from(most.unsigned_abs()).unwrap_or(usize::MAX);
     if size >= text.len() {
@@ -144,18 +144,18 @@ fn trunc(call: &mut Call<'_>) -> Result<Value, String> {
 }
 
 /// The arguments as text, but for those that are nil.
-fn shown_args(call: &mut Call<'_>) -> Result<Vec<Arc<str>>, String> {
+fn shown_args(call: &mut FunctionCall<'_>) -> Result<Vec<Arc<str>>, String> {
     let args = call.args.iter().filter(|arg| !matches!(arg, Value::Nil | Value::Error(None)));
     args.map(|arg| call.show(arg)).collect()
 }
 
-fn quote(call: &mut Call<'_>, quote: fn(&str) -> String) -> Result<Value, String> {
+fn quote(call: &mut FunctionCall<'_>, quote: fn(&str) -> String) -> Result<Value, String> {
     let texts = shown_args(call)?;
     Ok(Value::text(texts.iter().map(|text| quote(text)).collect::<Vec<_>>().join(" ")))
 }
 
 /// Every line of the text behind so many spaces, blank ones too.
-pub(super) fn indented(call: &Call<'_>, before: &str) -> Result<String, String> {
+pub(super) fn indented(call: &FunctionCall<'_>, before: &str) -> Result<String, String> {
     let (spaces, text) = (count(call.int(0)?), call.text(1)?);
     check_bytes(spaces, text.matches('\n').count() + 1)?;
     let spaces = " ".repeat(spaces);
@@ -181,7 +181,7 @@ fn split<'t>(separator: &str, text: &'t str, most: usize) -> Vec<&'t str> {
 }
 
 /// A map with the members `_0`, `_1` and so on.
-fn numbered(call: &mut Call<'_>, parts: Vec<&str>) -> Result<Value, String> {
+fn numbered(call: &mut FunctionCall<'_>, parts: Vec<&str>) -> Result<Value, String> {
     let members = parts.iter().enumerate();
     let map: Map =
         members.map(|(index, part)| (format!("_{index}").into(), Value::text(*part))).collect();

@@ -1,7 +1,7 @@
 //! Functions on URLs: <https://masterminds.github.io/sprig/url.html>. They are read and written as
 //! Go's `net/url` does: <https://pkg.go.dev/net/url>.
 
-use super::{Call, Function, function};
+use super::{Function, FunctionCall, function};
 use crate::template::value::{Map, Value};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
@@ -165,7 +165,7 @@ impl Url {
 }
 
 /// The part of a map that `urlJoin` gets; empty if it is not there.
-fn part(call: &Call<'_>, name: &str) -> Result<String, String> {
+fn part(call: &FunctionCall<'_>, name: &str) -> Result<String, String> {
     match call.heap.read(call.map(0)?).get(name) {
         None => Ok(String::new()),
         Some(Value::Text(text)) => Ok(text.to_string()),

@@ -1,7 +1,7 @@
 //! Functions on words: case, cutting and wrapping. <https://masterminds.github.io/sprig/strings.html>
 
 use super::text::{floor, map};
-use super::{Call, Function, check_bytes, count, function};
+use super::{Function, FunctionCall, check_bytes, count, function};
 use crate::template::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -59,7 +59,7 @@ fn untitle(text: &str) -> String {
     out
 }
 
-fn abbrev(call: &mut Call<'_>) -> Result<Value, String> {
+fn abbrev(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let (width, text) = (call.int(0)?, call.text(1)?);
     let width = count(width);
     if width < 4 || text.len() <= width {
@@ -70,7 +70,7 @@ fn abbrev(call: &mut Call<'_>) -> Result<Value, String> {
 
 /// From about `left` on, with dots where something is missing: at most `width` bytes with them. Near
 /// the start, nothing is gained by dots for it.
-fn abbrev_both(call: &mut Call<'_>) -> Result<Value, String> {
+fn abbrev_both(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let (left, width, text) = (count(call.int(0)?), count(call.int(1)?), call.text(2)?);
     if width < 4 || (left > 0 && width < 7) || text.len() <= width {
         return Ok(Value::Text(text.clone()));

@@ -8,8 +8,8 @@ const KEY: &str = "sk-secret/123456";
 
 /// Reads a body that arrives in `pieces`; tells it in words, adjacent texts joined.
 fn read(pieces: &[&[u8]]) -> String {
-    let troubles = Troubles::new(Secret::new(KEY).as_ref(), "http://host", "m");
-    let mut answer = Answer::new(&troubles);
+    let failures = Failures::new(Secret::new(KEY).as_ref(), "http://host", "m");
+    let mut answer = Answer::new(&failures);
     let mut events = Vec::new();
     let mut result = Ok(());
     for piece in pieces {
@@ -19,9 +19,9 @@ fn read(pieces: &[&[u8]]) -> String {
     }
     result = match result {
         Ok(()) => answer.end("text/plain", &mut events),
-        Err(trouble) => {
+        Err(failure) => {
             answer.flush(&mut events);
-            Err(trouble)
+            Err(failure)
         }
     };
     let mut told = String::new();
@@ -34,8 +34,8 @@ fn read(pieces: &[&[u8]]) -> String {
         told += &text;
         last = head;
     }
-    if let Err(trouble) = result {
-        told += &format!(" FAILED {}", trouble.class.as_str());
+    if let Err(failure) = result {
+        told += &format!(" FAILED {}", failure.class.as_str());
     }
     told.trim_start().to_owned()
 }
@@ -201,8 +201,8 @@ fn words_of_the_provider_are_shown_without_the_key() {
     );
     let odd = stop("x sk-secret%2F123456");
     check(&(text("a") + &odd + END), "<text>a END \"x [redacted]\" other");
-    let troubles = Troubles::new(Secret::new("stop").as_ref(), "http://host", "m");
-    let mut answer = Answer::new(&troubles);
+    let failures = Failures::new(Secret::new("stop").as_ref(), "http://host", "m");
+    let mut answer = Answer::new(&failures);
     let mut events = Vec::new();
     answer.push((text("a") + &stop("stop")).as_bytes(), &mut events).expect("reads");
     answer.end("", &mut events).expect("finished");
@@ -232,11 +232,11 @@ fn halves_of_characters_fail_no_answer() {
 
 #[test]
 fn a_key_that_the_end_of_an_answer_cuts_is_not_quoted_in_part() {
-    let troubles = Troubles::new(Secret::new(KEY).as_ref(), "http://host", "m");
+    let failures = Failures::new(Secret::new(KEY).as_ref(), "http://host", "m");
     for head in ["data: {\"error\":\"bad ", "event: error\ndata: bad ", "{\"error\":\"bad "] {
         for cut_bytes in 1..KEY.len() {
             let mut events = Vec::new();
-            let mut answer = Answer::new(&troubles);
+            let mut answer = Answer::new(&failures);
             let body = format!("{head}{}", &KEY[..KEY.len() - cut_bytes]);
             answer.push(body.as_bytes(), &mut events).expect("not an event yet");
             let error = answer.end("", &mut events).expect_err("half a body").into_error();
@@ -260,12 +260,12 @@ fn a_whole_answer_is_read_like_a_stream() {
 
 #[test]
 fn an_event_without_end_is_not_held_for_ever() {
-    let troubles = Troubles::new(None, "", "");
-    let mut answer = Answer::new(&troubles);
+    let failures = Failures::new(None, "", "");
+    let mut answer = Answer::new(&failures);
     let mut events = Vec::new();
     answer.push(text("a").as_bytes(), &mut events).expect("fits");
-    let trouble = answer.push(&vec![b'x'; sse::EVENT_BYTES_MAX + 1], &mut events);
-    assert_eq!(trouble.expect_err("too long").class, ErrorClass::MalformedStream);
+    let failure = answer.push(&vec![b'x'; sse::EVENT_BYTES_MAX + 1], &mut events);
+    assert_eq!(failure.expect_err("too long").class, ErrorClass::MalformedStream);
     assert_eq!(events, [EngineEvent::Text("a".into())]);
 }
 
@@ -324,8 +324,8 @@ fn data_that_is_no_json_is_ignored_and_counted() {
     check(&(text("a") + pings + &stop("stop") + END), r#"<text>a END "stop" completed"#);
     check(pings, "FAILED malformed_stream");
     check(&event(r#"[{"error":{"message":"x","code":429}}]"#), "FAILED rate_limited");
-    let troubles = Troubles::new(Secret::new(KEY).as_ref(), "http://host", "m");
-    let mut answer = Answer::new(&troubles);
+    let failures = Failures::new(Secret::new(KEY).as_ref(), "http://host", "m");
+    let mut answer = Answer::new(&failures);
     let body = format!("data: no {KEY}\n\n{pings}");
     answer.push(body.as_bytes(), &mut Vec::new()).expect("nothing unreadable");
     assert_eq!(answer.ignored(), 4);
@@ -346,8 +346,8 @@ fn a_choice_that_was_not_asked_for_is_no_part_of_the_answer() {
 
 #[test]
 fn what_only_keeps_the_connection_alive_is_no_progress() {
-    let troubles = Troubles::new(None, "http://host", "m");
-    let mut answer = Answer::new(&troubles);
+    let failures = Failures::new(None, "http://host", "m");
+    let mut answer = Answer::new(&failures);
     let role = delta(r#"{"role":"assistant"}"#);
     for (bytes, is_progress) in [
         (": ping\n\n", false),

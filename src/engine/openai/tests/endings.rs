@@ -21,7 +21,7 @@ struct Scene {
     provider: Provider,
     frozen: Frozen,
     running: JoinHandle<RunEnd>,
-    events: mpsc::Receiver<Said>,
+    events: mpsc::Receiver<TaggedEvent>,
 }
 
 impl Scene {

@@ -5,10 +5,11 @@ use crate::engine::{EngineEvent, ErrorClass, RunEnd, RunError, Stage};
 use crate::extract::{ResponseType, Schema};
 use crate::protocol::id::{Ids, RequestId, RunId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
-use crate::protocol::wire::{Code, Command, Frame, Prompt, Request, Trouble};
+use crate::protocol::wire::{ClientError, Code, Command, Frame, Prompt, Request};
 use crate::session::tests::scene::Machine;
 use crate::session::{
-    ExitCode, Extraction, Input, Keep, Life, Moment, Output, Rules, Session, Signal, Telling,
+    ExitCode, Extraction, ExtractionReport, Input, Output, Retention, Rules, Session, SessionMode,
+    Signal, Uptime,
 };
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
@@ -63,26 +64,31 @@ pub(super) struct Seen {
 #[derive(Clone)]
 pub(super) struct Shot<M> {
     pub(super) machine: M,
-    keep: Keep,
+    keep: Retention,
     extracts: bool,
     pub(super) live: Option<RunId>,
     steps: u64,
     pub(super) seen: Seen,
 }
 
-fn rules(keep: Keep, extraction: Option<ResponseType>) -> Rules {
+fn rules(keep: Retention, extraction: Option<ResponseType>) -> Rules {
     let schema = Schema::compile(&json!({ "required": ["a"] })).expect("a schema");
     let wanted = |response| Extraction {
         response,
         schema: Some(schema.clone()),
-        telling: Telling::Messages,
+        telling: ExtractionReport::Messages,
     };
-    Rules { life: Life::OneShot, keep, extraction: extraction.map(wanted), ..Rules::default() }
+    Rules {
+        life: SessionMode::OneShot,
+        keep,
+        extraction: extraction.map(wanted),
+        ..Rules::default()
+    }
 }
 
 impl<M: Machine> Shot<M> {
     pub(super) fn new(
-        keep: Keep,
+        keep: Retention,
         extraction: Option<ResponseType>,
         wrap: impl FnOnce(Session) -> M,
     ) -> Self {
@@ -107,7 +113,7 @@ impl<M: Machine> Shot<M> {
             self.live = None;
         }
         let was_over = self.seen.exit.is_some();
-        for output in self.machine.handle(Moment(self.steps), input) {
+        for output in self.machine.handle(Uptime(self.steps), input) {
             self.output(symbol, was_over, output).with_context(|| format!("{symbol:?}"))?;
         }
         if self.seen.exit.is_some() && !was_over {
@@ -209,7 +215,7 @@ impl<M: Machine> Shot<M> {
         let seen = &self.seen;
         ensure!(self.live.is_none(), "exit with a live run");
         ensure!(seen.ended == seen.asked, "a run that has no end");
-        let kept = usize::from(seen.asked && self.keep == Keep::Everything);
+        let kept = usize::from(seen.asked && self.keep == Retention::Everything);
         ensure!(seen.snapshots == kept, "{} snapshots", seen.snapshots);
         let (errors, done) = (seen.errors.as_slice(), seen.done.as_deref());
         let is_invalid = errors == [Code::InvalidAnswer.as_str()];
@@ -259,7 +265,7 @@ impl<M: Machine> Shot<M> {
             Symbol::StaleEnd => Input::RunEnded(stale, RunEnd::Finished),
             Symbol::Signal(signal) => Input::Interrupted(signal),
             Symbol::ReaderGone => Input::ReaderGone,
-            Symbol::Refused => Input::Refused(Trouble {
+            Symbol::Refused => Input::Refused(ClientError {
                 code: Code::EngineInitFailed,
                 message: "there is nothing to ask".to_owned(),
                 detail: String::new(),

@@ -3,14 +3,14 @@
 use super::*;
 use crate::engine::openai::body::Ignored;
 
-fn troubles(key: Option<&str>) -> Troubles {
+fn failures(key: Option<&str>) -> Failures {
     let key = key.and_then(Secret::new);
-    Troubles::new(key.as_ref(), "https://user:a%2Fpass@host/v1?q=secret", "m")
+    Failures::new(key.as_ref(), "https://user:a%2Fpass@host/v1?q=secret", "m")
 }
 
 /// An answer with `status` and `body` is of `class`, and its message holds all of `words`.
 fn check(status: u16, body: &str, class: ErrorClass, words: &[&str]) {
-    let error = troubles(Some("sk-abcdef")).status(status, body.as_bytes(), None).into_error();
+    let error = failures(Some("sk-abcdef")).status(status, body.as_bytes(), None).into_error();
     assert_eq!(error.class, class, "{status} {body}");
     for word in words {
         assert!(error.message.contains(word), "{word:?} in {:?}", error.message);
@@ -50,7 +50,7 @@ fn a_conversation_that_is_too_long_is_told_apart() {
         r#"{"error":{"code":400,"message":"x","type":"exceed_context_size_error"}}"#,
         r#"{"error":{"message":"the request exceeds the available context size"}}"#,
     ] {
-        let class = troubles(None).status(400, body.as_bytes(), None).class;
+        let class = failures(None).status(400, body.as_bytes(), None).class;
         assert_eq!(class, ErrorClass::ContextOverflow, "{body}");
     }
 }
@@ -58,7 +58,7 @@ fn a_conversation_that_is_too_long_is_told_apart() {
 #[test]
 fn only_passing_troubles_are_tried_again() {
     let retry = |status, body: &str, after: Option<u64>| {
-        troubles(None).status(status, body.as_bytes(), after.map(Duration::from_secs)).retry
+        failures(None).status(status, body.as_bytes(), after.map(Duration::from_secs)).retry
     };
     for status in [408, 409, 429, 500, 502, 503, 504, 529] {
         assert_eq!(retry(status, "", None), Retry::Backoff, "{status}");
@@ -73,15 +73,15 @@ fn only_passing_troubles_are_tried_again() {
 
 #[test]
 fn a_wait_that_is_too_long_is_told() {
-    let trouble = troubles(None).status(429, b"", Some(Duration::from_secs(3_600)));
-    assert!(trouble.message.contains("3600 s"), "{}", trouble.message);
+    let failure = failures(None).status(429, b"", Some(Duration::from_secs(3_600)));
+    assert!(failure.message.contains("3600 s"), "{}", failure.message);
 }
 
 #[test]
 fn an_error_inside_an_answer_is_judged_by_its_code() {
     let check = |error: Value, class: ErrorClass, retry: Retry| {
-        let trouble = troubles(None).reported(&error);
-        assert_eq!((trouble.class, trouble.retry), (class, retry), "{error}");
+        let failure = failures(None).reported(&error);
+        assert_eq!((failure.class, failure.retry), (class, retry), "{error}");
     };
     let coded = |code: Value| serde_json::json!({ "message": "x", "code": code });
     check(coded(502.into()), ErrorClass::Provider, Retry::Backoff);
@@ -101,22 +101,22 @@ fn an_error_inside_an_answer_is_judged_by_its_code() {
 fn a_number_is_told_once_and_for_what_it_is() {
     let error = serde_json::json!({ "message": "overloaded", "code": 529 });
     let body = serde_json::json!({ "error": error }).to_string();
-    let check = |trouble: Trouble, told: &str, detail: &str| {
-        assert!(trouble.message.contains(&format!("failed ({told}): ")), "{trouble:?}");
-        assert_eq!(trouble.detail, detail);
+    let check = |failure: Failure, told: &str, detail: &str| {
+        assert!(failure.message.contains(&format!("failed ({told}): ")), "{failure:?}");
+        assert_eq!(failure.detail, detail);
     };
-    check(troubles(None).reported(&error), "code 529", "code 529: overloaded");
-    let status = |status| troubles(None).status(status, body.as_bytes(), None);
+    check(failures(None).reported(&error), "code 529", "code 529: overloaded");
+    let status = |status| failures(None).status(status, body.as_bytes(), None);
     check(status(529), "status 529", "status 529: overloaded");
     check(status(503), "status 503", "status 503: 529: overloaded");
     let typed = serde_json::json!({ "code": "500", "type": "server_error", "status": 500 });
-    let detail = troubles(None).reported(&typed).detail;
+    let detail = failures(None).reported(&typed).detail;
     assert!(detail.starts_with("code 500: server_error: "), "{detail}");
 }
 
 #[test]
 fn every_message_says_what_to_do() {
-    let it = troubles(None);
+    let it = failures(None);
     let why = serde_json::from_str::<Value>("").expect_err("no JSON");
     let limit = Duration::from_secs(1);
     let all = [
@@ -145,16 +145,16 @@ fn every_message_says_what_to_do() {
     let statuses = [400, 401, 402, 404, 429, 500].map(|status| it.status(status, b"", None));
     let advice = ["check ", "name ", "set ", "send ", "raise ", "ask ", "choose ", "report "];
     let passing = ["try again later", "wait a while"];
-    for trouble in all.iter().chain(&statuses) {
-        let (_, todo) = trouble.message.rsplit_once(": ").expect("what to do");
-        assert!(advice.iter().chain(&passing).any(|word| todo.contains(word)), "{trouble:?}");
+    for failure in all.iter().chain(&statuses) {
+        let (_, todo) = failure.message.rsplit_once(": ").expect("what to do");
+        assert!(advice.iter().chain(&passing).any(|word| todo.contains(word)), "{failure:?}");
     }
 }
 
 #[test]
 fn a_long_complaint_is_cut_after_its_secrets_are_gone() {
     let long = "\u{e9}sk-abcdef".repeat(DETAIL_CHARS_MAX);
-    let error = troubles(Some("sk-abcdef")).status(500, long.as_bytes(), None).into_error();
+    let error = failures(Some("sk-abcdef")).status(500, long.as_bytes(), None).into_error();
     assert!(error.detail.chars().count() <= DETAIL_CHARS_MAX + "status 500: \u{2026}".len());
     assert!(error.message.chars().count() < 2 * QUOTE_CHARS_MAX);
     assert!(!error.detail.contains("sk-"));
@@ -162,8 +162,8 @@ fn a_long_complaint_is_cut_after_its_secrets_are_gone() {
 
 #[test]
 fn a_key_is_redacted_however_the_provider_spells_it() {
-    let check = |key: &str, trouble: &dyn Fn(&Troubles) -> Trouble, words: &str| {
-        let error = trouble(&troubles(Some(key))).into_error();
+    let check = |key: &str, failure: &dyn Fn(&Failures) -> Failure, words: &str| {
+        let error = failure(&failures(Some(key))).into_error();
         assert!(error.detail.contains(words), "{error:?}");
         let marks = ["ab\"c", "ab\\", "0123456789"];
         let shown = [error.message, error.detail].concat();
@@ -171,19 +171,19 @@ fn a_key_is_redacted_however_the_provider_spells_it() {
     };
     let event = br#"{"error":"bad key sk\/abcdef\/0123456789", nope}"#;
     let why = serde_json::from_slice::<Value>(event).expect_err("no JSON");
-    let unreadable = |troubles: &Troubles| troubles.unreadable(&why, event);
+    let unreadable = |failures: &Failures| failures.unreadable(&why, event);
     check("sk/abcdef/0123456789", &unreadable, "bad key [redacted]");
     let odd = br#"{"error":{"odd":"bad key sk/ab\"c"}}"#;
-    check("sk/ab\"c", &|troubles| troubles.status(401, odd, None), "bad key [redacted]");
+    check("sk/ab\"c", &|failures| failures.status(401, odd, None), "bad key [redacted]");
     let data = br#""sk/abcdef/0123456789""#;
     let why = serde_json::from_slice::<Vec<u8>>(data).expect_err("no list");
-    check("sk/abcdef/0123456789", &|troubles| troubles.unreadable(&why, data), "[redacted]");
+    check("sk/abcdef/0123456789", &|failures| failures.unreadable(&why, data), "[redacted]");
 }
 
 #[test]
 fn the_login_in_the_base_url_is_a_secret_too() {
     let check = |base_url: &str, said: &str, redacted: &str| {
-        let error = Troubles::new(None, base_url, "m").status(500, said.as_bytes(), None);
+        let error = Failures::new(None, base_url, "m").status(500, said.as_bytes(), None);
         assert!(error.message.ends_with(&format!("says: {redacted}")), "{}", error.message);
     };
     check("http://user:a%2Fpassword@h", "a/password user", "[redacted] user");
@@ -193,6 +193,6 @@ fn the_login_in_the_base_url_is_a_secret_too() {
 
 #[test]
 fn a_missing_key_is_told_apart_from_a_wrong_one() {
-    let error = troubles(None).status(401, b"", None).into_error();
+    let error = failures(None).status(401, b"", None).into_error();
     assert!(error.message.contains("wants a key"), "{}", error.message);
 }

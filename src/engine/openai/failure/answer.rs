@@ -1,12 +1,12 @@
 //! What can go wrong with an answer that has begun well: it stops, ends too early, or can't be read.
 
-use super::{BASE_URL, DETAIL_CHARS_MAX, Elapsed, MODEL, QUOTE_CHARS_MAX, Trouble, Troubles};
+use super::{BASE_URL, DETAIL_CHARS_MAX, Elapsed, Failure, Failures, MODEL, QUOTE_CHARS_MAX};
 use crate::engine::ErrorClass;
 use crate::engine::openai::body::Ignored;
 
-impl Troubles {
+impl Failures {
     /// Time ran out.
-    pub(in crate::engine::openai) fn timeout(&self, elapsed: Elapsed) -> Trouble {
+    pub(in crate::engine::openai) fn timeout(&self, elapsed: Elapsed) -> Failure {
         let base = self.base();
         let (message, detail) = match elapsed {
             Elapsed::Idle(limit) => (
@@ -31,11 +31,11 @@ impl Troubles {
                 format!("the call took {limit:?}"),
             ),
         };
-        Trouble::new(ErrorClass::Timeout, message, detail)
+        Failure::new(ErrorClass::Timeout, message, detail)
     }
 
     /// The answer has a good status and no content.
-    pub(in crate::engine::openai) fn empty(&self) -> Trouble {
+    pub(in crate::engine::openai) fn empty(&self) -> Failure {
         let what = format!("sent an empty answer: check {BASE_URL}");
         self.malformed(&what, "the body is empty")
     }
@@ -45,7 +45,7 @@ impl Troubles {
         &self,
         content_type: &str,
         ignored: &Ignored,
-    ) -> Trouble {
+    ) -> Failure {
         let content_type = self.quote(content_type, QUOTE_CHARS_MAX);
         let detail = format!("no event in a body of type {content_type:?}");
         let what = format!(
@@ -55,7 +55,7 @@ impl Troubles {
     }
 
     /// The answer ended without its end.
-    pub(in crate::engine::openai) fn cut_off(&self, ignored: &Ignored) -> Trouble {
+    pub(in crate::engine::openai) fn cut_off(&self, ignored: &Ignored) -> Failure {
         let detail = "the stream ended without a finish reason and without [DONE]".to_owned();
         let detail = detail + &self.ignored(ignored);
         self.malformed("cut off its answer: send the prompt again", detail)
@@ -66,7 +66,7 @@ impl Troubles {
         &self,
         stop_reason: &str,
         has_reasoning: bool,
-    ) -> Trouble {
+    ) -> Failure {
         let what = match has_reasoning {
             true => "ended the answer after the reasoning, without any text",
             false => "ended the answer without any text",
@@ -75,7 +75,7 @@ impl Troubles {
             "{} {what}: send the prompt again, or choose another model with {MODEL}",
             self.base()
         );
-        Trouble::new(ErrorClass::Provider, message, format!("finish reason {stop_reason:?}"))
+        Failure::new(ErrorClass::Provider, message, format!("finish reason {stop_reason:?}"))
     }
 
     fn ignored(&self, Ignored { count, first }: &Ignored) -> String {
@@ -91,7 +91,7 @@ impl Troubles {
         &self,
         why: &serde_json::Error,
         data: &[u8],
-    ) -> Trouble {
+    ) -> Failure {
         // `why` may quote the data too.
         let detail = format!("not what it should be ({why}): {}", String::from_utf8_lossy(data));
         let detail = self.quote(&detail, DETAIL_CHARS_MAX);
@@ -103,7 +103,7 @@ impl Troubles {
     }
 
     /// Something is longer than its limit.
-    pub(in crate::engine::openai) fn too_long(&self, detail: String) -> Trouble {
+    pub(in crate::engine::openai) fn too_long(&self, detail: String) -> Failure {
         let what = format!(
             "sent more than this program takes ({detail}), so the rest is lost: ask for a shorter \
              answer, or choose another model with {MODEL}"
@@ -112,7 +112,7 @@ impl Troubles {
     }
 
     /// A tool call never told its name.
-    pub(in crate::engine::openai) fn nameless_tool(&self) -> Trouble {
+    pub(in crate::engine::openai) fn nameless_tool(&self) -> Failure {
         let what = format!(
             "called a tool without naming it: send the prompt again, or choose another model with \
              {MODEL}"
@@ -121,18 +121,18 @@ impl Troubles {
     }
 
     /// The provider gave up in the middle, without saying why.
-    pub(in crate::engine::openai) fn gave_up(&self) -> Trouble {
+    pub(in crate::engine::openai) fn gave_up(&self) -> Failure {
         let message = format!("{} gave up in its answer: send the prompt again", self.base());
-        Trouble::new(ErrorClass::Provider, message, "finish reason \"error\"")
+        Failure::new(ErrorClass::Provider, message, "finish reason \"error\"")
     }
 
     /// The model calls tools, and there are none.
-    pub(in crate::engine::openai) fn unknown_tools(&self, names: &[&str]) -> Trouble {
+    pub(in crate::engine::openai) fn unknown_tools(&self, names: &[&str]) -> Failure {
         let names = self.quote(&names.join(", "), QUOTE_CHARS_MAX);
         let message = format!(
             "the model called a tool that this process doesn't offer ({names}): ask again, or \
              choose another model with {MODEL}"
         );
-        Trouble::new(ErrorClass::Tool, message, format!("called: {names}"))
+        Failure::new(ErrorClass::Tool, message, format!("called: {names}"))
     }
 }

@@ -1,12 +1,12 @@
 //! What is looked for in the answers of a session: a projection of the events, like the timeline.
 
-use super::trouble::invalid_answer;
+use super::client_error::invalid_answer;
 use crate::chat::event::{Event, Recorded, SegmentKind};
 use crate::chat::ui::correlation;
 use crate::extract::{self, Extractor, Found, ResponseType, Schema};
 use crate::protocol::any::Any;
 use crate::protocol::id::SessionId;
-use crate::protocol::wire::Trouble;
+use crate::protocol::wire::ClientError;
 
 /// What is wanted of an answer.
 #[derive(Clone, Debug)]
@@ -16,12 +16,12 @@ pub struct Extraction {
     /// What each value is to be like.
     pub schema: Option<Schema>,
     /// How it is told.
-    pub telling: Telling,
+    pub telling: ExtractionReport,
 }
 
 /// How frames tell what is found; only whoever asked for these can read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Telling {
+pub enum ExtractionReport {
     /// They don't.
     Nothing,
     /// As JSON text.
@@ -31,14 +31,14 @@ pub enum Telling {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Harvest {
+pub(super) struct AnswerExtraction {
     wanted: Extraction,
     extractor: Extractor,
     is_cut_off: bool,
-    invalid: Option<Trouble>,
+    invalid: Option<ClientError>,
 }
 
-impl Harvest {
+impl AnswerExtraction {
     pub(super) fn new(wanted: Extraction) -> Self {
         let extractor = Extractor::new(wanted.response, wanted.schema.clone());
         Self { wanted, extractor, is_cut_off: false, invalid: None }
@@ -79,7 +79,7 @@ impl Harvest {
     }
 
     /// What is wrong with the answer as a whole.
-    pub(super) fn take_invalid(&mut self) -> Option<Trouble> {
+    pub(super) fn take_invalid(&mut self) -> Option<ClientError> {
         self.invalid.take()
     }
 
@@ -93,8 +93,8 @@ impl Harvest {
         let is_cut_off = is_cut_off || self.extractor.is_cut_off();
         let mut told = self.tell(session, recorded, found);
         // A document that is not valid is told by an error.
-        let is_told_else = self.invalid.is_some() && self.wanted.telling == Telling::Text;
-        if self.wanted.telling != Telling::Nothing && !is_told_else {
+        let is_told_else = self.invalid.is_some() && self.wanted.telling == ExtractionReport::Text;
+        if self.wanted.telling != ExtractionReport::Nothing && !is_told_else {
             let ids = correlation(session, recorded.scope);
             let root = recorded.scope.run.root();
             told.push(extract::finished(&root, self.extractor.tally(), is_cut_off, Some(ids)));
@@ -109,9 +109,9 @@ impl Harvest {
             }
         }
         let with_object = match self.wanted.telling {
-            Telling::Nothing => return Vec::new(),
-            Telling::Text => false,
-            Telling::Messages => true,
+            ExtractionReport::Nothing => return Vec::new(),
+            ExtractionReport::Text => false,
+            ExtractionReport::Messages => true,
         };
         let is_told_else = |found: &Found| !with_object && matches!(found, Found::Invalid { .. });
         let found = found.into_iter().filter(|found| !is_told_else(found));

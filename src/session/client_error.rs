@@ -4,7 +4,7 @@ use super::exit::Signal;
 use crate::engine::{ErrorClass, RunError, Stage};
 use crate::extract::Reason;
 use crate::protocol::id::{RequestId, SessionId};
-use crate::protocol::wire::{Code, Trouble};
+use crate::protocol::wire::{ClientError, Code};
 use std::any::Any;
 
 pub(super) fn endless_answer(bytes_max: usize) -> RunError {
@@ -31,7 +31,7 @@ pub(super) fn too_many_segments(segments_max: u32) -> RunError {
     }
 }
 
-pub(super) fn invalid_answer(line: u64, reason: &Reason) -> Trouble {
+pub(super) fn invalid_answer(line: u64, reason: &Reason) -> ClientError {
     let message = match reason {
         Reason::CutOff => {
             "the answer ends before the JSON document in it does, as it does at a token limit, so \
@@ -47,12 +47,12 @@ pub(super) fn invalid_answer(line: u64, reason: &Reason) -> Trouble {
         }
     };
     let detail = format!("line {line}: {reason}");
-    Trouble { detail, ..trouble(Code::InvalidAnswer, message.to_owned()) }
+    ClientError { detail, ..client_error(Code::InvalidAnswer, message.to_owned()) }
 }
 
-pub(super) fn mismatch(bound: &SessionId) -> Trouble {
+pub(super) fn mismatch(bound: &SessionId) -> ClientError {
     let bound = bound.as_str();
-    trouble(
+    client_error(
         Code::SessionMismatch,
         format!(
             "this process holds the session {bound:?} and no other; leave sessionId out, send \
@@ -61,8 +61,8 @@ pub(super) fn mismatch(bound: &SessionId) -> Trouble {
     )
 }
 
-pub(super) fn busy(active: &RequestId) -> Trouble {
-    trouble(
+pub(super) fn busy(active: &RequestId) -> ClientError {
+    client_error(
         Code::SessionBusy,
         format!(
             "request {} is still being answered; send this one again after its done, or start the \
@@ -72,52 +72,56 @@ pub(super) fn busy(active: &RequestId) -> Trouble {
     )
 }
 
-pub(super) fn shutting_down() -> Trouble {
-    trouble(
+pub(super) fn shutting_down() -> ClientError {
+    client_error(
         Code::ShuttingDown,
         "the process is about to end and takes no more prompts; start another".to_owned(),
     )
 }
 
-pub(super) fn no_active_request() -> Trouble {
-    trouble(
+pub(super) fn no_active_request() -> ClientError {
+    client_error(
         Code::NoActiveRequest,
         "there is no run to cancel; it may have ended on its own just before".to_owned(),
     )
 }
 
-pub(super) fn interrupted(signal: Signal) -> Trouble {
+pub(super) fn interrupted(signal: Signal) -> ClientError {
     let message =
         format!("the process was ended by {signal}; what was running was stopped and is shown");
-    Trouble { terminal: true, ..trouble(Code::Interrupted, message) }
+    ClientError { terminal: true, ..client_error(Code::Interrupted, message) }
 }
 
-pub(super) fn stdin_read_failed(reason: String) -> Trouble {
+pub(super) fn stdin_read_failed(reason: String) -> ClientError {
     let message = "standard input could not be read, so no more requests can come; the process \
                    ends"
         .to_owned();
-    Trouble { detail: reason, terminal: true, ..trouble(Code::StdinReadFailed, message) }
+    ClientError { detail: reason, terminal: true, ..client_error(Code::StdinReadFailed, message) }
 }
 
-pub(super) fn internal(defect: &str) -> Trouble {
+pub(super) fn internal(defect: &str) -> ClientError {
     let message = "the request met a defect of this program; the session goes on; please report it"
         .to_owned();
-    Trouble { detail: defect.to_owned(), ..trouble(Code::Internal, message) }
+    ClientError { detail: defect.to_owned(), ..client_error(Code::Internal, message) }
 }
 
-pub(super) fn fatal(defect: &str) -> Trouble {
+pub(super) fn fatal(defect: &str) -> ClientError {
     let message = "the end of the process met a defect of this program; what was running was cut \
                    off; please report it"
         .to_owned();
-    Trouble { detail: defect.to_owned(), terminal: true, ..trouble(Code::Internal, message) }
+    ClientError {
+        detail: defect.to_owned(),
+        terminal: true,
+        ..client_error(Code::Internal, message)
+    }
 }
 
 /// What is told if the thread that reads the prompt has ended without a word.
-pub(crate) fn unread_prompt() -> Trouble {
+pub(crate) fn unread_prompt() -> ClientError {
     let message = "reading the prompt met a defect of this program, so nothing was asked; please \
                    report it"
         .to_owned();
-    Trouble { terminal: true, ..trouble(Code::Internal, message) }
+    ClientError { terminal: true, ..client_error(Code::Internal, message) }
 }
 
 /// How a run ends that met a defect of this program.
@@ -133,18 +137,18 @@ pub(crate) fn run_defect(defect: &str) -> RunError {
 }
 
 /// What a client is told of a run that failed.
-pub(super) fn run_failed(error: RunError) -> Trouble {
+pub(super) fn run_failed(error: RunError) -> ClientError {
     let code = match error.stage {
         Stage::Init => Code::EngineInitFailed,
         Stage::Run => Code::RunFailed,
     };
     let detail = if error.detail.is_empty() { &error.message } else { &error.detail };
     let detail = format!("{}: {detail}", error.class.as_str());
-    Trouble { detail, ..trouble(code, error.message) }
+    ClientError { detail, ..client_error(code, error.message) }
 }
 
-fn trouble(code: Code, message: String) -> Trouble {
-    Trouble { code, message, detail: String::new(), terminal: false }
+fn client_error(code: Code, message: String) -> ClientError {
+    ClientError { code, message, detail: String::new(), terminal: false }
 }
 
 /// What a panic said.

@@ -28,7 +28,9 @@ pub(super) fn input(input: &Input) {
             info!(%run, class, message, "the engine has failed");
         }
         Input::Interrupted(signal) => info!(%signal, "a signal"),
-        Input::Refused(trouble) => info!(detail = trouble.detail, "there is nothing to ask"),
+        Input::Refused(client_error) => {
+            info!(detail = client_error.detail, "there is nothing to ask")
+        }
         Input::ReaderGone => info!("nobody reads standard output any more"),
     }
 }

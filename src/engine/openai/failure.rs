@@ -39,7 +39,7 @@ const KEY: &str = "DUOLOGUE_API_KEY or OPENAI_API_KEY";
 
 /// A failed call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Trouble {
+pub(super) struct Failure {
     stage: Stage,
     pub(super) class: ErrorClass,
     message: String,
@@ -47,10 +47,10 @@ pub(super) struct Trouble {
     pub(super) retry: Retry,
 }
 
-/// Puts troubles into words. Everything that others wrote goes through [`Troubles::quote`], so that
+/// Puts troubles into words. Everything that others wrote goes through [`Failures::quote`], so that
 /// no trouble holds a secret.
 #[derive(Clone, Debug)]
-pub(super) struct Troubles {
+pub(super) struct Failures {
     /// The key, and what the login in the base URL holds.
     secrets: Vec<Secret>,
     has_key: bool,
@@ -71,7 +71,7 @@ pub(super) enum Elapsed {
     Total(Duration),
 }
 
-impl Trouble {
+impl Failure {
     fn new(class: ErrorClass, message: impl Into<String>, detail: impl Into<String>) -> Self {
         let (stage, retry) = (Stage::Run, Retry::Never);
         Self { stage, class, message: message.into(), detail: detail.into(), retry }
@@ -98,7 +98,7 @@ impl Trouble {
     }
 }
 
-impl Troubles {
+impl Failures {
     /// Of calls with these settings.
     pub(super) fn new(key: Option<&Secret>, base_url: &str, model: &str) -> Self {
         let login = Url::parse(base_url.trim()).map_or(Vec::new(), |url| login(&url));
@@ -111,92 +111,92 @@ impl Troubles {
     }
 
     /// The base URL can't be used. `why` goes on from "the base URL".
-    pub(super) fn bad_base_url(&self, why: &str) -> Trouble {
+    pub(super) fn bad_base_url(&self, why: &str) -> Failure {
         let message = format!(
             "the base URL {:?} {why}: name one like http://localhost:11434/v1 with {BASE_URL}",
             self.base()
         );
-        Trouble::new(ErrorClass::Config, message, format!("the base URL {why}")).at_init()
+        Failure::new(ErrorClass::Config, message, format!("the base URL {why}")).at_init()
     }
 
     /// OpenAI itself is the provider, and there is no key.
-    pub(super) fn no_key(&self) -> Trouble {
+    pub(super) fn no_key(&self) -> Failure {
         let message = format!(
             "OpenAI wants a key: set {KEY}; for another provider name its address with {BASE_URL}"
         );
-        Trouble::new(ErrorClass::Auth, message, "no key").at_init()
+        Failure::new(ErrorClass::Auth, message, "no key").at_init()
     }
 
     /// The key can't be sent.
-    pub(super) fn odd_key(&self) -> Trouble {
+    pub(super) fn odd_key(&self) -> Failure {
         let message = format!("the key holds characters that no key can hold: check {KEY}");
-        Trouble::new(ErrorClass::Auth, message, "the key can't be a header").at_init()
+        Failure::new(ErrorClass::Auth, message, "the key can't be a header").at_init()
     }
 
     /// No model is named where one must be.
-    pub(super) fn no_model(&self) -> Trouble {
+    pub(super) fn no_model(&self) -> Failure {
         let message =
             format!("no model is named, and {} has no default: name one with {MODEL}", self.base());
-        Trouble::new(ErrorClass::Config, message, "no model").at_init()
+        Failure::new(ErrorClass::Config, message, "no model").at_init()
     }
 
     /// The file of root certificates can't be used.
-    pub(super) fn no_roots(&self, why: &str) -> Trouble {
+    pub(super) fn no_roots(&self, why: &str) -> Failure {
         let why = self.quote(why, DETAIL_CHARS_MAX);
         let message = format!(
             "the root certificates can't be read ({why}): name a file that holds some in PEM with \
              SSL_CERT_FILE, or unset it"
         );
-        Trouble::new(ErrorClass::Config, message, why).at_init()
+        Failure::new(ErrorClass::Config, message, why).at_init()
     }
 
     /// The HTTP client can't be built.
-    pub(super) fn no_client(&self, why: &dyn Error) -> Trouble {
+    pub(super) fn no_client(&self, why: &dyn Error) -> Failure {
         let why = self.quote(&why.to_string(), DETAIL_CHARS_MAX);
         let message = format!(
             "the HTTP client can't be built ({why}): check the proxy variables HTTP_PROXY, \
              HTTPS_PROXY and ALL_PROXY"
         );
-        Trouble::new(ErrorClass::Config, message, why).at_init()
+        Failure::new(ErrorClass::Config, message, why).at_init()
     }
 
     /// The provider answered with an error status. `after` is the wait it asks for.
-    pub(super) fn status(&self, status: u16, body: &[u8], after: Option<Duration>) -> Trouble {
+    pub(super) fn status(&self, status: u16, body: &[u8], after: Option<Duration>) -> Failure {
         let complaint = Complaint::from_body(body);
-        let trouble = self.complaint(Told::Status(status), &complaint);
+        let failure = self.complaint(Told::Status(status), &complaint);
         let passing = is_passing(status) && !is_out_of_credit(status, &complaint);
         match after {
             Some(wait) if passing && wait > RETRY_AFTER_MAX => {
                 let seconds = wait.as_secs();
-                let message = format!("{}; it asks to wait {seconds} s", trouble.message);
-                Trouble { message, ..trouble }
+                let message = format!("{}; it asks to wait {seconds} s", failure.message);
+                Failure { message, ..failure }
             }
-            Some(wait) if passing => trouble.or(Retry::After(wait)),
-            None if passing => trouble.or(Retry::Backoff),
-            Some(_) | None => trouble,
+            Some(wait) if passing => failure.or(Retry::After(wait)),
+            None if passing => failure.or(Retry::Backoff),
+            Some(_) | None => failure,
         }
     }
 
     /// The provider reports an error inside an answer that began well.
-    pub(super) fn reported(&self, error: &Value) -> Trouble {
+    pub(super) fn reported(&self, error: &Value) -> Failure {
         let complaint = Complaint::from_value(error);
         let told = complaint.status.map_or(Told::Nothing, Told::Code);
-        let trouble = self.complaint(told, &complaint);
+        let failure = self.complaint(told, &complaint);
         match complaint.status {
             Some(status) if is_passing(status) && !is_out_of_credit(status, &complaint) => {
-                trouble.or(Retry::Backoff)
+                failure.or(Retry::Backoff)
             }
-            Some(_) | None => trouble,
+            Some(_) | None => failure,
         }
     }
 
     /// The provider reports an error inside an answer, in an event that is no JSON.
-    pub(super) fn reported_text(&self, text: &[u8]) -> Trouble {
+    pub(super) fn reported_text(&self, text: &[u8]) -> Failure {
         self.reported(&Value::String(String::from_utf8_lossy(text).into_owned()))
     }
 
     /// The provider sends us to another address.
-    pub(super) fn redirected(&self, status: u16, location: Option<&Url>) -> Trouble {
+    pub(super) fn redirected(&self, status: u16, location: Option<&Url>) -> Failure {
         let location = location.map(address::shown_url);
         let location = location.as_deref().unwrap_or("nowhere that can be read");
         let location = self.quote(location, QUOTE_CHARS_MAX);
@@ -205,11 +205,11 @@ impl Troubles {
              itself: if that is the right address, name it with {BASE_URL}",
             self.base()
         );
-        Trouble::new(ErrorClass::Config, message, format!("status {status}, location {location}"))
+        Failure::new(ErrorClass::Config, message, format!("status {status}, location {location}"))
     }
 
     /// The provider could not be reached, or the connection broke.
-    pub(super) fn network(&self, error: &reqwest::Error) -> Trouble {
+    pub(super) fn network(&self, error: &reqwest::Error) -> Failure {
         let detail = self.quote(&causes(error), DETAIL_CHARS_MAX);
         let base = self.base();
         if error.is_connect() && error.is_timeout() {
@@ -217,7 +217,7 @@ impl Troubles {
                 "no connection to {base} came about in time: check your network and {BASE_URL}, or \
                  raise --connect-timeout-ms"
             );
-            return Trouble::new(ErrorClass::Timeout, message, detail);
+            return Failure::new(ErrorClass::Timeout, message, detail);
         }
         let tls = tls_fault(error);
         if tls == Some(TlsFault::Plain) {
@@ -225,7 +225,7 @@ impl Troubles {
                 "{base} answers without TLS, as a server for plain http does: name it with http:// \
                  in place of https:// ({BASE_URL})"
             );
-            return Trouble::new(ErrorClass::Network, message, detail);
+            return Failure::new(ErrorClass::Network, message, detail);
         }
         if tls == Some(TlsFault::Other) {
             let message = format!(
@@ -233,7 +233,7 @@ impl Troubles {
                  check {BASE_URL} and the clock of this computer, and name the provider's own root \
                  certificates, if it has some, with SSL_CERT_FILE"
             );
-            return Trouble::new(ErrorClass::Network, message, detail);
+            return Failure::new(ErrorClass::Network, message, detail);
         }
         let message = match error.is_connect() {
             true => {
@@ -244,14 +244,14 @@ impl Troubles {
                  it breaks again"
             ),
         };
-        Trouble::new(ErrorClass::Network, message, detail).or(Retry::Backoff)
+        Failure::new(ErrorClass::Network, message, detail).or(Retry::Backoff)
     }
 
     /// The request can't be written.
-    pub(super) fn unwritable(&self, why: &serde_json::Error) -> Trouble {
+    pub(super) fn unwritable(&self, why: &serde_json::Error) -> Failure {
         let message =
             "the request could not be written: this is a defect of this program, please report it";
-        Trouble::new(ErrorClass::Internal, message, why.to_string())
+        Failure::new(ErrorClass::Internal, message, why.to_string())
     }
 
     /// A word of the provider's as events may show it: without secrets, and of `bytes_max` bytes at
@@ -294,11 +294,11 @@ impl Troubles {
         self.quote(&self.base_url, QUOTE_CHARS_MAX)
     }
 
-    fn malformed(&self, what: &str, detail: impl Into<String>) -> Trouble {
-        Trouble::new(ErrorClass::MalformedStream, format!("{} {what}", self.base()), detail)
+    fn malformed(&self, what: &str, detail: impl Into<String>) -> Failure {
+        Failure::new(ErrorClass::MalformedStream, format!("{} {what}", self.base()), detail)
     }
 
-    fn complaint(&self, told: Told, complaint: &Complaint) -> Trouble {
+    fn complaint(&self, told: Told, complaint: &Complaint) -> Failure {
         let class = complaint.class(told.number());
         let mut message = self.headline(class, told, complaint);
         if !complaint.message.is_empty() {
@@ -315,7 +315,7 @@ impl Troubles {
                 detail += &self.quote(more, DETAIL_CHARS_MAX);
             }
         }
-        Trouble::new(class, message, detail)
+        Failure::new(class, message, detail)
     }
 
     /// What happened, what it means and what to do.

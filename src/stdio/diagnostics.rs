@@ -5,46 +5,46 @@ use crate::output;
 use crate::protocol::any::Any;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
-use crate::session::Life;
-use crate::support::terminal::harmless;
+use crate::session::SessionMode;
+use crate::support::terminal::escape_control;
 
 /// Warnings that are told one by one: an answer may have any number of lines.
 const WARNINGS_MAX: usize = 20;
 
 #[derive(Debug)]
-pub(super) enum Notes {
+pub(super) enum Diagnostics {
     /// The output tells everything.
     None,
     /// Collected here.
-    Taken { tells_warnings: bool, warnings: usize, complaint: Option<String> },
+    Taken { reports_warnings: bool, warnings: usize, complaint: Option<String> },
 }
 
-impl Notes {
+impl Diagnostics {
     pub(super) fn new(settings: &Settings) -> Self {
         match (settings.rules.life, &settings.requests) {
-            (Life::OneShot, Requests::Once(_) | Requests::Awaited(_)) => {
-                let tells_warnings = settings.format.tells_warnings();
-                Self::Taken { tells_warnings, warnings: 0, complaint: None }
+            (SessionMode::OneShot, Requests::Once(_) | Requests::Awaited(_)) => {
+                let reports_warnings = settings.format.reports_warnings();
+                Self::Taken { reports_warnings, warnings: 0, complaint: None }
             }
             // Whoever has nothing to ask was told why; in a conversation the client is.
-            (Life::OneShot | Life::Conversation, _) => Self::None,
+            (SessionMode::OneShot | SessionMode::Conversation, _) => Self::None,
         }
     }
 
     /// Notes what `frame` tells of.
     pub(super) fn take(&mut self, frame: &Frame) {
-        let Self::Taken { tells_warnings, warnings, complaint } = self else { return };
+        let Self::Taken { reports_warnings, warnings, complaint } = self else { return };
         match &frame.frame {
             Some(Body::Error(error)) => {
                 let detail = news(&error.message, &error.detail);
                 let detail = detail.map(|text| format!(" ({text})")).unwrap_or_default();
-                *complaint = Some(harmless(&format!("{}{detail}", error.message)));
+                *complaint = Some(escape_control(&format!("{}{detail}", error.message)));
             }
-            Some(Body::UiEvent(event)) if !*tells_warnings => {
+            Some(Body::UiEvent(event)) if !*reports_warnings => {
                 if let Some(warning) = event.payload.as_ref().and_then(warning) {
                     *warnings += 1;
                     if *warnings <= WARNINGS_MAX {
-                        tracing::warn!("{}", harmless(&warning));
+                        tracing::warn!("{}", escape_control(&warning));
                     }
                 }
             }

@@ -5,11 +5,11 @@ use crate::chat::patch::Patches;
 use crate::chat::transcript::{Preamble, Transcript};
 use crate::engine::{EngineEvent, RunEnd};
 use crate::protocol::id::{RunId, SessionId};
-use crate::protocol::wire::{BadLine, Frame, Request, Trouble};
+use crate::protocol::wire::{BadLine, ClientError, Frame, Request};
 
 /// Milliseconds since the process began. Never goes back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(pub u64);
+pub struct Uptime(pub u64);
 
 /// Everything that can happen to a session.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub enum Input {
     /// Nobody reads the output any more.
     ReaderGone,
     /// There is nothing to ask: the command line, or a file that it names, is wrong.
-    Refused(Trouble),
+    Refused(ClientError),
 }
 
 /// Everything a session can want done, in this order.
@@ -82,7 +82,7 @@ pub enum FinalSnapshot {
 
 /// How long a process talks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Life {
+pub enum SessionMode {
     /// As long as requests come. What goes wrong is the requests', and the process ends well.
     #[default]
     Conversation,
@@ -92,7 +92,7 @@ pub enum Life {
 
 /// What a session remembers of what the model says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keep {
+pub enum Retention {
     /// Everything: for snapshots, and for the model.
     #[default]
     Everything,
@@ -105,9 +105,9 @@ pub enum Keep {
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// How long the process talks.
-    pub life: Life,
+    pub life: SessionMode,
     /// What is remembered.
-    pub keep: Keep,
+    pub keep: Retention,
     /// The session the process is bound to from the start.
     pub session: Option<SessionId>,
     /// How the model is to behave, and what was said before the first turn.

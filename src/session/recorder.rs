@@ -1,9 +1,9 @@
 //! What every step of a session writes to: the projections, and the list of what is to be done.
 
+use super::answer_extraction::AnswerExtraction;
+use super::client_error::run_failed;
 use super::exit::Verdict;
-use super::harvest::Harvest;
-use super::trouble::run_failed;
-use super::{FinalSnapshot, Keep, Life, Output, Rules};
+use super::{FinalSnapshot, Output, Retention, Rules, SessionMode};
 use crate::chat::event::{Event, Ordinal, Recorded, Scope, Segment};
 use crate::chat::patch::{PatchFields, Patches};
 use crate::chat::timeline::{Span, Timeline};
@@ -13,19 +13,19 @@ use crate::engine::RunError;
 use crate::protocol::any::Any;
 use crate::protocol::id::{Ids, RequestId, RunId, SessionId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
-use crate::protocol::wire::{self, Done, Frame, Trouble};
-use crate::support::fail_point::Tripwire;
+use crate::protocol::wire::{self, ClientError, Done, Frame};
+use crate::support::fail_point::FailPoint;
 use crate::support::text::Text;
 
 #[derive(Clone, Debug)]
-pub(super) struct Book {
+pub(super) struct Recorder {
     session: SessionId,
-    life: Life,
+    life: SessionMode,
     patches: Patches,
-    keep: Keep,
+    keep: Retention,
     final_snapshot: FinalSnapshot,
     verdict: Verdict,
-    harvest: Option<Harvest>,
+    answer_extraction: Option<AnswerExtraction>,
     ordinal: Ordinal,
     timeline: Timeline,
     transcript: Transcript,
@@ -33,10 +33,10 @@ pub(super) struct Book {
     /// The run whose engine was started and has not ended.
     engine: Option<RunId>,
     outputs: Vec<Output>,
-    fault: Tripwire,
+    fault: FailPoint,
 }
 
-impl Book {
+impl Recorder {
     pub(super) fn new(session: SessionId, rules: &Rules, ids: &mut Ids) -> Self {
         Self {
             ui: Ui::new(session.clone(), rules.patches),
@@ -46,25 +46,25 @@ impl Book {
             keep: rules.keep,
             final_snapshot: rules.final_snapshot,
             verdict: Verdict::default(),
-            harvest: rules.extraction.clone().map(Harvest::new),
+            answer_extraction: rules.extraction.clone().map(AnswerExtraction::new),
             ordinal: Ordinal::default(),
             timeline: Timeline::with_history(&rules.preamble.said, ids),
             transcript: Transcript::new(rules.preamble.clone()),
             engine: None,
             outputs: Vec::new(),
-            fault: Tripwire::default(),
+            fault: FailPoint::default(),
         }
     }
 
     /// What is wrong with the answer of a run that has finished.
-    pub(super) fn take_invalid(&mut self) -> Option<Trouble> {
-        let invalid = self.harvest.as_mut().and_then(Harvest::take_invalid)?;
+    pub(super) fn take_invalid(&mut self) -> Option<ClientError> {
+        let invalid = self.answer_extraction.as_mut().and_then(AnswerExtraction::take_invalid)?;
         self.verdict = Verdict::Failed;
         Some(invalid)
     }
 
     fn keeps(&self) -> bool {
-        self.keep == Keep::Everything
+        self.keep == Retention::Everything
     }
 
     /// The text of a segment so far; empty if what the model says is not remembered.
@@ -87,7 +87,7 @@ impl Book {
         self.session = session;
     }
 
-    pub(super) fn plant(&mut self, fault: Tripwire) {
+    pub(super) fn plant(&mut self, fault: FailPoint) {
         self.fault = fault;
     }
 
@@ -109,8 +109,11 @@ impl Book {
         }
         self.transcript.apply(&recorded);
         self.weigh(&recorded.event);
-        let found = self.harvest.as_mut().map(|harvest| harvest.apply(&self.session, &recorded));
-        let is_cut_off = self.harvest.as_ref().is_some_and(Harvest::is_cut_off);
+        let found = self
+            .answer_extraction
+            .as_mut()
+            .map(|answer_extraction| answer_extraction.apply(&self.session, &recorded));
+        let is_cut_off = self.answer_extraction.as_ref().is_some_and(AnswerExtraction::is_cut_off);
         if is_cut_off && matches!(recorded.event, Event::RunFinished { .. }) {
             self.verdict = Verdict::CutOff;
         }
@@ -179,14 +182,14 @@ impl Book {
     }
 
     /// Answers a request with what is wrong, and its end.
-    pub(super) fn refuse(&mut self, request: Option<&RequestId>, trouble: Trouble) {
-        self.error(request, trouble);
+    pub(super) fn refuse(&mut self, request: Option<&RequestId>, client_error: ClientError) {
+        self.error(request, client_error);
         self.done(request, Done::Failed);
     }
 
-    pub(super) fn error(&mut self, request: Option<&RequestId>, mut trouble: Trouble) {
-        trouble.terminal |= self.life == Life::OneShot;
-        self.frame(request, wire::error(trouble));
+    pub(super) fn error(&mut self, request: Option<&RequestId>, mut client_error: ClientError) {
+        client_error.terminal |= self.life == SessionMode::OneShot;
+        self.frame(request, wire::error(client_error));
     }
 
     pub(super) fn done(&mut self, request: Option<&RequestId>, how: Done) {
