@@ -31,13 +31,13 @@ Exit status:
 
 /// What `list-events` says of itself.
 pub const LIST_EVENTS_ABOUT: &str =
-    "List the events of a stream; streams JSON StreamLines unless --no-stream is given";
+    "List the events of a stream; streams JSON Lines unless --no-stream is given";
 
 /// The same, at length.
 pub const LIST_EVENTS_LONG_ABOUT: &str = "\
 List the events of a stream of the protocol.
 
-This command streams JSON StreamLines: first a line that says so,
+This command streams JSON Lines: first a line that says so,
 
   {\"_format\": \"jsonl\", \"_schema\": \"EventEntry\", \"_version\": 1}
 

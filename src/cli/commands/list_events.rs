@@ -15,7 +15,7 @@ const TOLD_MAX: u64 = 100;
 /// Where events go.
 enum Sink {
     /// A line for each.
-    StreamLines(Vec<u8>),
+    Lines(Vec<u8>),
     /// One object at the end.
     Json(Envelope),
 }
@@ -29,11 +29,11 @@ fn run(args: &ListEventsArgs) -> Result<u8, Failure> {
     let label = lines::label(args.file.as_deref());
     let mut out = Out::new()?;
     let mut sink = match args.output {
-        ListOutput::Jsonl if !args.no_stream => Sink::StreamLines(Vec::new()),
+        ListOutput::Jsonl if !args.no_stream => Sink::Lines(Vec::new()),
         ListOutput::Jsonl | ListOutput::Json => Sink::Json(Envelope::new()),
     };
     // Readers of lines find out what comes from the first one, whatever comes.
-    if let Sink::StreamLines(_) = sink {
+    if let Sink::Lines(_) = sink {
         out.line(PREAMBLE)?;
     }
     let mut bad = Bad::default();
@@ -112,7 +112,7 @@ fn read_all(
 impl Sink {
     fn tell(&mut self, entry: &Entry, out: &mut Out) -> Result<(), Failure> {
         match self {
-            Self::StreamLines(line) => {
+            Self::Lines(line) => {
                 line.clear();
                 json::write_line(entry, line)
                     .map_err(|error| Failure::Usage(format!("an event has no JSON: {error}")))?;
@@ -124,8 +124,8 @@ impl Sink {
 
     fn warn(&mut self, warning: String, nth: u64) {
         match self {
-            Self::StreamLines(_) if nth <= TOLD_MAX => tell(&warning),
-            Self::StreamLines(_) => {}
+            Self::Lines(_) if nth <= TOLD_MAX => tell(&warning),
+            Self::Lines(_) => {}
             Self::Json(envelope) => envelope.warn("bad_line", warning),
         }
     }
@@ -135,7 +135,7 @@ fn finish(sink: Sink, bad: &Bad, unread: Option<Unread>, out: &mut Out) -> Resul
     let count = bad.count;
     let lines = format!("{count} lines are no frames of the protocol and are not listed");
     match sink {
-        Sink::StreamLines(_) => {
+        Sink::Lines(_) => {
             out.flush()?;
             if count > 0 {
                 tell(&lines);
