@@ -1,5 +1,6 @@
 //! The clients in `examples/` hold a conversation.
 
+use std::path::Path;
 use std::process::Command;
 
 const CONVERSATION: &str = "\
@@ -20,6 +21,23 @@ fn the_python_client_holds_a_conversation() {
 #[ignore = "needs node"]
 fn the_node_client_holds_a_conversation() {
     check("node", "examples/client.mjs");
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn the_minimal_client_prints_an_answer() {
+    let program = Path::new(env!("CARGO_BIN_EXE_duologue"));
+    let folder = program.parent().expect("a program is in a folder").display();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let output = Command::new("python3")
+        .arg("examples/minimal.py")
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env("PATH", format!("{folder}:{path}"))
+        .env("DUOLOGUE_ENGINE", "echo")
+        .output()
+        .expect("the interpreter runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "Turn 1. You said: What is a duologue?");
+    assert!(output.status.success(), "{output:?}");
 }
 
 fn check(interpreter: &str, client: &str) {

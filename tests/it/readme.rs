@@ -7,8 +7,9 @@ use std::process::Command;
 const README: &str = include_str!("../../README.md");
 
 /// Each text with transcripts, and how many it has at least: without jq, and with it.
-const TEXTS: [(&str, usize, usize); 5] = [
-    (README, 3, 6),
+const TEXTS: [(&str, usize, usize); 6] = [
+    (README, 5, 2),
+    (include_str!("../../docs/protocol.md"), 2, 2),
     (include_str!("../../docs/command-files.md"), 2, 0),
     (include_str!("../../docs/outputs.md"), 1, 1),
     (include_str!("../../docs/clients.md"), 1, 0),
@@ -44,6 +45,13 @@ fn the_first_command_needs_nothing_but_cargo() {
     let first = &transcripts(README)[0];
     assert!(first.command.contains(FROM_A_CLONE), "{first:?}");
     assert!(!needs_jq(&first.command));
+}
+
+/// The examples are run by tests of their own.
+#[test]
+fn the_client_is_the_example() {
+    let code = README.split("```python\n").nth(1).and_then(|rest| rest.split("```").next());
+    assert_eq!(code, Some(include_str!("../../examples/minimal.py")));
 }
 
 /// Runs the transcripts of `text` that are `wanted`, of which there are at least `least`.
