@@ -1,6 +1,6 @@
 //! What is in a file → values, by what its name ends in. Pure; the file is already read.
 
-use super::cost::{self, Cost, NoRoom, RecordsCost, Room};
+use super::cost::{self, Cost, NoRoom, RecordsCost, Room, TemplateCost};
 use super::outside::{Contents, FileFacts};
 use super::records::{Found, Maker};
 use super::table::{self, Blanks};
@@ -157,6 +157,12 @@ impl Contents {
         serde_json::from_str(text).map_err(|error| self.no_json(error))
     }
 
+    fn check_json(&self) -> Result<(), String> {
+        let TemplateCost(_) =
+            serde_json::from_str(self.unmarked()?).map_err(|error| self.no_json(error))?;
+        Ok(())
+    }
+
     fn json_records(&self) -> Result<Found, String> {
         let text = self.unmarked()?;
         let RecordsCost(cost) = serde_json::from_str(text).map_err(|error| self.no_json(error))?;
@@ -268,10 +274,12 @@ impl Contents {
 
     /// What templates get for a file: the fields of glazed's `FileData`, without the bytes.
     pub(super) fn file_data(self, now: &Zoned) -> Result<Value, String> {
-        let text = self.text()?;
-        let Some(file) = &self.file else { return Ok(stdin_data(text, now)) };
+        self.text()?;
+        let Some(file) = &self.file else { return Ok(stdin_data(self.bytes, now)) };
+        self.fits(self.has_room())?;
         let (kind, parsed) = match self.format() {
-            Format::Json => ("JSON", self.json()),
+            // A template reads it from the text.
+            Format::Json => ("JSON", self.check_json().map(|()| Value::Null)),
             Format::Yaml => ("YAML", self.yaml()),
             Format::Table(b',') => ("CSV", self.lists()),
             Format::Table(_) | Format::JsonLines | Format::Other => ("TEXT", Ok(Value::Null)),
@@ -280,36 +288,72 @@ impl Contents {
             Ok(parsed) => (parsed, Value::Null),
             Err(error) => (Value::Null, Value::from(error)),
         };
+        let begins_with = |sign| {
+            kind == "JSON"
+                && error.is_null()
+                && self.unmarked().is_ok_and(|text| text.trim_start().starts_with(sign))
+        };
+        let (is_list, is_object) =
+            (parsed.is_array() || begins_with('['), parsed.is_object() || begins_with('{'));
         let path = Path::new(&self.name);
         let extension =
             path.extension().map(|end| format!(".{}", end.to_string_lossy().to_lowercase()));
         let base = path.file_name().unwrap_or(path.as_os_str());
-        Ok(json!({
+        let size = self.bytes.len();
+        let mut data = json!({
             "AbsolutePath": file.absolute.to_string_lossy(),
             "BaseName": base.to_string_lossy(),
-            "Content": text,
             "Extension": extension.unwrap_or_default(),
             "FileType": kind,
             "IsDirectory": false,
-            "IsList": parsed.is_array(),
-            "IsObject": parsed.is_object(),
+            "IsList": is_list,
+            "IsObject": is_object,
             "LastModifiedTime": modified(file, now),
             "ParseError": error,
-            "ParsedContent": parsed,
             "Path": self.name,
             "Permissions": permissions(file.mode),
             "RelativePath": file.relative.to_string_lossy(),
-            "Size": self.bytes.len(),
-            "StringContent": text,
-        }))
+            "Size": size,
+        });
+        // Moved, not copied: both are as large as the file, or larger.
+        data["ParsedContent"] = parsed;
+        data["Content"] = content(self.bytes);
+        Ok(data)
+    }
+
+    /// Whether there is room for what is parsed of it. A file that can't be parsed takes none.
+    fn has_room(&self) -> Result<(), NoRoom> {
+        let Ok(text) = self.unmarked() else { return Ok(()) };
+        let cost = match self.format() {
+            Format::Json => {
+                let TemplateCost(bytes) = serde_json::from_str(text).unwrap_or_default();
+                Cost(bytes)
+            }
+            Format::Yaml => yaml::deserialize(text).unwrap_or_default(),
+            Format::Table(b',') => {
+                let mut bytes = 0_usize;
+                let counted = table::each_row(text, b',', Blanks::Kept, |row| {
+                    bytes = bytes.saturating_add(cost::of_row(row.iter().map(str::len)));
+                    true
+                });
+                Cost(counted.map_or(0, |()| bytes))
+            }
+            Format::Table(_) | Format::JsonLines | Format::Other => Cost::default(),
+        };
+        self.room().take(cost.0)
     }
 }
 
-fn stdin_data(text: &str, now: &Zoned) -> Value {
-    json!({
+/// The text of a file. That it is UTF-8 was checked.
+fn content(bytes: Vec<u8>) -> Value {
+    String::from_utf8(bytes).unwrap_or_default().into()
+}
+
+fn stdin_data(bytes: Vec<u8>, now: &Zoned) -> Value {
+    let size = bytes.len();
+    let mut data = json!({
         "AbsolutePath": "stdin",
         "BaseName": "stdin",
-        "Content": text,
         "Extension": "",
         "FileType": "",
         "IsDirectory": false,
@@ -321,9 +365,10 @@ fn stdin_data(text: &str, now: &Zoned) -> Value {
         "Path": "stdin",
         "Permissions": permissions(0),
         "RelativePath": "stdin",
-        "Size": text.len(),
-        "StringContent": text,
-    })
+        "Size": size,
+    });
+    data["Content"] = content(bytes);
+    data
 }
 
 fn modified(file: &FileFacts, now: &Zoned) -> String {

@@ -7,12 +7,12 @@ use std::fmt;
 /// Memory that the values of a file may take for each byte of it.
 const MEMORY_PER_BYTE_MAX: usize = 20;
 
-/// Times that a template may hold the text of a file besides its values: as it was read, without
-/// leading blanks, and as `Content` and `StringContent` twice each.
-const TEXT_COPIES_MAX: usize = 6;
+/// Times that the text of a file is held besides its values: as it was read, without leading blanks,
+/// and by a template.
+const TEXT_COPIES_MAX: usize = 4;
 
 /// Memory that the values of any file may take, however short it is.
-const MEMORY_BYTES_MIN: usize = 16 * 1024 * 1024;
+const MEMORY_BYTES_MIN: usize = 32 * 1024 * 1024;
 
 /// Memory of a value as JSON, and in a template.
 const JSON_BYTES: usize = 32;
@@ -23,6 +23,9 @@ const LIST_BYTES: usize = 96;
 
 /// Memory that a map takes besides its members, as JSON and in a template.
 const MAP_BYTES: usize = JSON_BYTES + VALUE_BYTES + 64;
+
+/// Memory of a member of a map in a template, besides its value.
+const MEMBER_BYTES: usize = 24;
 
 /// Memory of a node of serde_json's maps, and the members that it has at least.
 const NODE_BYTES: usize = 640;
@@ -113,6 +116,16 @@ impl<'de> Deserialize<'de> for Cost {
     }
 }
 
+/// The bytes that the values in a document will take if a template reads them from its text.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TemplateCost(pub(super) usize);
+
+impl<'de> Deserialize<'de> for TemplateCost {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Counter::Template).map(Self)
+    }
+}
+
 /// The cost of a member of a record.
 #[derive(Clone, Copy, Debug, Default)]
 struct MemberCost(usize);
@@ -146,13 +159,15 @@ enum Counter {
     Record,
     /// Records, if it is a list of maps.
     Records,
+    /// A value of a template, whose maps share their keys.
+    Template,
 }
 
 impl Counter {
     /// The cost of a number, a truth value or nothing.
     fn of_scalar(self) -> usize {
         match self {
-            Self::Member => VALUE_BYTES,
+            Self::Member | Self::Template => VALUE_BYTES,
             Self::Plain | Self::Record | Self::Records => JSON_BYTES + VALUE_BYTES,
         }
     }
@@ -160,6 +175,10 @@ impl Counter {
     fn of_map(self, keys: usize, members: usize, values: usize) -> usize {
         let map = match self {
             Self::Record | Self::Records => RECORD_BYTES,
+            Self::Template => {
+                let members = members.saturating_mul(MEMBER_BYTES);
+                return MAP_BYTES.saturating_add(members).saturating_add(values);
+            }
             Self::Plain | Self::Member => {
                 let nodes = members.div_ceil(NODE_MEMBERS_MIN);
                 MAP_BYTES.saturating_add(nodes.saturating_mul(NODE_BYTES))
@@ -206,7 +225,7 @@ impl<'de> Visitor<'de> for Counter {
 
     fn visit_str<E>(self, text: &str) -> Result<usize, E> {
         Ok(match self {
-            Self::Member => VALUE_BYTES + shared(text.len()),
+            Self::Member | Self::Template => VALUE_BYTES + shared(text.len()),
             Self::Plain | Self::Record | Self::Records => of_text(text.len()),
         })
     }
@@ -215,6 +234,10 @@ impl<'de> Visitor<'de> for Counter {
         let mut bytes = LIST_BYTES;
         if let Self::Records = self {
             while let Some(RecordCost(item)) = items.next_element()? {
+                bytes = bytes.saturating_add(item);
+            }
+        } else if let Self::Template = self {
+            while let Some(TemplateCost(item)) = items.next_element()? {
                 bytes = bytes.saturating_add(item);
             }
         } else {
@@ -230,6 +253,7 @@ impl<'de> Visitor<'de> for Counter {
         while let Some(Key(key)) = members.next_key()? {
             let value = match self {
                 Self::Record | Self::Records => members.next_value::<MemberCost>()?.0,
+                Self::Template => members.next_value::<TemplateCost>()?.0,
                 Self::Plain | Self::Member => members.next_value::<Cost>()?.0,
             };
             keys = keys.saturating_add(VALUE_BYTES + allocated(key)).saturating_add(shared(key));

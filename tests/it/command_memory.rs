@@ -78,14 +78,15 @@ fn memory_is_in_proportion_to_the_file() {
 #[test]
 fn too_many_values_are_refused() {
     let folder = Folder::new();
-    fs::write(folder.path("f.yaml"), COMMAND.replace("TYPE", "objectListFromFile"))
-        .expect("a file");
     let files = [
-        ("rows.jsonl", "{\"a\":1}\n".repeat(1_000_000)),
-        ("rows.json", format!("[{{}}{}]", ",{}".repeat(2_000_000))),
-        ("rows.csv", format!("a\n{}", "1\n".repeat(2_000_000))),
+        ("objectListFromFile", "rows.jsonl", "{\"a\":1}\n".repeat(1_000_000)),
+        ("objectListFromFile", "rows.json", format!("[{{}}{}]", ",{}".repeat(2_000_000))),
+        ("objectListFromFile", "rows.csv", format!("a\n{}", "1\n".repeat(2_000_000))),
+        ("file", "data.json", format!("[{{}}{}]", ",{}".repeat(2_000_000))),
+        ("file", "data.csv", "1\n".repeat(2_000_000)),
     ];
-    for (name, text) in files {
+    for (kind, name, text) in files {
+        fs::write(folder.path("f.yaml"), COMMAND.replace("TYPE", kind)).expect("a file");
         fs::write(folder.path(name), text).expect("a file");
         let ended = run(&folder, &["run-command", "f.yaml", "--rows", name, "--print-prompt"]);
         assert_eq!(ended.status, 2, "{name} {ended:?}");

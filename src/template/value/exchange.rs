@@ -1,5 +1,7 @@
 //! Values from outside, which are JSON with types, and values as JSON again.
 
+mod json;
+
 use super::super::data::{Data, Record, Values};
 use super::super::time;
 use super::super::types::{IntType, ListType, MapType, Type, Types};
@@ -107,6 +109,10 @@ impl Heap {
             };
             map.insert(name.as_str().into(), value);
         }
+        // The same text under both names, and held once.
+        if let Some(content) = map.get("Content").cloned() {
+            map.insert("StringContent".into(), content);
+        }
         self.map_of(MapType::File, map)
     }
 
@@ -117,6 +123,7 @@ impl Heap {
         parsed: &Json,
     ) -> Result<Value, String> {
         match (file.get("FileType").and_then(Json::as_str), parsed) {
+            (Some("JSON"), Json::Null) => self.read_file_json(file),
             (Some("JSON"), parsed) => self.take_floats(parsed),
             (Some("YAML"), parsed) => {
                 let parsed = self.take(parsed)?;
@@ -128,6 +135,15 @@ impl Heap {
                 self.list_of(ListType::Rows, rows)
             }
             (_, parsed) => self.take(parsed),
+        }
+    }
+
+    /// What a file of JSON holds; nothing, if that can't be read.
+    fn read_file_json(&mut self, file: &Members<String, Json>) -> Result<Value, String> {
+        let content = file.get("Content").and_then(Json::as_str).unwrap_or_default();
+        match file.get("ParseError") {
+            None | Some(Json::Null) => json::read(self, content.trim_start_matches('\u{feff}')),
+            Some(_) => Ok(Value::Nil),
         }
     }
 
