@@ -63,8 +63,8 @@ enum ToolState {
 const HISTORY_TURN: u32 = 0;
 
 impl Timeline {
-    /// A conversation in which this was said before the first event, and so has ordinal 0. Each message
-    /// has the id of a run of its own. System messages are not shown.
+    /// A conversation in which this was said before the first event, and so has ordinal 0. Each
+    /// message has the id of a run of its own. System messages are not shown.
     pub fn with_history(said: &[HistoryMessage], ids: &mut Ids) -> Self {
         let mut timeline = Self::default();
         for said in said {

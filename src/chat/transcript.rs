@@ -147,8 +147,8 @@ impl Transcript {
     }
 
     /// The messages of a provider request, oldest first. Every tool call in them has a result. What
-    /// the preamble holds is sent as it is; in the turns after it nobody speaks twice in a row, which
-    /// some providers refuse.
+    /// the preamble holds is sent as it is; in the turns after it nobody speaks twice in a row,
+    /// which some providers refuse.
     pub fn messages(&self) -> Vec<Message<'_>> {
         let system = self.preamble.system.as_deref().map(Message::System);
         let said = self.preamble.said.iter().map(HistoryMessage::message);

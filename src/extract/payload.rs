@@ -5,8 +5,8 @@ use crate::protocol::any::{self, Any};
 use crate::protocol::proto::chat::CorrelationInfo;
 use crate::protocol::proto::extract::{ExtractionFinished, LineRejected, ObjectExtracted};
 
-/// Arrays and objects in one another that `object` may have; each of them is three messages deep, and
-/// readers of protobuf stop at a hundred.
+/// Arrays and objects in one another that `object` may have; each of them is three messages deep,
+/// and readers of protobuf stop at a hundred.
 const OBJECT_DEPTH_MAX: usize = 30;
 
 impl Found {

@@ -1,4 +1,5 @@
-//! One JSON value out of a text, read once: what `crate::protocol::json` calls well-formed, and what it says.
+//! One JSON value out of a text, read once: what `crate::protocol::json` calls well-formed, and
+//! what it says.
 
 use crate::protocol::json::{self, ERROR_BYTES_MAX};
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};

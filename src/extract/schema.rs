@@ -27,8 +27,8 @@ pub const SCHEMA_DEPTH_MAX: usize = 100;
 /// Bytes that a compiled regular expression may take.
 const PATTERN_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// Looks at the bytes of a value that are spent on telling what is wrong with it, which takes longer
-/// than to find that something is.
+/// Looks at the bytes of a value that are spent on telling what is wrong with it, which takes
+/// longer than to find that something is.
 const LOOKS_MAX: usize = 1_000_000;
 
 /// What is told of a value when its looks are spent.
@@ -38,8 +38,8 @@ const SPENT: &str = "too much work for this schema, whose parts apply to the sam
 /// What a value is to look like.
 ///
 /// `format` is a remark, as the draft has it, not a check. Patterns are those of the crate `regex`,
-/// which take linear time. Nothing is fetched. A value that the schema would look at for too long does
-/// not fit it.
+/// which take linear time. Nothing is fetched. A value that the schema would look at for too long
+/// does not fit it.
 #[derive(Clone)]
 pub struct Schema(Arc<Compiled>);
 
@@ -108,7 +108,8 @@ impl Schema {
         Reason::Schema { pointer: String::new(), what }
     }
 
-    /// Of a value that fits none of several schemas, what is wrong with it as the one it says it is.
+    /// Of a value that fits none of several schemas, what is wrong with it as the one it says it
+    /// is.
     fn reason(&self, error: &ValidationError<'_>) -> Reason {
         let (ValidationErrorKind::OneOfNotValid { context }
         | ValidationErrorKind::AnyOf { context }) = error.kind()

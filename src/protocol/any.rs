@@ -161,7 +161,8 @@ macro_rules! payloads {
     };
 }
 
-// Every message of the packages `chat`, `frontendtools` and `extract`, as `build.rs` finds them in `proto/`.
+// Every message of the packages `chat`, `frontendtools` and `extract`, as `build.rs` finds them in
+// `proto/`.
 include!(concat!(env!("OUT_DIR"), "/payloads.rs"));
 
 /// No type and no bytes, as in protobuf.

@@ -10,7 +10,8 @@ pub const ID_BYTES_MAX: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SessionId(String);
 
-/// Names a request; trimmed, never empty, of limited length. A client chooses it, or the server makes one.
+/// Names a request; trimmed, never empty, of limited length. A client chooses it, or the server
+/// makes one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId(String);
 

@@ -1,6 +1,6 @@
 //! The generated code: one module per protobuf package, as `build.rs` makes it from `proto/`: prost
-//! structs and pbjson's serde. Messages are written by pbjson; they are read by `json::read_message`,
-//! which knows every spelling of the canonical mapping.
+//! structs and pbjson's serde. Messages are written by pbjson; they are read by
+//! `json::read_message`, which knows every spelling of the canonical mapping.
 
 #![expect(
     clippy::allow_attributes,

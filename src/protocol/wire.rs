@@ -316,7 +316,8 @@ pub fn snapshot(snapshot: SnapshotFrame) -> Body {
     Body::Snapshot(snapshot)
 }
 
-/// The body of a frame that tells of trouble. Its detail is the message where there is nothing more.
+/// The body of a frame that tells of trouble. Its detail is the message where there is nothing
+/// more.
 pub fn error(client_error: ClientError) -> Body {
     let ClientError { message, detail, .. } = client_error;
     Body::Error(ErrorFrame {

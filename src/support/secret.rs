@@ -37,9 +37,9 @@ impl Secret {
         &self.0
     }
 
-    /// `text` without this key, and without the user names and passwords of URLs. Upper and lower case
-    /// are one; the key is also known with its middle masked, and in base64. If it is there in a
-    /// spelling of JSON, URLs or HTML, the text comes back with all such escapes undone.
+    /// `text` without this key, and without the user names and passwords of URLs. Upper and lower
+    /// case are one; the key is also known with its middle masked, and in base64. If it is there in
+    /// a spelling of JSON, URLs or HTML, the text comes back with all such escapes undone.
     pub fn redact(&self, text: &str) -> String {
         let redacted = without_forms(&self.0, text);
         let (key, plain) = (unescaped(&self.0), unescaped(&redacted));
@@ -48,8 +48,8 @@ impl Secret {
         without_userinfo(if has_escaped_key { &redacted_plain } else { &redacted })
     }
 
-    /// As [`Secret::redact`], for a text that broke off: also without a key that its end has cut. If
-    /// its end may be that of a cut key or escape, the text comes back with all escapes undone.
+    /// As [`Secret::redact`], for a text that broke off: also without a key that its end has cut.
+    /// If its end may be that of a cut key or escape, the text comes back with all escapes undone.
     pub fn redact_cut(&self, text: &str) -> String {
         let redacted = self.redact(text);
         let (key, plain) = (unescaped(&self.0), unescaped(&redacted));

@@ -8,10 +8,10 @@ use crate::command_file::{CommandFile, default};
 const FLAG_KEYS: [&str; 8] =
     ["name", "shortFlag", "type", "help", "default", "choices", "required", "short"];
 
-/// Flags, arguments and choices of a flag that a file may have.
+/// Most flags, arguments and choices of a flag in a file.
 const LIST_MAX: usize = 1000;
 
-/// Letters and signs of a flag's name.
+/// Characters allowed in the name of a flag.
 const NAME_EXPECTED: &str =
     "a name has letters, digits, `-`, `_` and `.`, and begins with a letter or digit";
 
@@ -21,7 +21,7 @@ impl Reading<'_> {
         short_enough(items, key)?;
         let flags = items.iter().map(|item| self.flag(item, key == "arguments"));
         let mut flags: Vec<Flag> = flags.collect::<Result<_, _>>()?;
-        // Places are counted: an argument can be left out only if all after it can.
+        // Arguments are positional: one can be left out only if all after it can.
         let mut is_followed = false;
         for flag in flags.iter_mut().rev() {
             flag.required &= flag.default.is_none() || is_followed;
@@ -43,19 +43,22 @@ impl Reading<'_> {
         }
         let get = |key| node.get(key);
         let name = flag_name(get("name"), node.line)?;
-        let told = |(line, message)| (line, format!("flag `{name}`: {message}"));
-        let kind = flag_type(get("type"), node.line).map_err(told)?;
-        let choices = get("choices").map_or(Ok(Vec::new()), choices).map_err(told)?;
+        let in_flag = |(line, message)| (line, format!("flag `{name}`: {message}"));
+        let kind = flag_type(get("type"), node.line).map_err(in_flag)?;
+        let choices = get("choices").map_or(Ok(Vec::new()), choices).map_err(in_flag)?;
         if matches!(kind, Type::Choice | Type::ChoiceList) && choices.is_empty() {
-            return Err(told((node.line, "it has no `choices` to choose from; list them".into())));
+            return Err(in_flag((
+                node.line,
+                "it has no `choices` to choose from; list them".into(),
+            )));
         }
         let default = get("default").map_or(Ok(None), |value| {
-            default::read(value, kind, &choices).map_err(|message| told((value.line, message)))
+            default::read(value, kind, &choices).map_err(|message| in_flag((value.line, message)))
         })?;
         Ok(Flag {
-            // glazed knows the first; people write the second.
-            short: get("shortFlag").or(get("short")).map_or(Ok(None), letter).map_err(told)?,
-            required: get("required").map_or(Ok(false), required).map_err(told)?,
+            // glazed uses the first name, but people write the second.
+            short: get("shortFlag").or(get("short")).map_or(Ok(None), letter).map_err(in_flag)?,
+            required: get("required").map_or(Ok(false), required).map_err(in_flag)?,
             help: get("help").map_or(Ok(String::new()), |help| text(help, "help"))?,
             name: name.clone(),
             kind,
@@ -91,7 +94,7 @@ fn choices(node: &Node) -> Result<Vec<String>, Fault> {
     texts(node, "choices")
 }
 
-/// Items of a list are held against each other.
+/// Limits lists whose items are compared with each other.
 fn short_enough(items: &[Node], key: &str) -> Result<(), Fault> {
     items.get(LIST_MAX).map_or(Ok(()), |item| {
         Err((item.line, format!("`{key}` has more than {LIST_MAX} items; take some out")))
@@ -112,7 +115,7 @@ fn required(node: &Node) -> Result<bool, Fault> {
         .ok_or_else(|| (node.line, format!("`required` is true or false, not {}", node.what())))
 }
 
-/// Names and letters are taken once, and places can be told apart.
+/// Checks that names and letters are unique and that positions are unambiguous.
 pub(super) fn check(file: &CommandFile) -> Result<(), Fault> {
     let all: Vec<&Flag> = file.flags.iter().chain(&file.arguments).collect();
     for (index, flag) in all.iter().enumerate() {

@@ -1,9 +1,9 @@
 //! A value as the validator sees it, which counts how often the validator looks.
 //!
-//! What a schema costs depends on the value: a few hundred bytes of schema may ask for more looks at
-//! a few hundred bytes of value than there is time for, and a schema of fifty kinds needs few. So it
-//! is not foreseen but counted, and when the looks are spent, all that is left of the value is
-//! `null`, which no schema can go on with.
+//! What a schema costs depends on the value: a few hundred bytes of schema may ask for more looks
+//! at a few hundred bytes of value than there is time for, and a schema of fifty kinds needs few.
+//! So it is not foreseen but counted, and when the looks are spent, all that is left of the value
+//! is `null`, which no schema can go on with.
 
 use crate::extract::LINE_BYTES_MAX;
 use jsonschema::JsonType;

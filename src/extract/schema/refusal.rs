@@ -132,8 +132,8 @@ fn reference(schema: &Value, is_it: impl Fn(&str) -> bool) -> String {
     String::new()
 }
 
-/// Refuses references to other documents that the schema's draft does not know, and so the validator
-/// passes over: whoever wrote them wanted something of them.
+/// Refuses references to other documents that the schema's draft does not know, and so the
+/// validator passes over: whoever wrote them wanted something of them.
 pub(super) fn foreign(schema: &Value) -> Result<(), SchemaError> {
     let places = places(schema);
     let id = |place: &Place<'_>| place.text("$id").or_else(|| place.text("id")).map(last_segment);

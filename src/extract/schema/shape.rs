@@ -42,7 +42,8 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// How often a part of a value of this depth may be looked at to tell all that is wrong with it.
+    /// How often a part of a value of this depth may be looked at to tell all that is wrong with
+    /// it.
     pub(super) fn looks(&self, depth: usize) -> usize {
         let levels = u32::try_from(depth).unwrap_or(u32::MAX);
         let deep = self.parts.saturating_pow(levels).saturating_mul(self.branches);

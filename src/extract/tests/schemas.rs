@@ -263,7 +263,8 @@ fn schemas_that_come_back_to_themselves() {
     check_fault(&kinds, &nested(2), what);
 }
 
-/// What is too deep for the stack is refused as a schema or as a value; the test's thread has 2 MiB.
+/// What is too deep for the stack is refused as a schema or as a value; the test's thread has 2
+/// MiB.
 #[test]
 fn the_stack_holds_whatever_is_taken() {
     for levels in [0, 1, 5, 20, 45, 60] {
@@ -297,8 +298,8 @@ fn the_stack_holds_whatever_is_taken() {
     }
 }
 
-/// Each level is looked at twice as often as the one above, which is too often for one in thirty, by
-/// whichever way one schema leads to the next. Nothing is held against such a schema for long.
+/// Each level is looked at twice as often as the one above, which is too often for one in thirty,
+/// by whichever way one schema leads to the next. Nothing is held against such a schema for long.
 #[test]
 fn looks_are_counted() {
     const SPENT: &str = "too much work for this schema, whose parts apply to the same value again \

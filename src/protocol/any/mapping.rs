@@ -41,7 +41,8 @@ where
     Ok(json::read(&line).expect("what is written is well-formed"))
 }
 
-/// A function that finds the reader and writer of each message by its full name, and the list of names.
+/// A function that finds the reader and writer of each message by its full name, and the list of
+/// names.
 macro_rules! messages {
     ($($module:ident in $package:literal: $($name:ident)*;)*) => {
         const NAMES: &[&str] = &[$($(concat!($package, ".", stringify!($name)),)*)*];

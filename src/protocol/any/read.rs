@@ -1,9 +1,9 @@
-//! Reads the JSON of a protobuf message, in every spelling that the canonical proto3 mapping allows,
-//! into protobuf's binary form, from which prost makes the message.
+//! Reads the JSON of a protobuf message, in every spelling that the canonical proto3 mapping
+//! allows, into protobuf's binary form, from which prost makes the message.
 //!
-//! pbjson reads the spelling that it writes and few others: it refuses `null`, numbers such as `1e0`
-//! and enum numbers without a name. By way of the binary form all of them are read in one place, and
-//! a number without a name is kept.
+//! pbjson reads the spelling that it writes and few others: it refuses `null`, numbers such as
+//! `1e0` and enum numbers without a name. By way of the binary form all of them are read in one
+//! place, and a number without a name is kept.
 
 use super::wkt::{Struct, Value};
 use super::{Any, is_payload, read_known};
@@ -116,7 +116,8 @@ impl Message {
     }
 }
 
-/// What was read of one object. No message of the protocol has half as many fields as there are bits.
+/// What was read of one object. No message of the protocol has half as many fields as there are
+/// bits.
 #[derive(Default)]
 struct Seen {
     fields: u64,

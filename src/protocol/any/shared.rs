@@ -6,8 +6,8 @@ use crate::protocol::proto::chat;
 use crate::support::text::Text;
 use serde::{Serialize, Serializer};
 
-/// A message with its `prompt`, `text` and `content` kept apart from it. Its JSON and its bytes are those
-/// of the message that [`Shared::whole`] gives.
+/// A message with its `prompt`, `text` and `content` kept apart from it. Its JSON and its bytes are
+/// those of the message that [`Shared::whole`] gives.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shared {
     head: Head,
@@ -88,8 +88,8 @@ messages! {
 }
 
 impl Shared {
-    /// A payload made of a message, whose texts don't count, and these texts. A message that lacks one
-    /// of the fields takes an empty text for it.
+    /// A payload made of a message, whose texts don't count, and these texts. A message that lacks
+    /// one of the fields takes an empty text for it.
     pub fn payload(message: impl Into<Self>, prompt: Text, text: Text) -> Any {
         Any::Shared(Box::new(Self { prompt, text, ..message.into() }))
     }

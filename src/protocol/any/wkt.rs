@@ -1,9 +1,9 @@
 //! The well-known types of `google.protobuf` and the JSON that the canonical mapping gives them.
 //!
-//! Those of pbjson-types where its JSON is right. The others are types of our own: held against other
-//! implementations, pbjson-types writes whole numbers as `1.0`, NaN as `null`, a time without its `Z`
-//! and the members of a `Struct` in any order, and refuses spellings that the mapping allows. Fields
-//! and numbers are those of the `.proto` files that come with protobuf.
+//! Those of pbjson-types where its JSON is right. The others are types of our own: held against
+//! other implementations, pbjson-types writes whole numbers as `1.0`, NaN as `null`, a time without
+//! its `Z` and the members of a `Struct` in any order, and refuses spellings that the mapping
+//! allows. Fields and numbers are those of the `.proto` files that come with protobuf.
 
 pub use pbjson_types::{BoolValue, Empty, StringValue};
 

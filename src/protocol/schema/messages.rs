@@ -1,5 +1,5 @@
-//! JSON Schema of messages, by the canonical JSON mapping of proto3: of frames as this server writes
-//! them, and of requests in every spelling that it reads.
+//! JSON Schema of messages, by the canonical JSON mapping of proto3: of frames as this server
+//! writes them, and of requests in every spelling that it reads.
 //!
 //! An `Any` of a frame is one of the messages that may be a payload, told by its `@type`.
 

@@ -13,8 +13,8 @@ const MASK_CHARS_MIN: usize = 3;
 /// Characters of base64 that must agree before they are taken for the key.
 const BASE64_CHARS_MIN: usize = 8;
 
-/// The places of `text` that hold `key` with its middle masked: some of its beginning, a mask, some of
-/// its end, with the rest of the word that they stand in.
+/// The places of `text` that hold `key` with its middle masked: some of its beginning, a mask, some
+/// of its end, with the rest of the word that they stand in.
 pub(super) fn masked(key: &str, text: &str) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     let mut from = 0;
@@ -103,8 +103,8 @@ pub(super) fn begun(key: &str, text: &str) -> usize {
 }
 
 /// What base64 makes of `key` wherever it stands, without the characters that depend on what stands
-/// beside it: one text for each way that the key's bytes may fall into groups of three, and for each
-/// alphabet.
+/// beside it: one text for each way that the key's bytes may fall into groups of three, and for
+/// each alphabet.
 fn cores(key: &str) -> Vec<String> {
     let mut cores = Vec::new();
     for before in 0..3 {
