@@ -291,7 +291,7 @@ fn alias(node: &Node) -> Fault {
 fn check_texts(file: &CommandFile) -> Result<(), Fault> {
     if file.prompt.is_none() && file.messages.is_empty() && file.system_prompt.is_none() {
         let message = "it has no `prompt`, no `messages` and no `system-prompt`, so there is nothing to \
-             ask; add a `prompt`";
+             send; add a `prompt`";
         return Err((0, message.to_owned()));
     }
     Ok(())

@@ -47,10 +47,7 @@ impl Reading<'_> {
         let kind = flag_type(get("type"), node.line).map_err(in_flag)?;
         let choices = get("choices").map_or(Ok(Vec::new()), choices).map_err(in_flag)?;
         if matches!(kind, Type::Choice | Type::ChoiceList) && choices.is_empty() {
-            return Err(in_flag((
-                node.line,
-                "it has no `choices` to choose from; list them".into(),
-            )));
+            return Err(in_flag((node.line, "it has no `choices`; list them".into())));
         }
         let default = get("default").map_or(Ok(None), |value| {
             default::read(value, kind, &choices).map_err(|message| in_flag((value.line, message)))
@@ -83,10 +80,10 @@ fn flag_name(node: Option<&Node>, line: u32) -> Result<String, Fault> {
 
 fn flag_type(node: Option<&Node>, line: u32) -> Result<Type, Fault> {
     let names = || Type::ALL.map(|(name, _)| name).join(", ");
-    let node = node.ok_or_else(|| (line, format!("it has no `type`; one of {}", names())))?;
+    let node = node.ok_or_else(|| (line, format!("it has no `type`; known are {}", names())))?;
     let name = node.text().unwrap_or_default();
     let kind = Type::named(name);
-    kind.ok_or_else(|| (node.line, format!("there is no type `{name}`; one of {}", names())))
+    kind.ok_or_else(|| (node.line, format!("unknown type `{name}`; known are {}", names())))
 }
 
 fn choices(node: &Node) -> Result<Vec<String>, Fault> {
@@ -97,7 +94,7 @@ fn choices(node: &Node) -> Result<Vec<String>, Fault> {
 /// Limits lists whose items are compared with each other.
 fn short_enough(items: &[Node], key: &str) -> Result<(), Fault> {
     items.get(LIST_MAX).map_or(Ok(()), |item| {
-        Err((item.line, format!("`{key}` has more than {LIST_MAX} items; take some out")))
+        Err((item.line, format!("`{key}` has more than {LIST_MAX} items; remove some")))
     })
 }
 
@@ -106,13 +103,14 @@ fn letter(node: &Node) -> Result<Option<char>, Fault> {
     match (letters.next(), letters.next()) {
         (None, _) => Ok(None),
         (Some(letter), None) if letter.is_alphanumeric() || letter == '?' => Ok(Some(letter)),
-        _ => Err((node.line, "`shortFlag` is one letter".to_owned())),
+        _ => Err((node.line, "`shortFlag` must be one letter".to_owned())),
     }
 }
 
 fn required(node: &Node) -> Result<bool, Fault> {
-    node.truth()
-        .ok_or_else(|| (node.line, format!("`required` is true or false, not {}", node.what())))
+    node.truth().ok_or_else(|| {
+        (node.line, format!("`required` must be true or false, not {}", node.what()))
+    })
 }
 
 /// Checks that names and letters are unique and that positions are unambiguous.
@@ -122,7 +120,7 @@ pub(super) fn check(file: &CommandFile) -> Result<(), Fault> {
         let earlier = &all[..index];
         if let Some(other) = earlier.iter().find(|other| other.option() == flag.option()) {
             let message = format!(
-                "the name `{}` is taken: `{}` in line {} is typed in the same way; rename one of them",
+                "the name `{}` is taken: `{}` in line {} is typed the same way; rename one of them",
                 flag.name, other.name, other.line
             );
             return Err((flag.line, message));
@@ -130,7 +128,7 @@ pub(super) fn check(file: &CommandFile) -> Result<(), Fault> {
         let same = |other: &&&Flag| flag.short.is_some() && other.short == flag.short;
         if let Some(other) = earlier.iter().find(same) {
             let message = format!(
-                "flag `{}` has the letter of `{}` in line {}; change one of them",
+                "flag `{}` has the same letter as `{}` in line {}; change one of them",
                 flag.name, other.name, other.line
             );
             return Err((flag.line, message));
@@ -140,7 +138,7 @@ pub(super) fn check(file: &CommandFile) -> Result<(), Fault> {
         let [before, after] = pair else { continue };
         if before.takes_many() {
             let message = format!(
-                "argument `{}` takes all that is left, so nothing can follow it",
+                "argument `{}` takes all remaining values, so nothing can follow it",
                 before.name
             );
             return Err((after.line, message));
