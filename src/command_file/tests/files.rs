@@ -197,7 +197,7 @@ fn what_cannot_be_read() {
     let error = |path: &Path| read("stringFromFile", &[path.as_os_str()]).expect_err("no file");
     let missing = error(&folder.0.join("missing"));
     assert!(missing.contains("missing can't be read: No such file"), "{missing}");
-    assert!(missing.contains("counts from the current folder"), "{missing}");
+    assert!(missing.contains("relative to the current folder"), "{missing}");
     assert!(error(&folder.0).contains("is a folder; name a file in it"));
     let large = folder.file("large", "");
     fs::File::options().write(true).open(&large).expect("a file").set_len(1 << 40).expect("a hole");

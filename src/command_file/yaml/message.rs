@@ -136,8 +136,8 @@ mod tests {
         check("a: 'b\nc: d\n", "unclosed quote");
         check("a: }\n", "a bracket is closed");
         check("a: [b\n  c: d]\n", "`: ` in a text without quotes");
+        check("a: [b: c d: e]\n", "lacks a comma");
         check("a: - b\n", "check its indentation");
-        check("a: - b\n", "check how far it is indented");
         check("a: {b: c d: e}\n", "lacks a comma");
         check("a: |\n  b\n c\n", "check its indentation");
         check("a: b\n- c\n", "check its indentation");

@@ -61,7 +61,7 @@ fn what_is_no_document() {
     );
     check_whole(
         "```json\n[1,\n```",
-        &["invalid @2: not JSON: the text ends where a value should stand (byte 3)"],
+        &["invalid @2: not JSON: the text ends where a value is expected (byte 3)"],
     );
 }
 

@@ -22,7 +22,7 @@ fn valid_lines() {
 #[test]
 fn the_last_line_may_end_too_early_whatever_the_provider_says() {
     let cut = "rejected @2: cut off: the answer ends before the value does";
-    let eof = "rejected @2: not JSON: the text ends where a value should stand (byte 5)";
+    let eof = "rejected @2: not JSON: the text ends where a value is expected (byte 5)";
     for (answer, expected, is_cut_off) in [
         ("{}\n{\"a\":", cut, true),
         ("{}\n{\"a\": \r", cut, true),

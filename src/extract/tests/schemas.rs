@@ -105,7 +105,7 @@ fn what_is_no_schema() {
     for pattern in ["(", "(?=a)", "(a)\\1", "((a{1000}){1000}){1000}"] {
         let quoted = json!(pattern);
         let expected = format!(
-            "the schema is wrong (at /pattern): {quoted} is no pattern, looks around or back, or is \
+            "the schema is wrong (at /pattern): {quoted} is not a valid pattern, uses look-around, or is \
              too large"
         );
         check_refused(&json!({"pattern": pattern}), &expected);
@@ -189,7 +189,7 @@ fn data_refers_to_nothing() {
     check_refused(
         &json!({"items": {"$ref": "#/examples/0"}, "examples": [{"type": "null"}]}),
         "the schema is wrong (at /items/$ref): #/examples/0 is in a const, enum, default or \
-         examples, where data stands and no schema",
+         examples, which contain data and no schema",
     );
 }
 
@@ -200,7 +200,7 @@ fn names_are_those_of_one_schema() {
         check_refused(
             &same(json!({"$id": a, "type": "null"}), json!({"$id": b})),
             "the schema is wrong (at /$defs/b/$id): it is the same as /$defs/a/$id; give each \
-             schema its own, or none",
+             schema a different one, or none",
         );
     }
     let inside = |base: &str| json!({"$id": base, "$defs": {"c": {"$id": "x"}}});
