@@ -1,4 +1,4 @@
-//! What happens in a conversation, and what can be seen of it: events and their projections.
+//! The events of a conversation and their projections.
 
 pub mod event;
 pub mod patch;

@@ -1,4 +1,4 @@
-//! The command line as it is typed. What it means is `config`'s business.
+//! The command line as it is typed. `config` turns it into settings.
 
 pub mod commands;
 pub mod config;
@@ -29,7 +29,7 @@ use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcom
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The command line.
+/// The parsed command line, before help and errors are handled.
 #[derive(Debug, Parser)]
 #[command(
     name = "duologue",
@@ -41,39 +41,39 @@ use std::path::PathBuf;
     max_term_width = 100
 )]
 pub struct Cli {
-    /// What to do; `rpc` if nothing is said.
+    /// The command to run; `rpc` if none is given.
     #[command(subcommand)]
     pub command: Option<Command>,
     /// Print the command line as JSON, for programs that start this one
     #[arg(long, exclusive = true)]
     pub manifest: bool,
-    /// For `rpc`.
+    /// Options of `rpc` when no command is named.
     #[command(flatten)]
     pub rpc: RpcArgs,
 }
 
-/// What is to be done.
+/// The command to run, or the manifest.
 #[derive(Debug)]
 pub enum Invocation {
-    /// This.
+    /// Run this command.
     Command(Box<Command>),
-    /// The manifest is to be printed.
+    /// Print the manifest.
     Manifest,
 }
 
-/// What a command line asks for.
+/// A parsed command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandMode {
-    /// What is to be done.
+    /// The command to run.
     pub command: &'static str,
-    /// What its reader expects to be printed.
+    /// The form in which the reader of standard output expects results and errors.
     pub mode: Mode,
 }
 
-/// The command whose words can be read once its file is.
+/// The command whose own arguments can be parsed only once its command file has been read.
 pub const RUN_COMMAND: &str = "run-command";
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Hold one conversation over standard input and output.
@@ -95,22 +95,22 @@ pub enum Command {
         after_help = args::LIST_EVENTS_AFTER
     )]
     ListEvents(ListEventsArgs),
-    /// Print the protocol's schema.
+    /// Print the schema of the protocol.
     Schema(SchemaArgs),
-    /// Print what makes a shell complete the command line.
+    /// Print a completion script for a shell.
     Completions(CompletionsArgs),
-    /// Print the manual pages, in the form that `man` reads.
+    /// Print the manual pages in roff, the format that `man` reads.
     Man(ManArgs),
 }
 
 /// Options of `rpc`.
 #[derive(Args, Debug)]
 pub struct RpcArgs {
-    /// What is printed.
+    /// Output options.
     #[command(flatten)]
     pub output: RpcOutputArgs,
 
-    /// As for every conversation.
+    /// Options of every conversation.
     #[command(flatten)]
     pub session: SessionArgs,
 }
@@ -118,43 +118,43 @@ pub struct RpcArgs {
 /// Options of `exec`.
 #[derive(Args, Debug)]
 pub struct ExecArgs {
-    /// What to ask; `-`, or nothing, reads standard input
+    /// Prompt; standard input is read if it is `-` or missing
     #[arg(conflicts_with = "prompt_file")]
     pub prompt: Option<String>,
 
-    /// Read standard input as well, and ask about it: it comes after the prompt
+    /// Also read standard input and append it to the prompt
     #[arg(value_name = "-", value_parser = ["-"], hide_possible_values = true)]
     pub piped: Option<String>,
 
-    /// Read what to ask from this file
+    /// Read the prompt from this file
     #[arg(long, value_name = "PATH")]
     pub prompt_file: Option<PathBuf>,
 
-    /// Ask about this file: its text comes after the prompt, with its name. May be repeated
+    /// Append this file, with its name, to the prompt. May be repeated
     #[arg(long, short, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub file: Vec<PathBuf>,
 
-    /// Print the system prompt, the history and the prompt, and stop
+    /// Print the system prompt, the history and the prompt without running them
     #[arg(long)]
     pub print_prompt: bool,
 
-    /// What is printed.
+    /// Output options.
     #[command(flatten)]
     pub output: OutputArgs,
 
-    /// As for every conversation.
+    /// Options of every conversation.
     #[command(flatten)]
     pub session: SessionArgs,
 }
 
-/// Options of `run-command`, besides those of the file.
+/// Options of `run-command`, in addition to the flags of the command file.
 #[derive(Args, Debug)]
 pub struct RunCommandArgs {
-    /// Command file; its flags and arguments follow it
+    /// Command file; its own flags and arguments follow it
     #[arg(value_name = "FILE.yaml", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
 
-    /// Render the system prompt, the messages and the prompt, print them and stop
+    /// Print the rendered system prompt, messages and prompt without running them
     #[arg(long)]
     pub print_prompt: bool,
 
@@ -162,24 +162,24 @@ pub struct RunCommandArgs {
     #[arg(long)]
     pub strict: bool,
 
-    /// What is printed.
+    /// Output options.
     #[command(flatten)]
     pub output: OutputArgs,
 
-    /// As for every conversation.
+    /// Options of every conversation.
     #[command(flatten)]
     pub session: SessionArgs,
 
-    /// --system was typed, and so wins over the file's system prompt; a variable does not.
+    /// `--system` was typed and so overrides the file's system prompt; the variable does not.
     #[arg(skip)]
     pub is_system_typed: bool,
 }
 
 impl Cli {
-    /// Reads a command line and the environment.
+    /// Parses a command line and the environment.
     ///
     /// # Errors
-    /// If these are wrong, or help is asked for.
+    /// If they are wrong, or help was requested.
     pub fn read(words: &[OsString]) -> Result<Invocation, clap::Error> {
         if let Some(command) = Command::read_quickly(words) {
             return Ok(Invocation::Command(Box::new(command)));
@@ -198,8 +198,8 @@ impl Cli {
         Ok(Invocation::Command(Box::new(command)))
     }
 
-    /// The command file that `words` name, which is needed to read them: what is typed first after
-    /// `run-command` that is neither an option of this program nor its value.
+    /// The command file named in `words`: the first argument after `run-command` that is neither an
+    /// option of this program nor the value of one. It must be read before the rest can be parsed.
     pub fn command_file(words: &[OsString]) -> Option<OsString> {
         let run = RunCommandArgs::augment_args(clap::Command::new(RUN_COMMAND));
         let takes_next = |option: &str| {
@@ -226,15 +226,16 @@ impl Cli {
         None
     }
 
-    /// The whole command line, with the flags of `file` as those of `run-command`.
+    /// The whole command line, with the flags of `file` added to `run-command`.
     pub fn command_with(file: &CommandFile) -> clap::Command {
         Self::command().mut_subcommand(RUN_COMMAND, |_| file_flags::run_command(file))
     }
 
-    /// Reads `words` that run a command file, and what was typed for the file's own flags.
+    /// Parses `words`, which run a command file, and returns the values of the file's own flags as
+    /// well.
     ///
     /// # Errors
-    /// If they are wrong, or help is asked for.
+    /// If they are wrong, or help was requested.
     pub fn read_with_file(
         words: &[OsString],
         file: &CommandFile,
@@ -243,7 +244,7 @@ impl Cli {
         if OutputArgs::guess(words, Some(file)).is_flagged() {
             run = without_output_variable(run);
         }
-        // What is wrong, and help, is told of the whole program's command line.
+        // Errors and help refer to the whole program's command line.
         let typed = match run.clone().try_get_matches_from(&words[1..]) {
             Ok(typed) => typed,
             Err(_) => {
@@ -259,12 +260,13 @@ impl Cli {
         Ok((args, typed))
     }
 
-    /// What whoever typed `words`, which can't be read, wants; what is in `file` is not ours.
+    /// The output mode requested by `words`, which could not be parsed; flags of `file` are not
+    /// ours.
     pub fn guess(words: &[OsString], file: Option<&CommandFile>) -> CommandMode {
         // Options may have been put before the command by mistake.
         let words = words.get(1..).unwrap_or_default();
         let command = words.iter().filter_map(|word| word.to_str()).find_map(named);
-        // The variable is for those that ask one prompt.
+        // The variable applies only to commands that run one prompt.
         let output = match command {
             Some("exec" | RUN_COMMAND) => OutputArgs::guess(words, file),
             Some(_) | None => OutputArgs::typed(words, None),
@@ -273,7 +275,7 @@ impl Cli {
         match command {
             None if is_named => CommandMode { command: "", mode: Mode::Text },
             None | Some("rpc") => CommandMode { command: "rpc", mode: output.mode_of_rpc() },
-            // Its lines begin with one that names them, whatever comes of it.
+            // Its output begins with a line that names the format, errors included.
             Some("list-events") if output.mode() == Ok(Mode::Text) => {
                 let mode = Mode::Objects { has_preamble: true };
                 CommandMode { command: "EventEntry", mode }
@@ -283,7 +285,7 @@ impl Cli {
     }
 }
 
-/// The command of this name, if its output may be more than text.
+/// The command of this name, if it has output formats other than text.
 fn named(word: &str) -> Option<&'static str> {
     let names =
         ["rpc", "exec", RUN_COMMAND, "check", "list-events", "schema", "completions", "man"];
@@ -291,8 +293,9 @@ fn named(word: &str) -> Option<&'static str> {
 }
 
 impl Command {
-    /// The command, if it is one that is started often, and `words` are right. All the others, and
-    /// help, need a picture of the whole command line, which takes longer to make than most runs.
+    /// Parses the commands that are started often, if `words` are right. The other commands, and
+    /// help, need the definition of the whole command line, which takes longer to build than most
+    /// runs.
     fn read_quickly(words: &[OsString]) -> Option<Self> {
         let name = words.get(1).map_or(Some("rpc"), |name| name.to_str());
         let command = clap::Command::new("duologue");
@@ -318,12 +321,12 @@ impl Command {
     }
 }
 
-/// Options of one output that are typed win over the variable of another, whatever it holds.
+/// A typed output option overrides the variable of another one, whatever that variable holds.
 fn without_output_variable(command: clap::Command) -> clap::Command {
     command.mut_arg("output", |arg| arg.env(Resettable::Reset))
 }
 
-/// `command` without the variables that are empty.
+/// `command` without environment variables that are set but empty.
 fn with_set_variables(command: clap::Command) -> clap::Command {
     if std::env::vars_os().any(|(_, value)| value.is_empty()) {
         return without_empty_variables(command);
@@ -331,7 +334,7 @@ fn with_set_variables(command: clap::Command) -> clap::Command {
     command
 }
 
-/// An empty variable is how scripts and CI files say that it is not set.
+/// Scripts and CI files set a variable to the empty string to unset it.
 fn without_empty_variables(command: clap::Command) -> clap::Command {
     let is_empty = |arg: &Arg| {
         let value = arg.get_env().and_then(std::env::var_os);

@@ -1,12 +1,13 @@
-//! Command files: a prompt with flags of its own, in YAML.
+//! Command files: a prompt with its own flags, in YAML.
 //!
 //! The format is that of go-go-golems/pinocchio (`pkg/cmds/loader.go`) with the flags of
-//! go-go-golems/glazed (`pkg/cmds/fields`), so that people's files run unchanged. Ours are
+//! go-go-golems/glazed (`pkg/cmds/fields`), so that existing files run unchanged. Added here are
 //! `response-type`, `schema` and `extensions`. JSON is YAML too.
 //!
 //! A file is read ([`CommandFile::load`], [`CommandFile::parse`]), its flags join the command line
 //! ([`CommandFile::clap_args`]), what was typed becomes values ([`CommandFile::values`]), and these
-//! become the prompt ([`CommandFile::render`]). Only `load` and `values` touch the world, by `outside`.
+//! become the prompt ([`CommandFile::render`]). Only `load` and `values` do I/O, through
+//! `outside`.
 
 mod args;
 mod contents;
@@ -33,50 +34,50 @@ pub use render::{FileMessage, Rendered, Role};
 
 use std::path::PathBuf;
 
-/// Bytes a command file may have.
+/// Largest command file, in bytes.
 pub const FILE_BYTES_MAX: usize = 1024 * 1024;
 
 /// A command file.
 #[derive(Clone, Debug)]
 pub struct CommandFile {
-    /// The file, as it was named; for errors.
+    /// The path of the file as it was given; for errors.
     pub path: PathBuf,
-    /// What it is called; the stem of the file's name if it doesn't say.
+    /// The name of the command; the stem of the file's name if the file sets none.
     pub name: String,
-    /// What it does, in a line; may be empty.
+    /// A one-line description; may be empty.
     pub short: String,
-    /// What it does; may be empty.
+    /// A longer description; may be empty.
     pub long: String,
-    /// What is typed by name, in the order of the file.
+    /// Flags, in the order of the file.
     pub flags: Vec<Flag>,
-    /// What is typed by place.
+    /// Positional arguments, in the order of the file.
     pub arguments: Vec<Flag>,
-    /// How the model is to behave.
+    /// The system prompt.
     pub system_prompt: Option<Text>,
-    /// What the person says.
+    /// The prompt.
     pub prompt: Option<Text>,
-    /// What was said before; without a prompt, the last of them is what is asked.
+    /// Earlier messages; in a file without a prompt, the last one is the prompt.
     pub messages: Vec<(Role, Text)>,
-    /// What was said before is a template, as what is asked always is.
+    /// Earlier messages are rendered as templates; the prompt always is.
     pub history_is_template: bool,
-    /// What the answer is to be.
+    /// The expected form of the answer.
     pub response: ResponseType,
     /// The JSON Schema that an answer in JSON must match.
     pub schema: Option<serde_json::Value>,
-    /// The line it begins in, from 1; 0 without one.
+    /// The line in which the schema begins, from 1; 0 without one.
     pub schema_line: u32,
-    /// Names of the extensions it asks for.
+    /// Names of the extensions that the file uses.
     pub extensions: Vec<String>,
-    /// What is passed over.
+    /// What is ignored in the file.
     pub warnings: Vec<Warning>,
 }
 
-/// A template as it stands in a file.
+/// A template in a command file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// The template.
+    /// The text of the template.
     pub template: String,
-    /// Where it stands, as people find it: `prompt`, `messages[2]`.
+    /// Its place in the file, for messages: `prompt`, `messages[2]`.
     pub(crate) key: String,
     /// Where its lines are in the file.
     pub(crate) layout: yaml::Layout,

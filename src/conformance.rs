@@ -1,4 +1,4 @@
-//! Streams of the protocol, checked against the contract line by line, or listed event by event.
+//! Checks streams of the protocol against the contract line by line, and lists their events.
 
 pub mod check;
 pub mod events;

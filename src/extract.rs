@@ -1,6 +1,6 @@
-//! JSON in a model's answer, found while the answer streams: a value on each line, or one document.
-//! What is wrong with a line costs that line alone, and an answer that is cut off still gives every
-//! whole value.
+//! Extracts JSON from a model's answer while it streams: a value on each line, or one document. An
+//! error in a line affects that line alone, and an answer that is cut off still yields all of its
+//! complete values.
 
 mod document;
 mod lines;
@@ -19,23 +19,23 @@ use lines::{Line, LineScanner};
 use read::Fault;
 use serde_json::Value;
 
-/// Bytes of a line that is read, from its first character that is no white space; what is longer is
+/// Longest line, in bytes from its first non-blank character; a longer one is
 /// rejected without being held in memory.
 pub const LINE_BYTES_MAX: usize = 10 * 1024 * 1024;
 
-/// Bytes of an answer in which one document is looked for.
+/// Longest answer in which a document is searched for, in bytes.
 pub const DOCUMENT_BYTES_MAX: usize = LINE_BYTES_MAX;
 
-/// What a line that opens or closes a block of code begins with.
+/// The beginning of a line that opens or closes a code block.
 const FENCE: &str = "```";
 
-/// The member that says what an object is, where there are several kinds.
+/// The member that names the type of an object, if there are several types.
 const TYPE: &str = "type";
 
-/// What a command wants of an answer: its `response-type`.
+/// The expected form of an answer: a command's `response-type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResponseType {
-    /// Any text; nothing is looked for.
+    /// Any text; nothing is extracted.
     #[default]
     Text,
     /// One JSON document, in a fenced block or alone.
@@ -45,7 +45,7 @@ pub enum ResponseType {
 }
 
 impl ResponseType {
-    /// The type of this name, as commands write it.
+    /// The type of this name in command files.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "text" => Some(Self::Text),
@@ -55,7 +55,7 @@ impl ResponseType {
         }
     }
 
-    /// Its name.
+    /// Its name in command files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -65,49 +65,49 @@ impl ResponseType {
     }
 }
 
-/// What was found in an answer.
+/// A result of the extraction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// A value that is whole and fits the schema.
+    /// A complete value that matches the schema.
     Value {
-        /// Its number in the answer, from 0.
+        /// Its index in the answer, from 0.
         index: u64,
-        /// Line of the answer it begins on, from 1.
+        /// The line of the answer on which it begins, from 1.
         line: u64,
-        /// Its member `type`, if it is an object that has a string there.
+        /// Its member `type`, if it is an object with a string there.
         kind: Option<String>,
-        /// Its text as the model wrote it, but on one line.
+        /// Its text as the model wrote it, on one line.
         json: String,
     },
-    /// A line that costs only itself.
+    /// A rejected line; the extraction goes on.
     Rejected {
-        /// Which, from 1.
+        /// The line, from 1.
         line: u64,
         /// What is wrong with it.
         reason: Reason,
     },
-    /// Of [`ResponseType::Json`] alone: the answer is not the document that was asked for.
+    /// For [`ResponseType::Json`] only: the answer is not a valid document.
     Invalid {
-        /// The line that shows it, from 1.
+        /// The line of the error, from 1.
         line: u64,
         /// What is wrong.
         reason: Reason,
     },
 }
 
-/// Why a line or a document does not count. Shown, it is a sentence without its full stop.
+/// Why a line or a document is rejected. Displayed as a sentence without its full stop.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    /// It is not one JSON value. RFC 8259 read strictly, no key twice in an object, and no deeper
+    /// It is not one JSON value: RFC 8259 without duplicate keys, and not nested deeper
     /// than [`crate::protocol::json::DEPTH_MAX`].
     #[error("not JSON: {what} (byte {column})")]
     NotJson {
-        /// What is wrong.
+        /// The error.
         what: String,
-        /// Where, in bytes from 1, counted from the line's first character that is no white space.
+        /// Its place in bytes, from 1, counted from the line's first non-blank character.
         column: usize,
     },
-    /// It breaks off, because the answer does; whether or not the provider knows.
+    /// It is incomplete because the answer is, even if the provider does not report that.
     #[error("cut off: the answer ends before the value does")]
     CutOff,
     /// It is longer than [`LINE_BYTES_MAX`], or the answer than [`DOCUMENT_BYTES_MAX`].
@@ -116,19 +116,19 @@ pub enum Reason {
         /// The limit.
         bytes_max: usize,
     },
-    /// It is JSON, but not what the schema describes.
+    /// It is JSON, but does not match the schema.
     #[error("does not match the schema: {what}{}", at(pointer))]
     Schema {
-        /// JSON pointer (RFC 6901) into the value; empty for all of it.
+        /// JSON pointer (RFC 6901) to the error; empty for the whole value.
         pointer: String,
-        /// What is wrong there.
+        /// The error.
         what: String,
     },
-    /// Text beside the fenced block that holds the document.
-    #[error("passed over: text outside of the block that holds the document")]
+    /// Text outside the fenced block that holds the document.
+    #[error("ignored: text outside of the block that holds the document")]
     Prose,
-    /// There is no document, because there is no answer.
-    #[error("the answer is empty where a JSON document was asked for")]
+    /// The answer is empty.
+    #[error("the answer is empty, but a JSON document is required")]
     Empty,
 }
 
@@ -136,16 +136,16 @@ fn at(pointer: &str) -> String {
     if pointer.is_empty() { String::new() } else { format!(" (at {pointer})") }
 }
 
-/// How much was found.
+/// Counts of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Values.
+    /// Extracted values.
     pub values: u64,
-    /// Lines that were rejected, and documents that were not valid.
+    /// Rejected lines, and invalid documents.
     pub rejected: u64,
 }
 
-/// Looks for JSON in one answer.
+/// Extracts JSON from one answer.
 #[derive(Clone, Debug)]
 pub struct Extractor {
     schema: Option<Schema>,
@@ -154,14 +154,14 @@ pub struct Extractor {
     is_cut_off: bool,
 }
 
-/// What the end of a text tells of the value in it.
+/// What follows a value in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// More came after it: that is all there is of the value.
+    /// More text, so the value is complete.
     Told,
-    /// The answer ends there, and is said to be whole.
+    /// The end of an answer that is reported as complete.
     Open,
-    /// The answer ends there, because something cut it off.
+    /// The end of an answer that was cut off.
     CutOff,
 }
 
@@ -173,8 +173,8 @@ enum Search {
 }
 
 impl Extractor {
-    /// One that looks for this, and gives only what fits the schema. Of [`ResponseType::Jsonl`] it
-    /// describes each line, of [`ResponseType::Json`] the document.
+    /// An extractor for this type that accepts only values matching the schema, which describes
+    /// each line of [`ResponseType::Jsonl`], and the document of [`ResponseType::Json`].
     pub fn new(response: ResponseType, schema: Option<Schema>) -> Self {
         let search = match response {
             ResponseType::Text => Search::Nothing,
@@ -184,7 +184,7 @@ impl Extractor {
         Self { schema, search, tally: Tally::default(), is_cut_off: false }
     }
 
-    /// Takes the next piece of the answer, cut anywhere, and gives what is found by then.
+    /// Adds the next piece of the answer, split anywhere, and returns what can be extracted so far.
     pub fn push(&mut self, text: &str) -> Vec<Found> {
         let mut ended = Vec::new();
         match &mut self.search {
@@ -195,8 +195,8 @@ impl Extractor {
         ended.into_iter().filter_map(|line| self.line(line, End::Told)).collect()
     }
 
-    /// The answer is over; `is_cut_off` if it was a token limit, a stop or a failure that ended it.
-    /// Nothing is found after this.
+    /// Ends the answer; `is_cut_off` if it was ended by a token limit, a stop or a failure.
+    /// Nothing is extracted after this.
     pub fn finish(&mut self, is_cut_off: bool) -> Vec<Found> {
         let end = if is_cut_off { End::CutOff } else { End::Open };
         match std::mem::replace(&mut self.search, Search::Nothing) {
@@ -210,13 +210,13 @@ impl Extractor {
         }
     }
 
-    /// How much was found until now.
+    /// The counts so far.
     pub fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// Whether the answer is over and has ended in the middle of a value. Providers say that an
-    /// answer is whole when it is not.
+    /// Whether the answer has ended in the middle of a value. Some providers report an incomplete
+    /// answer as complete.
     pub fn is_cut_off(&self) -> bool {
         self.is_cut_off
     }
@@ -250,10 +250,10 @@ impl Extractor {
         prose.into_iter().chain([document]).collect()
     }
 
-    /// Reads a text, and says how many lines into it the fault is if there is one.
+    /// Parses a text; an error has the line within the text.
     fn value(&self, json: &str, end: End) -> Result<Value, (u64, Reason)> {
         let value = read::read(json).map_err(|fault| fault_told(fault, end))?;
-        // 12 may be the beginning of 123; every other value says where it ends.
+        // 12 may be the beginning of 123; every other value has a visible end.
         if end == End::CutOff && value.is_number() {
             return Err((0, Reason::CutOff));
         }

@@ -1,4 +1,4 @@
-//! The program: reads the command line, and does what it says.
+//! The program: parses the command line and runs the command.
 
 use clap::CommandFactory;
 use duologue::cli::prepare::Job;
@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 
-/// Status of a process that met a defect of this program, as in sysexits.h.
+/// Exit status after an internal error, as in sysexits.h.
 const DEFECT: u8 = 70;
 
 fn main() -> ExitCode {
@@ -20,12 +20,12 @@ fn main() -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Does what `words` say; gives the status of the process.
+/// Runs the command line `words`; returns the exit status of the process.
 fn run(words: Vec<OsString>) -> u8 {
     if let Some(status) = commands::complete(&words) {
         return status;
     }
-    // Its words can be read once its file is.
+    // Its words can be parsed once its file has been read.
     if words.get(1).is_some_and(|word| word == RUN_COMMAND) {
         return shell::run(Job::RunCommand(words));
     }

@@ -1,5 +1,5 @@
-//! What standard output is made of: one format for each way a reader may want the same frames. A
-//! format is told every frame, in order, and then the end of the process; it appends bytes. Pure.
+//! Output formats: each is one way to write the same frames to standard output. A format is given
+//! every frame, in order, and then the end of the process; it appends bytes. Pure.
 
 mod envelope;
 mod objects;
@@ -23,7 +23,7 @@ use crate::session::{ExitCode, Uptime};
 use crate::support::terminal::Escapes;
 use serde_json::Value;
 
-/// The form that frames take on standard output.
+/// A format of standard output.
 #[derive(Clone, Debug, Default)]
 pub enum Format {
     /// The protocol itself: protobuf JSON, one frame a line.
@@ -31,16 +31,16 @@ pub enum Format {
     Protocol,
     /// The answer, as the model writes it.
     Text(Text),
-    /// What was extracted from the answer, one JSON value a line.
+    /// The values extracted from the answer, one JSON value a line.
     Objects(Objects),
-    /// One document that tells everything, at the end.
+    /// One document with everything, at the end.
     Envelope(Box<Envelope>),
-    /// Events for programs that know nothing of the protocol, one JSON object a line.
+    /// Events for programs that don't know the protocol, one JSON object a line.
     JsonStream(Box<JsonStream>),
 }
 
 impl Format {
-    /// Appends what `frame`, made at `now`, comes to; nothing of it on an error.
+    /// Appends the output for `frame`, made at `now`; appends nothing on an error.
     ///
     /// # Errors
     /// If it has no JSON form.
@@ -57,8 +57,8 @@ impl Format {
         }
     }
 
-    /// Appends a prompt that is printed and not asked: its `text` to those who read text, its parts,
-    /// `data`, to those who read JSON. [`Format::end`] completes it.
+    /// Appends a prompt that is printed instead of run: its `text` for readers of text, its parts,
+    /// `data`, for readers of JSON. [`Format::end`] completes it.
     ///
     /// # Errors
     /// If it has no JSON form.
@@ -80,7 +80,7 @@ impl Format {
         }
     }
 
-    /// Takes note of token counts that frames have no field for.
+    /// Records token counts that frames have no field for.
     pub fn usage(&mut self, usage: Usage) {
         match self {
             Self::Protocol | Self::Text(_) | Self::Objects(_) => {}
@@ -89,7 +89,7 @@ impl Format {
         }
     }
 
-    /// Appends what is to be told at the end of a process whose session ends with `code`.
+    /// Appends the end of the output for a session that ends with `code`.
     ///
     /// # Errors
     /// If it has no JSON form.
@@ -106,7 +106,7 @@ impl Format {
         }
     }
 
-    /// How control characters are written for a terminal.
+    /// Escapes control characters in what is written to a terminal.
     pub(crate) fn escapes(&self) -> Escapes {
         match self {
             Self::Protocol | Self::Objects(_) | Self::JsonStream(_) => Escapes::Json,
@@ -115,7 +115,7 @@ impl Format {
         }
     }
 
-    /// The status of the process, as the readers of this format know it.
+    /// The exit status of the process in the terms of this format.
     pub fn status(&self, code: ExitCode) -> u8 {
         match self {
             Self::JsonStream(_) => stream::status(code),
@@ -123,7 +123,7 @@ impl Format {
         }
     }
 
-    /// Whether the end of the output tells the status, which then stands.
+    /// Whether the end of the output contains the status, so that it can't change any more.
     pub fn reports_status(&self) -> bool {
         match self {
             Self::Envelope(_) | Self::JsonStream(_) => true,
@@ -131,7 +131,7 @@ impl Format {
         }
     }
 
-    /// Whether warnings have a place in the output, so that they need not be logged.
+    /// Whether warnings are part of the output, so that they need not be logged.
     pub fn reports_warnings(&self) -> bool {
         match self {
             Self::Protocol | Self::Envelope(_) | Self::JsonStream(_) => true,

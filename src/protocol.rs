@@ -1,4 +1,4 @@
-//! The wire: protobuf messages, their JSON, and the words that the contract fixes.
+//! The wire format: protobuf messages, their JSON, and the values that the contract fixes.
 
 pub mod json;
 

@@ -1,5 +1,5 @@
-//! What every layer may use and none is about: fail points, files, threads, standard error, secrets,
-//! terminals, shared text.
+//! Utilities for all layers: fail points, files, threads, standard error,
+//! secrets, terminals, shared text.
 
 pub mod fail_point;
 

@@ -1,14 +1,14 @@
-//! Prompt templates: Go's `text/template` with the functions of sprig, from values to text.
+//! Prompt templates: Go's `text/template` with the functions of sprig.
 //!
 //! The language is that of <https://pkg.go.dev/text/template>, the functions are those of
-//! <https://masterminds.github.io/sprig/> as far as a prompt can use them. Reading a template is
-//! gotmpl's part; what its parser lets pass is checked here, and the tree is walked here.
+//! <https://masterminds.github.io/sprig/> as far as a prompt can use them. Templates are parsed by
+//! gotmpl; this module checks what its parser accepts wrongly, and executes the syntax tree.
 //!
-//! What differs from Go, and is meant to: integers beyond 64 bits are floats; text is cut between
-//! characters, not bytes; text that is no JSON, no base64 or no regular expression is an error
-//! where sprig gives an empty value; a date may be a string too; `sortAlpha` leaves its list as it was;
-//! lists and integers of different types are alike to `deepEqual` and `has`; `snakecase` and
-//! `kebabcase` leave digits with the letters before them; `%+q` is `%q`; a comment may have blanks
+//! Intended differences from Go: integers beyond 64 bits are floats; text is cut between
+//! characters, not bytes; text that is not valid JSON, base64 or regular expression is an error
+//! where sprig returns an empty value; a date may be a string too; `sortAlpha` does not change its
+//! argument; `deepEqual` and `has` ignore the types of lists and integers; `snakecase` and
+//! `kebabcase` keep digits with the letters before them; `%+q` is `%q`; a comment may have spaces
 //! before its `/*`.
 
 mod actions;
@@ -38,7 +38,7 @@ use jiff::Zoned;
 use thiserror::Error;
 use value::{Heap, Value, WORK_BYTES_MAX};
 
-/// Bytes that a rendered template may have.
+/// Longest rendered text, in bytes.
 pub const OUTPUT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A parsed template.
@@ -48,29 +48,29 @@ pub struct Template {
     bodies: Bodies,
 }
 
-/// What a name without a value is.
+/// How a name without a value is handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Missing {
-    /// Nothing, which prints as `<no value>`, as in Go.
+    /// It is nil, which prints as `<no value>`, as in Go.
     #[default]
     Shown,
     /// An error.
     Refused,
 }
 
-/// What is wrong with a template, or with what it was given.
+/// An error in a template, or in rendering it.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{message}")]
 pub struct TemplateError {
-    /// Line within the template's text, from 1; none if it is about the whole.
+    /// Line within the template's text, from 1; `None` if the error has no single line.
     pub line: Option<u32>,
-    /// What happened, for people.
+    /// What is wrong.
     pub message: String,
 }
 
 impl Template {
-    /// Reads a template. `name` is what `{{template}}` can call the whole by. `values` are those it
-    /// will get; an error may tell that one of them was meant.
+    /// Parses a template. `name` is the name by which `{{template}}` can call the whole template.
+    /// `values` are the names of its values; an error may suggest one of them.
     pub fn parse(
         name: &str,
         text: &str,
@@ -94,9 +94,9 @@ impl Template {
         Ok(Self { body, bodies })
     }
 
-    /// The text for these values, an object, whose members have the given types in Go. Integers and
-    /// floats are distinguished as `serde_json` does. `now` is what the function `now` gives, and its
-    /// time zone is the local one.
+    /// Renders the template with these values, an object, whose members have the given types in Go.
+    /// Integers and floats are distinguished as in `serde_json`. `now` is the result of the
+    /// function `now`, and its time zone is the local one.
     pub fn render(
         &self,
         values: &serde_json::Value,
@@ -106,7 +106,7 @@ impl Template {
         self.run(|heap| heap.take_typed(values, types), now, Missing::Shown)
     }
 
-    /// The same for values that may share what is alike in them.
+    /// The same for values that may share equal parts.
     pub fn render_values(
         &self,
         values: &Values,
@@ -134,12 +134,12 @@ impl Template {
     }
 }
 
-/// Of two definitions of one template, one must be blank: that one gives way.
+/// Of two definitions of one template, one must be blank, and is replaced.
 fn define_body(bodies: &mut Bodies, name: String, body: ListNode) -> Result<(), String> {
     match bodies.get(&name) {
         Some(known) if body.is_empty_tree() && !known.is_empty_tree() => Ok(()),
         Some(known) if !body.is_empty_tree() && !known.is_empty_tree() => {
-            Err(format!("template {name:?} is defined twice; give one of the two another name"))
+            Err(format!("template {name:?} is defined twice; rename one of the two"))
         }
         Some(_) | None => {
             bodies.insert(name, body);

@@ -1,22 +1,22 @@
-//! Backend events: the closed list of things that can happen in a run, in the order they happened.
+//! Backend events: the closed list of what can happen in a run, in the order in which it happens.
 //! Everything a person or a model sees of a conversation is projected from them.
 
 use crate::protocol::id::{RunId, ToolCallId};
 use crate::support::text::Text;
 use std::fmt;
 
-/// Number of an event: from 1, strictly rising for the life of the session.
+/// Ordinal of an event: from 1, strictly increasing for the life of the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ordinal(pub u64);
 
 /// An event with its place in the conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
-    /// Its number.
+    /// Its ordinal.
     pub ordinal: Ordinal,
-    /// Where it belongs.
+    /// The run, turn and provider call it belongs to.
     pub scope: Scope,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
@@ -31,12 +31,12 @@ pub struct Scope {
     pub call: u32,
 }
 
-/// One thing that happened.
+/// Backend events.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A prompt was taken into the conversation.
+    /// A prompt was added to the conversation.
     PromptAccepted {
-        /// As written.
+        /// The prompt as written by the client.
         prompt: Text,
     },
     /// The run began.
@@ -46,129 +46,129 @@ pub enum Event {
     },
     /// A call to the provider began.
     CallStarted,
-    /// A stretch of text or reasoning began.
+    /// A segment of text or reasoning began.
     SegmentStarted {
-        /// Which.
+        /// The segment.
         segment: Segment,
         /// The prompt that the text answers; empty where it is not repeated.
         prompt: Text,
     },
     /// A piece of the open segment arrived.
     SegmentPatched {
-        /// Which.
+        /// The segment.
         segment: Segment,
-        /// Number of the piece in its segment, from 1.
+        /// Sequence number of the piece in its segment, from 1.
         sequence: u64,
-        /// Bytes of the segment before this piece.
+        /// Offset of the piece in its segment, in bytes.
         offset_bytes: u64,
-        /// The piece.
+        /// The text of the piece.
         text: String,
     },
     /// The open segment ended.
     SegmentFinished {
-        /// Which.
+        /// The segment.
         segment: Segment,
-        /// How.
+        /// How it ended.
         status: Ending,
         /// The prompt that the text answers; empty where it is not repeated.
         prompt: Text,
-        /// All its text.
+        /// The full text.
         text: Text,
-        /// Why the model stopped, in the provider's words; empty if not known here.
+        /// The provider's own finish reason; empty if not known here.
         finish_reason: String,
     },
-    /// The model named a tool.
+    /// The model began a tool call.
     ToolCallStarted {
-        /// The call.
+        /// The tool call.
         tool: ToolCall,
     },
-    /// A piece of a call's arguments arrived.
+    /// A piece of a tool call's arguments arrived.
     ToolArgumentsPatched {
-        /// The call.
+        /// The tool call.
         tool: ToolCall,
-        /// Number of the piece in its call, from 1.
+        /// Sequence number of the piece in its call, from 1.
         sequence: u64,
-        /// Bytes of the arguments before this piece.
+        /// Offset of the piece in the arguments, in bytes.
         offset_bytes: u64,
-        /// The piece, of JSON text.
+        /// The piece of JSON text.
         text: String,
     },
-    /// A call's arguments are whole.
+    /// The arguments of a tool call are complete.
     ToolCallRequested {
-        /// The call.
+        /// The tool call.
         tool: ToolCall,
         /// The arguments, as JSON text.
         input: String,
     },
-    /// The tool began to run.
+    /// The tool was started.
     ToolExecutionStarted {
-        /// The call.
+        /// The tool call.
         tool: ToolCall,
         /// The arguments, as JSON text.
         input: String,
     },
-    /// The tool returned.
+    /// The tool returned a result.
     ToolResultReady {
-        /// The call.
+        /// The tool call.
         tool: ToolCall,
-        /// What it returned.
+        /// The result.
         result: ToolResult,
     },
-    /// Nothing more comes of the call.
+    /// The tool call is finished.
     ToolCallFinished {
-        /// The call.
+        /// The tool call.
         tool: ToolCall,
     },
-    /// The provider told its token counts.
+    /// The provider reported its token counts.
     CallMetadataUpdated {
-        /// Why the model stopped, in the provider's words; empty if not known yet.
+        /// The provider's own finish reason; empty if not known yet.
         stop_reason: String,
-        /// The counts.
+        /// The token counts.
         usage: Usage,
     },
     /// The call to the provider ended.
     CallFinished {
-        /// Why the model stopped, in the provider's words; empty if it was cut off.
+        /// The provider's own finish reason; empty if the call was cut off.
         stop_reason: String,
-        /// The same, in words that do not depend on the provider.
+        /// The finish reason in the protocol's terms.
         class: FinishClass,
-        /// Token counts, if the provider told them.
+        /// Token counts, if the provider reported them.
         usage: Option<Usage>,
-        /// How long the call took.
+        /// Duration of the call.
         duration_ms: u64,
-        /// The answer asks for tools.
+        /// The answer contains tool calls.
         has_tool_calls: bool,
     },
-    /// The run ended by itself.
+    /// The run ended normally.
     RunFinished {
-        /// How long it took.
+        /// Duration of the run.
         duration_ms: u64,
     },
     /// The run was stopped.
     RunStopped {
-        /// By whom or what, for people.
+        /// The reason, for people.
         reason: String,
     },
     /// The run failed.
     RunFailed {
-        /// Why, for people.
+        /// The error message.
         error: String,
     },
 }
 
-/// A stretch of text or reasoning within a run.
+/// A segment: consecutive text or reasoning within a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Number in the run, from 1, counted over both kinds.
     pub number: u32,
-    /// What it holds.
+    /// The kind of its content.
     pub kind: SegmentKind,
 }
 
-/// What a segment holds.
+/// Kinds of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentKind {
-    /// The answer.
+    /// Text of the answer.
     Text,
     /// The model's reasoning.
     Thinking,
@@ -177,7 +177,7 @@ pub enum SegmentKind {
 /// How a segment or a message ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// By itself.
+    /// Normally.
     Finished,
     /// The run was stopped.
     Stopped,
@@ -188,18 +188,18 @@ pub enum Ending {
 /// A call of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolCall {
-    /// As the model gave it.
+    /// The id given by the model.
     pub id: ToolCallId,
     /// The tool's name.
     pub name: String,
 }
 
-/// What a tool returned.
+/// The result of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolResult {
-    /// It did what it was asked to.
+    /// The tool succeeded; its output.
     Success(String),
-    /// It could not; the text says why.
+    /// The tool failed; its error message.
     Error(String),
 }
 
@@ -210,44 +210,44 @@ pub struct Usage {
     pub input_tokens: i32,
     /// Tokens of the answer.
     pub output_tokens: i32,
-    /// Input tokens that a provider cache answered.
+    /// Input tokens that were served from a provider cache.
     pub cached_tokens: i32,
-    /// Input tokens that were written into the provider's cache; 0 if not reported.
+    /// Input tokens that were written to the provider's cache; 0 if not reported.
     pub cache_creation_tokens: i32,
     /// Input tokens that were read from it, where a provider reports them under that name.
     pub cache_read_tokens: i32,
-    /// Tokens of the answer that the model reasoned with, where the provider reports them.
+    /// Tokens of the answer used for reasoning, where the provider reports them.
     pub reasoning_tokens: Option<i32>,
 }
 
 /// Why a provider call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FinishClass {
-    /// The model had nothing more to say.
+    /// The model ended its answer.
     Completed,
     /// A token limit cut the answer.
     MaxTokens,
-    /// The model waits for tools.
+    /// The model requests tool calls.
     ToolCalls,
-    /// The provider withheld the rest.
+    /// The provider withheld the rest of the answer.
     ContentFilter,
     /// The run was stopped.
     Cancelled,
     /// The call failed.
     Failed,
-    /// The provider gave a reason this list doesn't know.
+    /// The provider gave a reason that is not in this list.
     Other,
 }
 
 impl Event {
-    /// Nothing of the run comes after it.
+    /// Whether this is the last event of its run.
     pub fn ends_run(&self) -> bool {
         matches!(self, Self::RunFinished { .. } | Self::RunStopped { .. } | Self::RunFailed { .. })
     }
 }
 
 impl Ending {
-    /// The word on the wire.
+    /// The value on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Finished => "finished",
@@ -258,7 +258,7 @@ impl Ending {
 }
 
 impl FinishClass {
-    /// The answer is not whole, though the provider sees nothing wrong with that.
+    /// Whether the answer is incomplete although the provider reports no error.
     pub fn cuts_off(self) -> bool {
         match self {
             Self::MaxTokens | Self::ContentFilter => true,
@@ -268,7 +268,7 @@ impl FinishClass {
         }
     }
 
-    /// The word on the wire.
+    /// The value on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -283,21 +283,21 @@ impl FinishClass {
 }
 
 impl ToolResult {
-    /// What the tool said.
+    /// The tool's output or error message.
     pub fn text(&self) -> &str {
         match self {
             Self::Success(text) | Self::Error(text) => text,
         }
     }
 
-    /// What the tool said, to keep.
+    /// A shared copy of the tool's output or error message.
     pub fn into_text(self) -> String {
         match self {
             Self::Success(text) | Self::Error(text) => text,
         }
     }
 
-    /// The word on the wire.
+    /// The value on the wire.
     pub fn status(&self) -> &'static str {
         match self {
             Self::Success(_) => "success",

@@ -1,4 +1,4 @@
-//! Patches: pieces of streamed text, with all fields or with those alone that change.
+//! Patches: pieces of streamed text, with all fields or only those that change.
 
 use super::event::{SegmentKind, ToolCall};
 use crate::protocol::any::Any;
@@ -17,20 +17,20 @@ pub enum PatchMode {
 /// Which fields a patch has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PatchFields {
-    /// All that the protocol has for it.
+    /// All fields that the protocol has for it.
     #[default]
     Full,
-    /// Its id, number, offset, mode and text. The rest is on the event that began its segment or
-    /// tool call.
+    /// Its id, sequence, offset, mode and text. The other fields are on the event that began its
+    /// segment or tool call.
     Lean,
 }
 
-/// How patches are made.
+/// Options for patches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Patches {
-    /// What their text is.
+    /// The content of the text.
     pub mode: PatchMode,
-    /// What stands beside it.
+    /// The fields next to the text.
     pub fields: PatchFields,
 }
 
@@ -80,7 +80,7 @@ pub(super) fn lean_arguments_patch(tool: ToolCall, piece: Piece) -> Any {
     .into()
 }
 
-/// A stretch of streamed text.
+/// A streamed text.
 pub(super) struct Piece {
     pub(super) sequence: u64,
     pub(super) offset_bytes: u64,

@@ -1,4 +1,4 @@
-//! The projections, each fed the same short conversations of events.
+//! All projections, applied to the same short conversations.
 
 use super::event::{
     Ending, Event, FinishClass, Ordinal, Recorded, Scope, Segment, SegmentKind, ToolCall,
@@ -14,7 +14,7 @@ use crate::protocol::proto::chat::ChatStreamPatchMode;
 use crate::protocol::proto::rpc::SnapshotFrame;
 use crate::support::text::Text;
 
-/// Numbers events and gives them their place.
+/// Records events with their ordinals and scopes.
 struct Recorder {
     ids: Ids,
     scope: Scope,
@@ -33,7 +33,7 @@ impl Recorder {
         self.recorded.push(Recorded { ordinal, scope: self.scope, event });
     }
 
-    /// A turn of one provider call, from its prompt to just before its end.
+    /// A turn with one provider call, up to just before its end.
     fn turn(&mut self, prompt: &str, said: &[HistoryMessage]) {
         self.scope = Scope { run: self.ids.run(), turn: self.scope.turn + 1, call: 0 };
         self.event(Event::PromptAccepted { prompt: prompt.into() });
@@ -148,7 +148,7 @@ fn transcript(recorder: &Recorder, system: Option<&str>) -> Transcript {
     transcript
 }
 
-/// The messages a provider gets, one a line.
+/// The messages of a provider request, one per line.
 fn messages(transcript: &Transcript) -> Vec<String> {
     let line = |message: &Message<'_>| match message {
         Message::System(text) => format!("system: {text}"),
@@ -162,7 +162,7 @@ fn messages(transcript: &Transcript) -> Vec<String> {
     transcript.messages().iter().map(line).collect()
 }
 
-/// Checks what the model is told, after a turn of `said` with this ending and before the prompt
+/// Checks the next request to the model, after a turn of `said` with this ending and the prompt
 /// "next".
 fn check(said: &[HistoryMessage], ending: Ending, expected: &[&str]) {
     let mut recorder = Recorder::new();

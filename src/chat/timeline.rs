@@ -1,5 +1,5 @@
-//! The conversation as a person sees it: messages, tool calls and tool results, with the state each
-//! is in. `apply` the events, take a `snapshot` at any moment.
+//! The conversation as a person sees it: messages, tool calls and tool results, with their current
+//! state. `apply` the events, and take a `snapshot` at any time.
 
 use super::event::{
     Ending, Event, Ordinal, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult,
@@ -22,9 +22,9 @@ pub struct Timeline {
 /// How much of the conversation a snapshot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
-    /// All of it.
+    /// The whole conversation.
     Conversation,
-    /// What the newest run added.
+    /// The entities of the newest run.
     LastTurn,
 }
 
@@ -59,12 +59,12 @@ enum ToolState {
     Completed,
 }
 
-/// The turn of what was said before the first one.
+/// The turn of messages before the first prompt.
 const HISTORY_TURN: u32 = 0;
 
 impl Timeline {
-    /// A conversation in which this was said before the first event, and so has ordinal 0. Each message
-    /// has the id of a run of its own. System messages are not shown.
+    /// A conversation with these earlier messages, which have ordinal 0. Each
+    /// message has the id of a run of its own. System messages are not shown.
     pub fn with_history(said: &[HistoryMessage], ids: &mut Ids) -> Self {
         let mut timeline = Self::default();
         for said in said {
@@ -85,7 +85,7 @@ impl Timeline {
         timeline
     }
 
-    /// Takes in what happened. Events come in the order of their ordinals.
+    /// Applies an event. Events must come in the order of their ordinals.
     pub fn apply(&mut self, recorded: &Recorded) {
         self.ordinal = recorded.ordinal;
         match &recorded.event {
@@ -156,7 +156,7 @@ impl Timeline {
         texts.next().unwrap_or_default()
     }
 
-    /// The state so far, entities in the order they were made.
+    /// The current state, entities in the order of their creation.
     pub fn snapshot(&self, session: &SessionId, span: Span) -> SnapshotFrame {
         let entities = match span {
             Span::Conversation => self.entities.as_slice(),
@@ -214,7 +214,7 @@ impl Timeline {
     }
 
     /// The entities of the run that `recorded` belongs to. What changes is among the newest, so
-    /// that the search costs the same in a long conversation as in a short one.
+    /// The entities of the run that `recorded` belongs to. Searched from the newest, so
     fn newest_first(&mut self, recorded: &Recorded) -> impl Iterator<Item = &mut Entity> {
         let run = recorded.scope.run;
         self.entities.iter_mut().rev().take_while(move |entity| entity.scope.run == run)
@@ -238,7 +238,7 @@ impl Entity {
     fn payload(&self, session: &SessionId) -> (&'static str, String, Any) {
         let root = self.scope.run.root();
         let ids = match self.scope.turn {
-            // No run of this process has made it.
+            // It is not from a run of this process.
             HISTORY_TURN => {
                 CorrelationInfo { session_id: session.as_str().to_owned(), ..Default::default() }
             }

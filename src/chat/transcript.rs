@@ -1,109 +1,109 @@
-//! What the model sees next: the turns so far, projected from the events.
+//! The conversation as the model sees it: the turns so far, projected from the events.
 
 use super::event::{Ending, Event, Recorded, SegmentKind, ToolCall, ToolResult};
 use crate::support::text::Text;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Ends the model's own words in a turn that was cut off, so that it knows.
+/// Appended to the answer of a turn that was cut off, so that the model knows.
 pub const INTERRUPTED_MARK: &str = "[This answer was interrupted before it was complete.]";
 
-/// Stands in for the result of a tool call that was cut off: a provider refuses a request in which
+/// Used as the result of a tool call that was cut off: providers refuse a request in which
 /// a call has no result.
 pub const INTERRUPTED_TOOL: &str = "The call was interrupted before it returned a result.";
 
-/// A conversation as the model is shown it. Cheap to clone: turns are shared.
+/// A conversation as it is sent to the model. Cheap to clone: turns are shared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
     preamble: Arc<Preamble>,
     turns: Vec<Arc<Turn>>,
 }
 
-/// What the model is told before the first turn.
+/// What is sent to the model before the first turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preamble {
-    /// How it is to behave.
+    /// The system prompt.
     pub system: Option<String>,
-    /// What is taken to have been said, oldest first.
+    /// Earlier messages, oldest first.
     pub said: Vec<HistoryMessage>,
 }
 
-/// Something that is taken to have been said.
+/// A message from before this session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HistoryMessage {
     /// By the user.
     ByUser(String),
     /// By the model.
     ByModel(String),
-    /// By neither: an instruction to the model.
+    /// An instruction to the model.
     BySystem(String),
 }
 
-/// A prompt and what came of it.
+/// A prompt and the answer to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
-    /// As written; empty if the model was called with what was said before alone.
+    /// The prompt as written; empty if the model was called with the earlier messages alone.
     pub prompt: String,
-    /// What the model did, in order.
+    /// The model's text and tool calls, in order.
     pub steps: Vec<Step>,
-    /// How far it is.
+    /// The state of the turn.
     pub state: TurnState,
 }
 
-/// One thing the model did.
+/// A step of the model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// It said this.
+    /// A text.
     HistoryMessage(Text),
-    /// It called a tool.
+    /// A tool call.
     Called {
-        /// Number of the provider call in which it did, from 1.
+        /// Number of its provider call, from 1.
         round: u32,
         /// The call.
         tool: ToolCall,
         /// The arguments, as JSON text.
         input: String,
-        /// What came back; `None` if nothing has.
+        /// The tool's output; `None` if there is none yet.
         result: Option<ToolResult>,
     },
 }
 
-/// How far a turn is.
+/// The state of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnState {
-    /// The model is to answer it, or is answering it.
+    /// The model has not answered completely.
     Open,
     /// Answered.
     Finished,
-    /// Stopped or failed on the way.
+    /// Stopped or failed before the end of the answer.
     Interrupted,
 }
 
 /// One message of a provider request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message<'a> {
-    /// How the model is to behave.
+    /// The system prompt.
     System(&'a str),
-    /// What the user said.
+    /// A message of the user.
     User(Cow<'a, str>),
-    /// What the model said and which tools it called.
+    /// An answer of the model, with its tool calls.
     Assistant {
         /// Empty if it only called tools.
         text: Cow<'a, str>,
-        /// Each with its arguments as JSON text.
+        /// The tool calls, with their arguments as JSON text.
         calls: Vec<(&'a ToolCall, &'a str)>,
     },
-    /// What a tool returned.
+    /// The result of a tool call.
     Tool {
-        /// The call.
+        /// The tool call.
         tool: &'a ToolCall,
-        /// What came back.
+        /// The tool's output.
         result: Cow<'a, str>,
     },
 }
 
 impl Transcript {
-    /// A conversation in which only the preamble was said yet.
+    /// A conversation that consists of the preamble.
     pub fn new(preamble: Preamble) -> Self {
         Self { preamble: Arc::new(preamble), turns: Vec::new() }
     }
@@ -113,11 +113,11 @@ impl Transcript {
         &self.turns
     }
 
-    /// Takes in what happened.
+    /// Applies an event.
     pub fn apply(&mut self, recorded: &Recorded) {
         match &recorded.event {
             Event::PromptAccepted { prompt } => {
-                // A turn whose end was never told was cut off by a defect.
+                // A turn without an end was cut off by an internal error.
                 self.end(Ending::Failed);
                 self.turns.push(Arc::new(Turn {
                     prompt: prompt.as_str().to_owned(),
@@ -146,9 +146,9 @@ impl Transcript {
         }
     }
 
-    /// The messages of a provider request, oldest first. Every tool call in them has a result. What
-    /// the preamble holds is sent as it is; in the turns after it nobody speaks twice in a row, which
-    /// some providers refuse.
+    /// The messages of a provider request, oldest first. Every tool call in them has a result. The
+    /// preamble is sent unchanged; in the turns after it roles alternate,
+    /// as some providers require.
     pub fn messages(&self) -> Vec<Message<'_>> {
         let system = self.preamble.system.as_deref().map(Message::System);
         let said = self.preamble.said.iter().map(HistoryMessage::message);
@@ -165,7 +165,7 @@ impl Transcript {
     }
 
     fn said(&mut self, kind: SegmentKind, text: &Text) {
-        // Reasoning is shown to people and not sent back: providers ask for the answers alone.
+        // Reasoning is shown to people but not sent back: providers expect only the answers.
         let SegmentKind::Text = kind else { return };
         if !text.is_empty() {
             self.step(Step::HistoryMessage(text.clone()));
@@ -195,7 +195,7 @@ impl Transcript {
             Ending::Finished => TurnState::Finished,
             Ending::Stopped | Ending::Failed => TurnState::Interrupted,
         };
-        // A prompt that failed without a word would only be answered twice.
+        // If a prompt whose run failed without text were kept, it would be answered twice.
         if ending == Ending::Failed && turn.steps.iter().all(Step::is_blank) {
             self.turns.pop();
         }
@@ -233,7 +233,7 @@ impl HistoryMessage {
 }
 
 impl<'a> Message<'a> {
-    /// Takes in what the same one says next; gives it back if it is another's.
+    /// Merges the next message of the same role; returns it if the role differs.
     fn join(&mut self, next: Self) -> Option<Self> {
         match (self, next) {
             (Self::User(said), Self::User(more)) => {
@@ -256,7 +256,7 @@ impl Turn {
         while !steps.is_empty() {
             let said = leading_text(&mut steps);
             let calls = leading_calls(&mut steps);
-            // Some providers refuse a message of white space alone, and it says nothing.
+            // Some providers refuse a message of white space only, which has no content anyway.
             let said = if said.trim().is_empty() { Cow::Borrowed("") } else { said };
             if said.is_empty() && calls.is_empty() {
                 continue;
@@ -288,8 +288,8 @@ fn leading_text<'a>(steps: &mut &'a [Step]) -> Cow<'a, str> {
 
 type Called<'a> = (&'a ToolCall, &'a str, Option<&'a ToolResult>);
 
-/// The calls of one round. Those of the next were made with the results of these in view, and a
-/// provider that is told otherwise can't use what it cached of its last request.
+/// The calls of one round. Those of the next were made after the results of these, and a provider
+/// that gets them in another order can't use its prompt cache.
 fn leading_calls<'a>(steps: &mut &'a [Step]) -> Vec<Called<'a>> {
     let mut calls = Vec::new();
     let mut first = None;
@@ -302,8 +302,8 @@ fn leading_calls<'a>(steps: &mut &'a [Step]) -> Vec<Called<'a>> {
     calls
 }
 
-/// Puts the mark after the model's last words; an answer of its own where it said none, because
-/// providers want user and assistant to take turns.
+/// Appends the mark to the model's last text, or adds it as an answer if there is none, because
+/// providers require user and assistant to alternate.
 fn mark_interrupted(messages: &mut Vec<Message<'_>>) {
     if let Some(Message::Assistant { text, calls }) = messages.last_mut()
         && calls.is_empty()

@@ -1,4 +1,4 @@
-//! What a person sees happen: one UI event for each backend event.
+//! The conversation as a stream of changes: one UI event for each backend event.
 
 use super::event::{
     Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult, Usage,
@@ -9,13 +9,13 @@ use crate::protocol::id::SessionId;
 use crate::protocol::proto::chat::{self, ChatStreamPatchMode, CorrelationInfo};
 use crate::support::text::Text;
 
-/// Where reasoning comes from, on the event that begins it.
+/// The source of reasoning, on the event that begins it.
 const SOURCE_AT_START: &str = "provider";
 
-/// Where reasoning comes from, on the events after that.
+/// The source of reasoning, on later events.
 const SOURCE: &str = "thinking";
 
-/// The projection. Holds what it must know of earlier events: the names of the current run and, in
+/// The projection. Keeps what later events need of earlier ones: the ids of the current run and, in
 /// snapshot mode, the text of the open segment.
 #[derive(Clone, Debug)]
 pub struct Ui {
@@ -24,7 +24,7 @@ pub struct Ui {
     so_far: String,
 }
 
-/// The ids of a scope, spelled out once and not for each of its thousands of patches.
+/// The ids of a scope, formatted once and not for each of its thousands of patches.
 #[derive(Clone, Debug)]
 struct Names {
     session: SessionId,
@@ -39,7 +39,7 @@ impl Ui {
         Self { patches, names: Names::new(session), so_far: String::new() }
     }
 
-    /// The UI event for `recorded`. Events come in the order of their ordinals.
+    /// The UI event for `recorded`. Events must come in the order of their ordinals.
     pub fn project(&mut self, recorded: Recorded) -> Any {
         self.names.enter(recorded.scope);
         let names = &self.names;
@@ -227,7 +227,7 @@ impl Usage {
     }
 }
 
-/// Milliseconds as the wire has them. A duration that does not fit is 292 million years long.
+/// Milliseconds as `int64`. A duration that does not fit is 292 million years long.
 fn signed(duration_ms: u64) -> i64 {
     i64::try_from(duration_ms).unwrap_or(i64::MAX)
 }
@@ -387,7 +387,7 @@ impl Names {
     }
 }
 
-/// Id of the message that a segment is.
+/// Message id of a segment.
 pub(super) fn message_id(root: &str, segment: Segment) -> String {
     match segment.kind {
         SegmentKind::Text => format!("{root}:text:{segment}"),
@@ -395,12 +395,12 @@ pub(super) fn message_id(root: &str, segment: Segment) -> String {
     }
 }
 
-/// Id of the message that a prompt is.
+/// Message id of a prompt.
 pub(super) fn user_message_id(root: &str) -> String {
     format!("{root}-user")
 }
 
-/// The ids of a scope, as they stand on the wire.
+/// The ids of a scope in wire format.
 pub(crate) fn correlation(session: &SessionId, scope: Scope) -> CorrelationInfo {
     let run_id = scope.run.to_string();
     let provider_call_id = match scope.call {

@@ -1,4 +1,4 @@
-//! What the command line means: options and environment → settings, once.
+//! Turns options and environment variables into settings.
 
 mod capabilities;
 mod engine;
@@ -26,16 +26,16 @@ pub(crate) use format::format_of_prompt;
 use format::{RunFacts, format};
 use tokio::sync::oneshot;
 
-/// For whoever has started the program by hand.
+/// Shown when the program was started by hand.
 const TERMINAL_READ: &str = "requests are read from this terminal, one JSON object a line, as in \
-     {\"submit\":{\"prompt\":\"hello\"}}; Ctrl-D ends, --help tells more";
+     {\"submit\":{\"prompt\":\"hello\"}}; Ctrl-D ends, --help explains more";
 
-/// The extension that tells what is found in an answer.
+/// The command-file extension that sets what is extracted from an answer.
 pub(crate) const EXTRACT: &str = "extract";
 
-/// Settings of `duologue rpc`, which reads requests from a terminal or not. `history` is what was
-/// said before. Opens the debug file;
-/// touches nothing else.
+/// Settings of `duologue rpc`, which reads requests from a terminal or not. `history` holds the
+/// messages before the first prompt. Opens the debug file;
+/// does no other I/O.
 ///
 /// # Errors
 /// If an option, or the file it names, can't be used.
@@ -43,8 +43,8 @@ pub fn rpc(args: RpcArgs, history: Vec<HistoryMessage>, is_terminal: bool) -> Re
     let (command, mode) = ("rpc", args.output.mode());
     let requests = stdin(&args.session)?;
     let preamble = Preamble { system: None, said: history };
-    let asked = PromptRequest { preamble, ..PromptRequest::default() };
-    let plan = Plan { command, mode, session: args.session, asked };
+    let request = PromptRequest { preamble, ..PromptRequest::default() };
+    let plan = Plan { command, mode, session: args.session, request };
     let mut settings = plan.settings(requests)?;
     if is_terminal {
         settings.notices.insert(0, TERMINAL_READ);
@@ -52,14 +52,14 @@ pub fn rpc(args: RpcArgs, history: Vec<HistoryMessage>, is_terminal: bool) -> Re
     Ok(settings)
 }
 
-/// A prompt, or where it comes from.
+/// A prompt, or where it will come from.
 #[derive(Debug)]
 pub enum Source {
-    /// It is known.
+    /// The prompt is known.
     RunFacts(String),
-    /// It is still being read; what is told instead if that fails.
+    /// The prompt is still being read; what to report instead if that fails.
     Awaited(oneshot::Receiver<Result<Prompt, ClientError>>),
-    /// There is none: the model is called with what is said before it alone.
+    /// There is no prompt: the model is called with the preceding messages alone.
     Nothing,
 }
 
@@ -69,53 +69,53 @@ impl Default for Source {
     }
 }
 
-/// What a single run asks.
+/// The request of a single run.
 #[derive(Debug, Default)]
 pub struct PromptRequest {
-    /// What the model is told before the prompt.
+    /// The messages before the prompt.
     pub preamble: Preamble,
     /// The prompt.
     pub prompt: Source,
-    /// What is made of the answer.
+    /// What to extract from the answer.
     pub response: ResponseType,
-    /// What the values in it are to be like.
+    /// The schema that extracted values must match.
     pub schema: Option<Schema>,
-    /// The protocol tells of the values as well.
+    /// Extracted values are also reported in protocol frames.
     pub reports_values: bool,
-    /// What the command is called, for the line that names the format of its objects.
+    /// The name of the command, for the line that names the format of its objects.
     pub name: String,
 }
 
-/// A command that has a prompt of its own.
+/// A command that runs one prompt.
 #[derive(Debug)]
 pub struct Once {
-    /// What is typed to run it.
+    /// Its name on the command line.
     pub command: &'static str,
-    /// What is printed.
+    /// The output mode.
     pub mode: Mode,
     /// Standard output is a terminal.
     pub is_shown: bool,
-    /// What is asked.
-    pub asked: PromptRequest,
+    /// The request.
+    pub request: PromptRequest,
     /// Standard input, if nothing was read from it and nothing will be.
     pub unread: Option<UnreadInput>,
 }
 
-/// Settings of a command that has a prompt of its own. Opens the debug file; touches nothing else.
+/// Settings of a command that runs one prompt. Opens the debug file; does no other I/O.
 ///
 /// # Errors
 /// If an option, or the file it names, can't be used, or the prompt is blank.
 pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
-    let Once { command, mode, is_shown, mut asked, unread } = once;
+    let Once { command, mode, is_shown, mut request, unread } = once;
     ensure!(
-        !matches!(mode, Mode::Objects { .. }) || asked.response != ResponseType::Text,
+        !matches!(mode, Mode::Objects { .. }) || request.response != ResponseType::Text,
         "--output objects prints what a response-type finds in the answer, and there is none; \
          give the command file a `response-type` of json or jsonl"
     );
-    let requests = match std::mem::take(&mut asked.prompt) {
+    let requests = match std::mem::take(&mut request.prompt) {
         Source::RunFacts(prompt) if mode.reads_stdin() => {
             if !prompt.trim().is_empty() {
-                asked.preamble.said.push(HistoryMessage::ByUser(prompt));
+                request.preamble.said.push(HistoryMessage::ByUser(prompt));
             }
             stdin(&session)?
         }
@@ -124,12 +124,12 @@ pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
         Source::Nothing => Requests::Once(Prompt::nothing()),
         Source::Awaited(prompt) => Requests::Awaited(prompt),
     };
-    let mut settings = Plan { command, mode, session, asked }.settings(requests)?;
+    let mut settings = Plan { command, mode, session, request }.settings(requests)?;
     settings.unread = unread.filter(|_| !mode.reads_stdin());
     settings.progress = match mode {
         Mode::Text => Progress::for_person(is_shown),
         Mode::Json | Mode::Yaml => Progress::for_person(false),
-        // What they print would mix with the line.
+        // Their output would be mixed with the progress line.
         Mode::Objects { .. } | Mode::JsonStream if is_shown => None,
         Mode::Objects { .. } | Mode::JsonStream => Progress::for_person(false),
         Mode::OneShot | Mode::Server | Mode::Frames => None,
@@ -137,7 +137,7 @@ pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
     Ok(settings)
 }
 
-/// The prompt in `text`.
+/// Checks that the prompt in `text` is not blank.
 ///
 /// # Errors
 /// If it is blank.
@@ -145,7 +145,7 @@ pub fn prompt(text: String) -> Result<Prompt> {
     Ok(Prompt::new(text).ok_or(BlankPrompt)?)
 }
 
-/// Settings for telling that nothing can be asked, in the form that the reader expects.
+/// Settings for reporting an error in the form that the reader expects, without running anything.
 pub fn refused(command_mode: CommandMode, requests: Requests) -> Settings {
     let CommandMode { command, mode } = command_mode;
     Settings {
@@ -163,12 +163,12 @@ pub fn refused(command_mode: CommandMode, requests: Requests) -> Settings {
     }
 }
 
-/// There is nothing to answer.
+/// The prompt is blank.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the prompt is blank, so there is nothing to answer; write what to ask")]
+#[error("the prompt is blank, so there is nothing to answer; write a prompt")]
 struct BlankPrompt;
 
-/// What a client is told if nothing can be asked because of `error`.
+/// The error that a client gets if nothing can be run because of `error`.
 pub fn client_error(error: &anyhow::Error) -> ClientError {
     let message = format!("{error:#}");
     if error.is::<BlankPrompt>() {
@@ -186,10 +186,12 @@ pub fn client_error(error: &anyhow::Error) -> ClientError {
     ClientError { code: Code::EngineInitFailed, message, detail, terminal: true }
 }
 
-/// What a client is told if getting ready met a defect.
+/// The error that a client gets if preparing the command panicked.
 pub fn defect() -> ClientError {
     let message =
-        "getting ready met a defect of this program, so nothing was asked; report it".to_owned();
+        "preparing the command failed because of a bug in this program, so nothing was run; please \
+         report it"
+            .to_owned();
     ClientError { code: Code::Internal, message, detail: String::new(), terminal: true }
 }
 
@@ -198,7 +200,7 @@ struct Plan {
     command: &'static str,
     mode: Mode,
     session: SessionArgs,
-    asked: PromptRequest,
+    request: PromptRequest,
 }
 
 impl Plan {
@@ -208,20 +210,20 @@ impl Plan {
         let session = session_id(&self.session)?;
         let debug_file = debug_file(&self.session)?;
         let extraction = self.extraction();
-        let Self { command, mode, session: args, asked } = self;
-        // A copy of the frames is to be whole.
+        let Self { command, mode, session: args, request } = self;
+        // The debug file holds all frames.
         let is_kept = mode.is_protocol() || debug_file.is_some();
-        let system = asked.preamble.system.or(not_blank(args.system.clone()));
+        let system = request.preamble.system.or(not_blank(args.system.clone()));
         Ok(Settings {
             capabilities: capabilities(mode, &args, &engine, extraction.as_ref()),
             rules: Rules {
                 life: mode.life(),
                 keep: if is_kept { Retention::Everything } else { Retention::Nothing },
                 session,
-                preamble: Preamble { system, said: asked.preamble.said },
+                preamble: Preamble { system, said: request.preamble.said },
                 extraction,
                 on_busy: args.on_busy.into(),
-                // The other formats put the pieces together themselves.
+                // The other formats join the pieces themselves.
                 patches: match mode.is_protocol() {
                     true => {
                         Patches { mode: args.patch_mode.into(), fields: args.patch_fields.into() }
@@ -230,7 +232,7 @@ impl Plan {
                 },
                 final_snapshot: args.final_snapshot.into(),
             },
-            format: format(mode, asked.response, RunFacts::new(command, asked.name, &engine)),
+            format: format(mode, request.response, RunFacts::new(command, request.name, &engine)),
             engine,
             requests,
             progress: None,
@@ -243,16 +245,16 @@ impl Plan {
     }
 
     fn extraction(&self) -> Option<Extraction> {
-        let asked = &self.asked;
-        let telling = match asked.reports_values {
+        let request = &self.request;
+        let report = match request.reports_values {
             true => ExtractionReport::Messages,
             false if self.mode.is_protocol() => ExtractionReport::Nothing,
             false => ExtractionReport::Text,
         };
-        (asked.response != ResponseType::Text).then(|| Extraction {
-            response: asked.response,
-            schema: asked.schema.clone(),
-            telling,
+        (request.response != ResponseType::Text).then(|| Extraction {
+            response: request.response,
+            schema: request.schema.clone(),
+            telling: report,
         })
     }
 }
@@ -275,7 +277,7 @@ fn stdin(args: &SessionArgs) -> Result<Requests> {
     Ok(Requests::Stdin { line_bytes_max: usize::try_from(args.max_request_bytes)? })
 }
 
-/// The fault that a test has planted: `<place>:<nth>`, as in `project:3`. Anything else plants none.
+/// The failure planted by a test: `<place>:<nth>`, as in `project:3`. Anything else plants none.
 #[cfg(debug_assertions)]
 fn faults() -> Faults {
     let plan = std::env::var("DUOLOGUE_FAULT").unwrap_or_default();
@@ -285,13 +287,13 @@ fn faults() -> Faults {
     planted.unwrap_or_default()
 }
 
-/// Nothing plants a fault in a release.
+/// A release build has no planted failures.
 #[cfg(not(debug_assertions))]
 fn faults() -> Faults {
     Faults::default()
 }
 
-/// A variable that is set to nothing says as much as one that is not set.
+/// A variable that is set but empty counts as not set.
 fn not_blank(value: Option<String>) -> Option<String> {
     value.filter(|value| !value.trim().is_empty())
 }

@@ -1,12 +1,12 @@
-//! `run-command` as it is typed once its command file is known.
+//! The command line of `run-command` once its command file is known.
 
 use super::{RUN_COMMAND, RunCommandArgs, words};
 use crate::command_file::CommandFile;
 use clap::builder::Resettable;
 use clap::{Arg, ArgAction, Args};
 
-/// `run-command` with the flags of `file`, which help shows first. Where both have one of a name, the
-/// file's is meant: people's files come first.
+/// `run-command` with the flags of `file`, which help lists first. Where the file and this program
+/// both have a flag of one name, the file's is used.
 pub(super) fn run_command(file: &CommandFile) -> clap::Command {
     let run = RunCommandArgs::augment_args(clap::Command::new(RUN_COMMAND));
     let has_name = |name: &str| file.flags.iter().any(|flag| flag.option() == name);
@@ -40,7 +40,7 @@ pub(super) fn run_command(file: &CommandFile) -> clap::Command {
         .arg(help.help_heading("Options of duologue"))
 }
 
-/// How the file is run: it comes first, and its flags after it.
+/// The usage line: the file comes first, and its flags after it.
 fn usage(file: &CommandFile) -> String {
     let flags = file.flags.iter().filter(|flag| flag.required);
     let flags: String = flags.map(|flag| format!(" --{} <{}>", flag.option(), flag.name)).collect();
@@ -52,7 +52,7 @@ fn usage(file: &CommandFile) -> String {
     format!("duologue {RUN_COMMAND} {}{flags} [OPTIONS]{arguments}", file.path.display())
 }
 
-/// What an option is called whose name is taken.
+/// The name of an option whose own name is taken by the file.
 fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
     let mut name = format!("duologue-{name}");
     while is_taken(&name) {

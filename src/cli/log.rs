@@ -1,5 +1,5 @@
-//! Where logs go: standard error or a file. A log that nobody reads loses lines; it never holds up
-//! the conversation.
+//! Sends logs to standard error or a file. If nothing reads the log, lines are dropped; logging
+//! never blocks the conversation.
 
 use crate::cli::LogLevel;
 use crate::support::files;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::NoSubscriber;
 
-/// Begins to log.
+/// Starts logging.
 pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
     if level == LogLevel::Off {
         tracing::subscriber::set_global_default(NoSubscriber::new())?;
@@ -31,7 +31,7 @@ pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
             Arc::new(LineQueue::new(Target::File(file)))
         }
     };
-    // A line that shows progress may stand where the next line of the log is to come.
+    // The progress line may occupy the line that the log is about to use.
     let clear = if is_terminal && !terminal::is_dumb() { terminal::CLEAR_LINE } else { "" };
     let lines = LogWriter { queue: Arc::clone(&queue), clear };
     let log = tracing_subscriber::fmt()
@@ -40,14 +40,14 @@ pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
         .with_ansi(has_colour)
         .with_writer(move || lines.clone());
     match file {
-        // Whoever reads a terminal knows what time it is.
+        // Timestamps are of no use on a terminal.
         None => log.without_time().init(),
         Some(_) => log.init(),
     }
     Ok(Some(Flush(queue)))
 }
 
-/// Writes lines of the log to a queue.
+/// Writes log lines to a queue.
 #[derive(Clone)]
 struct LogWriter {
     queue: Arc<LineQueue>,
@@ -70,17 +70,17 @@ impl Write for LogWriter {
     }
 }
 
-/// Writes out what was logged when it is dropped, as far as somebody reads it.
+/// Flushes the log when it is dropped, as far as it is being read.
 #[derive(Debug)]
 pub struct Flush(Arc<LineQueue>);
 
 impl Flush {
-    /// Waits until all that was logged is written, but not for long.
+    /// Waits, for a limited time, until everything that was logged is written.
     pub(crate) async fn flushed(&self) {
         self.0.flushed().await;
     }
 
-    /// Waits no longer.
+    /// Gives up waiting.
     pub(crate) fn abandon(&self) {
         self.0.abandon();
     }
@@ -92,17 +92,15 @@ impl Drop for Flush {
     }
 }
 
-/// Logs a panic in the words of this program: it costs what it was about, not the process.
+/// Logs a panic: it ends what it happened in, not the process.
 pub fn defect(info: &PanicHookInfo<'_>) {
     let what = info.payload_as_str().unwrap_or("no description");
     let place = info.location().map(ToString::to_string).unwrap_or_default();
     if tracing::dispatcher::has_been_set() {
-        tracing::error!(what, place, "met a defect of this program; please report it");
+        tracing::error!(what, place, "internal error; please report it");
     } else {
-        // Nothing is logged yet, or ever.
-        stderr::message(&format!(
-            "duologue: met a defect of this program; please report it: {what} ({place})\n"
-        ));
+        // Logging was not started.
+        stderr::message(&format!("duologue: internal error; please report it: {what} ({place})\n"));
     }
 }
 

@@ -1,26 +1,26 @@
-//! The manifest: the command line as data, for programs that start this one. Made from the
-//! definition of the command line, and from a table of what that can't know.
+//! The manifest: the command line as data, for programs that start this one. Generated from the
+//! definition of the command line and a table of what that definition does not contain.
 
 use clap::{Arg, ArgAction, Command};
 use serde_json::{Value, json};
 
-/// Version of the manifest's own form.
+/// Version of the manifest format.
 const MANIFEST_VERSION: u32 = 1;
 
-/// What the definition of a command can't say.
+/// Facts about a command that are not part of its definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Standard output is JSON Lines unless told otherwise.
+    /// Standard output is JSON Lines by default.
     pub streaming_default: bool,
     /// Standard output can be JSON Lines.
     pub supports_streaming: bool,
-    /// Forms of standard output; the first one is the default.
+    /// Formats of standard output; the first one is the default.
     pub output_formats: &'static [&'static str],
-    /// Statuses with which it ends, and what each means.
+    /// Exit statuses and their meanings.
     pub exit_codes: &'static [(u8, &'static str)],
 }
 
-/// What is run if no command is named.
+/// The command that runs if none is named.
 const DEFAULT_COMMAND: &str = "rpc";
 
 const RPC: Facts = Facts {
@@ -28,7 +28,7 @@ const RPC: Facts = Facts {
     supports_streaming: true,
     output_formats: &["jsonl", "json"],
     exit_codes: &[
-        (0, "end of input or shutdown, or nobody reads the output any more"),
+        (0, "end of input or shutdown, or the reader of the output has gone"),
         (1, "standard input could not be read"),
         WRONG,
         DEFECT,
@@ -44,10 +44,10 @@ const RUN: Facts = Facts {
     supports_streaming: true,
     output_formats: &["text", "json", "yaml", "jsonl", "objects", "json-stream"],
     exit_codes: &[
-        (0, "the model has answered, or nobody reads the output any more"),
-        (1, "the run failed, or the answer is not what response-type and schema ask for"),
+        (0, "the model has answered, or the reader of the output has gone"),
+        (1, "the run failed, or the answer does not match response-type and schema"),
         WRONG,
-        (3, "the answer was cut off, for example at a token limit; what there is was printed"),
+        (3, "the answer was cut off, for example at a token limit; the partial answer was printed"),
         DEFECT,
         UNWRITTEN,
         (129, "ended by SIGHUP; 1 with --json-stream"),
@@ -58,7 +58,7 @@ const RUN: Facts = Facts {
 
 const WRONG: (u8, &str) = (2, "the command line, or a file named on it, is wrong");
 
-const DEFECT: (u8, &str) = (70, "a defect of this program");
+const DEFECT: (u8, &str) = (70, "internal error: a bug in this program");
 
 const UNWRITTEN: (u8, &str) = (74, "standard output could not be written");
 
@@ -67,8 +67,8 @@ const LIST_EVENTS: Facts = Facts {
     supports_streaming: true,
     output_formats: &["jsonl", "json"],
     exit_codes: &[
-        (0, "all lines could be read, or nobody reads the output any more"),
-        (1, "some lines are no frames; the others are listed"),
+        (0, "all lines could be read, or the reader of the output has gone"),
+        (1, "some lines are not frames; the others are listed"),
         (2, "the command line is wrong, or the stream can't be read"),
         (74, "standard output could not be written"),
     ],
@@ -79,8 +79,8 @@ const CHECK: Facts = Facts {
     supports_streaming: false,
     output_formats: &["text", "json"],
     exit_codes: &[
-        (0, "no breach, or nobody reads the output any more"),
-        (1, "breaches were found"),
+        (0, "no violation, or the reader of the output has gone"),
+        (1, "violations were found"),
         (2, "the command line is wrong, or the stream can't be read"),
         (74, "standard output could not be written"),
     ],
@@ -91,13 +91,13 @@ const TEXT: Facts = Facts {
     supports_streaming: false,
     output_formats: &["text", "json"],
     exit_codes: &[
-        (0, "it was printed or written, or nobody reads the output any more"),
+        (0, "it was printed or written, or the reader of the output has gone"),
         (2, "the command line is wrong, or a file can't be written"),
         (74, "standard output could not be written"),
     ],
 };
 
-/// What is to be known of a command of this program.
+/// Facts about the command of this name.
 pub fn facts(command: &str) -> Facts {
     match command {
         "rpc" => RPC,
@@ -108,7 +108,7 @@ pub fn facts(command: &str) -> Facts {
     }
 }
 
-/// The manifest of `command`, with what `facts` tells of each of its subcommands.
+/// The manifest of `command`, with `facts` about each of its subcommands.
 pub fn manifest(command: &Command, facts: impl Fn(&str) -> Facts) -> Value {
     let mut command = command.clone().disable_help_subcommand(true);
     command.build();

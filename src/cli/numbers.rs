@@ -14,9 +14,9 @@ pub(super) fn whole<T: TryFrom<u64>>(
 
 fn expected(range: &RangeInclusive<u64>) -> String {
     match (range.start(), range.end()) {
-        (0, &u64::MAX) => "it is not a whole number, such as 500".to_owned(),
-        (start, &u64::MAX) => format!("it is not a whole number from {start} up"),
-        (start, end) => format!("it is not a whole number from {start} to {end}"),
+        (0, &u64::MAX) => "it is not an integer, such as 500".to_owned(),
+        (start, &u64::MAX) => format!("it is not an integer from {start} up"),
+        (start, end) => format!("it is not an integer from {start} to {end}"),
     }
 }
 
@@ -31,9 +31,9 @@ mod tests {
         };
         check(0..=10, "0", Ok(0));
         check(0..=10, "10", Ok(10));
-        check(0..=10, "11", Err("it is not a whole number from 0 to 10"));
-        check(1..=u64::MAX, "0", Err("it is not a whole number from 1 up"));
-        check(0..=u64::MAX, "-1", Err("it is not a whole number, such as 500"));
-        check(0..=u64::MAX, "many", Err("it is not a whole number, such as 500"));
+        check(0..=10, "11", Err("it is not an integer from 0 to 10"));
+        check(1..=u64::MAX, "0", Err("it is not an integer from 1 up"));
+        check(0..=u64::MAX, "-1", Err("it is not an integer, such as 500"));
+        check(0..=u64::MAX, "many", Err("it is not an integer, such as 500"));
     }
 }

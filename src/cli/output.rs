@@ -1,13 +1,13 @@
-//! Options that say what a single run prints.
+//! Options that select what a single run prints.
 
 use crate::command_file::CommandFile;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 
-/// Options that say what is printed.
+/// Options that select the output of a single run.
 #[derive(Args, Debug, Default)]
 pub struct OutputArgs {
-    /// What is printed on standard output; text unless told
+    /// Format of standard output; text if not given
     #[arg(long, short, env = "DUOLOGUE_OUTPUT", value_name = "FORMAT", value_enum)]
     pub output: Option<OutputName>,
 
@@ -15,8 +15,8 @@ pub struct OutputArgs {
     #[arg(long)]
     pub rpc: bool,
 
-    /// With --rpc: stay, and read more requests from standard input, as `duologue rpc` does; the
-    /// prompt is context of the first turn
+    /// With --rpc: keep running after the first answer and read more requests from standard input,
+    /// as `duologue rpc` does; the prompt is context of the first turn
     #[arg(long)]
     pub stdin_rpc: bool,
 
@@ -24,21 +24,21 @@ pub struct OutputArgs {
     #[arg(long)]
     pub json_stream: bool,
 
-    /// Don't stream: print one JSON document at the end, as --output json does, whatever else is
-    /// asked for
+    /// Don't stream: print one JSON document at the end, as --output json does; overrides the other
+    /// output options
     #[arg(long)]
     pub no_stream: bool,
 
     /// With --output objects: leave out the first line, which names the format, and the line that
-    /// tells of an error
+    /// reports an error
     #[arg(long)]
     pub no_preamble: bool,
 }
 
-/// Options that say what a conversation prints.
+/// Options that select the output of a conversation.
 #[derive(Args, Debug)]
 pub struct RpcOutputArgs {
-    /// What is printed on standard output
+    /// Format of standard output
     #[arg(long, short, value_name = "FORMAT", value_enum, default_value_t)]
     pub output: RpcOutputName,
 
@@ -47,7 +47,7 @@ pub struct RpcOutputArgs {
     pub no_stream: bool,
 }
 
-/// What a conversation can print.
+/// Output formats of a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum RpcOutputName {
     /// The protocol, one frame a line (JSON Lines)
@@ -57,7 +57,7 @@ pub enum RpcOutputName {
     Json,
 }
 
-/// What can be printed.
+/// Output formats of a single run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OutputName {
     /// The answer, as the model writes it
@@ -68,11 +68,11 @@ pub enum OutputName {
     Yaml,
     /// The protocol, one frame a line (JSON Lines)
     Jsonl,
-    /// What a response-type extracts from the answer, one JSON value a line (JSON Lines)
+    /// The values that a response-type extracts from the answer, one a line (JSON Lines)
     Objects,
 }
 
-/// What is printed, once all options are taken together.
+/// The output format that all options together select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// The answer.
@@ -83,7 +83,7 @@ pub enum Mode {
     Yaml,
     /// Values extracted from the answer.
     Objects {
-        /// The format is named, and an error told, in lines of their own.
+        /// Write the format and errors in lines of their own.
         has_preamble: bool,
     },
     /// The protocol, for one run.
@@ -92,17 +92,17 @@ pub enum Mode {
     Server,
     /// All frames of a conversation, in one JSON document.
     Frames,
-    /// Events.
+    /// Events for programs that don't know the protocol.
     JsonStream,
 }
 
-/// Options that can't both be meant.
+/// Two options that contradict each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} and {1} ask for different outputs; leave one of them out")]
+#[error("{0} and {1} select different outputs; leave one of them out")]
 pub struct Disagree(&'static str, &'static str);
 
 impl RpcOutputArgs {
-    /// What is printed.
+    /// The output format.
     pub fn mode(&self) -> Mode {
         match self.output {
             RpcOutputName::Jsonl if !self.no_stream => Mode::Server,
@@ -112,12 +112,12 @@ impl RpcOutputArgs {
 }
 
 impl OutputArgs {
-    /// What is printed.
+    /// The output format.
     ///
     /// # Errors
-    /// If two options ask for different things.
+    /// If two options select different formats.
     pub fn mode(&self) -> Result<Mode, Disagree> {
-        // Whoever can read only one document appends it to whatever else is asked for.
+        // --no-stream can be appended to any command line: it is for readers of one document.
         if self.no_stream {
             return Ok(match (self.stdin_rpc, self.output) {
                 (true, _) => Mode::Frames,
@@ -125,13 +125,13 @@ impl OutputArgs {
                 (false, _) => Mode::Json,
             });
         }
-        let asked = [
+        let selected = [
             self.output.map(|name| (name.option(), name.mode())),
             self.rpc.then_some(("--rpc", Mode::OneShot)),
             self.json_stream.then_some(("--json-stream", Mode::JsonStream)),
         ];
         let mut command_mode: Option<(&str, Mode)> = None;
-        for (option, mode) in asked.into_iter().flatten() {
+        for (option, mode) in selected.into_iter().flatten() {
             match command_mode {
                 Some((other, before)) if before != mode => return Err(Disagree(other, option)),
                 Some(_) | None => command_mode = Some((option, mode)),
@@ -148,13 +148,13 @@ impl OutputArgs {
         }
     }
 
-    /// An output is asked for by an option other than --output.
+    /// Whether an option other than --output selects the output.
     pub(super) fn is_flagged(&self) -> bool {
         self.rpc || self.stdin_rpc || self.json_stream || self.no_stream
     }
 
-    /// What is printed of an error in these very options: of those that are asked for, the one whose
-    /// reader needs it most.
+    /// The output format for an error in these very options: of those selected, the one whose
+    /// reader depends on it most.
     pub fn mode_of_errors(&self) -> Mode {
         let output = self.output.map(OutputName::mode);
         match self.mode() {
@@ -166,14 +166,15 @@ impl OutputArgs {
         }
     }
 
-    /// What a conversation prints of an error in these options.
+    /// The output format of a conversation for an error in these options.
     pub(super) fn mode_of_rpc(&self) -> Mode {
         let is_document = self.no_stream || self.output == Some(OutputName::Json);
         if is_document { Mode::Frames } else { Mode::Server }
     }
 
-    /// What a command line that can't be read seems to ask for, so that the error comes in the form
-    /// that its reader knows: its words, then the variable. What is in `file` is not ours.
+    /// The output format that a command line which can't be parsed seems to select, from its words,
+    /// then the variable, so that the error has the form its reader expects. Flags of `file` are
+    /// not ours.
     pub(super) fn guess(words: &[OsString], file: Option<&CommandFile>) -> Self {
         let mut typed = Self::typed(words, file);
         let is_flagged = typed.rpc || typed.json_stream || typed.no_stream;
@@ -184,7 +185,7 @@ impl OutputArgs {
         typed
     }
 
-    /// The same of the words alone.
+    /// The same, from the words alone.
     pub(super) fn typed(words: &[OsString], file: Option<&CommandFile>) -> Self {
         let flags = || file.into_iter().flat_map(|file| &file.flags);
         let is_files = |word: &str| {
@@ -192,7 +193,7 @@ impl OutputArgs {
             name.is_some_and(|name| flags().any(|flag| flag.option() == name))
                 || word.starts_with("-o") && flags().any(|flag| flag.short == Some('o'))
         };
-        // Where a command file has the name of an option, the option has another.
+        // Where a command file uses the name of an option, the option has another name.
         let plain = |word: &OsString| {
             let word = word.to_str().filter(|word| !is_files(word))?;
             Some(word.replacen("--duologue-", "--", 1))

@@ -1,6 +1,6 @@
-//! Gets a command ready to be served: reads what it names, and decides what is asked and what is
-//! printed. That may wait for standard input or a named pipe, and so is done in a thread of its
-//! own, while the process listens to signals.
+//! Prepares a command: reads its files, and decides what is run and what is printed. That may wait
+//! for standard input or a named pipe, so it is done in a separate thread, while the process
+//! listens for signals.
 
 mod command;
 mod history;
@@ -23,9 +23,9 @@ use std::ffi::OsString;
 use std::fs::File;
 use tokio::sync::oneshot;
 
-/// For a person whose standard input holds data that is not read.
-const UNREAD: &str = "standard input has data, and the prompt is asked without it; write - after the prompt to \
-     add it, or redirect standard input from /dev/null";
+/// Shown when standard input holds data that is not read.
+const UNREAD: &str = "standard input has data that is not part of the prompt; write - after the \
+     prompt to add it, or redirect standard input from /dev/null";
 
 /// A command that serves a conversation or a prompt.
 #[derive(Debug)]
@@ -34,56 +34,56 @@ pub enum Job {
     Rpc(RpcArgs),
     /// `exec`.
     Exec(ExecArgs),
-    /// `run-command`, whose words can be read once its file is.
+    /// `run-command`, whose words can be parsed once its file has been read.
     RunCommand(Vec<OsString>),
-    /// Words that can't be read, and what their reader seems to expect.
+    /// Words that can't be parsed, and the output that they seem to select.
     Wrong(CommandMode, clap::Error),
 }
 
 /// Standard input and output, as they were before they were made private.
 #[derive(Debug)]
 pub struct Terminal {
-    /// What comes in.
+    /// Standard input.
     pub stdin: File,
-    /// A person types it.
+    /// Standard input is a terminal.
     pub is_typed: bool,
-    /// A person sees what is printed.
+    /// Standard output is a terminal.
     pub is_shown: bool,
 }
 
-/// A command that is ready.
+/// A prepared command.
 #[derive(Debug)]
 pub enum Prepared {
-    /// To be served; the log ends when it is dropped.
+    /// Serve these settings; the log is closed when its guard is dropped.
     Serve(Box<Settings>, Option<Flush>),
-    /// Nothing but this is to be printed.
+    /// Print this and exit.
     Print(String),
 }
 
 /// Why a command can't be served.
 #[derive(Debug)]
 pub struct Refusal {
-    /// What was to be done, for whom.
+    /// The command and its output mode.
     pub command_mode: CommandMode,
-    /// What is wrong.
+    /// The error.
     pub reason: Reason,
 }
 
 /// What is wrong with a command.
 #[derive(Debug)]
 pub enum Reason {
-    /// The command line. Also a request for help, which is nothing wrong.
+    /// The command line is wrong. Also a request for help, which is no error.
     Usage(clap::Error),
-    /// What it says or names.
+    /// An option value, or a file that it names, can't be used.
     Wrong(anyhow::Error),
-    /// This program.
+    /// A bug in this program.
     Defect,
-    /// A signal came first.
+    /// A signal arrived first.
     Interrupted(Signal),
 }
 
 impl Job {
-    /// What is to be done, for whom, as far as that is known before anything is read.
+    /// The command and its output mode, as far as they are known before any file is read.
     pub fn command_mode(&self) -> CommandMode {
         match self {
             Self::Rpc(args) => CommandMode { command: "rpc", mode: args.output.mode() },
@@ -103,10 +103,10 @@ impl<E: Into<anyhow::Error>> From<E> for Reason {
     }
 }
 
-/// Gets `job` ready.
+/// Prepares `job`.
 ///
 /// # Errors
-/// If there is nothing to ask, with what is to be told of it.
+/// If there is nothing to run, with the error to report.
 pub async fn prepare(
     job: Job,
     terminal: Terminal,
@@ -118,7 +118,7 @@ pub async fn prepare(
             let reads = args.session.history.is_some();
             let work =
                 move || rpc(args, &terminal).map_err(|reason| Refusal { command_mode, reason });
-            // Where it reads nothing it is not worth a thread.
+            // Not worth a thread if nothing is read.
             if reads { in_thread(signals, command_mode, work).await } else { work() }
         }
         Job::Wrong(_, error) => Err(Refusal { command_mode, reason: Reason::Usage(error) }),
@@ -141,7 +141,7 @@ async fn in_thread(
 ) -> Result<Prepared, Refusal> {
     let refuse = |reason| Err(Refusal { command_mode, reason });
     let (ready, outcome) = oneshot::channel();
-    // Whoever was interrupted does not want to know.
+    // An interrupted command reports no error.
     let work = move || drop(ready.send(work()));
     if let Err(error) = threads::spawn("prepare", work) {
         return refuse(error.into());
@@ -155,13 +155,13 @@ async fn in_thread(
 
 fn rpc(args: RpcArgs, terminal: &Terminal) -> Result<Prepared, Reason> {
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
-    let history = history::said(history::read(args.session.history.as_deref())?);
+    let history = history::for_engine(history::read(args.session.history.as_deref())?);
     let settings = config::rpc(args, history, terminal.is_typed)?;
     Ok(Prepared::Serve(Box::new(settings), log))
 }
 
-/// A prompt that is read behind the reader's back: whoever writes it may wait for `hello` first. As
-/// context of a conversation, or to be printed, it is needed before that.
+/// Reads a prompt in the background: its writer may wait for `hello` first. As context of a
+/// conversation, or to be printed, the prompt is needed before that.
 fn later(
     is_needed_now: bool,
     read: impl FnOnce() -> Result<String> + Send + 'static,
@@ -172,7 +172,7 @@ fn later(
     let (done, prompt) = oneshot::channel();
     let work = move || {
         let prompt = read().and_then(config::prompt);
-        // Whoever was interrupted does not want to know.
+        // An interrupted command reports no error.
         drop(done.send(prompt.map_err(|error| config::client_error(&error))));
     };
     threads::spawn("prompt", work)?;
@@ -195,31 +195,31 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
         let unasked = Unasked { command: "exec", mode, session_id, is_shown };
         return Ok(Prepared::Print(shown(&rendered, &unasked)?));
     }
-    let preamble = Preamble { system: None, said: history::said(history) };
-    let asked =
+    let preamble = Preamble { system: None, said: history::for_engine(history) };
+    let request =
         PromptRequest { preamble, prompt, name: "exec".to_owned(), ..PromptRequest::default() };
-    let once = Once { command: "exec", mode, is_shown, asked, unread };
+    let once = Once { command: "exec", mode, is_shown, request, unread };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
 }
 
-/// The prompt that `parts` of `args` make, or where it comes from.
+/// The prompt that `parts` of `args` make, or where it will come from.
 fn source(args: &ExecArgs, parts: Parts, mode: Mode, terminal: Terminal) -> Result<Source> {
     let is_needed_now = mode.reads_stdin() || args.print_prompt;
     let Terminal { stdin, is_typed, .. } = terminal;
     if let Some(prompt) = parts.typed() {
         return Ok(Source::RunFacts(prompt.to_owned()));
     }
-    let is_asked_for = args.prompt.is_some() || args.prompt_file.is_some();
+    let is_given = args.prompt.is_some() || args.prompt_file.is_some();
     match (parts.has_stdin(), mode.reads_stdin()) {
-        // Standard input belongs to the requests.
-        (true, true) if !is_asked_for => Ok(Source::default()),
+        // Standard input carries the requests.
+        (true, true) if !is_given => Ok(Source::default()),
         (true, true) => bail!(
             "standard input can't hold both the prompt and the requests; write the prompt after \
              `exec`, or name a file with --prompt-file or --file"
         ),
-        // A person at a terminal waits for something else.
-        (true, false) if is_typed && !is_asked_for => bail!(
+        // On a terminal there is no pipe to forget.
+        (true, false) if is_typed && !is_given => bail!(
             "there is no prompt; write it after `exec`, name a file with --prompt-file, or pipe it \
              in"
         ),

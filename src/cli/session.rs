@@ -6,36 +6,36 @@ use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Bytes a request line may have unless told otherwise.
+/// Default limit on the length of a request line, in bytes.
 const REQUEST_BYTES: u32 = 10 * 1024 * 1024;
 
-/// Bytes a request line can be allowed to have: it is held in memory.
+/// Largest limit on the length of a request line that can be set: a line is held in memory.
 const REQUEST_BYTES_MAX: u32 = 1024 * 1024 * 1024;
 
-/// Times a call to a provider can be asked to be tried again.
+/// Most retries of a provider call that can be set.
 const RETRIES_MAX: u64 = 10;
 
 /// Options of every command that holds a conversation.
 #[derive(Args, Debug)]
 pub struct SessionArgs {
-    /// Who answers; openai is any OpenAI-compatible server. Unless told: openai if a key, a base
-    /// URL or a model is set, else echo
+    /// Engine that answers; openai is any OpenAI-compatible server. By default openai if a key, a
+    /// base URL or a model is set, else echo
     #[arg(long, env = "DUOLOGUE_ENGINE", value_enum)]
     pub engine: Option<EngineName>,
 
-    /// Model that answers, for the openai engine; OpenAI itself has a default, gpt-4o-mini
+    /// Model for the openai engine; for OpenAI itself the default is gpt-4o-mini
     #[arg(long, short, env = "DUOLOGUE_MODEL")]
     pub model: Option<String>,
 
-    /// Where the openai engine finds its server, for example http://localhost:11434/v1
+    /// Base URL of the server for the openai engine, for example http://localhost:11434/v1
     #[arg(long, env = "DUOLOGUE_BASE_URL", value_name = "URL", hide_env_values = true)]
     pub base_url: Option<String>,
 
-    /// How the model is to behave
+    /// System prompt: how the model should behave
     #[arg(long, short, env = "DUOLOGUE_SYSTEM", value_name = "TEXT")]
     pub system: Option<String>,
 
-    /// Begin with the conversation in this file, which has one message a line as JSON:
+    /// Start with the conversation in this file, which has one message a line as JSON:
     /// {"role": "user", "text": "…"}; roles are user, assistant and system
     #[arg(long, env = "DUOLOGUE_HISTORY", value_name = "FILE")]
     pub history: Option<PathBuf>,
@@ -44,7 +44,7 @@ pub struct SessionArgs {
     #[arg(long, env = "DUOLOGUE_SESSION_ID", value_name = "ID")]
     pub session_id: Option<String>,
 
-    /// Longest request line that is read
+    /// Longest accepted request line
     #[arg(
         long,
         env = "DUOLOGUE_MAX_REQUEST_BYTES",
@@ -58,7 +58,7 @@ pub struct SessionArgs {
     #[arg(long, env = "DUOLOGUE_ON_BUSY", value_name = "WHAT", value_enum, default_value_t)]
     pub on_busy: OnBusy,
 
-    /// What a patch carries
+    /// What a patch contains
     #[arg(long, env = "DUOLOGUE_PATCH_MODE", value_name = "MODE", value_enum, default_value_t)]
     pub patch_mode: PatchMode,
 
@@ -66,7 +66,7 @@ pub struct SessionArgs {
     #[arg(long, env = "DUOLOGUE_PATCH_FIELDS", value_name = "FIELDS", value_enum, default_value_t)]
     pub patch_fields: PatchFields,
 
-    /// What the snapshot at the end of a run holds
+    /// What the snapshot at the end of a run contains
     #[arg(long, env = "DUOLOGUE_FINAL_SNAPSHOT", value_name = "SPAN", value_enum, default_value_t)]
     pub final_snapshot: FinalSnapshot,
 
@@ -99,7 +99,7 @@ pub struct EngineArgs {
     #[arg(long, env = "DUOLOGUE_ECHO_ANSWER", value_name = "PATH")]
     pub echo_answer: Option<PathBuf>,
 
-    /// Let the echo engine reason before it answers
+    /// Stream reasoning before the answer of the echo engine
     #[arg(long, env = "DUOLOGUE_ECHO_REASONING", value_parser = BoolishValueParser::new())]
     pub echo_reasoning: bool,
 
@@ -113,7 +113,7 @@ pub struct EngineArgs {
     )]
     pub connect_timeout_ms: u64,
 
-    /// Longest time a provider may send nothing
+    /// Longest time without data from a provider
     #[arg(
         long,
         env = "DUOLOGUE_IDLE_TIMEOUT_MS",
@@ -123,7 +123,7 @@ pub struct EngineArgs {
     )]
     pub idle_timeout_ms: u64,
 
-    /// Longest time of a whole answer
+    /// Longest time for a whole answer
     #[arg(
         long,
         env = "DUOLOGUE_TOTAL_TIMEOUT_MS",
@@ -133,7 +133,7 @@ pub struct EngineArgs {
     )]
     pub total_timeout_ms: u64,
 
-    /// Times a call to a provider is tried again, before any of its answer was shown
+    /// How often a failed call to a provider is retried, before any of its answer was shown
     #[arg(
         long,
         env = "DUOLOGUE_RETRIES",
@@ -144,10 +144,10 @@ pub struct EngineArgs {
     pub retries: u32,
 }
 
-/// Who answers.
+/// Engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EngineName {
-    /// The built-in one: repeats the prompt; needs no key, account or server
+    /// Built-in: repeats the prompt; needs no key, account or server
     Echo,
     /// Any OpenAI-compatible chat-completions server
     Openai,
@@ -163,7 +163,7 @@ pub enum OnBusy {
     Queue,
 }
 
-/// What a patch carries.
+/// What a patch contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum PatchMode {
     /// The new text
@@ -184,7 +184,7 @@ pub enum PatchFields {
     Lean,
 }
 
-/// What the snapshot at the end of a run holds.
+/// What the snapshot at the end of a run contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum FinalSnapshot {
     /// The whole conversation
@@ -201,14 +201,14 @@ pub enum FinalSnapshot {
 pub enum LogLevel {
     /// Nothing
     Off,
-    /// What went wrong in this program
+    /// Errors
     Error,
-    /// What a person should know
+    /// Warnings and errors
     #[default]
     Warn,
-    /// What happens
+    /// Main events as well
     Info,
-    /// What happens, in detail
+    /// Details as well
     Debug,
     /// Everything
     Trace,

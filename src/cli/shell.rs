@@ -1,5 +1,5 @@
-//! From a command that was read to the status of the process: gets it ready, serves it, and tells
-//! a person what went wrong.
+//! Runs a command: prepares it, serves it, reports errors, and returns the exit status of the
+//! process.
 
 use crate::cli::CommandMode;
 use crate::cli::config;
@@ -20,13 +20,14 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{self, Runtime};
 use tokio::sync::oneshot;
 
-/// The longest time that a process which can't start waits for a reader of its last frames.
+/// How long a process that can't start waits for its last frames to be read.
 const UNABLE_WRITE_MAX: Duration = Duration::from_secs(5);
 
-/// Does `job`; gives the status of the process.
+/// Runs `job`; returns the exit status of the process.
 pub fn run(job: Job) -> u8 {
     let command_mode = job.command_mode();
-    // First of all, so that not even a file that is named on the command line can be the reader's.
+    // First of all, so that no file named on the command line can get the descriptor of standard
+    // output.
     let stdio = match Stdio::take() {
         Ok(stdio) => stdio,
         Err(error) => {
@@ -39,7 +40,7 @@ pub fn run(job: Job) -> u8 {
         Err(error) => return unable(command_mode, &stdio.output, &error),
     };
     let finish = runtime.block_on(serve(job, stdio, signals, terminal));
-    // A name that is still being looked up must not hold up the end.
+    // A pending name look-up must not delay the exit.
     runtime.shutdown_background();
     finish.unwrap_or_else(|error| {
         stderr::message(&format!("duologue: {error:#}\n"));
@@ -47,7 +48,7 @@ pub fn run(job: Job) -> u8 {
     })
 }
 
-/// Prints what clap has to say when help, or the version, is asked for.
+/// Prints clap's text for help or the version.
 pub fn help(help: &clap::Error) -> u8 {
     let text = styled(help, &io::stdout());
     let written = io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush());
@@ -56,7 +57,7 @@ pub fn help(help: &clap::Error) -> u8 {
     status
 }
 
-/// What every command needs that holds a conversation, or reads what is to be asked.
+/// Resources needed by every command that holds a conversation or reads a prompt.
 fn resources(stdio: &Stdio) -> Result<(Runtime, Signals, Terminal)> {
     let runtime = runtime().context("events can't be waited for")?;
     let inside = runtime.enter();
@@ -70,7 +71,7 @@ fn resources(stdio: &Stdio) -> Result<(Runtime, Signals, Terminal)> {
     Ok((runtime, signals, terminal))
 }
 
-/// What waits for events. The library panics over some of the descriptors that it can't have.
+/// The runtime that waits for I/O. The library panics if some of its descriptors can't be opened.
 fn runtime() -> io::Result<Runtime> {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
@@ -79,13 +80,13 @@ fn runtime() -> io::Result<Runtime> {
     built.unwrap_or_else(|_| Err(Errno::MFILE.into()))
 }
 
-/// Reports that the process can't start; gives its status.
+/// Reports that the process can't start; returns its exit status.
 fn unable(command_mode: CommandMode, output: impl AsFd, error: &anyhow::Error) -> u8 {
     let client_error = stdio::unable(error);
     complain(Some(client_error.message.clone()));
     let settings = config::refused(command_mode, Requests::Refused(client_error.clone()));
     let (frames, status) = stdio::refusal(settings, client_error);
-    // If they are not taken, the status still reports it.
+    // If the frames are not read, the exit status still reports the error.
     files::write_until(output, &frames, Instant::now() + UNABLE_WRITE_MAX).ok();
     status
 }
@@ -105,7 +106,7 @@ async fn serve(job: Job, stdio: Stdio, mut signals: Signals, terminal: Terminal)
     Ok(finish.status)
 }
 
-/// Waits until what was logged and reported is written: no longer than the limit, nor than a signal.
+/// Waits until log and messages are written: no longer than the limit, or until a signal.
 async fn flush(signals: &mut Signals, log: Option<&Flush>) {
     let stderr = stderr::queue();
     let written = async {
@@ -125,7 +126,7 @@ async fn flush(signals: &mut Signals, log: Option<&Flush>) {
     }
 }
 
-/// Tells a person why nothing is asked, and whoever reads standard output in its own form.
+/// Reports why nothing is run: to a person, and to the reader of standard output in its own form.
 async fn refuse(refusal: Refusal, stdio: Stdio, signals: &mut Signals) -> Result<Finish> {
     let requests = match refusal.reason {
         Reason::Usage(help) if !help.use_stderr() => {
@@ -155,11 +156,11 @@ async fn refuse(refusal: Refusal, stdio: Stdio, signals: &mut Signals) -> Result
     Ok(stdio::serve(stdio, signals, settings).await)
 }
 
-/// Prints all there is to be printed. The reader may take its time; a signal ends the wait.
+/// Prints the whole output. A slow reader is waited for; a signal ends the wait.
 async fn print(stdio: Stdio, signals: &mut Signals, text: String) -> Result<Finish> {
     let (written, outcome) = oneshot::channel();
     let mut output = stdio.output;
-    // Whoever was interrupted does not want to know.
+    // An interrupted command reports no error.
     let write = move || drop(written.send(output.write_all(text.as_bytes())));
     threads::spawn("print", write)?;
     tokio::select! {
@@ -174,7 +175,7 @@ async fn print(stdio: Stdio, signals: &mut Signals, text: String) -> Result<Fini
 fn finished(written: io::Result<()>) -> Finish {
     match written {
         Ok(()) => Finish { status: ExitCode::Ok.number(), complaint: None },
-        // Whoever asked has seen enough.
+        // The reader has closed standard output.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
             Finish { status: ExitCode::Ok.number(), complaint: None }
         }
@@ -185,7 +186,7 @@ fn finished(written: io::Result<()>) -> Finish {
     }
 }
 
-/// What clap has to say, in colour where somebody sees it.
+/// Clap's text, in colour on a terminal.
 fn styled(error: &clap::Error, to: &impl IsTerminal) -> String {
     let text = error.render();
     if to.is_terminal() && terminal::has_colour() {
@@ -195,7 +196,7 @@ fn styled(error: &clap::Error, to: &impl IsTerminal) -> String {
     }
 }
 
-/// What clap has to say of an error, without what is for people at a terminal.
+/// Clap's error text, without the parts meant for a terminal.
 fn plain(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let is_about_error =
@@ -205,7 +206,7 @@ fn plain(error: &clap::Error) -> String {
     parts.collect::<Vec<_>>().join("; ")
 }
 
-/// Reports on standard error what went wrong.
+/// Reports an error on standard error.
 fn complain(complaint: Option<String>) {
     if let Some(complaint) = complaint {
         stderr::message(&format!("duologue: {complaint}\n"));

@@ -1,4 +1,4 @@
-//! What to write instead of a command line that is wrong, where that can be guessed.
+//! Suggestions for a wrong command line, where the intention can be guessed.
 
 use crate::cli::{RUN_COMMAND, named};
 use crate::command_file::CommandFile;
@@ -14,10 +14,10 @@ const KEY_OPTIONS: [&str; 7] =
 const KEY_TIP: &str = "set the variable DUOLOGUE_API_KEY or OPENAI_API_KEY instead; other users of the machine can \
      see the options of a process";
 
-/// Characters of a question that a tip repeats.
+/// Longest question repeated in a tip, in characters.
 const QUESTION_CHARS_MAX: usize = 60;
 
-/// Adds to `error`, about `words`, what to write instead. `file` is the command file they run.
+/// Adds a suggestion to `error`, which is about `words`. `file` is the command file they run.
 pub(super) fn advise(error: Error, words: &[OsString], file: Option<&CommandFile>) -> Error {
     let mut error = as_unexpected(error);
     let wrong = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand];
@@ -41,7 +41,7 @@ pub(super) fn advise(error: Error, words: &[OsString], file: Option<&CommandFile
     error
 }
 
-/// A second word of a prompt is no `-` that is misspelt.
+/// The second word of an unquoted prompt is not a misspelt `-`.
 fn as_unexpected(error: Error) -> Error {
     let is_second = text(&error, ContextKind::InvalidArg).is_some_and(|arg| arg == "[-]");
     let Some(value) = text(&error, ContextKind::InvalidValue).filter(|_| is_second) else {
@@ -52,12 +52,12 @@ fn as_unexpected(error: Error) -> Error {
     unexpected
 }
 
-/// A flag of a command file may be misspelt, or not be there yet: both are worth a tip.
+/// A flag of a command file may be misspelt or not defined yet: both get a suggestion.
 fn is_declared_elsewhere(wrong: &str, file: Option<&CommandFile>) -> bool {
     file.is_some() && wrong.starts_with("--") && own_option(wrong, RUN_COMMAND).is_none()
 }
 
-/// What to write instead of `wrong`, which no argument is called.
+/// What to write instead of the unknown argument `wrong`.
 fn unknown(wrong: &str, words: &[&str], file: Option<&CommandFile>) -> Option<String> {
     let command = words.iter().skip(1).find_map(|word| named(word)).unwrap_or("rpc");
     let path = file.map(|file| escape_control(&file.path.to_string_lossy()));
@@ -86,7 +86,7 @@ fn unknown(wrong: &str, words: &[&str], file: Option<&CommandFile>) -> Option<St
     }
 }
 
-/// Options of other programs, and what does the same here.
+/// Options of other programs, and their equivalents here.
 fn own_option(wrong: &str, command: &str) -> Option<&'static str> {
     let is_run = matches!(command, "exec" | RUN_COMMAND);
     match wrong {
@@ -112,7 +112,7 @@ fn question(words: &[&str], start: usize) -> String {
     format!("to ask the model a question, write {}", exec(words, start))
 }
 
-/// The command that asks the words from `start` up to the next option.
+/// An `exec` command with the words from `start` up to the next option as its prompt.
 fn exec(words: &[&str], start: usize) -> String {
     let words = words.get(start..).unwrap_or_default();
     let words: Vec<_> = words.iter().take_while(|word| !word.starts_with('-')).copied().collect();

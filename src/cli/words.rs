@@ -1,4 +1,4 @@
-//! What help says.
+//! Help texts.
 
 use crate::cli::manifest::facts;
 
@@ -23,8 +23,8 @@ request line gets exactly one `done`, the last line with its requestId. Requests
 
   {\"requestId\":\"r1\",\"submit\":{\"prompt\":\"hello\"}}  start a run
   {\"requestId\":\"r2\",\"cancel\":{}}                  stop the active run
-  {\"requestId\":\"r3\",\"snapshot\":{}}                tell the state of the conversation
-  {\"requestId\":\"r4\",\"shutdown\":{}}                end once what runs and waits has ended
+  {\"requestId\":\"r3\",\"snapshot\":{}}                print the state of the conversation
+  {\"requestId\":\"r4\",\"shutdown\":{}}                exit after active and waiting runs
 
 Logs go to standard error or to --log-file, never to standard output.";
 
@@ -44,13 +44,13 @@ const RUN_EXAMPLES: &str = "  duologue run-command summarize.yaml report.txt
   duologue run-command assistant.yaml --rpc --stdin-rpc";
 
 const ENVIRONMENT: &str = "  DUOLOGUE_API_KEY, OPENAI_API_KEY   key for the openai engine; the first one that is set is used
-  OPENAI_BASE_URL                    its server, if neither --base-url nor DUOLOGUE_BASE_URL is set
-  SSL_CERT_FILE                      more root certificates (PEM) for its server
+  OPENAI_BASE_URL                    base URL, if neither --base-url nor DUOLOGUE_BASE_URL is set
+  SSL_CERT_FILE                      more root certificates (PEM) to trust
   NO_COLOR                           no colours on a terminal
-  Options that show a variable can be set by it; the option wins. A variable that is empty counts
-  as not set.";
+  An option that names a variable can also be set by it; the option has precedence. An empty
+  variable counts as not set.";
 
-/// What stands behind the options of a command that holds a conversation.
+/// Text after the options of a command that holds a conversation.
 pub(super) fn after(command: &str) -> String {
     let examples = match command {
         "exec" => EXEC_EXAMPLES,
@@ -68,22 +68,22 @@ pub(super) const EXEC_ABOUT: &str = "Run one prompt; prints text, JSON, or strea
 pub(super) const RUN_ABOUT: &str =
     "Run the prompt of a command file; prints text, JSON, or streams JSON Lines";
 
-/// What `exec` does, at length.
+/// Long help of `exec`.
 pub(super) fn exec_long_about() -> String {
     format!("Run one prompt and print the answer.\n\n{OUTPUT}")
 }
 
-/// What `run-command` does, at length.
+/// Long help of `run-command`.
 pub(super) fn run_long_about() -> String {
     format!("{RUN}\n\n{OUTPUT}")
 }
 
 const RUN: &str = "\
-Run the prompt of a command file and print the answer. `run-command FILE.yaml --help` tells the
-file's own flags; where one of them has the name of an option of this program, the file's is meant,
-and this program's is called --duologue-NAME.";
+Run the prompt of a command file and print the answer. `run-command FILE.yaml --help` lists the
+file's own flags. If one of them has the name of an option of this program, the name means the
+file's flag, and the option is called --duologue-NAME.";
 
-/// What a single run prints. Goes with what a command file says of itself, too.
+/// Output of a single run. Also part of a command file's own help.
 pub(super) const OUTPUT: &str = "\
 By default the answer is printed as text, as the model writes it. With --output jsonl (or --rpc),
 --output objects or --json-stream this command streams JSON Lines: one JSON object per line, written

@@ -1,4 +1,4 @@
-//! The flags of a command file as arguments of clap.
+//! The flags of a command file as clap arguments.
 
 use super::flag::{Flag, Type};
 use super::{CommandFile, date};
@@ -6,16 +6,16 @@ use clap::builder::{OsStringValueParser, PossibleValuesParser, ValueParser};
 use clap::{Arg, ArgAction, ValueHint};
 use serde_json::Value;
 
-/// Characters of a default that help shows.
+/// Longest default shown in help, in characters.
 const SHOWN_MAX: usize = 60;
 
 /// Heading of the flags in help.
 const HEADING: &str = "Flags of the file";
 
 impl CommandFile {
-    /// The file's flags as options, and its arguments as positionals, which come after any the caller
-    /// has. Ids have a prefix ([`Flag::id`]); whether long names and letters clash with the caller's
-    /// is for the caller to see ([`Flag::option`], [`Flag::short`]).
+    /// The file's flags as options, and its arguments as positionals, which come after those of the
+    /// caller. Ids have a prefix ([`Flag::id`]); the caller must check for clashes of long names
+    /// and letters with its own ([`Flag::option`], [`Flag::short`]).
     pub fn clap_args(&self) -> Vec<Arg> {
         self.flags.iter().chain(&self.arguments).map(arg).collect()
     }
@@ -42,7 +42,7 @@ fn arg(flag: &Flag) -> Arg {
         None => arg,
     };
     if flag.kind == Type::Bool {
-        // `--x`, `--x=false`: what follows after a blank is something else.
+        // `--x` or `--x=false`: the next word is not its value.
         arg.num_args(0..=1).require_equals(true).default_missing_value("true")
     } else {
         arg.num_args(1).allow_hyphen_values(true)
@@ -55,7 +55,7 @@ fn is_number(kind: Type) -> bool {
     matches!(kind, Type::Int | Type::IntList | Type::Float | Type::FloatList)
 }
 
-/// Checks a value as soon as it is typed, where that can be said of it alone.
+/// Checks a value as soon as it is typed, as far as that needs nothing but the value.
 fn parser(flag: &Flag) -> ValueParser {
     match flag.kind {
         Type::Choice => PossibleValuesParser::new(&flag.choices).into(),
@@ -72,7 +72,7 @@ fn parser(flag: &Flag) -> ValueParser {
                 Err(format!("expected {}", date::EXPECTED))
             }
         }),
-        // What is no text is told with the name of its flag when the values are read.
+        // A value that is not text is reported with its flag when the values are read.
         Type::String
         | Type::Secret
         | Type::StringList
@@ -92,7 +92,7 @@ fn parser(flag: &Flag) -> ValueParser {
     }
 }
 
-/// clap quotes a value that is wrong before it says why.
+/// Leaves out the quoted value, which clap prints before the reason.
 fn unquoted<T>(text: &str, read: Result<T, String>) -> Result<T, String> {
     read.map_err(|message| match message.strip_prefix(&format!("`{text}` ")) {
         Some(rest) => format!("it {rest}"),
@@ -122,7 +122,7 @@ fn help(flag: &Flag) -> String {
     help
 }
 
-/// A default in one short line; nothing for what is empty.
+/// A default in one short line; `None` if it is empty.
 fn shown(default: &Value) -> String {
     let text = if let Value::String(text) = default {
         text.clone()

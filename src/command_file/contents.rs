@@ -1,4 +1,5 @@
-//! What is in a file → values, by what its name ends in. Pure; the file is already read.
+//! Converts the content of a file to values, according to its extension. Pure; the file has already
+//! been read.
 
 use super::cost::{self, Cost, NoRoom, RecordsCost, Room, TemplateCost};
 use super::outside::{Contents, FileFacts};
@@ -13,17 +14,17 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a file holds, as its name tells.
+/// The format of a file, according to its extension.
 enum Format {
     Json,
     JsonLines,
     Yaml,
-    /// Values between these bytes.
+    /// Values separated by this byte.
     Table(u8),
     Other,
 }
 
-/// Endings of files that can hold maps.
+/// Extensions of files that can hold maps.
 const MAP_ENDINGS: &str = ".json, .yaml, .yml, .csv or .tsv";
 
 impl Contents {
@@ -39,12 +40,12 @@ impl Contents {
         }
     }
 
-    /// What it is called, for people.
+    /// The name of the file in messages.
     fn called(&self) -> &str {
         if self.file.is_some() { &self.name } else { "standard input" }
     }
 
-    /// All of it, as text.
+    /// The whole content as text.
     pub(super) fn text(&self) -> Result<&str, String> {
         std::str::from_utf8(&self.bytes).map_err(|error| {
             format!(
@@ -55,12 +56,13 @@ impl Contents {
         })
     }
 
-    /// The same without the mark that some editors put in front of UTF-8.
+    /// The same without a byte order mark.
     fn unmarked(&self) -> Result<&str, String> {
         self.text().map(yaml::without_mark)
     }
 
-    /// Its texts: a list in JSON or YAML, else its lines. In a table the first line is a heading.
+    /// A list of strings: a list in JSON or YAML, else lines. In a table the first line is a
+    /// heading.
     pub(super) fn texts(&self) -> Result<Vec<Value>, String> {
         let list = match self.format() {
             Format::Json => self.json()?,
@@ -73,7 +75,7 @@ impl Contents {
         {
             return Ok(items);
         }
-        Err(format!("{} does not hold a list of texts", self.called()))
+        Err(format!("{} does not hold a list of strings", self.called()))
     }
 
     /// The lines of `text` from number `first` on, from 0.
@@ -83,7 +85,7 @@ impl Contents {
         Ok(text.lines().skip(first).map(Value::from).collect())
     }
 
-    /// Whether its numbers are floats to Go's reader.
+    /// Whether Go reads the numbers of this format as floats.
     pub(super) fn has_floats(&self) -> bool {
         match self.format() {
             Format::Json | Format::JsonLines => true,
@@ -93,7 +95,7 @@ impl Contents {
         }
     }
 
-    /// Its only map.
+    /// The only map in the file.
     pub(super) fn object(&self) -> Result<Map<String, Value>, String> {
         let value = match self.format() {
             Format::Json => self.json()?,
@@ -106,7 +108,7 @@ impl Contents {
                     return Err(format!("{name} holds {found} rows under its heading, not one"));
                 }
             },
-            // Standard input has no name to tell by.
+            // Standard input has no extension.
             Format::Other if self.file.is_none() => self.json()?,
             Format::JsonLines | Format::Other => return Err(self.unknown(MAP_ENDINGS)),
         };
@@ -116,7 +118,7 @@ impl Contents {
         Err(format!("{} does not hold a map", self.called()))
     }
 
-    /// Its maps; an only map counts as a list of one.
+    /// The maps in the file; a single map counts as a list of one.
     pub(super) fn objects(&self) -> Result<Vec<Record>, String> {
         let found = match self.format() {
             Format::Json => self.json_records()?,
@@ -136,12 +138,12 @@ impl Contents {
 
     fn unknown(&self, endings: &str) -> String {
         format!(
-            "what {} holds can't be told from its name; it must end in {endings}",
+            "the format of {} can't be determined from its name; it must end in {endings}",
             self.called()
         )
     }
 
-    /// Room for what it holds.
+    /// The memory limit for its values.
     fn room(&self) -> Room {
         Room::of_file(self.bytes.len())
     }
@@ -218,7 +220,7 @@ impl Contents {
         })
     }
 
-    /// The rows under the heading, which names their values.
+    /// The rows after the heading, which names the columns.
     fn table(&self, sign: u8) -> Result<Vec<Record>, String> {
         let mut heading: Vec<String> = Vec::new();
         let mut order: Vec<usize> = Vec::new();
@@ -243,7 +245,7 @@ impl Contents {
         Ok(records)
     }
 
-    /// Goes through the rows, which all have as many values as the first.
+    /// Visits the rows, all of which have as many values as the first.
     fn rows(
         &self,
         sign: u8,
@@ -263,7 +265,7 @@ impl Contents {
         self.fits(no_room.map_or(Ok(()), Err))
     }
 
-    /// All rows as lists, the first one too.
+    /// All rows as lists, the heading included.
     fn lists(&self) -> Result<Value, String> {
         let mut lists = Vec::new();
         self.rows(b',', Blanks::Kept, |row| {
@@ -272,7 +274,7 @@ impl Contents {
         Ok(Value::Array(lists))
     }
 
-    /// What templates get for a file: the fields of glazed's `FileData`, without the bytes.
+    /// What a template gets for a file: the fields of glazed's `FileData`, without the bytes.
     pub(super) fn file_data(self, now: &Zoned) -> Result<Value, String> {
         self.text()?;
         let Some(file) = &self.file else { return Ok(stdin_data(self.bytes, now)) };
@@ -376,7 +378,7 @@ fn modified(file: &FileFacts, now: &Zoned) -> String {
     time.unwrap_or(now.timestamp()).to_string()
 }
 
-/// As Go writes a file's permissions: `-rw-r--r--`.
+/// Permissions as Go prints them: `-rw-r--r--`.
 fn permissions(mode: u32) -> String {
     let bit = |index: u32| {
         let letter = ['r', 'w', 'x'][usize::try_from(index % 3).unwrap_or(0)];

@@ -1,10 +1,10 @@
-//! How much memory the values in a file will take, which is known before they are read.
+//! Estimates the memory that the values in a file will take, before they are parsed.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
-/// Memory that the values of a file may take for each byte of it.
+/// Most memory for the values of a file, per byte of the file.
 const MEMORY_PER_BYTE_MAX: usize = 20;
 
 /// Times that the text of a file is held besides its values: as it was read, without leading blanks,
@@ -18,10 +18,10 @@ const MEMORY_BYTES_MIN: usize = 32 * 1024 * 1024;
 const JSON_BYTES: usize = 32;
 const VALUE_BYTES: usize = 24;
 
-/// Memory that a list takes besides its items, as JSON and in a template.
+/// Memory of a list without its items, as JSON and in a template.
 const LIST_BYTES: usize = 96;
 
-/// Memory that a map takes besides its members, as JSON and in a template.
+/// Memory of a map without its members, as JSON and in a template.
 const MAP_BYTES: usize = JSON_BYTES + VALUE_BYTES + 64;
 
 /// Memory of a member of a map in a template, besides its value.
@@ -31,17 +31,18 @@ const MEMBER_BYTES: usize = 24;
 const NODE_BYTES: usize = 640;
 const NODE_MEMBERS_MIN: usize = 5;
 
-/// Memory that a record takes besides its values: itself, an item of a list and a map in a template.
+/// Memory of a record without its values: itself, a list item and a map in a
+/// template.
 const RECORD_BYTES: usize = 136;
 
-/// Room for the values of one file.
+/// The memory limit for the values of one file, as far as it is not used up.
 #[derive(Debug)]
 pub(super) struct Room {
     left_bytes: usize,
     all_bytes: usize,
 }
 
-/// The values would take more memory than there is room for.
+/// The values would take more memory than the limit.
 #[derive(Debug)]
 pub(super) struct NoRoom {
     bytes: usize,
@@ -59,14 +60,14 @@ impl fmt::Display for NoRoom {
 }
 
 impl Room {
-    /// The room for the values of a file of so many bytes.
+    /// The limit for a file of this many bytes.
     pub(super) fn of_file(bytes: usize) -> Self {
         let values = bytes.saturating_mul(MEMORY_PER_BYTE_MAX - TEXT_COPIES_MAX);
         let all_bytes = values.max(MEMORY_BYTES_MIN);
         Self { left_bytes: all_bytes, all_bytes }
     }
 
-    /// Takes room for values of this cost.
+    /// Uses up this cost.
     pub(super) fn take(&mut self, cost_bytes: usize) -> Result<(), NoRoom> {
         let left = self.left_bytes.checked_sub(cost_bytes);
         self.left_bytes = left.ok_or(NoRoom { bytes: self.all_bytes })?;
@@ -74,17 +75,17 @@ impl Room {
     }
 }
 
-/// The cost of a text of so many bytes, as JSON and in a template.
+/// The cost of a string of this many bytes, as JSON and in a template.
 pub(super) fn of_text(bytes: usize) -> usize {
     JSON_BYTES + allocated(bytes) + VALUE_BYTES + shared(bytes)
 }
 
-/// The cost of a row of texts of so many bytes each.
+/// The cost of a row of strings of these lengths.
 pub(super) fn of_row(texts: impl Iterator<Item = usize>) -> usize {
     texts.map(|bytes| VALUE_BYTES + shared(bytes)).fold(RECORD_BYTES, usize::saturating_add)
 }
 
-/// What an allocation of so many bytes takes.
+/// The memory taken by an allocation of this many bytes.
 fn allocated(bytes: usize) -> usize {
     const HEADER_BYTES: usize = 8;
     const ALIGNED_BYTES: usize = 16;
@@ -92,13 +93,13 @@ fn allocated(bytes: usize) -> usize {
     bytes.saturating_add(HEADER_BYTES).next_multiple_of(ALIGNED_BYTES).max(BYTES_MIN)
 }
 
-/// What a text of so many bytes takes that many can hold.
+/// The memory taken by a shared string of this many bytes.
 fn shared(bytes: usize) -> usize {
     const COUNTS_BYTES: usize = 16;
     allocated(bytes.saturating_add(COUNTS_BYTES))
 }
 
-/// The bytes that the values in a document will take as JSON and in a template.
+/// The memory that the values in a document will take as JSON and in a template.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost(pub(super) usize);
 
@@ -148,7 +149,7 @@ impl<'de> Deserialize<'de> for RecordsCost {
     }
 }
 
-/// Counts what a value will take, by what it becomes.
+/// Adds up the cost of a value by what it is converted to.
 #[derive(Clone, Copy)]
 enum Counter {
     /// A JSON value.
@@ -164,7 +165,7 @@ enum Counter {
 }
 
 impl Counter {
-    /// The cost of a number, a truth value or nothing.
+    /// The cost of a number, a boolean or null.
     fn of_scalar(self) -> usize {
         match self {
             Self::Member | Self::Template => VALUE_BYTES,

@@ -1,4 +1,4 @@
-//! Dates as people write them: those that glazed's libraries read, `araddon/dateparse` and
+//! Dates as people write them: the forms accepted by glazed's libraries, `araddon/dateparse` and
 //! `tj/go-naturaldate`.
 
 mod forms;
@@ -8,20 +8,20 @@ use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-/// What a date can be, for people.
+/// Description of accepted dates, for messages.
 pub(super) const EXPECTED: &str = "a date such as 2024-01-31, 2024-01-31T14:30:00Z, 31 Jan 2024, 2024, 15:04, last monday, \
      tomorrow at 5pm or 3 days ago";
 
-/// Bytes a date may have; the longest form has far fewer.
+/// Longest accepted date, in bytes; the longest form is much shorter.
 const BYTES_MAX: usize = 100;
 
-/// Whether the text can be read as a date.
+/// Whether the text is an accepted date.
 pub(super) fn is_date(text: &str) -> bool {
     rfc3339(text, &Zoned::new(Timestamp::UNIX_EPOCH, TimeZone::UTC)).is_some()
 }
 
-/// The date as RFC 3339, where `Z` is UTC and `+00:00` another zone. What is relative counts from
-/// `now`; what names no zone is in `now`'s.
+/// The date as RFC 3339, where `Z` is UTC and `+00:00` another zone. A relative date counts from
+/// `now`; a date without a zone is in the zone of `now`.
 pub(super) fn rfc3339(text: &str, now: &Zoned) -> Option<String> {
     let text = text.trim();
     if text.len() > BYTES_MAX {

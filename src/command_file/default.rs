@@ -1,15 +1,15 @@
-//! The value that a flag has in the file, checked for its type, as a template gets it.
+//! Reads the default of a flag: checks its type and converts it to what a template gets.
 
 use super::date;
 use super::flag::Type;
 use super::yaml::{Kind, Node};
 use serde_json::Value;
 
-/// Reads a default for a flag of this type and these choices. None if there is nothing; an error is
-/// what is wrong, as a fragment.
+/// Reads the default of a flag of this type and these choices. `None` if it is null; an error is a
+/// fragment of a message.
 ///
-/// What names files elsewhere is the content itself here, as in glazed: the default of a
-/// `stringFromFile` is the text.
+/// For types whose values name files, the default is the content itself, as in glazed: the default
+/// of a `stringFromFile` is the text.
 pub(super) fn read(node: &Node, kind: Type, choices: &[String]) -> Result<Option<Value>, String> {
     if node.is_nothing() {
         return Ok(None);
@@ -38,29 +38,29 @@ const NO_FILE: &str =
     "a file can't be a default; leave the default out and name the file on the command line";
 
 fn wrong(node: &Node, expected: &str) -> String {
-    format!("the default is {}, and the type asks for {expected}", node.what())
+    format!("the default is {}, and the type requires {expected}", node.what())
 }
 
 fn text(node: &Node) -> Result<Value, String> {
     if let Kind::Text(text) = &node.kind {
         return Ok(Value::from(text.as_str()));
     }
-    let hint = if node.text().is_some() { "; put it in quotes to make it one" } else { "" };
-    Err(format!("{}{hint}", wrong(node, "a text")))
+    let hint = if node.text().is_some() { "; put it in quotes to make it a string" } else { "" };
+    Err(format!("{}{hint}", wrong(node, "a string")))
 }
 
 fn int(node: &Node) -> Result<Value, String> {
     if let Kind::Int(value) = node.kind {
         return Ok(Value::from(value));
     }
-    // As glazed: 3.0 is whole. Up to 2^53 a float holds every whole number.
+    // As in glazed, 3.0 is an integer. Up to 2^53 a float holds every integer.
     if let Kind::Float(value) = node.kind
         && value.fract() == 0.0
         && value.abs() < 9_007_199_254_740_992.0
     {
         return Ok(Value::from(value as i64));
     }
-    Err(wrong(node, "a whole number"))
+    Err(wrong(node, "an integer"))
 }
 
 fn float(node: &Node) -> Result<Value, String> {
@@ -73,8 +73,8 @@ fn float(node: &Node) -> Result<Value, String> {
     Err(wrong(node, "a number"))
 }
 
-/// Only YAML 1.2's `true` and `false`: yaml.v3 reads a default without knowing its type, and the
-/// words of YAML 1.1 are texts then.
+/// Accepts only YAML 1.2's `true` and `false`: yaml.v3 reads a default without knowing its type,
+/// and then YAML 1.1's words are strings.
 fn truth(node: &Node) -> Result<Value, String> {
     if let Kind::Bool(value) = node.kind {
         return Ok(Value::from(value));
@@ -95,7 +95,7 @@ fn choice(node: &Node, choices: &[String]) -> Result<Value, String> {
     if choices.iter().any(|choice| choice == text) {
         return Ok(Value::from(text));
     }
-    Err(format!("the default `{text}` is none of the choices: {}", choices.join(", ")))
+    Err(format!("the default `{text}` is not one of the choices: {}", choices.join(", ")))
 }
 
 fn list(node: &Node, item: impl Fn(&Node) -> Result<Value, String>) -> Result<Value, String> {
@@ -110,10 +110,10 @@ fn object(node: &Node) -> Result<Value, String> {
 }
 
 fn texts(node: &Node) -> Result<Value, String> {
-    let entries = node.map().ok_or_else(|| wrong(node, "a map of texts"))?;
+    let entries = node.map().ok_or_else(|| wrong(node, "a map of strings"))?;
     let entry = |(key, value): &(Node, Node)| match (key.text(), value.text()) {
         (Some(key), Some(value)) => Ok((key.to_owned(), Value::from(value))),
-        _ => Err("the default must have a text for each key".to_owned()),
+        _ => Err("the default must have a string for each key".to_owned()),
     };
     entries.iter().map(entry).collect()
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with a command file, with what was typed for it, and with what it makes.
+//! Errors and warnings about a command file, the values of its flags, and its rendered prompt.
 
 use std::path::PathBuf;
 use thiserror::Error;
@@ -7,23 +7,23 @@ use thiserror::Error;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{}{}: {message}", path.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
 pub struct FileError {
-    /// The file, as it was named.
+    /// The path of the file as it was given.
     pub path: PathBuf,
     /// The line, from 1, if it is known.
     pub line: Option<u32>,
-    /// What is wrong and what to do, for people.
+    /// What is wrong and what to do.
     pub message: String,
 }
 
-/// Something in a command file that is passed over.
+/// Something in a command file that is ignored.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{}:{line}: {message}", path.display())]
 pub struct Warning {
-    /// The file, as it was named.
+    /// The path of the file as it was given.
     pub path: PathBuf,
     /// The line, from 1.
     pub line: u32,
-    /// What is passed over and what to do, for people.
+    /// What is ignored and what to do.
     pub message: String,
 }
 
@@ -33,18 +33,18 @@ pub struct Warning {
 pub struct FlagError {
     /// The flag as it is typed, `--name`, or the argument, `<name>`.
     pub flag: String,
-    /// What is wrong and what to do, for people.
+    /// What is wrong and what to do.
     pub message: String,
 }
 
-/// A prompt that can't be made.
+/// A prompt that can't be rendered.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{}:{line}: {message}", path.display())]
 pub struct RenderError {
-    /// The file, as it was named.
+    /// The path of the file as it was given.
     pub path: PathBuf,
-    /// The line of the file, from 1: of the fault if that is known, else where its text begins.
+    /// The line of the file, from 1: of the error if that is known, else where its text begins.
     pub line: u32,
-    /// What is wrong and what to do, for people.
+    /// What is wrong and what to do.
     pub message: String,
 }

@@ -1,12 +1,12 @@
-//! What a command file can be given: flags and arguments, and the types of their values, as
-//! go-go-golems/glazed names them.
+//! The flags and arguments of a command file, and the types of their values as named by
+//! go-go-golems/glazed.
 
 use super::CommandFile;
 use crate::template;
 use serde_json::Value;
 
 impl CommandFile {
-    /// The types that glazed gives the values of flags and arguments.
+    /// The types of glazed's flags and arguments.
     pub(super) fn template_types(&self) -> template::Types {
         let flags = self.flags.iter().chain(&self.arguments);
         flags.map(|flag| (flag.name.clone(), flag.kind.in_templates())).collect()
@@ -16,43 +16,43 @@ impl CommandFile {
 /// A flag or an argument of a command file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flag {
-    /// The key by which templates know it.
+    /// Its name in templates.
     pub name: String,
-    /// The letter it can be typed by.
+    /// Its one-letter option.
     pub short: Option<char>,
-    /// What its values are.
+    /// The type of its values.
     pub kind: Type,
-    /// What it is for; may be empty.
+    /// Its description; may be empty.
     pub help: String,
-    /// Its value if none is typed, already what a template gets.
+    /// Its default value, as a template gets it.
     pub default: Option<Value>,
-    /// What a choice can be; empty for other types.
+    /// The allowed values of a choice; empty for other types.
     pub choices: Vec<String>,
-    /// Whether it must be typed.
+    /// Whether a value is required.
     pub required: bool,
-    /// Whether it is typed by its place instead of its name.
+    /// Whether it is a positional argument.
     pub is_argument: bool,
-    /// The line of the file that it begins at, from 1.
+    /// The line of the file in which it begins, from 1.
     pub line: u32,
 }
 
 impl Flag {
-    /// Its name on the command line, without dashes in front: `_` is typed as `-`.
+    /// Its name on the command line, without leading dashes: `_` is typed as `-`.
     pub fn option(&self) -> String {
         self.name.replace('_', "-")
     }
 
-    /// What clap knows it by. The prefix keeps it apart from the program's own.
+    /// Its clap id. The prefix keeps it apart from the program's own ids.
     pub fn id(&self) -> String {
         format!("file-flag:{}", self.name)
     }
 
-    /// How people know it: `--name` or `<name>`.
+    /// Its name in messages: `--name` or `<name>`.
     pub fn shown(&self) -> String {
         if self.is_argument { format!("<{}>", self.name) } else { format!("--{}", self.option()) }
     }
 
-    /// Whether it takes values more than once. A flag and an argument of one type may differ here.
+    /// Whether it accepts several values. A flag and an argument of one type may differ here.
     pub fn takes_many(&self) -> bool {
         match self.kind {
             Type::StringList
@@ -79,38 +79,38 @@ impl Flag {
     }
 }
 
-/// What the values of a flag are.
+/// Kinds of values, several of which are written in more than one way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// A text.
+    /// A string.
     String,
-    /// A text that is not shown.
+    /// A string that is never shown.
     Secret,
-    /// Texts.
+    /// A list of strings.
     StringList,
-    /// A whole number of 64 bits.
+    /// A 64-bit integer.
     Int,
-    /// Whole numbers.
+    /// A list of integers.
     IntList,
-    /// A number.
+    /// A floating-point number.
     Float,
-    /// Numbers.
+    /// A list of floating-point numbers.
     FloatList,
     /// True or false.
     Bool,
     /// One of the choices.
     Choice,
-    /// Some of the choices.
+    /// A list of choices.
     ChoiceList,
-    /// A date, which templates get as RFC 3339.
+    /// A date, which a template gets as RFC 3339.
     Date,
-    /// A file: its text and what is known of it.
+    /// A file: its text and metadata.
     File,
-    /// Files.
+    /// A list of files.
     FileList,
     /// The text of a file.
     StringFromFile,
-    /// The texts of files, one after the other.
+    /// The texts of files, concatenated.
     StringFromFiles,
     /// The lines of a file.
     StringListFromFile,
@@ -120,9 +120,9 @@ pub enum Type {
     ObjectFromFile,
     /// The maps in a file.
     ObjectListFromFile,
-    /// The maps in files.
+    /// The maps in several files.
     ObjectListFromFiles,
-    /// Keys and texts, typed as `key:text`, or `@file` for those in a file.
+    /// Keys and values, typed as `key:text`, or `@file` for those in a file.
     KeyValue,
 }
 
@@ -157,7 +157,7 @@ impl Type {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
     }
 
-    /// Whether what is typed names files. `KeyValue` does only behind an `@`.
+    /// Whether a typed value is the name of a file. For `KeyValue` only after an `@`.
     pub(super) fn names_files(self) -> bool {
         match self {
             Self::File
@@ -184,7 +184,7 @@ impl Type {
         }
     }
 
-    /// What templates take its values for.
+    /// The type that templates give its values.
     fn in_templates(self) -> template::Type {
         match self {
             Self::String
@@ -210,7 +210,7 @@ impl Type {
         }
     }
 
-    /// What stands for a value in help.
+    /// The placeholder for a value in help.
     pub(super) fn value_name(self) -> &'static str {
         match self {
             Self::String | Self::Secret | Self::StringList => "TEXT",

@@ -1,5 +1,5 @@
-//! The world as flags can reach it: files, standard input and the clock. The only place of command
-//! files that touches it.
+//! I/O of command files: files, standard input and the clock. No other part of command files does
+//! I/O.
 
 use super::parse::TOO_LARGE;
 use super::{CommandFile, FILE_BYTES_MAX, FileError};
@@ -11,44 +11,44 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Bytes that a file, or standard input, may have which a flag names.
+/// Largest file or standard input named by a flag, in bytes.
 pub const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Bytes that all of them may have.
+/// Largest total of all of them, in bytes.
 const TOTAL_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Names of standard input. The program's own is not under number 0, where the system looks.
+/// Names of standard input. The program has moved its own away from descriptor 0.
 const STDIN: [&str; 4] = ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 
-/// Whether the path is one of standard input's names, which this program has made private.
+/// Whether the path is a name of standard input, which this program has made private.
 pub fn is_stdin(path: &Path) -> bool {
     STDIN.iter().any(|stdin| path == Path::new(stdin))
 }
 
-/// The world as flags can reach it.
+/// Access to files, standard input and the clock for the values of flags.
 pub struct Outside<'a> {
     stdin: Option<&'a mut dyn FnMut() -> io::Result<Vec<u8>>>,
     now: Zoned,
     left: usize,
 }
 
-/// What was read.
+/// The content of a file or of standard input.
 pub(super) struct Contents {
-    /// What it is called, as it was typed; `-` for standard input.
+    /// Its path as it was typed; `-` for standard input.
     pub(super) name: String,
-    /// What is in it.
+    /// The bytes.
     pub(super) bytes: Vec<u8>,
-    /// What is known of it, if it is a file.
+    /// Metadata, if it is a file.
     pub(super) file: Option<FileFacts>,
 }
 
-/// What is known of a file.
+/// Metadata of a file.
 pub(super) struct FileFacts {
     pub(super) absolute: PathBuf,
-    /// From the current folder.
+    /// Path relative to the current folder.
     pub(super) relative: PathBuf,
     pub(super) modified: Option<SystemTime>,
-    /// As `ls -l` shows them.
+    /// Permissions as `ls -l` prints them.
     pub(super) mode: u32,
 }
 
@@ -79,8 +79,9 @@ impl CommandFile {
 }
 
 impl<'a> Outside<'a> {
-    /// The real world. `stdin` reads all of standard input, and is called once at most; it should
-    /// read no more than [`VALUE_BYTES_MAX`] bytes and one, which is then told to be too large.
+    /// Access to the real system. `stdin` reads all of standard input and is called at most once;
+    /// it should read at most [`VALUE_BYTES_MAX`] bytes plus one, which is then reported as too
+    /// large.
     pub fn new(stdin: &'a mut dyn FnMut() -> io::Result<Vec<u8>>) -> Self {
         Self { stdin: Some(stdin), now: Zoned::now(), left: TOTAL_BYTES_MAX }
     }
@@ -91,12 +92,13 @@ impl<'a> Outside<'a> {
         Self { now, ..self }
     }
 
-    /// The time.
+    /// The current time.
     pub(super) fn now(&self) -> &Zoned {
         &self.now
     }
 
-    /// Reads the file at `path`, or standard input for `-` and its other names. An error is a fragment for people.
+    /// Reads the file at `path`, or standard input for `-` and its other names. An error is a
+    /// fragment of a message.
     pub(super) fn read(&mut self, path: &Path) -> Result<Contents, String> {
         if path.as_os_str().is_empty() {
             return Err("the name of the file is empty; name one, or leave the flag out".to_owned());
@@ -136,7 +138,7 @@ fn read_file(path: &Path) -> Result<Contents, String> {
     if facts.is_dir() {
         return Err(format!("{name} is a folder; name a file in it"));
     }
-    // A pipe doesn't tell its length, and a file may grow.
+    // A pipe has no length, and a file may grow.
     let limit = u64::try_from(VALUE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
     if facts.len() >= limit {
         return Err(too_large(path, VALUE_BYTES_MAX));
@@ -159,9 +161,9 @@ fn read_file(path: &Path) -> Result<Contents, String> {
 
 fn unreadable(name: &dyn Display, error: &io::Error) -> String {
     let hint = if error.kind() == io::ErrorKind::NotFound {
-        "; check its name, which counts from the current folder"
+        "; check its name, which is relative to the current folder"
     } else {
-        "; check the file and who may read it"
+        "; check the file and its permissions"
     };
     format!("{name} can't be read: {error}{hint}")
 }
@@ -171,7 +173,7 @@ fn too_large(path: &Path, limit: usize) -> String {
     format!("{} has more than {limit} MiB; give a shorter one", path.display())
 }
 
-/// The way from `folder` to `path`, as Go's `filepath.Rel` gives it.
+/// The path from `folder` to `path`, as Go's `filepath.Rel` returns it.
 fn relative(path: &Path, folder: &Path) -> PathBuf {
     let shared = path.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
     let up = folder.components().skip(shared).map(|_| Path::new(".."));

@@ -1,4 +1,4 @@
-//! The text of a command file → what it says, or what is wrong with it and where.
+//! Parses the text of a command file; errors have line numbers.
 
 mod flags;
 
@@ -6,8 +6,8 @@ use super::yaml::{Kind, Node, YamlError};
 use super::{CommandFile, FILE_BYTES_MAX, FileError, ResponseType, Role, Text, Warning};
 use std::path::Path;
 
-/// Keys that mean something in pinocchio or glazed and nothing here: settings of its engines and
-/// the place of a command among others.
+/// Keys that have a meaning in pinocchio or glazed and none here, such as settings of its engines
+/// and the place of a command among others.
 const PASSED_OVER: [&str; 9] = [
     "additionalData",
     "factories",
@@ -20,7 +20,7 @@ const PASSED_OVER: [&str; 9] = [
     "type",
 ];
 
-/// Keys that mean something.
+/// Known keys.
 const KEYS: [&str; 12] = [
     "name",
     "short",
@@ -36,21 +36,21 @@ const KEYS: [&str; 12] = [
     "extensions",
 ];
 
-/// Keys that are warned of one by one.
+/// Unknown keys that are reported one by one.
 const WARNINGS_MAX: usize = 20;
 
-/// What is wrong with a file of more than [`FILE_BYTES_MAX`].
+/// The error for a file larger than [`FILE_BYTES_MAX`].
 pub(super) const TOO_LARGE: &str = "it has more than 1 MiB, and a command file may have that; put \
      long texts into files of their own and take them by a flag of type stringFromFile";
 
 impl CommandFile {
-    /// Reads a command file. `path` is for messages, and for the name if the file has none.
+    /// Parses a command file. `path` is used in messages, and for the name if the file sets none.
     pub fn parse(path: &Path, text: &str) -> Result<Self, FileError> {
         Reading { path, warnings: Vec::new() }.file(text)
     }
 }
 
-/// What a fault is and where.
+/// A line number and an error.
 type Fault = (u32, String);
 
 struct Reading<'a> {
@@ -95,7 +95,7 @@ impl Reading<'_> {
             extensions: Vec::new(),
             warnings: Vec::new(),
         };
-        // First, since its flags and arguments have forms of their own.
+        // Checked first, as flags and arguments have their own errors.
         if let Some((_, other)) = entries.iter().find(|(key, _)| key.text() == Some("aliasFor")) {
             return Err(alias(other));
         }
@@ -135,7 +135,7 @@ impl Reading<'_> {
         Ok(file)
     }
 
-    /// Warns of history that names a flag in a template and is sent as it is written.
+    /// Warns about an earlier message that looks like a template but is sent as it is written.
     fn warn_of_literal_history(&mut self, file: &CommandFile) {
         if file.history_is_template {
             return;
@@ -161,7 +161,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Warns of a key that nothing is known of, with the one that may be meant.
+    /// Warns about an unknown key, with a similar known one.
     fn unknown(&mut self, key: &Node, known: &[&str]) {
         let name = key.text().unwrap_or("this key");
         let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
@@ -172,11 +172,11 @@ impl Reading<'_> {
         let meant = known.iter().find(is_meant);
         let hint = match meant {
             Some(meant) => format!("; did you mean `{meant}`?"),
-            None => format!("; known are {}", known.join(", ")),
+            None => format!("; known keys are {}", known.join(", ")),
         };
         let message = match self.warnings.len() {
-            0..WARNINGS_MAX => format!("the key `{name}` is not known and is passed over{hint}"),
-            WARNINGS_MAX => "more keys from here on are not known and are passed over".to_owned(),
+            0..WARNINGS_MAX => format!("the key `{name}` is unknown and ignored{hint}"),
+            WARNINGS_MAX => "more keys from here on are unknown and ignored".to_owned(),
             _ => return,
         };
         self.warnings.push(Warning { path: self.path.to_owned(), line: key.line, message });
@@ -185,19 +185,19 @@ impl Reading<'_> {
 
 fn truth(node: &Node, key: &str) -> Result<bool, Fault> {
     node.truth()
-        .ok_or_else(|| (node.line, format!("`{key}` is true or false, not {}", node.what())))
+        .ok_or_else(|| (node.line, format!("`{key}` must be true or false, not {}", node.what())))
 }
 
 fn text(node: &Node, key: &str) -> Result<String, Fault> {
     let text = node.text().map(str::to_owned);
-    // `prompt: {{ .x }}` is a map in a map for YAML.
+    // `prompt: {{ .x }}` is a nested map in YAML.
     let hint = "; put a text that begins with `{` or `[` in quotes";
-    text.ok_or_else(|| (node.line, format!("`{key}` is a text, not {}{hint}", node.what())))
+    text.ok_or_else(|| (node.line, format!("`{key}` must be a string, not {}{hint}", node.what())))
 }
 
 fn list<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], Fault> {
     let list = node.list();
-    list.ok_or_else(|| (node.line, format!("`{key}` is a list, not {}", node.what())))
+    list.ok_or_else(|| (node.line, format!("`{key}` must be a list, not {}", node.what())))
 }
 
 fn texts(node: &Node, key: &str) -> Result<Vec<String>, Fault> {
@@ -218,7 +218,7 @@ fn messages(node: &Node) -> Result<Vec<(Role, Text)>, Fault> {
         let (role, text) = if let Kind::Map(_) = item.kind {
             let role = item.get("role").map_or(Ok(Role::User), |node| role(node, &key))?;
             let Some(text) = item.get("text").or_else(|| item.get("content")) else {
-                return Err((item.line, format!("`{key}` has no `text`; say what is said")));
+                return Err((item.line, format!("`{key}` has no `text`; write the message there")));
             };
             (role, template(text, &key)?)
         } else {
@@ -234,7 +234,7 @@ fn role(node: &Node, key: &str) -> Result<Role, Fault> {
         Some("system") => Ok(Role::System),
         Some("user") => Ok(Role::User),
         Some("assistant") => Ok(Role::Assistant),
-        _ => Err((node.line, format!("`role` of `{key}` is none of system, user, assistant"))),
+        _ => Err((node.line, format!("`role` of `{key}` must be system, user or assistant"))),
     }
 }
 
@@ -250,11 +250,11 @@ fn response_type(node: &Node) -> Result<ResponseType, Fault> {
     }
 }
 
-/// What the answer is to be, as the file says in a line or lets be seen by a schema.
-fn answer(said: Option<(u32, ResponseType)>, has_schema: bool) -> Result<ResponseType, Fault> {
-    match said {
+/// The expected form of the answer: what `response-type` sets, or JSON if there is a schema.
+fn answer(declared: Option<(u32, ResponseType)>, has_schema: bool) -> Result<ResponseType, Fault> {
+    match declared {
         Some((line, ResponseType::Text)) if has_schema => {
-            let message = "`schema` describes an answer in JSON, and `response-type` asks for text; \
+            let message = "`schema` describes an answer in JSON, but `response-type` is text; \
                  make it json or jsonl, or leave the schema out";
             Err((line, message.to_owned()))
         }
@@ -287,11 +287,11 @@ fn alias(node: &Node) -> Fault {
     (node.line, message)
 }
 
-/// There is something to ask.
+/// Checks that there is something to send.
 fn check_texts(file: &CommandFile) -> Result<(), Fault> {
     if file.prompt.is_none() && file.messages.is_empty() && file.system_prompt.is_none() {
         let message = "it has no `prompt`, no `messages` and no `system-prompt`, so there is nothing to \
-             ask; add a `prompt`";
+             send; add a `prompt`";
         return Err((0, message.to_owned()));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Maps that are alike, with their keys held once.
+//! Maps with the same keys, stored with their keys once.
 
 use crate::template::{Keys, Record};
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// Makes records; those of the same keys in a row share them.
+/// Builds records; consecutive ones with the same keys share them.
 #[derive(Debug, Default)]
 pub(super) struct Maker {
     names: HashSet<Arc<str>>,

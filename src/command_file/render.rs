@@ -1,4 +1,4 @@
-//! Templates and values → what the model is told. Template errors get the line of the file.
+//! Renders the templates of a command file with values. Template errors refer to lines of the file.
 
 use super::yaml::Layout;
 use super::{CommandFile, RenderError, Text};
@@ -6,40 +6,40 @@ use crate::template::{Data, Missing, Template, TemplateError, Types, Values};
 use jiff::Zoned;
 use serde_json::Value;
 
-/// What the model is told.
+/// The rendered messages of a command file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendered {
-    /// How it is to behave.
+    /// The system prompt.
     pub system: Option<String>,
-    /// What was said before.
+    /// Earlier messages.
     pub messages: Vec<FileMessage>,
-    /// What the person says. Of a file with messages and no prompt: the last of them, if it is the
-    /// person's. Empty if nothing is asked.
+    /// The prompt. Of a file with messages and no prompt: the last message, if its role is user.
+    /// Empty if there is none.
     pub prompt: String,
 }
 
-/// Something that was said.
+/// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileMessage {
-    /// By whom.
+    /// Who wrote it.
     pub role: Role,
-    /// What.
+    /// The text.
     pub text: String,
 }
 
-/// Who says something.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Whoever set up the conversation.
+    /// Instructions to the model.
     System,
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
 }
 
 impl Role {
-    /// Its name, as command files have it.
+    /// Its name in command files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -50,10 +50,10 @@ impl Role {
 }
 
 impl CommandFile {
-    /// What the model is told, given these values and the time. What is blank in the end is left
+    /// Renders the messages with these values and this time. A message that comes out blank is left
     /// out.
     ///
-    /// Where a missing value is refused, one that a flag declares may still be asked for by `if`.
+    /// Where a missing value is refused, `if` may still test one that a flag declares.
     pub fn render(
         &self,
         mut values: Values,
@@ -69,7 +69,7 @@ impl CommandFile {
         let types = self.template_types();
         let rendering = Rendering { file: self, names, values, types, now, missing };
         let system = self.system_prompt.as_ref().map(|text| rendering.text(text)).transpose()?;
-        let (history, asked) = self.history();
+        let (history, last) = self.history();
         let mut messages = Vec::with_capacity(history.len());
         for (role, text) in history {
             let text = match self.history_is_template {
@@ -79,25 +79,25 @@ impl CommandFile {
             messages.push(FileMessage { role: *role, text });
         }
         messages.retain(|message| !message.text.trim().is_empty());
-        let prompt = asked.map(|text| rendering.text(text)).transpose()?;
+        let prompt = last.map(|text| rendering.text(text)).transpose()?;
         let system = system.filter(|system| !system.trim().is_empty());
         Ok(Rendered { system, messages, prompt: prompt.unwrap_or_default() })
     }
 
-    /// What was said before, and what is asked: the prompt, or the last of the messages if it is the
-    /// person's.
+    /// Separates the earlier messages from the prompt: `prompt`, or the last message if its role is
+    /// user.
     pub(super) fn history(&self) -> (&[(Role, Text)], Option<&Text>) {
         match (&self.prompt, self.messages.split_last()) {
-            (None, Some(((Role::User, asked), history))) => (history, Some(asked)),
+            (None, Some(((Role::User, last), history))) => (history, Some(last)),
             (prompt, _) => (&self.messages, prompt.as_ref()),
         }
     }
 }
 
-/// What the templates of a file are rendered with.
+/// The data that the templates of a file are rendered with.
 struct Rendering<'a> {
     file: &'a CommandFile,
-    /// The names of the values, each with nothing; an error may show that one of them was meant.
+    /// The names of all values, each null; an error may suggest one of them.
     names: Value,
     values: Values,
     types: Types,
@@ -121,7 +121,7 @@ impl Rendering<'_> {
 }
 
 impl Layout {
-    /// The line of the file that holds this line of the text, and whether it surely does.
+    /// The line of the file that holds this line of the text, and whether that is certain.
     pub(super) fn place(self, line: Option<u32>) -> (u32, bool) {
         match (self, line) {
             (Self::Lines(first), Some(line)) => {

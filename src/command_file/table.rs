@@ -2,17 +2,17 @@
 
 use std::borrow::Cow;
 
-/// What becomes of the blanks in front of a value.
+/// Treatment of white space before a value.
 #[derive(Clone, Copy)]
 pub(super) enum Blanks {
-    /// They are part of it.
+    /// It is part of the value.
     Kept,
-    /// They are not, as with Go's `TrimLeadingSpace`.
+    /// It is dropped, as with Go's `TrimLeadingSpace`.
     Dropped,
 }
 
-/// The rows of a table whose values are apart by `sign`. All have as many values as the first. An
-/// error is a fragment for people.
+/// The rows of a table whose values are separated by `sign`. All have as many values as the first.
+/// An error is a fragment of a message.
 pub(super) fn rows(text: &str, sign: u8, blanks: Blanks) -> Result<Vec<Vec<String>>, String> {
     let mut rows = Vec::new();
     each_row(text, sign, blanks, |row| {
@@ -31,7 +31,7 @@ pub(super) fn each_row(
 ) -> Result<(), String> {
     // A quote inside quotes is written twice, so there is an even number of them.
     if text.bytes().filter(|byte| *byte == b'"').count() % 2 == 1 {
-        return Err("a quote is opened and not closed".to_owned());
+        return Err("a quote is not closed".to_owned());
     }
     let text = match blanks {
         Blanks::Kept => Cow::Borrowed(text),
@@ -48,7 +48,7 @@ pub(super) fn each_row(
     Ok(())
 }
 
-/// The text without the blanks in front of its values, so that a quote behind them is one.
+/// The text without white space before its values, so that a quote after it opens a quoted value.
 fn without_leading_blanks(text: &str, sign: u8) -> String {
     let (mut is_quoted, mut is_start) = (false, true);
     let keep = |char: &char| {

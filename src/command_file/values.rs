@@ -1,4 +1,4 @@
-//! What was typed, and defaults → the values that templates get.
+//! Converts typed values and defaults to the values that templates get.
 
 use super::flag::{Flag, Type};
 use super::table::{self, Blanks};
@@ -10,9 +10,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 impl CommandFile {
-    /// The values that templates get, by the names of flags and arguments. A flag that is not typed
-    /// has its default, and no value if it has none, as in glazed. Reads the files that flags name,
-    /// and standard input for `-`.
+    /// The values that templates get, by the names of flags and arguments. A flag that was not
+    /// typed has its default, or no value without one, as in glazed. Reads the files that flags
+    /// name, and standard input for `-`.
     ///
     /// `typed` must come from a command that has [`Self::clap_args`].
     pub fn values(&self, typed: &ArgMatches, outside: &mut Outside) -> Result<Values, FlagError> {
@@ -40,9 +40,9 @@ impl Flag {
         }
     }
 
-    /// The value for what was typed, which is one text or several.
+    /// The value for what was typed, once or several times.
     fn value(&self, typed: Vec<OsString>, outside: &mut Outside) -> Result<Option<Data>, String> {
-        // An empty name is how scripts say that there is no file.
+        // Scripts pass an empty name when there is no file.
         let is_nothing = typed.iter().all(|typed| typed.is_empty());
         if is_nothing
             && self.kind.names_files()
@@ -88,31 +88,32 @@ impl Flag {
         if self.choices.iter().any(|choice| choice == typed) {
             return Ok(Value::from(typed));
         }
-        Err(format!("`{typed}` is none of the choices: {}", self.choices.join(", ")))
+        Err(format!("`{typed}` is not one of the choices: {}", self.choices.join(", ")))
     }
 }
 
 fn text(typed: &OsStr) -> Result<&str, String> {
-    // It may be a secret, and is not shown.
+    // The value may be a secret and is not shown.
     typed.to_str().ok_or_else(|| "the value is not UTF-8; type it in UTF-8".to_owned())
 }
 
-/// Reads a whole number in the syntax of Go's source code, as pflag does for an option: `0x10`,
+/// Parses an integer in the syntax of Go's source code, as pflag does for an option: `0x10`,
 /// `0b11`, `1_000`, and `010`, which is octal.
 pub(super) fn int(text: &str) -> Result<i64, String> {
     go_int(text).ok_or_else(|| not_whole(text))
 }
 
-/// Reads a whole number in decimal digits, as glazed does for an item of a list and for an argument.
+/// Parses an integer in decimal digits, as glazed does for a list item and for an
+/// argument.
 pub(super) fn decimal(text: &str) -> Result<i64, String> {
     text.parse().map_err(|_| not_whole(text))
 }
 
 fn not_whole(text: &str) -> String {
-    format!("`{text}` is not a whole number of 64 bits, such as 42")
+    format!("`{text}` is not a 64-bit integer, such as 42")
 }
 
-/// The number for `strconv.ParseInt(text, 0, 64)`: <https://pkg.go.dev/strconv#ParseInt>.
+/// `strconv.ParseInt(text, 0, 64)`: <https://pkg.go.dev/strconv#ParseInt>.
 fn go_int(text: &str) -> Option<i64> {
     let (sign, digits) = match text.split_at_checked(1) {
         Some((sign @ ("-" | "+"), digits)) => (sign, digits),
@@ -129,12 +130,12 @@ fn go_int(text: &str) -> Option<i64> {
     let is_digit = |byte: &u8| char::from(*byte).is_digit(base);
     let is_number =
         number.split('_').all(|run| !run.is_empty() && run.bytes().all(|b| is_digit(&b)));
-    // With its sign, the lowest number fits too.
+    // Parsed with its sign, so that the lowest number fits too.
     let number = format!("{sign}{}", number.replace('_', ""));
     is_number.then(|| i64::from_str_radix(&number, base).ok()).flatten()
 }
 
-/// Reads a number, `NaN` and `Inf` too. JSON has no words for these, so they are texts there.
+/// Parses a number, including `NaN` and `Inf`, which become strings as JSON has no such numbers.
 pub(super) fn float(text: &str) -> Result<f64, String> {
     let is_grouped = text.contains('_')
         && text.split('_').all(|run| {
@@ -143,7 +144,7 @@ pub(super) fn float(text: &str) -> Result<f64, String> {
         });
     let plain = if is_grouped { &text.replace('_', "") } else { text };
     let number = plain.parse().ok().filter(|number: &f64| {
-        // What has digits and is infinite does not fit 64 bits.
+        // An infinite result of digits is an overflow.
         number.is_finite() || !text.contains(|char: char| char.is_ascii_digit())
     });
     number.ok_or_else(|| format!("`{text}` is not a number, such as 1.5"))
@@ -160,7 +161,7 @@ pub(super) fn float_value(number: f64) -> Value {
     }
 }
 
-/// Reads a truth value in the words of Go's `strconv.ParseBool`, and `on` and `off`.
+/// Parses a boolean with the words of Go's `strconv.ParseBool`, and `on` and `off`.
 pub(super) fn truth(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" | "on" => Ok(true),
@@ -174,7 +175,7 @@ fn date_value(text: &str, outside: &Outside) -> Result<Value, String> {
     date.map(Value::from).ok_or_else(|| format!("`{text}` is not {}", date::EXPECTED))
 }
 
-/// Splits what was typed at commas, as pflag does: quotes keep a comma.
+/// Splits at commas, as pflag does: a comma in quotes does not split.
 fn split(typed: Vec<OsString>) -> Result<Vec<OsString>, String> {
     let mut items = Vec::new();
     for typed in typed {
@@ -190,7 +191,7 @@ fn split(typed: Vec<OsString>) -> Result<Vec<OsString>, String> {
 fn split_text(text: &str) -> Result<Vec<OsString>, String> {
     let rows = table::rows(text, b',', Blanks::Kept).ok().filter(|rows| rows.len() == 1);
     let row = rows.into_iter().flatten().next().ok_or_else(|| {
-        format!("`{text}` can't be split at its commas; put double quotes around what has some")
+        format!("`{text}` can't be split at its commas; put double quotes around values that contain some")
     })?;
     Ok(row.into_iter().map(OsString::from).collect())
 }
@@ -261,13 +262,13 @@ fn key_value(typed: &str) -> Result<(String, Value), String> {
     }
 }
 
-/// The text of a value in a file of keys and texts.
+/// The string for a value in a file of keys and values.
 fn plain(path: &str, value: Value) -> Result<Value, String> {
     match value {
         Value::String(_) => Ok(value),
         Value::Bool(_) | Value::Number(_) => Ok(Value::from(value.to_string())),
         Value::Null | Value::Array(_) | Value::Object(_) => {
-            Err(format!("{path} does not hold a text for each key"))
+            Err(format!("{path} does not hold a string for each key"))
         }
     }
 }

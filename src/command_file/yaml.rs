@@ -1,4 +1,5 @@
-//! YAML as Go's yaml.v3 reads it, which people's files were written for, with the line of each node.
+//! YAML as Go's yaml.v3, for which existing files were written, reads it, with the line of each
+//! node.
 
 mod document;
 mod expand;
@@ -10,51 +11,51 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::{Options, Spanned};
 
-/// Values that a document may hold once its aliases are followed.
+/// Most values in a document after its aliases are expanded.
 const NODES_MAX: usize = 1_000_000;
 
-/// Bytes of text that a document may hold once its aliases are followed.
+/// Most bytes of text in a document after its aliases are expanded.
 pub(super) const EXPANDED_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// Lists and maps that may be inside each other. The library takes up to 40 KiB of stack for each,
-/// and a thread may have no more than 2 MiB.
+/// Deepest nesting of lists and maps. The library takes up to 40 KiB of stack for each level, and a
+/// thread may have no more than 2 MiB.
 const DEPTH_MAX: usize = 32;
 
-/// What is wrong with a document.
+/// An error in a document.
 #[derive(Debug)]
 pub(super) struct YamlError {
-    /// Where, from 1, if it is known.
+    /// The line, from 1, if it is known.
     pub(super) line: Option<u32>,
-    /// What, as a fragment.
+    /// A fragment of a message.
     pub(super) message: String,
 }
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Debug)]
 pub(super) struct Node {
-    /// The line it begins at, from 1. Of an alias: the line of what it stands for.
+    /// The line in which it begins, from 1. Of an alias: the line of its anchor.
     pub(super) line: u32,
-    /// The text it was written as, if that is a plain number, truth value or nothing; yaml.v3 reads
-    /// such a text into a string as it was written.
+    /// The source text of a plain number, boolean or null; yaml.v3 reads that text when a string is
+    /// expected.
     written: Option<String>,
-    /// Where the lines of a text are in the file.
+    /// Where the lines of a string are in the file.
     pub(super) layout: Layout,
-    /// What it is.
+    /// The value.
     pub(super) kind: Kind,
 }
 
-/// Where the lines of a text are in the file.
+/// Where the lines of a string are in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
     /// Each in its own line, the first one in this.
     Lines(u32),
     /// All in this one.
     One(u32),
-    /// Folded: that they begin after this one is all that is known.
+    /// Folded: only known to begin after this line.
     Folded(u32),
 }
 
-/// What a value is.
+/// A value.
 #[derive(Debug)]
 pub(super) enum Kind {
     Nothing,
@@ -63,12 +64,12 @@ pub(super) enum Kind {
     Float(f64),
     Text(String),
     List(Vec<Node>),
-    /// In the order of the file, merge keys followed.
+    /// In the order of the file, merge keys expanded.
     Map(Vec<(Node, Node)>),
 }
 
 impl Node {
-    /// Reads the first document of `text`. No document counts as nothing.
+    /// Parses the first document of `text`. No document counts as null.
     pub(super) fn parse(text: &str) -> Result<Self, YamlError> {
         let text = document::first(without_mark(text));
         let raw = read::<Spanned<Raw>>(&text)?;
@@ -100,7 +101,7 @@ impl Node {
         Self { line, written: is_scalar.then(|| piece.trim().to_owned()), layout, kind }
     }
 
-    /// The text of a scalar, as yaml.v3 reads any scalar into a string: `1.50` stays `1.50`.
+    /// A scalar as a string, like yaml.v3 reads it: `1.50` stays `1.50`.
     pub(super) fn text(&self) -> Option<&str> {
         match &self.kind {
             Kind::Nothing => Some(""),
@@ -110,7 +111,7 @@ impl Node {
         }
     }
 
-    /// A truth value, as yaml.v3 reads one into a `bool`: there YAML 1.1's words count.
+    /// A boolean, as yaml.v3 reads one into a `bool`: there YAML 1.1's words are accepted.
     pub(super) fn truth(&self) -> Option<bool> {
         match &self.kind {
             Kind::Bool(value) => Some(*value),
@@ -124,7 +125,7 @@ impl Node {
         }
     }
 
-    /// The items of a list; nothing counts as an empty one.
+    /// The items of a list; null counts as an empty one.
     pub(super) fn list(&self) -> Option<&[Self]> {
         match &self.kind {
             Kind::List(items) => Some(items),
@@ -133,7 +134,7 @@ impl Node {
         }
     }
 
-    /// The entries of a map; nothing counts as an empty one.
+    /// The entries of a map; null counts as an empty one.
     pub(super) fn map(&self) -> Option<&[(Self, Self)]> {
         match &self.kind {
             Kind::Map(entries) => Some(entries),
@@ -148,25 +149,25 @@ impl Node {
         entry.map(|(_, value)| value)
     }
 
-    /// Whether there is none.
+    /// Whether the value is null.
     pub(super) fn is_nothing(&self) -> bool {
         matches!(self.kind, Kind::Nothing)
     }
 
-    /// What the value is, for people.
+    /// The kind of the value, for messages.
     pub(super) fn what(&self) -> &'static str {
         match &self.kind {
             Kind::Nothing => "nothing",
-            Kind::Bool(_) => "a truth value",
-            Kind::Int(_) => "a whole number",
+            Kind::Bool(_) => "a boolean",
+            Kind::Int(_) => "an integer",
             Kind::Float(_) => "a number",
-            Kind::Text(_) => "a text",
+            Kind::Text(_) => "a string",
             Kind::List(_) => "a list",
             Kind::Map(_) => "a map",
         }
     }
 
-    /// The value as JSON. Keys that are no text become one.
+    /// The value as JSON. Keys that are not strings become strings.
     pub(super) fn json(&self) -> Value {
         match &self.kind {
             Kind::Nothing => Value::Null,
@@ -184,18 +185,18 @@ impl Node {
     }
 }
 
-/// Reads the first document of `text` as JSON.
+/// Parses the first document of `text` as JSON.
 #[cfg(test)]
 pub(super) fn to_json(text: &str) -> Result<Value, YamlError> {
     deserialize(text)
 }
 
-/// Reads the first document of `text`.
+/// Parses the first document of `text`.
 pub(super) fn deserialize<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, YamlError> {
     read(&document::first(without_mark(text)))
 }
 
-/// The text without the mark that some editors put in front of UTF-8.
+/// The text without a byte order mark.
 pub(super) fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
@@ -225,23 +226,23 @@ fn options() -> Options {
         alias_limits: serde_saphyr::alias_limits! {
             max_total_replayed_events: NODES_MAX,
         },
-        // As yaml.v3: 0777 is octal, `yes` is a text.
+        // As in yaml.v3: 0777 is octal, `yes` is a string.
         legacy_octal_numbers: true,
         strict_booleans: true,
     }
 }
 
-/// Where the lines of a text are, which is written as `piece` at byte `at`, in line `line`.
+/// Where the lines of a string are whose source is `piece` at byte `at`, in line `line`.
 fn layout(source: &str, at: usize, piece: &str, line: u32) -> Layout {
     let before = source.get(..at).unwrap_or_default();
     let above = before.trim_end_matches([' ', '\t', '\r', '\n']);
     let blank = before[above.len()..].matches('\n').count();
-    // Nobody looks at a line twice, however many values it holds: this is about its first.
+    // Only the first line is examined, so that no line is scanned once per value in it.
     if blank > 0 {
         let header = above.lines().next_back().unwrap_or_default();
         let header = header.split(" #").next().unwrap_or_default().trim_end();
         let sign = header.trim_end_matches(|char: char| matches!(char, '+' | '-' | '1'..='9'));
-        // What is known of a block is where its first line is that is not blank.
+        // Of a block, only the line of its first non-blank line is certain.
         let blank = u32::try_from(blank).unwrap_or(u32::MAX);
         let first = line.saturating_sub(blank).saturating_add(1);
         match sign.chars().next_back() {

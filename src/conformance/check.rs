@@ -1,8 +1,8 @@
-//! Reads a stream of the protocol, as a server writes it, and reports every breach of the contract.
-//! Pure; memory is bounded, however long the stream is.
+//! Reads a stream of the protocol, as a server writes it, and reports every violation of the
+//! contract. Pure; memory is bounded, however long the stream is.
 //!
-//! [`Rule`] lists what is checked. A stream may be cut off in its last line, as when its writer was
-//! killed: that is noted, and what was under way then needs no end.
+//! [`Rule`] lists what is checked. A stream may end in the middle of its last line, as when its
+//! writer was killed: that is noted, and open requests then need no `done`.
 
 mod answers;
 mod change;
@@ -26,7 +26,7 @@ mod text;
 pub(crate) mod words;
 
 pub(crate) use line::is_cut_off;
-pub use rule::{Breach, Rule};
+pub use rule::{Rule, Violation};
 
 use crate::protocol::proto::chat::ChatStreamPatchMode;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
@@ -48,7 +48,7 @@ use session::Session;
 use std::collections::HashMap;
 use step::Step;
 
-/// Reads a stream line by line.
+/// Checks a stream line by line.
 #[derive(Clone, Debug)]
 pub struct Checker {
     reader: Reader,
@@ -67,10 +67,10 @@ pub struct Checker {
     mode: Option<i32>,
 }
 
-/// What was read.
+/// Counts of what was read, and notes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Lines, the last one included even if it is cut off.
+    /// Lines, including an incomplete last line.
     pub lines: u64,
     /// Lines that are frames.
     pub frames: u64,
@@ -78,9 +78,9 @@ pub struct Summary {
     pub events: u64,
     /// Requests that have their `done`.
     pub requests: u64,
-    /// Breaches.
-    pub breaches: u64,
-    /// What else a person should know: a tail that is cut off, what was not looked at.
+    /// Violations.
+    pub violations: u64,
+    /// Notes for people: an incomplete last line, and what was not checked.
     pub notes: Vec<String>,
 }
 
@@ -114,8 +114,8 @@ impl Checker {
         }
     }
 
-    /// Takes the next line, without its line feed, and reports what is wrong with it.
-    pub fn line(&mut self, line: &[u8]) -> Vec<Breach> {
+    /// Checks the next line, without its line feed.
+    pub fn line(&mut self, line: &[u8]) -> Vec<Violation> {
         let mut report = self.next_line();
         if let Some(mut read) = self.reader.read(line, &mut report) {
             self.lean.complete(&mut read.frame);
@@ -124,21 +124,21 @@ impl Checker {
         self.finish_report(report)
     }
 
-    /// Takes a line of more than `bytes_max` bytes, of which nothing was kept.
-    pub fn long_line(&mut self, bytes_max: usize) -> Vec<Breach> {
+    /// Reports a line of more than `bytes_max` bytes, which was not kept.
+    pub fn long_line(&mut self, bytes_max: usize) -> Vec<Violation> {
         let mut report = self.next_line();
-        let message = format!("the line has more than {bytes_max} bytes and was not looked at");
+        let message = format!("the line has more than {bytes_max} bytes and was not checked");
         report.add(Rule::LineTooLong, message);
         self.finish_report(report)
     }
 
-    /// Ends the stream. `tail` is what stands after the last line feed, if there is something: a
-    /// whole line there breaks a rule, a piece of one is noted. In a stream that is cut off,
-    /// requests without a `done` are no breach.
-    pub fn finish(&mut self, tail: Option<&[u8]>) -> Vec<Breach> {
+    /// Ends the stream. `tail` is the text after the last line feed, if any: a whole line there is
+    /// a violation, a part of one is noted. In a stream that is cut off, requests without a `done`
+    /// are no violation.
+    pub fn finish(&mut self, tail: Option<&[u8]>) -> Vec<Violation> {
         let tail = tail.filter(|tail| !tail.is_empty());
         let is_cut = tail.is_some_and(line::is_cut_off);
-        let mut breaches = match tail {
+        let mut violations = match tail {
             None => Vec::new(),
             Some(tail) if is_cut => {
                 self.summary.lines += 1;
@@ -148,11 +148,11 @@ impl Checker {
             }
             Some(tail) => self.last_line(tail),
         };
-        breaches.extend(self.last_words(is_cut));
-        breaches
+        violations.extend(self.last_words(is_cut));
+        violations
     }
 
-    /// What was read so far.
+    /// Counts and notes so far.
     pub fn summary(&self) -> Summary {
         let mut summary = self.summary.clone();
         summary.requests = self.requests.done;
@@ -166,51 +166,51 @@ impl Checker {
         Report::new(self.summary.lines)
     }
 
-    fn finish_report(&mut self, report: Report) -> Vec<Breach> {
-        let breaches = report.into_breaches();
-        self.summary.breaches += breaches.len() as u64;
-        breaches
+    fn finish_report(&mut self, report: Report) -> Vec<Violation> {
+        let violations = report.into_violations();
+        self.summary.violations += violations.len() as u64;
+        violations
     }
 
     fn note(&mut self, note: String) {
         self.summary.notes.push(note);
     }
 
-    fn last_line(&mut self, tail: &[u8]) -> Vec<Breach> {
-        let mut breaches = self.line(tail);
+    fn last_line(&mut self, tail: &[u8]) -> Vec<Violation> {
+        let mut violations = self.line(tail);
         let mut report = Report::new(self.summary.lines);
         report.add(Rule::NoLineFeed, "the last line has no line feed");
-        breaches.extend(self.finish_report(report));
-        breaches
+        violations.extend(self.finish_report(report));
+        violations
     }
 
-    fn last_words(&mut self, is_cut: bool) -> Vec<Breach> {
+    fn last_words(&mut self, is_cut: bool) -> Vec<Violation> {
         let mut report = Report::new(self.summary.lines);
-        // A writer that ended in its first frame has written nothing.
+        // A server that is killed while it writes its first frame has written none.
         if self.summary.frames == 0 {
-            report.add(Rule::HelloFirst, "the stream has no frame; it begins with hello");
+            report.add(Rule::HelloFirst, "the stream has no frame; it must begin with hello");
         }
-        let mut breaches = self.finish_report(report);
+        let mut violations = self.finish_report(report);
         let open = self.requests.open();
         if is_cut || self.process.is_defective {
             if !open.is_empty() {
                 let count = open.len();
-                self.note(format!("{count} requests were under way when the stream broke off"));
+                self.note(format!("{count} requests were open when the stream ended early"));
             }
-            return breaches;
+            return violations;
         }
-        let unfinished = open.into_iter().map(|(line, id)| Breach {
+        let unfinished = open.into_iter().map(|(line, id)| Violation {
             line,
             rule: Rule::UnfinishedRequest,
             message: match id {
-                "" => "a frame without a requestId has no done after it".to_owned(),
+                "" => "a frame without a requestId is not followed by its done".to_owned(),
                 id => format!("request {id}, first answered here, has no done"),
             },
         });
         let unfinished: Vec<_> = unfinished.collect();
-        self.summary.breaches += unfinished.len() as u64;
-        breaches.extend(unfinished);
-        breaches
+        self.summary.violations += unfinished.len() as u64;
+        violations.extend(unfinished);
+        violations
     }
 
     fn frame(&mut self, read: &Read, report: &mut Report) {
@@ -235,7 +235,7 @@ impl Checker {
         if !self.is_expected(&name, id, body, report) {
             return;
         }
-        // What a process of one request begins with answers nobody.
+        // The first frames of a process of one request belong to no request.
         if !(is_first_state && id.is_empty()) {
             self.requests.see(&name, self.summary.lines);
         }
@@ -282,13 +282,14 @@ impl Checker {
         extension.is_some()
     }
 
-    /// Whether the request may get this frame.
+    /// Whether the request may still get this frame.
     fn is_expected(&mut self, name: &Name, id: &str, body: &Body, report: &mut Report) -> bool {
         if !self.requests.is_open(name) {
             let id = &name.shown;
             match body {
                 Body::Done(_) => {
-                    let message = format!("request {id} has a done already, or two have this id");
+                    let message =
+                        format!("request {id} already has a done, or two requests have this id");
                     report.add(Rule::DoneAgain, message);
                 }
                 Body::Hello(_)
@@ -296,7 +297,8 @@ impl Checker {
                 | Body::UiEvent(_)
                 | Body::BackendEvent(_)
                 | Body::Error(_) => {
-                    let message = format!("after the done of request {id}, or two have this id");
+                    let message =
+                        format!("after the done of request {id}, or two requests have this id");
                     report.add(Rule::AfterDone, message);
                 }
             }
@@ -305,7 +307,7 @@ impl Checker {
         let is_of_request =
             matches!(body, Body::Snapshot(_) | Body::UiEvent(_) | Body::BackendEvent(_));
         if id.is_empty() && is_of_request && self.process.reads_requests() {
-            report.add(Rule::NamelessFrame, "the frame does not name the request it answers");
+            report.add(Rule::NamelessFrame, "the frame does not name its request");
             return false;
         }
         true
@@ -354,7 +356,8 @@ impl Checker {
         self.conversation.event(at, payload, &fields);
     }
 
-    /// The mode of patches is an option of the process. A mode that replaces text may be among them.
+    /// The mode of patches is an option of the process. Patches that replace text may be among
+    /// them.
     fn check_mode(&mut self, fields: &Fields<'_>, report: &mut Report) {
         let is_fixed = |mode: &i32| {
             [ChatStreamPatchMode::Append, ChatStreamPatchMode::Snapshot]
@@ -363,7 +366,7 @@ impl Checker {
         };
         let Some(mode) = fields.segment_mode().filter(is_fixed) else { return };
         if self.mode.is_some_and(|known| known != mode) {
-            report.add(Rule::PatchMode, "the mode of patches is not that of the patches before");
+            report.add(Rule::PatchMode, "the mode differs from that of the earlier patches");
         }
         self.mode = Some(mode);
     }

@@ -1,4 +1,4 @@
-//! The events of a stream of the protocol, one small flat object for each: what `list-events` shows.
+//! Lists the events of a stream, one small flat object for each: the output of `list-events`.
 //! Pure; only the ordinal of the last event is remembered.
 
 use crate::conformance::check;
@@ -7,25 +7,25 @@ use serde::de::{Error, IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
-/// The first line of a listing as JSON Lines: it tells a reader what the lines after it are.
+/// The first line of a listing as JSON Lines: it names the format of the following lines.
 pub const PREAMBLE: &str = r#"{"_format": "jsonl", "_schema": "EventEntry", "_version": 1}"#;
 
 /// Seconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UnixSeconds(pub u64);
 
-/// One event of a stream. Fields that an event does not have are left out.
+/// One event of a stream. Absent fields are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
-    /// `e` and the ordinal; the second event of one ordinal has `.2` after it, and so on.
+    /// `e` and the ordinal; the second event of one ordinal has the suffix `.2`, and so on.
     pub id: String,
     /// The event's name, as in `ChatTextPatch`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The latest time at which it can have happened: frames have no time of their own.
+    /// The latest time at which it can have happened: frames have no timestamps.
     pub ts: UnixSeconds,
-    /// Number of its line in the stream, from 1: the whole frame stands there.
+    /// Line number of the frame in the stream, from 1.
     pub line: u64,
     /// The request it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,10 +39,10 @@ pub struct Entry {
     /// The tool that is called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
-    /// Who speaks: `user`, `assistant`, `thinking`.
+    /// The role: `user`, `assistant`, `thinking`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// Where it stands, as in `streaming`.
+    /// The status, as in `streaming`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
     /// Why its run failed or was stopped.
@@ -53,7 +53,7 @@ pub struct Entry {
     pub text_bytes: Option<usize>,
 }
 
-/// Lists events, line by line.
+/// Lists events line by line.
 #[derive(Debug, Default)]
 pub struct Lister {
     line: u64,
@@ -62,7 +62,7 @@ pub struct Lister {
     sharing: u32,
 }
 
-/// A line that is no frame.
+/// A line that is not a frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct BadLine {
@@ -72,14 +72,14 @@ pub struct BadLine {
 }
 
 impl BadLine {
-    /// It is the beginning of a frame whose writer ended in the middle, which is nobody's mistake.
+    /// The last line is an incomplete frame, as when its writer was killed; not an error.
     pub fn is_cut_off(&self) -> bool {
         self.is_cut_off
     }
 }
 
-/// A frame, as far as an entry needs it. More is passed over: the types of extensions need not be
-/// known to be listed.
+/// The fields of a frame that an entry uses. Others are ignored: the types of extensions need not
+/// be known to be listed.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Frame {
@@ -116,7 +116,7 @@ struct Payload {
     result: Option<Text>,
 }
 
-/// Bytes of a text, of which there may be hundreds of megabytes: it is not copied.
+/// The length of a text, which may have hundreds of megabytes: it is not copied.
 struct TextBytes(usize);
 
 impl<'de> Deserialize<'de> for TextBytes {
@@ -153,8 +153,8 @@ impl Lister {
         Self::default()
     }
 
-    /// Takes the next line, without its line feed, which was there at `ts`; gives its event, if it
-    /// has one.
+    /// Lists the next line, without its line feed, which was there at `ts`; returns its event, if
+    /// it has one.
     ///
     /// # Errors
     /// If the line is not a frame.
@@ -165,16 +165,16 @@ impl Lister {
         Ok(entry.map(|entry| Entry { ts, ..entry }))
     }
 
-    /// Takes a line of more than `bytes_max` bytes, of which nothing was kept.
+    /// Reports a line of more than `bytes_max` bytes, which was not kept.
     pub fn long_line(&mut self, bytes_max: usize) -> BadLine {
         self.line += 1;
-        self.bad(format!("it has more than {bytes_max} bytes and was passed over"))
+        self.bad(format!("it has more than {bytes_max} bytes and was ignored"))
     }
 
-    /// Takes what stands after the last line feed: an event, or a line that was cut off.
+    /// Lists the text after the last line feed: an event, or an incomplete line.
     ///
     /// # Errors
-    /// If it is not a whole frame: what remains of one, or what can't become one.
+    /// If it is not a whole frame: either incomplete, or something that can't become one.
     pub fn tail(&mut self, ts: UnixSeconds, tail: &[u8]) -> Result<Option<Entry>, BadLine> {
         self.line(ts, tail).map_err(|bad| match check::is_cut_off(tail) {
             false => bad,
@@ -229,7 +229,7 @@ fn read(line: &[u8]) -> Result<Frame, String> {
         json::read(text).map_err(|error| format!("it is not a frame of the protocol: {error}"))?;
     let others = [&frame.hello, &frame.snapshot, &frame.backend_event, &frame.error, &frame.done];
     if frame.ui_event.is_none() && others.iter().all(|other| other.is_none()) {
-        return Err("it is JSON, but no frame of the protocol".to_owned());
+        return Err("it is JSON, but not a frame of the protocol".to_owned());
     }
     Ok(frame)
 }
@@ -279,7 +279,7 @@ mod tests {
         assert!(!garbage.expect_err("no frame").is_cut_off());
     }
 
-    /// An agent reads the first line to know what follows.
+    /// Clients read the first line to determine the format.
     #[test]
     fn the_preamble_is_as_documented() {
         let preamble: serde_json::Value = serde_json::from_str(PREAMBLE).expect("JSON");

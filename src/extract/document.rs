@@ -1,14 +1,14 @@
-//! The one JSON document in an answer: a fenced block if there is one, else all of it.
+//! Finds the JSON document in an answer: a fenced block if there is one, else the whole text.
 
 use super::lines::{trimmed_end, trimmed_start};
 use super::{DOCUMENT_BYTES_MAX, FENCE};
 
-/// What an answer has said so far.
+/// The answer so far.
 #[derive(Clone, Debug)]
 pub(super) enum Document {
-    /// All of it.
+    /// The whole text.
     Text(String),
-    /// More than is kept.
+    /// The text exceeds the limit.
     TooLong,
 }
 
@@ -19,7 +19,7 @@ impl Default for Document {
 }
 
 impl Document {
-    /// Takes the next piece.
+    /// Adds the next piece.
     pub(super) fn push(&mut self, piece: &str) {
         match self {
             Self::Text(text) if text.len() + piece.len() <= DOCUMENT_BYTES_MAX => {
@@ -30,16 +30,16 @@ impl Document {
     }
 }
 
-/// Where the document stands in an answer.
+/// The place of the document in an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Place<'a> {
     /// The document, without the white space around it.
     pub(super) text: &'a str,
-    /// Line of the answer it begins on, from 1.
+    /// The line of the answer on which it begins, from 1.
     pub(super) line: u64,
-    /// First line of the answer, from 1, that says something outside of the document's fence.
+    /// First line of the answer, from 1, with text outside the document's fence.
     pub(super) prose: Option<u64>,
-    /// It goes on to the end of the answer: nothing says that there is no more of it.
+    /// It extends to the end of the answer, so it may be incomplete.
     pub(super) is_open: bool,
 }
 
@@ -63,13 +63,13 @@ pub(super) fn place(answer: &str) -> Place<'_> {
     }
 }
 
-/// A fenced block: bytes of its content.
+/// A fenced block: the byte range of its content.
 #[derive(Debug)]
 struct Block {
     start: usize,
     end: usize,
     is_json: bool,
-    /// No fence closes it.
+    /// It has no closing fence.
     is_open: bool,
 }
 
@@ -109,12 +109,12 @@ fn prose(answer: &str, block: &Block) -> Option<u64> {
     None
 }
 
-/// Number of the line, from 1, that a byte stands on.
+/// The line, from 1, of a byte offset.
 fn line_at(text: &str, at: usize) -> u64 {
     1 + memchr::memchr_iter(b'\n', &text.as_bytes()[..at]).count() as u64
 }
 
-/// A JSON text on one line, as it is but for the white space between its tokens.
+/// A JSON text on one line, unchanged except for the white space between its tokens.
 pub(super) fn on_one_line(json: &str) -> String {
     if !json.contains(['\n', '\r']) {
         return json.to_owned();

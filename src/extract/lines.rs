@@ -1,37 +1,37 @@
-//! Lines of an answer that arrives in pieces, held in bounded memory.
+//! Splits an answer that arrives in pieces into lines, in bounded memory.
 
 use super::LINE_BYTES_MAX;
 
-/// A line that has ended.
+/// A complete line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line {
     /// Its number in the answer, from 1.
     pub(super) number: u64,
-    /// Without the white space around it; nothing if it is longer than [`LINE_BYTES_MAX`].
+    /// The line without surrounding white space; `None` if it is longer than [`LINE_BYTES_MAX`].
     pub(super) text: Option<String>,
 }
 
-/// Cuts a text into its lines, however it was cut before.
+/// Splits a text into lines.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LineScanner {
     ended: u64,
     open: Open,
 }
 
-/// The line that has not ended.
+/// The incomplete line.
 #[derive(Clone, Debug, Default)]
 enum Open {
-    /// Nothing but white space.
+    /// Only white space so far.
     #[default]
     Blank,
-    /// From its first character that is no white space.
+    /// The text from its first non-blank character.
     Text(String),
-    /// More than is kept.
+    /// The line exceeds the limit.
     TooLong,
 }
 
 impl LineScanner {
-    /// Takes the next piece, and gives each line that ends in it.
+    /// Adds the next piece, and calls the function for each line that ends in it.
     pub(super) fn push(&mut self, text: &str, mut ended: impl FnMut(Line)) {
         let mut rest = text;
         while let Some((end, after)) = rest.split_once('\n') {
@@ -42,7 +42,7 @@ impl LineScanner {
         self.open.add(rest);
     }
 
-    /// Ends the line that is open.
+    /// Ends the incomplete line.
     pub(super) fn end(&mut self) -> Line {
         self.ended += 1;
         let text = match std::mem::take(&mut self.open) {
@@ -76,17 +76,17 @@ impl Open {
     }
 }
 
-/// A byte order mark says as little as white space does.
+/// A byte order mark counts as white space.
 fn is_blank(character: char) -> bool {
     character.is_whitespace() || character == '\u{FEFF}'
 }
 
-/// The text from its first character that says something.
+/// The text without leading white space.
 pub(super) fn trimmed_start(text: &str) -> &str {
     text.trim_start_matches(is_blank)
 }
 
-/// The text up to its last character that says something.
+/// The text without trailing white space.
 pub(super) fn trimmed_end(text: &str) -> &str {
     text.trim_end_matches(is_blank)
 }

@@ -1,17 +1,17 @@
-//! What was found, as payloads of the extension `duologue.extract.v1`.
+//! Results of the extraction as payloads of the extension `duologue.extract.v1`.
 
 use super::{Found, Tally};
 use crate::protocol::any::{self, Any};
 use crate::protocol::proto::chat::CorrelationInfo;
 use crate::protocol::proto::extract::{ExtractionFinished, LineRejected, ObjectExtracted};
 
-/// Arrays and objects in one another that `object` may have; each of them is three messages deep, and
-/// readers of protobuf stop at a hundred.
+/// Deepest nesting of arrays and objects in `object`; each level is three messages deep,
+/// and protobuf readers accept a hundred.
 const OBJECT_DEPTH_MAX: usize = 30;
 
 impl Found {
-    /// The payload that tells it, of the run with this root message id; for readers that have no
-    /// JSON of their own `with_object`.
+    /// The payload that reports it, of the run with this root message id; `with_object` for readers
+    /// without a JSON parser.
     pub fn into_payload(
         self,
         message_id: &str,
@@ -34,7 +34,7 @@ impl Found {
     }
 }
 
-/// The payload that tells that the answer is over.
+/// The payload that reports the end of the answer.
 pub fn finished(
     message_id: &str,
     tally: Tally,
@@ -51,12 +51,12 @@ pub fn finished(
     .into()
 }
 
-/// The value for readers that have no JSON of their own; none if it is too deep for them.
+/// The value for readers without a JSON parser; `None` if it is nested too deeply.
 fn object(json: &str) -> Option<any::Value> {
     if depth(json) > OBJECT_DEPTH_MAX { None } else { serde_json::from_str(json).ok() }
 }
 
-/// How many arrays and objects stand in one another. The text is JSON.
+/// The nesting of arrays and objects. The text must be JSON.
 fn depth(json: &str) -> usize {
     let mut deepest = 0;
     let mut open = 0_usize;

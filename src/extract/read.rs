@@ -1,25 +1,26 @@
-//! One JSON value out of a text, read once: what `crate::protocol::json` calls well-formed, and what it says.
+//! Parses one JSON value from a text, with the strictness of `crate::protocol::json`, in one
+//! pass.
 
 use crate::protocol::json::{self, ERROR_BYTES_MAX};
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Why a text is no value.
+/// Why a text is not a value.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// What is wrong, without its place.
+    /// The error, without its place.
     pub(super) what: String,
     /// Line of the text, from 1.
     pub(super) line: usize,
     /// Byte of that line, from 1.
     pub(super) column: usize,
-    /// The text ends where the value does not.
+    /// The text ends before the value does.
     pub(super) is_cut: bool,
 }
 
-/// Reads one value and nothing else. A text with a key twice in one object is refused: readers do
-/// not agree which of the two counts, so what was checked might not be what is used.
+/// Parses one value. A duplicate key in an object is an error: readers differ in which of the two
+/// they use, so the checked value might not be the one used.
 pub(super) fn read(text: &str) -> Result<Value, Fault> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = Strict.deserialize(&mut reader)?;
@@ -27,7 +28,7 @@ pub(super) fn read(text: &str) -> Result<Value, Fault> {
     Ok(value)
 }
 
-/// Cuts what quotes a text of any length.
+/// Limits the length of a message that quotes text.
 pub(super) fn clipped(mut text: String) -> String {
     if text.len() > ERROR_BYTES_MAX {
         text.truncate(text.floor_char_boundary(ERROR_BYTES_MAX));
@@ -45,7 +46,7 @@ impl From<serde_json::Error> for Fault {
     }
 }
 
-/// Builds a value, as `Value` itself would, but for keys that come twice. `serde_json` limits the
+/// Builds a value like `Value` itself, but rejects duplicate keys. `serde_json` limits the
 /// depth.
 #[derive(Clone, Copy)]
 struct Strict;

@@ -1,4 +1,4 @@
-//! JSON Schema, compiled: draft 2020-12 unless `$schema` names another.
+//! Compiled JSON Schema: draft 2020-12 unless `$schema` names another.
 
 mod counted;
 mod places;
@@ -18,28 +18,28 @@ use shape::Shape;
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes of a schema, written out without white space.
+/// Largest schema, in bytes without white space.
 pub const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 
-/// Arrays and objects of a schema in one another.
+/// Deepest nesting of arrays and objects in a schema.
 pub const SCHEMA_DEPTH_MAX: usize = 100;
 
-/// Bytes that a compiled regular expression may take.
+/// Largest compiled regular expression, in bytes.
 const PATTERN_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// Looks at the bytes of a value that are spent on telling what is wrong with it, which takes longer
-/// than to find that something is.
+/// Work spent on describing what is wrong with a value, in validation steps per byte, which takes
+/// longer than finding that something is wrong.
 const LOOKS_MAX: usize = 1_000_000;
 
-/// What is told of a value when its looks are spent.
+/// The message for a value whose validation exceeded the work limit.
 const SPENT: &str = "too much work for this schema, whose parts apply to the same value again and \
                      again; make it simpler, or have each kind of object require its type";
 
-/// What a value is to look like.
+/// A JSON Schema that values are validated against.
 ///
-/// `format` is a remark, as the draft has it, not a check. Patterns are those of the crate `regex`,
-/// which take linear time. Nothing is fetched. A value that the schema would look at for too long does
-/// not fit it.
+/// `format` is an annotation, as in the draft, not a check. Patterns are those of the crate
+/// `regex`, which take linear time. Nothing is fetched. A value whose validation would take too
+/// long does not match.
 #[derive(Clone)]
 pub struct Schema(Arc<Compiled>);
 
@@ -53,7 +53,7 @@ impl Schema {
     /// Compiles a schema.
     ///
     /// # Errors
-    /// If it is none, is too large or too complex, or refers to something outside of itself.
+    /// If it is not a valid schema, is too large or complex, or refers to another document.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         measure(schema)?;
         let shape = shape::shape(schema)?;
@@ -67,14 +67,14 @@ impl Schema {
         Ok(Self(Arc::new(Compiled { validator, shape, source: schema.clone() })))
     }
 
-    /// Holds a value, which had this many bytes, against the schema.
+    /// Validates a value that has this many bytes.
     pub(super) fn check(&self, value: &Value, bytes: usize) -> Result<(), Reason> {
         let Compiled { validator, shape, .. } = &*self.0;
         if shape.levels_max < DEPTH_MAX && depth(value) > shape.levels_max {
             let what = format!("too deep for this schema: more than {} levels", shape.levels_max);
             return Err(Reason::Schema { pointer: String::new(), what });
         }
-        // This one remembers what it knows of the parts of a value, which the other does not.
+        // This validator caches results for the parts of a value, which the other does not.
         let looks = Looks::of(bytes);
         let is_valid = validator.is_valid(Part::new(value, &looks));
         if looks.are_spent() {
@@ -93,22 +93,23 @@ impl Schema {
             return Err(self.brief(value));
         }
         let told = told.map_err(|error| self.reason(&error));
-        // What the one calls invalid is not let through because the other has nothing to say.
+        // An invalid value must not be accepted because the other validator reports no error.
         Err(told.err().unwrap_or_else(|| self.brief(value)))
     }
 
-    /// What is wrong, where the whole of it would take too long to find.
+    /// A description of the error that stays within the work limit.
     fn brief(&self, value: &Value) -> Reason {
         let mut of = ["oneOf", "anyOf"].into_iter().filter_map(|key| self.0.source.get(key));
         let of = of.find_map(|schemas| self.types(schemas)).map(|types| chosen(&types, value));
         let what = match of {
             Some(Err(what)) => what,
-            Some(Ok(_)) | None => "somewhere in it; to find where would take too long".to_owned(),
+            Some(Ok(_)) | None => "the place of the error would take too long to find".to_owned(),
         };
         Reason::Schema { pointer: String::new(), what }
     }
 
-    /// Of a value that fits none of several schemas, what is wrong with it as the one it says it is.
+    /// For a value that matches none of several schemas: what is wrong with it according to the
+    /// schema for its `type`.
     fn reason(&self, error: &ValidationError<'_>) -> Reason {
         let (ValidationErrorKind::OneOfNotValid { context }
         | ValidationErrorKind::AnyOf { context }) = error.kind()
@@ -127,7 +128,7 @@ impl Schema {
         }
     }
 
-    /// The type that each of these schemas asks for, if each asks for one.
+    /// The `type` constants of these schemas, if each has one.
     fn types<'a>(&'a self, schemas: &'a Value) -> Option<Vec<&'a str>> {
         let of = |schema: &'a Value| {
             let reference = schema.get("$ref").and_then(Value::as_str);
@@ -145,7 +146,7 @@ impl fmt::Debug for Schema {
     }
 }
 
-/// What is wrong with a value as each of several.
+/// The errors according to each of several schemas.
 fn each(context: &[Vec<ValidationError<'_>>]) -> String {
     let first = context.iter().filter_map(|branch| branch.first());
     first.map(|error| clipped(error.to_string())).collect::<Vec<_>>().join("; or ")
@@ -156,7 +157,7 @@ fn told(error: &ValidationError<'_>, what: String) -> Reason {
     Reason::Schema { pointer, what: clipped(what) }
 }
 
-/// Which of these types a value says it is, or why it is none of them.
+/// The type among these that a value has, or why it has none of them.
 fn chosen(types: &[&str], value: &Value) -> Result<usize, String> {
     let Some(r#type) = value.get(TYPE).and_then(Value::as_str) else {
         let lacks = if value.is_object() { "no type" } else { "not an object with a type" };
@@ -175,7 +176,7 @@ fn quoted(text: &str) -> String {
     clipped(format!("{text:?}"))
 }
 
-/// How many arrays and objects of a value stand in one another; its reader has a limit.
+/// The nesting of arrays and objects of a value, which its reader limits.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
@@ -184,7 +185,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// Checks the limits with no recursion: a schema need not come from a reader that has a limit.
+/// Checks the limits without recursion: a schema may come from a caller without limits.
 fn measure(schema: &Value) -> Result<(), SchemaError> {
     let mut bytes = 0;
     let mut open = vec![(schema, 0)];
@@ -192,7 +193,7 @@ fn measure(schema: &Value) -> Result<(), SchemaError> {
         if depth > SCHEMA_DEPTH_MAX {
             return Err(SchemaError::TooDeep);
         }
-        // Each value has a comma or a bracket with it; numbers and names are short.
+        // Each value comes with a comma or a bracket; numbers and names are short.
         bytes += 2;
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => bytes += 4,

@@ -7,7 +7,7 @@ mod schemas;
 
 use super::*;
 
-/// What is found in an answer, one short text for each.
+/// The results for an answer, one short text for each.
 fn shown(found: &[Found]) -> Vec<String> {
     let show = |found: &Found| match found {
         Found::Value { index, line, kind, json } => {
@@ -20,7 +20,7 @@ fn shown(found: &[Found]) -> Vec<String> {
     found.iter().map(show).collect()
 }
 
-/// All that is found in an answer that comes in these pieces.
+/// All results for an answer that comes in these pieces.
 fn extracted<'a>(
     mut extractor: Extractor,
     pieces: impl IntoIterator<Item = &'a str>,
@@ -37,7 +37,7 @@ fn extracted<'a>(
     found
 }
 
-/// Checks what is found, in the whole answer at once and a character at a time.
+/// Checks the results for the whole answer at once and for one character at a time.
 #[track_caller]
 fn check(extractor: &Extractor, answer: &str, is_cut_off: bool, expected: &[&str]) {
     let found = extracted(extractor.clone(), [answer], is_cut_off);

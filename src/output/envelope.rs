@@ -1,5 +1,5 @@
-//! One document that tells everything, at the end: `ok`, `data`, `error`, `warnings`, `meta`. For
-//! readers that parse all of the output at once. Written on every path, failures included.
+//! One document at the end: `ok`, `data`, `error`, `warnings`, `meta`. For readers that parse the
+//! whole output at once. Always written, failures included.
 
 use super::view::{View, cut_off, error_document, nothing_found};
 use crate::chat::event::Usage;
@@ -14,30 +14,31 @@ use serde::ser::Error as _;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-/// Version of the document. Raised when a reader of the old one could not read the new.
+/// Version of the document format. Raised when an older reader could not read a new document.
 const VERSION: u32 = 1;
 
-/// Bytes of frames that a document of frames may hold. More are counted and left out.
+/// Most bytes of frames in a document of frames. Further frames are counted and left out.
 const FRAME_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Warnings that are told one by one: an answer may have any number of lines.
+/// Warnings that are written one by one, as an answer may have any number of lines; the others are
+/// counted.
 const WARNINGS_MAX: usize = 100;
 
-/// How the document is written.
+/// The syntax of the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// As JSON, each item of a list on a line.
+    /// JSON, each item of a list on a line.
     Json,
-    /// As YAML.
+    /// YAML.
     Yaml,
 }
 
-/// What `data` is.
+/// The content of `data`.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// The answer as text; null if there is none.
     Text(String),
-    /// The document that the answer is, or its text if it is none.
+    /// The document that the answer is, or its text if it is not one.
     Document(Option<Box<RawValue>>, String),
     /// The values of an answer in JSON Lines.
     Objects(Vec<Box<RawValue>>),
@@ -57,7 +58,7 @@ pub struct Envelope {
     is_truncated: bool,
     bytes: usize,
     lost: u64,
-    untold: u64,
+    omitted: u64,
     reasoning_tokens: Option<i32>,
 }
 
@@ -71,8 +72,8 @@ struct Document<'a, D> {
 }
 
 impl Envelope {
-    /// A document whose `data` begins as `answer`, and whose `meta` has these members besides its
-    /// own.
+    /// A document with `answer` as its initial `data`, and these members in `meta` besides the
+    /// fixed ones.
     pub fn new(layout: Layout, answer: Answer, meta: Map<String, Value>) -> Self {
         Self {
             layout,
@@ -84,7 +85,7 @@ impl Envelope {
             is_truncated: false,
             bytes: 0,
             lost: 0,
-            untold: 0,
+            omitted: 0,
             reasoning_tokens: None,
         }
     }
@@ -92,7 +93,7 @@ impl Envelope {
     pub(super) fn escapes(&self) -> Escapes {
         match self.layout {
             Layout::Json => Escapes::Json,
-            // Not every style of YAML's strings has escapes.
+            // Not every string style of YAML has escapes.
             Layout::Yaml => Escapes::Text,
         }
     }
@@ -140,7 +141,7 @@ impl Envelope {
         Ok(())
     }
 
-    /// Takes what is printed where nothing is asked.
+    /// Adds a prompt that is printed instead of run.
     pub(super) fn prompt(&mut self, session: &str, data: &Value) -> Result<(), Error> {
         self.session = session.to_owned();
         let data = serde_json::value::to_raw_value(data)?;
@@ -148,7 +149,7 @@ impl Envelope {
         Ok(())
     }
 
-    /// Of the last call, as all of `usage` is.
+    /// Reasoning tokens of the last call, like the rest of `usage`.
     pub(super) fn usage(&mut self, usage: Usage) {
         self.reasoning_tokens = usage.reasoning_tokens;
     }
@@ -159,8 +160,8 @@ impl Envelope {
         code: ExitCode,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        if self.untold > 0 {
-            let message = format!("and {} more warnings", self.untold);
+        if self.omitted > 0 {
+            let message = format!("and {} more warnings", self.omitted);
             self.warnings.push(json!({ "code": "more", "message": message }));
         }
         if self.lost > 0 {
@@ -213,7 +214,7 @@ impl Envelope {
     }
 
     fn yaml(&self, code: ExitCode, out: &mut Vec<u8>) -> Result<(), Error> {
-        // YAML has no place for JSON as it was written: it is read first.
+        // YAML can't contain JSON text as it was written, so it is parsed first.
         let mut as_json = Vec::new();
         self.json(code, &mut as_json)?;
         let mut whole: Map<String, Value> = serde_json::from_slice(&as_json)?;
@@ -226,7 +227,7 @@ impl Envelope {
 
     fn document<D>(&self, code: ExitCode, data: D) -> Document<'_, D> {
         Document {
-            // What is there of an answer that was cut off is good.
+            // The partial answer is kept when an answer was cut off.
             ok: matches!(code, ExitCode::Ok | ExitCode::CutOff),
             data,
             error: &self.error,
@@ -251,7 +252,7 @@ impl Envelope {
         if self.warnings.len() < WARNINGS_MAX {
             self.warnings.push(warning);
         } else {
-            self.untold += 1;
+            self.omitted += 1;
         }
     }
 
@@ -269,8 +270,8 @@ impl Envelope {
     }
 
     fn error(&mut self, error: &ErrorFrame) {
-        // In a conversation an error that ends nothing is its request's, and stands among the
-        // frames.
+        // In a conversation an error that does not end the process belongs to its request and is
+        // among the frames.
         if matches!(self.answer, Answer::Frames(_)) && !error.terminal {
             return;
         }

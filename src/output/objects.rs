@@ -1,19 +1,19 @@
-//! What was extracted from the answer, one JSON value a line, as the model wrote it.
+//! The values extracted from the answer, one JSON value a line, as the model wrote them.
 
 use super::view::{View, error_document};
 use crate::protocol::json::{self, Error};
 use crate::protocol::wire::Frame;
 use serde_json::json;
 
-/// Version of the lines. Raised when a reader of the old ones could not read the new.
+/// Version of the format. Raised when an older reader could not read new lines.
 const VERSION: u32 = 1;
 
-/// The lines. The first names the format, unless it is not wanted.
+/// The format `objects`. The first line names the format, unless that is turned off.
 #[derive(Clone, Debug)]
 pub struct Objects {
-    /// What the objects are called.
+    /// The name of the objects' schema.
     pub schema: String,
-    /// Whether the format is named, and what goes wrong is told, in lines of their own.
+    /// Whether the format and errors are written in lines of their own.
     pub has_preamble: bool,
 }
 
@@ -22,7 +22,7 @@ impl Objects {
         match View::of(frame) {
             View::Hello if self.has_preamble => {
                 let schema = serde_json::to_string(&self.schema)?;
-                // Spelled as readers that look for its first bytes know it.
+                // Written exactly so: some readers compare the first bytes.
                 let line = format!(
                     "{{\"_format\": \"jsonl\", \"_schema\": {schema}, \"_version\": {VERSION}}}"
                 );
@@ -33,7 +33,7 @@ impl Objects {
                 json::write_raw_line(&object.json, out);
                 Ok(())
             }
-            // Has a `_format`, so that whoever passes over the first line passes over it as well.
+            // Has a `_format`, so that a reader that skips the first line skips this one too.
             View::Error(error) if self.has_preamble => json::write_line(
                 &json!({ "_format": "jsonl", "_error": error_document(error) }),
                 out,

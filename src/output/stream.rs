@@ -1,5 +1,5 @@
-//! Events for programs that know nothing of the protocol: newline-delimited JSON in an envelope of
-//! its own. `start` comes first, exactly one `done` comes last, whatever happens in between.
+//! Events for programs that don't know the protocol: newline-delimited JSON in an envelope of its
+//! own. `start` comes first and exactly one `done` comes last, whatever happens in between.
 
 use super::view::{View, class, cut_off, nothing_found, rejected};
 use crate::chat::event::Usage;
@@ -16,25 +16,25 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// Version of the events. Raised when a reader of the old ones could not read the new.
+/// Version of the events. Raised when an older reader could not read new events.
 const PROTOCOL: u32 = 1;
 
-/// What `start` tells, and what times are counted from.
+/// The content of `start`, and the origin of event times.
 #[derive(Clone, Debug, Default)]
 pub struct Beginning {
-    /// The command that runs.
+    /// The command.
     pub command: &'static str,
-    /// The model that answers.
+    /// The model.
     pub model: String,
-    /// The host that is asked, or the name of the built-in engine.
+    /// The provider's host, or the name of the built-in engine.
     pub provider: String,
-    /// The folder the process runs in.
+    /// The working directory of the process.
     pub folder: String,
     /// When the process began, in milliseconds since 1970.
     pub epoch_ms: u64,
 }
 
-/// The events of one process.
+/// The event stream of one process.
 #[derive(Clone, Debug)]
 pub struct JsonStream {
     beginning: Beginning,
@@ -47,11 +47,11 @@ pub struct JsonStream {
     reasoning_tokens: Option<i64>,
 }
 
-/// An answer that is not whole.
+/// An incomplete answer.
 #[derive(Clone, Debug)]
 struct CutOff {
     message: &'static str,
-    /// The provider's reason, in the protocol's words.
+    /// The provider's finish reason, by its protocol name.
     finish_class: String,
 }
 
@@ -66,7 +66,7 @@ struct Event<'a> {
 }
 
 impl JsonStream {
-    /// Events of a process that begins as told.
+    /// The stream of a process that begins with this `start`.
     pub fn new(beginning: Beginning) -> Self {
         Self {
             beginning,
@@ -109,7 +109,7 @@ impl JsonStream {
         }
     }
 
-    /// Takes a prompt that is printed and not asked.
+    /// Adds a prompt that is printed instead of run.
     pub(super) fn prompt(
         &mut self,
         session: &str,
@@ -120,7 +120,7 @@ impl JsonStream {
         self.event(Uptime::default(), "text_delta", json!({ "content": text }), out)
     }
 
-    /// Of all calls together, as `tokensUsed` is.
+    /// Reasoning tokens of all calls together, like `tokensUsed`.
     pub(super) fn usage(&mut self, usage: Usage) {
         if let Some(tokens) = usage.reasoning_tokens {
             *self.reasoning_tokens.get_or_insert(0) += i64::from(tokens);
@@ -188,7 +188,7 @@ impl JsonStream {
         if !self.tools_used.contains(&call.tool_name) {
             self.tools_used.push(call.tool_name.clone());
         }
-        // These readers want an object: what is none is put into one, as the model wrote it.
+        // Clients of this format expect an object: any other value is wrapped in one, unchanged.
         let parameters = serde_json::from_str::<Map<String, Value>>(&call.input);
         let parameters = parameters.map_or_else(|_| json!({ "input": call.input }), Value::Object);
         let started = json!({
@@ -203,7 +203,7 @@ impl JsonStream {
         result: &ChatToolResultReady,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        // What was never started has no end either.
+        // A call that was never reported as started is not reported as completed.
         let Some(started) = self.running.remove(&result.tool_call_id) else { return Ok(()) };
         let success = result.status == "success";
         let mut completed = json!({
@@ -253,8 +253,8 @@ impl JsonStream {
     }
 }
 
-/// The status of the process: these readers know of success, failure, wrong usage and an answer
-/// that is cut off; a signal or a defect is a failure to them.
+/// The exit status of the process: in this format success, failure, wrong usage or an incomplete
+/// answer; a signal or an internal error is a failure.
 pub(super) fn status(code: ExitCode) -> u8 {
     match code {
         ExitCode::Ok | ExitCode::Usage | ExitCode::CutOff | ExitCode::OutputFailed => code.number(),
@@ -266,7 +266,7 @@ pub(super) fn status(code: ExitCode) -> u8 {
 }
 
 impl CutOff {
-    /// The error that stands before `done`: these readers know of success and failure alone.
+    /// The error before `done`: in this format a run either succeeds or fails.
     fn error(&self) -> Value {
         let (code, advice) = match self.finish_class.as_str() {
             "max_tokens" => ("CONTEXT_LIMIT", "; raise the limit, or ask for less at a time"),
@@ -279,8 +279,8 @@ impl CutOff {
     }
 }
 
-/// The code for what went wrong, of the eight that these readers know. They may refuse an event with
-/// another, so errors that are dealt with alike share one, and `class` tells them apart.
+/// The error's code, one of the eight that clients of this format know. They may reject an event
+/// with another one, so errors that are handled alike share a code, and `class` distinguishes them.
 fn code(class: Option<ErrorClass>) -> &'static str {
     match class {
         Some(ErrorClass::Auth) => "AUTH_EXPIRED",
@@ -309,13 +309,14 @@ fn is_recoverable(class: ErrorClass) -> bool {
     }
 }
 
-/// These readers know a session by a UUID: the one within a generated id, where there is one.
+/// Clients of this format expect a UUID as session id: the one within a generated id, if there is
+/// one.
 fn uuid_of(session: &str) -> &str {
     let uuid = session.strip_prefix("session-").filter(|rest| Uuid::try_parse(rest).is_ok());
     uuid.unwrap_or(session)
 }
 
-/// An optional member that is not known is left out.
+/// Leaves out optional members without a value.
 fn without_empty(mut payload: Value) -> Value {
     if let Value::Object(members) = &mut payload {
         members.retain(|_, value| value.as_str().is_none_or(|text| !text.is_empty()));

@@ -18,7 +18,7 @@ fn returned(id: &str, status: &str) -> crate::protocol::any::Any {
     ChatToolResultReady { tool_call_id, tool_name, status, result, ..Default::default() }.into()
 }
 
-/// The type and payload of each event that these payloads come to, ten milliseconds apart.
+/// The type and payload of each event written for these payloads, ten milliseconds apart.
 fn events(payloads: Vec<crate::protocol::any::Any>) -> Vec<(String, Value)> {
     let mut format = Format::JsonStream(Box::new(JsonStream::new(Beginning::default())));
     let mut out = Vec::new();
@@ -39,7 +39,7 @@ fn events(payloads: Vec<crate::protocol::any::Any>) -> Vec<(String, Value)> {
 
 #[test]
 fn tools_start_and_end_in_the_stream() {
-    let told = events(vec![
+    let written = events(vec![
         requested("1", "{\"zone\":\"UTC\"}"),
         returned("1", "success"),
         requested("2", "{}"),
@@ -65,13 +65,13 @@ fn tools_start_and_end_in_the_stream() {
         failed,
         ("done".to_owned(), done),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(written, expected);
 }
 
 #[test]
 fn parameters_are_an_object_whatever_the_model_wrote() {
     for input in ["", "[1]", "5", "{\"a\":", "null"] {
-        let told = events(vec![requested("1", input)]);
-        assert_eq!(told[0].1["parameters"], json!({ "input": input }));
+        let written = events(vec![requested("1", input)]);
+        assert_eq!(written[0].1["parameters"], json!({ "input": input }));
     }
 }

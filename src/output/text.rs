@@ -1,4 +1,4 @@
-//! The answer, as the model writes it, and nothing else.
+//! The answer as plain text.
 
 use super::view::View;
 use crate::protocol::wire::Frame;

@@ -1,4 +1,4 @@
-//! What a frame tells to a reader who follows one answer and not the protocol.
+//! The content of a frame for formats that show one answer and not the protocol.
 
 use crate::engine::ErrorClass;
 use crate::protocol::any::Any;
@@ -11,7 +11,7 @@ use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{Code, Frame};
 use serde_json::{Value, json};
 
-/// Every class, to find one by its name.
+/// Every error class, to look one up by its name.
 const CLASSES: [ErrorClass; 11] = [
     ErrorClass::Auth,
     ErrorClass::RateLimited,
@@ -26,7 +26,7 @@ const CLASSES: [ErrorClass; 11] = [
     ErrorClass::Internal,
 ];
 
-/// What a frame tells. Text comes in pieces: the session patches by appending.
+/// The content of a frame. Text comes in pieces: the session patches by appending.
 pub(super) enum View<'a> {
     Hello,
     RunStarted,
@@ -39,7 +39,7 @@ pub(super) enum View<'a> {
     Rejected(&'a LineRejected),
     Extracted(&'a ExtractionFinished),
     Error(&'a ErrorFrame),
-    /// Nothing that such a reader needs.
+    /// Nothing that such a format shows.
     Other,
 }
 
@@ -53,7 +53,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The list of payloads is the protocol's and long; a reader of answers needs these few.
+    /// The list of payloads is the protocol's and long; these formats need only a few.
     fn payload(payload: &'a Any) -> Self {
         if let Any::ChatTextPatch(patch) = payload {
             return Self::Text(&patch.text);
@@ -86,9 +86,9 @@ impl<'a> View<'a> {
     }
 }
 
-/// The class of an error. The frame has no field for it: a run that failed and an engine that could
-/// not start begin their `detail` with it. A signal aborts; a defect is internal. `None` for the
-/// errors whose code says as much as a class could.
+/// The class of an error. Frames have no field for it: the `detail` of a failed run, and of an
+/// engine that could not start, begins with the class. A signal is `aborted`, an internal error
+/// `internal`. `None` for errors whose code implies the class.
 pub(super) fn class(error: &ErrorFrame) -> Option<ErrorClass> {
     let is = |code: Code| error.code == code.as_str();
     if is(Code::Interrupted) {
@@ -104,7 +104,7 @@ pub(super) fn class(error: &ErrorFrame) -> Option<ErrorClass> {
     CLASSES.into_iter().find(|class| class.as_str() == word)
 }
 
-/// An error as a document has it.
+/// An error as it is written in a document.
 pub(super) fn error_document(error: &ErrorFrame) -> Value {
     json!({
         "code": error.code,
@@ -114,7 +114,7 @@ pub(super) fn error_document(error: &ErrorFrame) -> Value {
     })
 }
 
-/// Why an answer is not whole, if `call` cut it off.
+/// Why an answer is incomplete, if `call` cut it off.
 pub(crate) fn cut_off(call: &ChatProviderCallFinished) -> Option<&'static str> {
     match call.finish_class.as_str() {
         "max_tokens" => Some("the answer was cut off at a token limit"),
@@ -123,13 +123,12 @@ pub(crate) fn cut_off(call: &ChatProviderCallFinished) -> Option<&'static str> {
     }
 }
 
-/// What a person is told of a line that does not count.
+/// The message for a line of the answer that was rejected.
 pub(crate) fn rejected(line: &LineRejected) -> String {
     format!("line {} of the answer does not count: {}", line.line, line.reason)
 }
 
-/// What a person is told if nothing counts. Of an answer that did not come to its end, something else
-/// tells why.
+/// The message if nothing was extracted. Another message says why an answer is incomplete.
 pub(crate) fn nothing_found(tally: &ExtractionFinished) -> Option<&'static str> {
     let is_empty = tally.objects == 0 && !tally.truncated;
     is_empty.then_some("there is no JSON of the kind asked for in the answer")

@@ -29,12 +29,13 @@ macro_rules! payloads {
         messages { $($module:ident :: $name:ident = $url:literal,)* }
         well_known { $($known:ident = $known_url:literal,)* }
     ) => {
-        /// A message of any type: one variant for each that may be a payload, so that JSON needs
-        /// no detour by way of bytes.
+        /// A message of any type: one variant for each possible payload, so that JSON needs
+        /// no detour through bytes.
         ///
         /// JSON as in the canonical mapping: `@type` and the message's fields, or `value` for the
-        /// well-known types. It is written first and read in any place. Only the URLs of this list
-        /// are known, `type.googleapis.com/` included: what is read is written back unchanged.
+        /// well-known types. It is written first and read at any position. Only the URLs of this
+        /// list are known, including `type.googleapis.com/`: what is read is written back
+        /// unchanged.
         #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
         #[serde(tag = "@type")]
         pub enum Any {
@@ -48,10 +49,10 @@ macro_rules! payloads {
                 #[serde(rename = $known_url, serialize_with = "serialize_value")]
                 $known(Box<$known>),
             )*
-            /// A message of the list, whose long texts are shared. Never read, only written.
+            /// A message of the list with shared texts. Never read, only written.
             #[serde(untagged)]
             Shared(Box<Shared>),
-            /// A type that is not in the list, as bytes. It has no JSON form, except that an `Any`
+            /// An unknown type, as bytes. It has no JSON form, except that an `Any`
             /// without a type is `{}`.
             #[serde(untagged, serialize_with = "serialize_other")]
             Other(Box<prost_types::Any>),
@@ -68,7 +69,7 @@ macro_rules! payloads {
                 }
             }
 
-            /// The payload, with copies of the texts that it shares.
+            /// The payload, with copies of its shared texts.
             pub fn into_whole(self) -> Self {
                 if let Self::Shared(shared) = &self { shared.whole() } else { self }
             }
@@ -94,13 +95,13 @@ macro_rules! payloads {
             }
         }
 
-        /// Whether a message of this type has the fields of a message beside its `@type`.
+        /// Whether a message of this type has its fields next to its `@type`.
         fn is_payload(url: &str) -> bool {
             matches!(url, $($url)|*)
         }
 
-        /// Reads a well-known type from the `value` beside its `@type`, into bytes; `None` if this
-        /// is no such type.
+        /// Reads a well-known type from the `value` next to its `@type`, into bytes; `None` for
+        /// other types.
         fn read_known<'de, A: MapAccess<'de>>(
             url: &str,
             entries: A,
@@ -161,7 +162,8 @@ macro_rules! payloads {
     };
 }
 
-// Every message of the packages `chat`, `frontendtools` and `extract`, as `build.rs` finds them in `proto/`.
+// Every message of the packages `chat`, `frontendtools` and `extract`, as `build.rs` finds them in
+// `proto/`.
 include!(concat!(env!("OUT_DIR"), "/payloads.rs"));
 
 /// No type and no bytes, as in protobuf.
@@ -171,7 +173,7 @@ impl Default for Any {
     }
 }
 
-/// How the well-known types stand in an `Any`.
+/// The form of the well-known types in an `Any`.
 fn serialize_value<T: Serialize, S: Serializer>(
     message: &T,
     serializer: S,
@@ -204,7 +206,7 @@ fn serialize_other<S: Serializer>(
     serializer.serialize_map(Some(0))?.end()
 }
 
-/// Goes through `encoding::message`, which counts the levels: an `Any` in an `Any` in an `Any`
+/// Goes through `encoding::message`, which counts the levels: nested `Any` messages
 /// must not overflow the stack.
 fn decode<M: Message + Default>(
     bytes: &[u8],

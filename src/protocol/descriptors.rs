@@ -1,4 +1,4 @@
-//! What the protobuf descriptors say of each message and enum, in the words of its JSON.
+//! Messages and enums from the protobuf descriptors, with their JSON names.
 
 use crate::protocol::proto::DESCRIPTORS;
 use prost::Message as _;
@@ -9,11 +9,10 @@ use prost_types::{
 };
 use std::collections::{BTreeMap, HashMap};
 
-/// Where a comment belongs: field numbers and places, as `SourceCodeInfo` in `descriptor.proto`
-/// has them.
+/// The place of a comment: field numbers and indices, as in `SourceCodeInfo` of `descriptor.proto`.
 type Path = Vec<i32>;
 
-/// Numbers of fields in `descriptor.proto`, on the way to what a comment is about.
+/// Field numbers of `descriptor.proto` on the path to a commented item.
 const FILE_MESSAGES: i32 = 4;
 const MESSAGE_FIELDS: i32 = 2;
 const MESSAGE_NESTED: i32 = 3;
@@ -28,7 +27,7 @@ pub(crate) struct Types {
 /// A message.
 #[derive(Debug)]
 pub(crate) struct Message {
-    /// What the `.proto` file says about it.
+    /// Its comment in the `.proto` file.
     pub(crate) about: String,
     /// Its fields, in the order of the `.proto` file.
     pub(crate) fields: Vec<Field>,
@@ -38,21 +37,21 @@ pub(crate) struct Message {
 /// A field of a message.
 #[derive(Debug)]
 pub(crate) struct Field {
-    /// As the `.proto` file spells it.
+    /// Its name in the `.proto` file.
     pub(crate) name: String,
-    /// As JSON spells it.
+    /// Its name in JSON.
     pub(crate) json_name: String,
-    /// What the `.proto` file says about it.
+    /// Its comment in the `.proto` file.
     pub(crate) about: String,
-    /// What it holds.
+    /// Its type.
     pub(crate) kind: Kind,
-    /// It holds any number of them.
+    /// Whether it is repeated.
     pub(crate) is_repeated: bool,
-    /// It is a member of a oneof.
+    /// Whether it is a member of a oneof.
     pub(crate) is_member: bool,
 }
 
-/// What a field holds.
+/// Types of fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Bool,
@@ -67,12 +66,12 @@ pub(crate) enum Kind {
     Enum(String),
     /// The message of that name.
     Message(String),
-    /// Strings to these.
+    /// A map from strings to these.
     Map(Box<Kind>),
 }
 
 impl Types {
-    /// The types that this program was built from. Empty if the descriptors can't be read, which
+    /// The types that this program was built from. Empty if the descriptors can't be parsed, which
     /// their tests rule out.
     pub(crate) fn new() -> Self {
         let set = FileDescriptorSet::decode(DESCRIPTORS).unwrap_or_default();
@@ -93,8 +92,8 @@ impl Types {
         self.enums.get(name).map(Vec::as_slice)
     }
 
-    /// Full names of the messages that may stand in an `Any`: those of the protocol that are no
-    /// request lines and no frames.
+    /// Full names of the messages that may occur in an `Any`: those of the protocol other than
+    /// request lines and frames.
     pub(crate) fn payloads(&self) -> impl Iterator<Item = &str> {
         let names = self.messages.iter().filter(|(_, message)| !message.is_map_entry);
         names.map(|(name, _)| name.as_str()).filter(|name| {
@@ -144,7 +143,7 @@ impl Types {
         self.enums.insert(format!("{scope}.{}", each.name()), names);
     }
 
-    /// A map stands in the descriptors as repeated pairs.
+    /// A map is stored in the descriptors as repeated pairs.
     fn resolve_maps(&mut self) {
         let entries = self.messages.iter().filter(|(_, message)| message.is_map_entry);
         let values: HashMap<String, Kind> = entries
@@ -162,7 +161,7 @@ impl Types {
 }
 
 fn field(field: &FieldDescriptorProto, about: String) -> Field {
-    // What `optional` says is kept as a oneof of one member that nobody wrote.
+    // `optional` is stored as a synthetic oneof of one member.
     let is_member = field.oneof_index.is_some() && !field.proto3_optional();
     Field {
         name: field.name().to_owned(),

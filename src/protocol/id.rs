@@ -1,24 +1,25 @@
-//! Ids, each its own type, so that one can't be handed over for another.
+//! Ids, each with its own type, so that one can't be passed in place of another.
 
 use std::fmt;
 use uuid::Uuid;
 
-/// Bytes that an id may have. It is on every frame.
+/// Longest id, in bytes. It is on every frame.
 pub const ID_BYTES_MAX: usize = 1024;
 
-/// Names the conversation; trimmed, never empty, of limited length.
+/// The id of a conversation; trimmed, never empty, of limited length.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SessionId(String);
 
-/// Names a request; trimmed, never empty, of limited length. A client chooses it, or the server makes one.
+/// The id of a request; trimmed, never empty, of limited length. Chosen by the client or generated
+/// by the server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId(String);
 
-/// Names a tool call, as the model gave it.
+/// The id of a tool call, as given by the model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ToolCallId(pub String);
 
-/// Names a run: one submit, from accepted to its end.
+/// The id of a run, which lasts from accepting a submit to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RunId(Uuid);
 
@@ -26,23 +27,23 @@ pub struct RunId(Uuid);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it has {bytes} bytes, and {ID_BYTES_MAX} are allowed")]
 pub struct IdTooLong {
-    /// What it has.
+    /// The length of the id.
     pub bytes: usize,
 }
 
 macro_rules! trimmed {
     ($name:ident) => {
         impl $name {
-            /// The id in `text` without the white space around it; `None` if nothing is left, or
-            /// more than an id may have.
+            /// The id in `text` without surrounding white space; `None` if nothing is left, or
+            /// it is too long.
             pub fn new(text: &str) -> Option<Self> {
                 Self::parse(text).ok().flatten()
             }
 
-            /// The id in `text` without the white space around it; `None` if nothing is left.
+            /// The id in `text` without surrounding white space; `None` if nothing is left.
             ///
             /// # Errors
-            /// If more is left than an id may have.
+            /// If the id is too long.
             pub fn parse(text: &str) -> Result<Option<Self>, IdTooLong> {
                 let text = text.trim();
                 if text.len() > ID_BYTES_MAX {
@@ -51,7 +52,7 @@ macro_rules! trimmed {
                 Ok((!text.is_empty()).then(|| Self(text.to_owned())))
             }
 
-            /// The id as it stands on the wire.
+            /// The id as a string.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -75,7 +76,7 @@ impl fmt::Display for RunId {
     }
 }
 
-/// Makes ids. Pure: all its chance comes in with the seed, so that a test can name every id.
+/// Generates ids. Pure: the only source of randomness is the seed, so a test can predict every id.
 #[derive(Clone, Debug)]
 pub struct Ids {
     high: u64,
@@ -83,23 +84,23 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// `seed` is 128 random bits; two processes with the same seed make the same ids.
+    /// `seed` is 128 random bits; equal seeds give equal ids.
     pub fn new(seed: u128) -> Self {
         let [high, low] = [(seed >> 64) as u64, seed as u64];
         Self { high, low }
     }
 
-    /// Takes the next session id.
+    /// Generates a session id.
     pub fn session(&mut self) -> SessionId {
         SessionId(format!("session-{}", self.next()))
     }
 
-    /// Takes the next request id.
+    /// Generates a request id.
     pub fn request(&mut self) -> RequestId {
         RequestId(format!("req-{}", self.next()))
     }
 
-    /// Takes the next run id.
+    /// Generates a run id.
     pub fn run(&mut self) -> RunId {
         RunId(self.next())
     }

@@ -1,5 +1,5 @@
-//! What JSON means here: RFC 8259 read strictly, numbers and enums as the canonical proto3 mapping
-//! spells them, and lines that no reader takes for two.
+//! JSON as it is read and written here: RFC 8259 without leniency, numbers and enums in the
+//! spellings of the canonical proto3 mapping, and no characters that end a line for some reader.
 
 mod words;
 
@@ -12,14 +12,15 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Arrays and objects that may stand in one another: the guard of `serde_json`, which goes no
-/// deeper in its own recursion. Nothing of the protocol comes near it.
+/// Deepest nesting of arrays and objects: the limit of `serde_json`'s own
+/// recursion. Nothing in the protocol comes near it.
 pub const DEPTH_MAX: usize = 127;
 
-/// Bytes of an [`Error`]'s text: serde quotes the value it refuses, and that may be a whole line.
+/// Longest text of an [`Error`], in bytes: serde quotes the rejected value, which may be a whole
+/// line.
 pub const ERROR_BYTES_MAX: usize = 240;
 
-/// Why a text was refused, with the column in bytes where that is known.
+/// Why a text was rejected, with the column in bytes where that is known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Error(String);
@@ -40,7 +41,7 @@ impl From<serde_json::Error> for Error {
     }
 }
 
-/// Reads one JSON value and nothing else.
+/// Parses one JSON value.
 ///
 /// # Errors
 /// If the text is not [`well_formed`], or is not a `T`.
@@ -49,7 +50,7 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     Ok(serde_json::from_str(text)?)
 }
 
-/// Checks what a typed reader would pass over in fields that it does not know.
+/// Checks what a typed parser would ignore in fields that it does not know.
 ///
 /// # Errors
 /// If the text is not one JSON value, has more than [`DEPTH_MAX`] levels, a key twice in one object
@@ -60,12 +61,12 @@ pub fn well_formed(text: &str) -> Result<(), Error> {
     Ok(reader.end()?)
 }
 
-/// A value of which nothing is kept.
+/// A value that is parsed and dropped.
 struct WellFormed;
 
 impl<'de> Deserialize<'de> for WellFormed {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Not `IgnoredAny`: that one skips strings without decoding them.
+        // Not `IgnoredAny`, which skips strings without decoding them.
         deserializer.deserialize_any(WellFormedVisitor)
     }
 }
@@ -117,7 +118,7 @@ impl<'de> Visitor<'de> for WellFormedVisitor {
         while let Some((key, WellFormed)) = entries.next_entry()? {
             keys.push(key);
         }
-        // Sorted, not hashed: no seed to draw, and no keys that collide on purpose.
+        // Sorted, not hashed: needs no random seed, and keys can't collide on purpose.
         keys.sort_unstable();
         match keys.windows(2).find(|pair| pair[0] == pair[1]) {
             Some(twice) => Err(de::Error::custom(format_args!("duplicate key {:?}", twice[0].0))),
@@ -160,7 +161,7 @@ impl<'de, T: TryFrom<i128>> Visitor<'de> for NumberVisitor<T> {
         if value.fract() != 0.0 {
             return Err(de::Error::custom(format_args!("{value} is not an integer")));
         }
-        // The least `i64` is refused in this spelling: integers just below it round to it.
+        // The lowest `i64` is rejected in this spelling: integers just below it round to it.
         if value <= i64::MIN as f64 {
             return Err(de::Error::custom(format_args!("{value} is out of range")));
         }
@@ -225,7 +226,7 @@ impl Visitor<'_> for FloatVisitor {
     }
 }
 
-/// What a string in place of a number says: it must be a JSON number, with nothing around it.
+/// Parses a string in place of a number: it must be exactly a JSON number.
 fn bare<E: de::Error>(text: &str) -> Result<serde_json::Number, E> {
     let spaced = text.bytes().any(|byte| byte.is_ascii_whitespace());
     serde_json::from_str(text)
@@ -234,7 +235,7 @@ fn bare<E: de::Error>(text: &str) -> Result<serde_json::Number, E> {
         .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &"a number in quotes"))
 }
 
-/// A 64-bit integer on its way out: in quotes, because JavaScript's numbers end at 2^53.
+/// A 64-bit integer for output: in quotes, because JavaScript's integers end at 2^53.
 #[derive(Clone, Copy, Debug)]
 pub struct Quoted<T>(
     /// The integer.
@@ -286,8 +287,8 @@ pub fn write_pretty<T: Serialize>(message: &T, text: &mut Vec<u8>) -> Result<(),
     Ok(())
 }
 
-/// Escapes the line separators that JSON itself leaves as they are (U+0085, U+2028 and U+2029) from
-/// `start` on: some readers split on them. They stand in strings only, where any character may be
+/// Escapes the line separators that JSON allows unescaped (U+0085, U+2028 and U+2029) from
+/// `start` on: some readers split on them. They occur in strings only, where any character may be
 /// escaped.
 fn escape_separators(lines: &mut Vec<u8>, start: usize) {
     let extra =
@@ -295,7 +296,7 @@ fn escape_separators(lines: &mut Vec<u8>, start: usize) {
     let mut from = lines.len();
     lines.resize(from + extra, 0);
     let mut to = lines.len();
-    // From the end on, so that a long line is not held twice.
+    // Backwards, so that a long line is not held twice.
     while from < to {
         let Some((at, len, escape)) = separators(&lines[start..from]).next_back() else { return };
         let kept = start + at + len..from;
@@ -307,7 +308,7 @@ fn escape_separators(lines: &mut Vec<u8>, start: usize) {
     }
 }
 
-/// Where in `text` the separators are, how long they are, and how they are escaped.
+/// The positions of the separators in `text`, their lengths, and their escapes.
 fn separators(text: &[u8]) -> impl DoubleEndedIterator<Item = (usize, usize, &'static [u8])> {
     memchr::memchr2_iter(0xC2, 0xE2, text).filter_map(|at| match &text[at..] {
         [0xC2, 0x85, ..] => Some((at, 2, b"\\u0085".as_slice())),
@@ -419,7 +420,7 @@ mod tests {
         assert_eq!(lines, b"{}\n");
     }
 
-    /// With that feature, which any crate of the build can turn on, numbers arrive as maps.
+    /// With that feature, which any crate of the build can enable, numbers arrive as maps.
     #[test]
     fn arbitrary_precision_is_off() {
         assert!(serde_json::from_str::<serde_json::Value>("1e400").is_err());

@@ -1,4 +1,4 @@
-//! The protocol's schema in three forms: `.proto` files, descriptors, and JSON Schema made from the
+//! The protocol's schema in three forms: `.proto` files, descriptors, and JSON Schema derived from
 //! descriptors. Pure.
 
 mod fixed;
@@ -29,13 +29,13 @@ pub const PROTO_FILES: [(&str, &str); 4] = [
     ),
 ];
 
-/// Schemas of what is no protobuf message, as JSON texts.
+/// Schemas of what is not a protobuf message, as JSON texts.
 const JSON_STREAM: &str = include_str!("schema/json_stream.json");
 const ENVELOPE: &str = include_str!("schema/envelope.json");
 const LIST_EVENTS: &str = include_str!("schema/list_events.json");
 const MANIFEST: &str = include_str!("schema/manifest.json");
 
-/// All `.proto` files in one text, each after a comment with its name.
+/// All `.proto` files as one text, each after a comment with its name.
 pub fn proto_text() -> String {
     let mut all = String::new();
     for (name, text) in PROTO_FILES {
@@ -46,7 +46,7 @@ pub fn proto_text() -> String {
     all
 }
 
-/// A serialized `google.protobuf.FileDescriptorSet` of the files and of what they import.
+/// A serialized `google.protobuf.FileDescriptorSet` of the files and their imports.
 pub fn descriptors() -> &'static [u8] {
     DESCRIPTORS
 }
@@ -63,7 +63,7 @@ pub fn json(of: SchemaOf) -> Value {
     }
 }
 
-/// Our own text: that each of them is JSON is tested.
+/// A test checks that each of these is JSON.
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }

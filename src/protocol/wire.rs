@@ -1,5 +1,5 @@
-//! Lines of the protocol: a line of input → a request or what is wrong with it; a frame → a line.
-//! JSON is protobuf's canonical mapping for proto3, strictly read.
+//! Lines of the protocol: parses an input line as a request or an error, and builds frames.
+//! JSON is protobuf's canonical mapping for proto3, strictly parsed.
 
 use crate::chat::event::Ordinal;
 use crate::protocol::any::{Any, read_message};
@@ -12,53 +12,53 @@ use crate::protocol::proto::rpc::{
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::fmt;
 
-/// The version of the protocol that this program speaks. Absent and 0 mean the same in a request.
+/// The version of the protocol. Absent and 0 mean the same in a request.
 pub const VERSION: u32 = 1;
 
-/// Name of the protocol, as `hello` tells it.
+/// Name of the protocol in `hello`.
 pub const PROTOCOL: &str = "pinocchio.chatapp.rpc.v1";
 
-/// Name of this server, as `hello` tells it.
+/// Name of this server in `hello`.
 pub const SERVER: &str = "duologue";
 
-/// The word in `hello` that says that patches leave out what their segment's first event has.
+/// The capability in `hello` for patches without the fields of their segment's first event.
 pub const LEAN_PATCHES: &str = "lean-patches";
 
-/// A line that makes sense.
+/// A valid request line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The session it is for; `None` means this process's.
     pub session: Option<SessionId>,
-    /// Its name, the client's or a generated one.
+    /// Its id, the client's or a generated one.
     pub id: RequestId,
-    /// What is asked.
+    /// The command.
     pub command: Command,
 }
 
-/// What a request asks.
+/// Commands of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Start a run.
     Submit(Prompt),
     /// Stop the active run.
     Cancel,
-    /// Tell the state of the conversation.
+    /// Report the state of the conversation.
     Snapshot,
-    /// End the process once the active run has ended.
+    /// End the process after the active run.
     Shutdown,
 }
 
-/// What the user says: kept as written, and blank only where nothing is said.
+/// A prompt: kept as written; blank only if the model is called without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt(String);
 
-/// A line that can't be acted on. It is answered like a request: an error, then its `done`.
+/// A line that is not a valid request. It is answered like a request: an error, then its `done`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadLine {
-    /// Its name. `None` where the line has none that can be read; a line that can be read but not
-    /// acted on has a generated one.
+    /// Its request id. `None` if none can be parsed; a line that can be parsed but is
+    /// invalid has a generated one.
     pub id: Option<RequestId>,
-    /// What is wrong.
+    /// The error.
     pub fault: RequestFault,
 }
 
@@ -67,28 +67,28 @@ pub struct BadLine {
 pub enum RequestFault {
     /// It is not a request in protobuf JSON.
     InvalidJson {
-        /// What the reader stumbled on.
+        /// The parser's message.
         reason: String,
     },
-    /// It is longer than the limit.
+    /// The line is longer than the limit.
     TooLong {
         /// The limit.
         bytes_max: usize,
     },
-    /// An id in it is longer than the limit.
+    /// An id in the line is longer than the limit.
     IdTooLong {
         /// The field.
         field: &'static str,
-        /// How long it is.
+        /// The length of the id.
         error: IdTooLong,
     },
-    /// It asks for a version this program doesn't speak.
+    /// The protocol version is not supported.
     UnsupportedVersion(u32),
-    /// It asks for nothing.
+    /// The line contains no command.
     UnknownRequest,
-    /// Its prompt is blank.
+    /// The prompt is blank.
     EmptyPrompt,
-    /// Reading it met a defect of this program.
+    /// Reading the line failed because of a bug in this program.
     Internal {
         /// For a bug report.
         detail: String,
@@ -98,18 +98,18 @@ pub enum RequestFault {
 /// A line of output.
 pub type Frame = RpcLine;
 
-/// What went wrong, as a word for programs.
+/// Error codes, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
     /// The line is not a request in protobuf JSON.
     InvalidRequestJson,
     /// The line is longer than the limit.
     LineTooLong,
-    /// The version is not spoken here.
+    /// The version is not supported.
     UnsupportedVersion,
-    /// The line asks for nothing.
+    /// The line contains no command.
     UnknownRequest,
-    /// The line names another session.
+    /// The line is for another session.
     SessionMismatch,
     /// A run is active.
     SessionBusy,
@@ -119,24 +119,24 @@ pub enum Code {
     NoActiveRequest,
     /// The process takes no more prompts.
     ShuttingDown,
-    /// The engine could not get ready.
+    /// The engine could not be initialized.
     EngineInitFailed,
     /// The run failed.
     RunFailed,
-    /// The answer is not what the command file asks for.
+    /// The answer does not have the form required by the command file.
     InvalidAnswer,
     /// Standard input could not be read.
     StdinReadFailed,
     /// A signal ended the process.
     Interrupted,
-    /// A defect of this program.
+    /// A bug in this program.
     Internal,
 }
 
-/// How a request ended.
+/// The status of a finished request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Done {
-    /// It was done.
+    /// It succeeded.
     Ok,
     /// Its run was stopped.
     Stopped,
@@ -146,31 +146,31 @@ pub enum Done {
     Shutdown,
 }
 
-/// Something that went wrong, for a client.
+/// An error as a client gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientError {
     /// For programs.
     pub code: Code,
     /// What happened, what it means and what to do, for people.
     pub message: String,
-    /// More; may be empty.
+    /// Details; may be empty.
     pub detail: String,
     /// The process will not go on after this.
     pub terminal: bool,
 }
 
 impl Prompt {
-    /// The prompt, if there is more in it than white space.
+    /// The prompt, if it is not blank.
     pub fn new(text: String) -> Option<Self> {
         (!text.trim().is_empty()).then_some(Self(text))
     }
 
-    /// Nothing: the model is called with what the conversation already holds.
+    /// No prompt: the model is called with the messages so far.
     pub fn nothing() -> Self {
         Self(String::new())
     }
 
-    /// Its length.
+    /// Its length in bytes.
     pub fn len_bytes(&self) -> usize {
         self.0.len()
     }
@@ -181,7 +181,7 @@ impl Prompt {
     }
 }
 
-/// Reads one line, without its line end. `fresh` makes an id for a request that has none.
+/// Parses one line, without its line end. `fresh` generates an id for a request that has none.
 pub fn decode(line: &[u8], fresh: impl FnOnce() -> RequestId) -> Result<Request, BadLine> {
     let text = std::str::from_utf8(line).map_err(|error| BadLine {
         id: None,
@@ -192,13 +192,13 @@ pub fn decode(line: &[u8], fresh: impl FnOnce() -> RequestId) -> Result<Request,
     request(line, fresh)
 }
 
-/// The answer to a line that was cut off at `bytes_max`. `start` is its beginning, where a client
-/// that writes its fields in order has put the names.
+/// The error for a line that was cut off at `bytes_max`. `start` is its beginning, in which a
+/// client that writes its fields in order has put the ids.
 pub fn too_long(start: &[u8], bytes_max: usize) -> BadLine {
     BadLine { id: name_in(start), fault: RequestFault::TooLong { bytes_max } }
 }
 
-/// The answer to a line whose reading met a defect of this program.
+/// The error for a line whose parsing failed because of a bug in this program.
 pub fn unreadable(line: &[u8], detail: String) -> BadLine {
     BadLine { id: name_in(line), fault: RequestFault::Internal { detail } }
 }
@@ -206,7 +206,7 @@ pub fn unreadable(line: &[u8], detail: String) -> BadLine {
 fn request(line: RpcRequestLine, fresh: impl FnOnce() -> RequestId) -> Result<Request, BadLine> {
     let too_long = |field, error| RequestFault::IdTooLong { field, error };
     let id = RequestId::parse(&line.request_id)
-        // A name that is too long to be repeated is no name.
+        // An id that is too long to be repeated counts as none.
         .map_err(|error| BadLine { id: None, fault: too_long("requestId", error) })?
         .unwrap_or_else(fresh);
     let bad = |fault| Err(BadLine { id: Some(id.clone()), fault });
@@ -231,18 +231,18 @@ fn request(line: RpcRequestLine, fresh: impl FnOnce() -> RequestId) -> Result<Re
 }
 
 fn malformed(text: &str, reason: String) -> BadLine {
-    // Only a whole JSON object has a name: in anything else, what looks like one may be a piece of
+    // Only a complete JSON object has an id: in anything else, what looks like one may be part of
     // some other text.
     let is_whole = serde_json::from_str::<IgnoredAny>(text).is_ok();
     let id = if is_whole { name_in(text.as_bytes()) } else { None };
     BadLine { id, fault: RequestFault::InvalidJson { reason } }
 }
 
-/// The request id at the top level of `line`, which may end anywhere and be wrong in any other way.
+/// The request id at the top level of `line`, which may end anywhere and have any other error.
 fn name_in(line: &[u8]) -> Option<RequestId> {
     let mut name = None;
     let mut reader = serde_json::Deserializer::from_slice(line);
-    // What was read before the fault is all that is wanted.
+    // Only what was parsed before the error is needed.
     drop(reader.deserialize_map(NameVisitor(&mut name)));
     name
 }
@@ -268,7 +268,7 @@ impl<'de> Visitor<'de> for NameVisitor<'_> {
     }
 }
 
-/// A string, or something else that is passed over.
+/// A string, or something else that is ignored.
 #[derive(serde::Deserialize)]
 #[serde(transparent)]
 struct Name(#[serde(deserialize_with = "string_or_nothing")] Option<String>);
@@ -286,7 +286,7 @@ fn string_or_nothing<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Stri
     })
 }
 
-/// A frame of `session` that answers `request`, or none.
+/// A frame of `session` for `request`, or for none.
 pub fn frame(session: &SessionId, request: Option<&RequestId>, body: Body) -> Frame {
     RpcLine {
         version: VERSION,
@@ -305,18 +305,19 @@ pub fn hello(capabilities: Vec<String>) -> Body {
     })
 }
 
-/// The body of a frame that shows an event.
+/// The body of a frame with an event.
 pub fn ui_event(ordinal: Ordinal, payload: Any) -> Body {
     let name = payload.name().to_owned();
     Body::UiEvent(UiEventFrame { ordinal: ordinal.0, name, payload: Some(payload) })
 }
 
-/// The body of a frame that shows the conversation.
+/// The body of a frame with the conversation.
 pub fn snapshot(snapshot: SnapshotFrame) -> Body {
     Body::Snapshot(snapshot)
 }
 
-/// The body of a frame that tells of trouble. Its detail is the message where there is nothing more.
+/// The body of an error frame. Its detail is the message if there is nothing
+/// more.
 pub fn error(client_error: ClientError) -> Body {
     let ClientError { message, detail, .. } = client_error;
     Body::Error(ErrorFrame {
@@ -333,7 +334,7 @@ pub fn done(how: Done) -> Body {
 }
 
 impl Code {
-    /// The word on the wire.
+    /// The value on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InvalidRequestJson => "invalid_request_json",
@@ -356,7 +357,7 @@ impl Code {
 }
 
 impl Done {
-    /// The word on the wire.
+    /// The value on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -368,7 +369,7 @@ impl Done {
 }
 
 impl RequestFault {
-    /// What the client is told.
+    /// The error as the client gets it.
     pub fn client_error(&self) -> ClientError {
         let (code, message, detail) = match self {
             Self::InvalidJson { reason } => (

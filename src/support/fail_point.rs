@@ -1,12 +1,12 @@
-//! Planted faults: places that a test can make fail, to see that a defect there costs only what it
-//! must. Only debug builds can be told to plant one.
+//! Fail points: a test can plant a failure at one of them, to check that it affects only what it
+//! must. Only debug builds allow it.
 
-/// Where a fault can be planted.
+/// Sites of fail points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Reading a request line.
     Decode,
-    /// Taking an event into the projections.
+    /// Applying an event to the projections.
     Project,
     /// Encoding a frame.
     Encode,
@@ -16,16 +16,16 @@ pub enum Place {
     Engine,
 }
 
-/// A count of steps to a planted fault.
+/// Counts the steps to a planted failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailPoint(Option<u32>);
 
-/// At most one planted fault.
+/// At most one planted failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan(Option<(Place, u32)>);
 
 impl Place {
-    /// The place with that name, in lower case.
+    /// The site with that name, in lower case.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "decode" => Some(Self::Decode),
@@ -39,19 +39,19 @@ impl Place {
 }
 
 impl Plan {
-    /// A fault at the `nth` time that `place` is passed, from 1.
+    /// A failure at the `nth` step at `place`, from 1.
     pub fn new(place: Place, nth: u32) -> Self {
         Self(Some((place, nth)))
     }
 
-    /// The tripwire for one place.
+    /// The fail point for one site.
     pub fn at(&self, place: Place) -> FailPoint {
         FailPoint(self.0.filter(|(planted, _)| *planted == place).map(|(_, nth)| nth))
     }
 }
 
 impl FailPoint {
-    /// Counts a step; true if the fault is planted here.
+    /// Counts a step; true if the failure is planted here.
     #[must_use]
     pub fn is_tripped(&mut self) -> bool {
         self.0 = self.0.map(|steps| steps.saturating_sub(1));
@@ -62,7 +62,7 @@ impl FailPoint {
         is_here
     }
 
-    /// Counts a step; panics if the fault is planted here.
+    /// Counts a step; panics if the failure is planted here.
     pub fn step(&mut self) {
         assert!(!self.is_tripped(), "planted fault");
     }

@@ -1,4 +1,4 @@
-//! Opens and writes files and pipes, without waiting for a slow reader where others would wait too.
+//! Opens and writes files and pipes, with control over blocking.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, fstat};
@@ -12,15 +12,15 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Mode of a file that is created: prompts and answers are the user's own business.
+/// Mode of a created file: prompts and answers are private to the user.
 const PRIVATE_MODE: u32 = 0o600;
 
-/// Mode bits of a folder in which users other than its owner can put files.
+/// Mode bits of a folder in which users other than its owner can create files.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// Opens the file at `path` for writing, as `options` say, and makes the folders it is in. Never
-/// waits: a named pipe must have a reader. In a folder that others can write to, follows a symbolic
-/// link only if it belongs to the user: another user's would choose the file that is overwritten.
+/// Opens the file at `path` for writing with `options`, and creates its folders. Never blocks: a
+/// named pipe must have a reader. In a folder that others can write to, follows a symbolic link
+/// only if it belongs to the user: another user's could direct the output to any file.
 pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
@@ -44,7 +44,7 @@ fn is_own_link(path: &Path) -> bool {
 fn explained(error: io::Error, path: &Path, follows_links: bool) -> io::Error {
     let is = |errno: Errno| error.raw_os_error() == Some(errno.raw_os_error());
     if is(Errno::NXIO) && path.metadata().is_ok_and(|file| file.file_type().is_fifo()) {
-        return io::Error::other("it is a named pipe that nobody reads; start its reader first");
+        return io::Error::other("it is a named pipe without a reader; start its reader first");
     }
     // Some systems refuse to follow such a link themselves.
     if (is(Errno::LOOP) || is(Errno::ACCESS)) && !follows_links && path.is_symlink() {
@@ -56,7 +56,7 @@ fn explained(error: io::Error, path: &Path, follows_links: bool) -> io::Error {
     error
 }
 
-/// Writes all of `bytes`, whatever the state of the file's flags.
+/// Writes all of `bytes`, even if the file is non-blocking.
 pub(crate) fn write_all(file: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
     let file = file.as_fd();
     while !bytes.is_empty() {
@@ -65,7 +65,7 @@ pub(crate) fn write_all(file: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
             Ok(written) => bytes = &bytes[written..],
             Err(Errno::INTR) => {}
             // The file was opened so, or another process that shares the pipe has made it so;
-            // waiting is up to us.
+            // so wait here.
             Err(Errno::AGAIN) => wait_for(file, PollFlags::OUT),
             Err(error) => return Err(error.into()),
         }
@@ -73,7 +73,7 @@ pub(crate) fn write_all(file: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes all of `bytes`, or what is taken of them by `deadline`; gives whether that was all.
+/// Writes all of `bytes`, or what can be written by `deadline`; returns whether that was all.
 pub(crate) fn write_until(
     file: impl AsFd,
     mut bytes: &[u8],
@@ -94,7 +94,7 @@ pub(crate) fn write_until(
     Ok(true)
 }
 
-/// Writes the beginning of `bytes` if that can be done without waiting; gives how much was written.
+/// Writes the beginning of `bytes` as far as possible without blocking; returns how much.
 pub(crate) fn write_at_once(file: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     let file = file.as_fd();
     let kind = FileType::from_raw_mode(fstat(file)?.st_mode);
@@ -103,9 +103,9 @@ pub(crate) fn write_at_once(file: impl AsFd, bytes: &[u8]) -> io::Result<usize> 
     }
     let written = match kind {
         FileType::Socket => send(file, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
-        // What polls as writable takes so much in one piece (POSIX, `write`).
+        // A descriptor that polls as writable accepts this much at once (POSIX, `write`).
         FileType::Fifo => rustix::io::write(file, &bytes[..bytes.len().min(PIPE_BUF)]),
-        // A terminal that does takes a character for sure, and may wait with the next one.
+        // A terminal accepts one character, and may block on the next.
         FileType::CharacterDevice => rustix::io::write(file, &bytes[..bytes.len().min(1)]),
         FileType::RegularFile
         | FileType::Directory
@@ -119,13 +119,13 @@ pub(crate) fn write_at_once(file: impl AsFd, bytes: &[u8]) -> io::Result<usize> 
     }
 }
 
-/// Waits until `file` is as `flags` say, or broken.
+/// Waits until `file` is as `flags` describe, or broken.
 pub(crate) fn wait_for(file: impl AsFd, flags: PollFlags) {
-    // An error here shows again, and is dealt with, when the file is read or written.
+    // An error will recur, and is handled, when the file is read or written.
     poll(&mut [PollFd::new(&file, flags)], None).ok();
 }
 
-/// The same, for no longer than `time`; gives whether it is so.
+/// The same for at most `time`; returns whether it is so.
 fn poll_for(file: impl AsFd, flags: PollFlags, time: Duration) -> bool {
     let time = Timespec::try_from(time).ok();
     poll(&mut [PollFd::new(&file, flags)], time.as_ref()).is_ok_and(|ready| ready > 0)

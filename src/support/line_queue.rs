@@ -1,6 +1,6 @@
-//! Lines on their way to a file, pipe or terminal that may be slow. A thread writes them and may
-//! wait as long as it takes; nobody waits for the thread, except for a limited time at the end of
-//! the process. What is too much to wait is lost, and counted.
+//! A queue of lines for a file, pipe or terminal that may be slow. A thread writes them and may
+//! block as long as it takes; the process never waits for it, except for a limited time at its
+//! end. Lines beyond the limits are dropped and counted.
 
 use crate::support::files;
 use crate::support::threads;
@@ -12,16 +12,16 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// Lines that wait to be written; more are lost.
+/// Most queued lines; more are dropped.
 const LINES_MAX: usize = 1024;
 
-/// Bytes that wait to be written; more are lost. A single line may be longer.
+/// Most queued bytes; more are dropped. A single line may be longer.
 const BYTES_MAX: usize = 1024 * 1024;
 
-/// The longest wait for what is left to be written.
+/// Longest wait for the queue to be written at the end.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
 
-/// Where lines go.
+/// The output of a queue.
 #[derive(Debug)]
 pub(crate) enum Target {
     /// Standard error of the process.
@@ -30,14 +30,14 @@ pub(crate) enum Target {
     File(File),
 }
 
-/// What happens to text that there is no room for.
+/// What happens to a text if the queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A line of the log: lost, and counted.
+    /// A line of the log: dropped and counted.
     Log,
-    /// A picture of the progress line: lost, because the next one follows soon.
+    /// A state of the progress line: dropped, because the next one follows soon.
     Picture,
-    /// A message that the process has few of: kept all the same.
+    /// One of the few messages of the process: queued all the same.
     Message,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct LineQueue {
     target: Target,
     state: Mutex<State>,
     changed: Condvar,
-    /// The same for futures: notified when nothing is left.
+    /// The same for futures: notified when the queue is empty.
     emptied: Notify,
 }
 
@@ -58,7 +58,7 @@ struct State {
     lost: u64,
     has_thread: bool,
     is_writing: bool,
-    /// Nobody waits any more for what is left.
+    /// The rest of the queue is abandoned.
     is_abandoned: bool,
 }
 
@@ -78,7 +78,7 @@ impl LineQueue {
         Self { target, state, changed, emptied }
     }
 
-    /// Puts text behind what waits. Never waits itself.
+    /// Appends a text to the queue. Never blocks.
     pub(crate) fn push(self: &Arc<Self>, text: &[u8], kind: Kind) {
         let mut state = self.lock();
         if !state.has_room(text.len(), kind) {
@@ -95,17 +95,17 @@ impl LineQueue {
         }
         let queue = Arc::clone(self);
         if threads::spawn("log", move || queue.write_forever()).is_err() {
-            // The next line tries again, and the end of the process does without.
+            // The next line tries again; at the end of the process, the lines are dropped.
             self.lock().has_thread = false;
         }
     }
 
-    /// Waits until everything is written, but not for long.
+    /// Waits for a limited time until everything is written.
     pub(crate) fn flush(&self) {
         let state = self.lock();
         if state.has_thread {
             let is_left = |state: &mut State| state.is_left() && !state.is_abandoned;
-            // What is not taken by then is lost.
+            // What is not written by then is dropped.
             drop(self.changed.wait_timeout_while(state, FLUSH_MAX, is_left));
         } else if !state.is_abandoned {
             self.write_without_thread(state);
@@ -122,11 +122,11 @@ impl LineQueue {
                 self.emptied.notified().await;
             }
         };
-        // What is not taken by then is lost.
+        // What is not written by then is dropped.
         timeout(FLUSH_MAX, emptied).await.ok();
     }
 
-    /// Ends every wait for what is left: it is lost unless it is taken before the process ends.
+    /// Ends every wait: the rest is dropped unless it is written before the process ends.
     pub(crate) fn abandon(&self) {
         self.lock().is_abandoned = true;
         self.changed.notify_all();
@@ -144,7 +144,7 @@ impl LineQueue {
             state.is_writing = true;
             let batch = state.take();
             drop(state);
-            // An output that can't be written has no place where that could be reported.
+            // If this output can't be written, there is no other place to report it.
             files::write_all(&self.target, &batch).ok();
             let mut state = self.lock();
             state.is_writing = false;
@@ -160,7 +160,7 @@ impl LineQueue {
     fn write_without_thread(&self, mut state: MutexGuard<'_, State>) {
         let batch = state.take();
         drop(state);
-        // What is not taken by then is lost.
+        // What is not written by then is dropped.
         files::write_until(&self.target, &batch, Instant::now() + FLUSH_MAX).ok();
     }
 }
@@ -181,7 +181,7 @@ impl State {
         self.is_writing || !self.lines.is_empty()
     }
 
-    /// All that waits, and how much was lost.
+    /// Takes everything queued, and the number of dropped lines.
     fn take(&mut self) -> Vec<u8> {
         self.bytes = 0;
         let mut batch = std::mem::take(&mut self.lines).into_iter().flatten().collect::<Vec<_>>();
@@ -200,7 +200,7 @@ mod tests {
     use std::io::Read;
     use std::thread;
 
-    /// More than a pipe holds.
+    /// More than the capacity of a pipe.
     const LINE_BYTES: usize = 1024;
 
     fn pipe() -> (File, Arc<LineQueue>) {
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Reads until so many lines were counted as read or lost.
+    /// Reads until this many lines were counted as read or dropped.
     fn read(mut reader: File, lines: usize) -> (usize, usize) {
         let (mut text, mut piece) = (String::new(), [0; 4096]);
         loop {
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn lines_that_are_not_read_are_limited_in_number_and_counted() {
         let (reader, queue) = pipe();
-        // Fills the pipe and leaves the thread writing.
+        // Fills the pipe, so that the thread blocks in a write.
         log(&queue, 1, 4 * BYTES_MAX);
         wait_until_writing(&queue);
         log(&queue, LINES_MAX * 3, 5);

@@ -1,4 +1,4 @@
-//! What must never be shown: a key, and the same key inside text that others wrote.
+//! Secrets: keys, and their removal from text written by others.
 
 mod escapes;
 mod forms;
@@ -10,36 +10,36 @@ pub use escapes::unescaped;
 use escapes::ENTITY_BYTES_MAX;
 use std::fmt;
 
-/// Stands where a secret was.
+/// Replaces a secret.
 const REDACTED: &str = "[redacted]";
 
-/// A key of fewer bytes may be a part of ordinary words: it is taken for the key only where it
-/// stands alone.
+/// A shorter key, in bytes, may be part of ordinary words: it is only recognized as a whole
+/// word.
 const LONE_BYTES_MAX: usize = 7;
 
-/// Begin the escapes of JSON, URLs and HTML.
+/// First characters of the escapes of JSON, URLs and HTML.
 const ESCAPE_MARKS: [char; 3] = ['\\', '%', '&'];
 
-/// A key. Shows itself to nobody: its text leaves only by [`Secret::expose`].
+/// A key. Never displayed: its text is only available from [`Secret::expose`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The key in `text` without the white space around it, as a file or a variable may add it;
+    /// The key in `text` without surrounding white space, as a file or a variable may add it;
     /// `None` if nothing is left.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         (!text.is_empty()).then(|| Self(text.to_owned()))
     }
 
-    /// The key itself, for the one header it is meant for.
+    /// The key itself, for the header that needs it.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// `text` without this key, and without the user names and passwords of URLs. Upper and lower case
-    /// are one; the key is also known with its middle masked, and in base64. If it is there in a
-    /// spelling of JSON, URLs or HTML, the text comes back with all such escapes undone.
+    /// `text` without this key, and without the user names and passwords of URLs. Case is ignored;
+    /// the key is also recognized with its middle masked, and in base64. If it occurs
+    /// escaped for JSON, URLs or HTML, the text is returned with all such escapes decoded.
     pub fn redact(&self, text: &str) -> String {
         let redacted = without_forms(&self.0, text);
         let (key, plain) = (unescaped(&self.0), unescaped(&redacted));
@@ -48,8 +48,8 @@ impl Secret {
         without_userinfo(if has_escaped_key { &redacted_plain } else { &redacted })
     }
 
-    /// As [`Secret::redact`], for a text that broke off: also without a key that its end has cut. If
-    /// its end may be that of a cut key or escape, the text comes back with all escapes undone.
+    /// Like [`Secret::redact`], for a truncated text: also without a key that is cut by its end. If
+    /// its end may be that of a cut key or escape, the text is returned with all escapes decoded.
     pub fn redact_cut(&self, text: &str) -> String {
         let redacted = self.redact(text);
         let (key, plain) = (unescaped(&self.0), unescaped(&redacted));
@@ -92,7 +92,7 @@ fn without_forms(key: &str, text: &str) -> String {
     without(&masked, &text)
 }
 
-/// `text` with each of `places` redacted: beginnings and ends in bytes, in order, apart.
+/// `text` with each of `places` redacted: ranges of bytes, ordered and disjoint.
 fn without(places: &[(usize, usize)], text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = 0;
@@ -104,18 +104,18 @@ fn without(places: &[(usize, usize)], text: &str) -> String {
     kept + &text[rest..]
 }
 
-/// The places of `text` that hold the whole `key`, in upper or lower case.
+/// The places of `text` that hold the whole `key`, ignoring case.
 fn whole(key: &str, text: &str) -> Vec<(usize, usize)> {
     let is_lone = |start: usize, end: usize| {
         !text[..start].ends_with(is_in_word) && !text[end..].starts_with(is_in_word)
     };
-    // The same bytes are at the same places: only ASCII changes.
+    // Positions stay the same, as only ASCII changes.
     let (key, lower) = (key.to_ascii_lowercase(), text.to_ascii_lowercase());
     let found = lower.match_indices(&key).map(|(start, found)| (start, start + found.len()));
     found.filter(|(start, end)| key.len() > LONE_BYTES_MAX || is_lone(*start, *end)).collect()
 }
 
-/// `text` without the beginning of `key` that it ends in, in upper or lower case.
+/// `text` without a beginning of `key` at its end, ignoring case.
 fn without_beginning<'a>(key: &str, text: &'a str) -> &'a str {
     let mut beginnings = key.char_indices().rev().map(|(end, _)| &key[..end]);
     let cut = beginnings.find_map(|beginning| {
@@ -126,7 +126,7 @@ fn without_beginning<'a>(key: &str, text: &'a str) -> &'a str {
     cut.map_or(text, |start| &text[..start])
 }
 
-/// `text` without what its end may have cut: escapes, of which one may stand in another, and half
+/// `text` without what may be cut at its end: escapes, which may be nested, and half
 /// a character.
 fn without_open_escapes(text: &str) -> &str {
     let mut kept = text.trim_end_matches(char::REPLACEMENT_CHARACTER);

@@ -1,5 +1,5 @@
 //! Standard error. Everything that the process writes there goes through one queue, so that a
-//! reader that takes nothing, or a terminal that is stopped, never holds up the process.
+//! reader that does not read, or a stopped terminal, never blocks the process.
 
 use crate::support::line_queue::{Kind, LineQueue, Target};
 use std::sync::{Arc, LazyLock};
@@ -16,12 +16,12 @@ pub(crate) fn message(text: &str) {
     QUEUE.push(text.as_bytes(), Kind::Message);
 }
 
-/// Draws a picture of the progress line, unless an earlier one still waits.
+/// Draws a state of the progress line, unless an earlier one is still queued.
 pub(crate) fn picture(text: &str) {
     QUEUE.push(text.as_bytes(), Kind::Picture);
 }
 
-/// Waits until everything is written, but not for long. Called at the end of the process.
+/// Waits for a limited time until everything is written. Called at the end of the process.
 pub fn flush() {
     QUEUE.flush();
 }

@@ -1,13 +1,13 @@
-//! What may be written where a person reads: colours where they are wanted, and nothing that a
-//! terminal would take for a command.
+//! Output for terminals: colours where they are wanted, and no control characters from other
+//! sources.
 
 use std::fmt::Write;
 
 /// Moves to the start of a terminal's line and clears it (ECMA-48, CR and EL).
 pub(crate) const CLEAR_LINE: &str = "\r\u{1b}[2K";
 
-/// Whether a terminal is to be shown colours: unless `NO_COLOR` (<https://no-color.org>) is set, or
-/// it knows none.
+/// Whether to use colours on a terminal: not if `NO_COLOR` (<https://no-color.org>) is set, or
+/// the terminal has none.
 pub(crate) fn has_colour() -> bool {
     let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     !is_refused && !is_dumb()
@@ -18,8 +18,8 @@ pub(crate) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_none_or(|name| name.is_empty() || name == "dumb")
 }
 
-/// `text` in one line, with what could control a terminal made visible. A provider or a file may
-/// have written it.
+/// `text` in one line, with control characters escaped. It may come from a provider or a
+/// file.
 pub(crate) fn escape_control(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {
@@ -31,17 +31,17 @@ pub(crate) fn escape_control(text: &str) -> String {
     shown
 }
 
-/// How a character that could control a terminal is written instead.
+/// The escape of a control character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Escapes {
     /// As in the strings of most languages: `\x1b`, `\u{202e}`.
     Text,
-    /// As in the strings of JSON, `\u001b`: the value stays the same. Outside of strings JSON has
-    /// no such character but the carriage return, which is white space there.
+    /// As in JSON strings, `\u001b`: the value stays the same. Outside of strings the only such
+    /// character in JSON is the carriage return, which is white space there.
     Json,
 }
 
-/// The same text over as many lines as it has.
+/// The same, keeping its lines.
 pub(crate) fn visible(text: &str, escapes: Escapes) -> String {
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {
@@ -50,7 +50,7 @@ pub(crate) fn visible(text: &str, escapes: Escapes) -> String {
     shown
 }
 
-/// Makes visible what could control a terminal in `text`, from the byte `start` on.
+/// Escapes control characters in `text`, from the byte `start` on.
 pub(crate) fn make_visible(text: &mut Vec<u8>, start: usize, escapes: Escapes) {
     let shown = String::from_utf8_lossy(&text[start..]);
     if shown.chars().any(is_control) {
@@ -77,9 +77,9 @@ fn push(shown: &mut String, char: char, escapes: Escapes) {
     written.unwrap_or(());
 }
 
-/// Whether a terminal may take `char` for a command (ECMA-48's C0 and C1, and DEL), or show the
-/// text around it in another order than it has (Unicode's `Bidi_Control`). Line feeds and tabs may
-/// pass.
+/// Whether a terminal may interpret `char` as a command (ECMA-48's C0 and C1, and DEL), or display
+/// text around it in another order (Unicode's `Bidi_Control`). Line feeds and tabs are
+/// allowed.
 fn is_control(char: char) -> bool {
     char.is_control() && !matches!(char, '\n' | '\t')
         || matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}')

@@ -1,4 +1,4 @@
-//! Text that is kept once and shared: it grows in one place, and clones of it cost nothing.
+//! Shared text: it grows in one place, and clones of it cost nothing.
 
 use serde::{Serialize, Serializer};
 use std::ops::Deref;

@@ -1,4 +1,4 @@
-//! Starts threads. A system that has no more of them is an error to be reported, never a panic.
+//! Starts threads. If the system can't start another one, that is an error, never a panic.
 
 #[cfg(debug_assertions)]
 use std::sync::LazyLock;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{io, thread};
 
-/// The system has no thread to give.
+/// The system could not start a thread.
 #[derive(Debug, thiserror::Error)]
 #[error("the system could not start the thread `{name}`")]
 pub(crate) struct NoThread {
@@ -14,7 +14,7 @@ pub(crate) struct NoThread {
     source: io::Error,
 }
 
-/// Has a thread of this name do `work`.
+/// Starts a thread of this name that does `work`.
 pub(crate) fn spawn(
     name: &'static str,
     work: impl FnOnce() + Send + 'static,
@@ -24,7 +24,7 @@ pub(crate) fn spawn(
     spawned.map_err(|source| NoThread { name, source })
 }
 
-/// Fails from the nth thread on if a test has asked for it with `DUOLOGUE_FAULT=thread:<nth>`. Read
+/// Fails from the nth thread on if a test sets `DUOLOGUE_FAULT=thread:<nth>`. Read
 /// here because threads are needed before there are settings.
 #[cfg(debug_assertions)]
 fn planted_fault() -> io::Result<()> {
@@ -40,7 +40,7 @@ fn planted_fault() -> io::Result<()> {
     }
 }
 
-/// Nothing plants a fault in a release.
+/// A release build has no planted failures.
 #[cfg(not(debug_assertions))]
 fn planted_fault() -> io::Result<()> {
     Ok(())

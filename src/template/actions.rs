@@ -1,16 +1,16 @@
-//! A template's text as gotmpl reads it like Go: comments and trimmed blanks are taken out here.
+//! Prepares a template's text for gotmpl: removes comments and trimmed white space as Go does.
 //!
-//! Gotmpl trims behind a comment that only asks for it in front, trims blanks that are none to Go,
-//! and lets a string go on over the end of its line.
+//! Gotmpl trims after a comment that only trims before, trims white space that Go does not, and
+//! accepts a string that continues on the next line.
 
 use super::TemplateError;
 use super::blocks::Blocks;
 
-/// Blanks to Go's lexer.
+/// White space in Go's lexer.
 const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// Takes out comments and what is to be trimmed, and checks the blocks. Every action stays in its
-/// line: the line breaks that go are put into the next action.
+/// Removes comments and trimmed white space, and checks the blocks. Every action stays in its line:
+/// removed line breaks are put into the next action.
 pub(super) fn read(text: &str) -> Result<String, TemplateError> {
     let mut reader =
         Reader { rest: text, line: 1, out: String::with_capacity(text.len()), breaks: 0 };
@@ -36,7 +36,7 @@ struct Reader<'t> {
     rest: &'t str,
     line: u32,
     out: String,
-    /// Line breaks that were taken out.
+    /// Line breaks that were removed.
     breaks: usize,
 }
 
@@ -57,14 +57,14 @@ impl<'t> Reader<'t> {
         self.out.push_str(kept);
     }
 
-    /// Passes over a comment. True if it trims what is behind it.
+    /// Skips a comment. True if it trims the text after it.
     fn comment(&mut self) -> Result<bool, TemplateError> {
         let Some(end) = self.rest.find("*/") else {
-            return Err(self.error("a comment has no */ at its end"));
+            return Err(self.error("a comment has no closing */"));
         };
-        let behind = &self.rest[end + 2..];
-        let mark = behind.trim_start_matches(BLANKS);
-        let blanks = behind.len() - mark.len();
+        let after = &self.rest[end + 2..];
+        let mark = after.trim_start_matches(BLANKS);
+        let blanks = after.len() - mark.len();
         let trims = blanks > 0 && mark.starts_with("-}}");
         if !trims && !mark.starts_with("}}") {
             return Err(self.error("a comment must be alone between {{ and }}"));
@@ -74,7 +74,7 @@ impl<'t> Reader<'t> {
         Ok(trims)
     }
 
-    /// Takes over an action. True if it trims what is behind it.
+    /// Copies an action. True if it trims the text after it.
     fn action(&mut self, blocks: &mut Blocks) -> Result<bool, TemplateError> {
         let length = length(self.rest).map_err(|message| self.error(message))?;
         let inside = &self.rest[..length];
@@ -93,22 +93,22 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// What stands between `{{` and `}}` in the actions that have a part in this line, from 1.
+/// The text between `{{` and `}}` of the actions that have a part in this line, from 1.
 pub(super) fn in_line(text: &str, line: usize) -> impl Iterator<Item = &str> {
     let (mut rest, mut at) = (text, 1);
     std::iter::from_fn(move || {
-        let (before, behind) = rest.split_once("{{")?;
-        let inside = &behind[..length(behind).unwrap_or(behind.len())];
+        let (before, after) = rest.split_once("{{")?;
+        let inside = &after[..length(after).unwrap_or(after.len())];
         let first = at + before.matches('\n').count();
         at = first + inside.matches('\n').count();
-        rest = behind.get(inside.len() + 2..).unwrap_or_default();
+        rest = after.get(inside.len() + 2..).unwrap_or_default();
         Some((first..=at, inside))
     })
     .filter(move |(lines, _)| lines.contains(&line))
     .map(|(_, inside)| inside)
 }
 
-/// Bytes up to `}}` outside of strings and characters.
+/// The length up to `}}`, which does not count within strings and characters.
 fn length(inside: &str) -> Result<usize, &'static str> {
     let mut chars = inside.char_indices();
     while let Some((at, char)) = chars.next() {
@@ -121,14 +121,14 @@ fn length(inside: &str) -> Result<usize, &'static str> {
                         chars.next();
                     }
                     Some((_, '\n')) if quote != '`' => {
-                        return Err("a string has no quote at the end of its line");
+                        return Err("a string has no closing quote in its line");
                     }
                     Some(_) => {}
-                    None => return Err("a string has no quote at its end"),
+                    None => return Err("a string has no closing quote"),
                 }
             },
             _ => {}
         }
     }
-    Err("an action begins with {{ and has no }} at its end")
+    Err("an action begins with {{ and has no closing }}")
 }

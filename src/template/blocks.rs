@@ -1,12 +1,11 @@
-//! What Go's parser refuses and gotmpl's does not: blocks that don't match their ends.
+//! Checks that blocks match their ends, which Go's parser does and gotmpl's does not.
 
 use super::TemplateError;
 
-/// Branches of all blocks that are open at one place. They stand within each other for the parser,
-/// and every one takes its part of the stack.
+/// Deepest nesting of branches and blocks. The parser recurses into each, which takes stack.
 const BRANCHES_MAX: usize = 150;
 
-/// What an `end` closes.
+/// The kind of block that an `end` closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     If,
@@ -16,7 +15,7 @@ enum Kind {
     Block,
 }
 
-/// A block that is open.
+/// An open block.
 struct Open {
     kind: Kind,
     line: u32,
@@ -24,15 +23,15 @@ struct Open {
     has_else: bool,
 }
 
-/// The blocks that are open at one place of a template.
+/// The open blocks at one place of a template.
 #[derive(Default)]
 pub(super) struct Blocks {
     open: Vec<Open>,
 }
 
 impl Blocks {
-    /// Takes in an action, by what stands in it. `else`, `break`, `continue` and `define` are wrong
-    /// in some places; gotmpl's parser stops at an `end` that is one too many, as if all were well.
+    /// Processes an action, given its text. `else`, `break`, `continue` and `define` are wrong in
+    /// some places; at a surplus `end`, gotmpl's parser stops without an error.
     pub(super) fn action(&mut self, line: u32, inside: &str) -> Result<(), TemplateError> {
         action(&mut self.open, line, inside)
             .and_then(|()| check_branches(&self.open))
@@ -45,7 +44,7 @@ impl Blocks {
             let name = name(kind);
             Err(TemplateError {
                 line: Some(line),
-                message: format!("{{{{{name}}}}} has no {{{{end}}}}; add one where it is to end"),
+                message: format!("{{{{{name}}}}} has no {{{{end}}}}; add one where the block ends"),
             })
         })
     }
@@ -60,19 +59,18 @@ fn action(open: &mut Vec<Open>, line: u32, inside: &str) -> Result<(), String> {
     let is_in_range = || open.iter().any(|block| block.kind == Kind::Range);
     match first {
         "define" if !open.is_empty() => {
-            Err("{{define}} stands inside another block; move it out".into())
+            Err("{{define}} is inside another block; move it out".into())
         }
         "if" | "with" | "range" | "define" | "block" => {
             open.extend(kind(first).map(|kind| Open { kind, line, branches: 1, has_else: false }));
             Ok(())
         }
         "end" => open.pop().map(|_| ()).ok_or(
-            "unexpected {{end}}: no block is open; take it out, or add {{if .name}} before it"
-                .into(),
+            "unexpected {{end}}: no block is open; remove it, or add {{if .name}} before it".into(),
         ),
         "else" => else_of(open.last_mut(), second),
         "break" | "continue" if !is_in_range() => {
-            Err(format!("{{{{{first}}}}} outside {{{{range}}}}; take it out"))
+            Err(format!("{{{{{first}}}}} outside {{{{range}}}}; remove it"))
         }
         _ => Ok(()),
     }
@@ -81,7 +79,7 @@ fn action(open: &mut Vec<Open>, line: u32, inside: &str) -> Result<(), String> {
 fn check_branches(open: &[Open]) -> Result<(), String> {
     if open.iter().map(|block| block.branches).sum::<usize>() > BRANCHES_MAX {
         return Err(format!(
-            "blocks and their branches stand in each other more than {BRANCHES_MAX} levels deep"
+            "blocks and their branches are nested more than {BRANCHES_MAX} levels deep"
         ));
     }
     Ok(())

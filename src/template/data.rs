@@ -1,4 +1,4 @@
-//! Values that templates are rendered with, in the form in which their caller has them.
+//! Values that templates are rendered with, as callers pass them.
 
 use super::value::{Value, floats};
 use serde_json::Value as Json;
@@ -11,24 +11,24 @@ pub type Values = BTreeMap<String, Data>;
 /// One value.
 #[derive(Clone, Debug)]
 pub enum Data {
-    /// Anything.
+    /// Any JSON value.
     Json(Json),
     /// A list of maps, such as the rows of a table.
     Records(Vec<Record>),
 }
 
-/// Keys of [`Record`]s, sorted and each there once.
+/// Keys of [`Record`]s, sorted and without duplicates.
 pub type Keys = Arc<[Arc<str>]>;
 
-/// A map that shares its keys with others, and itself with the templates it is given to.
+/// A map that shares its keys with other records, and its values with the templates that use it.
 #[derive(Clone, Debug)]
 pub struct Record {
     pub(super) shared: Shared,
-    /// The values that are lists or maps, with their places; each template has its own of these.
+    /// The values that are lists or maps, with their indices; each template copies these.
     pub(super) nested: Option<Box<[(usize, Json)]>>,
 }
 
-/// The members of a map that nobody has changed.
+/// The members of an unchanged map.
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
     pub(super) keys: Keys,
@@ -36,7 +36,7 @@ pub(super) struct Shared {
 }
 
 impl Record {
-    /// A record; `values` has one for each of the keys.
+    /// A record; `values` has one for each key.
     pub fn new(keys: Keys, values: impl Iterator<Item = Json>) -> Self {
         let mut nested = Vec::new();
         let value = |(place, value)| match value {
@@ -54,7 +54,7 @@ impl Record {
         Self { shared: Shared { keys, values }, nested }
     }
 
-    /// The same with every number a float.
+    /// The same with every number converted to a float.
     pub fn with_floats(self) -> Self {
         let Self { shared: Shared { keys, values }, nested } = self;
         let float = |value: &Value| match value.integer() {
@@ -76,7 +76,7 @@ impl Record {
 
     fn json(&self, place: usize, value: &Value) -> Json {
         match value {
-            // Records hold none but the plain types.
+            // Records only contain plain types.
             Value::Nil
             | Value::Named(..)
             | Value::Time(_)

@@ -1,7 +1,7 @@
-//! Walks a template's tree and writes its text.
+//! Executes a template's syntax tree.
 //!
-//! gotmpl has an executor too. This one knows the line of what fails, counts what is done, has
-//! maps that `set` can change, and writes floats as Go does.
+//! gotmpl has an executor too. This one reports the line of an error, limits the work, has
+//! maps that `set` can change, and formats floats as Go does.
 
 mod append;
 mod method;
@@ -17,27 +17,27 @@ use gotmpl::parse::{
 use jiff::Zoned;
 use std::collections::BTreeMap;
 
-/// Levels of blocks, parentheses and templates within each other while rendering.
+/// Deepest nesting of blocks, parentheses and templates while rendering.
 const LEVELS_MAX: usize = 200;
 
-/// Actions and commands that one rendering may do.
+/// Most actions and commands that one rendering may execute.
 const STEPS_MAX: u64 = 20_000_000;
 
-/// Why a value that is not there is not printed.
-const NO_VALUE: &str = "what is printed here has no value; give the flag, give it a default in the \
+/// The error for printing a missing value where that is refused.
+const NO_VALUE: &str = "this prints a missing value; set the flag, give it a default in the \
      file, or print it inside {{ if }}";
 
 /// The bodies of the templates, by name.
 pub(super) type Bodies = BTreeMap<String, ListNode>;
 
-/// What has been asked for, or how a body was left.
+/// How a body was left.
 enum Flow {
     Next,
     Break,
     Continue,
 }
 
-/// A rendering.
+/// The state of one rendering.
 pub(super) struct Exec<'t> {
     bodies: &'t Bodies,
     heap: Heap,
@@ -57,7 +57,7 @@ impl<'t> Exec<'t> {
         Self { bodies, heap, now, missing, out, variables, line, level, steps_left }
     }
 
-    /// The text of a body; or what went wrong, and in which line.
+    /// Renders a body; an error has its line.
     pub(super) fn run(
         mut self,
         body: &'t ListNode,
@@ -75,18 +75,18 @@ impl<'t> Exec<'t> {
         self.steps_left = self
             .steps_left
             .checked_sub(1)
-            .ok_or_else(|| format!("too much to do: a template may take {STEPS_MAX} steps"))?;
+            .ok_or_else(|| format!("too many steps: a template may take {STEPS_MAX}"))?;
         Ok(())
     }
 
-    /// Does what stands one level further in. Every level takes its part of the stack.
+    /// Runs `work` one level deeper. Every level takes stack.
     fn within<T>(
         &mut self,
         inside: impl FnOnce(&mut Self) -> Result<T, String>,
     ) -> Result<T, String> {
         if self.level >= LEVELS_MAX {
             return Err(format!(
-                "blocks and templates stand in each other more than {LEVELS_MAX} levels deep; does \
+                "blocks and templates are nested more than {LEVELS_MAX} levels deep; does \
                  a template call itself?"
             ));
         }
@@ -140,7 +140,7 @@ impl<'t> Exec<'t> {
             Value::Nil if self.missing == Missing::Refused => Err(NO_VALUE.to_owned()),
             Value::Nil => self.write("<no value>"),
             Value::Text(text) => self.write(text),
-            // Go shows what a pointer points at.
+            // Go prints the value that a pointer refers to.
             Value::Map(id) if id.kind() == MapType::File => {
                 let text = format::show(&mut self.heap, value)?;
                 self.write(text.trim_start_matches('&'))
@@ -160,7 +160,7 @@ impl<'t> Exec<'t> {
         }
     }
 
-    /// `if`, and `with`, which makes what it looks at the dot.
+    /// `if`, and `with`, which sets the dot to the value that it tests.
     fn branch(
         &mut self,
         branch: &'t BranchNode,
@@ -182,7 +182,7 @@ impl<'t> Exec<'t> {
         branch.else_body.as_ref().map_or(Ok(Flow::Next), |list| self.list(list, dot))
     }
 
-    /// The template that is called sees none of the caller's variables.
+    /// The called template sees none of the caller's variables.
     fn template(&mut self, call: &'t TemplateNode, dot: &Value) -> Result<(), String> {
         self.step(call.pos.line)?;
         let Some(body) = self.bodies.get(call.name.as_str()) else {
@@ -201,7 +201,7 @@ impl<'t> Exec<'t> {
         Ok(())
     }
 
-    /// The value of a pipeline, which is given to the variable that it declares or sets.
+    /// The value of a pipeline, which is assigned to the variable that it declares or sets.
     fn pipe(&mut self, pipe: &'t PipeNode, dot: &Value) -> Result<Value, String> {
         let value = self.value(pipe, dot)?;
         for name in &pipe.decl {
@@ -240,7 +240,7 @@ impl<'t> Exec<'t> {
         Ok(last.unwrap_or(Value::Nil))
     }
 
-    /// One command of a pipeline. What came before it is its last argument.
+    /// One command of a pipeline. The result of the previous command is its last argument.
     fn command(
         &mut self,
         command: &'t CommandNode,
@@ -252,7 +252,7 @@ impl<'t> Exec<'t> {
         };
         match first {
             Expr::Identifier(_, name) => self.call(name, args, dot, last),
-            Expr::Nil(_) => Err("nil is not a command; write {{ print nil }} to show it".into()),
+            Expr::Nil(_) => Err("nil is not a command; write {{ print nil }} to print it".into()),
             Expr::Dot(_)
             | Expr::Field(..)
             | Expr::Variable(..)
@@ -292,7 +292,7 @@ impl<'t> Exec<'t> {
         )
     }
 
-    /// `and` and `or` give the first argument that decides, and leave the others alone.
+    /// `and` and `or` return the first argument that decides, and don't evaluate the others.
     fn short_circuit(
         &mut self,
         is_and: bool,
@@ -333,8 +333,8 @@ impl<'t> Exec<'t> {
         }
     }
 
-    /// `.a.b.c` of a value. What is not in a map is nil, and so are its fields; but a field of what
-    /// is there and null is an error, as in Go.
+    /// `.a.b.c` of a value. What is not in a map is nil, and so are its fields; but a field of a
+    /// null in the data is an error, as in Go.
     fn fields<F: AsRef<str>>(&mut self, value: Value, fields: &[F]) -> Result<Value, String> {
         let mut value = value;
         let mut is_null = false;

@@ -1,4 +1,4 @@
-//! Values as text, as Go's package `fmt` writes them: <https://pkg.go.dev/fmt>.
+//! Formats values like Go's package `fmt`: <https://pkg.go.dev/fmt>.
 
 mod numbers;
 mod own_text;
@@ -18,10 +18,10 @@ pub(super) use numbers::general;
 pub(super) use own_text::written_integer;
 pub(super) use quotes::quoted;
 
-/// Widths and precisions are cut to this many characters.
+/// Largest width and precision; larger ones are reduced to it.
 const WIDTH_CHARS_MAX: usize = 65_535;
 
-/// Value as `%v`.
+/// Formats a value as `%v`.
 pub(super) fn show(heap: &mut Heap, value: &Value) -> Result<String, String> {
     let mut out = String::new();
     write_value(heap, &mut out, value, 'v', &Spec::default(), 0)?;
@@ -56,7 +56,8 @@ pub(super) fn println(heap: &mut Heap, values: &[Value]) -> Result<String, Strin
     Ok(out)
 }
 
-/// `printf`. What does not fit its verb is written in place, as Go does: `%!d(string=hi)`.
+/// `printf`. An operand that does not fit its verb is reported in the text, as in Go:
+/// `%!d(string=hi)`.
 pub(super) fn printf(heap: &mut Heap, format: &str, values: &[Value]) -> Result<String, String> {
     let mut out = String::new();
     let mut chars = format.chars().peekable();
@@ -120,7 +121,7 @@ fn write_extra(heap: &mut Heap, out: &mut String, values: &[Value]) -> Result<()
     Ok(())
 }
 
-/// Reads what stands between `%` and the verb.
+/// Parses what is between `%` and the verb.
 struct Verb<'f, 'c> {
     chars: &'f mut Peekable<Chars<'c>>,
     values: &'f [Value],
@@ -156,7 +157,7 @@ impl Verb<'_, '_> {
         spec
     }
 
-    /// `[3]`: the operand that comes next.
+    /// `[3]`: the index of the next operand.
     fn index(&mut self) {
         if self.chars.next_if_eq(&'[').is_none() {
             return;
@@ -208,7 +209,7 @@ fn write_value(
     level: usize,
 ) -> Result<(), String> {
     if level > VALUE_LEVELS_MAX {
-        return Err("a map that holds itself can't be written".into());
+        return Err("a map that contains itself can't be printed".into());
     }
     if verb == 'v' && spec.sharp {
         let mut text = String::new();
@@ -255,7 +256,7 @@ fn write_value(
     heap.charge(5)
 }
 
-/// A file as the struct that it is in Go. `printf` shows that it is a pointer.
+/// Formats a file as the struct that it is in Go. `printf` shows that it is a pointer.
 fn write_file(
     heap: &mut Heap,
     out: &mut String,
@@ -280,7 +281,7 @@ fn write_file(
     heap.charge(5)
 }
 
-/// A value without parts.
+/// Formats a scalar.
 fn write_single(
     heap: &mut Heap,
     out: &mut String,
@@ -331,7 +332,7 @@ fn write_integer(out: &mut String, number: i64, verb: char, spec: &Spec) {
         'q' => pad(out, spec, &quoted_char(char_of(number))),
         'U' => pad(out, spec, &format!("U+{number:04X}")),
         verb => {
-            // `%+v` is about the names of fields, which these values have not.
+            // `%+v` adds field names, which these values don't have.
             let plus = spec.plus && verb != 'v';
             write_int(out, number, verb, &Spec { plus, ..*spec });
         }

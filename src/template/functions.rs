@@ -1,6 +1,7 @@
-//! The functions that templates can call: Go's own, sprig's, and glazed's.
+//! The functions that templates can call: those of Go, sprig and glazed.
 //!
-//! Order of arguments and results are those of <https://pkg.go.dev/text/template#hdr-Functions> and
+//! The order of arguments and results is that of <https://pkg.go.dev/text/template#hdr-Functions>
+//! and
 //! <https://masterminds.github.io/sprig/>. Where text is cut, it is cut between characters.
 
 mod builtin;
@@ -26,16 +27,16 @@ use serde_json::Value as Json;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-/// Items of a list that a function may make out of numbers.
+/// Longest list of numbers that a function may generate.
 const ITEMS_MAX: usize = 1_000_000;
 
-/// As many arguments as there are.
+/// Any number of arguments.
 const ANY: usize = usize::MAX;
 
-/// A function of templates.
+/// A template function.
 struct Function {
     name: &'static str,
-    /// Arguments that it takes at least and at most.
+    /// Least and greatest number of arguments.
     arity: (usize, usize),
     run: fn(&mut FunctionCall<'_>) -> Result<Value, String>,
 }
@@ -68,16 +69,16 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, &'static Function>> = LazyLock:
     tables.into_iter().flatten().map(|function| (function.name, function)).collect()
 });
 
-/// Functions whose work does not depend on how large their arguments are, or is counted with what
-/// they give.
+/// Functions whose work does not depend on the size of their arguments, or is counted with their
+/// results.
 const CONSTANT: [&str; 24] = [
     "append", "concat", "prepend", "push", "default", "dict", "empty", "eq", "first", "get",
     "hasKey", "index", "int", "kindIs", "kindOf", "last", "len", "list", "not", "set", "slice",
     "ternary", "typeOf", "unset",
 ];
 
-/// Functions of sprig and glazed that are left out: what they give depends on chance, on the
-/// machine or on the network.
+/// Unsupported functions of sprig and glazed: their results depend on chance, the machine or the
+/// network.
 const LEFT_OUT: [&str; 30] = [
     "bcrypt",
     "buildCustomCert",
@@ -111,7 +112,7 @@ const LEFT_OUT: [&str; 30] = [
     "uuidv4",
 ];
 
-/// Functions of sprig and glazed that prompts hardly need.
+/// Functions of sprig and glazed that are left out as prompts hardly need them.
 const UNSUPPORTED: [&str; 3] = ["decryptAES", "derivePassword", "styleBold"];
 
 /// The function of this name. Sprig's `mustFirst` is its `first` with an error instead of a panic;
@@ -134,7 +135,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.keys().copied()
 }
 
-/// Nothing, if there is such a function. The error may tell that one of the values was meant.
+/// Checks that there is such a function. The error may suggest one of the values.
 pub(super) fn check(name: &str, values: &Json) -> Result<(), String> {
     if find(name).is_some() {
         return Ok(());
@@ -148,9 +149,7 @@ pub(super) fn check(name: &str, values: &Json) -> Result<(), String> {
         ));
     }
     if is_in(&UNSUPPORTED) {
-        return Err(format!(
-            "function {name:?} is not supported here; give what it would give as a value"
-        ));
+        return Err(format!("function {name:?} is not supported here; pass its result as a value"));
     }
     Err(hints::of_unknown(name, values))
 }
@@ -182,7 +181,7 @@ pub(super) fn call(name: &str, call: &mut FunctionCall<'_>) -> Result<Value, Str
     Ok(value)
 }
 
-/// A call: its arguments, where maps live, and what time it is.
+/// A call: its arguments, the store of maps, and the current time.
 pub(super) struct FunctionCall<'c> {
     pub(super) heap: &'c mut Heap,
     pub(super) now: &'c Zoned,
@@ -214,7 +213,7 @@ impl<'c> FunctionCall<'c> {
         self.args.get(index).unwrap_or(&Value::Nil)
     }
 
-    /// A string. Nothing else will do, as in Go.
+    /// A string. No other type is accepted, as in Go.
     fn text(&self, index: usize) -> Result<&'c Arc<str>, String> {
         let arg = self.arg(index);
         if let Value::Text(text) = arg { Ok(text) } else { Err(mismatch(index, "a string", arg)) }
@@ -254,7 +253,7 @@ impl<'c> FunctionCall<'c> {
         Ok(format::show(self.heap, value)?.into())
     }
 
-    /// The strings of a list, in which nil counts for nothing; any other value is a list of one.
+    /// The strings of a list, without nil items; any other value is a list of one.
     fn shown_items(&mut self, index: usize) -> Result<Vec<Arc<str>>, String> {
         let arg = self.arg(index);
         let items = if let Value::List(list) = arg { &**list } else { std::slice::from_ref(arg) };
@@ -265,11 +264,11 @@ impl<'c> FunctionCall<'c> {
 
 fn mismatch(index: usize, wanted: &str, got: &Value) -> String {
     let is_nil = matches!(got, Value::Nil | Value::Error(None));
-    let got = if is_nil { "nothing; is a value missing?" } else { got.type_name() };
+    let got = if is_nil { "nil; is a value missing?" } else { got.type_name() };
     format!("argument {} must be {wanted}, got {got}", index + 1)
 }
 
-/// The number of characters that `count` says, if text of `bytes` bytes may be as long.
+/// The number of characters for `count`, if text of `bytes` bytes may be as long.
 fn check_bytes(bytes: usize, times: usize) -> Result<(), String> {
     if bytes.saturating_mul(times) > super::OUTPUT_BYTES_MAX {
         return Err(format!(
@@ -280,7 +279,7 @@ fn check_bytes(bytes: usize, times: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// A count: what is below zero is zero.
+/// A count: a negative number is zero.
 fn count(number: i64) -> usize {
     usize::try_from(number.max(0)).unwrap_or(usize::MAX)
 }

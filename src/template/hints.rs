@@ -1,10 +1,10 @@
-//! What to write instead of what a template has wrong. People who know other template languages
+//! Suggestions for mistakes in templates. People who know other template languages
 //! write `==`, names with dashes, or strings in single quotes.
 
 use super::actions;
 use serde_json::Value as Json;
 
-/// Signs of other languages, and the functions that do what they do. The longer ones come first.
+/// Operators of other languages, and equivalent functions. Longer ones come first.
 const SIGNS: [(&str, &str); 13] = [
     ("==", "eq .a .b"),
     ("!=", "ne .a .b"),
@@ -21,35 +21,35 @@ const SIGNS: [(&str, &str); 13] = [
     (" / ", "div .a .b"),
 ];
 
-/// Other signs that no template has outside of strings, and what to do.
+/// Other characters that are never valid outside of strings, and what to write instead.
 const STRANGE: [(&[char], &str); 6] = [
-    (&['“', '”', '‘', '’', '„'], "strings stand in straight double quotes, as in \"text\""),
+    (&['“', '”', '‘', '’', '„'], "strings need straight double quotes, as in \"text\""),
     (&['['], "write index .list 0 for an item, index .map \"key\" for a member"),
-    (&['{'], "two braces are enough, as in {{ .name }}; a map is made by dict \"key\" .value"),
+    (&['{'], "two braces are enough, as in {{ .name }}; dict \"key\" .value makes a map"),
     (&['#', '%'], "a comment is {{/* … */}}, and blocks are {{if .name}} … {{end}}"),
     (&['?'], "write {{if .a}}b{{else}}c{{end}}, or ternary \"b\" \"c\" .a"),
     (&[';'], "write two actions, each in its own {{ }}"),
 ];
 
-/// Words that want something behind them, and an example of it.
+/// Words that need an operand, and an example.
 const BLOCKS: [(&str, &str, &str); 5] = [
-    ("if", "decide by", "{{if .name}}"),
-    ("else if", "decide by", "{{else if .name}}"),
-    ("with", "take as the dot", "{{with .name}}"),
-    ("else with", "take as the dot", "{{else with .name}}"),
-    ("range", "go over", "{{range .list}}"),
+    ("if", "test", "{{if .name}}"),
+    ("else if", "test", "{{else if .name}}"),
+    ("with", "set the dot to", "{{with .name}}"),
+    ("else with", "set the dot to", "{{else with .name}}"),
+    ("range", "iterate over", "{{range .list}}"),
 ];
 
-/// What the parser says of other things, in part, and what to do.
+/// Parts of other parser messages, and what to do.
 const PARSER: [(&str, &str); 5] = [
     ("expects a string name", "write its name in double quotes, as in {{template \"name\" .}}"),
     ("outside a range", "declare one variable, as in {{ $a := .name }}"),
-    ("too many declarations", "take two at most, as in {{range $index, $item := .list}}"),
-    ("Comma", "arguments have blanks between them, not commas"),
-    ("expected closing delimiter", "end the action with }} here, or take out what follows"),
+    ("too many declarations", "use at most two, as in {{range $index, $item := .list}}"),
+    ("Comma", "separate arguments by spaces, not commas"),
+    ("expected closing delimiter", "end the action with }} here, or remove what follows"),
 ];
 
-/// Words of other languages, and what is meant.
+/// Keywords of other languages, and their equivalents.
 const WORDS: [(&str, &str); 13] = [
     ("endif", "write {{end}}"),
     ("endfor", "write {{end}}"),
@@ -66,21 +66,21 @@ const WORDS: [(&str, &str); 13] = [
     ("this", "write a dot"),
 ];
 
-/// What to say instead of the parser's message about a line of the text.
+/// The message to show instead of the parser's, about a line of the text.
 pub(super) fn of_parser(text: &str, line: usize, message: &str) -> String {
     let hint = actions::in_line(text, line).find_map(of_action);
     hint.unwrap_or_else(|| {
         let known = PARSER.iter().find(|(part, _)| message.contains(part));
         match known {
-            // These words of the parser are about itself.
+            // These messages are about the parser itself.
             Some((_, hint)) if message.contains("closing delimiter") => (*hint).to_owned(),
             Some((_, hint)) => format!("{message}; {hint}"),
-            None => format!("{message}; check what stands between {{{{ and }}}}"),
+            None => format!("{message}; check what is between {{{{ and }}}}"),
         }
     })
 }
 
-/// What to say of a function that there is none of.
+/// The suggestion for an unknown function.
 pub(super) fn of_unknown(name: &str, values: &Json) -> String {
     let hint = if values.get(name).is_some() {
         format!("did you mean .{name}?")
@@ -98,7 +98,7 @@ fn of_action(inside: &str) -> Option<String> {
     let code = match without_strings(inside) {
         Ok(code) => code,
         Err(text) => {
-            return Some(format!("'{text}' is no string; write double quotes, as in \"{text}\""));
+            return Some(format!("'{text}' is not a string; use double quotes, as in \"{text}\""));
         }
     };
     let code = code.trim();
@@ -116,46 +116,46 @@ fn of_action(inside: &str) -> Option<String> {
         .or_else(|| of_parentheses(code))
 }
 
-/// The action with `""` for strings and `0` for characters; or what stands in single quotes and is
-/// no character.
+/// The action with `""` for strings and `0` for characters; or a text in single quotes that is not
+/// a character.
 fn without_strings(inside: &str) -> Result<String, &str> {
     let (mut code, mut rest) = (String::with_capacity(inside.len()), inside);
     while let Some(start) = rest.find(['"', '`', '\'']) {
         code.push_str(&rest[..start]);
         let quote = &rest[start..=start];
-        let behind = &rest[start + 1..];
+        let after = &rest[start + 1..];
         let mut is_escaped = false;
-        let end = behind.find(|char: char| {
+        let end = after.find(|char: char| {
             let is_end = quote.contains(char) && !is_escaped;
             is_escaped = char == '\\' && quote != "`" && !is_escaped;
             is_end
         });
-        let end = end.unwrap_or(behind.len());
-        let text = &behind[..end];
+        let end = end.unwrap_or(after.len());
+        let text = &after[..end];
         if quote == "'" && !text.starts_with('\\') && text.chars().count() != 1 {
             return Err(text);
         }
         code.push_str(if quote == "'" { "0" } else { "\"\"" });
-        rest = behind.get(end + 1..).unwrap_or_default();
+        rest = after.get(end + 1..).unwrap_or_default();
     }
     code.push_str(rest);
     Ok(code)
 }
 
-/// Something is left out.
+/// The message if something is left out.
 fn of_gap(code: &str) -> Option<String> {
     if code.is_empty() {
-        return Some("there is nothing to show; write a value, as in {{ .name }}".into());
+        return Some("there is nothing to print; write a value, as in {{ .name }}".into());
     }
     let words = code.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some((_, what, example)) = BLOCKS.iter().find(|(block, ..)| *block == words) {
         return Some(format!("there is nothing to {what}; write {example}"));
     }
     if words.ends_with(":=") || words.ends_with(" =") {
-        return Some("there is nothing to give the variable; write {{ $a := .name }}".into());
+        return Some("there is nothing to assign; write {{ $a := .name }}".into());
     }
     if words.contains("| |") || words.ends_with('|') && !words.ends_with("||") {
-        let message = "there is nothing to give the value to behind a |; write a function, as in \
+        let message = "a | must be followed by a function, as in \
              {{ .name | upper }}";
         return Some(message.into());
     }
@@ -167,16 +167,16 @@ fn of_gap(code: &str) -> Option<String> {
 fn of_dash(code: &str) -> Option<String> {
     let words = code.split(|char: char| char.is_whitespace() || "()|,".contains(char));
     let mut found = words.filter_map(|word| {
-        let (before, behind) = word.split_once('-')?;
+        let (before, after) = word.split_once('-')?;
         let (map, start) = before.rsplit_once('.')?;
-        let (end, rest) = behind.split_at(behind.find('.').unwrap_or(behind.len()));
+        let (end, rest) = after.split_at(after.find('.').unwrap_or(after.len()));
         let map = if map.is_empty() { "." } else { map };
         let is_name = start.starts_with(|char: char| char.is_alphabetic() || char == '_');
         let index = format!("index {map} \"{start}-{end}\"");
         let is_alone = rest.is_empty() && word == code;
         let write =
             if is_alone { format!("{{{{ {index} }}}}") } else { format!("({index}){rest}") };
-        is_name.then(|| format!("a name behind a dot can't have a dash; write {write}"))
+        is_name.then(|| format!("a name after a dot can't have a dash; write {write}"))
     });
     found.next()
 }
@@ -185,9 +185,9 @@ fn of_parentheses(code: &str) -> Option<String> {
     let (open, closed) = (code.matches('(').count(), code.matches(')').count());
     match open.cmp(&closed) {
         std::cmp::Ordering::Greater => Some("a ( has no ); add it before the }}".into()),
-        std::cmp::Ordering::Less => Some("a ) has no (; take it out, or add one before it".into()),
+        std::cmp::Ordering::Less => Some("a ) has no (; remove it, or add one before it".into()),
         std::cmp::Ordering::Equal if code.contains("()") => {
-            Some("there is nothing between ( and ); take them out".into())
+            Some("there is nothing between ( and ); remove them".into())
         }
         std::cmp::Ordering::Equal => None,
     }

@@ -1,18 +1,18 @@
-//! A map from texts to values that is small in memory if it has few entries.
+//! A map with string keys that takes little memory if it has few entries.
 
 use super::data::Shared;
 use super::value::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Entries up to which a map is a sorted list. A table has a map for each row, and a `BTreeMap` of
-/// one entry takes ten times the memory.
+/// Most entries of a map stored as a sorted list. A table has a map for each row, and a `BTreeMap`
+/// of one entry takes ten times the memory.
 const FEW_MAX: usize = 32;
 
 /// A map, in the order of its keys.
 #[derive(Clone, Debug)]
 pub(super) enum Map {
-    /// What a record from outside holds, as long as nobody changes it.
+    /// The members of an unchanged record.
     Shared(Shared),
     /// At most [`FEW_MAX`], sorted.
     Few(Vec<(Arc<str>, Value)>),
@@ -96,7 +96,7 @@ impl Map {
         }
     }
 
-    /// The entries, to be changed.
+    /// The entries, for changing them.
     fn own(&mut self) -> &mut Self {
         if let Self::Shared(shared) = self {
             let entries = shared.iter().map(|(key, value)| (Arc::clone(key), value.clone()));
@@ -128,7 +128,7 @@ impl Map {
     }
 }
 
-/// Where the key is, or where it belongs.
+/// The position of the key, or where to insert it.
 fn place(entries: &[(Arc<str>, Value)], key: &str) -> Result<usize, usize> {
     entries.binary_search_by(|(known, _)| (**known).cmp(key))
 }

@@ -8,17 +8,17 @@ use jiff::Zoned;
 use jiff::tz::TimeZone;
 use std::cmp::Ordering;
 
-/// Bits of a file's mode that are its permissions.
+/// The permission bits of a file's mode.
 const PERMISSIONS: i64 = 0o777;
 
-/// A call of a method.
+/// A method call.
 struct Method<'c> {
     name: &'c str,
     args: &'c [Value],
     local: &'c TimeZone,
 }
 
-/// What a method gives. `now` says which zone is the local one.
+/// The result of a method. The zone of `now` is the local one.
 pub(super) fn call(
     receiver: &Value,
     name: &str,
@@ -80,7 +80,7 @@ impl Method<'_> {
     }
 
     fn of_time_with_args(&self, this: &Zoned) -> Result<Option<Value>, String> {
-        let far = || "the date is too far away to compute with; take a nearer one".to_owned();
+        let far = || "the date is out of range".to_owned();
         let time = |time: Option<Zoned>| time.map(|time| Value::Time(time.into())).ok_or_else(far);
         let order = |is_it: fn(Ordering) -> bool| {
             Ok(Value::Bool(is_it(this.timestamp().cmp(&self.time()?.timestamp()))))
@@ -119,7 +119,7 @@ impl Method<'_> {
     }
 
     fn of_duration(&self, this: i64) -> Result<Option<Value>, String> {
-        // As in Go: whole units and the fraction apart, so that both are exact.
+        // As in Go: whole units and the fraction separately, so that both are exact.
         let float = |unit: i64| {
             self.none(|| Value::Float((this / unit) as f64 + (this % unit) as f64 / unit as f64))
         };
@@ -165,7 +165,7 @@ impl Method<'_> {
         value.map(Some)
     }
 
-    /// The value of a method without arguments.
+    /// The result of a method without arguments.
     fn none(&self, value: impl FnOnce() -> Value) -> Result<Value, String> {
         self.count(0)?;
         Ok(value())

@@ -1,4 +1,4 @@
-//! What Go's parser refuses and gotmpl's does not: names that nothing stands behind.
+//! Checks names, which Go's parser does and gotmpl's does not.
 
 use super::{TemplateError, functions};
 use gotmpl::parse::{BranchNode, CommandNode, Expr, ListNode, Node, PipeNode};
@@ -13,7 +13,7 @@ pub(super) fn check(body: &ListNode, values: &Json) -> Result<(), TemplateError>
         .map_err(|message| TemplateError { line: u32::try_from(names.line).ok(), message })
 }
 
-/// Variables that may be seen at one place.
+/// Variables in scope.
 const VARIABLES_MAX: usize = 1000;
 
 struct Names<'v> {
@@ -52,7 +52,7 @@ impl Names<'_> {
             self.command(command)?;
             if index > 0 && !can_take_argument(command) {
                 self.line = command.pos.line;
-                return Err("what follows a | must be a function or a field; it is neither".into());
+                return Err("a | must be followed by a function or a field".into());
             }
         }
         for name in &pipe.decl {

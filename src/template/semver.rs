@@ -1,5 +1,5 @@
-//! Versions and what they are to satisfy, in the syntax of Go's `Masterminds/semver` v1, which
-//! sprig has: <https://github.com/Masterminds/semver/tree/v1.5.0>.
+//! Versions and constraints in the syntax of Go's `Masterminds/semver` v1, which
+//! sprig uses: <https://github.com/Masterminds/semver/tree/v1.5.0>.
 //!
 //! A version may lack its minor and patch numbers and begin with a `v`. Constraints are joined by
 //! `,` (and) and `||` (or). Ordering is that of <https://semver.org>, by the crate `semver`.
@@ -12,7 +12,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version {
     number: semver::Version,
-    /// As it was written.
+    /// The original text.
     pub(super) original: String,
 }
 
@@ -23,12 +23,12 @@ impl fmt::Display for Version {
 }
 
 impl Version {
-    /// Reads a version; the error says what one looks like.
+    /// Parses a version; the error shows an example.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let parts = Parts::read(text).filter(|parts| !parts.has_wildcard());
         let number = parts.and_then(|parts| parts.number());
         let number =
-            number.ok_or_else(|| format!("{text:?} is no version; give one such as 1.2.3"))?;
+            number.ok_or_else(|| format!("{text:?} is not a version; write one such as 1.2.3"))?;
         Ok(Self { number, original: text.to_owned() })
     }
 
@@ -52,7 +52,7 @@ impl Version {
         &self.number.build
     }
 
-    /// Which of two comes first; metadata counts for nothing.
+    /// Compares two versions; metadata is ignored.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
         self.number.cmp_precedence(&other.number)
     }
@@ -73,7 +73,7 @@ impl Version {
     }
 }
 
-/// What stands before a version in a constraint.
+/// Operators of constraints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operator {
     Equal,
@@ -86,7 +86,7 @@ enum Operator {
     Caret,
 }
 
-/// The signs of operators; of two that fit, the first is meant.
+/// The operators; of two that match, the first is used.
 const OPERATORS: [(&str, Operator); 11] = [
     (">=", Operator::GreaterOrEqual),
     ("=>", Operator::GreaterOrEqual),
@@ -101,10 +101,11 @@ const OPERATORS: [(&str, Operator); 11] = [
     ("^", Operator::Caret),
 ];
 
-/// One comparison, or the two that a range `1.2 - 2.0` stands for.
+/// One comparison, or the two of a range `1.2 - 2.0`.
 fn comparisons(text: &str) -> Result<Vec<(Operator, Bound)>, String> {
-    let wrong =
-        || format!("{:?} is no constraint; give one such as >= 1.2, ^1.2.3 or 1.x", text.trim());
+    let wrong = || {
+        format!("{:?} is not a constraint; write one such as >= 1.2, ^1.2.3 or 1.x", text.trim())
+    };
     if let Some((low, high)) = text.split_once(" - ") {
         let low = Bound::read(low).ok_or_else(wrong)?;
         let high = Bound::read(high).ok_or_else(wrong)?;
@@ -118,12 +119,12 @@ fn comparisons(text: &str) -> Result<Vec<(Operator, Bound)>, String> {
     Ok(vec![(operator, Bound::read(version).ok_or_else(wrong)?)])
 }
 
-/// A version in a constraint, of which numbers may be left open.
+/// A version in a constraint, whose numbers may be wildcards.
 struct Bound {
     number: semver::Version,
     is_minor_open: bool,
     is_patch_open: bool,
-    /// Whether a number is open in a way that makes an equality a range: `1.2` alone is not.
+    /// Whether a wildcard makes an equality a range: `1.2` alone does not.
     is_open: bool,
 }
 
@@ -141,7 +142,7 @@ impl Bound {
 }
 
 fn is_met(operator: Operator, bound: &Bound, version: &semver::Version) -> bool {
-    // A version before a release is only for those who ask for one.
+    // A pre-release only matches a constraint that has one.
     let is_refused = !version.pre.is_empty() && bound.number.pre.is_empty();
     let order = version.cmp_precedence(&bound.number);
     match operator {
@@ -166,7 +167,7 @@ fn is_met(operator: Operator, bound: &Bound, version: &semver::Version) -> bool 
     }
 }
 
-/// `~`: not before it, and with the same major and minor numbers. `~0.0.0` is every version.
+/// `~`: at least this version, with the same major and minor numbers. `~0.0.0` is every version.
 fn is_near(bound: &Bound, version: &semver::Version, order: Ordering) -> bool {
     let zero = (bound.number.major, bound.number.minor, bound.number.patch) == (0, 0, 0);
     let is_any = zero && !bound.is_minor_open && !bound.is_patch_open;
@@ -180,7 +181,7 @@ fn is_wildcard(part: &str) -> bool {
     matches!(part, "x" | "X" | "*")
 }
 
-/// A version's text, taken apart.
+/// The parts of a version's text.
 struct Parts<'t> {
     major: &'t str,
     minor: Option<&'t str>,
@@ -211,7 +212,7 @@ impl<'t> Parts<'t> {
         [Some(self.major), self.minor, self.patch].into_iter().flatten().any(is_wildcard)
     }
 
-    /// The lowest version that its wildcards stand for.
+    /// The lowest version that matches its wildcards.
     fn floor(mut self) -> Self {
         if is_wildcard(self.major) {
             return Self { major: "0", minor: None, patch: None, pre: "", build: "" };

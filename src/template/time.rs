@@ -1,4 +1,4 @@
-//! Points in time as Go's `time.Time` has them: <https://pkg.go.dev/time#Time>.
+//! Points in time like Go's `time.Time`: <https://pkg.go.dev/time#Time>.
 
 pub(super) mod durations;
 mod layout;
@@ -10,10 +10,10 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, ToSpan, Zoned};
 use layout::{DAYS, MONTHS};
 
-/// Nanoseconds from the year 1 to 1970, where Go's zero time and Unix's are.
+/// Nanoseconds from the year 1, Go's zero time, to 1970, Unix's.
 const ZERO_TO_UNIX_NANOSECONDS: i128 = 62_135_596_800 * 1_000_000_000;
 
-/// Reads RFC 3339. `Z` is UTC; another offset that the local zone has at that time is the local
+/// Parses RFC 3339. `Z` is UTC; another offset that the local zone has at that time is the local
 /// zone, as in Go.
 pub(super) fn read(text: &str, local: &TimeZone) -> Option<Zoned> {
     let time = Moment::read(text)?.zoned()?;
@@ -24,17 +24,17 @@ pub(super) fn read(text: &str, local: &TimeZone) -> Option<Zoned> {
     Some(if here.offset() == time.offset() { here } else { time })
 }
 
-/// RFC 3339 with as many digits of the second as there are.
+/// Formats as RFC 3339 with as many digits of the second as needed.
 pub(super) fn rfc3339(time: &Zoned) -> String {
     Moment::of(time).rfc3339()
 }
 
-/// As `Time.String` writes it.
+/// Formats like `Time.String`.
 pub(super) fn string(time: &Zoned) -> String {
     Moment::of(time).written("2006-01-02 15:04:05.999999999 -0700 MST")
 }
 
-/// As `Time.GoString` writes it, and so `%#v`.
+/// Formats like `Time.GoString`, and so `%#v`.
 pub(super) fn go_string(time: &Zoned, local: &TimeZone) -> String {
     let zone = time.time_zone();
     let location = if zone == &TimeZone::UTC && local != &TimeZone::UTC {
@@ -68,8 +68,8 @@ pub(super) fn weekday_name(day: i64) -> String {
     name.map_or_else(|| format!("%!Weekday({day})"), |name| (*name).to_owned())
 }
 
-/// The date so many years, months and days later, where a day that a month has not is in the next
-/// one: a month after October 31 is December 1. None beyond the calendar.
+/// Adds years, months and days, where a day that a month does not have is in the next
+/// one: a month after October 31 is December 1. `None` beyond the calendar.
 pub(crate) fn add_date(time: &Zoned, years: i64, months: i64, days: i64) -> Option<Zoned> {
     let month = i64::from(time.month()) - 1;
     let months = months.checked_add(years.checked_mul(12)?)?.checked_add(month)?;
@@ -81,18 +81,18 @@ pub(crate) fn add_date(time: &Zoned, years: i64, months: i64, days: i64) -> Opti
     date.to_datetime(time.datetime().time()).to_zoned(time.time_zone().clone()).ok()
 }
 
-/// The time so many nanoseconds later. None beyond the calendar.
+/// Adds nanoseconds. `None` beyond the calendar.
 pub(super) fn add(time: &Zoned, nanoseconds: i64) -> Option<Zoned> {
     time.checked_add(SignedDuration::from_nanos(nanoseconds)).ok()
 }
 
-/// Nanoseconds from `earlier` to `time`, at most as many as there can be.
+/// Nanoseconds from `earlier` to `time`, saturating.
 pub(super) fn sub(time: &Zoned, earlier: &Zoned) -> i64 {
     let span = time.duration_since(earlier).as_nanos();
     i64::try_from(span).unwrap_or(if span < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// The last multiple of `unit` nanoseconds since the year 1; or the nearest one, if `rounds`.
+/// The last multiple of `unit` nanoseconds since the year 1, or the nearest one if `rounds`.
 pub(super) fn truncate(time: &Zoned, unit: i64, rounds: bool) -> Option<Zoned> {
     let unit = i128::from(unit);
     if unit <= 0 {
@@ -103,8 +103,8 @@ pub(super) fn truncate(time: &Zoned, unit: i64, rounds: bool) -> Option<Zoned> {
     add(time, i64::try_from(change).ok()?)
 }
 
-/// A span of nanoseconds at a multiple of `unit`: the one towards zero; or the nearest, of two the
-/// one away from zero, if `rounds`.
+/// A duration in nanoseconds as a multiple of `unit`: truncated towards zero, or, if `rounds`, the
+/// nearest, where a half is rounded away from zero.
 pub(super) fn truncate_span(span: i64, unit: i64, rounds: bool) -> i64 {
     if unit <= 0 {
         return span;

@@ -1,12 +1,12 @@
-//! Types of values, as Go and glazed name them: what `typeOf`, `kindOf` and `%T` print, and which
-//! type a value from outside has.
+//! Types of values by their Go and glazed names: what `typeOf`, `kindOf` and `%T` print, and the
+//! type of a value passed to a template.
 
 use std::collections::BTreeMap;
 
-/// The type of a value that is given to a template.
+/// The type of a value passed to a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// As its JSON has it.
+    /// The type of its JSON.
     Plain,
     /// A float. NaN and the infinities are strings in JSON: `NaN`, `+Inf`, `-Inf`.
     Float,
@@ -28,10 +28,10 @@ pub enum Type {
     Files,
 }
 
-/// Types of the values by their names. A value that is not listed is [`Type::Plain`].
+/// Types of the values by name. A value that is not listed is [`Type::Plain`].
 pub type Types = BTreeMap<String, Type>;
 
-/// Integers of other types than `int`. They compute alike and may print differently.
+/// Integers of other types than `int`. Arithmetic is the same; they may print differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IntType {
     Int64,
@@ -43,7 +43,7 @@ pub(super) enum IntType {
     Duration,
 }
 
-/// What the items of a list are.
+/// The item type of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListType {
     Any,
@@ -56,18 +56,18 @@ pub(super) enum ListType {
     Files,
 }
 
-/// What the keys and members of a map are.
+/// The key and member types of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MapType {
     Any,
     Strings,
-    /// What yaml.v2 makes of a map.
+    /// The type that yaml.v2 uses for maps.
     AnyKeys,
     /// Not a map in Go, but a pointer to a struct.
     File,
 }
 
-/// The fields of `fields.FileData` in their order.
+/// The fields of `fields.FileData` in order.
 pub(super) const FILE_FIELDS: [&str; 17] = [
     "Content",
     "ParsedContent",

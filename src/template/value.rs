@@ -1,4 +1,4 @@
-//! What templates compute with, and the place where their maps live.
+//! Values during rendering, and the store of their maps.
 
 mod exchange;
 
@@ -11,26 +11,26 @@ use jiff::Zoned;
 use jiff::tz::TimeZone;
 use std::sync::Arc;
 
-/// Bytes that the functions of one rendering may read and write, all together. Memory, too, stays
-/// below it, since nothing is made that is not counted here.
+/// Most bytes that the functions of one rendering may read and write in total. This also limits
+/// memory, as everything that is created is counted here.
 pub(super) const WORK_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Levels of lists and maps within each other.
+/// Deepest nesting of lists and maps.
 pub(super) const VALUE_LEVELS_MAX: usize = 128;
 
-/// What copying an item of a list or a map counts as, in bytes of work.
+/// The cost of copying an item of a list or a map, in bytes of work.
 const ITEM_BYTES: usize = 16;
 
-/// What going into an item to write or compare it counts as, in bytes of work.
+/// The cost of descending into an item to write or compare it, in bytes of work.
 const VISIT_BYTES: usize = 128;
 
-/// What comparing two values without parts counts as, in bytes of work.
+/// The cost of comparing two scalars, in bytes of work.
 const COMPARE_BYTES: usize = 4;
 
-/// The field of a file that is made when it is asked for.
+/// The field of a file that is created on first use.
 const RAW_CONTENT: &str = "RawContent";
 
-/// A value of a template.
+/// A value in a template.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Nil,
@@ -43,8 +43,8 @@ pub(super) enum Value {
     Text(Arc<str>),
     Time(Arc<Zoned>),
     Version(Arc<Version>),
-    /// Go's `error`. Without a message it is nil, and is written `<nil>` where other missing values
-    /// are `<no value>`.
+    /// Go's `error`. Without a message it is nil, and is printed as `<nil>` where other missing
+    /// values are `<no value>`.
     Error(Option<Arc<str>>),
     List(Arc<List>),
     Map(MapId),
@@ -55,7 +55,7 @@ pub(super) enum Value {
 pub(super) struct List {
     items: Vec<Value>,
     kind: ListType,
-    /// Lists within lists, this one included: bounds the stack that dropping them needs.
+    /// Nesting of lists, this one included: bounds the stack that dropping them needs.
     levels: usize,
 }
 
@@ -73,7 +73,7 @@ impl std::ops::Deref for List {
     }
 }
 
-/// Says which map, not what is in it: `set` changes the map for everyone who holds it, as in Go.
+/// Identifies a map: `set` changes the map for all references to it, as in Go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MapId(usize, MapType);
 
@@ -83,7 +83,7 @@ impl MapId {
     }
 }
 
-/// All maps of one rendering, and the work it may still do. Maps that refer to each other in a
+/// All maps of one rendering, and its remaining work. Maps that refer to each other in a
 /// ring, or in a long chain, are freed with it, one after the other.
 #[derive(Debug)]
 pub(super) struct Heap {
@@ -103,24 +103,24 @@ impl Heap {
         &self.zone
     }
 
-    /// Counts work that is to be done.
+    /// Counts work before it is done.
     pub(super) fn charge(&mut self, bytes: usize) -> Result<(), String> {
         let left = self.work_bytes_left.checked_sub(bytes);
         self.work_bytes_left = left.ok_or_else(|| {
             format!(
-                "too much to compute: functions may read and write {} MiB in all",
+                "too much work: functions may read and write {} MiB in total",
                 WORK_BYTES_MAX / 1024 / 1024
             )
         })?;
         Ok(())
     }
 
-    /// Counts the work of making or reading `count` items.
+    /// Counts the work of creating or reading `count` items.
     pub(super) fn charge_items(&mut self, count: usize) -> Result<(), String> {
         self.charge(count.saturating_mul(ITEM_BYTES))
     }
 
-    /// Counts the work of going into an item.
+    /// Counts the work of descending into an item.
     pub(super) fn visit(&mut self) -> Result<(), String> {
         self.charge(VISIT_BYTES)
     }
@@ -136,14 +136,14 @@ impl Heap {
         Ok(Value::List(Arc::new(List { items, kind, levels })))
     }
 
-    /// The list with one item more. If nobody else holds the list, no other item is touched.
+    /// The list with one more item. If nothing else refers to the list, no other item is touched.
     pub(super) fn pushed(&mut self, mut list: Arc<List>, item: Value) -> Result<Value, String> {
         let Some(own) = Arc::get_mut(&mut list) else {
             let mut items = list.to_vec();
             items.push(item);
             return self.list(items);
         };
-        // Growing, the list is copied from time to time: less than twice per item.
+        // A growing list is copied from time to time: less than twice per item.
         self.charge_items(3)?;
         if let Value::List(item) = &item {
             check_levels(item.levels + 1)?;
@@ -172,12 +172,12 @@ impl Heap {
         Ok(Value::Map(MapId(self.maps.len() - 1, kind)))
     }
 
-    /// What is in a map.
+    /// The members of a map.
     pub(super) fn read(&self, id: MapId) -> &Map {
         &self.maps[id.0]
     }
 
-    /// The field of a file, or what is in another map under this name: nothing, if it is not there.
+    /// The field of a file, or the member of another map; nil if it is missing.
     pub(super) fn field(&mut self, id: MapId, name: &str) -> Result<Value, String> {
         if id.kind() == MapType::File && name == RAW_CONTENT {
             let content = self.read(id).get("Content").cloned();
@@ -195,18 +195,18 @@ impl Heap {
         }
     }
 
-    /// What is in a map, to be changed.
+    /// The members of a map, for changing them.
     pub(super) fn write(&mut self, id: MapId) -> &mut Map {
         &mut self.maps[id.0]
     }
 
-    /// A copy of a map, which is cheap in all but its number of members.
+    /// A copy of a map, which is cheap apart from its number of members.
     pub(super) fn copy(&mut self, id: MapId) -> Result<Map, String> {
         self.charge_items(self.read(id).len())?;
         Ok(self.read(id).clone())
     }
 
-    /// True for values that are alike all the way down.
+    /// Deep equality.
     pub(super) fn equal(&mut self, left: &Value, right: &Value) -> Result<bool, String> {
         self.equal_level(left, right, 0)
     }
@@ -238,7 +238,7 @@ impl Heap {
     }
 }
 
-/// True for values without parts that are alike. Integers are alike whatever their types.
+/// Equality of scalars. Integers of different types may be equal.
 fn same(left: &Value, right: &Value) -> bool {
     if let (Some(left), Some(right)) = (left.integer(), right.integer()) {
         return left == right;
@@ -255,22 +255,20 @@ fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Lists within each other.
+/// Nesting of lists.
 fn levels(value: &Value) -> usize {
     if let Value::List(list) = value { list.levels } else { 0 }
 }
 
 pub(super) fn check_levels(levels: usize) -> Result<(), String> {
     if levels > VALUE_LEVELS_MAX {
-        return Err(format!(
-            "lists and maps stand in each other more than {VALUE_LEVELS_MAX} levels deep"
-        ));
+        return Err(format!("lists and maps are nested more than {VALUE_LEVELS_MAX} levels deep"));
     }
     Ok(())
 }
 
 impl Value {
-    /// A number from outside. An integer that doesn't fit becomes a float, as in Go.
+    /// A number passed in. An integer that doesn't fit becomes a float, as in Go.
     pub(super) fn number(number: &serde_json::Number) -> Self {
         match number.as_i64() {
             Some(number) => Self::Int(number),
@@ -324,7 +322,7 @@ impl Value {
         }
     }
 
-    /// What `if` decides by: false for nil, false, zero and whatever is empty.
+    /// The truth of a value in `if`: false for nil, false, zero and whatever is empty.
     pub(super) fn is_true(&self, heap: &Heap) -> bool {
         match self {
             Self::Nil => false,

@@ -40,7 +40,8 @@ fn prompts_are_rendered_as_go_renders_them() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         let stdout = String::from_utf8_lossy(&output.stdout);
         // A value that is missing is what Go prints, and what a person is told.
-        let is_missing = stdout.contains("<no value>") && stderr.contains("WARN the prompt has");
+        let is_missing =
+            stdout.contains("<no value>") && stderr.contains("WARN the prompt contains");
         assert!(stderr.is_empty() || is_missing, "{path}: {stderr}");
         let expected = fs::read_to_string(file.with_extension("txt")).expect("its rendering");
         let shown: Value = serde_json::from_str(&stdout).expect("JSON");
@@ -106,7 +107,7 @@ fn what_a_file_asks_for_in_vain_is_told() {
     let (_folder, file) = written("prompt: \"{{ .who }}\"\nextensions: [extrakt]\n");
     let output = duologue(&["run-command", &file, "--print-prompt"]);
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(stderr.contains("`extrakt` is not known"), "{stderr}");
+    assert!(stderr.contains("`extrakt` is unknown"), "{stderr}");
     assert!(stderr.contains("<no value>"), "{stderr}");
     let early = duologue(&["run-command", "--print-prompt", "--who", "x", &file]);
     let stderr = String::from_utf8_lossy(&early.stderr);

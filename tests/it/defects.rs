@@ -91,7 +91,7 @@ fn a_signal_ends_a_process_that_met_a_defect_and_is_not_read() {
     let launch = echo(&["--log-level", "info"]).env("DUOLOGUE_FAULT", "encode:6");
     let mut server = launch.stdout(Reading::Held).start();
     server.send(submit("r", &"x".repeat(100_000)));
-    server.wait_log("met a defect");
+    server.wait_log("internal error");
     server.signal(Signal::TERM);
     server.wait_end();
     server.read_on(Reading::Eager);

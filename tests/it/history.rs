@@ -229,7 +229,7 @@ prompt: |
     let strict = ["run-command", "f.yaml", "--strict", "--print-prompt"];
     let ended = run(&folder, &strict);
     assert_eq!(ended.status, 2, "{ended:?}");
-    let error = "f.yaml:6: the template in `prompt`: what is printed here has no value";
+    let error = "f.yaml:6: the template in `prompt`: this prints a missing value";
     assert!(ended.stderr.contains(error), "{ended:?}");
     let ended = run(&folder, &[&strict[..], &["--what", "a joke"]].concat());
     assert_eq!((ended.status, ended.stdout.as_str()), (0, "Tell me.\na joke\n"), "{ended:?}");

@@ -1,7 +1,7 @@
 //! What every conversation must be, whatever happened in it.
 
 use crate::frames::Frame;
-use duologue::conformance::check::{Breach, Checker, Rule};
+use duologue::conformance::check::{Checker, Rule, Violation};
 use duologue::protocol::any::read_message;
 use duologue::protocol::json;
 use duologue::protocol::proto::rpc::RpcLine;
@@ -50,8 +50,8 @@ pub(crate) fn check_output(output: &Output, asked: usize, answers: Answers) -> V
 /// The program's own checker must have nothing to say.
 fn check_contract(output: &Output, answers: Answers) {
     let mut checker = Checker::new();
-    let mut breaches: Vec<_> = output.lines.iter().flat_map(|line| checker.line(line)).collect();
-    breaches.extend(checker.finish(Some(&output.rest)));
+    let mut violations: Vec<_> = output.lines.iter().flat_map(|line| checker.line(line)).collect();
+    violations.extend(checker.finish(Some(&output.rest)));
     // Where a defect was planted in what tells of a run, the rest of it can't be right.
     let is_defective = output
         .lines
@@ -64,14 +64,14 @@ fn check_contract(output: &Output, answers: Answers) {
         Rule::SnapshotText,
         Rule::SnapshotLost,
     ];
-    let is_right = |breach: &Breach| {
-        breach.rule == Rule::UnfinishedRequest && matches!(answers, Answers::Some | Answers::Cut)
+    let is_right = |violation: &Violation| {
+        violation.rule == Rule::UnfinishedRequest && matches!(answers, Answers::Some | Answers::Cut)
             // A server that wrote nothing.
-            || breach.rule == Rule::HelloFirst && output.lines.is_empty()
-            || is_defective && of_a_run.contains(&breach.rule)
+            || violation.rule == Rule::HelloFirst && output.lines.is_empty()
+            || is_defective && of_a_run.contains(&violation.rule)
     };
-    breaches.retain(|breach| !is_right(breach));
-    assert_eq!(breaches, []);
+    violations.retain(|violation| !is_right(violation));
+    assert_eq!(violations, []);
 }
 
 fn check_frames(frames: &[Frame], asked: usize, answers: Answers) {

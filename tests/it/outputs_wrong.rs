@@ -237,5 +237,5 @@ fn an_answer_is_read_from_a_file_and_not_from_a_pipe_that_nobody_fills() {
     folder.fifo("pipe");
     let ended = run(&folder, &["exec", "a", "--engine", "echo", "--echo-answer", "pipe", "--rpc"]);
     assert_eq!(ended.status, 2, "{ended:?}");
-    assert!(ended.stderr.contains("no regular file"), "{ended:?}");
+    assert!(ended.stderr.contains("not a regular file"), "{ended:?}");
 }

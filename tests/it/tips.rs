@@ -107,11 +107,11 @@ fn numbers_are_explained_in_plain_words() {
     };
     check(
         &["--echo-delay-ms", "many"],
-        "'--echo-delay-ms <MS>': it is not a whole number, such as 500",
+        "'--echo-delay-ms <MS>': it is not an integer, such as 500",
     );
-    check(&["--retries", "11"], "it is not a whole number from 0 to 10");
-    check(&["--idle-timeout-ms", "0"], "it is not a whole number from 1 up");
-    check(&["--max-request-bytes", "0"], "it is not a whole number from 1 to 1073741824");
+    check(&["--retries", "11"], "it is not an integer from 0 to 10");
+    check(&["--idle-timeout-ms", "0"], "it is not an integer from 1 up");
+    check(&["--max-request-bytes", "0"], "it is not an integer from 1 to 1073741824");
 }
 
 #[test]

@@ -9,19 +9,19 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 #[test]
-fn live_streams_have_no_breach() {
+fn live_streams_have_no_violation() {
     for stream in streams() {
         let output = run(&["check"], &stream);
         let told = text(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{told}\n{}", text(&stream));
-        assert!(told.starts_with("-: breaches: 0; lines: "), "{told}");
+        assert!(told.starts_with("-: violations: 0; lines: "), "{told}");
         assert_eq!(told.lines().count(), 1, "{told}");
         assert_eq!(text(&output.stderr), "");
     }
 }
 
 #[test]
-fn a_debug_file_has_no_breach() {
+fn a_debug_file_has_no_violation() {
     let folder = Folder::new();
     let path = folder.name("events.jsonl");
     let mut server = Server::start(&["--debug-events-jsonl", &path]);
@@ -29,13 +29,13 @@ fn a_debug_file_has_no_breach() {
     server.send("not JSON");
     server.finish();
     let output = run(&["check", &path], b"");
-    let expected = format!("{path}: breaches: 0; lines: ");
+    let expected = format!("{path}: violations: 0; lines: ");
     assert!(text(&output.stdout).starts_with(&expected), "{}", text(&output.stdout));
     assert_eq!(output.status.code(), Some(0));
 }
 
 #[test]
-fn breaches_are_told_with_their_place_and_rule() {
+fn violations_are_told_with_their_place_and_rule() {
     let folder = Folder::new();
     let path = folder.name("stream");
     let stream = text(&turn()).replace("\"status\":\"ok\"", "\"status\":\"failed\"");
@@ -46,7 +46,10 @@ fn breaches_are_told_with_their_place_and_rule() {
     let last = stream.lines().count();
     assert!(told[0].starts_with(&format!("{path}:{last}: done-status: ")), "{told:?}");
     assert!(told[1].starts_with(&format!("{path}:{}: invalid-json: ", last + 1)), "{told:?}");
-    assert!(told[2].starts_with(&format!("{path}: breaches: 2; lines: {}", last + 1)), "{told:?}");
+    assert!(
+        told[2].starts_with(&format!("{path}: violations: 2; lines: {}", last + 1)),
+        "{told:?}"
+    );
     assert_eq!(told.len(), 3);
 }
 
@@ -60,7 +63,7 @@ fn an_object_holds_what_lines_tell() {
         let told = json(&output);
         assert_eq!(told["data"][0]["rule"], "ordinal-order");
         assert_eq!(told["error"]["code"], "contract_broken");
-        let detail = told["error"]["detail"].as_str().expect("the first breach");
+        let detail = told["error"]["detail"].as_str().expect("the first violation");
         assert!(detail.starts_with("line 4: ordinal-order: "), "{detail}");
         assert_eq!(told["meta"]["total"], 1);
         assert_eq!(told["meta"]["lines"], stream.lines().count());
@@ -87,7 +90,7 @@ fn a_stream_that_is_cut_off_is_noted() {
 
 /// A producer that crashed in its first write must not pass.
 #[test]
-fn a_stream_without_a_frame_is_a_breach() {
+fn a_stream_without_a_frame_is_a_violation() {
     for input in [&b""[..], b"{", b"{\"a\":", b"garbage", b"garbage\n"] {
         let output = run(&["check"], input);
         let told = text(&output.stdout);
@@ -119,7 +122,7 @@ fn tails_are_judged_alike() {
     }
 }
 
-/// The program's own option is no breach of its own contract.
+/// The program's own option is no violation of its own contract.
 #[test]
 fn a_single_run_may_tell_no_snapshot_at_its_end() {
     for span in ["full", "turn", "none"] {
@@ -131,7 +134,7 @@ fn a_single_run_may_tell_no_snapshot_at_its_end() {
 
 /// What is changed in a stream that is right, so that it is of somebody else.
 #[test]
-fn what_is_of_somebody_else_is_a_breach() {
+fn what_is_of_somebody_else_is_a_violation() {
     let stream = text(&stream(&["--on-busy", "queue"], &[submit("r", "hello you")])).to_owned();
     let said = "\"Turn 1. You said: hello you\"";
     let whole = format!("\"text\":{said},\"content\":{said},\"status\":\"finished\",\"parent");
@@ -186,9 +189,9 @@ pub(crate) fn check_unread(envelope: &Value, path: &str) {
     assert!(envelope["meta"]["duration_ms"].is_u64());
 }
 
-/// A breach is told before the stream ends.
+/// A violation is told before the stream ends.
 #[test]
-fn breaches_are_told_as_they_come() {
+fn violations_are_told_as_they_come() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
     let mut child = command
         .args(["check", "-"])
@@ -200,9 +203,9 @@ fn breaches_are_told_as_they_come() {
     let mut told = BufReader::new(child.stdout.take().expect("a pipe"));
     for line in 1..4 {
         stdin.write_all(b"no JSON\n").expect("it reads");
-        let mut breach = String::new();
-        told.read_line(&mut breach).expect("a line");
-        assert!(breach.starts_with(&format!("-:{line}: invalid-json: ")), "{breach}");
+        let mut violation = String::new();
+        told.read_line(&mut violation).expect("a line");
+        assert!(violation.starts_with(&format!("-:{line}: invalid-json: ")), "{violation}");
     }
     drop(stdin);
     assert_eq!(child.wait().expect("it ends").code(), Some(1));

@@ -1,10 +1,10 @@
-//! Arguments of the tools, as they are typed.
+//! Command-line arguments of `check`, `list-events`, `schema`, `completions` and `man`.
 
 use clap::{Args, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
 
-/// For people, at the end of the help of `check`.
+/// Text after the options in the help of `check`.
 pub const CHECK_AFTER: &str = "\
 Examples:
   duologue rpc < requests.jsonl | duologue check
@@ -12,32 +12,32 @@ Examples:
   duologue check --output json events.jsonl
 
 Exit status:
-  0    no breach
-  1    breaches were found
+  0    no violation
+  1    violations were found
   2    the command line is wrong, or the stream can't be read
   74   standard output could not be written";
 
-/// For people, at the end of the help of `list-events`.
+/// Text after the options in the help of `list-events`.
 pub const LIST_EVENTS_AFTER: &str = "\
 Examples:
   duologue list-events events.jsonl
   duologue rpc < requests.jsonl | duologue list-events --no-stream
 
 Exit status:
-  0    all lines could be read; a last line that is cut off is only warned of
-  1    some lines are no frames; the others are listed
+  0    all lines could be read; an incomplete last line only causes a warning
+  1    some lines are not frames; the others are listed
   2    the command line is wrong, or the stream can't be read
   74   standard output could not be written";
 
-/// What `list-events` says of itself.
+/// Help summary of `list-events`.
 pub const LIST_EVENTS_ABOUT: &str =
     "List the events of a stream; streams JSON Lines unless --no-stream is given";
 
-/// The same, at length.
+/// Long help of `list-events`.
 pub const LIST_EVENTS_LONG_ABOUT: &str = "\
 List the events of a stream of the protocol.
 
-This command streams JSON Lines: first a line that says so,
+This command streams JSON Lines: the first line names the format,
 
   {\"_format\": \"jsonl\", \"_schema\": \"EventEntry\", \"_version\": 1}
 
@@ -51,13 +51,13 @@ toolCallId, toolName, role, status, error and textBytes. Frames have no time of 
 latest time at which the event can have happened, in seconds since 1970. For a file that is its last
 modification, for a pipe the time at which the line was read.";
 
-/// What `check` says of itself, at length.
+/// Long help of `check`.
 pub const CHECK_LONG_ABOUT: &str = "\
 Check a stream of the protocol against its contract.
 
-Reads what a server wrote, as it comes, and prints one line for each breach: FILE:LINE: RULE: what
-is wrong. The rules' words stay the same between versions. The last line of the output is a
-summary. A stream that is cut off in its last line is noted, and is no breach.";
+Reads the stream as it arrives and prints one line for each violation: FILE:LINE: RULE: what is
+wrong. Rule names do not change between versions. The last line of the output is a summary. A
+stream that ends in the middle of its last line is noted, which is not a violation.";
 
 /// Arguments of `check`.
 #[derive(Args, Debug)]
@@ -66,7 +66,7 @@ pub struct CheckArgs {
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
 
-    /// How breaches are told
+    /// Format of the report
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub output: CheckOutput,
 
@@ -75,10 +75,10 @@ pub struct CheckArgs {
     pub no_stream: bool,
 }
 
-/// How breaches are told.
+/// Output formats of `check`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum CheckOutput {
-    /// A line for each, as it is found
+    /// One line for each violation, as it is found
     #[default]
     Text,
     /// One JSON object at the end
@@ -92,7 +92,7 @@ pub struct ListEventsArgs {
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
 
-    /// How events are told
+    /// Format of the list
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub output: ListOutput,
 
@@ -101,10 +101,10 @@ pub struct ListEventsArgs {
     pub no_stream: bool,
 }
 
-/// How events are told.
+/// Output formats of `list-events`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ListOutput {
-    /// A line for each, as it is read
+    /// One line for each event, as it is read
     #[default]
     Jsonl,
     /// One JSON object at the end
@@ -114,24 +114,24 @@ pub enum ListOutput {
 /// Arguments of `schema`.
 #[derive(Args, Debug)]
 pub struct SchemaArgs {
-    /// In which form
+    /// Form of the schema
     #[arg(value_enum, default_value_t)]
     pub form: SchemaForm,
 
-    /// What the JSON Schema is of; a frame unless told
+    /// What the JSON Schema describes; a frame if not given
     #[arg(long = "for", value_name = "WHAT", value_enum)]
     pub of: Option<SchemaOf>,
 
-    /// Write the `.proto` files into this folder, as they are named in imports
+    /// Write the `.proto` files into this folder, under the paths by which they import each other
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// How it is printed.
+    /// Output options.
     #[command(flatten)]
     pub output: TextOutputArgs,
 }
 
-/// The form of a schema.
+/// Forms in which the schema is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum SchemaForm {
     /// The `.proto` files
@@ -143,7 +143,7 @@ pub enum SchemaForm {
     Json,
 }
 
-/// What a JSON Schema is of.
+/// What a JSON Schema describes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum SchemaOf {
     /// A line that the server writes
@@ -164,11 +164,11 @@ pub enum SchemaOf {
 /// Arguments of `completions`.
 #[derive(Args, Debug)]
 pub struct CompletionsArgs {
-    /// The shell that is to complete
+    /// The shell to complete for
     #[arg(value_enum)]
     pub shell: Shell,
 
-    /// How it is printed.
+    /// Output options.
     #[command(flatten)]
     pub output: TextOutputArgs,
 }
@@ -180,7 +180,7 @@ pub struct ManArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// How they are printed.
+    /// Output options.
     #[command(flatten)]
     pub output: TextOutputArgs,
 }
@@ -188,7 +188,7 @@ pub struct ManArgs {
 /// Options of commands that print one text.
 #[derive(Args, Debug, Default)]
 pub struct TextOutputArgs {
-    /// What is printed
+    /// Output format
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub output: TextOutput,
 
@@ -197,10 +197,10 @@ pub struct TextOutputArgs {
     pub no_stream: bool,
 }
 
-/// The form of one text.
+/// Output formats of commands that print one text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum TextOutput {
-    /// As it is
+    /// Plain text
     #[default]
     Text,
     /// One JSON object: ok, data, error, warnings, meta
@@ -208,7 +208,7 @@ pub enum TextOutput {
 }
 
 impl TextOutputArgs {
-    /// One JSON object is printed.
+    /// Whether one JSON object is printed.
     pub(super) fn is_json(&self) -> bool {
         self.no_stream || self.output == TextOutput::Json
     }

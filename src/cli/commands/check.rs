@@ -1,23 +1,23 @@
-//! `duologue check`: tells the breaches in a stream as they are found.
+//! `duologue check`: reports the contract violations in a stream as they are found.
 
 use super::args::{CheckArgs, CheckOutput};
 use super::envelope::{Counts, Envelope, Error};
 use super::lines::{self, Input, Piece, StreamLines, Unread};
-use super::output::{Failure, Out, status, tell};
+use super::output::{Failure, Out, message, status};
 use super::{FOUND, LINE_BYTES_MAX};
-use crate::conformance::check::{Breach, Checker, Summary};
+use crate::conformance::check::{Checker, Summary, Violation};
 use serde::Serialize;
 use std::io::Read;
 
-/// Where breaches go.
+/// The output format.
 enum Sink {
-    /// A line for each, after the name of the stream.
+    /// One line for each violation, after the name of the stream.
     Text(String),
     /// One object at the end.
     Json(Envelope),
 }
 
-/// A breach in an envelope.
+/// A violation as it is written in the envelope.
 #[derive(Serialize)]
 struct Entry<'a> {
     line: u64,
@@ -25,7 +25,7 @@ struct Entry<'a> {
     message: &'a str,
 }
 
-/// Checks the stream that `args` name; gives the exit status.
+/// Checks the stream that `args` name; returns the exit status.
 pub fn check(args: &CheckArgs) -> u8 {
     status(run(args))
 }
@@ -42,19 +42,19 @@ fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let input = Input::open(args.file.as_deref());
     let read = input.map_err(|error| error.to_string()).map(|input| {
         if input.is_terminal() {
-            tell("a stream of the protocol is read from this terminal; Ctrl-D ends it");
+            message("a stream of the protocol is read from this terminal; Ctrl-D ends it");
         }
         StreamLines::new(input, LINE_BYTES_MAX)
     });
     let client_error = match read {
         Ok(mut lines) => {
-            let mut tell = |breaches: &[Breach], out: &mut Out| {
+            let mut report = |violations: &[Violation], out: &mut Out| {
                 if first.is_none() {
-                    first = breaches.first().cloned();
+                    first = violations.first().cloned();
                 }
-                sink.tell(breaches, out)
+                sink.report(violations, out)
             };
-            read_all(&mut lines, &mut checker, &mut tell, &mut out)?
+            read_all(&mut lines, &mut checker, &mut report, &mut out)?
         }
         Err(client_error) => Some(client_error),
     };
@@ -62,39 +62,39 @@ fn run(args: &CheckArgs) -> Result<u8, Failure> {
     finish(sink, &checker.summary(), first.as_ref(), unread, &mut out)
 }
 
-/// Reads to the end; gives why it can't be read, if so.
+/// Reads to the end of the stream; returns the error if it can't be read.
 fn read_all(
     lines: &mut StreamLines<impl Read>,
     checker: &mut Checker,
-    tell: &mut impl FnMut(&[Breach], &mut Out) -> Result<(), Failure>,
+    report: &mut impl FnMut(&[Violation], &mut Out) -> Result<(), Failure>,
     out: &mut Out,
 ) -> Result<Option<String>, Failure> {
     loop {
         if lines.will_wait() {
             out.flush()?;
         }
-        let breaches = match lines.next() {
+        let violations = match lines.next() {
             Err(error) => return Ok(Some(error.to_string())),
             Ok(Some(Piece::Line(line))) => checker.line(line),
             Ok(Some(Piece::Long)) => checker.long_line(LINE_BYTES_MAX),
             Ok(Some(Piece::Tail(tail))) => {
-                tell(&checker.finish(Some(tail)), out)?;
+                report(&checker.finish(Some(tail)), out)?;
                 return Ok(None);
             }
             Ok(None) => {
-                tell(&checker.finish(None), out)?;
+                report(&checker.finish(None), out)?;
                 return Ok(None);
             }
         };
-        tell(&breaches, out)?;
+        report(&violations, out)?;
     }
 }
 
 impl Sink {
-    fn tell(&mut self, breaches: &[Breach], out: &mut Out) -> Result<(), Failure> {
-        for Breach { line, rule, message } in breaches {
+    fn report(&mut self, violations: &[Violation], out: &mut Out) -> Result<(), Failure> {
+        for Violation { line, rule, message } in violations {
             match self {
-                // Ids and texts of the stream must not end the line, nor steer a terminal.
+                // Ids and texts of the stream must not end the line or control a terminal.
                 Self::Text(label) => {
                     let message = message.replace(char::is_control, "\u{fffd}");
                     out.line(&format!("{label}:{line}: {rule}: {message}"))?;
@@ -111,7 +111,7 @@ impl Sink {
 fn finish(
     sink: Sink,
     summary: &Summary,
-    first: Option<&Breach>,
+    first: Option<&Violation>,
     unread: Option<Unread>,
     out: &mut Out,
 ) -> Result<u8, Failure> {
@@ -129,7 +129,7 @@ fn finish(
             summary.notes.iter().for_each(|note| envelope.warn("note", note.clone()));
             let error = match (&unread, first) {
                 (Some(unread), _) => Some(unread.as_error()),
-                (None, Some(Breach { line, rule, message })) => Some(Error {
+                (None, Some(Violation { line, rule, message })) => Some(Error {
                     code: "contract_broken",
                     class: None,
                     message: counted(summary),
@@ -148,14 +148,14 @@ fn finish(
     }
     match unread {
         Some(unread) => Err(unread.into()),
-        None => Ok(if summary.breaches > 0 { FOUND } else { 0 }),
+        None => Ok(if summary.violations > 0 { FOUND } else { 0 }),
     }
 }
 
 fn counted(summary: &Summary) -> String {
-    let Summary { lines, frames, events, requests, breaches, .. } = summary;
+    let Summary { lines, frames, events, requests, violations, .. } = summary;
     format!(
-        "breaches: {breaches}; lines: {lines}, frames: {frames}, events: {events}, requests: \
+        "violations: {violations}; lines: {lines}, frames: {frames}, events: {events}, requests: \
          {requests}"
     )
 }

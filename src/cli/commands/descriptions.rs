@@ -1,5 +1,5 @@
-//! What the program says of itself to other programs: its manifest, completions and manual pages,
-//! all made from the command line's own definition.
+//! Descriptions of the command line: the manifest, shell completions and manual pages, all
+//! generated from its definition.
 
 use super::args::{CompletionsArgs, ManArgs, TextOutputArgs};
 use super::complete::VARIABLE;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
 
-/// Prints the manifest of `command`; gives the exit status.
+/// Prints the manifest of `command`; returns the exit status.
 pub fn manifest(command: &Command) -> u8 {
     document::print(&TextOutputArgs::default(), || {
         let data = manifest::manifest(command, manifest::facts);
@@ -21,7 +21,7 @@ pub fn manifest(command: &Command) -> u8 {
     })
 }
 
-/// Prints what makes a shell complete `command` by asking this program; gives the exit status.
+/// Prints the completion script for `command`, which calls this program; returns the exit status.
 pub fn completions(args: &CompletionsArgs, command: &Command) -> u8 {
     document::print(&args.output, || {
         let (name, shell) = (command.get_name(), args.shell.to_string());
@@ -36,7 +36,7 @@ pub fn completions(args: &CompletionsArgs, command: &Command) -> u8 {
     })
 }
 
-/// Prints or writes the manual pages of `command`; gives the exit status.
+/// Prints or writes the manual pages of `command`; returns the exit status.
 pub fn man(args: &ManArgs, command: &Command) -> u8 {
     document::print(&args.output, || match &args.out {
         Some(folder) => write_pages(folder, command),

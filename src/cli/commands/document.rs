@@ -1,5 +1,5 @@
-//! A result that is not a list of events or breaches: a text for people and files, or one JSON object
-//! for programs that read nothing else.
+//! A result that is not a list: printed as text, or as one JSON object for programs that expect
+//! JSON.
 
 use super::args::TextOutputArgs;
 use super::envelope::{self, Error};
@@ -11,13 +11,13 @@ use std::time::Instant;
 /// A result in both forms.
 #[derive(Debug)]
 pub(super) struct Document {
-    /// As it is printed.
+    /// As text.
     pub(super) text: Vec<u8>,
-    /// As it stands under `data`.
+    /// As the value of `data`.
     pub(super) data: Value,
 }
 
-/// Prints what `make` makes in the form that `wanted` names; gives the exit status.
+/// Prints the result of `make` in the form that `wanted` names; returns the exit status.
 pub(super) fn print(
     command_mode: &TextOutputArgs,
     make: impl FnOnce() -> Result<Document, Failure>,

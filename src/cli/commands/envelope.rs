@@ -1,4 +1,4 @@
-//! What tools print instead of a stream: one JSON object with the data, what went wrong, and counts.
+//! The JSON object that commands print instead of a stream: data, error, warnings and counts.
 
 use super::output::{Failure, Out};
 use crate::protocol::json;
@@ -6,14 +6,14 @@ use serde::Serialize;
 use serde_json::Value;
 use std::time::Instant;
 
-/// Bytes of data that are held back so that `ok` can stand first. Past that, `data` is written first
-/// and as it comes: a listing of any length needs no more memory than this.
+/// Bytes of data that are buffered so that `ok` can be written first. Past that, `data` is written
+/// first, as it is produced: a listing of any length needs no more memory than this.
 const HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Warnings that are told one by one.
+/// Warnings that are reported one by one; the others are counted.
 const WARNINGS_MAX: usize = 100;
 
-/// Collects one tool's result.
+/// Collects the result of one command.
 #[derive(Debug)]
 pub(super) struct Envelope {
     begun: Instant,
@@ -21,30 +21,30 @@ pub(super) struct Envelope {
     total: u64,
     is_streaming: bool,
     warnings: Vec<Warning>,
-    warnings_untold: u64,
+    warnings_omitted: u64,
 }
 
-/// What should be known of a result that is good as far as it goes.
+/// A warning about a result that is otherwise usable.
 #[derive(Debug, Serialize)]
 struct Warning {
     code: &'static str,
     message: String,
 }
 
-/// What went wrong.
+/// An error.
 #[derive(Debug, Serialize)]
 pub(super) struct Error {
-    /// For programs.
+    /// Machine-readable code.
     pub(super) code: &'static str,
-    /// What kind of error it is; `None` where the code says that.
+    /// The error class; `None` where the code implies it.
     pub(super) class: Option<&'static str>,
-    /// For people.
+    /// Message for people.
     pub(super) message: String,
-    /// More for a bug report: what the system said, or the first of several faults.
+    /// More for a bug report: the system's message, or the first of several errors.
     pub(super) detail: String,
 }
 
-/// Counts that stand beside `total` and `duration_ms`.
+/// Counts that are written next to `total` and `duration_ms`.
 #[derive(Debug, Serialize)]
 pub(super) struct Counts {
     pub(super) lines: u64,
@@ -87,7 +87,7 @@ impl Envelope {
             total: 0,
             is_streaming: false,
             warnings: Vec::new(),
-            warnings_untold: 0,
+            warnings_omitted: 0,
         }
     }
 
@@ -107,19 +107,19 @@ impl Envelope {
         if self.warnings.len() < WARNINGS_MAX {
             self.warnings.push(Warning { code, message });
         } else {
-            self.warnings_untold += 1;
+            self.warnings_omitted += 1;
         }
     }
 
-    /// Prints it. It is `ok` if there is no error.
+    /// Writes the object. `ok` is true if there is no error.
     pub(super) fn finish(
         mut self,
         error: Option<&Error>,
         counts: Option<&Counts>,
         out: &mut Out,
     ) -> Result<(), Failure> {
-        if self.warnings_untold > 0 {
-            let message = format!("and {} more warnings", self.warnings_untold);
+        if self.warnings_omitted > 0 {
+            let message = format!("and {} more warnings", self.warnings_omitted);
             self.warnings.push(Warning { code: "more", message });
         }
         let meta =
@@ -128,7 +128,7 @@ impl Envelope {
         let mut text = Vec::new();
         json(&rest, &mut text)?;
         let text = String::from_utf8_lossy(&text);
-        // `ok` is its first member, and a word of five letters at most.
+        // `ok` is the first member, and its value has at most five letters.
         let (ok, others) = text.split_once(',').unwrap_or((&text, ""));
         if self.is_streaming {
             self.stream(out)?;
@@ -141,7 +141,7 @@ impl Envelope {
         out.flush()
     }
 
-    /// Writes the data so far, which from now on stands before all else.
+    /// Writes the data collected so far; from then on `data` is the first member.
     fn stream(&mut self, out: &mut Out) -> Result<(), Failure> {
         if !std::mem::replace(&mut self.is_streaming, true) {
             out.write(b"{\"data\":[")?;
@@ -152,7 +152,7 @@ impl Envelope {
     }
 }
 
-/// Prints a result that is one value and no list of entries; null if there is only an error.
+/// Prints a result that is one value and not a list; null if there is only an error.
 pub(super) fn print_value(
     data: &Value,
     error: Option<&Error>,

@@ -1,4 +1,4 @@
-//! Lines of a stream, in bounded memory, as they come.
+//! Reads the lines of a stream as they arrive, in bounded memory.
 
 use super::envelope::Error;
 use super::output::Failure;
@@ -14,7 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Capacity that is kept for the next line; one that needed more gives it back.
+/// Capacity kept for the next line; a larger buffer is released.
 const KEPT_BYTES: usize = 1024 * 1024;
 
 /// A piece of a stream.
@@ -22,13 +22,13 @@ const KEPT_BYTES: usize = 1024 * 1024;
 pub(super) enum Piece<'a> {
     /// A line, without its line feed.
     Line(&'a [u8]),
-    /// A line that is longer than the limit.
+    /// A line that exceeds the limit.
     Long,
-    /// What stands after the last line feed.
+    /// The bytes after the last line feed.
     Tail(&'a [u8]),
 }
 
-/// Reads pieces.
+/// Splits a stream into pieces.
 #[derive(Debug)]
 pub(super) struct StreamLines<R> {
     input: BufReader<R>,
@@ -37,12 +37,12 @@ pub(super) struct StreamLines<R> {
     is_long: bool,
 }
 
-/// A stream that is waited for, whatever the flags of the pipe it comes from.
+/// A stream that is read blocking, even if its pipe is set to non-blocking.
 #[derive(Debug)]
 pub(super) struct Input(File);
 
 impl Input {
-    /// Opens what a command line names: a file, or standard input for `-` and for nothing.
+    /// Opens the stream named on a command line: a file, or standard input for `-` and for nothing.
     pub(super) fn open(path: Option<&Path>) -> io::Result<Self> {
         match path {
             Some(path) if path != Path::new("-") => File::open(path).map(Self),
@@ -56,7 +56,7 @@ impl Input {
         self.0.is_terminal()
     }
 
-    /// When what comes from it was written.
+    /// When the bytes of the stream were written.
     pub(super) fn write_time(&self) -> io::Result<WriteTime> {
         Ok(match self.0.metadata()?.is_file() {
             true => WriteTime::Modified(self.0.try_clone()?),
@@ -65,13 +65,13 @@ impl Input {
     }
 }
 
-/// When bytes that were just read were written, as nearly as can be known: a stream has no times of
-/// its own.
+/// When bytes that were just read were written, as closely as can be known: the stream itself has
+/// no timestamps.
 #[derive(Debug)]
 pub(super) enum WriteTime {
-    /// By the time a file was changed last.
+    /// When the file was last modified.
     Modified(File),
-    /// By now: a pipe or a terminal, which is read as it is written.
+    /// Now: a pipe or a terminal is read as it is written.
     Now,
 }
 
@@ -82,7 +82,7 @@ impl WriteTime {
             Self::Modified(file) => file.metadata().and_then(|metadata| metadata.modified()),
             Self::Now => Ok(SystemTime::now()),
         };
-        // A file system without times has none to give.
+        // Some file systems record no times.
         let since = time.map(|time| time.duration_since(UNIX_EPOCH).unwrap_or_default());
         UnixSeconds(since.unwrap_or_default().as_secs())
     }
@@ -92,7 +92,7 @@ impl Read for Input {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.0.read(buffer) {
-                // Another process that shares the pipe has made it so; waiting is up to us.
+                // Another process that shares the pipe has made it non-blocking, so wait here.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     files::wait_for(&self.0, PollFlags::IN);
                 }
@@ -105,9 +105,9 @@ impl Read for Input {
 /// A stream that can't be read, or not to its end.
 #[derive(Debug)]
 pub(super) struct Unread {
-    /// The stream.
+    /// The name of the stream.
     pub(super) label: String,
-    /// What the system says.
+    /// The system's error.
     pub(super) why: String,
 }
 
@@ -132,7 +132,7 @@ impl From<Unread> for Failure {
     }
 }
 
-/// What messages call it.
+/// The name of a stream in messages.
 pub(super) fn label(path: Option<&Path>) -> String {
     path.map_or("-".to_owned(), |path| path.display().to_string())
 }
@@ -144,7 +144,7 @@ impl<R: Read> StreamLines<R> {
         Self { input, bytes_max, line: Vec::new(), is_long: false }
     }
 
-    /// Whether the next piece may have to be waited for.
+    /// Whether reading the next piece may block.
     pub(super) fn will_wait(&self) -> bool {
         memchr::memchr(b'\n', self.input.buffer()).is_none()
     }

@@ -3,24 +3,24 @@
 use super::args::{ListEventsArgs, ListOutput};
 use super::envelope::{Envelope, Error};
 use super::lines::{self, Input, Piece, StreamLines, Unread, WriteTime};
-use super::output::{Failure, Out, status, tell};
+use super::output::{Failure, Out, message, status};
 use super::{FOUND, LINE_BYTES_MAX};
 use crate::conformance::events::{Entry, Lister, PREAMBLE, UnixSeconds};
 use crate::protocol::json;
 use std::io::Read;
 
-/// Bad lines that are told one by one on standard error.
-const TOLD_MAX: u64 = 100;
+/// Bad lines that are reported one by one on standard error; the others are counted.
+const REPORTED_MAX: u64 = 100;
 
-/// Where events go.
+/// The output format.
 enum Sink {
-    /// A line for each.
+    /// One line for each event.
     Lines(Vec<u8>),
     /// One object at the end.
     Json(Envelope),
 }
 
-/// Lists the events of the stream that `args` name; gives the exit status.
+/// Lists the events of the stream that `args` name; returns the exit status.
 pub fn list_events(args: &ListEventsArgs) -> u8 {
     status(run(args))
 }
@@ -32,7 +32,7 @@ fn run(args: &ListEventsArgs) -> Result<u8, Failure> {
         ListOutput::Jsonl if !args.no_stream => Sink::Lines(Vec::new()),
         ListOutput::Jsonl | ListOutput::Json => Sink::Json(Envelope::new()),
     };
-    // Readers of lines find out what comes from the first one, whatever comes.
+    // The first line names the format, even if the stream can't be read.
     if let Sink::Lines(_) = sink {
         out.line(PREAMBLE)?;
     }
@@ -41,7 +41,7 @@ fn run(args: &ListEventsArgs) -> Result<u8, Failure> {
         Err(error) => Some(error.to_string()),
         Ok(input) => {
             if input.is_terminal() {
-                tell("a stream of the protocol is read from this terminal; Ctrl-D ends it");
+                message("a stream of the protocol is read from this terminal; Ctrl-D ends it");
             }
             match input.write_time() {
                 Err(error) => Some(error.to_string()),
@@ -55,7 +55,7 @@ fn run(args: &ListEventsArgs) -> Result<u8, Failure> {
     finish(sink, &bad, client_error.map(|why| Unread { label, why }), &mut out)
 }
 
-/// Lines that are no frames.
+/// Lines that are not frames.
 #[derive(Debug, Default)]
 struct Bad {
     count: u64,
@@ -69,7 +69,8 @@ impl Bad {
     }
 }
 
-/// Reads to the end, and counts what is no frame; gives why it can't be read, if so.
+/// Reads to the end and counts the lines that are not frames; returns the error if it can't be
+/// read.
 fn read_all(
     lines: &mut StreamLines<impl Read>,
     time: &WriteTime,
@@ -96,21 +97,21 @@ fn read_all(
             Ok(Some(Piece::Tail(tail))) => lister.tail(ts, tail),
         };
         match entry {
-            Ok(Some(entry)) => sink.tell(&entry, out)?,
+            Ok(Some(entry)) => sink.report(&entry, out)?,
             Ok(None) => {}
             Err(line) => {
-                let told = line.to_string();
+                let text = line.to_string();
                 if !line.is_cut_off() {
-                    bad.add(&told);
+                    bad.add(&text);
                 }
-                sink.warn(told, bad.count);
+                sink.warn(text, bad.count);
             }
         }
     }
 }
 
 impl Sink {
-    fn tell(&mut self, entry: &Entry, out: &mut Out) -> Result<(), Failure> {
+    fn report(&mut self, entry: &Entry, out: &mut Out) -> Result<(), Failure> {
         match self {
             Self::Lines(line) => {
                 line.clear();
@@ -124,7 +125,7 @@ impl Sink {
 
     fn warn(&mut self, warning: String, nth: u64) {
         match self {
-            Self::Lines(_) if nth <= TOLD_MAX => tell(&warning),
+            Self::Lines(_) if nth <= REPORTED_MAX => message(&warning),
             Self::Lines(_) => {}
             Self::Json(envelope) => envelope.warn("bad_line", warning),
         }
@@ -138,7 +139,7 @@ fn finish(sink: Sink, bad: &Bad, unread: Option<Unread>, out: &mut Out) -> Resul
         Sink::Lines(_) => {
             out.flush()?;
             if count > 0 {
-                tell(&lines);
+                message(&lines);
             }
         }
         Sink::Json(envelope) => {

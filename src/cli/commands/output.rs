@@ -1,4 +1,4 @@
-//! Standard output as a tool writes it, and how a tool ends.
+//! Standard output and exit status of the commands around the protocol.
 
 use super::{OUTPUT, USAGE};
 use crate::support::files;
@@ -7,22 +7,22 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 
-/// Bytes that are written at once.
+/// Bytes buffered before they are written.
 const WRITE_BYTES: usize = 64 * 1024;
 
-/// Why a tool can't go on.
+/// Why a command can't go on.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    /// Nobody reads standard output any more, so that nobody needs the rest.
-    #[error("nobody reads standard output")]
+    /// The reader of standard output has gone, so the rest is not needed.
+    #[error("standard output was closed by its reader")]
     Gone,
     /// Standard output can't be written.
-    #[error("standard output could not be written: {0}; what was printed is not whole")]
+    #[error("standard output could not be written: {0}; the output is incomplete")]
     Output(io::Error),
     /// Something named on the command line can't be used.
     #[error("{0}")]
     Usage(String),
-    /// A file that is to be made can't be written.
+    /// A file given on the command line can't be written.
     #[error("{0}")]
     Unwritten(String),
 }
@@ -31,7 +31,7 @@ pub(super) enum Failure {
 #[derive(Debug)]
 pub(super) struct Out(BufWriter<Patient>);
 
-/// Waits for a reader that is slow, whatever the flags of the pipe.
+/// Writes wait for a slow reader, even if the pipe is set to non-blocking.
 #[derive(Debug)]
 struct Patient(File);
 
@@ -70,7 +70,7 @@ fn failure(error: io::Error) -> Failure {
     if error.kind() == io::ErrorKind::BrokenPipe { Failure::Gone } else { Failure::Output(error) }
 }
 
-/// The status of a tool, which is told to people if something is wrong.
+/// The exit status of a command; reports the failure, if any, on standard error.
 pub(super) fn status(result: Result<u8, Failure>) -> u8 {
     let failure = match result {
         Ok(status) => return status,
@@ -81,11 +81,11 @@ pub(super) fn status(result: Result<u8, Failure>) -> u8 {
         Failure::Output(_) => OUTPUT,
         Failure::Usage(_) | Failure::Unwritten(_) => USAGE,
     };
-    tell(&failure.to_string());
+    message(&failure.to_string());
     status
 }
 
-/// Tells people something on standard error.
-pub(super) fn tell(text: &str) {
+/// Writes a message for people to standard error.
+pub(super) fn message(text: &str) {
     stderr::message(&format!("duologue: {text}\n"));
 }

@@ -11,7 +11,7 @@ use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
-/// Prints or writes the schema that `args` name; gives the exit status.
+/// Prints or writes the schema that `args` name; returns the exit status.
 pub fn schema(args: &SchemaArgs) -> u8 {
     document::print(&args.output, || make(args))
 }
@@ -48,7 +48,7 @@ fn proto() -> Document {
     Document { text: schema::proto_text().into_bytes(), data }
 }
 
-/// JSON holds bytes in base64, as protobuf JSON does.
+/// Bytes are base64 in JSON, as in protobuf JSON.
 fn descriptors() -> Document {
     let bytes = schema::descriptors();
     Document { text: bytes.to_vec(), data: STANDARD.encode(bytes).into() }

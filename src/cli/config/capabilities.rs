@@ -1,4 +1,4 @@
-//! What `hello` says a process can do.
+//! The capabilities that `hello` announces.
 
 use super::EXTRACT;
 use crate::cli::{Mode, OnBusy, PatchFields, SessionArgs};
@@ -6,17 +6,17 @@ use crate::engine::Engine;
 use crate::protocol::wire::LEAN_PATCHES;
 use crate::session::{Extraction, ExtractionReport, SessionMode};
 
-/// What a process that reads requests can do, in the protocol's words.
+/// Capabilities of a process that reads requests, by their protocol names.
 const CAPABILITIES: [&str; 7] =
     ["ui-events", "snapshot", "done", "stdin-rpc", "single-session", "multi-turn", "cancel"];
 
-/// How many of them a single run can do.
+/// How many of them a single run has.
 const ONE_SHOT_CAPABILITIES: usize = 3;
 
 /// The extension that lets submits wait.
 const QUEUE: &str = "queue";
 
-/// What a process of this mode can do with this engine.
+/// Capabilities of a process of this mode with this engine.
 pub(super) fn capabilities(
     mode: Mode,
     args: &SessionArgs,
@@ -43,13 +43,13 @@ pub(super) fn capabilities(
     capabilities_of_nobody(mode).into_iter().chain(settings).chain(extensions).collect()
 }
 
-/// What a process of this mode can do before it is known who answers.
+/// Capabilities of a process of this mode before its engine is known.
 pub(super) fn capabilities_of_nobody(mode: Mode) -> Vec<String> {
     let version = format!("server-version={}", env!("CARGO_PKG_VERSION"));
     words(mode).iter().copied().map(str::to_owned).chain([version]).collect()
 }
 
-/// What a process can do, in the protocol's words.
+/// Capabilities by their protocol names.
 fn words(mode: Mode) -> &'static [&'static str] {
     match mode.life() {
         SessionMode::Conversation => &CAPABILITIES,

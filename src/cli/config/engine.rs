@@ -1,4 +1,4 @@
-//! Who answers, as options and variables say.
+//! Selects the engine from options and variables.
 
 use super::not_blank;
 use crate::cli::{EngineArgs, EngineName, SessionArgs};
@@ -15,14 +15,14 @@ use std::time::Duration;
 /// Variables that may hold the key of the openai engine; the first one that is set is used.
 const KEY_VARIABLES: [&str; 2] = ["DUOLOGUE_API_KEY", "OPENAI_API_KEY"];
 
-/// Variable that other programs read the base URL from; ours wins.
+/// Variable from which other programs read the base URL; our own has precedence.
 const COMMON_BASE_URL_VARIABLE: &str = "OPENAI_BASE_URL";
 
-/// For whoever has configured nothing.
+/// Shown when no provider is configured.
 const ECHO_ANSWERS: &str = "no provider is configured, so the built-in echo engine answers; to talk to a model set \
      OPENAI_API_KEY, or --base-url and --model";
 
-/// The engine, with what a person should know of the choice.
+/// The engine, and a note for the user about how it was chosen.
 pub(super) fn engine(args: &SessionArgs, notices: &mut Vec<&'static str>) -> Result<Engine> {
     let key = key()?;
     let common_base_url = variable(COMMON_BASE_URL_VARIABLE)?;
@@ -55,8 +55,8 @@ pub(super) fn engine(args: &SessionArgs, notices: &mut Vec<&'static str>) -> Res
     })
 }
 
-/// The file that the echo engine answers from, which must be there before anything is asked. It is
-/// not opened: a named pipe would be waited for.
+/// The file that the echo engine answers from, which must exist before the run starts. It is not
+/// opened: opening a named pipe would block.
 fn echo_answer(args: &EngineArgs) -> Result<Option<PathBuf>> {
     let Some(path) = &args.echo_answer else { return Ok(None) };
     ensure!(!is_stdin(path), "--echo-answer can't be standard input; name a file");
@@ -64,11 +64,11 @@ fn echo_answer(args: &EngineArgs) -> Result<Option<PathBuf>> {
     let about = path.metadata().map_err(|error| {
         anyhow!("--echo-answer: {shown} can't be read: {error}; check its name and who may read it")
     })?;
-    ensure!(about.is_file(), "--echo-answer: {shown} is no regular file; name a text file");
+    ensure!(about.is_file(), "--echo-answer: {shown} is not a regular file; name a text file");
     Ok(Some(path.clone()))
 }
 
-/// The key in the environment.
+/// The key from the environment.
 fn key() -> Result<Option<Secret>> {
     for name in KEY_VARIABLES {
         if let Some(key) = variable(name)?.as_deref().and_then(Secret::new) {
@@ -78,7 +78,7 @@ fn key() -> Result<Option<Secret>> {
     Ok(None)
 }
 
-/// A variable that is no option. What it holds may be a secret, and is not shown.
+/// A variable that is not an option. Its value may be a secret and is never shown.
 fn variable(name: &str) -> Result<Option<String>> {
     match std::env::var(name) {
         Ok(text) => Ok(Some(text)),

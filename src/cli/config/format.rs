@@ -1,4 +1,4 @@
-//! What standard output is made of, as options and the command file say.
+//! The output format, chosen by options and the command file.
 
 use crate::cli::Mode;
 use crate::engine::Engine;
@@ -16,12 +16,12 @@ pub(super) struct RunFacts {
 }
 
 impl RunFacts {
-    /// Of a run of `command`, whose values are called `name`, with the engine that is to answer.
+    /// For a run of `command`, whose values are called `name`, with the engine that will answer.
     pub(super) fn new(command: &'static str, name: String, engine: &Engine) -> Self {
         Self { beginning: beginning(command, engine), meta: meta(command, engine), name }
     }
 
-    /// Of a run that nobody was to answer yet.
+    /// For a run whose engine is not known yet.
     pub(super) fn of_nobody(command: &'static str) -> Self {
         let engine = Engine::Echo(Echo::default());
         let beginning = beginning(command, &engine);
@@ -50,7 +50,7 @@ fn meta(command: &str, engine: &Engine) -> Map<String, Value> {
         .collect()
 }
 
-/// The format of a prompt that `command` prints and does not ask.
+/// The format for a prompt that `command` prints without running it.
 pub(crate) fn format_of_prompt(command: &'static str, mode: Mode) -> Format {
     format(mode, ResponseType::Json, RunFacts::of_nobody(command))
 }

@@ -1,4 +1,4 @@
-//! `run-command`: a command file, its flags and its prompt → what is asked.
+//! `run-command`: builds the request from a command file, its flags and its prompt.
 
 use super::shown::{Unasked, shown};
 use super::{Prepared, Reason, Refusal, Terminal, history, text};
@@ -18,23 +18,23 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// What Go prints in place of a value that is not there.
+/// What Go's templates print for a missing value.
 const NO_VALUE: &str = "<no value>";
 
-/// Why nothing else can come from standard input.
+/// Why nothing else can be read from standard input.
 const REQUESTS_ARE_READ: &str =
     "standard input holds the requests of --stdin-rpc; name a file instead of -";
 
-/// For a person whose standard input holds data that no flag reads.
+/// Shown when standard input holds data that no flag reads.
 const UNREAD: &str = "standard input has data, and no flag of the command file reads it; name it as - where \
      a flag takes a file, or redirect standard input from /dev/null";
 
-/// Gets ready what `words` ask for.
+/// Prepares the command that `words` name.
 pub(super) fn run(words: &[OsString], mut terminal: Terminal) -> Result<Prepared, Refusal> {
     let command_mode = Cli::guess(words, None);
     let file = file(words, command_mode, &mut terminal.stdin);
     let file = file.map_err(|reason| Refusal { command_mode, reason })?;
-    // Now it is known which words are the file's.
+    // From here on it is known which words are the file's flags.
     let command_mode = Cli::guess(words, Some(&file));
     with_file(words, &file, terminal).map_err(|reason| Refusal { command_mode, reason })
 }
@@ -82,25 +82,25 @@ fn with_file(
     }
     if rendered.prompt.contains(NO_VALUE) {
         tracing::warn!(
-            "the prompt has {NO_VALUE} in it: a flag without a value, or a name that is no flag's"
+            "the prompt contains {NO_VALUE}: a flag without a value, or a name that is not a flag"
         );
     }
     if args.print_prompt {
-        // A variable's counts where the file has none.
+        // The variable counts only if the file sets no value.
         rendered.system = rendered.system.or(args.session.system);
         let session_id = args.session.session_id.as_deref();
         let unasked =
             Unasked { command: RUN_COMMAND, mode, session_id, is_shown: terminal.is_shown };
         return Ok(Prepared::Print(shown(&rendered, &unasked)?));
     }
-    let asked = asked(file, rendered)?;
+    let request = request(file, rendered)?;
     let unread = Some(UnreadInput::new(terminal.stdin, UNREAD));
-    let once = Once { command: RUN_COMMAND, mode, is_shown: terminal.is_shown, asked, unread };
+    let once = Once { command: RUN_COMMAND, mode, is_shown: terminal.is_shown, request, unread };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
 }
 
-/// Tells what is passed over.
+/// Reports what is ignored in the file.
 fn warn_of(file: &CommandFile) {
     for warning in &file.warnings {
         tracing::warn!("{}", escape_control(&warning.to_string()));
@@ -108,7 +108,7 @@ fn warn_of(file: &CommandFile) {
     for name in file.extensions.iter().filter(|name| *name != EXTRACT) {
         let path = file.path.display();
         tracing::warn!(
-            "{path}: the extension `{}` is not known; {EXTRACT} is",
+            "{path}: the extension `{}` is unknown and ignored; the known one is {EXTRACT}",
             escape_control(name)
         );
     }
@@ -129,15 +129,15 @@ fn all(stdin: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn asked(file: &CommandFile, rendered: Rendered) -> Result<PromptRequest> {
+fn request(file: &CommandFile, rendered: Rendered) -> Result<PromptRequest> {
     let schema = file.schema.as_ref().map(Schema::compile).transpose();
     let place = || format!("{}:{}: `schema`", file.path.display(), file.schema_line);
     let schema = schema.with_context(place)?;
     let Rendered { system, messages, prompt } = rendered;
-    // What is said before is enough to answer.
+    // The preceding messages are enough to answer.
     let has_nothing = prompt.trim().is_empty() && (system.is_some() || !messages.is_empty());
     Ok(PromptRequest {
-        preamble: Preamble { system, said: history::said(messages) },
+        preamble: Preamble { system, said: history::for_engine(messages) },
         prompt: if has_nothing { Source::Nothing } else { Source::RunFacts(prompt) },
         response: file.response,
         schema,

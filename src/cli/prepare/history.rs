@@ -1,4 +1,4 @@
-//! A conversation that is taken up: messages in a file of JSON Lines.
+//! Reads earlier messages of a conversation from a file of JSON Lines.
 
 use super::text;
 use crate::chat::transcript::HistoryMessage;
@@ -7,13 +7,13 @@ use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 use std::path::Path;
 
-/// Bytes a history may have: it is held in memory, and sent whole.
+/// Longest history, in bytes: it is held in memory and sent whole.
 const HISTORY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Messages a history may have.
+/// Most messages of a history.
 const HISTORY_MESSAGES_MAX: usize = 100_000;
 
-/// What a line should be.
+/// The expected form of a line.
 const EXPECTED: &str = "write one message a line, as in {\"role\": \"user\", \"text\": \"hello\"}";
 
 /// The messages in the file at `path`, oldest first.
@@ -25,7 +25,7 @@ pub(super) fn read(path: Option<&Path>) -> Result<Vec<FileMessage>> {
         .map_err(|(line, message)| anyhow!("--history: {}:{line}: {message}", path.display()))
 }
 
-/// The messages in `text`, or the line of the first fault and what is wrong with it.
+/// The messages in `text`, or the number of the first wrong line and what is wrong with it.
 fn messages(text: &str) -> Result<Vec<FileMessage>, (usize, String)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut messages = Vec::new();
@@ -52,7 +52,7 @@ fn message(line: &str) -> Result<FileMessage, String> {
         return Err(format!("the line has no `text`; {EXPECTED}"));
     };
     if text.trim().is_empty() {
-        return Err("the `text` is blank; write what was said, or leave the line out".to_owned());
+        return Err("the `text` is blank; write the message, or leave the line out".to_owned());
     }
     let role = match member("role") {
         Some("user") => Role::User,
@@ -66,14 +66,14 @@ fn message(line: &str) -> Result<FileMessage, String> {
     Ok(FileMessage { role, text: text.to_owned() })
 }
 
-/// The same as the model sees it.
-pub(super) fn said(messages: Vec<FileMessage>) -> Vec<HistoryMessage> {
-    let said = messages.into_iter().map(|FileMessage { role, text }| match role {
+/// The messages in the engine's form.
+pub(super) fn for_engine(messages: Vec<FileMessage>) -> Vec<HistoryMessage> {
+    let messages = messages.into_iter().map(|FileMessage { role, text }| match role {
         Role::User => HistoryMessage::ByUser(text),
         Role::Assistant => HistoryMessage::ByModel(text),
         Role::System => HistoryMessage::BySystem(text),
     });
-    said.collect()
+    messages.collect()
 }
 
 #[cfg(test)]

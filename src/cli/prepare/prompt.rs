@@ -1,4 +1,4 @@
-//! The prompt of `exec`: what is typed, then what is piped in, then files.
+//! The prompt of `exec`: the typed words, then standard input, then files.
 
 use super::text;
 use crate::cli::ExecArgs;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Where the parts of a prompt come from. At least one of them is given.
+/// The sources of a prompt; there is at least one.
 #[derive(Debug)]
 pub(super) struct Parts {
     first: First,
@@ -18,15 +18,15 @@ pub(super) struct Parts {
 
 #[derive(Debug)]
 enum First {
-    /// Standard input, or the files, come first.
+    /// Standard input or the files come first.
     None,
     Invocation(String),
     File(PathBuf),
 }
 
 impl Parts {
-    /// The parts that `args` name. Standard input is one of them where it is asked for, and where
-    /// nothing else is.
+    /// The parts that `args` name. Standard input is one of them if it is requested, or if nothing
+    /// else is given.
     ///
     /// # Errors
     /// If a file is standard input, which has an argument of its own.
@@ -50,7 +50,7 @@ impl Parts {
         self.has_stdin
     }
 
-    /// The prompt, if it is nothing but what was typed.
+    /// The prompt, if it consists of typed words only.
     pub(super) fn typed(&self) -> Option<&str> {
         let is_alone = !self.has_stdin && self.files.is_empty();
         match &self.first {
@@ -59,10 +59,10 @@ impl Parts {
         }
     }
 
-    /// Reads the parts and puts them together, with a blank line between them.
+    /// Reads the parts and joins them with a blank line between them.
     ///
     /// # Errors
-    /// If one can't be read, is no text, or there is too much of it.
+    /// If one can't be read or is not text, or the prompt gets too long.
     pub(super) fn read(self, stdin: File) -> Result<String> {
         let mut prompt = match self.first {
             First::None => String::new(),
@@ -102,7 +102,7 @@ fn add(prompt: &mut String, part: &str) -> Result<()> {
     Ok(())
 }
 
-/// A file between two tags, of which the first has its name and the second stands nowhere in its
+/// A file between two tags. The first has its name; the second occurs nowhere in its
 /// text.
 fn element(path: &Path, content: &str) -> String {
     let mut tag = "file".to_owned();

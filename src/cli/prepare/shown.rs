@@ -1,4 +1,4 @@
-//! What would be asked, for people or programs to look at.
+//! Prints the request of a run without running it.
 
 use crate::cli::Mode;
 use crate::cli::config;
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 pub(super) struct Unasked<'a> {
     pub(super) command: &'static str,
     pub(super) mode: Mode,
-    /// As it was typed; a run without one has a generated id.
+    /// The typed request id; a run without one has a generated id.
     pub(super) session_id: Option<&'a str>,
-    /// Standard output is a terminal: what could control it is made visible.
+    /// Standard output is a terminal: control characters are escaped.
     pub(super) is_shown: bool,
 }
 
-/// What would be asked, in the form that a run has in this mode.
+/// Prints the request in the output format of this mode.
 pub(super) fn shown(rendered: &Rendered, unasked: &Unasked) -> Result<String> {
     let Unasked { command, mode, session_id, is_shown } = unasked;
     let generated = || format!("session-{}", uuid::Uuid::new_v4());
@@ -39,12 +39,12 @@ fn parts(rendered: &Rendered) -> Value {
     json!({ "system": system, "messages": messages, "prompt": prompt })
 }
 
-/// The prompt, and if there is more than that, each message after a line with its role.
+/// The prompt alone, or if there is more, each message after a line with its role.
 fn for_people(Rendered { system, messages, prompt }: &Rendered) -> String {
     let system = system.iter().map(|text| (Role::System, text));
     let messages = messages.iter().map(|message| (message.role, &message.text));
-    let asked = (!prompt.trim().is_empty()).then_some((Role::User, prompt));
-    let parts: Vec<_> = system.chain(messages).chain(asked).collect();
+    let last = (!prompt.trim().is_empty()).then_some((Role::User, prompt));
+    let parts: Vec<_> = system.chain(messages).chain(last).collect();
     if let [] | [(Role::User, _)] = parts[..] {
         return prompt.clone();
     }

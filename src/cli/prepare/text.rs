@@ -1,19 +1,19 @@
-//! Text that comes from outside, as far as there is room for it.
+//! Reads text from files and standard input, up to a limit.
 
 use anyhow::{Context, Result, anyhow, ensure};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Bytes a prompt may have: the conversation is held in memory, and sent whole.
+/// Longest prompt, in bytes: the conversation is held in memory and sent whole.
 pub(super) const PROMPT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// All of standard input, as a prompt.
+/// Reads standard input to its end, as a prompt.
 pub(super) fn from_stdin(mut stdin: File) -> Result<String> {
     read(&mut stdin, PROMPT_BYTES_MAX).context("the prompt on standard input can't be used")
 }
 
-/// All of the file at `path`.
+/// Reads the file at `path` to its end.
 pub(super) fn from_file(path: &Path, bytes_max: usize) -> Result<String> {
     let mut file = File::open(path).map_err(|error| {
         let path = path.display();
@@ -27,7 +27,7 @@ pub(super) fn from_file(path: &Path, bytes_max: usize) -> Result<String> {
     text.with_context(|| format!("{} can't be used", path.display()))
 }
 
-/// All of `file`.
+/// Reads `file` to its end.
 pub(super) fn read(file: &mut File, bytes_max: usize) -> Result<String> {
     let mut bytes = Vec::new();
     let limit = u64::try_from(bytes_max)?.saturating_add(1);

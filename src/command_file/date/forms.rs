@@ -1,11 +1,11 @@
-//! Dates of a fixed form: a day in numbers or with the name of its month, and maybe a time and a
-//! zone after it.
+//! Dates of a fixed form: a day in numbers or with the name of its month, optionally followed by a
+//! time and a zone.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, Zoned};
 
-/// Forms of a day with four digits of the year. Where the order of numbers could be either, the
+/// Forms of a day with a four-digit year. Where the order of numbers is ambiguous, the
 /// month comes first.
 const DAYS: [&str; 14] = [
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y:%m:%d", "%m/%d/%Y", "%m.%d.%Y", "%d %b %Y", "%d %B %Y",
@@ -19,16 +19,16 @@ const SHORT_DAYS: [&str; 7] =
 /// Forms of a time after a day.
 const TIMES: [&str; 4] = [" %H:%M:%S%.f", " %H:%M", " %I:%M:%S %p", " %I:%M %p"];
 
-/// Forms with the time within the date.
+/// Forms with the time inside the date.
 const WITH_TIME: [&str; 2] = ["%b %d %H:%M:%S %Y", "%d/%b/%Y:%H:%M:%S"];
 
 const WEEKDAYS: [&str; 7] =
     ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
-/// The first year that four digits write without a zero before it.
+/// The first year that has four digits without a leading zero.
 const FULL_YEAR_MIN: i16 = 1000;
 
-/// Digits of a year that is written in full.
+/// Digits of a full year.
 const YEAR_DIGITS: usize = 4;
 
 /// The date, in the zone that the text names, or in `zone`.
@@ -54,7 +54,7 @@ pub(super) fn read(text: &str, zone: &TimeZone) -> Option<Zoned> {
     })
 }
 
-/// A year, a day, a time to the second, or a time since 1970, as they are known by their lengths.
+/// A year, a day, a time to the second, or a time since 1970, distinguished by length.
 fn digits(text: &str, zone: &TimeZone) -> Option<Zoned> {
     let number: i64 = text.parse().ok()?;
     let since_1970 = match text.len() {
@@ -91,8 +91,8 @@ fn standard(text: &str, zone: &TimeZone) -> Option<Zoned> {
     jiff::fmt::rfc2822::parse(text).ok()
 }
 
-/// The text with single blanks, without what only helps to read: commas, `at`, the day of the week,
-/// the `st` of `1st`, an apostrophe before a year.
+/// The text with single spaces and without decoration: commas, `at`, the day of the week, the `st`
+/// of `1st`, an apostrophe before a year.
 fn plain(text: &str) -> String {
     let words = text.split([' ', '\t', '\n', '\r']).map(|word| word.trim_end_matches(','));
     let words = words.filter(|word| !word.is_empty()).enumerate();
@@ -136,7 +136,7 @@ fn without_ordinal(word: &str) -> &str {
     }
 }
 
-/// What stands before a zone that is UTC or an offset, and that offset.
+/// The text before a zone that is UTC or an offset, and that offset.
 fn without_zone(text: &str) -> (&str, Option<Offset>) {
     for utc in [" UTC", " GMT", "Z"] {
         if let Some(rest) = text.strip_suffix(utc) {
@@ -163,7 +163,7 @@ fn offset(text: &str) -> Option<Offset> {
     Offset::from_seconds(if sign == "-" { -seconds } else { seconds }).ok()
 }
 
-/// A day, and maybe a time.
+/// A day, optionally with a time.
 fn civil(text: &str) -> Option<DateTime> {
     let text = &with_blank(text);
     let mut numbers = text.split(|char: char| !char.is_ascii_digit());
@@ -176,7 +176,7 @@ fn civil(text: &str) -> Option<DateTime> {
         })
     });
     let mixed = || WITH_TIME.iter().find_map(|form| DateTime::strptime(form, text).ok());
-    // A year that is written in full; the parser would take `20` for one.
+    // The year must have four digits; the parser would accept `20`.
     let is_full = |time: &DateTime| time.year() >= FULL_YEAR_MIN;
     day_and_time.or_else(mixed).filter(is_full).or_else(|| month(text))
 }
@@ -189,7 +189,7 @@ fn month(text: &str) -> Option<DateTime> {
     Some(date.into())
 }
 
-/// A blank for the `T` between a day and a time.
+/// Replaces the `T` between a day and a time by a space.
 fn with_blank(text: &str) -> String {
     match text.split_once(['T', 't']) {
         Some((day, time))

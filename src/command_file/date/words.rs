@@ -1,15 +1,15 @@
-//! Dates in words, which count from now: `last monday`, `3 days ago`, `tomorrow at 5pm`. Days and
-//! weeks that are past or next begin at midnight; those from now keep the time, as `go-naturaldate`
-//! has it. Words that it skips, and so takes for now, are refused here.
+//! Dates in words, relative to now: `last monday`, `3 days ago`, `tomorrow at 5pm`. Past and next
+//! days and weeks begin at midnight; spans from now keep the time, as in `go-naturaldate`. Words
+//! that it ignores, so that the result is now, are refused here.
 
 use crate::template::time::add_date;
 use jiff::civil::{Time, Weekday};
 use jiff::{SignedDuration, Span, ToSpan, Zoned};
 
-/// Words that change nothing.
+/// Words without effect.
 const FILLERS: [&str; 7] = ["at", "on", "the", "this", "of", "and", "right"];
 
-/// Counts that are written as words.
+/// Numbers written as words.
 const COUNTS: [(&str, i64); 12] = [
     ("a", 1),
     ("an", 1),
@@ -46,7 +46,7 @@ const WEEKDAYS: [&str; 7] =
 
 const MONTHS_OF_YEAR: i64 = 12;
 
-/// The date that the words say, none if one of them is not known.
+/// The date that the words describe; `None` if one of them is unknown.
 pub(super) fn read(text: &str, now: &Zoned) -> Option<Zoned> {
     let text = text.to_lowercase().replace(',', " ");
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -63,12 +63,12 @@ pub(super) fn read(text: &str, now: &Zoned) -> Option<Zoned> {
     }
 }
 
-/// A way that a span goes.
+/// The direction of a span.
 #[derive(Clone, Copy)]
 enum Way {
     Back,
     Forth,
-    /// The same without going to midnight.
+    /// Forward, without rounding to midnight.
     FromNow,
 }
 
@@ -83,11 +83,11 @@ enum Unit {
     Year,
 }
 
-/// Goes through the words.
+/// Parses the words one after another.
 struct Reader<'w> {
     words: &'w [&'w str],
     at: Zoned,
-    /// The time of day, which counts in the end, wherever it stands.
+    /// The time of day, which is applied at the end, wherever it is in the text.
     time: Option<Time>,
 }
 
@@ -114,7 +114,7 @@ impl<'w> Reader<'w> {
         }
     }
 
-    /// What begins with a number, or is a day of the week or a month.
+    /// A number, a day of the week or a month, and what follows it.
     fn other(&mut self, word: &str, rest: &[&str]) -> Option<()> {
         if let Some((time, length)) = clock(word, rest, false) {
             return self.clock(length, time);
@@ -162,7 +162,7 @@ impl<'w> Reader<'w> {
         Some(())
     }
 
-    /// The time of day. Two of them are one too many.
+    /// Sets the time of day; `None` if it was already set.
     fn clock(&mut self, length: usize, time: Time) -> Option<()> {
         self.words = self.words.get(length..)?;
         self.time.replace(time).is_none().then_some(())
@@ -191,7 +191,7 @@ fn unit(word: &str) -> Option<Unit> {
     })
 }
 
-/// The date so many units away.
+/// The date this many units away.
 fn moved(at: &Zoned, count: i64, unit: Unit, way: Way) -> Option<Zoned> {
     let (count, is_kept) = match way {
         Way::Back => (-count, false),
@@ -215,8 +215,8 @@ fn moved(at: &Zoned, count: i64, unit: Unit, way: Way) -> Option<Zoned> {
     }
 }
 
-/// The nearest day of the week or month of this name before or after the date, which is none of
-/// them.
+/// The nearest day of the week or month of this name before or after the date, excluding the date
+/// itself.
 fn named(at: &Zoned, word: &str, way: Way) -> Option<Zoned> {
     let is_back = matches!(way, Way::Back);
     // From 1 to `round` steps on.
@@ -246,8 +246,8 @@ fn ordinal(word: &str) -> Option<i8> {
     }
 }
 
-/// A time of day such as `15:04`, `15:04:05`, `5pm` or `5:30 pm`, and how many words it is. A number
-/// alone is one if `is_bare` says so.
+/// A time of day such as `15:04`, `15:04:05`, `5pm` or `5:30 pm`, and its number of words. A plain
+/// number counts as one if `is_bare`.
 fn clock(word: &str, rest: &[&str], is_bare: bool) -> Option<(Time, usize)> {
     let attached = ["am", "pm"].iter().find_map(|half| Some((word.strip_suffix(half)?, *half)));
     let (digits, half, length) = match (attached, rest) {

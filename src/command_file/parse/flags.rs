@@ -8,10 +8,10 @@ use crate::command_file::{CommandFile, default};
 const FLAG_KEYS: [&str; 8] =
     ["name", "shortFlag", "type", "help", "default", "choices", "required", "short"];
 
-/// Flags, arguments and choices of a flag that a file may have.
+/// Most flags, arguments and choices of a flag in a file.
 const LIST_MAX: usize = 1000;
 
-/// Letters and signs of a flag's name.
+/// Characters allowed in the name of a flag.
 const NAME_EXPECTED: &str =
     "a name has letters, digits, `-`, `_` and `.`, and begins with a letter or digit";
 
@@ -21,7 +21,7 @@ impl Reading<'_> {
         short_enough(items, key)?;
         let flags = items.iter().map(|item| self.flag(item, key == "arguments"));
         let mut flags: Vec<Flag> = flags.collect::<Result<_, _>>()?;
-        // Places are counted: an argument can be left out only if all after it can.
+        // Arguments are positional: one can be left out only if all after it can.
         let mut is_followed = false;
         for flag in flags.iter_mut().rev() {
             flag.required &= flag.default.is_none() || is_followed;
@@ -43,19 +43,19 @@ impl Reading<'_> {
         }
         let get = |key| node.get(key);
         let name = flag_name(get("name"), node.line)?;
-        let told = |(line, message)| (line, format!("flag `{name}`: {message}"));
-        let kind = flag_type(get("type"), node.line).map_err(told)?;
-        let choices = get("choices").map_or(Ok(Vec::new()), choices).map_err(told)?;
+        let in_flag = |(line, message)| (line, format!("flag `{name}`: {message}"));
+        let kind = flag_type(get("type"), node.line).map_err(in_flag)?;
+        let choices = get("choices").map_or(Ok(Vec::new()), choices).map_err(in_flag)?;
         if matches!(kind, Type::Choice | Type::ChoiceList) && choices.is_empty() {
-            return Err(told((node.line, "it has no `choices` to choose from; list them".into())));
+            return Err(in_flag((node.line, "it has no `choices`; list them".into())));
         }
         let default = get("default").map_or(Ok(None), |value| {
-            default::read(value, kind, &choices).map_err(|message| told((value.line, message)))
+            default::read(value, kind, &choices).map_err(|message| in_flag((value.line, message)))
         })?;
         Ok(Flag {
-            // glazed knows the first; people write the second.
-            short: get("shortFlag").or(get("short")).map_or(Ok(None), letter).map_err(told)?,
-            required: get("required").map_or(Ok(false), required).map_err(told)?,
+            // glazed uses the first name, but people write the second.
+            short: get("shortFlag").or(get("short")).map_or(Ok(None), letter).map_err(in_flag)?,
+            required: get("required").map_or(Ok(false), required).map_err(in_flag)?,
             help: get("help").map_or(Ok(String::new()), |help| text(help, "help"))?,
             name: name.clone(),
             kind,
@@ -80,10 +80,10 @@ fn flag_name(node: Option<&Node>, line: u32) -> Result<String, Fault> {
 
 fn flag_type(node: Option<&Node>, line: u32) -> Result<Type, Fault> {
     let names = || Type::ALL.map(|(name, _)| name).join(", ");
-    let node = node.ok_or_else(|| (line, format!("it has no `type`; one of {}", names())))?;
+    let node = node.ok_or_else(|| (line, format!("it has no `type`; known are {}", names())))?;
     let name = node.text().unwrap_or_default();
     let kind = Type::named(name);
-    kind.ok_or_else(|| (node.line, format!("there is no type `{name}`; one of {}", names())))
+    kind.ok_or_else(|| (node.line, format!("unknown type `{name}`; known are {}", names())))
 }
 
 fn choices(node: &Node) -> Result<Vec<String>, Fault> {
@@ -91,10 +91,10 @@ fn choices(node: &Node) -> Result<Vec<String>, Fault> {
     texts(node, "choices")
 }
 
-/// Items of a list are held against each other.
+/// Limits lists whose items are compared with each other.
 fn short_enough(items: &[Node], key: &str) -> Result<(), Fault> {
     items.get(LIST_MAX).map_or(Ok(()), |item| {
-        Err((item.line, format!("`{key}` has more than {LIST_MAX} items; take some out")))
+        Err((item.line, format!("`{key}` has more than {LIST_MAX} items; remove some")))
     })
 }
 
@@ -103,23 +103,24 @@ fn letter(node: &Node) -> Result<Option<char>, Fault> {
     match (letters.next(), letters.next()) {
         (None, _) => Ok(None),
         (Some(letter), None) if letter.is_alphanumeric() || letter == '?' => Ok(Some(letter)),
-        _ => Err((node.line, "`shortFlag` is one letter".to_owned())),
+        _ => Err((node.line, "`shortFlag` must be one letter".to_owned())),
     }
 }
 
 fn required(node: &Node) -> Result<bool, Fault> {
-    node.truth()
-        .ok_or_else(|| (node.line, format!("`required` is true or false, not {}", node.what())))
+    node.truth().ok_or_else(|| {
+        (node.line, format!("`required` must be true or false, not {}", node.what()))
+    })
 }
 
-/// Names and letters are taken once, and places can be told apart.
+/// Checks that names and letters are unique and that positions are unambiguous.
 pub(super) fn check(file: &CommandFile) -> Result<(), Fault> {
     let all: Vec<&Flag> = file.flags.iter().chain(&file.arguments).collect();
     for (index, flag) in all.iter().enumerate() {
         let earlier = &all[..index];
         if let Some(other) = earlier.iter().find(|other| other.option() == flag.option()) {
             let message = format!(
-                "the name `{}` is taken: `{}` in line {} is typed in the same way; rename one of them",
+                "the name `{}` is taken: `{}` in line {} is typed the same way; rename one of them",
                 flag.name, other.name, other.line
             );
             return Err((flag.line, message));
@@ -127,7 +128,7 @@ pub(super) fn check(file: &CommandFile) -> Result<(), Fault> {
         let same = |other: &&&Flag| flag.short.is_some() && other.short == flag.short;
         if let Some(other) = earlier.iter().find(same) {
             let message = format!(
-                "flag `{}` has the letter of `{}` in line {}; change one of them",
+                "flag `{}` has the same letter as `{}` in line {}; change one of them",
                 flag.name, other.name, other.line
             );
             return Err((flag.line, message));
@@ -137,7 +138,7 @@ pub(super) fn check(file: &CommandFile) -> Result<(), Fault> {
         let [before, after] = pair else { continue };
         if before.takes_many() {
             let message = format!(
-                "argument `{}` takes all that is left, so nothing can follow it",
+                "argument `{}` takes all remaining values, so nothing can follow it",
                 before.name
             );
             return Err((after.line, message));

@@ -16,17 +16,17 @@ fn refused(text: &str, place: &str, message: &str) {
 fn files() {
     refused("", "", "it has no `prompt`, no `messages` and no `system-prompt`");
     refused("name: x", "", "add a `prompt`");
-    refused("prompt: ' '", "", "nothing to ask");
+    refused("prompt: ' '", "", "nothing to send");
     refused("- a", ":1", "it holds a list, and a command file is a map");
-    refused("just text", ":1", "it holds a text");
-    refused("prompt: a\nprompt: b", ":2", "the key `prompt` stands here for the second time");
+    refused("just text", ":1", "it holds a string");
+    refused("prompt: a\nprompt: b", ":2", "the key `prompt` occurs a second time");
     refused("prompt: [", ":1", "it is not valid YAML");
-    refused("prompt: a\nmessages-template: 7", ":2", "`messages-template` is true or false");
-    refused("prompt: [a]", ":1", "`prompt` is a text, not a list");
+    refused("prompt: a\nmessages-template: 7", ":2", "`messages-template` must be true or false");
+    refused("prompt: [a]", ":1", "`prompt` must be a string, not a list");
     refused(
         "prompt: {{ .x }}",
         ":1",
-        "`prompt` is a text, not a map; put a text that begins with `{`",
+        "`prompt` must be a string, not a map; put a text that begins with `{`",
     );
     let alias = "name: x\nflags: {a: b}\naliasFor: [code, go]\narguments: [c]";
     refused(alias, ":3", "flags for the command `code go` and no prompt of its own");
@@ -36,42 +36,46 @@ fn files() {
 
 #[test]
 fn messages() {
-    refused("messages: a", ":1", "`messages` is a list, not a text");
+    refused("messages: a", ":1", "`messages` must be a list, not a string");
     refused(
         "messages:\n- {role: tool, text: a}",
         ":2",
-        "`role` of `messages[0]` is none of system, user, assistant",
+        "`role` of `messages[0]` must be system, user or assistant",
     );
     refused("messages:\n- a\n- {role: user}", ":3", "`messages[1]` has no `text`");
-    refused("messages:\n- [a]", ":2", "`messages[0]` is a text, not a list");
+    refused("messages:\n- [a]", ":2", "`messages[0]` must be a string, not a list");
 }
 
 #[test]
 fn flags() {
     let flags = |flags: &str| format!("prompt: a\nflags:\n{flags}");
-    refused("prompt: a\nflags: b", ":2", "`flags` is a list, not a text");
-    refused(&flags("- a"), ":3", "a flag is a map with `name` and `type`; this is a text");
+    refused("prompt: a\nflags: b", ":2", "`flags` must be a list, not a string");
+    refused(&flags("- a"), ":3", "a flag is a map with `name` and `type`; this is a string");
     refused(&flags("- type: int"), ":3", "a flag here has no `name`");
-    refused(&flags("- name: x"), ":3", "flag `x`: it has no `type`; one of string, secret");
+    refused(&flags("- name: x"), ":3", "flag `x`: it has no `type`; known are string, secret");
     refused(
         &flags("- {name: x, type: boolean}"),
         ":3",
-        "flag `x`: there is no type `boolean`; one of string",
+        "flag `x`: unknown type `boolean`; known are string",
     );
     refused(&flags("- {name: a b, type: int}"), ":3", "`a b` can't be the name of a flag");
     refused(&flags("- {name: --x, type: int}"), ":3", "begins with a letter or digit");
     refused(&flags("- {name: '', type: int}"), ":3", "can't be the name");
-    refused(&flags("- {name: x, type: int, shortFlag: xy}"), ":3", "`shortFlag` is one letter");
-    refused(&flags("- {name: x, type: choice, choices: a}"), ":3", "`choices` is a list");
+    refused(
+        &flags("- {name: x, type: int, shortFlag: xy}"),
+        ":3",
+        "`shortFlag` must be one letter",
+    );
+    refused(&flags("- {name: x, type: choice, choices: a}"), ":3", "`choices` must be a list");
     refused(
         &flags("- {name: a_b, type: int}\n- {name: a-b, type: int}"),
         ":4",
-        "the name `a-b` is taken: `a_b` in line 3 is typed in the same way",
+        "the name `a-b` is taken: `a_b` in line 3 is typed the same way",
     );
     refused(
         &flags("- {name: a, type: int, shortFlag: q}\n- {name: b, type: int, shortFlag: q}"),
         ":4",
-        "flag `b` has the letter of `a` in line 3",
+        "flag `b` has the same letter as `a` in line 3",
     );
     refused(&flags("- {name: a, type: int}\narguments: [{name: a, type: int}]"), ":4", "is taken");
 }
@@ -81,7 +85,7 @@ fn arguments() {
     let two = |one: &str, two: &str| {
         format!("prompt: a\narguments:\n- {{name: a, {one}}}\n- {{name: b, {two}}}\n")
     };
-    refused(&two("type: stringList", "type: int"), ":4", "argument `a` takes all that is left");
+    refused(&two("type: stringList", "type: int"), ":4", "argument `a` takes all remaining values");
     refused(
         &two("type: int", "type: int, required: true"),
         ":4",
@@ -105,7 +109,7 @@ fn answers() {
         ":2",
         "`response-type` is `xml`; it can be text, json or jsonl",
     );
-    refused("prompt: a\nschema: b", ":2", "`schema` is a text; a JSON Schema is a map");
+    refused("prompt: a\nschema: b", ":2", "`schema` is a string; a JSON Schema is a map");
     refused(
         "schema: {}\nprompt: a\nresponse-type: text",
         ":3",
@@ -131,16 +135,15 @@ mood: good
     assert_eq!(warnings.len(), 3, "{warnings:?}");
     assert_eq!(
         warnings[0],
-        "dir/cmd.yaml:3: the key `system_prompt` is not known and is passed over; did you mean `system-prompt`?"
+        "dir/cmd.yaml:3: the key `system_prompt` is unknown and ignored; did you mean `system-prompt`?"
     );
     assert!(
-        warnings[1].starts_with("dir/cmd.yaml:9: the key `description` is not known and is passed over; did you mean `help`?"),
+        warnings[1].starts_with(
+            "dir/cmd.yaml:9: the key `description` is unknown and ignored; did you mean `help`?"
+        ),
         "{warnings:?}"
     );
-    assert!(
-        warnings[2].starts_with("dir/cmd.yaml:10: the key `mood` is not known"),
-        "{warnings:?}"
-    );
+    assert!(warnings[2].starts_with("dir/cmd.yaml:10: the key `mood` is unknown"), "{warnings:?}");
 }
 
 #[test]
@@ -149,7 +152,7 @@ fn warnings_have_an_end() {
     let file = parse(&format!("prompt: a\n{text}")).expect("a file");
     assert_eq!(file.warnings.len(), 21);
     let last = file.warnings.last().map(ToString::to_string).unwrap_or_default();
-    assert_eq!(last, "dir/cmd.yaml:22: more keys from here on are not known and are passed over");
+    assert_eq!(last, "dir/cmd.yaml:22: more keys from here on are unknown and ignored");
 }
 
 #[test]
@@ -159,7 +162,7 @@ fn lists_have_an_end() {
         (0..1001).map(|number| format!("{{name: f{number}, type: int}}")).collect();
     let list = |flags: &[String]| format!("prompt: a\nflags: [{}]", flags.join(", "));
     assert!(parse(&list(&flags[..1000])).is_ok());
-    refused(&list(&flags), ":2", "`flags` has more than 1000 items; take some out");
+    refused(&list(&flags), ":2", "`flags` has more than 1000 items; remove some");
     let choices = many("a", 1001);
     let text = format!("prompt: a\nflags: [{{name: x, type: choice, choices: {choices}}}]");
     refused(&text, ":2", "flag `x`: `choices` has more than 1000 items");

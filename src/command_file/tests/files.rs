@@ -70,7 +70,7 @@ fn lists_of_texts() {
     let kind = "stringListFromFile";
     check(kind, "a.txt", "a\r\nb\n\nc", Ok(json!(["a", "b", "", "c"])));
     check(kind, "a.json", "[\"a\"]", Ok(json!(["a"])));
-    check(kind, "a.json", "[1]", Err("does not hold a list of texts"));
+    check(kind, "a.json", "[1]", Err("does not hold a list of strings"));
     check(kind, "a.json", "[", Err("is not valid JSON: the text ends inside a list"));
     check(kind, "a.yml", "- a\n- b", Ok(json!(["a", "b"])));
     check(kind, "a.yaml", "a:\n\tb", Err(": line 2 is not valid YAML: "));
@@ -88,7 +88,7 @@ fn objects() {
     check(kind, "a.csv", "a\n1\n2\n", Err("holds 2 rows under its heading, not one"));
     check(kind, "a.csv", "a,b\n1\n", Err("is not a valid table: "));
     check(kind, "a.csv", "a,a\n1,2\n", Err("two columns of"));
-    check(kind, "a.csv", "a\n\"1\n", Err("a quote is opened and not closed"));
+    check(kind, "a.csv", "a\n\"1\n", Err("a quote is not closed"));
     check(kind, "a.tsv", "a\tb\n1\t\n", Ok(json!({"a": "1", "b": ""})));
     check(kind, "a.json", "[1]", Err("does not hold a map"));
     check(kind, "a.json", "{} {}", Err("more text follows"));
@@ -125,7 +125,7 @@ fn keys_and_texts() {
     };
     assert_eq!(at("a.json", "{\"a\": 1, \"b\": \"x\"}"), Ok(json!({"a": "1", "b": "x"})));
     assert_eq!(at("a.yaml", "a: b"), Ok(json!({"a": "b"})));
-    assert!(at("b.yaml", "a: [b]").is_err_and(|error| error.contains("a text for each key")));
+    assert!(at("b.yaml", "a: [b]").is_err_and(|error| error.contains("a string for each key")));
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn what_cannot_be_read() {
     let error = |path: &Path| read("stringFromFile", &[path.as_os_str()]).expect_err("no file");
     let missing = error(&folder.0.join("missing"));
     assert!(missing.contains("missing can't be read: No such file"), "{missing}");
-    assert!(missing.contains("counts from the current folder"), "{missing}");
+    assert!(missing.contains("relative to the current folder"), "{missing}");
     assert!(error(&folder.0).contains("is a folder; name a file in it"));
     let large = folder.file("large", "");
     fs::File::options().write(true).open(&large).expect("a file").set_len(1 << 40).expect("a hole");

@@ -18,12 +18,12 @@ fn texts() {
     check(
         "type: string\ndefault: 3",
         &[],
-        Err("dir/cmd.yaml:5: flag `x`: the default is a whole number"),
+        Err("dir/cmd.yaml:5: flag `x`: the default is an integer"),
     );
     check(
         "type: string\ndefault: [a]",
         &[],
-        Err("the default is a list, and the type asks for a text"),
+        Err("the default is a list, and the type requires a string"),
     );
     check("type: string\nshortFlag: q", &["-q", "a"], Ok(json!("a")));
     check("type: secret\ndefault: s", &[], Ok(json!("s")));
@@ -43,7 +43,7 @@ fn lists_of_texts() {
     check(
         "type: stringList\ndefault: a",
         &[],
-        Err("the default is a text, and the type asks for a list"),
+        Err("the default is a string, and the type requires a list"),
     );
     check("type: stringList\ndefault: [1]", &[], Err("put it in quotes"));
 }
@@ -52,8 +52,8 @@ fn lists_of_texts() {
 fn numbers() {
     check("type: int", &["--x", "42"], Ok(json!(42)));
     check("type: int", &["--x", "-3"], Ok(json!(-3)));
-    check("type: int", &["--x", "4.5"], Err("'4.5' for '--x <INT>': it is not a whole number"));
-    check("type: int", &["--x", "9223372036854775808"], Err("not a whole number of 64 bits"));
+    check("type: int", &["--x", "4.5"], Err("'4.5' for '--x <INT>': it is not a 64-bit integer"));
+    check("type: int", &["--x", "9223372036854775808"], Err("not a 64-bit integer"));
     for (typed, number) in [
         ("010", 8),
         ("0o17", 15),
@@ -69,7 +69,7 @@ fn numbers() {
         check("type: int", &["--x", typed], Ok(json!(number)));
     }
     for typed in ["08", "0x", "1__0", "_1", "1_", "0b2", "1e3", "--5", "", " 5", "0_"] {
-        check("type: int", &["--x", typed], Err("is not a whole number of 64 bits"));
+        check("type: int", &["--x", typed], Err("is not a 64-bit integer"));
     }
     check("type: int\ndefault: 0x10", &[], Ok(json!(16)));
     check("type: int\ndefault: 0777", &[], Ok(json!(511)));
@@ -79,14 +79,14 @@ fn numbers() {
     check(
         "type: int\ndefault: 3.5",
         &[],
-        Err("cmd.yaml:5: flag `x`: the default is a number, and the type asks for a whole number"),
+        Err("cmd.yaml:5: flag `x`: the default is a number, and the type requires an integer"),
     );
-    check("type: int\ndefault: '3'", &[], Err("the default is a text"));
+    check("type: int\ndefault: '3'", &[], Err("the default is a string"));
     check("type: intList", &["--x", "1,2", "--x", " 3"], Ok(json!([1, 2, 3])));
     // The items of a list, and arguments, are decimal.
     check("type: intList", &["--x", "010,7"], Ok(json!([10, 7])));
-    check("type: intList", &["--x", "0x10"], Err("--x: `0x10` is not a whole number"));
-    check("type: intList", &["--x", "1,b"], Err("--x: `b` is not a whole number"));
+    check("type: intList", &["--x", "0x10"], Err("--x: `0x10` is not a 64-bit integer"));
+    check("type: intList", &["--x", "1,b"], Err("--x: `b` is not a 64-bit integer"));
     check("type: intList\ndefault: [1, 2]", &[], Ok(json!([1, 2])));
     check("type: float", &["--x", "1.5"], Ok(json!(1.5)));
     check("type: float", &["--x", "2"], Ok(json!(2.0)));
@@ -100,7 +100,7 @@ fn numbers() {
     check("type: floatList", &["--x", "1,nan"], Ok(json!([1.0, "NaN"])));
     check("type: float\ndefault: 2", &[], Ok(json!(2.0)));
     check("type: floatList", &["--x", "1,2.5"], Ok(json!([1.0, 2.5])));
-    check("type: floatList\ndefault: 1.5", &[], Err("asks for a list"));
+    check("type: floatList\ndefault: 1.5", &[], Err("requires a list"));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn truth_values() {
     check(
         "type: bool\ndefault: yes",
         &[],
-        Err("the default is a text, and the type asks for true or false"),
+        Err("the default is a string, and the type requires true or false"),
     );
 }
 
@@ -134,14 +134,14 @@ fn choices() {
     check(
         "type: choice\nchoices: [a]\ndefault: b",
         &[],
-        Err("the default `b` is none of the choices: a"),
+        Err("the default `b` is not one of the choices: a"),
     );
-    check("type: choice", &[], Err("dir/cmd.yaml:3: flag `x`: it has no `choices` to choose from"));
+    check("type: choice", &[], Err("dir/cmd.yaml:3: flag `x`: it has no `choices`; list them"));
     let some = "type: choiceList\nchoices: [a, b]";
     check(some, &["--x", "a,b", "--x", "a"], Ok(json!(["a", "b", "a"])));
-    check(some, &["--x", "a,c"], Err("--x: `c` is none of the choices: a, b"));
+    check(some, &["--x", "a,c"], Err("--x: `c` is not one of the choices: a, b"));
     check("type: choiceList\nchoices: [a]\ndefault: [a]", &[], Ok(json!(["a"])));
-    check("type: choiceList\nchoices: [a]\ndefault: [c]", &[], Err("none of the choices"));
+    check("type: choiceList\nchoices: [a]\ndefault: [c]", &[], Err("not one of the choices"));
 }
 
 #[test]
@@ -154,8 +154,8 @@ fn keys_and_texts() {
     check(kind, &["--x", ""], Ok(json!({})));
     check(kind, &["--x", "@nowhere.json"], Err("--x: nowhere.json can't be read"));
     check("type: keyValue\ndefault: {a: 1.50, b: x}", &[], Ok(json!({"a": "1.50", "b": "x"})));
-    check("type: keyValue\ndefault: {a: {b: c}}", &[], Err("a text for each key"));
-    check("type: keyValue\ndefault: a", &[], Err("asks for a map of texts"));
+    check("type: keyValue\ndefault: {a: {b: c}}", &[], Err("a string for each key"));
+    check("type: keyValue\ndefault: a", &[], Err("requires a map of strings"));
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn defaults_of_what_is_in_files() {
     check(
         "type: objectListFromFile\ndefault: [1]",
         &[],
-        Err("the default is a whole number, and the type asks for a map"),
+        Err("the default is an integer, and the type requires a map"),
     );
     check("type: stringListFromFile\ndefault: [a]", &[], Ok(json!(["a"])));
     check("type: fileList\ndefault: []", &[], Ok(json!([])));
@@ -191,7 +191,7 @@ fn required_flags() {
     check(
         "type: string\nrequired: 1",
         &[],
-        Err("cmd.yaml:5: flag `x`: `required` is true or false, not a whole number"),
+        Err("cmd.yaml:5: flag `x`: `required` must be true or false, not an integer"),
     );
 }
 

@@ -153,16 +153,16 @@ fn faults() {
     let deep = "[".repeat(40);
     let steps = "- ".repeat(40);
     let table = [
-        ("a: 1\nb: 2\na: 3", Some(3), "the key `a` stands here for the second time"),
-        ("a:\n\tb: 1", Some(2), "it is indented by a tab; use blanks"),
+        ("a: 1\nb: 2\na: 3", Some(3), "the key `a` occurs a second time"),
+        ("a:\n\tb: 1", Some(2), "it is indented by a tab; use spaces"),
         ("a: b: c", Some(1), "there is a `: ` in a text without quotes"),
         ("a: [1", Some(1), "unclosed bracket"),
         ("a: 'b", Some(1), "unclosed quote"),
         ("a: *x", Some(1), "an alias has no anchor before it"),
-        ("a: .inf", Some(1), "infinity and not-a-number can't be used"),
-        ("a: &a [*a]", Some(1), "an anchor holds an alias of itself"),
-        (&deep, Some(1), "more than 32 lists and maps are inside each other"),
-        (&steps, Some(1), "more than 32 lists and maps are inside each other"),
+        ("a: .inf", Some(1), "infinity and NaN can't be used"),
+        ("a: &a [*a]", Some(1), "an anchor contains an alias of itself"),
+        (&deep, Some(1), "more than 32 lists and maps are nested"),
+        (&steps, Some(1), "more than 32 lists and maps are nested"),
     ];
     for (text, line, message) in table {
         let error = Node::parse(text).expect_err(text);

@@ -1,14 +1,13 @@
-//! The part of a YAML text that is read, changed where the YAML library reads it differently from
-//! yaml.v3.
+//! The first document of a YAML text, adapted where the YAML library differs from yaml.v3.
 
 use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, Span};
 use std::borrow::Cow;
 
 /// The first document of `text`; what follows it is ignored, as Go's `Decoder.Decode` does.
 ///
-/// The library ends every block scalar with a line feed, also one that is cut off by the end of the
-/// text. YAML has none there (section 8.1.1.2, `b-chomped-last`), so such a block scalar is given the
-/// indicator that strips it. Line numbers stay the same.
+/// The library ends every block scalar with a line feed, even one that is cut off by the end of the
+/// text. YAML has none there (section 8.1.1.2, `b-chomped-last`), so such a block scalar is given
+/// the indicator that strips it. Line numbers stay the same.
 pub(super) fn first(text: &str) -> Cow<'_, str> {
     if !may_differ(text) {
         return Cow::Borrowed(text);
@@ -54,20 +53,20 @@ fn ended<'a>(text: &'a str, end: &Span, block: Option<&Block>) -> Cow<'a, str> {
     stripped.map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// `text` with the indicator `-` in the header of this block scalar, if the end of the text cuts off
-/// its last line.
+/// `text` with the indicator `-` in the header of this block scalar, if the end of the text cuts
+/// off its last line.
 fn stripped(text: &str, Block { before, span }: &Block) -> Option<String> {
     let (start, end) = (span.start.byte_offset()?, span.end.byte_offset()?);
     if end < text.len() || text.ends_with(['\n', '\r']) {
         return None;
     }
     let last_line = text.rsplit('\n').next().unwrap_or(text);
-    // A last line of blanks no deeper than the block is none of its lines.
+    // A last line of spaces, no deeper than the block, is not part of it.
     if last_line.trim_start_matches(' ').is_empty() && last_line.len() <= span.start.col() {
         return None;
     }
     let above = text.get(..start)?.trim_end();
-    // A document that begins with the block does so at its lines.
+    // A document that begins with the block begins at the block's first line.
     let before = Some(*before).filter(|before| *before <= above.len()).unwrap_or(0);
     let header_start = above.rfind('\n').map_or(0, |at| at + 1).max(before);
     let header = above.get(header_start..)?;

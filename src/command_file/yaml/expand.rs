@@ -1,13 +1,13 @@
-//! How large a YAML document is once its aliases are followed.
+//! Computes the size of a YAML document after its aliases are expanded.
 
 use serde_saphyr::granit_parser::{Event, Parser};
 use std::collections::HashMap;
 
-/// Bytes of text in the document once its aliases are followed. The library counts what aliases
-/// repeat in nodes only, and a node may be a long text.
+/// Bytes of text in the document after its aliases are expanded. The library limits the number of
+/// repeated nodes only, and a node may be a long text.
 pub(super) fn bytes(text: &str) -> usize {
     let mut sizes = Sizes::default();
-    // A fault shows again, and is told, when the document is read.
+    // A syntax error is reported when the document is read.
     for (event, _) in Parser::new_from_str(text).map_while(Result::ok) {
         sizes.see(&event);
     }
@@ -17,9 +17,9 @@ pub(super) fn bytes(text: &str) -> usize {
 #[derive(Default)]
 struct Sizes {
     total: usize,
-    /// What each anchor stands for.
+    /// The size of each anchor.
     anchors: HashMap<usize, usize>,
-    /// The lists and maps that are open: the anchor, and the total before them.
+    /// Open lists and maps: the anchor, and the total before them.
     open: Vec<(usize, usize)>,
 }
 

@@ -1,14 +1,14 @@
-//! What is wrong with a YAML document, for people: the library's words speak to programmers.
+//! Messages for errors in a YAML document, as the library's messages are written for programmers.
 
 use super::DEPTH_MAX;
 use serde_saphyr::Error;
 use serde_saphyr::budget::BudgetBreach;
 
 pub(super) const ALIASES: &str =
-    "it is too large once its aliases are followed; repeat less by them";
+    "it is too large after its aliases are expanded; use fewer of them";
 
-/// What the words of the library's scanner, which has no other way to tell, mean. The first that is
-/// found counts.
+/// Messages for the texts of the library's scanner, which reports errors only as text. The first
+/// match is used.
 const MEANINGS: [(&str, &str); 24] = [
     (
         "mapping values are not allowed",
@@ -33,53 +33,49 @@ const MEANINGS: [(&str, &str); 24] = [
     ("block sequence", INDENTED),
     ("invalid indentation", INDENTED),
     ("mapping keys are not allowed", INDENTED),
-    ("simple key expected", "a name without a `: ` after it stands among names with values"),
+    ("simple key expected", "a name without a `: ` after it is among names with values"),
     (
         "scanning a block scalar",
-        "only signs such as |, |- or >2 may stand here; the text begins in the next line",
+        "only signs such as |, |- or >2 are allowed here; the text begins in the next line",
     ),
     (
         "parsing a quoted scalar",
-        "a \\ in double quotes begins no escape; write \\\\, or use single quotes",
+        "the \\ in double quotes is not a valid escape; write \\\\, or use single quotes",
     ),
     (
         "invalid trailing content",
         "more text follows a text in quotes; put all of it in one pair of quotes",
     ),
-    ("directive", "a line that begins with % is for the reader of YAML; put the text in quotes"),
+    ("directive", "a line that begins with % is a YAML directive; put the text in quotes"),
     ("anchor", "a text that begins with & or * must be in quotes"),
     ("tag", "a text that begins with ! must be in quotes"),
 ];
 
-const TAB: &str = "it is indented by a tab; use blanks";
+const TAB: &str = "it is indented by a tab; use spaces";
 
 const UNCLOSED: &str =
-    "unclosed quote: a text has none at its end, or goes on in a line that is not indented";
+    "unclosed quote: a quoted text is not closed, or continues in a line that is not indented";
 
 const BRACKETS: &str = "a list or map in brackets lacks a comma, or its closing bracket";
 
-const INDENTED: &str =
-    "this line is not a part of what stands above it; check how far it is indented";
+const INDENTED: &str = "this line does not continue what is above it; check its indentation";
 
-/// What is wrong and what to do, as a fragment, without the place, which is told on its own.
+/// The error and its solution, as a fragment, without the place, which is reported separately.
 pub(super) fn of(error: &Error) -> String {
     let error = error.without_snippet();
     if let Error::DuplicateMappingKey { key, .. } = error {
         let name = key.as_deref().map(|key| format!(" `{key}`")).unwrap_or_default();
-        return format!(
-            "the key{name} stands here for the second time in one map; keep one of them"
-        );
+        return format!("the key{name} occurs a second time in one map; keep one of them");
     }
     if let Error::UnknownAnchor { .. } = error {
         return "an alias has no anchor before it; put a text that begins with `*` in quotes"
             .to_owned();
     }
     if let Error::NonFiniteFloat { .. } = error {
-        return "infinity and not-a-number can't be used; give a number, or put it in quotes"
-            .to_owned();
+        return "infinity and NaN can't be used; give a number, or put it in quotes".to_owned();
     }
     if let Error::RecursiveReferencesRequireWeakTypes { .. } = error {
-        return "an anchor holds an alias of itself; take the alias out".to_owned();
+        return "an anchor contains an alias of itself; remove the alias".to_owned();
     }
     if let Error::AliasReplayLimitExceeded { .. } = error {
         return ALIASES.to_owned();
@@ -97,13 +93,13 @@ pub(super) fn of(error: &Error) -> String {
         return format!("a text can't begin with {sign}; put it in quotes");
     }
     if text[..end].strip_prefix("invalid ").is_some_and(is_number) {
-        return "its tag says that it is a number, and it is none".to_owned();
+        return "its tag says that it is a number, but it is not".to_owned();
     }
     let meaning = MEANINGS.iter().find(|(words, _)| text[..end].contains(words));
     meaning.map_or_else(|| text[..end].to_owned(), |(_, meaning)| (*meaning).to_owned())
 }
 
-/// A type of numbers, as Rust names it.
+/// A number type, by its name in Rust.
 fn is_number(kind: &str) -> bool {
     kind.starts_with(['i', 'u', 'f']) && kind[1..].chars().all(|char| char.is_ascii_digit())
 }
@@ -112,11 +108,11 @@ fn limit(breach: &BudgetBreach) -> String {
     if let BudgetBreach::Depth { .. } = breach {
         return depth();
     }
-    "it holds more than is read; make it smaller, or use JSON".to_owned()
+    "it is larger than the limit; make it smaller, or use JSON".to_owned()
 }
 
 fn depth() -> String {
-    format!("more than {DEPTH_MAX} lists and maps are inside each other; make it flatter")
+    format!("more than {DEPTH_MAX} lists and maps are nested; nest them less deeply")
 }
 
 #[cfg(test)]
@@ -124,7 +120,7 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    /// What the library's words must not be seen of.
+    /// Jargon of the library that must not appear in messages.
     const JARGON: [&str; 8] =
         ["scalar", "parsing", "scanning", "flow", "block mapping", "token", "indicator", "u64"];
 
@@ -141,18 +137,18 @@ mod tests {
         check("a: }\n", "a bracket is closed");
         check("a: [b\n  c: d]\n", "`: ` in a text without quotes");
         check("a: [b: c d: e]\n", "lacks a comma");
-        check("a: - b\n", "check how far it is indented");
+        check("a: - b\n", "check its indentation");
         check("a: {b: c d: e}\n", "lacks a comma");
-        check("a: |\n  b\n c\n", "check how far it is indented");
-        check("a: b\n- c\n", "check how far it is indented");
+        check("a: |\n  b\n c\n", "check its indentation");
+        check("a: b\n- c\n", "check its indentation");
         check("a: >-x\n", "the text begins in the next line");
-        check("a: \"\\q\"\n", "begins no escape");
+        check("a: \"\\q\"\n", "not a valid escape");
         check("a: \"b\" c\n", "one pair of quotes");
         check("a: @b\n", "a text can't begin with @");
         check("a: %b\n", "a text can't begin with %");
         check("`a`: b\n", "a text can't begin with `");
         check("%YAML 9\n---\na: b\n", "a line that begins with %");
-        check("a: !!int x\n", "and it is none");
+        check("a: !!int x\n", "but it is not");
         check("a: & b\n", "must be in quotes");
         check("a: !<b\n", "must be in quotes");
     }

@@ -1,11 +1,11 @@
-//! A YAML value as serde hands it over, before it is put beside its source.
+//! A YAML value as serde returns it, without its place in the source.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 use std::fmt;
 
-/// What serde hands over, before it is put beside its source.
+/// A value as serde returns it.
 pub(super) enum Raw {
     Nothing,
     Bool(bool),
@@ -52,7 +52,7 @@ impl<'de> Visitor<'de> for RawVisitor {
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Raw, E> {
-        // What no i64 holds loses digits as it does in most JSON readers.
+        // An integer beyond 64 bits loses digits, as in most JSON readers.
         Ok(i64::try_from(value).map_or(Raw::Float(value as f64), Raw::Int))
     }
 

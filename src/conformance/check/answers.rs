@@ -1,5 +1,5 @@
-//! What a request is answered with: errors that fit what the session was doing, and a `done` that
-//! fits what came before it.
+//! Checks the answers to requests: errors must fit the state of the session, and the `done` must
+//! fit what came before it.
 
 use super::names::shown;
 use super::rule::{Report, Rule};
@@ -11,7 +11,7 @@ use crate::protocol::proto::rpc::ErrorFrame;
 /// The code of a cancel that came too late.
 const NO_ACTIVE_REQUEST: &str = "no_active_request";
 
-/// What a request had before its `done`.
+/// What was answered before the `done`.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) run: RunSeen,
@@ -19,12 +19,12 @@ pub(super) struct Answer {
     pub(super) has_snapshot: bool,
 }
 
-/// What matters of a request's last error.
+/// The relevant parts of a request's last error.
 #[derive(Clone, Debug)]
 pub(super) struct ErrorSeen {
     code: String,
     is_terminal: bool,
-    /// A defect of the server, which cuts a run off.
+    /// An internal error of the server, which ends a run in the middle.
     is_defect: bool,
 }
 
@@ -36,13 +36,13 @@ impl ErrorSeen {
 }
 
 impl Answer {
-    /// The request has its `done` and nothing else: a cancel that was done, or a shutdown.
+    /// The request has only its `done`: a successful cancel, or a shutdown.
     pub(super) fn is_bare(&self) -> bool {
         self.run == RunSeen::None && self.error.is_none() && !self.has_snapshot
     }
 }
 
-/// Whether an error with this code can come before a request has bound the session.
+/// Whether an error with this code can occur before a request has bound the session.
 pub(super) fn comes_before_binding(code: &str) -> bool {
     matches!(
         code,
@@ -62,7 +62,7 @@ pub(super) fn needs_no_request(code: &str) -> bool {
     matches!(code, "invalid_request_json" | "line_too_long" | "internal")
 }
 
-/// Whether the error is a defect of the server.
+/// Whether the error is an internal error of the server.
 fn is_defect(error: &ErrorFrame) -> bool {
     error.code == "internal" || error.detail.starts_with("internal")
 }
@@ -75,7 +75,7 @@ pub(super) fn check_error(
 ) {
     let code = shown(&error.code);
     if !CODES.contains(&&*error.code) {
-        report.add(Rule::UnknownCode, format!("{code:?} is no error code of the protocol"));
+        report.add(Rule::UnknownCode, format!("{code:?} is not an error code of the protocol"));
     }
     if error.message.is_empty() {
         report.add(Rule::MissingField, "the error has no message");
@@ -84,7 +84,8 @@ pub(super) fn check_error(
         let class = error.detail.split_once(':').map_or("", |(class, _)| class);
         if !CLASSES.contains(&class) {
             let known = CLASSES.join(", ");
-            let message = format!("the detail of {code} begins with none of {known} and a colon");
+            let message =
+                format!("the detail of {code} must begin with one of {known} and a colon");
             report.add(Rule::ErrorClass, message);
         }
     } else if error.detail.is_empty() {
@@ -95,7 +96,7 @@ pub(super) fn check_error(
     }
 }
 
-/// Why the error can't come at this moment.
+/// Why the error can't occur in this state.
 fn wrong_with_state(error: &ErrorFrame, run: RunSeen, activity: Activity) -> Option<&'static str> {
     let has_failed = run == RunSeen::Ended(RunEnd::Failed);
     let is_right = match &*error.code {
@@ -116,14 +117,14 @@ fn wrong_with_state(error: &ErrorFrame, run: RunSeen, activity: Activity) -> Opt
         _ => true,
     };
     match &*error.code {
-        _ if !is_right => Some("does not fit the run of its request, or that it has none"),
-        "session_busy" if activity == Activity::Idle => Some("while no run is under way"),
-        NO_ACTIVE_REQUEST if activity == Activity::Running => Some("while a run is under way"),
+        _ if !is_right => Some("does not fit the run of its request, or its absence"),
+        "session_busy" if activity == Activity::Idle => Some("while no run is active"),
+        NO_ACTIVE_REQUEST if activity == Activity::Running => Some("while a run is active"),
         _ => None,
     }
 }
 
-/// Checks the status of a `done`, which is one of the known words.
+/// Checks the status of a `done`, which is one of the known values.
 pub(super) fn check_done(status: &str, answer: &Answer, activity: Activity, report: &mut Report) {
     let expected = match (&answer.error, answer.run) {
         (Some(error), _) if error.is_defect => return,
@@ -155,15 +156,15 @@ fn expected_after(error: &ErrorSeen) -> &'static str {
     }
 }
 
-/// The `done` of a request with neither an error nor a run.
+/// Checks the `done` of a request with neither an error nor a run.
 fn check_without_run(status: &str, answer: &Answer, activity: Activity, report: &mut Report) {
     let wrong = match status {
         "failed" => "done \"failed\" without an error before it",
         "stopped" => "done \"stopped\" of a request without a run",
         "shutdown" if answer.has_snapshot => "done \"shutdown\" of a request for a snapshot",
-        "shutdown" if activity == Activity::Running => "done \"shutdown\" while a run is under way",
+        "shutdown" if activity == Activity::Running => "done \"shutdown\" while a run is active",
         "ok" if !answer.has_snapshot && activity == Activity::Idle => {
-            "done \"ok\" without an answer while no run is under way: a snapshot needs its frame, \
+            "done \"ok\" without an answer while no run is active: a snapshot needs its frame, \
              and a cancel its error no_active_request"
         }
         _ => return,

@@ -1,4 +1,4 @@
-//! What an event changes in the conversation: which entity it makes or changes, and how.
+//! The change that an event makes to the conversation: which entity it creates or changes, and how.
 
 use super::words::{MESSAGE, TOOL_CALL, TOOL_RESULT};
 use crate::protocol::any::Any;
@@ -9,15 +9,15 @@ use std::borrow::Cow;
 pub(super) struct Change<'a> {
     pub(super) kind: &'static str,
     pub(super) id: Cow<'a, str>,
-    /// The entity begins with this event.
+    /// The entity is created by this event.
     pub(super) is_new: bool,
     pub(super) text: Text<'a>,
     pub(super) status: &'a str,
-    /// The prompt or the tool's name, which the entity repeats. Only of one that is new.
+    /// The prompt or the tool's name, which the entity repeats. Only for a new one.
     pub(super) repeated: &'a str,
 }
 
-/// What becomes of the entity's text.
+/// The change of the entity's text.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Text<'a> {
     Unknown,
@@ -41,7 +41,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// The change that an event makes, if it makes any.
+/// The change that an event makes, if any.
 pub(super) fn change_of(payload: &Any) -> Option<Change<'_>> {
     of_message(payload).or_else(|| of_tool(payload))
 }

@@ -1,5 +1,5 @@
-//! The conversation that the stream has shown so far: what a snapshot must hold. Of each entity only
-//! hashes and numbers are kept.
+//! The conversation that the stream has shown so far, which snapshots must contain. Of each entity
+//! only hashes and numbers are kept.
 
 use super::change::{Change, Text, change_of, text_of};
 use super::fields::Fields;
@@ -15,7 +15,7 @@ use std::hash::{BuildHasher, RandomState};
 /// Entities that are remembered; about 40 MB.
 const ENTITIES_MAX: usize = 250_000;
 
-/// The conversation, as far as it was shown.
+/// The conversation shown so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Conversation {
     /// By the hash of kind and id.
@@ -41,18 +41,18 @@ struct Entity {
     ids: Option<u64>,
 }
 
-/// What has shown it first.
+/// The frame that first showed an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
-    /// A snapshot before all events: an earlier process has made it.
+    /// A snapshot before all events: the entity is from an earlier process.
     Earlier,
     /// An event of the run of this request.
     Run(u64),
-    /// A snapshot alone.
+    /// A snapshot, but no event.
     Snapshot,
 }
 
-/// What is known of its text.
+/// What is known of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     Nothing,
@@ -64,7 +64,7 @@ enum Seen {
     },
 }
 
-/// Where an event stands in the stream.
+/// The place of an event in the stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Position<'a> {
     pub(super) request: &'a Name,
@@ -73,7 +73,7 @@ pub(super) struct Position<'a> {
 }
 
 impl Conversation {
-    /// Takes an event.
+    /// Applies an event.
     pub(super) fn event(&mut self, at: Position<'_>, payload: &Any, fields: &Fields<'_>) {
         self.has_events = true;
         if fields.name == "ChatRunStarted" {
@@ -88,7 +88,7 @@ impl Conversation {
         }
     }
 
-    /// Takes a snapshot; `run` is the request it belongs to, if that has a run.
+    /// Checks a snapshot; `run` is the request it belongs to, if that has a run.
     pub(super) fn snapshot(
         &mut self,
         frame: &SnapshotFrame,
@@ -112,16 +112,16 @@ impl Conversation {
         self.check_lost(&seen, run, report);
     }
 
-    /// What was not checked, for people.
+    /// What was not checked, for the summary.
     pub(super) fn note(&self) -> Option<String> {
         self.is_too_wide.then(|| {
             format!(
-                "only the first {ENTITIES_MAX} messages and tool calls were sought in snapshots"
+                "snapshots were only checked for the first {ENTITIES_MAX} messages and tool calls"
             )
         })
     }
 
-    /// A prompt comes before the event that names its run.
+    /// The prompt's event comes before the event that names its run.
     fn identify_prompt(&mut self, request: &Name, fields: &Fields<'_>) {
         let ids = self.ids(fields.ids());
         let Some((run, keys)) = &self.newest else { return };
@@ -171,7 +171,7 @@ impl Conversation {
         }
     }
 
-    /// Takes an entity that no event has shown.
+    /// Adds an entity that no event has shown.
     fn add_shown(&mut self, key: u64, entity: &SnapshotEntity, line: u64) {
         let Some(payload) = &entity.payload else { return };
         if !self.has_room() {
@@ -210,7 +210,7 @@ impl Conversation {
         if !is_same {
             let bytes = text.len();
             let message =
-                format!("the text of {id:?}, {bytes} bytes, is not what the stream has shown");
+                format!("the text of {id:?}, {bytes} bytes, differs from the text in the stream");
             report.add(Rule::SnapshotText, message);
         }
         let (created, changed) = (entity.created_ordinal, entity.last_event_ordinal);
@@ -222,21 +222,21 @@ impl Conversation {
             report.add(Rule::SnapshotEntity, message);
         }
         if self.hash(fields.status()) != known.status {
-            let message = format!("the status of {id:?} is not what its last event has given");
+            let message = format!("the status of {id:?} differs from its last event");
             report.add(Rule::SnapshotEntity, message);
         }
         if self.hash(repeated_of(&fields)) != known.repeated {
-            let message = format!("the prompt or toolName of {id:?} is not that of its events");
+            let message = format!("the prompt or toolName of {id:?} differs from its events");
             report.add(Rule::FieldChanged, message);
         }
         if known.ids.is_some_and(|ids| ids != self.ids(fields.ids())) {
-            let message = format!("the correlation of {id:?} is not that of its events");
+            let message = format!("the correlation of {id:?} differs from its events");
             report.add(Rule::Correlation, message);
         }
     }
 
-    /// The snapshot of a run may hold the entities of that run alone; any other holds everything.
-    /// A loss is reported once.
+    /// The snapshot of a run may contain the entities of that run only; any other contains
+    /// everything. A missing entity is reported once.
     fn check_lost(&mut self, seen: &HashSet<u64>, run: Option<&Name>, report: &mut Report) {
         let is_of_others = |key| match (self.entities.get(key).map(|known| known.origin), run) {
             (Some(Origin::Run(of)), Some(run)) => of != run.key(),
@@ -249,7 +249,7 @@ impl Conversation {
                 let lacks = |key: &&u64| !seen.contains(*key) && self.entities.contains_key(*key);
                 newest.flat_map(|(_, keys)| keys).filter(lacks).copied().collect()
             }
-            // Counted first: most snapshots lack nothing.
+            // Counted first: most snapshots are complete.
             Some(_) | None if self.count(seen) == self.entities.len() => return,
             Some(_) | None => {
                 let keys = self.entities.keys();
@@ -276,7 +276,7 @@ impl Conversation {
         !self.is_too_wide
     }
 
-    /// The key of an entity, under the id that its event has given it.
+    /// The key of an entity, for the id in its event.
     fn key_of(&self, entity: &SnapshotEntity) -> u64 {
         self.key(&entity.kind, &entity.id)
     }
@@ -306,7 +306,7 @@ impl Conversation {
     }
 }
 
-/// What an entity repeats of the run's prompt, or of the tool's name.
+/// The part of the run's prompt, or of the tool's name, that an entity repeats.
 fn repeated_of<'a>(fields: &Fields<'a>) -> &'a str {
     fields.tool_name.or(fields.prompt).unwrap_or_default()
 }

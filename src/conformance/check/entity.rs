@@ -1,4 +1,4 @@
-//! The entities of one snapshot: what each must have, and what must agree within it.
+//! Checks the entities of one snapshot: required fields, and consistency within it.
 
 use super::fields::Fields;
 use super::names::shown;
@@ -9,7 +9,7 @@ use crate::protocol::proto::chat::ChatMessageEntity;
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
 use std::collections::HashSet;
 
-/// What the id of a segment of this server begins with; its number follows.
+/// The prefix of the id of a segment of this server; its number follows.
 const SEGMENT_PREFIX: &str = "segment-";
 
 /// Checks the entities of a snapshot.
@@ -30,7 +30,7 @@ pub(super) fn check_entities(frame: &SnapshotFrame, is_strange: bool, report: &m
     }
 }
 
-/// Where a payload had to be taken out because its type is not known, its kind is not either.
+/// If the payload was removed because its type is unknown, the kind is unknown too.
 fn wrong_with(entity: &SnapshotEntity, snapshot_ordinal: u64, is_strange: bool) -> Option<String> {
     let (created, last) = (entity.created_ordinal, entity.last_event_ordinal);
     let payload = entity.payload.as_ref().map_or("", |payload| payload.name());
@@ -41,7 +41,7 @@ fn wrong_with(entity: &SnapshotEntity, snapshot_ordinal: u64, is_strange: bool) 
         _ if is_strange && payload.is_empty() => "",
         _ if matches!(payload, "ChatMessageEntity" | "ToolCallEntity" | "ToolResultEntity") => {
             return Some(format!(
-                "its kind is {:?}, and it holds a {payload}",
+                "its kind is {:?}, but it holds a {payload}",
                 shown(&entity.kind)
             ));
         }
@@ -94,7 +94,7 @@ fn check_message(message: &ChatMessageEntity, fields: &Fields<'_>, report: &mut 
         report.add(Rule::WrongWord, wrong);
     }
     let parent = &*message.parent_message_id;
-    // A message that was brought along belongs to no run.
+    // A message of an earlier conversation belongs to no run.
     let is_of_run = message.correlation.is_some();
     let needs_parent = is_segment && is_of_run;
     if fields.root().is_some_and(|root| parent != root && (needs_parent || !parent.is_empty())) {
@@ -104,8 +104,8 @@ fn check_message(message: &ChatMessageEntity, fields: &Fields<'_>, report: &mut 
     let segment_type = segment_type(role);
     let is_left_out = message.segment_type.is_empty() && !is_of_run;
     if message.segment_type != segment_type && !is_left_out {
-        let told = shown(&message.segment_type);
-        let wrong = format!("the segmentType of {id:?} is {told:?}, not {segment_type:?}");
+        let given = shown(&message.segment_type);
+        let wrong = format!("the segmentType of {id:?} is {given:?}, not {segment_type:?}");
         report.add(Rule::WrongWord, wrong);
     }
     let segment = message.correlation.as_ref().map_or("", |ids| &ids.segment_id);

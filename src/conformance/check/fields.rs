@@ -1,5 +1,5 @@
-//! The fields of one payload: what must be set, which words are allowed, and what must agree within
-//! the payload. What must agree between frames is checked in `identity`, `run` and `conversation`.
+//! Checks the fields of one payload: required fields, allowed values, and consistency within
+//! the payload. Consistency between frames is checked in `identity`, `run` and `conversation`.
 
 use super::names::shown;
 use super::rule::{Report, Rule};
@@ -7,7 +7,7 @@ use super::words::{CANCELLED, FINISH_CLASSES, roles, sources, statuses};
 use crate::protocol::any::Any;
 use crate::protocol::proto::chat::CorrelationInfo;
 
-/// What the root message id of a run begins with.
+/// The prefix of a run's root message id.
 const ROOT_PREFIX: &str = "chat-msg-";
 
 /// The fields of a payload that are checked. `None` if its message has no such field, and empty if
@@ -27,7 +27,7 @@ pub(super) struct Fields<'a> {
     text: Option<&'a str>,
     content: Option<&'a str>,
     finish_class: Option<&'a str>,
-    /// The piece of the arguments that a patch carries.
+    /// The part of the arguments that a patch carries.
     arguments: Option<&'a str>,
     mode: Option<i32>,
     r#final: Option<bool>,
@@ -37,7 +37,7 @@ pub(super) struct Fields<'a> {
     correlation: Option<&'a CorrelationInfo>,
 }
 
-/// What a payload is about, and so which ids it has.
+/// What a payload is about, which determines its ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Prompt,
@@ -48,13 +48,13 @@ pub(super) enum Place {
     Warning,
     Error,
     Tool,
-    /// An extension, in any place of a run.
+    /// An extension, at any place in a run.
     Extension,
     /// Nothing that has ids of a run.
     Elsewhere,
 }
 
-/// What a payload is checked against.
+/// The context of a payload.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context<'a> {
     /// The session of its frame.
@@ -138,12 +138,12 @@ impl<'a> Fields<'a> {
         self.status.unwrap_or_default()
     }
 
-    /// The ids that it gives.
+    /// The ids in its correlation.
     pub(super) fn ids(&self) -> Option<&'a CorrelationInfo> {
         self.correlation
     }
 
-    /// The root that its message id is made of, if it is made as the contract says.
+    /// The root in its message id, if that has the form required by the contract.
     pub(super) fn root(&self) -> Option<&'a str> {
         let id = self.message_id?;
         let root = match self.place() {
@@ -167,7 +167,7 @@ impl<'a> Fields<'a> {
         (!segment.is_empty() && (named.is_empty() || named == segment)).then_some(root)
     }
 
-    /// Checks the payload by itself.
+    /// Checks the payload on its own.
     pub(super) fn check(&self, context: Context<'_>, report: &mut Report) {
         self.check_set(report);
         self.check_words(report);
@@ -189,7 +189,7 @@ impl<'a> Fields<'a> {
         self.check_ids(context.session, report);
     }
 
-    /// Fields that may not be left out.
+    /// Required fields.
     fn check_set(&self, report: &mut Report) {
         let is_entity = self.name == "ChatMessageEntity";
         let mut need = |field: &str, is_needed: bool, value: Option<&str>| {
@@ -200,7 +200,7 @@ impl<'a> Fields<'a> {
         need("messageId", true, self.message_id);
         need("toolCallId", true, self.tool_call_id);
         need("finishClass", true, self.finish_class);
-        // The last patch may carry nothing but that it is the last.
+        // The last patch may only mark the end.
         let has_piece = self.r#final == Some(false);
         need("text", has_piece && self.mode.is_some(), self.text);
         need("arguments", has_piece, self.arguments);
@@ -210,7 +210,7 @@ impl<'a> Fields<'a> {
         need("streamId", true, self.stream_id);
         need("source", true, self.source);
         need("toolName", true, self.tool_name);
-        // An entity may be of a conversation that no run of this session has made.
+        // An entity may be of an earlier conversation, without a run of this session.
         let is_entity = is_entity || matches!(self.name, "ToolCallEntity" | "ToolResultEntity");
         if self.has_correlation && self.correlation.is_none() && !is_entity {
             report.add(Rule::MissingField, format!("{} has no correlation", self.name));
@@ -229,7 +229,10 @@ impl<'a> Fields<'a> {
         let has_known = known.first().is_some_and(|words| !words.is_empty());
         if !word.is_empty() && has_known && !known.iter().any(|words| words.contains(&word)) {
             let (name, word, known) = (self.name, shown(word), known[0].join(", "));
-            report.add(Rule::WrongWord, format!("the {what} of {name} is {word:?}, not {known}"));
+            report.add(
+                Rule::WrongWord,
+                format!("the {what} of {name} is {word:?}; known are {known}"),
+            );
         }
     }
 
@@ -237,7 +240,7 @@ impl<'a> Fields<'a> {
         let (Some(text), Some(content)) = (self.text, self.content) else { return };
         if text != content {
             let message = format!(
-                "text and content of {} are not the same: {} and {} bytes",
+                "text and content of {} differ: {} and {} bytes",
                 self.name,
                 text.len(),
                 content.len()
@@ -245,12 +248,12 @@ impl<'a> Fields<'a> {
             report.add(Rule::TextContent, message);
         }
         if self.place() == Place::Prompt && self.prompt != Some(text) {
-            let message = format!("prompt and text of {} are not the same", self.name);
+            let message = format!("prompt and text of {} differ", self.name);
             report.add(Rule::TextContent, message);
         }
     }
 
-    /// A flag says the same as the status.
+    /// A flag must agree with the status.
     fn check_flags(&self, report: &mut Report) {
         let Some(status) = self.status.filter(|status| !status.is_empty()) else { return };
         let flags = [
@@ -303,7 +306,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Whether it is the class of a call that was cancelled.
+/// Whether it is the class of a cancelled call.
 pub(super) fn is_cancelled(class: &str) -> bool {
     class == CANCELLED
 }

@@ -1,4 +1,4 @@
-//! The first frame: its protocol, its server, and the capabilities that the contract fixes.
+//! Checks the first frame: its protocol, its server, and the capabilities that the contract fixes.
 
 use super::names::shown;
 use super::rule::{Report, Rule};
@@ -14,7 +14,7 @@ const ALWAYS: [&str; 3] = ["ui-events", "snapshot", "done"];
 /// Capabilities of a process that reads requests, and of no other.
 const OF_STDIN: [&str; 4] = [STDIN, "single-session", "multi-turn", "cancel"];
 
-/// The capability that carries the longest request line, in bytes.
+/// The capability with the limit on request lines, in bytes.
 const REQUEST_BYTES: &str = "max-request-bytes=";
 
 pub(super) fn check_hello(hello: &HelloFrame, report: &mut Report) {
@@ -37,7 +37,7 @@ pub(super) fn check_hello(hello: &HelloFrame, report: &mut Report) {
     for word in &hello.capabilities {
         let bytes = word.strip_prefix(REQUEST_BYTES);
         if word.is_empty() || bytes.is_some_and(|bytes| bytes.parse::<u64>().is_err()) {
-            let message = format!("{:?} is no capability", shown(word));
+            let message = format!("{:?} is not a valid capability", shown(word));
             report.add(Rule::HelloCapabilities, message);
         }
     }

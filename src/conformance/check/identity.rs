@@ -1,5 +1,5 @@
-//! What all events of a run repeat: the ids of the run and of its parts, its prompt, and the names
-//! of its tools. No later run has the same ids.
+//! Checks what all events of a run repeat: the ids of the run and of its parts, its prompt, and the
+//! names of its tools. No later run may have the same ids.
 
 use super::fields::{Fields, Place};
 use super::names::{Name, Namer, Remembered};
@@ -12,7 +12,7 @@ const IDS_MAX: usize = 100_000;
 /// Tool calls of one run whose ids and names are compared.
 const TOOLS_MAX: usize = 1024;
 
-/// Ids that a run has, as its first events give them.
+/// The ids of a run, from its first events.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Identity {
     root: Option<Name>,
@@ -45,7 +45,7 @@ pub(super) struct Earlier {
     calls: Remembered,
 }
 
-/// An id that must be the same each time.
+/// An id that must stay the same.
 struct Repeated<'a> {
     what: &'static str,
     rule: Rule,
@@ -60,7 +60,7 @@ impl Earlier {
 }
 
 impl Identity {
-    /// Takes an event of the run.
+    /// Checks an event of the run.
     pub(super) fn check(
         &mut self,
         fields: &Fields<'_>,
@@ -108,7 +108,7 @@ impl Identity {
         earlier: &mut Remembered,
         report: &mut Report,
     ) {
-        // One that can't be read was reported with its field.
+        // An id of the wrong form was reported with its field.
         let Some(id) = fields.root() else { return };
         let root = Repeated { what: "root message", rule: Rule::MessageId, id };
         root.check(&mut self.root, namer, earlier, report);
@@ -132,7 +132,7 @@ impl Identity {
         }
         let key = namer.key(prompt);
         if *self.prompt.get_or_insert(key) != key {
-            let message = format!("the prompt of {} is not the prompt of its run", fields.name);
+            let message = format!("the prompt of {} differs from that of its run", fields.name);
             report.add(Rule::FieldChanged, message);
         }
     }
@@ -152,7 +152,7 @@ impl Identity {
             self.tools.insert(id, tool);
         }
         let Some(tool) = self.tools.get_mut(&id) else { return };
-        // A tool call is made in a provider call that is known already.
+        // A tool call belongs to a provider call that is already known.
         let mut known = Remembered::new(0);
         call.check(&mut tool.call, namer, &mut known, report);
         if !name.is_empty() && namer.key(name) != tool.name.key() {
@@ -164,7 +164,7 @@ impl Identity {
 }
 
 impl Repeated<'_> {
-    /// Compares it with what is `known`. A change is reported once: from then on the new id is the
+    /// Compares it with the `known` one. A change is reported once: from then on the new id is the
     /// known one.
     fn check(
         &self,
@@ -182,10 +182,10 @@ impl Repeated<'_> {
         }
         let name = namer.name(id);
         if let Some(known) = known {
-            let message = format!("the {what} is {:?}, and was {:?}", name.shown, known.shown);
+            let message = format!("the {what} is {:?}; it was {:?}", name.shown, known.shown);
             report.add(rule, message);
         } else if earlier.contains(&name) {
-            report.add(rule, format!("the {what} {:?} is one of an earlier run", name.shown));
+            report.add(rule, format!("the {what} {:?} belongs to an earlier run", name.shown));
         } else {
             earlier.insert(&name);
         }

@@ -1,5 +1,5 @@
-//! Lean patches, where `hello` reports them: each is completed from the event that began its segment or
-//! tool call, so that every rule sees a whole patch.
+//! Completes lean patches, if `hello` announces them, from the event that began their segment or
+//! tool call, so that every rule applies to a whole patch.
 
 use crate::protocol::any::Any;
 use crate::protocol::proto::chat::{
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 /// Tool calls of one run whose first event is remembered.
 const TOOL_CALLS_MAX: usize = 1024;
 
-/// What lean patches leave out.
+/// The fields that lean patches leave out.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LeanPatches {
     is_on: bool,
@@ -23,7 +23,7 @@ pub(super) struct LeanPatches {
     tools: HashMap<String, ChatToolCallStarted>,
 }
 
-/// The segment that began last.
+/// The last segment that began.
 #[derive(Clone, Debug)]
 enum Segment {
     Text(ChatTextSegmentStarted),
@@ -31,7 +31,7 @@ enum Segment {
 }
 
 impl LeanPatches {
-    /// Adds to a patch what it leaves out; remembers what later patches leave out.
+    /// Adds the left-out fields to a patch; remembers the fields that later patches leave out.
     pub(super) fn complete(&mut self, frame: &mut RpcLine) {
         if let Some(Body::Hello(hello)) = &frame.frame {
             self.is_on = hello.capabilities.iter().any(|word| word == LEAN_PATCHES);
@@ -53,7 +53,7 @@ impl LeanPatches {
             self.tools.clear();
         }
         if let Any::ChatTextSegmentStarted(it) = payload {
-            // The prompt may be long, and no patch has it.
+            // The prompt may be long, and patches never have it.
             let it = ChatTextSegmentStarted { prompt: String::new(), ..(**it).clone() };
             self.segment = Some(Segment::Text(it));
         }

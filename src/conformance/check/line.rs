@@ -1,4 +1,4 @@
-//! A line → a frame, or what is wrong with it as JSON and as a message.
+//! Parses a line as a frame, and reports errors in its JSON and its message.
 
 use super::names::shown;
 use super::rule::{Report, Rule};
@@ -10,28 +10,28 @@ use serde_json::{Map, Value};
 use std::io::{self, Write};
 use std::sync::LazyLock;
 
-/// The message that a line is.
+/// The message type of a line.
 const LINE: &str = "pinocchio.chatapp.rpc.v1.RpcLine";
 
 const ANY: &str = "google.protobuf.Any";
 
-/// What stands before the name of a type in an `Any`.
+/// The prefix of a type name in an `Any`.
 const URL: &str = "type.googleapis.com/";
 
 /// Packages of this server's extensions, `duologue.<extension>.v1`.
 const EXTENSIONS: &str = "duologue.";
 
-/// A frame, and the types of the payloads that had to be taken out because they are not known here.
+/// A frame, and the types of the payloads that were removed because they are unknown.
 #[derive(Debug)]
 pub(super) struct Read {
     pub(super) frame: RpcLine,
     pub(super) strange: Vec<String>,
 }
 
-/// The types of the protocol. They are the same for every stream.
+/// The types of the protocol, which are the same for every stream.
 static TYPES: LazyLock<Types> = LazyLock::new(Types::new);
 
-/// Reads lines.
+/// Parses lines.
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
     types: &'static Types,
@@ -46,7 +46,7 @@ impl Reader {
         self.types
     }
 
-    /// Reads a line without its line feed.
+    /// Parses a line without its line feed.
     pub(super) fn read(&self, line: &[u8], report: &mut Report) -> Option<Read> {
         separators(line, report);
         let text = match std::str::from_utf8(line) {
@@ -94,13 +94,13 @@ impl Reader {
     }
 }
 
-/// What is written again byte for byte has nothing in it that the messages don't have.
+/// A line that is reproduced byte for byte contains nothing outside the messages.
 fn is_as_written_here(frame: &RpcLine, line: &[u8]) -> bool {
     let mut rest = Same(line);
     serde_json::to_writer(&mut rest, frame).is_ok() && rest.0.is_empty()
 }
 
-/// Takes what is still to come of a line, and nothing else, so that no line is held twice.
+/// Consumes the expected bytes of a line and nothing else, so that no line is held twice.
 struct Same<'a>(&'a [u8]);
 
 impl Write for Same<'_> {
@@ -117,7 +117,7 @@ impl Write for Same<'_> {
     }
 }
 
-/// Characters at which some reader ends a line: those that JSON lets stand in strings, and CR.
+/// Characters that some reader takes for the end of a line: those allowed in JSON strings, and CR.
 fn separators(line: &[u8], report: &mut Report) {
     let found = memchr::memchr3_iter(b'\r', 0xC2, 0xE2, line).find_map(|at| match &line[at..] {
         [b'\r', ..] => Some("CR"),
@@ -127,7 +127,7 @@ fn separators(line: &[u8], report: &mut Report) {
         _ => None,
     });
     if let Some(found) = found {
-        let message = format!("a bare {found} is in the line; some readers end a line there");
+        let message = format!("the line contains a bare {found}; some readers end a line there");
         report.add(Rule::RawSeparator, message);
     }
 }
@@ -154,7 +154,7 @@ fn has_one_frame(types: &Types, line: &Map<String, Value>, report: &mut Report) 
     frames.len() == 1
 }
 
-/// Goes through a message and looks for what a strict reader refuses.
+/// Walks a message and reports what a strict reader rejects.
 struct Walk<'a> {
     types: &'a Types,
     report: &'a mut Report,
@@ -175,7 +175,8 @@ impl Walk<'_> {
                 continue;
             };
             if field.json_name != *key {
-                let message = format!("{key} of {name} is written {} in JSON", field.json_name);
+                let message =
+                    format!("{key} of {name} must be written {} in JSON", field.json_name);
                 self.report.add(Rule::UnknownField, message);
             }
             self.field(field, value);
@@ -201,7 +202,7 @@ impl Walk<'_> {
                 self.wrong(format!("{name} is the number {number}; enums are written by name"));
             }
             (Kind::Message(of), value) if of == ANY => self.any(value),
-            // Any JSON is right in the well-known types as far as it is checked here.
+            // Any JSON is valid in the well-known types, as far as checked here.
             (Kind::Message(of), Value::Object(object)) if !of.starts_with("google.") => {
                 self.message(of, object, false);
             }
@@ -209,7 +210,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Looks into an `Any`; one of a type that is not known here is taken out.
+    /// Checks an `Any`; one of an unknown type is removed.
     fn any(&mut self, value: &mut Value) {
         let Value::Object(object) = value else { return };
         let Some(Value::String(url)) = object.get("@type") else { return };
@@ -222,7 +223,7 @@ impl Walk<'_> {
             return;
         }
         if !name.starts_with(EXTENSIONS) {
-            let message = format!("{:?} is no type of the protocol", shown(&url));
+            let message = format!("{:?} is not a type of the protocol", shown(&url));
             self.report.add(Rule::UnknownType, message);
         }
         self.strange.push(name.to_owned());
@@ -239,12 +240,12 @@ pub(super) fn extension(full_name: &str) -> Option<&str> {
     full_name.strip_prefix(EXTENSIONS)?.split('.').next()
 }
 
-/// Whether what stands after the last line feed was cut off: with more bytes it could be a frame,
-/// which is an object. Any other piece of JSON never could.
+/// Whether the text after the last line feed is incomplete: more bytes could make it a frame,
+/// which is an object. No other JSON ever could.
 pub(crate) fn is_cut_off(tail: &[u8]) -> bool {
     let text = match std::str::from_utf8(tail) {
         Ok(text) => text,
-        // Half a character at the end is a cut too.
+        // Half a character at the end is incomplete too.
         Err(error) if error.error_len().is_none() => {
             std::str::from_utf8(&tail[..error.valid_up_to()]).unwrap_or_default()
         }

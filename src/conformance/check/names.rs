@@ -1,19 +1,19 @@
-//! Ids and names of a stream. Ids are remembered in bounded memory: a stream may hold any number of
-//! them, of any length.
+//! Ids and names of a stream. They are remembered in bounded memory, as a stream may contain any
+//! number of them, of any length.
 
 use super::rule::{Report, Rule};
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 
-/// Characters of an id that a message shows.
+/// Longest part of an id in a message, in characters.
 const SHOWN_CHARS: usize = 80;
 
-/// An id, by its hash. The seed is drawn for each checker, so that no stream can be made in which
-/// two ids meet, and by chance it takes billions of them.
+/// An id, by its hash. Each checker has a random seed, so that no stream can be constructed in
+/// which two ids collide; by chance that takes billions of them.
 #[derive(Clone, Debug)]
 pub(super) struct Name {
     hash: u64,
-    /// Its beginning, for people.
+    /// Its beginning, for messages.
     pub(super) shown: String,
 }
 
@@ -29,12 +29,12 @@ impl Name {
     }
 }
 
-/// Makes names.
+/// Creates names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Namer(RandomState);
 
 impl Namer {
-    /// The hash of a text, for comparisons that show nothing.
+    /// The hash of a text that is only compared.
     pub(super) fn key(&self, text: &str) -> u64 {
         self.0.hash_one(text)
     }
@@ -52,13 +52,13 @@ pub(super) fn shown(text: &str) -> String {
     }
 }
 
-/// The last names of many.
+/// A bounded set of the latest names.
 #[derive(Clone, Debug)]
 pub(super) struct Remembered {
     count_max: usize,
     keys: HashSet<u64>,
     order: VecDeque<u64>,
-    /// How many had to be forgotten.
+    /// How many were forgotten.
     pub(super) forgotten: u64,
 }
 
@@ -85,7 +85,7 @@ impl Remembered {
     }
 }
 
-/// `payload` is the payload's own name; `strange` its full name if it had to be taken out.
+/// `payload` is the payload's own name; `strange` its full name if it was removed.
 pub(super) fn check_event_name(
     name: &str,
     payload: &str,

@@ -1,4 +1,4 @@
-//! Numbers that rise: ordinals of events, and of snapshots.
+//! Checks that the ordinals of events and snapshots rise.
 
 use super::names::{Name, shown};
 use super::rule::{Report, Rule};
@@ -7,7 +7,7 @@ use crate::protocol::proto::rpc::SnapshotFrame;
 /// Events of one ordinal whose names are compared.
 const SHARING_MAX: usize = 64;
 
-/// What was seen of the numbers so far.
+/// The ordinals so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
     last: u64,
@@ -20,8 +20,8 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Takes the ordinal of a UI event. Events of an extension may share theirs with others of
-    /// their name: one backend event can bring several.
+    /// Checks the ordinal of a UI event. Events of an extension may share theirs with others of
+    /// their name: one backend event may result in several.
     pub(super) fn event(
         &mut self,
         ordinal: u64,
@@ -58,7 +58,7 @@ impl Order {
         }
     }
 
-    /// Takes the ordinal of a backend event, which it shares with the UI events made from it.
+    /// Checks the ordinal of a backend event, which it shares with the UI events made from it.
     pub(super) fn backend_event(&mut self, ordinal: u64, report: &mut Report) {
         if ordinal <= self.backend || ordinal < self.last {
             let last = self.last.max(self.backend);
@@ -70,7 +70,7 @@ impl Order {
         self.sharing.clear();
     }
 
-    /// Takes a snapshot. The first one, before any event, may be of an earlier process.
+    /// Checks a snapshot. The first one, before any event, may be of an earlier process.
     pub(super) fn snapshot(&mut self, frame: &SnapshotFrame, report: &mut Report) {
         let ordinal = frame.snapshot_ordinal;
         let before = self.snapshot.unwrap_or(0);

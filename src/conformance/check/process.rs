@@ -1,5 +1,5 @@
-//! The life of the process that writes the stream: it says `hello`, answers requests or one, and
-//! ends once.
+//! Checks the life of the process that writes the stream: it writes `hello`, answers one or more
+//! requests, and ends once.
 
 use super::answers::needs_no_request;
 use super::hello::{STDIN, check_hello};
@@ -8,54 +8,54 @@ use super::rule::{Report, Rule};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{DoneFrame, ErrorFrame, HelloFrame};
 
-/// The status that ends a process which reads requests.
+/// The status of the `done` that ends a process which reads requests.
 const SHUTDOWN: &str = "shutdown";
 
-/// The process of a stream.
+/// The process that writes the stream.
 #[derive(Clone, Debug)]
 pub(super) struct Process {
     mode: Mode,
-    /// The words of `hello`.
+    /// The capabilities in `hello`.
     words: Vec<String>,
     end: End,
-    /// It has told of a defect that ends it, and with it whatever it was doing.
+    /// It has reported an internal error that ends it, and its run.
     pub(super) is_defective: bool,
 }
 
-/// How the process is used, as `hello` tells it.
+/// The kind of process, from `hello`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// There was no frame yet.
     Unknown,
-    /// Requests are read.
+    /// It reads requests.
     Stdin,
-    /// There is one request, from the command line.
+    /// It has one request, from the command line.
     OneShot(OneShot),
 }
 
-/// How far a process of one request is.
+/// The progress of a process of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OneShot {
-    /// The state before the run is to come.
+    /// The snapshot before the run is expected.
     Begins,
-    /// It was told.
+    /// The snapshot before the run was written.
     Waits,
     Runs,
-    /// The state after the run is to come, unless nobody wants it.
+    /// The snapshot after the run is expected, unless it is turned off.
     Ended,
-    /// It was told.
-    Told,
+    /// The snapshot after the run was written.
+    Reported,
 }
 
-/// How near the end is.
+/// How close the process is to its end.
 #[derive(Clone, Debug)]
 enum End {
     Open,
-    /// A `shutdown` was answered. Others may be, too, and an error may end the process.
+    /// A `shutdown` was answered. Others may be too, and an error may end the process.
     ShutDown,
     /// The only request has its `done`. Only an error that ends the process may follow.
     Answered,
-    /// After a terminal error of this request.
+    /// A terminal error of this request was written.
     Terminal(Name),
     Over,
 }
@@ -70,7 +70,7 @@ impl Process {
         self.mode == Mode::Stdin
     }
 
-    /// `hello` is first, and once.
+    /// `hello` comes first and once.
     pub(super) fn begin(&mut self, body: &Body, report: &mut Report) {
         match (self.mode, body) {
             (Mode::Unknown, Body::Hello(hello)) => self.hello(hello, report),
@@ -79,14 +79,14 @@ impl Process {
                 self.mode = Mode::Stdin;
             }
             (Mode::Stdin | Mode::OneShot(_), Body::Hello(hello)) => {
-                report.add(Rule::HelloAgain, "hello again; one process says it once");
+                report.add(Rule::HelloAgain, "a second hello; a process writes one");
                 self.hello(hello, report);
             }
             (Mode::Stdin | Mode::OneShot(_), _) => {}
         }
     }
 
-    /// `hello` is nobody's answer.
+    /// `hello` answers no request.
     pub(super) fn check_request(&self, request: &str, body: &Body, report: &mut Report) {
         if matches!(body, Body::Hello(_)) && !request.is_empty() {
             let request = shown(request);
@@ -109,7 +109,7 @@ impl Process {
         }
     }
 
-    /// What may come near the end of the process.
+    /// Checks which frames may come close to the end of the process.
     pub(super) fn check_end(&mut self, name: &Name, body: &Body, report: &mut Report) {
         match (&self.end, body) {
             (End::Open, _) => {}
@@ -126,26 +126,26 @@ impl Process {
         }
     }
 
-    /// Whether it is the state that a process of one request begins with.
+    /// Whether it is the first snapshot of a process of one request.
     pub(super) fn begins_with(&self, body: &Body) -> bool {
         self.mode == Mode::OneShot(OneShot::Begins) && matches!(body, Body::Snapshot(_))
     }
 
-    /// A process of one request has an order of its own.
+    /// Checks the order of frames of a process of one request.
     pub(super) fn check_one_shot(&mut self, body: &Body, report: &mut Report) {
         let Mode::OneShot(stage) = self.mode else { return };
         let (next, wrong) = match (body, stage) {
             (Body::Hello(_), _) => return,
             (Body::Error(error), _) => {
-                let wrong = "an error ends a process of one request, so it is terminal";
-                // What can't begin tells no state.
+                let wrong = "an error ends a process of one request, so it must be terminal";
+                // A process that can't start writes no snapshot.
                 let next = if stage == OneShot::Begins { OneShot::Waits } else { stage };
                 (next, (!error.terminal).then_some(wrong))
             }
             (Body::Snapshot(_), OneShot::Begins) => (OneShot::Waits, None),
-            (Body::Snapshot(_), OneShot::Ended) => (OneShot::Told, None),
-            (Body::Snapshot(_), OneShot::Waits | OneShot::Runs | OneShot::Told) => {
-                let wrong = "a process of one request tells a snapshot before its run and one \
+            (Body::Snapshot(_), OneShot::Ended) => (OneShot::Reported, None),
+            (Body::Snapshot(_), OneShot::Waits | OneShot::Runs | OneShot::Reported) => {
+                let wrong = "a process of one request writes a snapshot before its run and one \
                              after it, and no other";
                 (stage, Some(wrong))
             }
@@ -168,38 +168,41 @@ impl Process {
         }
     }
 
-    /// A server that reads requests ends without naming one.
+    /// An error that ends a server which reads requests names no request.
     pub(super) fn check_terminal(&self, request: &str, error: &ErrorFrame, report: &mut Report) {
         if !self.reads_requests() {
             return;
         }
         let ends_process = matches!(&*error.code, "interrupted" | "stdin_read_failed");
         match (error.terminal, request.is_empty()) {
-            // A defect ends the process in the middle of an answer.
+            // An internal error may end the process in the middle of an answer.
             (true, false) if error.code != "internal" => {
                 let message = "a terminal error of a server that reads requests names a request";
                 report.add(Rule::ErrorState, message);
             }
             (false, true) if !needs_no_request(&error.code) && !ends_process => {
-                report.add(Rule::NamelessFrame, "the error does not name the request it answers");
+                report.add(Rule::NamelessFrame, "the error does not name its request");
             }
             (false, _) if ends_process => {
                 let code = shown(&error.code);
-                report.add(Rule::ErrorState, format!("{code} ends the process, and is terminal"));
+                report.add(
+                    Rule::ErrorState,
+                    format!("{code} ends the process, so it must be terminal"),
+                );
             }
             (true | false, true | false) => {}
         }
     }
 
-    /// The `done` that comes without a request after a line that can't be read, or after a terminal
-    /// error, is never a success.
+    /// The `done` without a request id after an unreadable line, or after a terminal
+    /// error, never reports success.
     pub(super) fn check_nameless_done(&self, done: &DoneFrame, report: &mut Report) {
         if self.reads_requests() && matches!(&*done.status, "ok" | SHUTDOWN) {
-            report.add(Rule::NamelessFrame, "the done does not name the request it ends");
+            report.add(Rule::NamelessFrame, "the done does not name its request");
         }
     }
 
-    /// Takes an error of the request `name`.
+    /// Records an error of the request `name`.
     pub(super) fn error(&mut self, name: &Name, error: &ErrorFrame) {
         if error.terminal {
             self.end = End::Terminal(name.clone());
@@ -207,7 +210,7 @@ impl Process {
         }
     }
 
-    /// Takes a request's end.
+    /// Records the end of a request.
     pub(super) fn done(&mut self, done: &DoneFrame) {
         match (&self.end, self.mode) {
             (End::Open, _) if done.status == SHUTDOWN => self.end = End::ShutDown,

@@ -1,4 +1,4 @@
-//! Requests as a stream shows them: which were answered, and which have no `done` yet.
+//! The requests of a stream: which were answered, and which have no `done` yet.
 
 use super::answers::{Answer, ErrorSeen, check_done};
 use super::names::{Name, Remembered, shown};
@@ -8,23 +8,23 @@ use super::words::DONE_STATUSES;
 use crate::protocol::proto::rpc::{DoneFrame, ErrorFrame};
 use std::collections::HashMap;
 
-/// Requests without a `done` that are followed at once; more are not.
+/// Most requests without a `done` that are tracked at once.
 const OPEN_MAX: usize = 100_000;
 
-/// Requests with a `done` that are remembered, so that frames after it are found.
+/// Requests with a `done` that are remembered, to detect frames after it.
 const FINISHED_MAX: usize = 4_000_000;
 
 /// A request that was answered and has no `done` yet.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     name: Name,
-    /// Where it was first seen.
+    /// The line of its first frame.
     line: u64,
     error: Option<ErrorSeen>,
     has_snapshot: bool,
 }
 
-/// All requests.
+/// All tracked requests.
 #[derive(Clone, Debug)]
 pub(super) struct Requests {
     open: HashMap<u64, Request>,
@@ -45,7 +45,7 @@ impl Requests {
         !self.finished.contains(name)
     }
 
-    /// Notes that a frame of the request was seen.
+    /// Records a frame of the request.
     pub(super) fn see(&mut self, name: &Name, line: u64) {
         if self.open.len() >= OPEN_MAX && !self.open.contains_key(&name.key()) {
             self.is_too_wide = true;
@@ -55,21 +55,21 @@ impl Requests {
         self.open.entry(name.key()).or_insert_with(request);
     }
 
-    /// Notes that a snapshot of the request was seen.
+    /// Records a snapshot of the request.
     pub(super) fn snapshot(&mut self, name: &Name) {
         if let Some(request) = self.open.get_mut(&name.key()) {
             request.has_snapshot = true;
         }
     }
 
-    /// Takes an error of the request.
+    /// Records an error of the request.
     pub(super) fn error(&mut self, name: &Name, error: &ErrorFrame) {
         if let Some(request) = self.open.get_mut(&name.key()) {
             request.error = Some(ErrorSeen::of(error));
         }
     }
 
-    /// Takes the `done` of a request, and gives what the request was answered with. A request
+    /// Records the `done` of a request and returns what was answered before it. A request
     /// without a name may come again.
     pub(super) fn done(
         &mut self,
@@ -90,12 +90,12 @@ impl Requests {
         } else {
             let status = shown(&done.status);
             let known = DONE_STATUSES.join(", ");
-            report.add(Rule::UnknownStatus, format!("{status:?} is none of {known}"));
+            report.add(Rule::UnknownStatus, format!("{status:?} is not one of {known}"));
         }
         Some(answer)
     }
 
-    /// The requests without a `done`: where each was first seen, and its name. In that order.
+    /// The requests without a `done`, by the line of their first frame, with their names.
     pub(super) fn open(&self) -> Vec<(u64, &str)> {
         let open = self.open.values().map(|request| (request.line, &*request.name.shown));
         let mut open: Vec<_> = open.collect();
@@ -103,7 +103,7 @@ impl Requests {
         open
     }
 
-    /// What was not looked at, for people.
+    /// What was not checked, for the summary.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.is_too_wide {

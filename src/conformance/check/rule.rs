@@ -1,4 +1,4 @@
-//! The rules that a stream can break, each with a word that programs may rely on.
+//! The rules of the contract, each with a name that programs may rely on.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use std::fmt;
 pub enum Rule {
     /// A line is UTF-8.
     InvalidUtf8,
-    /// No character in a line is a line end for any reader.
+    /// A line contains no character that any reader takes for a line end.
     RawSeparator,
-    /// A line is shorter than what a reader can be asked to hold.
+    /// A line is not longer than a reader can be expected to hold.
     LineTooLong,
     /// Every line ends with a line feed.
     NoLineFeed,
@@ -23,7 +23,7 @@ pub enum Rule {
     UnknownType,
     /// Values are of their field's type.
     WrongValue,
-    /// A field that the contract requires is set.
+    /// Required fields are set.
     MissingField,
     /// A line has a frame.
     NoFrame,
@@ -41,13 +41,13 @@ pub enum Rule {
     HelloRequest,
     /// `hello` names the server.
     HelloServer,
-    /// `hello` lists the capabilities of a server or of a single run, whole.
+    /// `hello` lists all capabilities of a server or of a single run.
     HelloCapabilities,
     /// Every frame names the session.
     SessionMissing,
     /// The session stays the same once it is bound.
     SessionChanged,
-    /// What answers a request names it.
+    /// Frames that answer a request name it.
     NamelessFrame,
     /// A request has one `done`.
     DoneAgain,
@@ -55,15 +55,15 @@ pub enum Rule {
     AfterDone,
     /// A request that was answered at all has a `done`.
     UnfinishedRequest,
-    /// A status of a `done` is one of the known words.
+    /// The status of a `done` is one of the known values.
     UnknownStatus,
     /// The status of a `done` agrees with what came before it.
     DoneStatus,
-    /// A code of an error is one of the known words.
+    /// The code of an error is one of the known values.
     UnknownCode,
     /// The detail of a failed run begins with one of the known classes.
     ErrorClass,
-    /// The code of an error fits what its request and the session were doing.
+    /// The code of an error fits the state of its request and of the session.
     ErrorState,
     /// A terminal error is followed by its `done` alone.
     AfterTerminal,
@@ -71,58 +71,58 @@ pub enum Rule {
     AfterEnd,
     /// Ordinals rise.
     OrdinalOrder,
-    /// A snapshot tells of what was seen, and does not go back.
+    /// A snapshot contains what was seen, and does not go back.
     SnapshotOrdinal,
-    /// Entities of a snapshot are whole, and each is there once.
+    /// Entities of a snapshot are complete, and none occurs twice.
     SnapshotEntity,
     /// Texts of a snapshot are those that were streamed.
     SnapshotText,
-    /// A snapshot holds what was told before it.
+    /// A snapshot contains everything that was reported before it.
     SnapshotLost,
     /// An event has a payload.
     PayloadMissing,
     /// The name of an event is its payload's.
     NameMismatch,
-    /// Roles and statuses are those that the contract has for their message.
+    /// Roles and statuses are among those that the contract lists for their message.
     WrongWord,
-    /// Message ids are made of the root of their run, and an entity has the id of its payload.
+    /// Message ids are derived from the root of their run, and an entity has the id of its payload.
     MessageId,
-    /// A correlation names the session and the run it is in.
+    /// A correlation names the session and its run.
     Correlation,
-    /// Prompts, tool names and inputs that are repeated stay the same.
+    /// Repeated prompts, tool names and inputs stay the same.
     FieldChanged,
-    /// What belongs to an extension needs it to be announced in `hello`.
+    /// Payloads of an extension require it to be announced in `hello`.
     UnannouncedExtension,
-    /// One run is live at a time.
+    /// One run is active at a time.
     TwoRuns,
     /// The events of a run come in their order.
     EventOrder,
-    /// What is opened in a run is closed in it.
+    /// Whatever a run opens is closed in it.
     LeftOpen,
     /// Statuses of segments and the class of a provider call agree with the end of their run.
     EndMismatch,
     /// A run that was cancelled ends as stopped.
     CancelIgnored,
-    /// Numbers of patches rise.
+    /// Sequence numbers of patches rise.
     PatchSequence,
-    /// A patch begins where the one before it ended.
+    /// A patch begins where the previous one ended.
     PatchOffset,
-    /// A patch that carries all text so far begins with what came before.
+    /// A patch that carries all text so far begins with the earlier text.
     PatchText,
     /// A patch has a mode, and all patches of segments have the same one.
     PatchMode,
     /// A patch names the stream it belongs to: its segment or its tool call.
     PatchStream,
-    /// What is told whole at the end is what was streamed.
+    /// The complete text at the end equals the streamed text.
     SegmentText,
     /// `text` and `content` of a message are the same.
     TextContent,
-    /// A process of one request tells a snapshot, events, a snapshot if it is wanted, `done`.
+    /// A process of one request writes a snapshot, events, a snapshot unless turned off, `done`.
     OneShotOrder,
 }
 
 impl Rule {
-    /// All of them, in the order in which they stand in the documentation.
+    /// All rules, in the order of the documentation.
     pub const ALL: [Self; 57] = [
         Self::InvalidUtf8,
         Self::RawSeparator,
@@ -183,7 +183,7 @@ impl Rule {
         Self::OneShotOrder,
     ];
 
-    /// Its word, which does not change between versions.
+    /// Its name, which does not change between versions.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InvalidUtf8 => "invalid-utf8",
@@ -253,39 +253,39 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A rule that was broken, and where.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Breach {
-    /// Number of the line, from 1.
+pub struct Violation {
+    /// Line number, from 1.
     pub line: u64,
-    /// The rule.
+    /// The violated rule.
     pub rule: Rule,
     /// What is wrong, for people.
     pub message: String,
 }
 
-/// The breaches of one line, as they are found.
+/// The violations of one line.
 #[derive(Debug)]
 pub(super) struct Report {
     line: u64,
-    breaches: Vec<Breach>,
+    violations: Vec<Violation>,
 }
 
 impl Report {
     pub(super) fn new(line: u64) -> Self {
-        Self { line, breaches: Vec::new() }
+        Self { line, violations: Vec::new() }
     }
 
-    /// The line that is looked at.
+    /// The current line.
     pub(super) fn line(&self) -> u64 {
         self.line
     }
 
     pub(super) fn add(&mut self, rule: Rule, message: impl Into<String>) {
-        self.breaches.push(Breach { line: self.line, rule, message: message.into() });
+        self.violations.push(Violation { line: self.line, rule, message: message.into() });
     }
 
-    pub(super) fn into_breaches(self) -> Vec<Breach> {
-        self.breaches
+    pub(super) fn into_violations(self) -> Vec<Violation> {
+        self.violations
     }
 }

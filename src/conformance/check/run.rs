@@ -1,4 +1,5 @@
-//! The events of one run, in their order: what is opened is closed, and text adds up.
+//! Checks the events of one run: their order, that everything opened is closed, and that text adds
+//! up.
 
 use super::fields::is_cancelled;
 use super::identity::Identity;
@@ -7,12 +8,12 @@ use super::rule::{Report, Rule};
 use super::step::{RunEnd, SegmentStep, Step, ToolStep};
 use super::text::Text;
 
-/// Segments, or tool calls, of one run that are followed while they are open at once. A run with
-/// more of them is followed no further.
+/// Most open segments, or tool calls, of one run that are tracked. A run with more of them is not
+/// tracked any further.
 const OPEN_MAX: usize = 1024;
 
-/// Bytes of open text of a run that are kept to be compared with what is told whole at the end; past
-/// that only lengths are compared. As much as an answer of this server may have.
+/// Most bytes of open text of a run that are kept for comparison with the complete text at its end;
+/// beyond that only lengths are compared. Equal to this server's limit for an answer.
 const TEXT_BYTES_MAX: usize = crate::session::ANSWER_BYTES_MAX;
 
 /// A run, from its first event to its request's `done`.
@@ -27,7 +28,7 @@ pub(super) struct Run {
     has_call: bool,
     /// How a segment of its open call was cut off.
     segment_end: Option<RunEnd>,
-    /// How it must end, by what was cut off in it.
+    /// How it must end, given what was cut off in it.
     expected_end: Option<RunEnd>,
     segments: Vec<Segment>,
     tools: Vec<Tool>,
@@ -72,7 +73,7 @@ impl Run {
             let message = "a run begins with ChatUserMessageAccepted, not with this event";
             report.add(Rule::EventOrder, message);
         }
-        // After an order that is wrong already, what is said of the rest should be of use.
+        // Continue in a state that makes later reports useful.
         let is_started = !is_first && !matches!(step, Step::RunStarted);
         Self {
             request,
@@ -95,19 +96,19 @@ impl Run {
         }
     }
 
-    /// The text of an open segment so far.
+    /// The text so far of an open segment.
     pub(super) fn open_text(&self, segment: &Name) -> Option<&Text> {
         self.segments.iter().find(|open| open.name == *segment).map(|open| &open.text)
     }
 
-    /// Takes an event that is not the run's first.
+    /// Checks an event other than the run's first.
     pub(super) fn step(&mut self, step: Step<'_>, namer: &Namer, report: &mut Report) {
         if let (Stage::Ended(_), false) = (self.stage, matches!(step, Step::Other)) {
             return report.add(Rule::EventOrder, "an event after the end of its run");
         }
         match step {
             Step::PromptAccepted => {
-                report.add(Rule::EventOrder, "ChatUserMessageAccepted in a run that has begun");
+                report.add(Rule::EventOrder, "a second ChatUserMessageAccepted in a run");
             }
             Step::RunStarted => self.start(report),
             Step::CallStarted => self.start_call(report),
@@ -122,7 +123,7 @@ impl Run {
 
     fn start(&mut self, report: &mut Report) {
         if self.stage != Stage::Accepted {
-            report.add(Rule::EventOrder, "ChatRunStarted in a run that has started");
+            report.add(Rule::EventOrder, "a second ChatRunStarted in a run");
         }
         self.stage = Stage::Started;
     }
@@ -134,7 +135,7 @@ impl Run {
             self.stage = Stage::Started;
         }
         if self.has_call {
-            let message = "ChatProviderCallStarted before the call before it has finished";
+            let message = "ChatProviderCallStarted before the previous call has finished";
             report.add(Rule::EventOrder, message);
         }
         self.has_call = true;
@@ -151,7 +152,7 @@ impl Run {
         if !is_right {
             let class = shown(class);
             let message =
-                format!("a segment of the provider call was cut off, and its class is {class:?}");
+                format!("a segment of the provider call was cut off, but its class is {class:?}");
             report.add(Rule::EndMismatch, message);
         }
         if is_cancelled(class) {
@@ -172,30 +173,30 @@ impl Run {
             report.add(Rule::EventOrder, "the run ends before ChatRunStarted");
         }
         if self.has_call {
-            report.add(Rule::LeftOpen, "the run ends and its provider call has not finished");
+            report.add(Rule::LeftOpen, "the run ends but its provider call has not finished");
         }
         self.close_segments("the run", report);
         for tool in self.tools.drain(..) {
-            let message = format!("the run ends and tool call {} is open", tool.name.shown);
+            let message = format!("the run ends but tool call {} is open", tool.name.shown);
             report.add(Rule::LeftOpen, message);
         }
         self.has_call = false;
         self.stage = Stage::Ended(end);
         if let Some(expected) = self.expected_end.filter(|expected| *expected != end) {
             let (end, expected) = (end.as_str(), expected.as_str());
-            let message = format!("the run is {end}, and what it had open is {expected}");
+            let message = format!("the run is {end}, but what it had open is {expected}");
             report.add(Rule::EndMismatch, message);
         }
         if self.is_cancelled && end != RunEnd::Stopped {
             let end = end.as_str();
-            let message = format!("a cancel of the run was done, and the run is {end}");
+            let message = format!("a cancel of the run succeeded, but the run is {end}");
             report.add(Rule::CancelIgnored, message);
         }
     }
 
     fn close_segments(&mut self, what: &str, report: &mut Report) {
         for segment in self.segments.drain(..) {
-            let message = format!("{what} ends and segment {} is open", segment.name.shown);
+            let message = format!("{what} ends but segment {} is open", segment.name.shown);
             report.add(Rule::LeftOpen, message);
         }
     }
@@ -324,7 +325,7 @@ impl ToolStage {
         match self {
             Self::Started => "its start",
             Self::Requested => "it was requested",
-            Self::Executing => "it began to run",
+            Self::Executing => "it was started",
             Self::Returned => "its result",
         }
     }

@@ -1,4 +1,4 @@
-//! The runs of a stream: one is live at a time, and each has its own id.
+//! The runs of a stream: one is active at a time, and each has its own id.
 
 use super::fields::Fields;
 use super::identity::Earlier;
@@ -8,7 +8,7 @@ use super::run::Run;
 use super::step::{RunEnd, Step};
 use super::text::Text;
 
-/// Runs that are followed at once; there should be one.
+/// Most runs tracked at once; there should be one.
 const RUNS_MAX: usize = 4;
 
 /// The runs whose requests have no `done` yet.
@@ -18,7 +18,7 @@ pub(super) struct Runs {
     earlier: Earlier,
 }
 
-/// Whether a run is under way.
+/// Whether a run is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
     Idle,
@@ -27,12 +27,12 @@ pub(super) enum Activity {
     Running,
 }
 
-/// What is known of the run of a request.
+/// The state of a request's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RunSeen {
-    /// It has none.
+    /// The request has no run.
     None,
-    /// It has no end yet.
+    /// The run has not ended.
     Live,
     Ended(RunEnd),
 }
@@ -47,12 +47,12 @@ impl Runs {
         self.live.iter().any(|run| run.request == *request)
     }
 
-    /// The text of an open segment so far.
+    /// The text so far of an open segment.
     pub(super) fn open_text(&self, segment: &Name) -> Option<&Text> {
         self.live.iter().find_map(|run| run.open_text(segment))
     }
 
-    /// Takes an event of the request.
+    /// Checks an event of the request.
     pub(super) fn step(
         &mut self,
         request: &Name,
@@ -81,7 +81,7 @@ impl Runs {
         self.live.push(run);
     }
 
-    /// Compares what an event of the request repeats with the events of its run before it.
+    /// Compares what an event of the request repeats with the earlier events of its run.
     pub(super) fn identify(
         &mut self,
         request: &Name,
@@ -94,7 +94,7 @@ impl Runs {
         }
     }
 
-    /// Whether a run is under way, whichever request it belongs to.
+    /// Whether a run is active, whichever request it belongs to.
     pub(super) fn activity(&self) -> Activity {
         if self.live.is_empty() {
             Activity::Idle
@@ -105,14 +105,14 @@ impl Runs {
         }
     }
 
-    /// A request to cancel was answered while a run was under way.
+    /// Records that a cancel was answered while a run was active.
     pub(super) fn cancel(&mut self) {
         for run in self.live.iter_mut().filter(|run| run.end().is_none()) {
             run.is_cancelled = true;
         }
     }
 
-    /// What is known of the run of the request.
+    /// The state of the request's run.
     pub(super) fn seen(&self, request: &Name) -> RunSeen {
         match self.live.iter().find(|run| run.request == *request).map(Run::end) {
             None => RunSeen::None,
@@ -121,7 +121,7 @@ impl Runs {
         }
     }
 
-    /// Takes the end of the request, and gives what is known of its run.
+    /// Records the end of the request and returns the state of its run.
     pub(super) fn end(&mut self, request: &Name) -> RunSeen {
         let seen = self.seen(request);
         self.live.retain(|run| run.request != *request);

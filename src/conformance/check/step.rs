@@ -1,4 +1,4 @@
-//! What an event means for the order of a run.
+//! The effect of an event on the state of a run.
 
 use super::text::Patch;
 use crate::protocol::any::Any;
@@ -31,7 +31,7 @@ impl RunEnd {
     }
 }
 
-/// One event, as far as the order of a run is concerned.
+/// An event, as far as the order of a run is concerned.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step<'a> {
     PromptAccepted,
@@ -44,11 +44,11 @@ pub(super) enum Step<'a> {
     Segment(&'a str, SegmentStep<'a>),
     Tool(&'a str, ToolStep<'a>),
     RunEnded(RunEnd),
-    /// Its place is not prescribed: older forms of events, and extensions.
+    /// May occur anywhere: older forms of events, and extensions.
     Other,
 }
 
-/// What happens to a segment.
+/// A change of a segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SegmentStep<'a> {
     Started,
@@ -56,7 +56,7 @@ pub(super) enum SegmentStep<'a> {
     Finished { text: &'a str, status: &'a str },
 }
 
-/// What happens to a tool call.
+/// A change of a tool call.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ToolStep<'a> {
     Started,
@@ -81,7 +81,7 @@ fn of_run(payload: &Any) -> Option<Step<'_>> {
     if let Any::ChatProviderCallFinished(it) = payload {
         return Some(Step::CallFinished { class: &it.finish_class });
     }
-    // By name: nothing else of their fields matters here.
+    // By name: no other field matters here.
     Some(match payload.name() {
         "ChatUserMessageAccepted" => Step::PromptAccepted,
         "ChatRunStarted" => Step::RunStarted,

@@ -1,4 +1,4 @@
-//! Streams that are right have no breach; each breach that is planted is found, where it is.
+//! Correct streams have no violation; each planted violation is found in its line.
 
 mod planted;
 mod recorded;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 #[test]
-fn right_streams_have_no_breach() {
+fn right_streams_have_no_violation() {
     for stream in [run(), one_shot(), refused(), cancelled()] {
         assert_eq!(stream.check(), []);
     }
@@ -25,7 +25,7 @@ fn right_streams_have_no_breach() {
     assert_eq!(signalled.check(), []);
 }
 
-/// The default session gives way to the first request's, even if bad lines come before it.
+/// The default session is replaced by the first request's, even if bad lines come before it.
 #[test]
 fn a_session_is_bound_once() {
     let mine = |mut frame: Value| {
@@ -56,7 +56,7 @@ fn words_of_rules_are_each_their_own() {
     assert_eq!(words.len(), Rule::ALL.len());
 }
 
-/// Nothing a stream holds makes the checker fail.
+/// No content of a stream makes the checker fail.
 #[test]
 fn garbage_is_reported_and_survived() {
     let deep = "[".repeat(1_000_000);
@@ -64,9 +64,9 @@ fn garbage_is_reported_and_survived() {
     let wide = format!(r#"{{"done":{{"status":"{}"}}}}"#, "x".repeat(1_000_000));
     for line in [deep.as_str(), &nested, &wide, "null", "\u{feff}{}", "{}{}", "\0"] {
         let mut checker = Checker::new();
-        let breaches = checker.line(line.as_bytes());
-        assert!(!breaches.is_empty(), "{}", &line[..line.len().min(20)]);
-        assert!(breaches.iter().all(|breach| breach.message.len() < 2_000));
+        let violations = checker.line(line.as_bytes());
+        assert!(!violations.is_empty(), "{}", &line[..line.len().min(20)]);
+        assert!(violations.iter().all(|violation| violation.message.len() < 2_000));
     }
 }
 
@@ -75,7 +75,7 @@ mod random {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever is dropped, doubled or moved: no panic, and the line numbers are the stream's.
+        /// Frames are dropped, doubled or moved: no panic, and the line numbers are right.
         #[test]
         fn shuffled_streams_are_survived(picks in prop::collection::vec(0_usize..19, 0..60)) {
             let good = run().lines();
@@ -84,7 +84,7 @@ mod random {
             prop_assert!(found.iter().all(|(line, _)| *line <= lines.len() as u64));
         }
 
-        /// A byte that is changed is found, or changes nothing that matters.
+        /// A changed byte is reported, or changes nothing that matters.
         #[test]
         fn damaged_lines_are_survived(line in 0_usize..19, at in 0_usize..400, byte: u8) {
             let mut lines = run().lines();

@@ -1,9 +1,9 @@
-//! Text as it is streamed: numbers and offsets of patches, and what they add up to.
+//! Checks streamed text: sequence numbers and offsets of patches, and that they add up.
 
 use super::rule::{Report, Rule};
 use crate::protocol::proto::chat::ChatStreamPatchMode as Mode;
 
-/// What a patch carries.
+/// The content of a patch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patch<'a> {
     pub(super) sequence: u64,
@@ -38,7 +38,7 @@ impl Text {
                 if patch.offset != 0 {
                     let offset = patch.offset;
                     let message =
-                        format!("a patch of {of} has all text so far and offset {offset}");
+                        format!("a patch of {of} has all text so far and also offset {offset}");
                     report.add(Rule::PatchOffset, message);
                 }
                 if self.is_kept && !patch.text.starts_with(&self.kept) {
@@ -62,12 +62,12 @@ impl Text {
         if self.is_kept { self.kept == whole } else { self.bytes == whole.len() }
     }
 
-    /// Compares what was streamed with the `whole` text at the end.
+    /// Compares the streamed text with the `whole` text at the end.
     pub(super) fn finish(&self, of: &str, whole: &str, report: &mut Report) {
         if !self.is(whole) {
             let (bytes, streamed) = (whole.len(), self.bytes);
             let message = format!(
-                "the whole text of {of}, {bytes} bytes, is not the {streamed} bytes of its patches"
+                "the whole text of {of}, {bytes} bytes, differs from the {streamed} bytes of its patches"
             );
             report.add(Rule::SegmentText, message);
         }
@@ -76,7 +76,7 @@ impl Text {
     fn number(&mut self, of: &str, sequence: u64, report: &mut Report) {
         if sequence <= self.sequence {
             let before = self.sequence;
-            let message = format!("a patch of {of} has the number {sequence} after {before}");
+            let message = format!("a patch of {of} has sequence {sequence} after {before}");
             report.add(Rule::PatchSequence, message);
         }
         self.sequence = self.sequence.max(sequence);
@@ -86,7 +86,7 @@ impl Text {
         if patch.offset != self.bytes as u64 {
             let (offset, bytes) = (patch.offset, self.bytes);
             let message =
-                format!("a patch of {of} begins at byte {offset}, the text so far has {bytes}");
+                format!("a patch of {of} begins at byte {offset}, but the text so far has {bytes}");
             report.add(Rule::PatchOffset, message);
         }
         self.bytes += patch.text.len();

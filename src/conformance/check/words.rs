@@ -1,6 +1,6 @@
-//! Words of the protocol, where the contract fixes them.
+//! Values of the protocol's string fields, where the contract fixes them.
 
-/// Codes of errors, as the contract lists them, and our own.
+/// Error codes of the contract, and our own.
 pub(crate) const CODES: [&str; 17] = [
     "invalid_request_json",
     "line_too_long",
@@ -18,14 +18,14 @@ pub(crate) const CODES: [&str; 17] = [
     "stdin_read_failed",
     "interrupted",
     "internal",
-    // Ours: a command file asked for JSON, and the model gave something else.
+    // Ours: a command file requires JSON, and the answer is something else.
     INVALID_ANSWER,
 ];
 
-/// The code of an answer that is not what was asked for, though its run has finished.
+/// The code of an answer without the required JSON, though its run has finished.
 pub(super) const INVALID_ANSWER: &str = "invalid_answer";
 
-/// Classes of what went wrong in a run.
+/// Error classes of a run.
 pub(super) const CLASSES: [&str; 11] = [
     "auth",
     "rate_limited",
@@ -48,7 +48,7 @@ pub(crate) const MESSAGE: &str = "ChatMessage";
 pub(crate) const TOOL_CALL: &str = "ChatToolCall";
 pub(crate) const TOOL_RESULT: &str = "ChatToolResult";
 
-/// Roles that a payload can have, by the name of its message; none if the contract has none for it.
+/// Roles that a payload can have, by the name of its message; empty if the contract fixes none.
 pub(crate) fn roles(payload: &str) -> &'static [&'static str] {
     match payload {
         "ChatUserMessageAccepted" => &["user"],
@@ -87,14 +87,14 @@ pub(crate) fn statuses(payload: &str) -> &'static [&'static str] {
     }
 }
 
-/// Words for why a provider call ended.
+/// Finish classes of a provider call.
 pub(super) const FINISH_CLASSES: [&str; 7] =
     ["completed", "max_tokens", "tool_calls", "content_filter", CANCELLED, "failed", "other"];
 
-/// The class of a call that was cancelled.
+/// The class of a cancelled call.
 pub(super) const CANCELLED: &str = "cancelled";
 
-/// Where reasoning comes from, by the name of the message; as for [`roles`].
+/// Sources of reasoning, by the name of the message; as for [`roles`].
 pub(super) fn sources(payload: &str) -> &'static [&'static str] {
     match payload {
         "ChatReasoningSegmentStarted" => &["provider"],

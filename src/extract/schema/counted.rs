@@ -1,9 +1,9 @@
-//! A value as the validator sees it, which counts how often the validator looks.
+//! A value wrapped for the validator so that its accesses are counted.
 //!
-//! What a schema costs depends on the value: a few hundred bytes of schema may ask for more looks at
-//! a few hundred bytes of value than there is time for, and a schema of fifty kinds needs few. So it
-//! is not foreseen but counted, and when the looks are spent, all that is left of the value is
-//! `null`, which no schema can go on with.
+//! The cost of a schema depends on the value: a few hundred bytes of schema can require too many
+//! accesses to a few hundred bytes of value, while a schema with fifty types needs few. So the cost
+//! is not estimated but counted, and when the limit is reached, the rest of the value reads as
+//! `null`, which ends the validation.
 
 use crate::extract::LINE_BYTES_MAX;
 use jsonschema::JsonType;
@@ -13,16 +13,16 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::slice;
 
-/// Looks that every value gets; they take some tens of milliseconds.
+/// Accesses allowed for every value; they take some tens of milliseconds.
 const LOOKS_MIN: usize = 2_000_000;
 
-/// Looks for each byte of a value, so that large values get what they need.
+/// Additional accesses for each byte of a value.
 const LOOKS_PER_BYTE: usize = 8;
 
-/// Bytes of a text that are read in one look.
+/// Bytes of a string that count as one access.
 const BYTES_PER_LOOK: usize = 16;
 
-/// Looks that are left.
+/// The remaining accesses.
 #[derive(Debug)]
 pub(super) struct Looks(Cell<usize>);
 
@@ -32,24 +32,24 @@ impl Looks {
         Self(Cell::new(looks))
     }
 
-    /// As many as a value of this many bytes gets.
+    /// The accesses allowed for a value of this many bytes.
     pub(super) fn of(bytes: usize) -> Self {
         Self::new(LOOKS_MIN + LOOKS_PER_BYTE * bytes.min(LINE_BYTES_MAX))
     }
 
-    /// Whether there are none left, so that what the validator said means nothing.
+    /// Whether none are left, which makes the validator's result meaningless.
     pub(super) fn are_spent(&self) -> bool {
         self.0.get() == 0
     }
 
-    /// Takes some, and says whether one is left after them.
+    /// Uses some, and returns whether any are left.
     fn take(&self, looks: usize) -> bool {
         self.0.set(self.0.get().saturating_sub(looks));
         !self.are_spent()
     }
 }
 
-/// The representation, as the validator names it.
+/// The representation type required by the validator.
 pub(super) struct Counted;
 
 /// A value, or a part of one.
@@ -60,20 +60,20 @@ pub(super) struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// All of a value.
+    /// A whole value.
     pub(super) fn new(value: &'a Value, looks: &'a Looks) -> Self {
         Self { value, looks }
     }
 
-    /// What is there to be seen.
+    /// The value as far as it may be accessed.
     fn look(self) -> &'a Value {
         let more = self.value.as_str().map_or(0, str::len) / BYTES_PER_LOOK;
         if self.looks.take(1 + more) { self.value } else { &Value::Null }
     }
 }
 
-/// A name of a member, where it is held against a schema. It has no parts, so the schemas that may
-/// apply to it are few, and each name was counted as a member.
+/// A member name that is validated. It has no parts, so few schemas apply to it, and each name
+/// was counted as a member.
 pub(super) struct Name {
     text: Value,
     looks: Looks,
@@ -179,7 +179,7 @@ impl<'a> Object<'a, Counted> for Members<'a> {
     }
 }
 
-/// The members of an object, as long as there are looks.
+/// The members of an object, until the limit.
 pub(super) struct MembersIter<'a> {
     members: map::Iter<'a>,
     looks: &'a Looks,
@@ -217,7 +217,7 @@ impl<'a> Array<'a, Counted> for Items<'a> {
     }
 }
 
-/// The items of an array, as long as there are looks.
+/// The items of an array, until the limit.
 pub(super) struct ItemsIter<'a> {
     items: slice::Iter<'a, Value>,
     looks: &'a Looks,

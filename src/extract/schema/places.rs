@@ -1,24 +1,24 @@
-//! The places of a schema: what may be a schema in it, without what is data to it.
+//! Walks the places of a schema that may contain schemas, skipping data.
 
 use serde_json::{Map, Value};
 
-/// What stands at a place.
+/// The kind of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// A schema, or an array of schemas.
     Schema,
-    /// Schemas under names of their own.
+    /// A map of schemas by name.
     Named,
-    /// What a keyword holds that is not known: schemas may be in it, wherever that is.
+    /// The value of an unknown keyword: schemas may occur anywhere in it.
     Other,
 }
 
 /// A place in a schema.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
-    /// What stands there.
+    /// The value there.
     pub(super) value: &'a Value,
-    /// The number of the place that it is in, and where in it; nothing for all of the schema.
+    /// The index of the enclosing place, and the position in it; `None` for the whole schema.
     way: Option<(usize, Step<'a>)>,
     /// The `$id` of the schema around it; empty if it has none.
     pub(super) base: &'a str,
@@ -31,7 +31,7 @@ enum Step<'a> {
     Item(usize),
 }
 
-/// JSON pointer (RFC 6901) to one of these places. It is not kept, for names may be long.
+/// JSON pointer (RFC 6901) to one of these places. Computed on demand, as names may be long.
 pub(super) fn pointer(places: &[Place<'_>], place: &Place<'_>) -> String {
     let mut steps = Vec::new();
     let mut way = place.way;
@@ -45,8 +45,8 @@ pub(super) fn pointer(places: &[Place<'_>], place: &Place<'_>) -> String {
     steps.iter().rev().flat_map(|step| ["/", step]).collect()
 }
 
-/// Every place in a schema, the schema itself first. What stands in `const`, `enum`, `default` and
-/// `examples` is data: a `$ref` in it refers to nothing.
+/// Every place in a schema, the schema itself first. `const`, `enum`, `default` and
+/// `examples` contain data: a `$ref` in them refers to nothing.
 pub(super) fn places(schema: &Value) -> Vec<Place<'_>> {
     let root = Place { value: schema, way: None, base: "", kind: Kind::Schema };
     let mut found = vec![root];
@@ -85,7 +85,7 @@ fn inside<'a>(
     })
 }
 
-/// What a keyword holds; nothing if that is data.
+/// The kind of a keyword's value; `None` if that is data.
 fn kind(keyword: &str) -> Option<Kind> {
     match keyword {
         "const" | "enum" | "default" | "examples" => None,
@@ -112,12 +112,12 @@ fn kind(keyword: &str) -> Option<Kind> {
 }
 
 impl<'a> Place<'a> {
-    /// Whether a schema stands here, as far as keywords tell.
+    /// Whether this is a schema, as far as keywords show.
     pub(super) fn is_schema(&self) -> bool {
         self.kind == Kind::Schema
     }
 
-    /// What this keyword says, if a schema may stand here and it is a text.
+    /// The string value of this keyword, if this may be a schema.
     pub(super) fn text(&self, keyword: &str) -> Option<&'a str> {
         self.value.get(keyword).filter(|_| self.kind != Kind::Named)?.as_str()
     }

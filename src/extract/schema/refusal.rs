@@ -1,4 +1,4 @@
-//! Why a schema can't be used, from what the validator says of it.
+//! Errors of a schema, derived from the validator's errors.
 
 use super::places::{Place, places, pointer};
 use super::shape::last_segment;
@@ -9,13 +9,13 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{ReferencingError, ValidationError};
 use serde_json::Value;
 
-/// The keywords that refer to another schema.
+/// Keywords that refer to another schema.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// What the URIs of JSON Schema's own schemas begin with, which the validator has.
+/// Prefixes of the URIs of the JSON Schema meta-schemas, which the validator contains.
 const META_SCHEMAS: [&str; 2] = ["http://json-schema.org/", "https://json-schema.org/"];
 
-/// What the validator takes for the URI of a schema that has none.
+/// The URI that the validator assumes for a schema without one.
 const NO_BASE: &str = "json-schema:///";
 
 /// Why a schema can't be used.
@@ -30,10 +30,10 @@ pub enum SchemaError {
          $defs"
     )]
     TooDeep,
-    /// It would take too much time or memory to hold anything against it.
+    /// Validation would take too much time or memory.
     #[error("the schema is too complex: {what}; make it simpler")]
     TooComplex {
-        /// In what way.
+        /// What makes it complex.
         what: &'static str,
     },
     /// It refers to another document.
@@ -45,29 +45,29 @@ pub enum SchemaError {
     Remote {
         /// JSON pointer to the reference; empty if it is not known.
         pointer: String,
-        /// What it refers to.
+        /// The URI it refers to.
         uri: String,
     },
-    /// It is of a draft that is not known.
+    /// Its draft is unknown.
     #[error(
         "the schema's $schema is {uri}, which is not a known draft of JSON Schema; leave it out for \
          draft 2020-12"
     )]
     Draft {
-        /// What it says.
+        /// The value of `$schema`.
         uri: String,
     },
     /// It is not a JSON Schema.
     #[error("the schema is wrong{}: {what}", at(pointer))]
     Invalid {
-        /// JSON pointer to what is wrong; empty for all of it.
+        /// JSON pointer to the error; empty for the whole schema.
         pointer: String,
-        /// What is wrong there.
+        /// The error.
         what: String,
     },
 }
 
-/// What the validator's error means.
+/// Converts the validator's error.
 pub(super) fn refusal(schema: &Value, error: &ValidationError<'_>) -> SchemaError {
     if let ValidationErrorKind::Referencing(error) = error.kind() {
         return unresolved(schema, error);
@@ -77,7 +77,7 @@ pub(super) fn refusal(schema: &Value, error: &ValidationError<'_>) -> SchemaErro
         each(context)
     } else if matches!(kind, ValidationErrorKind::Format { format } if format == "regex") {
         let pattern = clipped(error.instance().to_string());
-        format!("{pattern} is no pattern, looks around or back, or is too large")
+        format!("{pattern} is not a valid pattern, uses look-around, or is too large")
     } else {
         error.to_string()
     };
@@ -119,7 +119,7 @@ fn unresolved(schema: &Value, error: &ReferencingError) -> SchemaError {
     SchemaError::Invalid { pointer, what: clipped(error.to_string()) }
 }
 
-/// JSON pointer to a reference like this; empty if there is none.
+/// JSON pointer to a reference to this; empty if there is none.
 fn reference(schema: &Value, is_it: impl Fn(&str) -> bool) -> String {
     let places = places(schema);
     for place in &places {
@@ -132,8 +132,8 @@ fn reference(schema: &Value, is_it: impl Fn(&str) -> bool) -> String {
     String::new()
 }
 
-/// Refuses references to other documents that the schema's draft does not know, and so the validator
-/// passes over: whoever wrote them wanted something of them.
+/// Refuses references to other documents under keywords that the schema's draft does not know,
+/// which the validator would ignore against the author's intention.
 pub(super) fn foreign(schema: &Value) -> Result<(), SchemaError> {
     let places = places(schema);
     let id = |place: &Place<'_>| place.text("$id").or_else(|| place.text("id")).map(last_segment);
@@ -153,21 +153,21 @@ pub(super) fn foreign(schema: &Value) -> Result<(), SchemaError> {
     Ok(())
 }
 
-/// Refuses a reference to what is data, and so is no schema.
+/// Refuses a reference to data, which is not a schema.
 pub(super) fn to_data(schema: &Value, reference: &str) -> SchemaError {
     SchemaError::Invalid {
         pointer: self::reference(schema, |other| other == reference),
         what: clipped(format!(
-            "{reference} is in a const, enum, default or examples, where data stands and no schema"
+            "{reference} is in a const, enum, default or examples, which contain data and no schema"
         )),
     }
 }
 
-/// Refuses two schemas of one name: it is not known which of them a reference means.
+/// Refuses two schemas of one name, as references to it would be ambiguous.
 pub(super) fn same_name(places: &[Place<'_>], [first, second]: [&Place<'_>; 2]) -> SchemaError {
     let first = clipped(format!("{}/$id", pointer(places, first)));
     SchemaError::Invalid {
         pointer: clipped(format!("{}/$id", pointer(places, second))),
-        what: format!("it is the same as {first}; give each schema its own, or none"),
+        what: format!("it is the same as {first}; give each schema a different one, or none"),
     }
 }

@@ -1,7 +1,7 @@
-//! How much work and stack a schema can cost, found before it is compiled: a few hundred bytes of
-//! schema can ask for more than any machine has.
+//! Limits the work and stack that a schema can need, before it is compiled: a few hundred bytes of
+//! schema can require more than any machine has.
 //!
-//! Where it is not known what a reference means, it counts as referring to all it may mean.
+//! An ambiguous reference counts as a reference to each possible target.
 
 use super::SchemaError;
 use super::places::{Place, places};
@@ -9,40 +9,41 @@ use super::refusal::{same_name, to_data};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// Schemas that a chain of `$ref`, `allOf` and the like may apply to one value one after another.
+/// Longest chain of schemas that `$ref`, `allOf` and the like apply to one value.
 const CHAIN_MAX: usize = 64;
 
-/// Schemas that may apply to one value in all, each as often as something leads to it.
+/// Most schemas that may apply to one value, counted with repetitions.
 const BRANCHES_MAX: usize = 1_000;
 
-/// Schemas in one another while a value is checked; each takes up to 1.5 KiB of stack in a debug
-/// build, and a thread may have no more than 2 MiB.
+/// Deepest nesting of schemas while a value is checked; each takes up to 1.5 KiB of stack in a
+/// debug build, and a thread may have no more than 2 MiB.
 const STACK_SCHEMAS_MAX: usize = 640;
 
-/// Places that a reference can name, other than by a JSON pointer.
+/// Most places that a reference can name, other than by a JSON pointer.
 const NAMES_MAX: usize = 100;
 
-/// Regular expressions.
+/// Most regular expressions.
 const PATTERNS_MAX: usize = 100;
 
-/// What a reference into a meta-schema of JSON Schema counts as.
+/// The cost of a reference to a JSON Schema meta-schema.
 const META_SCHEMAS: usize = 10;
 
-/// What a schema can cost.
+/// The cost of a schema.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// Arrays and objects in one another that a value may have, or there is not enough stack.
+    /// Deepest nesting of arrays and objects in a value, limited by the stack.
     pub(super) levels_max: usize,
-    /// How often a part of a value may be looked at; none if that grows with its depth.
+    /// How often a part of a value may be checked; `None` if that grows with its depth.
     looks: Option<usize>,
-    /// Schemas that may apply to one value, each as often as something leads to it.
+    /// Schemas that may apply to one value, counted with repetitions.
     branches: usize,
     /// Schemas that these may apply to its parts.
     parts: usize,
 }
 
 impl Shape {
-    /// How often a part of a value of this depth may be looked at to tell all that is wrong with it.
+    /// How often a part of a value of this depth may be checked to describe all errors
+    /// in it.
     pub(super) fn looks(&self, depth: usize) -> usize {
         let levels = u32::try_from(depth).unwrap_or(u32::MAX);
         let deep = self.parts.saturating_pow(levels).saturating_mul(self.branches);
@@ -50,11 +51,11 @@ impl Shape {
     }
 }
 
-/// Measures a schema.
+/// Computes the cost of a schema.
 pub(super) fn shape(schema: &Value) -> Result<Shape, SchemaError> {
     let graph = Graph::new(schema)?;
     let Some(order) = sorted(&graph.beside) else {
-        return Err(too_complex("schemas apply to the same value in a circle"));
+        return Err(too_complex("schemas apply to the same value in a cycle"));
     };
     let mut branches = vec![1_usize; order.len()];
     let mut chain = vec![1_usize; order.len()];
@@ -78,7 +79,8 @@ pub(super) fn shape(schema: &Value) -> Result<Shape, SchemaError> {
         ));
     }
     let levels_max = STACK_SCHEMAS_MAX / chain - 1;
-    // What a meta-schema applies is not counted: so much that no fault is looked for.
+    // The schemas within a meta-schema are not counted: it is assumed to be too costly to locate
+    // errors.
     let (looks, branches) =
         if graph.is_foreign { (None, usize::MAX) } else { (looks(&graph), branches) };
     Ok(Shape { levels_max, looks, branches, parts: parts.max(1) })
@@ -88,8 +90,8 @@ fn too_complex(what: &'static str) -> SchemaError {
     SchemaError::TooComplex { what }
 }
 
-/// How often a part of a value may be looked at. Where schemas come back to themselves by one way
-/// only, each level of a value is looked at as often as the one above; by two ways, twice as often.
+/// How often a part of a value may be checked. If schemas recurse in one way
+/// only, each level of a value is checked as often as the one above; in two ways, twice as often.
 fn looks(graph: &Graph<'_>) -> Option<usize> {
     let all: Vec<Vec<usize>> =
         graph.beside.iter().zip(&graph.inside).map(|(a, b)| [&**a, b].concat()).collect();
@@ -113,7 +115,7 @@ fn looks(graph: &Graph<'_>) -> Option<usize> {
     Some(looks.first().map_or(1, |root| root.saturating_mul(again)))
 }
 
-/// Which nodes lie on a circle, or between two.
+/// The nodes on a cycle, or between two.
 fn on_circles(edges: &[Vec<usize>]) -> Vec<bool> {
     let mut back = vec![Vec::new(); edges.len()];
     for (from, nexts) in edges.iter().enumerate() {
@@ -128,13 +130,13 @@ fn on_circles(edges: &[Vec<usize>]) -> Vec<bool> {
     circles
 }
 
-/// All nodes, each before those it leads to; none if there is a circle.
+/// All nodes in topological order; `None` if there is a cycle.
 fn sorted(edges: &[Vec<usize>]) -> Option<Vec<usize>> {
     let order = before_circles(edges);
     (order.len() == edges.len()).then_some(order)
 }
 
-/// The nodes that no circle leads to, each before those it leads to (Kahn's algorithm).
+/// The nodes not reachable from a cycle, in topological order (Kahn's algorithm).
 fn before_circles(edges: &[Vec<usize>]) -> Vec<usize> {
     let mut leading = vec![0_usize; edges.len()];
     for &to in edges.iter().flatten() {
@@ -154,20 +156,20 @@ fn before_circles(edges: &[Vec<usize>]) -> Vec<usize> {
     order
 }
 
-/// The objects of a schema, the schema itself first, and what leads from one to another.
+/// The objects of a schema, the schema itself first, and the edges between them.
 struct Graph<'a> {
     /// To schemas that apply to the same value.
     beside: Vec<Vec<usize>>,
     /// To schemas that apply to a part of it.
     inside: Vec<Vec<usize>>,
-    /// Something refers to another document; that can only be a meta-schema.
+    /// Something refers to another document, which can only be a meta-schema.
     is_foreign: bool,
     names: Names<'a>,
 }
 
-/// What references can name.
+/// Possible targets of references.
 struct Names<'a> {
-    /// The objects, by where they are in memory.
+    /// The objects, by address.
     numbers: HashMap<*const Map<String, Value>, usize>,
     /// The schema, and the parts of it that are documents of their own, with the last segment of
     /// their URIs.
@@ -195,7 +197,7 @@ impl<'a> Graph<'a> {
         Ok(graph)
     }
 
-    /// Adds where a keyword leads; gives a reference that leads to no schema.
+    /// Adds the edges of a keyword; returns a reference that leads to no schema.
     fn add(&mut self, from: usize, key: &str, value: &'a Value) -> Result<(), &'a str> {
         let number = |value: &'a Value| self.names.number(value);
         match key {
@@ -238,7 +240,7 @@ impl<'a> Names<'a> {
         for place in places {
             let value = place.value;
             if let Some(id) = place.text("$id") {
-                // A whole URI is the same wherever it stands.
+                // A full URI does not depend on its place.
                 let base = if id.contains(':') { "" } else { place.base };
                 let id = id.trim_end_matches('#');
                 if let Some(first) = known.insert((base, id), place) {
@@ -266,11 +268,11 @@ impl<'a> Names<'a> {
         self.numbers.get(&std::ptr::from_ref(value.as_object()?)).copied()
     }
 
-    /// All that a reference may mean; nothing if that is an object that is no schema.
+    /// All possible targets of a reference; `None` if that is an object that is not a schema.
     fn targets(&self, reference: &str) -> Option<Vec<usize>> {
         let (document, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let (last, fragment) = (last_segment(document), percent_decoded(fragment));
-        // Which base a relative reference has is not looked at: the last part says enough.
+        // The base of a relative reference is ignored: the last segment is enough.
         let is_any = document.is_empty() || ["", ".", ".."].contains(&last.as_str());
         let documents = self
             .documents
@@ -312,13 +314,13 @@ fn members(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_object().into_iter().flat_map(Map::values)
 }
 
-/// What is behind the last slash or colon of a URI, but for one at its end.
+/// The text after the last slash or colon of a URI, not counting one at its end.
 pub(super) fn last_segment(uri: &str) -> String {
     let uri = uri.split(['#', '?']).next().unwrap_or_default();
     percent_decoded(uri.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default())
 }
 
-/// A part of a URI with its `%` escapes undone (RFC 3986, section 2.1).
+/// A part of a URI with its `%` escapes decoded (RFC 3986, section 2.1).
 fn percent_decoded(fragment: &str) -> String {
     let mut parts = fragment.split('%');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();

@@ -32,7 +32,7 @@ fn in_a_block() {
 
 #[test]
 fn text_around_a_block_is_passed_over() {
-    const PROSE: &str = "passed over: text outside of the block that holds the document";
+    const PROSE: &str = "ignored: text outside of the block that holds the document";
     let first = format!("rejected @2: {PROSE}");
     check_whole("\nHere it is:\n```json\n[]\n```\nEnjoy!", &[&first, "0 @4: []"]);
     let last = format!("rejected @4: {PROSE}");
@@ -45,11 +45,8 @@ fn text_around_a_block_is_passed_over() {
 
 #[test]
 fn what_is_no_document() {
-    check_whole("", &["invalid @1: the answer is empty where a JSON document was asked for"]);
-    check_whole(
-        "```\n```",
-        &["invalid @2: the answer is empty where a JSON document was asked for"],
-    );
+    check_whole("", &["invalid @1: the answer is empty, but a JSON document is required"]);
+    check_whole("```\n```", &["invalid @2: the answer is empty, but a JSON document is required"]);
     check_whole(
         "Here: {}",
         &["invalid @1: not JSON: a value is missing, or is text without double quotes (byte 1)"],
@@ -64,11 +61,11 @@ fn what_is_no_document() {
     );
     check_whole(
         "```json\n[1,\n```",
-        &["invalid @2: not JSON: the text ends where a value should stand (byte 3)"],
+        &["invalid @2: not JSON: the text ends where a value is expected (byte 3)"],
     );
 }
 
-/// A block that is closed is whole, and a document that is not has nothing to close it.
+/// A closed block is complete; a document without a block may be incomplete.
 #[test]
 fn a_document_may_end_too_early_whatever_the_provider_says() {
     let cut = |line| format!("invalid @{line}: cut off: the answer ends before the value does");

@@ -11,7 +11,7 @@ macro_rules! example {
     };
 }
 
-/// Extracts as the command file says. Its schema stands at its end and is JSON.
+/// Extracts according to the command file, whose schema is at its end and is JSON.
 fn found(command: &str, answer: &str, is_cut_off: bool) -> Vec<Found> {
     let (head, schema) = command.split_once("\nschema:\n").expect("a schema");
     let (_, response) = head.rsplit_once("\nresponse-type: ").expect("a response type");
@@ -20,7 +20,7 @@ fn found(command: &str, answer: &str, is_cut_off: bool) -> Vec<Found> {
     extracted(Extractor::new(response, Some(schema)), [answer], is_cut_off)
 }
 
-/// The kinds of the values, if that is all there is.
+/// The types of the values, which must be the only results.
 fn kinds(found: &[Found]) -> Vec<&str> {
     found.iter().map(kind).collect()
 }
@@ -72,7 +72,7 @@ fn a_fenced_answer() {
     assert_eq!(kinds(&found(command, answer, false)).len(), 3);
 }
 
-/// What an array loses when it is cut off, lines keep.
+/// An array that is cut off loses all its items; lines keep the complete ones.
 #[test]
 fn a_truncated_answer() {
     let (command, answer) = example!("extract-definitions", "extract-definitions-truncated.txt");

@@ -18,11 +18,11 @@ fn valid_lines() {
     check_whole("{\"a\":1}\n{\"b\": 2}", &["0 @1: {\"a\":1}", "1 @2: {\"b\": 2}"]);
 }
 
-/// Some providers say that an answer is whole when it is not. A line that has ended is.
+/// Some providers report an incomplete answer as complete. A line that has ended is complete.
 #[test]
 fn the_last_line_may_end_too_early_whatever_the_provider_says() {
     let cut = "rejected @2: cut off: the answer ends before the value does";
-    let eof = "rejected @2: not JSON: the text ends where a value should stand (byte 5)";
+    let eof = "rejected @2: not JSON: the text ends where a value is expected (byte 5)";
     for (answer, expected, is_cut_off) in [
         ("{}\n{\"a\":", cut, true),
         ("{}\n{\"a\": \r", cut, true),
@@ -185,7 +185,7 @@ fn errors_are_short() {
     assert!(reason.to_string().len() < 300, "{reason}");
 }
 
-/// Each byte is looked at once, however small the pieces are; a line that is too long is not held.
+/// Each byte is examined once, however small the pieces are; a line that is too long is not held.
 #[test]
 fn a_line_has_a_limit() {
     const PIECE: &str = "................................";

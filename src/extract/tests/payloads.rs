@@ -1,4 +1,4 @@
-//! What clients get to see of it.
+//! The payloads that clients receive.
 
 use super::*;
 use crate::protocol::any::Any;
@@ -17,7 +17,7 @@ fn correlation() -> Option<CorrelationInfo> {
     })
 }
 
-/// Checks the JSON of a payload, and that it can be read again, from bytes too.
+/// Checks the JSON of a payload, and that it can be parsed again, also from bytes.
 #[track_caller]
 fn check_payload(payload: &Any, name: &str, fields: &str) {
     let mut line = Vec::new();
@@ -84,7 +84,7 @@ fn the_end() {
     );
 }
 
-/// Readers of protobuf stop at a hundred messages in one another, and ours is one of them.
+/// Protobuf readers, ours included, accept a hundred nested messages.
 #[test]
 fn a_frame_with_the_deepest_value_can_be_read() {
     for (levels, is_held) in [(30, true), (31, false), (127, false)] {

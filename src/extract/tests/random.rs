@@ -1,4 +1,4 @@
-//! Answers by chance.
+//! Random answers.
 
 use super::*;
 use crate::extract::document::on_one_line;
@@ -7,14 +7,14 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
 
-/// A line that is a value, as it is and as it comes.
+/// A line that is a value, as it is and as it is extracted.
 fn valid_line() -> impl Strategy<Value = String> {
     let values =
         ["{}", "[1, 2]", "\"é\\n\"", "null", "{\"type\":\"a\",\"b\":[{}]}", "-1.50e3", "1"];
     prop::sample::select(values.to_vec()).prop_map(str::to_owned)
 }
 
-/// A line that is none.
+/// A line that is not a value.
 fn other_line() -> impl Strategy<Value = String> {
     let lines = ["", " ", "```", "```json", "Sure!", "{", "}", "{\"a\":", "[1,,]", "\u{2028}", "`"];
     prop_oneof![
@@ -30,7 +30,7 @@ fn line() -> impl Strategy<Value = String> {
         .prop_map(|(before, line, after)| format!("{before}{line}{after}"))
 }
 
-/// Cuts a text at these places, or next to them.
+/// Splits a text at these places, or next to them.
 fn pieces<'a>(text: &'a str, cuts: &[usize]) -> Vec<&'a str> {
     let mut cuts: Vec<usize> =
         cuts.iter().map(|cut| text.floor_char_boundary(cut % (text.len() + 1))).collect();
@@ -39,7 +39,7 @@ fn pieces<'a>(text: &'a str, cuts: &[usize]) -> Vec<&'a str> {
     starts.zip(cuts.iter().copied().chain([text.len()])).map(|(a, b)| &text[a..b]).collect()
 }
 
-/// The values of an answer and their lines, found in the plainest way.
+/// The values of an answer and their lines, found in the simplest way.
 fn reference(answer: &str, is_cut_off: bool) -> Vec<(u64, String)> {
     let last = answer.split('\n').count() as u64;
     let mut found = Vec::new();
@@ -120,7 +120,7 @@ fn schema() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// They are refused or they work: none is gone through for ever, or deeper than the stack.
+    /// Each is refused or works: none recurses for ever, or deeper than the stack.
     #[test]
     fn any_schema_with_any_value(schema in schema(), value in any_json()) {
         let deep = (0..DEPTH_MAX).fold(json!(1), |inner, _| json!({"a": inner}));

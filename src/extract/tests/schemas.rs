@@ -1,12 +1,12 @@
-//! Values held against schemas, and schemas that can't be used.
+//! Values validated against schemas, and schemas that can't be used.
 
 use super::*;
 use crate::protocol::json::DEPTH_MAX;
 use serde_json::{Map, json};
 
-const BRIEF: &str = "somewhere in it; to find where would take too long";
+const BRIEF: &str = "the place of the error would take too long to find";
 
-/// What is wrong with a value, in a few words; empty if nothing is.
+/// What is wrong with a value; empty if nothing is.
 fn fault(schema: &Value, value: &Value) -> String {
     let schema = Schema::compile(schema).expect("a schema");
     let text = value.to_string();
@@ -105,7 +105,7 @@ fn what_is_no_schema() {
     for pattern in ["(", "(?=a)", "(a)\\1", "((a{1000}){1000}){1000}"] {
         let quoted = json!(pattern);
         let expected = format!(
-            "the schema is wrong (at /pattern): {quoted} is no pattern, looks around or back, or is \
+            "the schema is wrong (at /pattern): {quoted} is not a valid pattern, uses look-around, or is \
              too large"
         );
         check_refused(&json!({"pattern": pattern}), &expected);
@@ -152,7 +152,7 @@ fn nothing_is_fetched() {
     }
 }
 
-/// What a draft does not know refers to nothing; but it was meant to.
+/// An unknown keyword refers to nothing, but was meant to.
 #[test]
 fn nothing_is_fetched_in_any_draft() {
     for draft in ["draft-04/schema#", "draft-07/schema#", "draft/2019-09/schema"] {
@@ -167,7 +167,7 @@ fn nothing_is_fetched_in_any_draft() {
     }
 }
 
-/// Data is no schema, whatever it looks like.
+/// Data is not a schema, whatever it looks like.
 #[test]
 fn data_refers_to_nothing() {
     let like = json!({"$ref": "http://example.com/data", "$recursiveRef": "http://e/x"});
@@ -189,7 +189,7 @@ fn data_refers_to_nothing() {
     check_refused(
         &json!({"items": {"$ref": "#/examples/0"}, "examples": [{"type": "null"}]}),
         "the schema is wrong (at /items/$ref): #/examples/0 is in a const, enum, default or \
-         examples, where data stands and no schema",
+         examples, which contain data and no schema",
     );
 }
 
@@ -200,7 +200,7 @@ fn names_are_those_of_one_schema() {
         check_refused(
             &same(json!({"$id": a, "type": "null"}), json!({"$id": b})),
             "the schema is wrong (at /$defs/b/$id): it is the same as /$defs/a/$id; give each \
-             schema its own, or none",
+             schema a different one, or none",
         );
     }
     let inside = |base: &str| json!({"$id": base, "$defs": {"c": {"$id": "x"}}});
@@ -226,7 +226,7 @@ fn what_needs_no_network_may_be_referred_to() {
     }
 }
 
-/// A tree of `anyOf` the same schema twice would take a year to go through in each of its branches.
+/// A tree of `anyOf` with the same schema twice would take a year to check in each of its branches.
 #[test]
 fn schemas_that_come_back_to_themselves() {
     let list = json!({
@@ -263,7 +263,8 @@ fn schemas_that_come_back_to_themselves() {
     check_fault(&kinds, &nested(2), what);
 }
 
-/// What is too deep for the stack is refused as a schema or as a value; the test's thread has 2 MiB.
+/// What is too deep for the stack is refused as a schema or as a value; the test's thread has 2
+/// MiB.
 #[test]
 fn the_stack_holds_whatever_is_taken() {
     for levels in [0, 1, 5, 20, 45, 60] {
@@ -284,7 +285,7 @@ fn the_stack_holds_whatever_is_taken() {
             for depth in 1..=DEPTH_MAX {
                 value = json!({"a": value});
                 if depth % 6 == 1 {
-                    // What is told briefly, and what is told at length.
+                    // Reported briefly, and reported in full.
                     let brief = compiled.check(&value, usize::MAX);
                     assert_eq!(
                         compiled.check(&value, 1).is_ok(),
@@ -297,8 +298,8 @@ fn the_stack_holds_whatever_is_taken() {
     }
 }
 
-/// Each level is looked at twice as often as the one above, which is too often for one in thirty, by
-/// whichever way one schema leads to the next. Nothing is held against such a schema for long.
+/// Each level is checked twice as often as the one above, which is too often for one in thirty,
+/// by whichever way one schema leads to the next. No value is validated against it for long.
 #[test]
 fn looks_are_counted() {
     const SPENT: &str = "too much work for this schema, whose parts apply to the same value again \
@@ -326,7 +327,7 @@ fn looks_are_counted() {
         }
         check_fault(&schema, &nested(40), SPENT);
     }
-    // Unevaluated parts, too, have schemas beside them asked again and again.
+    // Unevaluated parts cause repeated checks of the schemas next to them, too.
     let open = |levels| {
         (0..levels).fold(
             json!({"properties": {"a": true}}),
@@ -337,7 +338,7 @@ fn looks_are_counted() {
     check_fault(&open(30), &json!({"a": 1}), SPENT);
 }
 
-/// What people write needs few looks, though it might need many.
+/// Realistic schemas need few accesses, though the worst case is high.
 #[test]
 fn schemas_of_many_kinds_are_held_against_deep_values() {
     let kind = |at: usize| {
@@ -406,7 +407,7 @@ fn patterns_take_linear_time() {
     }
 }
 
-/// A fault of which there are millions is told as briefly as one.
+/// An error that occurs a million times is reported as briefly as a single one.
 #[test]
 fn faults_of_large_values_are_brief() {
     let schema = json!({"oneOf": [{"items": {"type": "string"}}, {"type": "object"}]});

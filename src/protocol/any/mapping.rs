@@ -1,4 +1,4 @@
-//! The JSON mapping held against `tests/data/json_mapping.jsonl`, whose expectations come from
+//! Tests the JSON mapping with `tests/data/json_mapping.jsonl`, whose expectations come from
 //! other implementations of protobuf.
 
 use super::{Any, Duration, FieldMask, Kind, Timestamp, read_message};
@@ -18,7 +18,7 @@ struct Row {
     r#type: String,
     r#in: String,
     out: Option<Value>,
-    /// It can be read and not be written: an enum number without a name has no JSON here.
+    /// It can be read but not written: an enum number without a name has no JSON here.
     #[serde(default)]
     only_read: bool,
 }
@@ -41,7 +41,8 @@ where
     Ok(json::read(&line).expect("what is written is well-formed"))
 }
 
-/// A function that finds the reader and writer of each message by its full name, and the list of names.
+/// A function that finds the reader and writer of each message by its full name, and the list of
+/// names.
 macro_rules! messages {
     ($($module:ident in $package:literal: $($name:ident)*;)*) => {
         const NAMES: &[&str] = &[$($(concat!($package, ".", stringify!($name)),)*)*];
@@ -115,7 +116,7 @@ fn the_corpus_has_every_message() {
     assert_eq!(NAMES.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>(), all);
 }
 
-/// The list of payloads is the packages', and every default survives both forms.
+/// The list of payloads matches the packages, and every default survives both forms.
 #[test]
 fn every_message_is_a_payload() {
     let files = prost_types::FileDescriptorSet::decode(DESCRIPTORS).expect("descriptors");
@@ -140,7 +141,7 @@ fn every_message_is_a_payload() {
     assert_eq!(payloads, 39);
 }
 
-/// One line, as it would be on the wire.
+/// One line in wire format.
 fn written(any: &Any) -> Result<String, Error> {
     let mut line = Vec::new();
     json::write_line(any, &mut line)?;
@@ -197,7 +198,7 @@ fn bad_bytes_of_a_known_type_are_an_error() {
     assert!(Any::decode(&*bytes.encode_to_vec()).is_err());
 }
 
-/// Each level is made by hand: the recursion under test is the reader's.
+/// Each level is built by hand: the recursion under test is the reader's.
 #[test]
 fn an_any_in_an_any_does_not_overflow_the_stack() {
     let mut bytes = Vec::new();

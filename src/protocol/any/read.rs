@@ -1,9 +1,10 @@
-//! Reads the JSON of a protobuf message, in every spelling that the canonical proto3 mapping allows,
-//! into protobuf's binary form, from which prost makes the message.
+//! Parses the JSON of a protobuf message, in every spelling that the canonical proto3 mapping
+//! allows, into protobuf's binary form, from which prost makes the message.
 //!
-//! pbjson reads the spelling that it writes and few others: it refuses `null`, numbers such as `1e0`
-//! and enum numbers without a name. By way of the binary form all of them are read in one place, and
-//! a number without a name is kept.
+//! pbjson accepts the spelling that it writes and few others: it rejects `null`, numbers such as
+//! `1e0` and enum numbers without a name. With the binary form as an intermediate step, all of
+//! them are handled in one
+//! place, and a number without a name is kept.
 
 use super::wkt::{Struct, Value};
 use super::{Any, is_payload, read_known};
@@ -20,10 +21,10 @@ use std::marker::PhantomData;
 /// The key that names the type of an `Any`.
 const TYPE: &str = "@type";
 
-/// What stands before the full name of a type in an `Any`.
+/// The prefix of a type's full name in an `Any`.
 const TYPE_PREFIX: &str = "type.googleapis.com/";
 
-/// Reads one message and nothing else.
+/// Parses one message.
 ///
 /// # Errors
 /// If the text is not [`json::well_formed`], or is not an `M`.
@@ -35,7 +36,7 @@ where
     Ok(read(&mut serde_json::Deserializer::from_str(text))?)
 }
 
-/// Reads a message from JSON that was read already.
+/// Converts a message from parsed JSON.
 ///
 /// # Errors
 /// If it is not an `M`.
@@ -109,14 +110,15 @@ impl<'de> Visitor<'de> for MessageSeed<'_> {
 }
 
 impl Message {
-    /// The field that JSON calls `key`, in either spelling, and its place.
+    /// The field with the JSON name `key`, in either spelling, and its position.
     fn field(&self, key: &str) -> Option<(u32, &'static Field)> {
         let named = |field: &&Field| field.json_name == key || field.name == key;
         (0..).zip(self.fields).find(|(_, field)| named(field))
     }
 }
 
-/// What was read of one object. No message of the protocol has half as many fields as there are bits.
+/// State of one object. No message of the protocol has half as many fields as there are
+/// bits.
 #[derive(Default)]
 struct Seen {
     fields: u64,
@@ -246,7 +248,7 @@ fn integer<'de, T: TryFrom<i128>, D: Deserializer<'de>>(deserializer: D) -> Resu
     Ok(Number::deserialize(deserializer)?.0)
 }
 
-/// Appends a well-known type, which knows its own JSON.
+/// Appends a well-known type, which parses its own JSON.
 fn known<'de, T, D>(number: u32, deserializer: D, bytes: &mut Vec<u8>) -> Result<(), D::Error>
 where
     T: prost::Message + Deserialize<'de>,
@@ -267,7 +269,7 @@ fn delimited(number: u32, value: &[u8], bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(value);
 }
 
-/// Copies a string as it is decoded: a prompt may have megabytes.
+/// Copies a string while it is decoded: a prompt may have megabytes.
 struct StringVisitor<'a> {
     number: u32,
     bytes: &'a mut Vec<u8>,
@@ -360,7 +362,7 @@ impl<'de> Visitor<'de> for MapVisitor<'_> {
     }
 }
 
-/// Appends an `Any`: its type as field 1, its message as field 2. The type may stand in any place.
+/// Appends an `Any`: its type as field 1, its message as field 2. The type may be at any position.
 struct AnyVisitor<'a>(&'a mut Vec<u8>);
 
 impl<'de> Visitor<'de> for AnyVisitor<'_> {
@@ -379,7 +381,7 @@ impl<'de> Visitor<'de> for AnyVisitor<'_> {
             }
             let url: String = entries.next_value()?;
             if before.is_empty() {
-                // Our own spelling: the rest is read as it comes.
+                // Our own spelling: the rest is parsed as it comes.
                 return payload(&url, entries, self.0);
             }
             while let Some((key, value)) = entries.next_entry()? {
@@ -395,7 +397,7 @@ impl<'de> Visitor<'de> for AnyVisitor<'_> {
     }
 }
 
-/// Appends the type, and the message that `entries` are the rest of.
+/// Appends the type, and the message made of `entries`.
 fn payload<'de, A: MapAccess<'de>>(
     url: &str,
     entries: A,

@@ -1,18 +1,18 @@
-//! Payloads whose long texts are shared with the conversation, so that a frame that waits to be
-//! written holds no copy of an answer.
+//! Payloads whose long texts are shared with the conversation, so that a queued frame holds no copy
+//! of an answer.
 
 use super::Any;
 use crate::protocol::proto::chat;
 use crate::support::text::Text;
 use serde::{Serialize, Serializer};
 
-/// A message with its `prompt`, `text` and `content` kept apart from it. Its JSON and its bytes are those
-/// of the message that [`Shared::whole`] gives.
+/// A message with its `prompt`, `text` and `content` stored separately. Its JSON and its bytes are
+/// those of the message returned by [`Shared::whole`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shared {
     head: Head,
     prompt: Text,
-    /// Both `text` and `content`: the protocol repeats the one in the other.
+    /// Both `text` and `content`, which are equal in the protocol.
     text: Text,
     rest: Rest,
 }
@@ -27,7 +27,7 @@ struct Head {
 
 macro_rules! messages {
     ($($name:ident: $($head:ident)*, $($field:ident = $text:ident)*;)*) => {
-        /// A message without the fields that stand before it.
+        /// A message without the fields before it.
         #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
         #[serde(untagged)]
         #[expect(clippy::enum_variant_names, reason = "they are called as the messages are")]
@@ -88,13 +88,13 @@ messages! {
 }
 
 impl Shared {
-    /// A payload made of a message, whose texts don't count, and these texts. A message that lacks one
-    /// of the fields takes an empty text for it.
+    /// A payload made of a message, whose own texts are ignored, and these texts. A message without
+    /// one of the fields takes an empty text for it.
     pub fn payload(message: impl Into<Self>, prompt: Text, text: Text) -> Any {
         Any::Shared(Box::new(Self { prompt, text, ..message.into() }))
     }
 
-    /// Bytes of text that its JSON has at least.
+    /// Lower bound for the bytes of text in its JSON.
     pub fn text_bytes(&self) -> usize {
         self.prompt.len() + 2 * self.text.len()
     }

@@ -1,9 +1,9 @@
-//! The well-known types of `google.protobuf` and the JSON that the canonical mapping gives them.
+//! The well-known types of `google.protobuf` and their JSON in the canonical mapping.
 //!
-//! Those of pbjson-types where its JSON is right. The others are types of our own: held against other
-//! implementations, pbjson-types writes whole numbers as `1.0`, NaN as `null`, a time without its `Z`
-//! and the members of a `Struct` in any order, and refuses spellings that the mapping allows. Fields
-//! and numbers are those of the `.proto` files that come with protobuf.
+//! Those of pbjson-types where its JSON is right. The others are our own types: compared with
+//! other implementations, pbjson-types writes integers as `1.0`, NaN as `null`, a time without
+//! its `Z` and the members of a `Struct` in any order, and rejects spellings that the mapping
+//! allows. Fields and numbers are those of the `.proto` files that come with protobuf.
 
 pub use pbjson_types::{BoolValue, Empty, StringValue};
 
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// A well-known type on its way from JSON to binary.
+/// A well-known type while it is converted from JSON to binary.
 pub(super) trait WellKnown: prost::Message + Sized {
     /// Its binary form.
     fn to_bytes(&self) -> Vec<u8> {
@@ -58,24 +58,24 @@ pub struct ListValue {
 /// A JSON value.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct Value {
-    /// What it is; unset only in bytes that break the rule, and `null` then.
+    /// The value; unset only in invalid bytes, and then read as `null`.
     #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 6")]
     pub kind: Option<Kind>,
 }
 
-/// What a [`Value`] is.
+/// The kinds of [`Value`].
 #[derive(Clone, prost::Oneof)]
 pub enum Kind {
     /// `null`, as the only number of the enum `google.protobuf.NullValue`.
     #[prost(int32, tag = "1")]
     Null(i32),
-    /// A number; protobuf keeps no others than these.
+    /// A number; protobuf has no other number type here.
     #[prost(double, tag = "2")]
     Number(f64),
     /// A string.
     #[prost(string, tag = "3")]
     String(String),
-    /// A truth value.
+    /// A boolean.
     #[prost(bool, tag = "4")]
     Bool(bool),
     /// An object.
@@ -135,8 +135,8 @@ impl Serialize for Value {
     }
 }
 
-/// A whole number is written without `.0`, as other implementations do, as long as all of its
-/// digits are known; -0 is not a whole number in this.
+/// An integer is written without `.0`, as other implementations do, if all of its
+/// digits are exact; -0 does not count as one.
 fn serialize_finite<S: Serializer>(number: f64, serializer: S) -> Result<S::Ok, S::Error> {
     const WHOLE_MAX: f64 = 9_007_199_254_740_992.0; // 2^53
     let negative_zero = number == 0.0 && number.is_sign_negative();
@@ -203,7 +203,7 @@ macro_rules! wrappers {
         #[doc = concat!("A `", stringify!($kind), "` that may be absent.")]
         #[derive(Clone, prost::Message)]
         pub struct $name {
-            /// Its value.
+            /// The value.
             #[prost($kind, tag = "1")]
             pub value: $type,
         }
@@ -246,7 +246,7 @@ wrappers! {
     BytesValue(bytes, Vec<u8>, write_base64, read_base64),
 }
 
-/// As in [`Kind`], except that -0 is 0: prost takes it for unset in a field without presence.
+/// As in [`Kind`], except that -0 is 0: prost treats it as unset in a field without presence.
 macro_rules! equal_bits {
     ($($name:ident)*) => {$(
         impl PartialEq for $name {
@@ -277,7 +277,7 @@ fn write_double<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::E
 fn write_float<S: Serializer>(value: &f32, serializer: S) -> Result<S::Ok, S::Error> {
     match non_finite((*value).into()) {
         Some(name) => serializer.serialize_str(name),
-        // Not by way of `f64`, in which 0.1 has other digits.
+        // Not through `f64`, in which 0.1 has other digits.
         None => serializer.serialize_f32(*value),
     }
 }
@@ -318,7 +318,7 @@ fn read_number<'de, T: TryFrom<i128>, D: Deserializer<'de>>(
     Ok(Number::deserialize(deserializer)?.0)
 }
 
-/// Reads what any encoder may have written: padded or not, the last bits zero or not.
+/// Reads the output of any encoder: padded or not, the last bits zero or not.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -335,7 +335,7 @@ fn read_base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D:
     BASE64.decode(text).map_err(de::Error::custom)
 }
 
-/// A moment, in Unix time.
+/// A point in time, in Unix time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
 pub struct Timestamp {
     /// Seconds since 1970-01-01T00:00:00Z.
@@ -363,7 +363,7 @@ impl Serialize for Timestamp {
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        // prost reads ISO 8601 dates, spaces and leap seconds as well.
+        // prost also accepts ISO 8601 dates, spaces and leap seconds.
         let time: Option<prost_types::Timestamp> = text.parse().ok().filter(|_| is_rfc_3339(&text));
         match time {
             Some(time) if TIMESTAMP_SECONDS.contains(&time.seconds) => {
@@ -374,7 +374,7 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Has the shape of `2024-02-29T12:00:00.5+01:00`; whether there is such a day is not asked.
+/// Checks the form of `2024-02-29T12:00:00.5+01:00`, not whether there is such a day.
 fn is_rfc_3339(text: &str) -> bool {
     const DATE_TIME: &str = "0000-00-00T00:00:00";
     let Some((date_time, rest)) = text.split_at_checked(DATE_TIME.len()) else { return false };
@@ -393,7 +393,7 @@ fn is_rfc_3339(text: &str) -> bool {
     has_shape(date_time, DATE_TIME) && !date_time.ends_with(":60") && (offset == "Z" || minutes)
 }
 
-/// Whether digits stand where the shape has a `0`, and all else is equal.
+/// Whether there are digits where the shape has a `0`, and everything else is equal.
 fn has_shape(text: &str, shape: &str) -> bool {
     let same = |(byte, wanted): (u8, u8)| match wanted {
         b'0' => byte.is_ascii_digit(),
@@ -408,7 +408,7 @@ pub struct Duration {
     /// Seconds; about 10,000 years at most, in either direction.
     #[prost(int64, tag = "1")]
     pub seconds: i64,
-    /// Nanoseconds beside them, with the same sign.
+    /// Nanoseconds in addition, with the same sign.
     #[prost(int32, tag = "2")]
     pub nanos: i32,
 }
@@ -445,7 +445,7 @@ impl<'de> Deserialize<'de> for Duration {
     }
 }
 
-/// Has the shape of `-1.5s`, with up to nine digits after the point.
+/// Checks the form of `-1.5s`, with up to nine digits after the point.
 fn is_seconds(text: &str) -> bool {
     let Some(number) = text.strip_suffix('s') else { return false };
     let number = number.strip_prefix('-').unwrap_or(number);
@@ -454,7 +454,7 @@ fn is_seconds(text: &str) -> bool {
     digits(whole) && digits(fraction) && fraction.len() <= 9
 }
 
-/// Names of fields, by their paths in a message.
+/// Field names, as paths in a message.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct FieldMask {
     /// In the spelling of the `.proto` file: `session_id`, `entity.last_event_ordinal`.
@@ -508,7 +508,7 @@ fn camel_case(path: &str) -> String {
     camel
 }
 
-/// None for what no `.proto` file has as a name in JSON.
+/// `None` for what can't be the JSON name of a field.
 fn snake_case(path: &str) -> Option<String> {
     let mut snake = String::new();
     for letter in path.chars() {

@@ -1,21 +1,21 @@
-//! What is wrong with a JSON text, for people: the words of the library speak to programmers.
+//! Error messages for JSON texts, as the library's messages are written for programmers.
 
 use super::DEPTH_MAX;
 
-/// How the library's messages begin, and what to say instead.
+/// Prefixes of the library's messages, and the messages that replace them.
 const MEANINGS: [(&str, &str); 15] = [
     ("EOF while parsing a list", "the text ends inside a list: a ] is missing"),
     ("EOF while parsing an object", "the text ends inside an object: a } is missing"),
     ("EOF while parsing a string", "the text ends inside a string: a \" is missing"),
-    ("EOF while parsing a value", "the text ends where a value should stand"),
+    ("EOF while parsing a value", "the text ends where a value is expected"),
     ("expected ident", VALUE),
     ("expected value", VALUE),
     ("expected `\"`", "a name in double quotes is missing"),
     ("key must be a string", "the name of a member must be in double quotes"),
     ("trailing comma", "no value follows a comma"),
     ("trailing characters", "more text follows after the value"),
-    ("invalid escape", "a \\ in a string begins no escape; write \\\\"),
-    ("control character", "a string has a control character in it; write a line feed as \\n"),
+    ("invalid escape", "a \\ in a string is not a valid escape; write \\\\"),
+    ("control character", "a string contains a control character; write a line feed as \\n"),
     ("lone leading surrogate", HALF),
     ("unexpected end of hex escape", HALF),
     ("invalid unicode code point", HALF),
@@ -25,10 +25,10 @@ const VALUE: &str = "a value is missing, or is text without double quotes";
 
 const HALF: &str = "a string has half of a character, a \\u escape that needs a second one";
 
-/// What the library's `message` means, without the place.
+/// Rewrites the library's `message`, without the place.
 pub(crate) fn plain(message: &str) -> String {
     if message.starts_with("recursion limit exceeded") {
-        return format!("more than {DEPTH_MAX} lists and objects stand inside each other");
+        return format!("more than {DEPTH_MAX} lists and objects are nested");
     }
     if let Some((_, meaning)) = MEANINGS.iter().find(|(words, _)| message.starts_with(words)) {
         return (*meaning).to_owned();
@@ -41,7 +41,7 @@ pub(crate) fn plain(message: &str) -> String {
     }
 }
 
-/// A value that is of the wrong type.
+/// Describes a value of the wrong type.
 fn shown(found: &str) -> String {
     match found {
         "sequence" => return "a list".to_owned(),
@@ -93,7 +93,7 @@ mod tests {
         check::<Any>("[1,]", "no value follows");
         check::<Any>("1 2", "more text follows");
         check::<Any>("\"\\x\"", "a \\ in a string");
-        check::<Any>("\"\n\"", "a string has a control character");
+        check::<Any>("\"\n\"", "a string contains a control character");
         check::<Any>("\"\\ud800\"", "a string has half");
         check::<Any>(&"[".repeat(200), "more than 127 lists and objects");
         check::<String>("[]", "found a list, expected a string");

@@ -1,4 +1,4 @@
-//! What the contract fixes beyond the types of fields: words, versions, and what must be there.
+//! What the contract fixes beyond the types of fields: values, versions, and required fields.
 
 use super::messages::{REQUEST, URL};
 use crate::conformance::check::words::{
@@ -7,14 +7,14 @@ use crate::conformance::check::words::{
 use crate::protocol::wire;
 use serde_json::{Value, json};
 
-/// A version that is read, 0 or 1, as a JSON number in a string.
+/// An accepted version, 0 or 1, as a JSON number in a string.
 const VERSION: &str = r"^(0(\.0+)?([eE][+-]?[0-9]+)?|1(\.0+)?([eE][+-]?0+)?)$";
 
-/// The events that `--patch-fields lean` makes shorter.
+/// The events shortened by `--patch-fields lean`.
 const PATCHES: [&str; 3] = ["ChatTextPatch", "ChatReasoningPatch", "ChatToolArgumentsPatch"];
 
-/// Narrows the schema of the message `name` of frames to what this server writes. `payloads` are
-/// the full names of what may stand in an `Any`.
+/// Narrows the schema of the frame message `name` to what this server writes. `payloads` are
+/// the full names of the messages that may occur in an `Any`.
 pub(super) fn narrow_frame(name: &str, payloads: &[String], schema: &mut Value) {
     let (package, short) = name.rsplit_once('.').unwrap_or_default();
     if package != wire::PROTOCOL {
@@ -32,7 +32,7 @@ pub(super) fn narrow_frame(name: &str, payloads: &[String], schema: &mut Value) 
                 "required": ["requestId", "uiEvent"], "properties": { "uiEvent": event }
             });
             schema["anyOf"] = json!([{ "required": ["sessionId"] }, lean]);
-            // It is nobody's answer.
+            // It belongs to no request.
             schema["if"] = json!({ "required": ["hello"] });
             schema["then"] = json!({ "properties": { "requestId": false } });
         }
@@ -60,7 +60,7 @@ pub(super) fn narrow_frame(name: &str, payloads: &[String], schema: &mut Value) 
     }
 }
 
-/// Narrows the schema of the message `name` of requests to what is read.
+/// Narrows the schema of the request message `name` to what is accepted.
 pub(super) fn narrow_request(name: &str, schema: &mut Value) {
     if name == REQUEST {
         let words = json!({ "type": "string", "pattern": VERSION });
@@ -69,7 +69,7 @@ pub(super) fn narrow_request(name: &str, schema: &mut Value) {
     }
 }
 
-/// An event whose name is that of its payload.
+/// An event whose name matches its payload.
 fn named(full: &str) -> Value {
     let short = full.rsplit('.').next().unwrap_or_default();
     let payload = json!({ "properties": { "@type": { "const": format!("{URL}{full}") } } });

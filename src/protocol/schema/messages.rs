@@ -1,7 +1,7 @@
-//! JSON Schema of messages, by the canonical JSON mapping of proto3: of frames as this server writes
-//! them, and of requests in every spelling that it reads.
+//! JSON Schema of messages, by the canonical JSON mapping of proto3: of frames as this server
+//! writes them, and of requests in every spelling that it accepts.
 //!
-//! An `Any` of a frame is one of the messages that may be a payload, told by its `@type`.
+//! An `Any` in a frame is one of the possible payloads, distinguished by its `@type`.
 
 use super::fixed;
 use crate::protocol::descriptors::{Field, Kind, Types};
@@ -13,12 +13,12 @@ const ANY: &str = "google.protobuf.Any";
 pub(super) const URL: &str = "type.googleapis.com/";
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// Which way a message goes.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// Written here: one spelling, and no other fields.
     Out,
-    /// Read here: every spelling of the mapping, `null`, and other fields.
+    /// Read here: every spelling of the mapping, `null`, and unknown fields.
     In,
 }
 
@@ -55,12 +55,12 @@ impl Schema {
         })
     }
 
-    /// For each member of the message's oneof: that it is there, and is not `null`.
+    /// A schema for each member of the message's oneof that requires it to be set and not `null`.
     fn members(&self, name: &str) -> Vec<Value> {
         let fields = self.types.message(name).map_or(&[][..], |message| &message.fields);
         let spellings = fields.iter().filter(|field| field.is_member).flat_map(|field| {
             let mut names = self.spellings(field);
-            // The spellings of one member exclude each other, too.
+            // Several spellings of one member exclude each other, too.
             names.dedup();
             names
         });
@@ -69,7 +69,7 @@ impl Schema {
             .collect()
     }
 
-    /// The names that JSON may have for a field.
+    /// The JSON names of a field.
     fn spellings<'a>(&self, field: &'a Field) -> Vec<&'a str> {
         match self.way {
             Way::In if field.name != field.json_name => vec![&field.json_name, &field.name],
@@ -77,12 +77,12 @@ impl Schema {
         }
     }
 
-    /// Adds the definition of a message, and of what is in it.
+    /// Adds the definition of a message and of its fields.
     fn define(&mut self, name: &str) {
         if self.definitions.contains_key(name) {
             return;
         }
-        // A message may hold itself.
+        // A message may contain itself.
         self.definitions.insert(name.to_owned(), Value::Null);
         let definition = match name {
             ANY => self.any(),

@@ -1,4 +1,4 @@
-//! What the protocol writes and reads fits its schema, and what it does not, does not.
+//! Everything that is written and accepted matches its schema; what is rejected does not.
 
 use super::*;
 use clap::ValueEnum;
@@ -28,7 +28,7 @@ fn all_files_are_there() {
     assert!(text.starts_with("// ==== pinocchio/chatapp/v1/chat.proto ====\n\n// What happens"));
 }
 
-/// Go's generator refuses a file without it.
+/// Go's generator requires it.
 #[test]
 fn every_file_names_its_go_package() {
     let set = FileDescriptorSet::decode(descriptors()).expect("descriptors");
@@ -48,7 +48,7 @@ fn schemas_are_schemas() {
     }
 }
 
-/// Every frame of the kept conversations.
+/// Every frame of the recorded conversations.
 #[test]
 fn frames_fit_their_schema() {
     let frames = validator(SchemaOf::Frame);
@@ -77,7 +77,7 @@ fn payload(name: &str, field: &str, value: Value) -> Value {
     json!({ "@type": format!("type.googleapis.com/pinocchio.chatapp.v1.{name}"), field: value })
 }
 
-/// A frame that has `body` besides what every frame has.
+/// A frame with `body` and the common fields.
 fn line(body: Value) -> Value {
     let mut line = json!({ "version": 1, "sessionId": "s" });
     let members = body.as_object().expect("an object").clone();
@@ -177,7 +177,7 @@ fn what_is_fixed_fits_in_no_other_form() {
     }
 }
 
-/// A version fits if, and only if, it is taken.
+/// A version matches if and only if it is accepted.
 #[test]
 fn versions_fit_if_they_are_taken() {
     let requests = validator(SchemaOf::Request);
@@ -199,7 +199,7 @@ fn versions_fit_if_they_are_taken() {
     }
 }
 
-/// A request fits if, and only if, it is read.
+/// A request matches if and only if it is accepted.
 #[test]
 fn requests_fit_if_they_are_read() {
     let requests = validator(SchemaOf::Request);

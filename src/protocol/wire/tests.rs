@@ -1,4 +1,4 @@
-//! Lines as clients write them, well and badly.
+//! Valid and invalid lines from clients.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn fresh() -> RequestId {
     RequestId::new(FRESH).expect("a name")
 }
 
-/// What a line is read as, in a few words: command, session and id, or fault and id.
+/// The parsed line in a few words: command, session and id, or error and id.
 fn read(line: &[u8]) -> String {
     match decode(line, fresh) {
         Ok(Request { session, id, command }) => {

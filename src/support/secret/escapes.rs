@@ -1,25 +1,25 @@
 //! Escapes of JSON, URLs and HTML.
 
-/// Bytes of the longest escape that is known here: `&#x00002f;`, and more zeros than anyone writes.
+/// Longest escape that is recognized, in bytes: `&#x00002f;`, with more leading zeros than usual.
 pub(super) const ENTITY_BYTES_MAX: usize = 12;
 
-/// `text` with the escapes of JSON, URLs and HTML for ASCII undone, however often they were done:
-/// all spellings of a text give the same one here, and so does that one itself.
+/// `text` with the escapes of JSON, URLs and HTML for ASCII decoded, repeatedly:
+/// all spellings of a text give the same result, and so does the result itself.
 pub fn unescaped(text: &str) -> String {
     let mut plain = Vec::with_capacity(text.len());
     for byte in text.bytes() {
         plain.push(byte);
-        // What an escape stands for may end another.
+        // The decoded character may end another escape.
         while let Some((escape_bytes, byte)) = last_escape(&plain) {
             plain.truncate(plain.len() - escape_bytes);
             plain.push(byte);
         }
     }
-    // Only ASCII was taken out, and only ASCII put in.
+    // Only ASCII was removed and inserted.
     String::from_utf8_lossy(&plain).into_owned()
 }
 
-/// The escape that `text` ends in: its length and what it stands for.
+/// The escape at the end of `text`: its length and its character.
 fn last_escape(text: &[u8]) -> Option<(usize, u8)> {
     match text {
         [.., b'\\', b'u'] => None,

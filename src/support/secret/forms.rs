@@ -1,20 +1,20 @@
-//! A key in the forms that servers give it in their errors: with its middle masked, as OpenAI's
-//! status 401 has it, and in base64, as HTTP's basic authentication has it.
+//! Forms of a key in the errors of servers: with its middle masked, as in OpenAI's
+//! status 401, and in base64, as in HTTP's basic authentication.
 
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
 
-/// Characters of a key that must stand around a mask before it is taken for the key.
+/// Characters of a key that must surround a mask for it to be recognized.
 const SHOWN_CHARS_MIN: usize = 3;
 
-/// Masks of fewer characters than this may be ordinary text.
+/// Shorter masks, in characters, may be ordinary text.
 const MASK_CHARS_MIN: usize = 3;
 
-/// Characters of base64 that must agree before they are taken for the key.
+/// Characters of base64 that must match the key for it to be recognized.
 const BASE64_CHARS_MIN: usize = 8;
 
-/// The places of `text` that hold `key` with its middle masked: some of its beginning, a mask, some of
-/// its end, with the rest of the word that they stand in.
+/// The places of `text` that hold `key` with its middle masked: some of its beginning, a mask, some
+/// of its end, and the rest of the word.
 pub(super) fn masked(key: &str, text: &str) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     let mut from = 0;
@@ -56,7 +56,7 @@ fn next_mask(text: &str, from: usize) -> Option<(usize, usize)> {
     None
 }
 
-/// Bytes of the longest beginning of `key` that `text` ends in.
+/// Length of the longest beginning of `key` at the end of `text`.
 fn shared_end(text: &str, key: &str) -> usize {
     let text = text.as_bytes();
     let lengths = (1..=key.len().min(text.len())).rev();
@@ -64,7 +64,7 @@ fn shared_end(text: &str, key: &str) -> usize {
     lengths.filter(|bytes| key.is_char_boundary(*bytes)).find(is_end).unwrap_or_default()
 }
 
-/// Bytes of the longest end of `key` that `text` begins with.
+/// Length of the longest end of `key` at the beginning of `text`.
 fn shared_beginning(text: &str, key: &str) -> usize {
     let text = text.as_bytes();
     let lengths = (1..=key.len().min(text.len())).rev();
@@ -102,14 +102,14 @@ pub(super) fn begun(key: &str, text: &str) -> usize {
     begun.max().unwrap_or_default()
 }
 
-/// What base64 makes of `key` wherever it stands, without the characters that depend on what stands
-/// beside it: one text for each way that the key's bytes may fall into groups of three, and for each
-/// alphabet.
+/// The base64 of a key at any position, without the characters that depend on the neighbouring
+/// bytes: one text for each alignment of the key to groups of three bytes, and for
+/// each alphabet.
 fn cores(key: &str) -> Vec<String> {
     let mut cores = Vec::new();
     for before in 0..3 {
         let bytes = [&[0; 3][..before], key.as_bytes()].concat();
-        // Characters that hold a bit of what stands before, and whole characters up to the end.
+        // Drop characters that contain bits of the preceding byte, and incomplete ones at the end.
         let (first, end) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
         if end < first + BASE64_CHARS_MIN {
             continue;

@@ -1,4 +1,4 @@
-//! A key in every spelling that others have for it.
+//! Keys in every spelling.
 
 use super::*;
 
@@ -39,7 +39,7 @@ fn a_short_key_is_no_part_of_a_word() {
 const ODD_KEYS: [&str; 6] =
     ["sk/ab\"cd+ef==", r"sk\ab\\cd", "sk%41%2541%", "a&amp;b<c>'d", "sk ab", "%u\\%;&#"];
 
-/// The spellings of `text` that servers and proxies have for it.
+/// The spellings of `text` that servers and proxies use.
 fn spellings(text: &str) -> Vec<String> {
     let each = |spell: &dyn Fn(char) -> String| text.chars().map(spell).collect::<String>();
     let is_plain = |c: char| c.is_alphanumeric() || "-._~".contains(c);
@@ -83,7 +83,7 @@ fn a_key_that_is_cut_is_known_in_every_spelling_of_a_spelling() {
             for text in spellings(&once) {
                 for (end, _) in text.char_indices() {
                     let redacted = secret.redact_cut(&format!("({key}) ({}", &text[..end]));
-                    // A spelling may be whole before its end.
+                    // A spelling may be complete before its end.
                     let rest = redacted.strip_prefix("([redacted]) (");
                     assert!(matches!(rest, Some("" | "[redacted]")), "{key}: {redacted}");
                 }
@@ -118,7 +118,7 @@ fn escapes_stay_where_no_key_is() {
 
 const KEY: &str = "sk-proj-Ab12Cd34Ef56Gh78wxyz";
 
-/// `text` loses the key, and all that would tell of it.
+/// `text` loses the key, and everything that would reveal it.
 fn check_forms(text: &str, redacted: &str) {
     assert_eq!(Secret::new(KEY).expect("not empty").redact(text), redacted, "{text}");
 }

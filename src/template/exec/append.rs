@@ -1,4 +1,4 @@
-//! `$a = append $a …`, which makes a list item by item.
+//! `$a = append $a …`, which builds a list item by item.
 
 use super::super::functions::{self, FunctionCall};
 use super::super::value::Value;
@@ -8,7 +8,7 @@ use gotmpl::parse::{CommandNode, Expr, PipeNode};
 /// `append` or `push`, the variable, and the other arguments.
 pub(super) type Append<'t> = (&'t str, &'t str, &'t [Expr]);
 
-/// What is appended, if the command appends to the variable that the pipeline sets.
+/// The arguments of an append to the variable that the pipeline sets; `None` for other commands.
 pub(super) fn appended<'t>(pipe: &'t PipeNode, command: &'t CommandNode) -> Option<Append<'t>> {
     let [set] = pipe.decl.as_slice() else { return None };
     match command.args.as_slice() {
@@ -25,8 +25,8 @@ pub(super) fn appended<'t>(pipe: &'t PipeNode, command: &'t CommandNode) -> Opti
 }
 
 impl<'t> Exec<'t> {
-    /// `$a = append $a …`: the variable lets go of its list, which then can grow where it is. A list
-    /// that a `range` makes item by item would otherwise be copied for each.
+    /// `$a = append $a …`: the variable gives up its list, which can then grow in place. A list
+    /// that a `range` builds item by item would otherwise be copied for each.
     pub(super) fn append(
         &mut self,
         (function, name, args): Append<'t>,

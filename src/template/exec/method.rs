@@ -5,13 +5,13 @@ use super::super::value::Value;
 use super::Exec;
 use gotmpl::parse::Expr;
 
-/// What to do where a value is followed by arguments and has no method that takes them.
+/// The error if a value is followed by arguments and has no method that takes them.
 const NO_METHOD: &str = "only functions take arguments; this is a value: take out what follows it, \
      or put a function before it";
 
 impl<'t> Exec<'t> {
-    /// The method that `first` ends in, with these arguments. What came before it in the pipeline is
-    /// its last argument.
+    /// Calls the method that `first` ends in, with these arguments. The result of the previous
+    /// command is its last argument.
     pub(super) fn method(
         &mut self,
         first: &'t Expr,
@@ -42,7 +42,7 @@ impl<'t> Exec<'t> {
         methods::call(&receiver, name, &values, self.now)
     }
 
-    /// What stands before the last name of a chain, and that name.
+    /// The chain without its last name, and that name.
     fn receiver(
         &mut self,
         chain: &'t Expr,

@@ -1,4 +1,4 @@
-//! `range`: once for each item of a list or a map, or for each number below another.
+//! `range`: iterates over a list or a map, or counts up to a number.
 
 use super::super::types::MapType;
 use super::super::value::Value;
@@ -40,7 +40,7 @@ impl<'t> Exec<'t> {
                 {}
             }
             Value::Int(count) | Value::Named(_, count) => {
-                return Err(format!("can't use {count} to range with two variables; take one"));
+                return Err(format!("can't use {count} to range with two variables; use one"));
             }
             Value::Nil => {}
             Value::Bool(_)
@@ -51,7 +51,7 @@ impl<'t> Exec<'t> {
             | Value::Error(_)
             | Value::Map(_) => {
                 return Err(format!(
-                    "range can't go over a {}; it takes a list, a map or an integer",
+                    "can't range over a {}; use a list, a map or an integer",
                     over.type_name()
                 ));
             }
@@ -61,7 +61,7 @@ impl<'t> Exec<'t> {
         Ok(flow)
     }
 
-    /// One round of a `range`. False if it was the last.
+    /// One iteration of a `range`. False if it was the last.
     fn round(&mut self, branch: &'t BranchNode, key: Value, item: Value) -> Result<bool, String> {
         self.step(branch.pos.line)?;
         match branch.pipe.decl.as_slice() {

@@ -1,12 +1,12 @@
-//! Numbers as Go's `fmt` writes them, and the blanks and zeros around them.
+//! Formats numbers like Go's `fmt`, with padding.
 
-/// Floats smaller than 10 to this are written with an exponent.
+/// Floats smaller than 10 to the power of this are written with an exponent.
 const EXPONENT_MIN: i32 = -4;
 
-/// Floats are written with an exponent from 10 to this on, as Go's `%v` does: 1e+06.
+/// Floats from 10 to the power of this are written with an exponent, as in Go's `%v`: 1e+06.
 const EXPONENT_MAX: i32 = 6;
 
-/// What stands between `%` and the verb.
+/// The flags, width and precision between `%` and the verb.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Spec {
     pub(super) minus: bool,
@@ -29,7 +29,7 @@ pub(super) fn pad(out: &mut String, spec: &Spec, text: &str) {
     }
 }
 
-/// A number, whose zeros stand between its sign and its digits.
+/// Pads a number; zeros go between its sign and its digits.
 fn pad_number(out: &mut String, spec: &Spec, sign: &str, digits: &str) {
     if spec.zero && !spec.minus {
         let width = spec.width.map(|width| width.saturating_sub(sign.len()));
@@ -88,8 +88,8 @@ pub(super) fn write_float(out: &mut String, number: f64, verb: char, spec: &Spec
     pad_number(out, spec, sign, &digits);
 }
 
-/// `%g` of what is not below zero: the shortest digits that read back as `size`, or so many digits;
-/// an exponent if the number is large or very small.
+/// `%g` of a number that is not negative: the shortest digits that parse to `size`, or this many
+/// digits; with an exponent if the number is large or very small.
 pub(in crate::template) fn general(size: f64, precision: Option<usize>) -> String {
     let scientific = match precision {
         None => format!("{size:e}"),
@@ -119,7 +119,7 @@ pub(in crate::template) fn general(size: f64, precision: Option<usize>) -> Strin
     }
 }
 
-/// Rust's `1e21` as Go's `1e+21`.
+/// Converts Rust's `1e21` to Go's `1e+21`.
 fn with_exponent(scientific: &str) -> String {
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let (sign, digits) = match exponent.strip_prefix('-') {

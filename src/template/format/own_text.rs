@@ -1,10 +1,10 @@
-//! Values that say themselves how they are written: those with a method `String` or `Error` in Go.
+//! Values that format themselves: those with a method `String` or `Error` in Go.
 
 use crate::template::time::{self, durations};
 use crate::template::types::IntType;
 use crate::template::value::Value;
 
-/// What a value's own method `String` or `Error` says, where the verb asks for it.
+/// The result of a value's own method `String` or `Error`, for verbs that use it.
 pub(super) fn own_text(value: &Value, verb: char) -> Option<String> {
     if !matches!(verb, 'v' | 's' | 'q' | 'x' | 'X') {
         return None;
@@ -25,7 +25,7 @@ pub(super) fn own_text(value: &Value, verb: char) -> Option<String> {
     }
 }
 
-/// An integer as its type writes it.
+/// An integer as its type formats it.
 pub(in crate::template) fn written_integer(kind: IntType, number: i64) -> String {
     match kind {
         IntType::Int64 | IntType::Uint8 => number.to_string(),

@@ -1,4 +1,4 @@
-//! Strings and characters as Go's source code would have them.
+//! Strings and characters as Go literals.
 
 pub(super) fn can_backquote(text: &str) -> bool {
     text.chars()
@@ -41,7 +41,7 @@ fn push_escaped(out: &mut String, char: char, quote: char) {
     }
 }
 
-/// False for what Go takes for unprintable, as far as the standard library can tell.
+/// False for what Go considers unprintable, as far as the standard library can determine.
 fn is_shown(char: char) -> bool {
     let is_blank = char.is_whitespace() && char != ' ';
     let is_hidden = matches!(u32::from(char), 0xad | 0x200b..=0x200f | 0x202a..=0x202e

@@ -1,11 +1,11 @@
-//! `%#v`: values as Go's source code would have them.
+//! `%#v`: values in Go syntax.
 
 use super::{Spec, quoted, write_value};
 use crate::template::time;
 use crate::template::types::{FILE_FIELDS, IntType, MapType};
 use crate::template::value::{Heap, MapId, VALUE_LEVELS_MAX, Value};
 
-/// Writes a value. A nil that stands in another value names its type.
+/// Formats a value. A nil inside another value is written with its type.
 pub(super) fn write(
     heap: &mut Heap,
     out: &mut String,
@@ -13,7 +13,7 @@ pub(super) fn write(
     level: usize,
 ) -> Result<(), String> {
     if level > VALUE_LEVELS_MAX {
-        return Err("a map that holds itself can't be written".into());
+        return Err("a map that contains itself can't be printed".into());
     }
     heap.visit()?;
     let before = out.len();

@@ -13,7 +13,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("le", (2, 2), |call| order(call, Ordering::is_le)),
     function("gt", (2, 2), |call| order(call, Ordering::is_gt)),
     function("ge", (2, 2), |call| order(call, Ordering::is_ge)),
-    // With arguments, these are the executor's, which does not compute what does not matter.
+    // With arguments, the executor runs these, so that it can skip arguments.
     function("and", (1, ANY), |call| Ok(call.arg(0).clone())),
     function("or", (1, ANY), |call| Ok(call.arg(0).clone())),
     function("not", (1, 1), |call| Ok(Value::Bool(!call.arg(0).is_true(call.heap)))),
@@ -55,7 +55,7 @@ fn equal(left: &Value, right: &Value) -> Result<bool, String> {
         (Value::Float(left), Value::Float(right)) => Ok(left == right),
         (Value::Text(left), Value::Text(right)) => Ok(left == right),
         (Value::List(_), Value::List(_)) | (Value::Map(_), Value::Map(_)) => {
-            Err(format!("a {} can't be compared; take deepEqual", left.type_name()))
+            Err(format!("a {} can't be compared; use deepEqual", left.type_name()))
         }
         (left, right) => Err(incompatible(left, right)),
     }
@@ -70,12 +70,12 @@ fn order(call: &FunctionCall<'_>, is_it: fn(Ordering) -> bool) -> Result<Value, 
         (Value::Float(left), Value::Float(right)) => left.partial_cmp(right),
         (Value::Text(left), Value::Text(right)) => Some(left.cmp(right)),
         (left, right) if left.type_name() == right.type_name() => {
-            let hint = if matches!(left, Value::Time(_)) { "; take .Before or .After" } else { "" };
+            let hint = if matches!(left, Value::Time(_)) { "; use .Before or .After" } else { "" };
             return Err(format!("a {} has no order{hint}", left.type_name()));
         }
         (left, right) => return Err(incompatible(left, right)),
     };
-    // NaN is neither before nor after anything.
+    // NaN is neither less nor greater than anything.
     Ok(Value::Bool(ordering.is_some_and(is_it)))
 }
 
@@ -93,10 +93,10 @@ fn len(call: &mut FunctionCall<'_>) -> Result<Value, String> {
         Value::Text(text) => text.len(),
         Value::List(list) => list.len(),
         Value::Map(id) if id.kind() == MapType::File => {
-            return Err("a file has no length; take len .Content, or .Size".into());
+            return Err("a file has no length; use len .Content, or .Size".into());
         }
         Value::Map(id) => call.heap.read(*id).len(),
-        Value::Nil | Value::Error(None) => return Err("what is missing has no length".into()),
+        Value::Nil | Value::Error(None) => return Err("a missing value has no length".into()),
         other @ (Value::Bool(_)
         | Value::Int(_)
         | Value::Named(..)
@@ -126,7 +126,7 @@ fn index(call: &mut FunctionCall<'_>) -> Result<Value, String> {
                 let byte = text.as_bytes()[place(*index, text.len())?];
                 Value::Named(IntType::Uint8, byte.into())
             }
-            (Value::Nil, _) => return Err("what is missing can't be indexed".into()),
+            (Value::Nil, _) => return Err("a missing value can't be indexed".into()),
             (value, key) => {
                 return Err(format!(
                     "a {} can't be indexed by a {}",
@@ -144,8 +144,7 @@ fn place(index: i64, length: usize) -> Result<usize, String> {
     place.ok_or_else(|| format!("index {index} is out of range, the length is {length}"))
 }
 
-/// Go's `slice`, which takes strings too, as sprig's does not; and sprig's, which is the same for
-/// lists.
+/// Go's `slice`, which accepts strings, unlike sprig's; for lists the two are the same.
 fn slice(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let length = match call.args {
         [Value::Text(text), ..] => text.len(),
@@ -161,7 +160,7 @@ fn slice(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     }
     let [start, end, max] = bounds;
     if start > end || end > max {
-        return Err(format!("index {start} is behind index {end}"));
+        return Err(format!("index {start} is greater than index {end}"));
     }
     if let Value::List(list) = call.arg(0) {
         return call.heap.list_of(list.kind(), list[start..end].to_vec());

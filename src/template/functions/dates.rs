@@ -1,7 +1,7 @@
 //! Functions on dates: <https://masterminds.github.io/sprig/date.html>. A date is a `time.Time`, a
-//! number of seconds since 1970, or a string, RFC 3339 or a day alone. Of these `date` shows the
-//! first two in the local zone, as in sprig, and a string in its own. The time now is the one that
-//! rendering began at, in the local zone.
+//! number of seconds since 1970, or a string, RFC 3339 or a day alone. `date` formats the
+//! first two in the local zone, as in sprig, and a string in its own. The current time is the start
+//! of rendering, in the local zone.
 
 use super::{Function, FunctionCall, function};
 use crate::template::time::{self, Moment, durations};
@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use std::sync::Arc;
 
-/// What a day is written as.
+/// The layout of a day.
 const DAY: &str = "2006-01-02";
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -45,9 +45,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-const TOO_FAR: &str = "the date or the span is too far away to compute with; take a nearer one";
+const TOO_FAR: &str = "the date or the duration is out of range";
 
-/// What a clock shows at that date: in the local zone, or in the one that a string names.
+/// The wall-clock time of a date: in the local zone, or in the one that a string names.
 fn local(call: &FunctionCall<'_>, index: usize) -> Result<Moment, String> {
     if let Value::Text(text) = call.arg(index) {
         return moment(text);
@@ -58,7 +58,7 @@ fn local(call: &FunctionCall<'_>, index: usize) -> Result<Moment, String> {
 
 fn moment(text: &str) -> Result<Moment, String> {
     Moment::read(text).ok_or_else(|| {
-        format!("{text:?} is no date; give it as in 2006-01-02 or 2006-01-02T15:04:05Z")
+        format!("{text:?} is not a date; write it as in 2006-01-02 or 2006-01-02T15:04:05Z")
     })
 }
 
@@ -73,7 +73,7 @@ fn zoned(call: &FunctionCall<'_>, index: usize) -> Result<Zoned, String> {
     }
     let text = call.text(index)?;
     let date = moment(text)?.zoned().ok_or_else(|| TOO_FAR.to_owned())?;
-    // A day alone begins where the reader is.
+    // A day alone begins in the local zone.
     if text.contains(':') {
         return Ok(date);
     }
@@ -84,7 +84,7 @@ fn date_in_zone(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     in_zone(call, call.text(0)?, 1)
 }
 
-/// The date at `index` in the zone that is the argument after it.
+/// The date at `index` in the zone given by the next argument.
 fn in_zone(call: &FunctionCall<'_>, layout: &str, index: usize) -> Result<Value, String> {
     let (date, name) = (zoned(call, index)?, call.text(index + 1)?);
     let zone = match &**name {
@@ -100,30 +100,30 @@ fn in_zone(call: &FunctionCall<'_>, layout: &str, index: usize) -> Result<Value,
     Ok(Value::text(Moment::of(&date.with_time_zone(zone)).written(layout)))
 }
 
-/// The date so much later, or earlier.
+/// The date plus or minus a duration.
 fn date_modify(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let (text, date) = (call.text(0)?, zoned(call, 1)?);
     let span = durations::read(text)
-        .ok_or_else(|| format!("{text:?} is no span of time; give it as in 24h or -1h30m"))?;
-    // The calendar reaches further back than the years that four digits can write.
+        .ok_or_else(|| format!("{text:?} is not a duration; write it as in 24h or -1h30m"))?;
+    // The calendar reaches further back than four-digit years.
     let date = time::add(&date, span).filter(|date| Moment::of(date).is_common()).ok_or(TOO_FAR)?;
     Ok(Value::Time(Arc::new(date)))
 }
 
-/// Nanoseconds from a date up to now.
+/// Nanoseconds from a date to now.
 fn since(call: &FunctionCall<'_>, date: &Zoned) -> Result<i64, String> {
     let since = call.now.duration_since(date).as_nanos();
     i64::try_from(since).map_err(|_| TOO_FAR.to_owned())
 }
 
-/// So many seconds, as hours, minutes and seconds.
+/// A number of seconds as hours, minutes and seconds.
 fn duration(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let seconds = super::numbers::whole(call.arg(0));
     let span = seconds.checked_mul(durations::SECOND).ok_or(TOO_FAR)?;
     Ok(Value::text(durations::written(span)))
 }
 
-/// A span, nanoseconds, or the time since a date, in its largest unit.
+/// A duration in nanoseconds, or the time since a date, in its largest unit.
 fn duration_round(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let span = if let Some(nanoseconds) = call.arg(0).integer() {
         nanoseconds

@@ -8,7 +8,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("sha1sum", (1, 1), |call| hex(call, &SHA1_FOR_LEGACY_USE_ONLY)),
     function("sha256sum", (1, 1), |call| hex(call, &SHA256)),
     function("sha512sum", (1, 1), |call| hex(call, &SHA512)),
-    // In decimal digits, as sprig writes it.
+    // In decimal digits, as in sprig.
     function("adler32sum", (1, 1), |call| Ok(Value::text(adler32(call.text(0)?).to_string()))),
 ];
 

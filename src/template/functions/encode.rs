@@ -1,4 +1,4 @@
-//! Functions that write and read other formats: JSON, YAML, base64, base32.
+//! Functions that encode and decode JSON, YAML, base64 and base32.
 
 use super::{Function, FunctionCall, function, yaml};
 use crate::template::time;
@@ -27,13 +27,17 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("b64dec", (1, 1), |call| {
         let bytes = STANDARD.decode(call.text(0)?.as_bytes());
         let bytes = bytes.map_err(|why| format!("this is not base64: {why}"))?;
-        String::from_utf8(bytes).map(Value::text).map_err(|_| "what it holds is no UTF-8".into())
+        String::from_utf8(bytes)
+            .map(Value::text)
+            .map_err(|_| "the decoded text is not UTF-8".into())
     }),
     function("b32enc", (1, 1), |call| Ok(Value::text(BASE32.encode(call.text(0)?.as_bytes())))),
     function("b32dec", (1, 1), |call| {
         let bytes = BASE32.decode(call.text(0)?.as_bytes());
         let bytes = bytes.map_err(|why| format!("this is not base32: {why}"))?;
-        String::from_utf8(bytes).map(Value::text).map_err(|_| "what it holds is no UTF-8".into())
+        String::from_utf8(bytes)
+            .map(Value::text)
+            .map_err(|_| "the decoded text is not UTF-8".into())
     }),
 ];
 
@@ -63,7 +67,7 @@ impl Writer<'_> {
             Value::Int(number) | Value::Named(_, number) => self.out.push_str(&number.to_string()),
             Value::Float(number) if number.is_finite() => self.out.push_str(&go_number(*number)),
             Value::Float(number) => {
-                return Err(format!("{number} is no number that JSON can hold"));
+                return Err(format!("JSON can't represent the number {number}"));
             }
             Value::Text(text) | Value::Error(Some(text)) => self.text(text)?,
             Value::Time(at) => self.text(&time::rfc3339(at))?,
@@ -82,7 +86,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The members of a map in the order of their keys, the fields of a file in their own.
+    /// The members of a map in the order of their keys, the fields of a file in Go's order.
     fn members(&mut self, id: MapId) -> Result<Vec<(Arc<str>, Value)>, String> {
         if id.kind() != MapType::File {
             return Ok(self.heap.copy(id)?.into_iter().collect());
@@ -170,7 +174,7 @@ fn go_number(float: f64) -> String {
     float.to_string()
 }
 
-/// Numbers are floats, as in Go; text that is no JSON is an error, where sprig gives nothing.
+/// Numbers are floats, as in Go; text that is not JSON is an error, where sprig returns nil.
 fn from_json(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let read: Json =
         serde_json::from_str(call.text(0)?).map_err(|why| format!("this is not JSON: {why}"))?;

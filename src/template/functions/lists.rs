@@ -111,7 +111,7 @@ fn is_in(call: &mut FunctionCall<'_>, needle: &Value, items: &[Value]) -> Result
     Ok(false)
 }
 
-/// The items that are neither among `others` nor there already.
+/// The distinct items that are not among `others`.
 fn without(call: &mut FunctionCall<'_>, others: &[Value]) -> Result<Value, String> {
     let mut kept: Vec<Value> = Vec::new();
     for item in call.list(0)? {
@@ -147,7 +147,7 @@ fn steps(call: &mut FunctionCall<'_>, start: i64, end: i64, step: i64) -> Result
     call.heap.list_of(ListType::Ints, items)
 }
 
-/// Numbers up to and with the end, as text with spaces between.
+/// Numbers up to and including the end, as text separated by spaces.
 fn seq(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let bounds = (0..call.args.len()).map(|index| call.int(index));
     let bounds = bounds.collect::<Result<Vec<_>, _>>()?;

@@ -1,4 +1,4 @@
-//! Functions on maps: <https://masterminds.github.io/sprig/dicts.html>. Keys come in their order.
+//! Functions on maps: <https://masterminds.github.io/sprig/dicts.html>. Keys are sorted.
 
 use super::{ANY, Function, FunctionCall, function};
 use crate::template::value::{Heap, Map, MapId, VALUE_LEVELS_MAX, Value, check_levels};
@@ -62,7 +62,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-/// A copy of a value, all the way down.
+/// A deep copy of a value.
 fn copied(heap: &mut Heap, value: &Value, level: usize) -> Result<Value, String> {
     check_levels(level)?;
     heap.visit()?;
@@ -80,7 +80,7 @@ fn copied(heap: &mut Heap, value: &Value, level: usize) -> Result<Value, String>
     Ok(value.clone())
 }
 
-/// A map of those members that the other arguments name, or of those that they don't.
+/// A map of the members that the other arguments name, or of those that they don't.
 fn keep(call: &mut FunctionCall<'_>, is_named: bool) -> Result<Value, String> {
     let mut map = call.map_copy(0)?;
     let names = (1..call.args.len()).map(|index| call.text(index));
@@ -89,7 +89,7 @@ fn keep(call: &mut FunctionCall<'_>, is_named: bool) -> Result<Value, String> {
     call.heap.map(map)
 }
 
-/// `dig "a" "b" fallback map`: what is at `.a.b`, or the fallback.
+/// `dig "a" "b" fallback map`: the value of `.a.b`, or the fallback.
 fn dig(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let last = call.args.len() - 1;
     let mut value = Value::Map(call.map(last)?);
@@ -106,8 +106,8 @@ fn dig(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     Ok(value)
 }
 
-/// Changes the first map, as sprig does: it gets what it has not from the others, in their order;
-/// or what they have, if `overwrites`.
+/// Changes the first map, as sprig does: it gets the members that it lacks from the others, in
+/// their order, or all of theirs if `overwrites`.
 fn merge_all(call: &mut FunctionCall<'_>, overwrites: bool) -> Result<Value, String> {
     let into = call.map(0)?;
     for index in 1..call.args.len() {
@@ -125,7 +125,7 @@ fn merge(
     level: usize,
 ) -> Result<(), String> {
     if level > VALUE_LEVELS_MAX {
-        return Err("maps stand in each other too deep".into());
+        return Err("maps are nested too deeply".into());
     }
     for (key, value) in heap.copy(from)? {
         let known = heap.read(into).get(&key).cloned().unwrap_or(Value::Nil);
@@ -133,7 +133,7 @@ fn merge(
             (Value::Map(known), Value::Map(from)) => {
                 merge(heap, *known, *from, overwrites, level + 1)?;
             }
-            // What is empty is as good as missing, on either side.
+            // An empty value counts as missing, on either side.
             _ if !known.is_true(heap) || (overwrites && value.is_true(heap)) => {
                 heap.charge_items(1)?;
                 heap.write(into).insert(key, value);

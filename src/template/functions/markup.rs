@@ -41,7 +41,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("toUrlField", (1, 1), url_field),
 ];
 
-/// A value as a field of a form, not yet escaped.
+/// A value as a CSV field, not yet escaped.
 fn url_field(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     Ok(Value::text(match call.args {
         [Value::Float(number)] => format!("{number:.6}"),
@@ -51,19 +51,19 @@ fn url_field(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     }))
 }
 
-/// The first argument, filled up with blanks to as many characters as the second says. `blanks`
-/// says how many of the missing ones stand before and behind.
+/// The first argument, padded with spaces to the width in the second. `blanks`
+/// splits the number of spaces into those before and after.
 fn padded(
     call: &mut FunctionCall<'_>,
     blanks: fn(usize) -> (usize, usize),
 ) -> Result<Value, String> {
     let text = call.text(0)?;
     let width = if let Value::Text(width) = call.arg(1) {
-        width.parse().map_err(|_| format!("{width:?} is no width"))?
+        width.parse().map_err(|_| format!("{width:?} is not a width"))?
     } else {
         call.int(1)?
     };
     check_bytes(1, count(width))?;
-    let (before, behind) = blanks(count(width).saturating_sub(text.chars().count()));
-    Ok(Value::text(format!("{}{text}{}", " ".repeat(before), " ".repeat(behind))))
+    let (before, after) = blanks(count(width).saturating_sub(text.chars().count()));
+    Ok(Value::text(format!("{}{text}{}", " ".repeat(before), " ".repeat(after))))
 }

@@ -1,7 +1,7 @@
 //! Functions on numbers: <https://masterminds.github.io/sprig/math.html>.
 //!
-//! Sprig cuts floats to integers before it adds them. Glazed replaces `add`, `sub`, `mul` and `div`
-//! by ones that don't, and that give nothing for what is no number; so do these.
+//! Sprig truncates floats to integers before it adds them. Glazed replaces `add`, `sub`, `mul` and
+//! `div` by functions that don't, and that return nil for an operand that is not a number.
 
 use super::{ANY, Function, FunctionCall, function};
 use crate::template::value::Value;
@@ -18,7 +18,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     function("add1f", (1, 1), |call| Ok(Value::Float(real(call.arg(0)) + 1.0))),
     function("toDecimal", (1, 1), |call| {
-        // From octal digits; what has others counts as zero, as in sprig.
+        // Parses octal digits; anything else counts as zero, as in sprig.
         Ok(Value::int64(i64::from_str_radix(&call.shown(0)?, 8).unwrap_or(0)))
     }),
     function("max", (1, ANY), |call| ints(call, |left, right| Some(left.max(right)))),
@@ -41,9 +41,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("parseFloat", (1, 1), |call| Ok(Value::Float(call.text(0)?.parse().unwrap_or(0.0)))),
 ];
 
-const OVERFLOW: &str = "the result is no number, or none that 64 bits can hold";
+const OVERFLOW: &str = "the result is not a number, or does not fit in 64 bits";
 
-/// A value as an integer: what is none counts as zero, as in sprig.
+/// A value as an integer: what is not a number counts as zero, as in sprig.
 pub(super) fn whole(value: &Value) -> i64 {
     match value {
         Value::Int(number) | Value::Named(_, number) => *number,
@@ -61,18 +61,18 @@ pub(super) fn whole(value: &Value) -> i64 {
 
 /// The integer part, or the integer nearest to it.
 fn truncated(number: f64) -> i64 {
-    // Every float below 2^63 that has no fraction is written in full.
+    // A float below 2^63 without a fraction is printed in full.
     let digits = format!("{:.0}", number.trunc());
     let limit = if number < 0.0 { i64::MIN } else { i64::MAX };
     if number.is_nan() { 0 } else { digits.parse().unwrap_or(limit) }
 }
 
-/// A value as a float: what is none counts as zero, as in sprig.
+/// A value as a float: what is not a number counts as zero, as in sprig.
 pub(super) fn real(value: &Value) -> f64 {
     match value {
         Value::Float(number) => *number,
         Value::Text(text) => text.parse().unwrap_or(0.0),
-        // The digits of an integer are read as the float that is nearest to it.
+        // An integer is converted to the nearest float.
         Value::Int(number) | Value::Named(_, number) => number.to_string().parse().unwrap_or(0.0),
         Value::Bool(truth) => f64::from(u8::from(*truth)),
         Value::Nil
@@ -84,7 +84,7 @@ pub(super) fn real(value: &Value) -> f64 {
     }
 }
 
-/// Integers as long as all are; floats if one is; nothing if one is no number.
+/// Integers if all operands are; floats if one is; `None` if one is not a number.
 fn fold(
     call: &mut FunctionCall<'_>,
     whole_step: fn(i64, i64) -> Option<i64>,
@@ -113,9 +113,9 @@ fn floats(call: &mut FunctionCall<'_>, step: fn(f64, f64) -> f64) -> Result<Valu
     Ok(Value::Float(rest.fold(real(call.arg(0)), step)))
 }
 
-/// To so many places; a half and more goes up, or what the third argument says instead of a half.
+/// Rounds to this many places; a half is rounded up, or the fraction given as third argument.
 fn round(call: &mut FunctionCall<'_>) -> Result<Value, String> {
-    let places = i32::try_from(call.int(1)?).map_err(|_| "so many places are none".to_owned())?;
+    let places = i32::try_from(call.int(1)?).map_err(|_| "too many places".to_owned())?;
     let half = call.args.get(2).map_or(0.5, real);
     let scale = 10_f64.powi(places);
     let scaled = real(call.arg(0)) * scale;

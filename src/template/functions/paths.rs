@@ -4,7 +4,7 @@ use super::text::map;
 use super::{Function, function};
 use crate::template::value::Value;
 
-/// Sprig's `osBase` and its like are for the paths of the machine, which have slashes too.
+/// Sprig's `osBase` and the like use the path syntax of the machine, which has slashes too.
 pub(super) const FUNCTIONS: &[Function] = &[
     function("base", (1, 1), |call| map(call, base)),
     function("osBase", (1, 1), |call| map(call, base)),
@@ -39,7 +39,7 @@ fn base(path: &str) -> String {
     if path.is_empty() { "/".into() } else { path[after_last_slash(path)..].into() }
 }
 
-/// The shortest path that means the same.
+/// The shortest equivalent path.
 fn clean(path: &str) -> String {
     let is_rooted = path.starts_with('/');
     let mut kept: Vec<&str> = Vec::new();

@@ -5,7 +5,7 @@ use super::{Function, FunctionCall, check_bytes, function};
 use crate::template::value::Value;
 use regex::{NoExpand, Regex, RegexBuilder};
 
-/// Bytes that a compiled expression may take.
+/// Largest compiled expression, in bytes.
 const REGEX_BYTES_MAX: usize = 1024 * 1024;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -59,7 +59,7 @@ fn is_match(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     Ok(Value::Bool(compiled(call, 0)?.is_match(text)))
 }
 
-/// How many, where less than zero is all, as in Go.
+/// A limit on matches; a negative number means all, as in Go.
 fn most(number: i64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
@@ -67,7 +67,7 @@ fn most(number: i64) -> usize {
 fn replaced(call: &mut FunctionCall<'_>, text: &str, new: &str) -> Result<Value, String> {
     let found = compiled(call, 0)?;
     let groups = new.matches('$').count();
-    // What is put in is at most the new text and, for each of its groups, what was found.
+    // Each replacement is at most the new text plus, for each of its groups, the match.
     let found_bytes: usize = found.find_iter(text).map(|found| found.len()).sum();
     check_bytes(found_bytes, groups)?;
     check_bytes(new.len(), found.find_iter(text).count())?;
@@ -76,10 +76,10 @@ fn replaced(call: &mut FunctionCall<'_>, text: &str, new: &str) -> Result<Value,
 
 fn compiled(call: &mut FunctionCall<'_>, index: usize) -> Result<Regex, String> {
     let source = call.text(index)?;
-    // Compiling takes far longer than reading.
+    // Compiling takes far longer than parsing.
     call.heap.charge(source.len().saturating_mul(1000))?;
     RegexBuilder::new(source)
         .size_limit(REGEX_BYTES_MAX)
         .build()
-        .map_err(|why| format!("{source:?} is no regular expression that can be used: {why}"))
+        .map_err(|why| format!("{source:?} is not a valid regular expression: {why}"))
 }

@@ -37,7 +37,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("contains", (2, 2), |call| compare(call, |part, text| text.contains(part))),
     function("hasPrefix", (2, 2), |call| compare(call, |part, text| text.starts_with(part))),
     function("hasSuffix", (2, 2), |call| compare(call, |part, text| text.ends_with(part))),
-    // Glazed's, which replaces sprig's `quote`; that one is `dquote` here.
+    // Glazed's replaces sprig's `quote`, which is `dquote` here.
     function("quote", (0, ANY), |call| quote(call, |text| format!("`{text}`"))),
     function("dquote", (0, ANY), |call| quote(call, quoted)),
     function("squote", (0, ANY), |call| quote(call, |text| format!("'{text}'"))),
@@ -59,7 +59,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     function("splitn", (3, 3), |call| {
         let (separator, most, text) = (call.text(0)?, call.int(1)?, call.text(2)?);
-        // Less than zero is no limit, as in Go.
+        // A negative number means no limit, as in Go.
         let most = usize::try_from(most).unwrap_or(ANY);
         numbered(call, split(separator, text, most))
     }),
@@ -96,7 +96,7 @@ fn compare(call: &FunctionCall<'_>, is_it: fn(&str, &str) -> bool) -> Result<Val
     Ok(Value::Bool(is_it(call.text(0)?, call.text(1)?)))
 }
 
-/// Takes the characters of the first argument off the ends of the second.
+/// Trims the characters of the first argument off both ends of the second.
 fn trim_of(call: &FunctionCall<'_>, start: bool, end: bool) -> Result<Value, String> {
     let (set, mut text) = (call.text(0)?, &**call.text(1)?);
     let is_in = |char| set.contains(char);
@@ -109,7 +109,7 @@ fn trim_of(call: &FunctionCall<'_>, start: bool, end: bool) -> Result<Value, Str
     Ok(Value::text(text))
 }
 
-/// The nearest place at or before `bytes` that is between characters.
+/// The nearest character boundary at or before `bytes`.
 pub(super) fn floor(text: &str, bytes: usize) -> usize {
     (0..=bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
@@ -143,7 +143,7 @@ fn trunc(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     }))
 }
 
-/// The arguments as text, but for those that are nil.
+/// The arguments as text, without those that are nil.
 fn shown_args(call: &mut FunctionCall<'_>) -> Result<Vec<Arc<str>>, String> {
     let args = call.args.iter().filter(|arg| !matches!(arg, Value::Nil | Value::Error(None)));
     args.map(|arg| call.show(arg)).collect()
@@ -154,7 +154,7 @@ fn quote(call: &mut FunctionCall<'_>, quote: fn(&str) -> String) -> Result<Value
     Ok(Value::text(texts.iter().map(|text| quote(text)).collect::<Vec<_>>().join(" ")))
 }
 
-/// Every line of the text behind so many spaces, blank ones too.
+/// The text with every line indented by this many spaces, blank ones too.
 pub(super) fn indented(call: &FunctionCall<'_>, before: &str) -> Result<String, String> {
     let (spaces, text) = (count(call.int(0)?), call.text(1)?);
     check_bytes(spaces, text.matches('\n').count() + 1)?;
@@ -162,8 +162,8 @@ pub(super) fn indented(call: &FunctionCall<'_>, before: &str) -> Result<String, 
     Ok(format!("{before}{spaces}{}", text.replace('\n', &format!("\n{spaces}"))))
 }
 
-/// The parts of a text; the last one has the rest if there are more than `most`. An empty separator
-/// is between all characters.
+/// The parts of a text; the last one holds the rest if there are more than `most`. An empty
+/// separator splits between all characters.
 fn split<'t>(separator: &str, text: &'t str, most: usize) -> Vec<&'t str> {
     if separator.is_empty() {
         let ends = text.char_indices().map(|(at, char)| (at, at + char.len_utf8()));

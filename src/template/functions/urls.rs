@@ -1,5 +1,5 @@
-//! Functions on URLs: <https://masterminds.github.io/sprig/url.html>. They are read and written as
-//! Go's `net/url` does: <https://pkg.go.dev/net/url>.
+//! Functions on URLs: <https://masterminds.github.io/sprig/url.html>. Parsed and formatted as by
+//! Go's `net/url`: <https://pkg.go.dev/net/url>.
 
 use super::{Function, FunctionCall, function};
 use crate::template::value::{Map, Value};
@@ -8,7 +8,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 pub(super) const FUNCTIONS: &[Function] = &[
     function("urlParse", (1, 1), |call| {
         let text = call.text(0)?;
-        let url = Url::read(text).map_err(|why| format!("{text:?} is no URL: {why}"))?;
+        let url = Url::read(text).map_err(|why| format!("{text:?} is not a URL: {why}"))?;
         let map: Map =
             url.parts().map(|(name, part)| (name.into(), Value::text(part.as_str()))).collect();
         call.heap.map(map)
@@ -27,7 +27,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-/// What no part of a URL has to escape.
+/// Characters that are never escaped in a URL.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 const USER: &AsciiSet =
@@ -65,7 +65,7 @@ struct Url {
 impl Url {
     fn read(text: &str) -> Result<Self, String> {
         if text.chars().any(|char| char.is_ascii_control()) {
-            return Err("it has a control character in it".into());
+            return Err("it contains a control character".into());
         }
         let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
         let mut url = Self { fragment: decoded(fragment)?, ..Self::default() };
@@ -156,7 +156,7 @@ impl Url {
         if !self.host.is_empty() && !self.path.is_empty() && !self.path.starts_with('/') {
             out.push('/');
         }
-        // Without this, what stands before the colon would be the scheme.
+        // Otherwise the text before the colon would be taken for the scheme.
         if out.is_empty() && self.path.split('/').next().is_some_and(|first| first.contains(':')) {
             out.push_str("./");
         }
@@ -164,7 +164,7 @@ impl Url {
     }
 }
 
-/// The part of a map that `urlJoin` gets; empty if it is not there.
+/// A member of the map that `urlJoin` gets; empty if it is missing.
 fn part(call: &FunctionCall<'_>, name: &str) -> Result<String, String> {
     match call.heap.read(call.map(0)?).get(name) {
         None => Ok(String::new()),
@@ -187,7 +187,7 @@ fn scheme(text: &str) -> Result<(&str, &str), String> {
     }
 }
 
-/// User and password, escaped where they must be.
+/// User and password, escaped where necessary.
 fn userinfo(text: &str) -> Result<String, String> {
     let is_allowed =
         |char: char| char.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(char);
@@ -213,25 +213,25 @@ fn checked_host(host: &str) -> Result<String, String> {
     }
     let port = after_address.rsplit_once(':').map_or("", |(_, port)| port);
     if !port.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(format!("its port {port:?} is no number"));
+        return Err(format!("its port {port:?} is not a number"));
     }
     let is_allowed = |char: char| {
         !char.is_ascii() || char.is_ascii_alphanumeric() || "-_.~!$&'()*+,;=:[]<>\"%".contains(char)
     };
     match host.chars().find(|char| !is_allowed(*char)) {
-        Some(char) => Err(format!("its host has {char:?} in it")),
+        Some(char) => Err(format!("its host contains {char:?}")),
         None => decoded(host),
     }
 }
 
-/// A text whose escapes are what they stand for.
+/// Decodes percent escapes.
 fn decoded(text: &str) -> Result<String, String> {
     for (at, _) in text.match_indices('%') {
         let digits = text.as_bytes().get(at + 1..at + 3);
         if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
-            return Err("it has a % that two hexadecimal digits do not follow".into());
+            return Err("it has a % that is not followed by two hexadecimal digits".into());
         }
     }
     let text = percent_decode_str(text).decode_utf8();
-    text.map(Into::into).map_err(|_| "what its escapes stand for is not UTF-8".into())
+    text.map(Into::into).map_err(|_| "its decoded escapes are not UTF-8".into())
 }

@@ -1,4 +1,5 @@
-//! Functions on words: case, cutting and wrapping. <https://masterminds.github.io/sprig/strings.html>
+//! Functions on words: case, cutting and wrapping.
+//! <https://masterminds.github.io/sprig/strings.html>
 
 use super::text::{floor, map};
 use super::{Function, FunctionCall, check_bytes, count, function};
@@ -26,7 +27,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     function("camelcase", (1, 1), |call| map(call, camel)),
 ];
 
-/// The first letter of every word large, where words are what Go's `strings.Title` takes for them.
+/// Capitalizes every word, where words are those of Go's `strings.Title`.
 fn title(text: &str) -> String {
     let mut before = ' ';
     let mut out = String::with_capacity(text.len());
@@ -44,7 +45,7 @@ fn title(text: &str) -> String {
     out
 }
 
-/// The first letter of every word small, where words stand between blanks.
+/// Makes the first letter of every word lower-case, where words are separated by white space.
 fn untitle(text: &str) -> String {
     let mut is_start = true;
     let mut out = String::with_capacity(text.len());
@@ -68,8 +69,8 @@ fn abbrev(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     Ok(Value::text(format!("{}...", &text[..floor(text, width - 3)])))
 }
 
-/// From about `left` on, with dots where something is missing: at most `width` bytes with them. Near
-/// the start, nothing is gained by dots for it.
+/// Abbreviates to at most `width` bytes, starting near `left`, with dots where text is left out.
+/// Near the start, dots would save nothing.
 fn abbrev_both(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     let (left, width, text) = (count(call.int(0)?), count(call.int(1)?), call.text(2)?);
     if width < 4 || (left > 0 && width < 7) || text.len() <= width {
@@ -87,7 +88,7 @@ fn abbrev_both(call: &mut FunctionCall<'_>) -> Result<Value, String> {
     }))
 }
 
-/// Large letters for small ones, and the other way round.
+/// Swaps upper and lower case.
 fn swap_case(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
@@ -100,7 +101,7 @@ fn swap_case(text: &str) -> String {
     out
 }
 
-/// Lines of at most `width` characters, broken at spaces; of a longer word, the whole or its first
+/// Wraps at spaces to lines of at most `width` characters; a longer word is kept whole or cut after
 /// `width` characters.
 fn wrapped(text: &str, width: usize, break_with: &str, cuts_words: bool) -> String {
     let (text, width) = (text.chars().collect::<Vec<_>>(), width.max(1));
@@ -128,7 +129,7 @@ fn wrapped(text: &str, width: usize, break_with: &str, cuts_words: bool) -> Stri
     out
 }
 
-/// The words of a name, in small letters, with `between` between them.
+/// The words of a name, in lower case, joined by `between`.
 fn joined(text: &str, between: char) -> String {
     let words = words(text);
     let mut out = String::with_capacity(text.len() + words.len());
@@ -141,9 +142,9 @@ fn joined(text: &str, between: char) -> String {
     out
 }
 
-/// The words of a name together, each but the first with a large first letter; a word in large
-/// letters has small ones after its first. What separates words stays at the start, and all but
-/// one of several elsewhere; at the end too. So do the versions of `xstrings` since 1.5.0.
+/// The words of a name in camel case. A word in upper case keeps its first letter only. Separators
+/// stay at the start, and all but one of several elsewhere; at the end too. So do the versions of
+/// `xstrings` since 1.5.0.
 fn camel(text: &str) -> String {
     let mut chars = text.chars();
     let mut out: String = text.chars().take_while(|char| is_separator(*char)).collect();
@@ -171,14 +172,14 @@ fn camel(text: &str) -> String {
     out
 }
 
-/// The small letter, if that is one character: Go keeps the number of characters.
+/// The lower-case letter, if that is one character: Go keeps the number of characters.
 pub(super) fn lower_char(char: char) -> char {
     let mut lower = char.to_lowercase();
-    // Of a letter and a dot above it, the letter.
+    // Of a letter with a combining dot above, the letter.
     lower.next().filter(|_| lower.next().is_none() || char == 'İ').unwrap_or(char)
 }
 
-/// The large letter, if that is one character: `ß` has none.
+/// The upper-case letter, if that is one character: `ß` has none.
 pub(super) fn upper_char(char: char) -> char {
     let mut upper = char.to_uppercase();
     upper.next().filter(|_| upper.next().is_none()).unwrap_or(char)
@@ -188,8 +189,9 @@ fn is_separator(char: char) -> bool {
     matches!(char, '_' | '-') || char.is_whitespace()
 }
 
-/// Parts of a name: between `_`, `-` and blanks, before a large letter that follows a small one, and
-/// before the last of several large letters that a small one follows.
+/// The words of a name: split at `_`, `-` and white space, before an upper-case letter that follows
+/// a lower-case one, and before the last of several upper-case letters followed by a lower-case
+/// one.
 fn words(text: &str) -> Vec<String> {
     text.split(is_separator).filter(|part| !part.is_empty()).flat_map(words_of_part).collect()
 }

@@ -1,15 +1,15 @@
-//! YAML as Go's `yaml.v3` writes it: <https://pkg.go.dev/gopkg.in/yaml.v3>. Four blanks a level, keys
-//! in their order.
+//! YAML as Go's `yaml.v3` writes it: <https://pkg.go.dev/gopkg.in/yaml.v3>. Indented by four
+//! spaces, with sorted keys.
 
 use crate::template::format::{general, quoted};
 use regex::Regex;
 use serde_json::Value as Json;
 use std::sync::LazyLock;
 
-/// Blanks of one level.
+/// Spaces per level.
 const LEVEL: usize = 4;
 
-/// Text that YAML 1.1 or 1.2 takes for something else than a string.
+/// Strings that YAML 1.1 or 1.2 reads as another type.
 static NO_STRING: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let sources = [
         r"",
@@ -25,7 +25,7 @@ static NO_STRING: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!("^({})$", sources.join("|"))).ok()
 });
 
-/// The value that a text means.
+/// The value of a YAML text.
 pub(super) fn read(text: &str) -> Result<Json, String> {
     let options = serde_saphyr::options! { strict_booleans: true };
     serde_saphyr::from_str_with_options(text, options)
@@ -42,7 +42,7 @@ pub(super) fn written(value: &Json) -> String {
     out
 }
 
-/// Writes what stands at `indent`; a text of several lines is set in to `inner`.
+/// Writes a value at `indent`; a text of several lines is indented to `inner`.
 fn write(out: &mut String, value: &Json, indent: usize, inner: usize) {
     match value {
         Json::Null => out.push_str("null"),
@@ -87,7 +87,7 @@ fn write_member(out: &mut String, member: &Json, indent: usize) {
     write(out, member, inner, inner);
 }
 
-/// The first item stands where the writer is already.
+/// The first item goes on the current line.
 fn next_line(out: &mut String, indent: usize, index: usize) {
     if index == 0 {
         return;
@@ -120,7 +120,7 @@ fn write_text(out: &mut String, text: &str, inner: usize) {
     }
 }
 
-/// A text of several lines, as it is.
+/// A text of several lines, as a literal block.
 fn write_lines(out: &mut String, text: &str, inner: usize) {
     out.push('|');
     if text.starts_with([' ', '\n']) {
@@ -144,7 +144,7 @@ fn write_lines(out: &mut String, text: &str, inner: usize) {
     }
 }
 
-/// True for text that needs no quotes.
+/// Whether a string needs no quotes.
 fn is_plain(text: &str) -> bool {
     let is_indicator = text.starts_with(|char| "#,[]{}&*!|>'\"%@`".contains(char));
     let mut rest = text.chars();

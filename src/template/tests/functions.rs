@@ -472,11 +472,11 @@ fn dates() {
         ),
     ]);
     check_errors(&[
-        (r#"{{date "2006" "2023-02-29"}}"#, 1, "no date"),
-        (r#"{{date "2006" "yesterday"}}"#, 1, "no date"),
-        (r#"{{date "2006" "2024-01-01T25:00:00Z"}}"#, 1, "no date"),
-        (r#"{{date "2006" "2024-01-01T10:00:00+"}}"#, 1, "no date"),
-        (r#"{{date "2006" "é-é-é"}}"#, 1, "no date"),
+        (r#"{{date "2006" "2023-02-29"}}"#, 1, "not a date"),
+        (r#"{{date "2006" "yesterday"}}"#, 1, "not a date"),
+        (r#"{{date "2006" "2024-01-01T25:00:00Z"}}"#, 1, "not a date"),
+        (r#"{{date "2006" "2024-01-01T10:00:00+"}}"#, 1, "not a date"),
+        (r#"{{date "2006" "é-é-é"}}"#, 1, "not a date"),
     ]);
 }
 
@@ -545,7 +545,7 @@ fn yaml_that_is_read() {
 #[test]
 fn bad_arguments_are_told() {
     check_errors(&[
-        (r#"{{regexMatch "(" "x"}}"#, 1, "no regular expression"),
+        (r#"{{regexMatch "(" "x"}}"#, 1, "not a valid regular expression"),
         (r#"{{fromJson "{"}}"#, 1, "not JSON"),
         (r#"{{fromYaml "a: [1"}}"#, 1, "not YAML"),
         (r#"{{b64dec "?"}}"#, 1, "not base64"),

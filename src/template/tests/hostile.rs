@@ -41,7 +41,7 @@ fn endless_templates_end() {
             "too much",
         ),
         ("{{$x := list 1}}{{range until 1000}}{{$x = list $x}}{{end}}", 1, "levels deep"),
-        (r#"{{$d := dict}}{{$_ := set $d "d" $d}}{{$d}}"#, 1, "holds itself"),
+        (r#"{{$d := dict}}{{$_ := set $d "d" $d}}{{$d}}"#, 1, "contains itself"),
         (r#"{{$d := dict}}{{$_ := set $d "d" $d}}{{toJson $d}}"#, 1, "levels deep"),
         (
             r#"{{$d := dict}}{{$_ := set $d "d" $d}}{{deepEqual $d (dict "d" $d)}}"#,
@@ -53,7 +53,7 @@ fn endless_templates_end() {
             1,
             "deep",
         ),
-        (r#"{{regexMatch "(a{1000}){1000}" "a"}}"#, 1, "no regular expression"),
+        (r#"{{regexMatch "(a{1000}){1000}" "a"}}"#, 1, "not a valid regular expression"),
     ]);
 }
 

@@ -1,4 +1,4 @@
-//! Spans of time as Go writes and reads them: <https://pkg.go.dev/time#ParseDuration>.
+//! Formats and parses durations like Go: <https://pkg.go.dev/time#ParseDuration>.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ pub(in crate::template) const SECOND: i64 = 1_000_000_000;
 const HOUR: i64 = 3600 * SECOND;
 const DAY: i64 = 24 * HOUR;
 
-/// The units of Go, in nanoseconds. Of two that fit, the first one is meant.
+/// The units of Go, in nanoseconds. Of two that match, the first one is used.
 const UNITS: [(&str, i64); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -20,7 +20,7 @@ const UNITS: [(&str, i64); 8] = [
     ("h", HOUR),
 ];
 
-/// The units that spans are rounded to, in nanoseconds. A month has 30 days.
+/// The units that durations are rounded to, in nanoseconds. A month has 30 days.
 const ROUND: [(&str, i64); 6] = [
     ("y", 365 * DAY),
     ("mo", 30 * DAY),
@@ -30,10 +30,10 @@ const ROUND: [(&str, i64); 6] = [
     ("s", SECOND),
 ];
 
-/// Digits behind the point that count: a billionth of an hour is less than a nanosecond by far.
+/// Digits after the point that count: a billionth of an hour is far less than a nanosecond.
 const FRACTION_DIGITS_MAX: usize = 15;
 
-/// Nanoseconds of a span such as `-1.5h` or `2h45m`.
+/// Nanoseconds of a duration such as `-1.5h` or `2h45m`.
 pub(in crate::template) fn read(text: &str) -> Option<i64> {
     let (sign, rest) = match text.split_at_checked(1) {
         Some(("-", rest)) => (-1, rest),
@@ -46,15 +46,15 @@ pub(in crate::template) fn read(text: &str) -> Option<i64> {
     let (mut rest, mut total) = (Some(rest).filter(|rest| !rest.is_empty())?, 0_i64);
     while !rest.is_empty() {
         let end = rest.find(|char: char| !char.is_ascii_digit() && char != '.')?;
-        let (number, behind) = rest.split_at(end);
-        let (unit, size) = UNITS.iter().find(|(unit, _)| behind.starts_with(unit))?;
+        let (number, after) = rest.split_at(end);
+        let (unit, size) = UNITS.iter().find(|(unit, _)| after.starts_with(unit))?;
         total = total.checked_add(times(number, *size)?)?;
-        rest = &behind[unit.len()..];
+        rest = &after[unit.len()..];
     }
     Some(sign * total)
 }
 
-/// A number with a point or without one, times a unit.
+/// A number, with or without a point, times a unit.
 fn times(number: &str, size: i64) -> Option<i64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
@@ -94,7 +94,7 @@ pub(in crate::template) fn written(nanoseconds: i64) -> String {
     out + &decimal(rest, second) + "s"
 }
 
-/// A quotient without zeros at its end; `unit` is a power of ten.
+/// A quotient without trailing zeros; `unit` is a power of ten.
 fn decimal(number: u64, unit: u64) -> String {
     let places = unit.ilog10() as usize;
     let digits = format!("{}.{:0places$}", number / unit, number % unit);

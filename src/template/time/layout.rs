@@ -1,11 +1,11 @@
-//! Points in time, and Go's layouts, which show how one point would be written:
+//! Wall-clock times, and Go's layouts, which are written as one reference time:
 //! <https://pkg.go.dev/time#pkg-constants>.
 
 use jiff::Zoned;
 use jiff::civil::{Date, Time};
 use jiff::tz::{Offset, TimeZone};
 
-/// A point in time as a clock on a wall shows it.
+/// A point in time as a wall clock shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::template) struct Moment {
     year: i64,
@@ -15,7 +15,7 @@ pub(in crate::template) struct Moment {
     minute: u32,
     second: u32,
     nanosecond: u32,
-    /// Minutes by which the wall is ahead of UTC.
+    /// Minutes by which the clock is ahead of UTC.
     offset_minutes: i32,
     /// `CET`; empty if only the offset is known.
     zone_name: String,
@@ -39,7 +39,7 @@ pub(super) const MONTHS: [&str; 12] = [
 pub(super) const DAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/// The elements of layouts; of two that fit, the one that comes first is meant.
+/// The elements of layouts; of two that match, the first is used.
 const ELEMENTS: [&str; 31] = [
     "January", "Jan", "Monday", "Mon", "MST", "2006", "-07:00", "-0700", "-07", "Z07:00", "Z0700",
     "__2", "002", "01", "02", "03", "04", "05", "06", "_2", "15", "PM", "pm", "1", "2", "3", "4",
@@ -47,7 +47,7 @@ const ELEMENTS: [&str; 31] = [
 ];
 
 impl Moment {
-    /// Reads RFC 3339, or a day alone.
+    /// Parses RFC 3339, or a day alone.
     pub(in crate::template) fn read(text: &str) -> Option<Self> {
         let (date, time) = match text.split_once(['T', 't', ' ']) {
             Some((date, time)) => (date, Some(time)),
@@ -94,7 +94,7 @@ impl Moment {
         Some(Self { hour, minute, second, nanosecond, offset_minutes, ..self })
     }
 
-    /// What a clock shows in that zone.
+    /// The wall-clock time in that zone.
     pub(in crate::template) fn of(zoned: &Zoned) -> Self {
         let unsigned = |number: i8| u32::from(number.unsigned_abs());
         Self {
@@ -110,7 +110,7 @@ impl Moment {
         }
     }
 
-    /// The moment, to compute with; none if it is at an end of the calendar.
+    /// The point in time, for calculations; `None` at an end of the calendar.
     pub(in crate::template) fn zoned(&self) -> Option<Zoned> {
         let short = |number: u32| i8::try_from(number).ok();
         let date = Date::new(i16::try_from(self.year).ok()?, short(self.month)?, short(self.day)?);
@@ -121,17 +121,17 @@ impl Moment {
         date.ok()?.to_datetime(time).to_zoned(TimeZone::fixed(offset)).ok()
     }
 
-    /// True if the year has four digits, as RFC 3339 wants.
+    /// Whether the year has four digits, as RFC 3339 requires.
     pub(in crate::template) fn is_common(&self) -> bool {
         (0..=9999).contains(&self.year)
     }
 
-    /// The moment as it is read.
+    /// The time as the layout without changes.
     pub(in crate::template) fn rfc3339(&self) -> String {
         self.written("2006-01-02T15:04:05.999999999Z07:00")
     }
 
-    /// The moment in a layout.
+    /// Formats the time in a layout.
     pub(in crate::template) fn written(&self, layout: &str) -> String {
         let mut out = String::new();
         let mut rest = layout;
@@ -148,7 +148,7 @@ impl Moment {
         out
     }
 
-    /// Writes an element. Gives how much of the layout that was.
+    /// Writes an element. Returns how much of the layout was used.
     fn write(&self, out: &mut String, element: &str, layout: &str) -> usize {
         let month = MONTHS.get(self.month as usize - 1).copied().unwrap_or_default();
         let day = DAYS[self.weekday()];
@@ -188,7 +188,7 @@ impl Moment {
         element.len()
     }
 
-    /// `.000` with so many digits, `.999` without the zeros at its end.
+    /// `.000` with this many digits, `.999` without trailing zeros.
     fn write_fraction(&self, out: &mut String, layout: &str) -> usize {
         let places = layout[1..].chars().take_while(|char| *char == layout_digit(layout)).count();
         let digits = format!("{:09}", self.nanosecond);
@@ -239,14 +239,14 @@ fn layout_digit(layout: &str) -> char {
     layout.chars().nth(1).unwrap_or('0')
 }
 
-/// True if `layout` goes on with this element. A fraction only follows a digit, and is not followed
-/// by one that is none of its own.
+/// Whether `layout` continues with this element. A fraction only follows a digit, and is not
+/// followed by further digits.
 fn starts(layout: &str, element: &str, before: &str) -> bool {
     let is_there = layout.starts_with(element);
     match element {
         ".0" | ",0" | ".9" => {
-            let behind = layout.get(1..).unwrap_or_default();
-            let end = behind.trim_start_matches(layout_digit(layout)).chars().next();
+            let after = layout.get(1..).unwrap_or_default();
+            let end = after.trim_start_matches(layout_digit(layout)).chars().next();
             is_there
                 && before.ends_with(|char: char| char.is_ascii_digit())
                 && !end.is_some_and(|end| end.is_ascii_digit())
@@ -274,7 +274,7 @@ fn digits(text: &str) -> Option<u32> {
     if is_number { text.parse().ok() } else { None }
 }
 
-/// So many numbers of so many digits.
+/// Numbers of the given numbers of digits.
 fn numbers<const N: usize>(text: &str, between: char, lengths: [usize; N]) -> Option<[u32; N]> {
     let mut found = [0; N];
     let mut parts = text.split(between);

@@ -1,4 +1,4 @@
-//! Values from outside, which are JSON with types, and values as JSON again.
+//! Converts values passed in, which are JSON with types, and values back to JSON.
 
 mod json;
 
@@ -10,7 +10,7 @@ use serde_json::{Map as Members, Value as Json};
 use std::sync::Arc;
 
 impl Heap {
-    /// Takes in values by their names.
+    /// Converts values by their names.
     pub(in crate::template) fn take_typed(
         &mut self,
         json: &Json,
@@ -25,7 +25,7 @@ impl Heap {
         self.map(map)
     }
 
-    /// The same for values that may share what is alike in them.
+    /// The same for values that may share equal parts.
     pub(in crate::template) fn take_values(
         &mut self,
         values: &Values,
@@ -56,7 +56,7 @@ impl Heap {
         self.list_of(ListType::Maps, list)
     }
 
-    /// What does not fit its type is taken in as its JSON has it.
+    /// A value that does not fit its type is converted as plain JSON.
     fn take_as(&mut self, json: &Json, kind: Type) -> Result<Value, String> {
         match (kind, json) {
             (Type::Float, Json::String(text)) => Ok(Value::Float(text.parse().unwrap_or(f64::NAN))),
@@ -96,7 +96,7 @@ impl Heap {
         for (name, member) in members {
             let value = match (name.as_str(), member) {
                 ("Size", Json::Number(size)) => Value::int64(size.as_i64().unwrap_or(i64::MAX)),
-                // It is in UTC, and Go has it in the local zone.
+                // It is in UTC; Go has it in the local zone.
                 ("LastModifiedTime", Json::String(text)) => match time::read(text, self.zone()) {
                     Some(time) => Value::Time(Arc::new(time.with_time_zone(self.zone().clone()))),
                     None => Value::text(text.as_str()),
@@ -116,7 +116,7 @@ impl Heap {
         self.map_of(MapType::File, map)
     }
 
-    /// What a file holds, in the types of Go's readers of JSON, YAML and CSV.
+    /// The content of a file, in the types of Go's readers of JSON, YAML and CSV.
     fn take_parsed(
         &mut self,
         file: &Members<String, Json>,
@@ -161,7 +161,7 @@ impl Heap {
         self.map_of(MapType::AnyKeys, map)
     }
 
-    /// Takes in a value from outside. Integers that don't fit become floats, as in Go.
+    /// Converts a value passed in. Integers that don't fit become floats, as in Go.
     pub(in crate::template) fn take(&mut self, json: &Json) -> Result<Value, String> {
         self.take_level(json, 0)
     }
@@ -200,7 +200,7 @@ impl Heap {
         self.take(&floats(json.clone()))
     }
 
-    /// Gives a value away.
+    /// Converts a value back to JSON.
     pub(in crate::template) fn give(&mut self, value: &Value) -> Result<Json, String> {
         self.give_level(value, 0)
     }
@@ -214,7 +214,7 @@ impl Heap {
             Value::Int(number) | Value::Named(_, number) => Json::from(*number),
             Value::Float(number) => match serde_json::Number::from_f64(*number) {
                 Some(number) => Json::Number(number),
-                None => return Err(format!("{number} is no number that JSON or YAML can hold")),
+                None => return Err(format!("JSON and YAML can't represent the number {number}")),
             },
             Value::Text(text) | Value::Error(Some(text)) => {
                 self.charge(text.len())?;
@@ -237,7 +237,7 @@ impl Heap {
     }
 }
 
-/// JSON in which every number is a float, as Go reads it where no type is named.
+/// JSON in which every number is a float, as Go reads it where no type is given.
 pub(crate) fn floats(mut json: Json) -> Json {
     let mut open = vec![&mut json];
     while let Some(next) = open.pop() {
@@ -255,7 +255,7 @@ pub(crate) fn floats(mut json: Json) -> Json {
     json
 }
 
-/// The number of permissions such as `-rw-r--r--`.
+/// The mode bits of permissions such as `-rw-r--r--`.
 fn mode(text: &str) -> i64 {
     text.chars().skip(1).take(9).fold(0, |mode, letter| mode << 1 | i64::from(letter != '-'))
 }

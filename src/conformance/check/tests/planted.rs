@@ -1,4 +1,4 @@
-//! Breaches that are planted in streams that are right: each is found, where it is.
+//! Violations planted in correct streams: each is found in its line.
 
 use super::sample::{
     STDIN, Stream, accepted, cancelled, check_lines, done, error, event, frame, hello, one_shot,
@@ -8,14 +8,14 @@ use super::{Checker, Rule};
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// A stream with a breach, the line of the breach, and its rule.
+/// A stream with a violation, the line of the violation, and its rule.
 type Planted = (Stream, u64, Rule);
 
 fn planted() -> Vec<Planted> {
     [planted_in_frames(), planted_in_payloads(), planted_in_answers()].concat()
 }
 
-/// Breaches in what clients of a server that idles, runs or ends may be answered.
+/// Violations in the answers to clients of a server that is idle, running or ending.
 fn planted_in_answers() -> Vec<Planted> {
     let stopped = |end: &str| {
         let name = format!("ChatRun{end}");
@@ -48,7 +48,7 @@ fn planted_in_answers() -> Vec<Planted> {
     ]
 }
 
-/// Breaches in the fields of payloads.
+/// Violations in the fields of payloads.
 fn planted_in_payloads() -> Vec<Planted> {
     let payload = |at: usize, field: &str, value: &str| {
         run().with(at, &format!("/uiEvent/payload/{field}"), json!(value))
@@ -102,7 +102,7 @@ fn planted_in_payloads() -> Vec<Planted> {
     ]
 }
 
-/// Breaches in the frames themselves, and in their order.
+/// Violations in the frames themselves, and in their order.
 fn planted_in_frames() -> Vec<Planted> {
     let long = |text: &str| json!(text);
     let type_of = |name: &str| json!(format!("type.googleapis.com/{name}"));
@@ -230,16 +230,16 @@ fn planted_in_frames() -> Vec<Planted> {
 }
 
 #[test]
-fn every_planted_breach_is_found() {
+fn every_planted_violation_is_found() {
     for (stream, line, rule) in planted() {
         let found = stream.check();
         assert!(found.contains(&(line, rule)), "{rule} in line {line}; found: {found:?}");
     }
 }
 
-/// What is not JSON, or not a line, is planted as bytes; with that, no rule is left without a test.
+/// Bytes that are not JSON, or not a line. With these, every rule has a test.
 #[test]
-fn every_rule_has_a_planted_breach() {
+fn every_rule_has_a_planted_violation() {
     let good = run().lines();
     let with = |at: usize, line: &[u8]| {
         let mut lines = good.clone();

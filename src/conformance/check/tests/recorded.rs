@@ -1,18 +1,18 @@
-//! Recorded streams: the kept conversations have no breach, and every field that the contract fixes
-//! is checked: replaced, removed or emptied, it is reported.
+//! Recorded streams have no violation, and every field that the contract fixes is checked: if it is
+//! replaced, removed or emptied, that is reported.
 
 use super::sample::{STDIN, cancelled, check_lines, one_shot, refused, run};
 use super::{Checker, Rule};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// A text that is none of the protocol's words and no id of a stream.
+/// A text that is neither a value of the protocol nor an id of a stream.
 const OTHER: &str = "elsewhere";
 
-/// Mutations that the kept conversations and samples must have at least, so that none is lost.
+/// Least number of mutations in the recorded streams and samples, so that none is lost.
 const MUTATIONS_MIN: usize = 4_000;
 
-/// What is done to a field.
+/// A mutation of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mutation {
     Replaced,
@@ -26,7 +26,7 @@ const ALL: [Mutation; 3] = [Mutation::Replaced, Mutation::Removed, Mutation::Emp
 struct Recorded {
     name: String,
     frames: Vec<Value>,
-    /// It stops in the middle.
+    /// It is cut off.
     is_open: bool,
 }
 
@@ -51,7 +51,7 @@ fn recorded() -> Vec<Recorded> {
 }
 
 /// The frames of a conversation, with what its file leaves out: the capabilities of a server that
-/// reads requests, and what the reader of JSON says.
+/// reads requests, and the messages of the JSON parser.
 fn conversations(text: &str) -> Vec<Vec<Value>> {
     let lines = text.lines().filter_map(|line| line.strip_prefix("< "));
     let frames = lines.map(|line| {
@@ -85,19 +85,19 @@ fn check(frames: &[Value]) -> Vec<(u64, Rule)> {
     check_lines(&frames.iter().map(line).collect::<Vec<_>>(), None)
 }
 
-/// These files are compared as JSON, and have separators as they are.
+/// These files are compared as JSON, so they have separators unescaped.
 fn line(frame: &Value) -> Vec<u8> {
     let line = frame.to_string().replace('\u{2028}', "\\u2028");
     line.replace('\u{2029}', "\\u2029").replace('\u{85}', "\\u0085").into_bytes()
 }
 
-/// Whether a stream has a breach, if it goes on with `lines`.
+/// Whether a stream has a violation, if it goes on with `lines`.
 fn is_reported(mut checker: Checker, lines: &[Vec<u8>]) -> bool {
     lines.iter().any(|line| !checker.line(line).is_empty()) || !checker.finish(None).is_empty()
 }
 
 #[test]
-fn kept_conversations_have_no_breach() {
+fn kept_conversations_have_no_violation() {
     let mut streams = 0;
     for Recorded { name, frames, is_open } in recorded() {
         let mut found = check(&frames);
@@ -108,7 +108,7 @@ fn kept_conversations_have_no_breach() {
     assert!(streams > 40, "only {streams} streams");
 }
 
-/// The streams whose fields are mutated: each kept conversation once, and the samples.
+/// The streams whose fields are mutated: each recorded conversation once, and the samples.
 fn to_be_mutated() -> Vec<Recorded> {
     let samples = [run(), one_shot(), refused(), cancelled()].into_iter();
     let samples = samples.map(|stream| Recorded {
@@ -152,7 +152,7 @@ fn every_field_that_the_contract_fixes_is_checked() {
     assert!(mutations >= MUTATIONS_MIN, "only {mutations} mutations");
 }
 
-/// The pointers of all values that are no objects and no lists.
+/// The pointers of all values that are neither objects nor lists.
 fn leaves(value: &Value, pointer: String, found: &mut impl FnMut(String)) {
     match value {
         Value::Object(members) => {
@@ -184,7 +184,7 @@ fn mutated(frame: &Value, pointer: &str, mutation: Mutation) -> Option<Value> {
         Mutation::Replaced => Some(replaced(key, &value)),
         Mutation::Emptied => Some(emptied(key, &value)),
     };
-    // To leave out what is false or zero changes nothing.
+    // Leaving out false or zero changes nothing.
     let is_default = value == emptied(key, &value);
     if new.as_ref().unwrap_or(&value) == &value && (new.is_some() || is_default) {
         return None;
@@ -203,12 +203,12 @@ fn mutated(frame: &Value, pointer: &str, mutation: Mutation) -> Option<Value> {
 const NUMBERS: [&str; 6] =
     ["ordinal", "sequence", "offset", "snapshotOrdinal", "createdOrdinal", "lastEventOrdinal"];
 
-/// Another value of the same type: of words and ids an unknown one, of numbers a lower one.
+/// Another value of the same type: an unknown word or id, a lower number.
 fn replaced(key: &str, value: &Value) -> Value {
     match value {
         Value::String(number) if NUMBERS.contains(&key) => {
             let number: u64 = number.parse().expect("a number");
-            // The one before may be shared by two events, or come of deltas that were merged.
+            // The one before may be shared by two events, or come from merged deltas.
             json!(number.saturating_sub(2).to_string())
         }
         Value::String(mode) if mode == "CHAT_STREAM_PATCH_MODE_SNAPSHOT" => {
@@ -231,7 +231,7 @@ fn emptied(key: &str, value: &Value) -> Value {
     }
 }
 
-/// Whether the contract leaves the field free, so that the mutation is no breach.
+/// Whether the contract does not fix the field, so that the mutation is no violation.
 fn is_free(frames: &[Value], at: usize, pointer: &str, mutation: Mutation) -> bool {
     let frame = &frames[at];
     let key = pointer.rsplit('/').next().unwrap_or_default();
@@ -241,7 +241,7 @@ fn is_free(frames: &[Value], at: usize, pointer: &str, mutation: Mutation) -> bo
     }
     if let Some(word) = pointer.strip_prefix("/hello/capabilities/") {
         let word = frame["hello"]["capabilities"][word.parse::<usize>().expect("an index")].clone();
-        // A server may know nothing of itself, and announce any extension.
+        // A server may have no version, and announce any extension.
         let is_own = word.as_str().is_some_and(|word| !STDIN.contains(&word));
         return is_own && mutation != Mutation::Emptied;
     }
@@ -261,7 +261,7 @@ fn is_free(frames: &[Value], at: usize, pointer: &str, mutation: Mutation) -> bo
     }
 }
 
-/// A request that has one frame may have any name: the stream does not show what was asked.
+/// A request that has one frame may have any name, as the stream does not contain the request.
 fn is_request_free(frames: &[Value], at: usize, mutation: Mutation) -> bool {
     let id = &frames[at]["requestId"];
     let count = frames.iter().filter(|frame| frame["requestId"] == *id).count();

@@ -1,4 +1,4 @@
-//! Streams that are right, frame by frame, to be changed before they are checked.
+//! Correct streams, frame by frame, to be modified before they are checked.
 
 use super::super::{Checker, Rule};
 use serde_json::{Value, json};
@@ -58,9 +58,9 @@ pub(super) fn check_lines(lines: &[Vec<u8>], tail: Option<&[u8]>) -> Vec<(u64, R
         found.extend(checker.line(line));
     }
     found.extend(checker.finish(tail));
-    assert_eq!(checker.summary().breaches, found.len() as u64);
-    assert!(found.iter().all(|breach| !breach.message.is_empty()));
-    found.into_iter().map(|breach| (breach.line, breach.rule)).collect()
+    assert_eq!(checker.summary().violations, found.len() as u64);
+    assert!(found.iter().all(|violation| !violation.message.is_empty()));
+    found.into_iter().map(|violation| (violation.line, violation.rule)).collect()
 }
 
 pub(super) fn hello(words: &[&str]) -> Value {
@@ -213,7 +213,8 @@ pub(super) fn run() -> Stream {
     ])
 }
 
-/// An entity: its kind and the name of its payload, its id, its first and last ordinal, its payload.
+/// An entity: its kind and the name of its payload, its id, its first and last ordinal, its
+/// payload.
 fn entity(
     (kind, name): (&str, &str),
     id: &str,
@@ -250,7 +251,7 @@ pub(super) fn answer(last: u64, status: &str, text: &str) -> Value {
     entity(kind, "chat-msg-1:text:segment-1", (4, last), payload)
 }
 
-/// All that [`run`] has shown.
+/// All entities shown by [`run`].
 pub(super) fn full_snapshot(id: &str, ordinal: u64) -> Value {
     let call = merged(of_tool("completed"), json!({ "input": "{}" }));
     let result = merged(of_tool("success"), json!({ "result": "noon" }));
@@ -263,7 +264,7 @@ pub(super) fn full_snapshot(id: &str, ordinal: u64) -> Value {
     state(id, ordinal, entities)
 }
 
-/// A run of the request `id` that ends `status` at once, and what it is answered with.
+/// A run of the request `id` that ends `status` at once, and its answer.
 pub(super) fn turn(id: &str, run: u64, ordinal: u64, end: (&str, &str)) -> Vec<Value> {
     let (name, status) = end;
     vec![
@@ -290,7 +291,7 @@ pub(super) fn one_shot() -> Stream {
     stream
 }
 
-/// A server that was asked for what it can't do.
+/// A server with requests that it can't fulfil.
 pub(super) fn refused() -> Stream {
     Stream(vec![
         hello(&STDIN),
@@ -303,7 +304,7 @@ pub(super) fn refused() -> Stream {
     ])
 }
 
-/// A run that is cancelled while it is silent, after another request was refused.
+/// A run that is cancelled before any text, after another request was refused.
 pub(super) fn cancelled() -> Stream {
     let finished = merged(of_call(1), json!({ "finishClass": "cancelled" }));
     Stream(vec![

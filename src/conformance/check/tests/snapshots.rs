@@ -1,4 +1,4 @@
-//! What snapshots must hold of what a stream has shown, and the ids of its runs.
+//! What snapshots must contain of the stream so far, and the ids of its runs.
 
 use super::sample::{
     STDIN, Stream, answer, cancelled, done, event, hello, ids, prompt_of, run, started, state, turn,
@@ -15,12 +15,12 @@ fn short_turn(id: &str, number: u64, entities: &[u64]) -> Vec<Value> {
     frames
 }
 
-/// The prompts of runs as they stand in a snapshot.
+/// The prompts of runs as entities of a snapshot.
 fn prompts(runs: &[u64]) -> Vec<Value> {
     runs.iter().map(|&run| prompt_of(run, 3 * run - 2)).collect()
 }
 
-/// The snapshot of a run may hold its own turn alone; a part of what was before is too little.
+/// The snapshot of a run may contain its own turn only; a part of the earlier turns is an error.
 #[test]
 fn a_snapshot_holds_its_turn_or_everything() {
     let three = |last: &[u64]| {
@@ -33,7 +33,7 @@ fn a_snapshot_holds_its_turn_or_everything() {
     for wrong in [&[][..], &[1, 2], &[1, 3], &[2, 3]] {
         assert_eq!(three(wrong).check(), [(15, Rule::SnapshotLost)], "{wrong:?}");
     }
-    // A loss is reported once; a request for a snapshot gets everything.
+    // A missing entity is reported once; a requested snapshot contains everything.
     let asked = |entities: &[u64]| {
         let again = [state("q", 9, prompts(entities)), done("q", "ok")];
         let once_more = [state("p", 9, prompts(entities)), done("p", "ok")];
@@ -55,8 +55,8 @@ fn what_was_removed_is_not_lost() {
     assert_eq!(stream.check(), []);
 }
 
-/// The first snapshot of a session that goes on shows more than the stream did, and the others must
-/// have it, too.
+/// The first snapshot of a continued session contains more than the stream has shown, and the later
+/// ones must contain that too.
 #[test]
 fn a_session_that_goes_on_begins_with_more() {
     let with = |entities: &[u64]| {
@@ -70,7 +70,7 @@ fn a_session_that_goes_on_begins_with_more() {
     assert_eq!(with(&[2]), [(7, Rule::SnapshotLost)]);
 }
 
-/// A conversation that was brought along need not have ids of runs, and stays as it is.
+/// An earlier conversation need not have ids of runs, and must not change.
 #[test]
 fn a_conversation_that_was_brought_along_stays() {
     let mut old = prompt_of(9, 1);
@@ -112,7 +112,7 @@ fn runs_have_their_own_ids() {
     assert_eq!(two("turnId"), [(8, Rule::Correlation)]);
 }
 
-/// Patches may leave out what the start of their segment has given, if `hello` says so.
+/// Patches may leave out the fields given at the start of their segment, if `hello` announces that.
 #[test]
 fn lean_patches_are_announced() {
     let mut lean = run();
@@ -130,7 +130,7 @@ fn lean_patches_are_announced() {
     assert_eq!(wrong.check(), [(6, Rule::WrongWord)]);
 }
 
-/// A cancel of a run that has ended, but has no `done` yet, may be answered either way.
+/// A cancel of a run that has ended, but has no `done` yet, may succeed or fail.
 #[test]
 fn a_cancel_may_come_between_the_end_of_a_run_and_its_done() {
     let late = [vec![done("z", "ok")], vec![error("z", "no_active_request"), done("z", "ok")]];

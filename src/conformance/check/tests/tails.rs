@@ -1,11 +1,11 @@
-//! The end of a stream: cut off, empty, or followed by what is no frame.
+//! The end of a stream: cut off, empty, or followed by something other than a frame.
 
 use super::sample::{check_lines, run};
 use super::{Checker, Rule};
 
-/// Cut anywhere, a right stream is a right beginning of one.
+/// A correct stream cut off anywhere is the beginning of a correct stream.
 #[test]
-fn a_stream_that_is_cut_off_has_no_breach() {
+fn a_stream_that_is_cut_off_has_no_violation() {
     let whole: Vec<u8> =
         run().lines().iter().flat_map(|line| [line.as_slice(), b"\n"].concat()).collect();
     for end in (1..whole.len()).step_by(11).chain(whole.len() - 20..whole.len()) {
@@ -16,8 +16,8 @@ fn a_stream_that_is_cut_off_has_no_breach() {
         found.extend(checker.finish(Some(tail)));
         let is_whole = whole.get(end) == Some(&b'\n');
         let is_in_hello = lines.is_empty();
-        found.retain(|breach| breach.rule != Rule::UnfinishedRequest || !tail.is_empty());
-        let rules: Vec<_> = found.iter().map(|breach| breach.rule).collect();
+        found.retain(|violation| violation.rule != Rule::UnfinishedRequest || !tail.is_empty());
+        let rules: Vec<_> = found.iter().map(|violation| violation.rule).collect();
         let is_right = rules.iter().all(|rule| {
             let is_first = is_in_hello && !is_whole && *rule == Rule::HelloFirst;
             let is_last = matches!(rule, Rule::NoLineFeed | Rule::UnfinishedRequest);
@@ -43,9 +43,9 @@ fn a_stream_without_a_frame_lacks_its_hello() {
     assert_eq!(check_lines(&lines, None), [(1, Rule::InvalidJson), (1, Rule::HelloFirst)]);
 }
 
-/// Only what could become a frame was cut off; the rest is no frame, and never was.
+/// Only what could become a frame counts as cut off.
 #[test]
-fn a_tail_that_cannot_become_a_frame_is_a_breach() {
+fn a_tail_that_cannot_become_a_frame_is_a_violation() {
     let lines = run().lines();
     for tail in ["garbage", "[", "\"", "tru", "-", " ", "{]", "{\"a\":1}}", "\u{1f}"] {
         let found = check_lines(&lines, Some(tail.as_bytes()));
