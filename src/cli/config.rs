@@ -30,9 +30,6 @@ use tokio::sync::oneshot;
 const TERMINAL_READ: &str = "requests are read from this terminal, one JSON object a line, as in \
      {\"submit\":{\"prompt\":\"hello\"}}; Ctrl-D ends, --help tells more";
 
-/// The extension that tells what is found in an answer.
-pub(crate) const EXTRACT: &str = "extract";
-
 /// Settings of `duologue rpc`, which reads requests from a terminal or not. `history` is what was
 /// said before. Opens the debug file;
 /// touches nothing else.

@@ -10,6 +10,7 @@ use crate::protocol::proto::chat::{
 };
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::wire::Frame;
+use crate::protocol::words::{finish, tool_result};
 use crate::session::{ExitCode, Uptime};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -205,7 +206,7 @@ impl JsonStream {
     ) -> Result<(), Error> {
         // What was never started has no end either.
         let Some(started) = self.running.remove(&result.tool_call_id) else { return Ok(()) };
-        let success = result.status == "success";
+        let success = result.status == tool_result::SUCCESS;
         let mut completed = json!({
             "tool": result.tool_name, "toolId": result.tool_call_id, "success": success,
             "duration": now.0.saturating_sub(started.0),
@@ -269,7 +270,7 @@ impl CutOff {
     /// The error that stands before `done`: these readers know of success and failure alone.
     fn error(&self) -> Value {
         let (code, advice) = match self.finish_class.as_str() {
-            "max_tokens" => ("CONTEXT_LIMIT", "; raise the limit, or ask for less at a time"),
+            finish::MAX_TOKENS => ("CONTEXT_LIMIT", "; raise the limit, or ask for less at a time"),
             _ => ("UNKNOWN", ""),
         };
         let message = format!("{}; the text before this event is incomplete{advice}", self.message);

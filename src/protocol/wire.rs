@@ -1,14 +1,14 @@
 //! Lines of the protocol: a line of input → a request or what is wrong with it; a frame → a line.
 //! JSON is protobuf's canonical mapping for proto3, strictly read.
 
-use crate::chat::event::Ordinal;
 use crate::protocol::any::{Any, read_message};
-use crate::protocol::id::{ID_BYTES_MAX, IdTooLong, RequestId, SessionId};
+use crate::protocol::id::{ID_BYTES_MAX, IdTooLong, Ordinal, RequestId, SessionId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::rpc_request_line::Request as Member;
 use crate::protocol::proto::rpc::{
     DoneFrame, ErrorFrame, HelloFrame, RpcLine, RpcRequestLine, SnapshotFrame, UiEventFrame,
 };
+use crate::protocol::words::{code, done};
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::fmt;
 
@@ -20,9 +20,6 @@ pub const PROTOCOL: &str = "pinocchio.chatapp.rpc.v1";
 
 /// Name of this server, as `hello` tells it.
 pub const SERVER: &str = "duologue";
-
-/// The word in `hello` that says that patches leave out what their segment's first event has.
-pub const LEAN_PATCHES: &str = "lean-patches";
 
 /// A line that makes sense.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -336,21 +333,21 @@ impl Code {
     /// The word on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::InvalidRequestJson => "invalid_request_json",
-            Self::LineTooLong => "line_too_long",
-            Self::UnsupportedVersion => "unsupported_version",
-            Self::UnknownRequest => "unknown_request",
-            Self::SessionMismatch => "session_mismatch",
-            Self::SessionBusy => "session_busy",
-            Self::EmptyPrompt => "empty_prompt",
-            Self::NoActiveRequest => "no_active_request",
-            Self::ShuttingDown => "shutting_down",
-            Self::EngineInitFailed => "engine_init_failed",
-            Self::RunFailed => "run_failed",
-            Self::InvalidAnswer => "invalid_answer",
-            Self::StdinReadFailed => "stdin_read_failed",
-            Self::Interrupted => "interrupted",
-            Self::Internal => "internal",
+            Self::InvalidRequestJson => code::INVALID_REQUEST_JSON,
+            Self::LineTooLong => code::LINE_TOO_LONG,
+            Self::UnsupportedVersion => code::UNSUPPORTED_VERSION,
+            Self::UnknownRequest => code::UNKNOWN_REQUEST,
+            Self::SessionMismatch => code::SESSION_MISMATCH,
+            Self::SessionBusy => code::SESSION_BUSY,
+            Self::EmptyPrompt => code::EMPTY_PROMPT,
+            Self::NoActiveRequest => code::NO_ACTIVE_REQUEST,
+            Self::ShuttingDown => code::SHUTTING_DOWN,
+            Self::EngineInitFailed => code::ENGINE_INIT_FAILED,
+            Self::RunFailed => code::RUN_FAILED,
+            Self::InvalidAnswer => code::INVALID_ANSWER,
+            Self::StdinReadFailed => code::STDIN_READ_FAILED,
+            Self::Interrupted => code::INTERRUPTED,
+            Self::Internal => code::INTERNAL,
         }
     }
 }
@@ -359,10 +356,10 @@ impl Done {
     /// The word on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Ok => "ok",
-            Self::Stopped => "stopped",
-            Self::Failed => "failed",
-            Self::Shutdown => "shutdown",
+            Self::Ok => done::OK,
+            Self::Stopped => done::STOPPED,
+            Self::Failed => done::FAILED,
+            Self::Shutdown => done::SHUTDOWN,
         }
     }
 }

@@ -1,20 +1,11 @@
 //! What `hello` says a process can do.
 
-use super::EXTRACT;
 use crate::cli::{Mode, OnBusy, PatchFields, SessionArgs};
 use crate::engine::Engine;
-use crate::protocol::wire::LEAN_PATCHES;
+use crate::protocol::words::capability::{
+    ALWAYS, EXTRACT, LEAN_PATCHES, OF_STDIN, QUEUE, REQUEST_BYTES,
+};
 use crate::session::{Extraction, ExtractionReport, SessionMode};
-
-/// What a process that reads requests can do, in the protocol's words.
-const CAPABILITIES: [&str; 7] =
-    ["ui-events", "snapshot", "done", "stdin-rpc", "single-session", "multi-turn", "cancel"];
-
-/// How many of them a single run can do.
-const ONE_SHOT_CAPABILITIES: usize = 3;
-
-/// The extension that lets submits wait.
-const QUEUE: &str = "queue";
 
 /// What a process of this mode can do with this engine.
 pub(super) fn capabilities(
@@ -36,7 +27,7 @@ pub(super) fn capabilities(
     let settings = [
         format!("engine={}", engine.name()),
         format!("model={}", engine.model()),
-        format!("max-request-bytes={}", args.max_request_bytes),
+        format!("{REQUEST_BYTES}{}", args.max_request_bytes),
     ];
     let extract = is_told.then(|| EXTRACT.to_owned());
     let extensions = queue.into_iter().chain(lean).chain(extract);
@@ -46,13 +37,10 @@ pub(super) fn capabilities(
 /// What a process of this mode can do before it is known who answers.
 pub(super) fn capabilities_of_nobody(mode: Mode) -> Vec<String> {
     let version = format!("server-version={}", env!("CARGO_PKG_VERSION"));
-    words(mode).iter().copied().map(str::to_owned).chain([version]).collect()
-}
-
-/// What a process can do, in the protocol's words.
-fn words(mode: Mode) -> &'static [&'static str] {
-    match mode.life() {
-        SessionMode::Conversation => &CAPABILITIES,
-        SessionMode::OneShot => &CAPABILITIES[..ONE_SHOT_CAPABILITIES],
-    }
+    let of_stdin: &[&str] = match mode.life() {
+        SessionMode::Conversation => &OF_STDIN,
+        SessionMode::OneShot => &[],
+    };
+    let words = ALWAYS.iter().chain(of_stdin).copied().map(str::to_owned);
+    words.chain([version]).collect()
 }

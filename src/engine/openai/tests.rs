@@ -7,10 +7,10 @@ mod endings;
 mod tls;
 
 use super::*;
-use crate::chat::event::{Event, FinishClass, Ordinal, Recorded, Scope, Usage};
+use crate::chat::event::{Event, FinishClass, Recorded, Scope, Usage};
 use crate::chat::transcript::Preamble;
 use crate::engine::{Engine, ErrorClass, Running, Stage, TaggedEvent};
-use crate::protocol::id::{Ids, RunId};
+use crate::protocol::id::{Ids, Ordinal, RunId};
 use provider::{Provider, Step, says};
 use std::io::{Read, Write};
 use std::net::TcpListener;
