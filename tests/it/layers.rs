@@ -64,7 +64,10 @@ fn uses(code: &str, depth: usize) -> Vec<(usize, &str)> {
     found
 }
 
-/// What breaks the rule in `text`, the file `path` under `src`.
+/// Folders that must not use another: what engines share knows none of them.
+const APART: [(&str, &str); 1] = [("engine/provider", "openai")];
+
+/// What breaks the rules in `text`, the file `path` under `src`.
 fn violations(order: &[&str], path: &Path, text: &str) -> Vec<String> {
     let names: Vec<_> =
         path.with_extension("").iter().map(|it| it.to_string_lossy().into_owned()).collect();
@@ -80,7 +83,15 @@ fn violations(order: &[&str], path: &Path, text: &str) -> Vec<String> {
         let (path, own) = (path.display(), order[own]);
         format!("src/{path}:{line}: `{own}` uses `{name}`, which stands after it in src/lib.rs")
     };
-    wrong.map(report).collect()
+    let apart = APART.iter().filter(|(folder, _)| path.with_extension("").starts_with(folder));
+    let apart = apart.flat_map(|(folder, other)| {
+        let lines = code.lines().enumerate();
+        let lines = lines.filter(move |(_, line)| line.contains(&format!("{other}::")));
+        lines.map(move |(at, _)| {
+            format!("src/{}:{}: `{folder}` must not use `{other}`", path.display(), at + 1)
+        })
+    });
+    wrong.map(report).chain(apart).collect()
 }
 
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
@@ -139,6 +150,12 @@ fn a_path_to_a_later_module_is_found() {
     for text in fine {
         assert_eq!(check("low/a.rs", text), [""; 0], "{text}");
     }
+    let engine =
+        |path| violations(&["engine"], Path::new(path), "\nuse crate::engine::openai::Chunk;");
+    let wrong = "src/engine/provider/sse.rs:2: `engine/provider` must not use `openai`";
+    assert_eq!(engine("engine/provider/sse.rs"), [wrong]);
+    assert_eq!(engine("engine/provider.rs").len(), 1);
+    assert_eq!(engine("engine/echo.rs"), [""; 0]);
     assert_eq!(check("high.rs", "use crate::{low, middle, high};"), [""; 0]);
     assert_eq!(check("main.rs", "use crate::high;"), [""; 0]);
     assert_eq!(check("middle.rs", "use super::high;").len(), 1);

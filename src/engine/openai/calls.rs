@@ -1,9 +1,9 @@
 //! Tool calls, put together from their pieces.
 
 use super::chunk::ToolDelta;
-use super::join::Joiner;
 use crate::chat::event::ToolCall;
 use crate::engine::EngineEvent;
+use crate::engine::provider::join::Joiner;
 use crate::protocol::id::ToolCallId;
 
 /// Tool calls of one answer.

@@ -11,7 +11,7 @@ const PROXY_VARIABLES: [&str; 6] =
     ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
 /// What to warn of, for requests to `url` that carry a key if `has_key`.
-pub(super) fn warnings(
+pub(in crate::engine) fn warnings(
     url: &Url,
     has_key: bool,
     variable: impl Fn(&str) -> Option<OsString>,
