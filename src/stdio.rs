@@ -12,7 +12,7 @@ mod progress;
 mod refusal;
 mod settings;
 mod signals;
-mod stdio;
+mod streams;
 mod unread;
 mod writer;
 
@@ -21,7 +21,7 @@ pub use progress::Progress;
 pub use refusal::{is_shortage, refusal, unable};
 pub use settings::{Finish, Requests, Settings};
 pub use signals::Signals;
-pub use stdio::Stdio;
+pub use streams::Stdio;
 pub use unread::UnreadInput;
 
 use crate::chat::transcript::Transcript;
@@ -550,7 +550,7 @@ impl<'a> Server<'a> {
 impl Reader {
     /// The reader of `output`; watched, unless the system has no thread for that.
     fn of(output: Arc<File>) -> (Self, Option<NoThread>) {
-        match stdio::watch(output) {
+        match streams::watch(output) {
             Ok(gone) => (Self::Watched(gone), None),
             Err(error) => (Self::Unwatched, Some(error)),
         }
