@@ -171,7 +171,7 @@ impl OpenAi {
         sink.send(EngineEvent::CallStarted).await;
         let clock = Clock::new(settings.total_timeout);
         let post = Post { client, target, body, idle_timeout: settings.idle_timeout };
-        let call = Call { settings, post, failures: &failures, sink };
+        let call = ProviderCall { settings, post, failures: &failures, sink };
         call.run(clock).await.map_err(Failure::into_error)
     }
 }
@@ -191,7 +191,7 @@ fn target(settings: &Settings, failures: &Failures) -> Result<Target, Failure> {
 }
 
 /// One call, with its retries.
-struct Call<'a> {
+struct ProviderCall<'a> {
     settings: &'a Settings,
     post: Post<'a>,
     failures: &'a Failures,
@@ -205,7 +205,7 @@ struct Failed {
     has_output: bool,
 }
 
-impl Call<'_> {
+impl ProviderCall<'_> {
     async fn run(&self, mut clock: Clock) -> Result<(), Failure> {
         let mut attempt = 1;
         loop {

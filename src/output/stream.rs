@@ -57,7 +57,7 @@ struct CutOff {
 }
 
 #[derive(Serialize)]
-struct Event<'a> {
+struct StreamEvent<'a> {
     protocol: u32,
     r#type: &'static str,
     #[serde(rename = "sessionId")]
@@ -248,8 +248,13 @@ impl JsonStream {
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let timestamp = self.beginning.epoch_ms.saturating_add(now.0);
-        let event =
-            Event { protocol: PROTOCOL, r#type, session_id: &self.session, timestamp, payload };
+        let event = StreamEvent {
+            protocol: PROTOCOL,
+            r#type,
+            session_id: &self.session,
+            timestamp,
+            payload,
+        };
         json::write_line(&event, out)
     }
 }
