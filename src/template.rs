@@ -71,6 +71,9 @@ pub struct TemplateError {
 impl Template {
     /// Reads a template. `name` is what `{{template}}` can call the whole by. `values` are those it
     /// will get; an error may tell that one of them was meant.
+    ///
+    /// # Errors
+    /// If the template can't be parsed.
     pub fn parse(
         name: &str,
         text: &str,
@@ -97,6 +100,9 @@ impl Template {
     /// The text for these values, an object, whose members have the given types in Go. Integers and
     /// floats are distinguished as `serde_json` does. `now` is what the function `now` gives, and its
     /// time zone is the local one.
+    ///
+    /// # Errors
+    /// If the template can't be run with these values.
     pub fn render(
         &self,
         values: &serde_json::Value,
@@ -107,6 +113,9 @@ impl Template {
     }
 
     /// The same for values that may share what is alike in them.
+    ///
+    /// # Errors
+    /// As [`Template::render`].
     pub fn render_values(
         &self,
         values: &Values,

@@ -16,6 +16,9 @@ use tracing::level_filters::LevelFilter;
 use tracing::subscriber::NoSubscriber;
 
 /// Begins to log.
+///
+/// # Errors
+/// If the log file can't be opened, or the process logs already.
 pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
     if level == LogLevel::Off {
         tracing::subscriber::set_global_default(NoSubscriber::new())?;

@@ -54,6 +54,9 @@ impl CommandFile {
     /// out.
     ///
     /// Where a missing value is refused, one that a flag declares may still be asked for by `if`.
+    ///
+    /// # Errors
+    /// If a template can't be run with these values.
     pub fn render(
         &self,
         mut values: Values,

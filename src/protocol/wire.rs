@@ -179,6 +179,9 @@ impl Prompt {
 }
 
 /// Reads one line, without its line end. `fresh` makes an id for a request that has none.
+///
+/// # Errors
+/// What is wrong with the line, with its request id as far as it can be read.
 pub fn decode(line: &[u8], fresh: impl FnOnce() -> RequestId) -> Result<Request, BadLine> {
     let text = std::str::from_utf8(line).map_err(|error| BadLine {
         id: None,
