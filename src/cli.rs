@@ -158,8 +158,11 @@ pub struct RunCommandArgs {
     #[arg(long)]
     pub print_prompt: bool,
 
-    /// Refuse a template that uses a name without a value, instead of printing <no value>
-    #[arg(long)]
+    /// Refuse a template that uses a name without a value, instead of printing `<no value>`
+    #[arg(
+        long,
+        help = "Refuse a template that uses a name without a value, instead of printing <no value>"
+    )]
     pub strict: bool,
 
     /// Output options.

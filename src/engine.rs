@@ -6,10 +6,12 @@
 
 pub mod echo;
 pub mod openai;
+mod provider;
 
 use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
 use crate::chat::transcript::Transcript;
 use crate::protocol::id::{RunId, ToolCallId};
+use crate::protocol::words::class;
 use std::future::{Future, pending};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -202,17 +204,17 @@ impl ErrorClass {
     /// The word that begins the `detail` of an error frame.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Auth => "auth",
-            Self::RateLimited => "rate_limited",
-            Self::ContextOverflow => "context_overflow",
-            Self::Timeout => "timeout",
-            Self::Network => "network",
-            Self::Provider => "provider",
-            Self::MalformedStream => "malformed_stream",
-            Self::Tool => "tool",
-            Self::Config => "config",
-            Self::Aborted => "aborted",
-            Self::Internal => "internal",
+            Self::Auth => class::AUTH,
+            Self::RateLimited => class::RATE_LIMITED,
+            Self::ContextOverflow => class::CONTEXT_OVERFLOW,
+            Self::Timeout => class::TIMEOUT,
+            Self::Network => class::NETWORK,
+            Self::Provider => class::PROVIDER,
+            Self::MalformedStream => class::MALFORMED_STREAM,
+            Self::Tool => class::TOOL,
+            Self::Config => class::CONFIG,
+            Self::Aborted => class::ABORTED,
+            Self::Internal => class::INTERNAL,
         }
     }
 }

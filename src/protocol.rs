@@ -7,6 +7,8 @@ pub mod proto;
 
 pub mod id;
 
+pub(crate) mod words;
+
 pub mod wire;
 
 pub(crate) mod descriptors;

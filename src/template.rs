@@ -69,8 +69,11 @@ pub struct TemplateError {
 }
 
 impl Template {
-    /// Parses a template. `name` is the name by which `{{template}}` can call the whole template.
-    /// `values` are the names of its values; an error may suggest one of them.
+    /// Reads a template. `name` is what `{{template}}` can call the whole by. `values` are those it
+    /// will get; an error may tell that one of them was meant.
+    ///
+    /// # Errors
+    /// If the template can't be parsed.
     pub fn parse(
         name: &str,
         text: &str,
@@ -94,9 +97,12 @@ impl Template {
         Ok(Self { body, bodies })
     }
 
-    /// Renders the template with these values, an object, whose members have the given types in Go.
-    /// Integers and floats are distinguished as in `serde_json`. `now` is the result of the
-    /// function `now`, and its time zone is the local one.
+    /// The text for these values, an object, whose members have the given types in Go. Integers and
+    /// floats are distinguished as `serde_json` does. `now` is what the function `now` gives, and its
+    /// time zone is the local one.
+    ///
+    /// # Errors
+    /// If the template can't be run with these values.
     pub fn render(
         &self,
         values: &serde_json::Value,
@@ -106,7 +112,10 @@ impl Template {
         self.run(|heap| heap.take_typed(values, types), now, Missing::Shown)
     }
 
-    /// The same for values that may share equal parts.
+    /// The same for values that may share what is alike in them.
+    ///
+    /// # Errors
+    /// As [`Template::render`].
     pub fn render_values(
         &self,
         values: &Values,

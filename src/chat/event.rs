@@ -1,13 +1,10 @@
 //! Backend events: the closed list of what can happen in a run, in the order in which it happens.
 //! Everything a person or a model sees of a conversation is projected from them.
 
-use crate::protocol::id::{RunId, ToolCallId};
+use crate::protocol::id::{Ordinal, RunId, ToolCallId};
+use crate::protocol::words::{ending, finish, tool_result};
 use crate::support::text::Text;
 use std::fmt;
-
-/// Ordinal of an event: from 1, strictly increasing for the life of the session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ordinal(pub u64);
 
 /// An event with its place in the conversation.
 #[derive(Clone, Debug, PartialEq)]
@@ -250,9 +247,9 @@ impl Ending {
     /// The value on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Finished => "finished",
-            Self::Stopped => "stopped",
-            Self::Failed => "failed",
+            Self::Finished => ending::FINISHED,
+            Self::Stopped => ending::STOPPED,
+            Self::Failed => ending::FAILED,
         }
     }
 }
@@ -271,13 +268,13 @@ impl FinishClass {
     /// The value on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Completed => "completed",
-            Self::MaxTokens => "max_tokens",
-            Self::ToolCalls => "tool_calls",
-            Self::ContentFilter => "content_filter",
-            Self::Cancelled => "cancelled",
-            Self::Failed => "failed",
-            Self::Other => "other",
+            Self::Completed => finish::COMPLETED,
+            Self::MaxTokens => finish::MAX_TOKENS,
+            Self::ToolCalls => finish::TOOL_CALLS,
+            Self::ContentFilter => finish::CONTENT_FILTER,
+            Self::Cancelled => finish::CANCELLED,
+            Self::Failed => ending::FAILED,
+            Self::Other => finish::OTHER,
         }
     }
 }
@@ -300,8 +297,8 @@ impl ToolResult {
     /// The value on the wire.
     pub fn status(&self) -> &'static str {
         match self {
-            Self::Success(_) => "success",
-            Self::Error(_) => "error",
+            Self::Success(_) => tool_result::SUCCESS,
+            Self::Error(_) => tool_result::ERROR,
         }
     }
 }

@@ -1,15 +1,14 @@
 //! All projections, applied to the same short conversations.
 
 use super::event::{
-    Ending, Event, FinishClass, Ordinal, Recorded, Scope, Segment, SegmentKind, ToolCall,
-    ToolResult, Usage,
+    Ending, Event, FinishClass, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult, Usage,
 };
 use super::patch::{PatchFields, PatchMode, Patches};
 use super::timeline::{Span, Timeline};
 use super::transcript::{INTERRUPTED_MARK, INTERRUPTED_TOOL, Message, Preamble, Transcript};
 use super::ui::Ui;
 use crate::protocol::any::Any;
-use crate::protocol::id::{Ids, RunId, SessionId, ToolCallId};
+use crate::protocol::id::{Ids, Ordinal, RunId, SessionId, ToolCallId};
 use crate::protocol::proto::chat::ChatStreamPatchMode;
 use crate::protocol::proto::rpc::SnapshotFrame;
 use crate::support::text::Text;

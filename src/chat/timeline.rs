@@ -1,15 +1,14 @@
 //! The conversation as a person sees it: messages, tool calls and tool results, with their current
 //! state. `apply` the events, and take a `snapshot` at any time.
 
-use super::event::{
-    Ending, Event, Ordinal, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult,
-};
+use super::event::{Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult};
 use super::transcript::HistoryMessage;
 use super::ui::{correlation, message_id, user_message_id};
 use crate::protocol::any::{Any, Shared};
-use crate::protocol::id::{Ids, RunId, SessionId};
+use crate::protocol::id::{Ids, Ordinal, RunId, SessionId};
 use crate::protocol::proto::chat::{self, ChatMessageEntity, CorrelationInfo};
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
+use crate::protocol::words::{SEGMENT_REASONING, SEGMENT_TEXT, kind, message, role, tool_call};
 use crate::support::text::Text;
 
 /// The conversation so far.
@@ -258,25 +257,25 @@ impl Entity {
             }
             Body::Tool { tool, input, state } => {
                 let entity = tool_call(ids, root, tool, (input, *state));
-                ("ChatToolCall", tool.id.0.clone(), entity)
+                (kind::TOOL_CALL, tool.id.0.clone(), entity)
             }
             Body::ToolResult { tool, result } => {
                 let entity = tool_result(ids, root, tool, result);
-                ("ChatToolResult", format!("{}:result", tool.id.0), entity)
+                (kind::TOOL_RESULT, format!("{}:result", tool.id.0), entity)
             }
         }
     }
 }
 
 fn as_message(message: ChatMessageEntity, prompt: Text, text: Text) -> (&'static str, String, Any) {
-    ("ChatMessage", message.message_id.clone(), Shared::payload(message, prompt, text))
+    (kind::MESSAGE, message.message_id.clone(), Shared::payload(message, prompt, text))
 }
 
 fn prompt_message(ids: CorrelationInfo, root: &str) -> ChatMessageEntity {
     ChatMessageEntity {
         message_id: user_message_id(root),
-        role: "user".to_owned(),
-        status: "accepted".to_owned(),
+        role: role::USER.to_owned(),
+        status: message::ACCEPTED.to_owned(),
         r#final: true,
         correlation: Some(ids),
         ..Default::default()
@@ -289,11 +288,11 @@ fn segment_message(
     (segment, state): (Segment, SegmentState),
 ) -> ChatMessageEntity {
     let (role, segment_type) = match segment.kind {
-        SegmentKind::Text => ("assistant", "text"),
-        SegmentKind::Thinking => ("thinking", "reasoning"),
+        SegmentKind::Text => (role::ASSISTANT, SEGMENT_TEXT),
+        SegmentKind::Thinking => (role::THINKING, SEGMENT_REASONING),
     };
     let (status, streaming) = match state {
-        SegmentState::Streaming => ("streaming", true),
+        SegmentState::Streaming => (message::STREAMING, true),
         SegmentState::Ended(ending) => (ending.as_str(), false),
     };
     let segment_id = segment.to_string();
@@ -315,7 +314,7 @@ fn segment_message(
 fn failure(ids: CorrelationInfo, root: String, error: &str) -> ChatMessageEntity {
     ChatMessageEntity {
         message_id: root,
-        role: "error".to_owned(),
+        role: role::ERROR.to_owned(),
         status: Ending::Failed.as_str().to_owned(),
         error: error.to_owned(),
         r#final: true,
@@ -331,10 +330,10 @@ fn tool_call(
     (input, state): (&str, ToolState),
 ) -> Any {
     let status = match state {
-        ToolState::Pending => "pending",
-        ToolState::StreamingArguments => "streaming_args",
-        ToolState::Executing => "executing",
-        ToolState::Completed => "completed",
+        ToolState::Pending => tool_call::PENDING,
+        ToolState::StreamingArguments => tool_call::STREAMING_ARGS,
+        ToolState::Executing => tool_call::EXECUTING,
+        ToolState::Completed => tool_call::COMPLETED,
     };
     chat::ToolCallEntity {
         message_id,

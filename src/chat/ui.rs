@@ -7,15 +7,10 @@ use super::patch::{PatchFields, PatchMode, Patches, Piece, lean_arguments_patch,
 use crate::protocol::any::{Any, Shared};
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::chat::{self, ChatStreamPatchMode, CorrelationInfo};
+use crate::protocol::words::{SOURCE, SOURCE_AT_START, message, role, tool_call};
 use crate::support::text::Text;
 
-/// The source of reasoning, on the event that begins it.
-const SOURCE_AT_START: &str = "provider";
-
-/// The source of reasoning, on later events.
-const SOURCE: &str = "thinking";
-
-/// The projection. Keeps what later events need of earlier ones: the ids of the current run and, in
+/// The projection. Holds what it must know of earlier events: the names of the current run and, in
 /// snapshot mode, the text of the open segment.
 #[derive(Clone, Debug)]
 pub struct Ui {
@@ -100,13 +95,13 @@ impl Ui {
     fn segment_started(&mut self, segment: Segment, prompt: Text) -> Any {
         self.so_far.clear();
         let message_id = self.names.message(segment);
-        let status = "streaming".to_owned();
+        let status = message::STREAMING.to_owned();
         let correlation = self.names.segment(segment);
         match segment.kind {
             SegmentKind::Text => {
                 let message = chat::ChatTextSegmentStarted {
                     message_id,
-                    role: "assistant".to_owned(),
+                    role: role::ASSISTANT.to_owned(),
                     prompt: String::new(),
                     status,
                     streaming: true,
@@ -117,7 +112,7 @@ impl Ui {
             SegmentKind::Thinking => chat::ChatReasoningSegmentStarted {
                 message_id,
                 parent_message_id: self.names.root.clone(),
-                role: "thinking".to_owned(),
+                role: role::THINKING.to_owned(),
                 status,
                 streaming: true,
                 source: SOURCE_AT_START.to_owned(),
@@ -130,12 +125,12 @@ impl Ui {
     fn segment_patched(&self, segment: Segment, piece: Piece) -> Any {
         let message_id = self.names.message(segment);
         let stream_id = message_id.clone();
-        let status = "streaming".to_owned();
+        let status = message::STREAMING.to_owned();
         let correlation = self.names.segment(segment);
         match segment.kind {
             SegmentKind::Text => chat::ChatTextPatch {
                 message_id,
-                role: "assistant".to_owned(),
+                role: role::ASSISTANT.to_owned(),
                 stream_id,
                 sequence: piece.sequence,
                 offset: piece.offset_bytes,
@@ -149,7 +144,7 @@ impl Ui {
             SegmentKind::Thinking => chat::ChatReasoningPatch {
                 message_id,
                 parent_message_id: self.names.root.clone(),
-                role: "thinking".to_owned(),
+                role: role::THINKING.to_owned(),
                 stream_id,
                 sequence: piece.sequence,
                 offset: piece.offset_bytes,
@@ -178,7 +173,7 @@ impl Ui {
             SegmentKind::Text => {
                 let message = chat::ChatTextSegmentFinished {
                     message_id,
-                    role: "assistant".to_owned(),
+                    role: role::ASSISTANT.to_owned(),
                     status,
                     r#final: true,
                     finish_reason,
@@ -191,7 +186,7 @@ impl Ui {
                 let message = chat::ChatReasoningSegmentFinished {
                     message_id,
                     parent_message_id: self.names.root.clone(),
-                    role: "thinking".to_owned(),
+                    role: role::THINKING.to_owned(),
                     status,
                     source: SOURCE.to_owned(),
                     finish_reason,
@@ -271,8 +266,8 @@ impl Names {
     fn prompt_accepted(&self, prompt: Text) -> Any {
         let message = chat::ChatUserMessageAccepted {
             message_id: user_message_id(&self.root),
-            role: "user".to_owned(),
-            status: "accepted".to_owned(),
+            role: role::USER.to_owned(),
+            status: message::ACCEPTED.to_owned(),
             ..Default::default()
         };
         Shared::payload(message, prompt.clone(), prompt)
@@ -314,7 +309,7 @@ impl Names {
             tool_name: tool.name,
             input: String::new(),
             executing: false,
-            status: "pending".to_owned(),
+            status: tool_call::PENDING.to_owned(),
         }
         .into()
     }
@@ -331,7 +326,7 @@ impl Names {
             offset: piece.offset_bytes,
             arguments: piece.text,
             mode: ChatStreamPatchMode::Append.into(),
-            status: "streaming_args".to_owned(),
+            status: tool_call::STREAMING_ARGS.to_owned(),
             r#final: false,
         }
         .into()
@@ -345,7 +340,7 @@ impl Names {
             tool_name: tool.name,
             input,
             executing: false,
-            status: "pending".to_owned(),
+            status: tool_call::PENDING.to_owned(),
         }
         .into()
     }
@@ -358,7 +353,7 @@ impl Names {
             tool_name: tool.name,
             input,
             executing: true,
-            status: "executing".to_owned(),
+            status: tool_call::EXECUTING.to_owned(),
         }
         .into()
     }
@@ -381,7 +376,7 @@ impl Names {
             correlation: self.tool(&tool),
             tool_call_id: tool.id.0,
             tool_name: tool.name,
-            status: "completed".to_owned(),
+            status: tool_call::COMPLETED.to_owned(),
         }
         .into()
     }

@@ -30,12 +30,9 @@ use tokio::sync::oneshot;
 const TERMINAL_READ: &str = "requests are read from this terminal, one JSON object a line, as in \
      {\"submit\":{\"prompt\":\"hello\"}}; Ctrl-D ends, --help explains more";
 
-/// The command-file extension that sets what is extracted from an answer.
-pub(crate) const EXTRACT: &str = "extract";
-
-/// Settings of `duologue rpc`, which reads requests from a terminal or not. `history` holds the
-/// messages before the first prompt. Opens the debug file;
-/// does no other I/O.
+/// Settings of `duologue rpc`, which reads requests from a terminal or not. `history` is what was
+/// said before. Opens the debug file;
+/// touches nothing else.
 ///
 /// # Errors
 /// If an option, or the file it names, can't be used.

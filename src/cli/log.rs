@@ -15,7 +15,10 @@ use std::sync::Arc;
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::NoSubscriber;
 
-/// Starts logging.
+/// Begins to log.
+///
+/// # Errors
+/// If the log file can't be opened, or the process logs already.
 pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
     if level == LogLevel::Off {
         tracing::subscriber::set_global_default(NoSubscriber::new())?;

@@ -54,6 +54,9 @@ pub(super) struct FileFacts {
 
 impl CommandFile {
     /// Reads the command file at `path`. The error says what is wrong, where, and what to do.
+    ///
+    /// # Errors
+    /// If the file can't be read, is longer than the limit, or is not a command file.
     pub fn load(path: &Path) -> Result<Self, FileError> {
         let error = |message| FileError { path: path.to_owned(), line: None, message };
         let limit = FILE_BYTES_MAX.saturating_add(1);

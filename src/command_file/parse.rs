@@ -44,14 +44,17 @@ pub(super) const TOO_LARGE: &str = "it has more than 1 MiB, and a command file m
      long texts into files of their own and take them by a flag of type stringFromFile";
 
 impl CommandFile {
-    /// Parses a command file. `path` is used in messages, and for the name if the file sets none.
+    /// Reads a command file. `path` is for messages, and for the name if the file has none.
+    ///
+    /// # Errors
+    /// If the text is no YAML, or not what a command file may hold; names the file and the line.
     pub fn parse(path: &Path, text: &str) -> Result<Self, FileError> {
         Reading { path, warnings: Vec::new() }.file(text)
     }
 }
 
-/// A line number and an error.
-type Fault = (u32, String);
+/// What a fault is and where.
+type FileFault = (u32, String);
 
 struct Reading<'a> {
     path: &'a Path,
@@ -76,7 +79,7 @@ impl Reading<'_> {
             .map_err(|(line, message)| error(Some(line).filter(|line| *line > 0), message))
     }
 
-    fn command(&mut self, entries: &[(Node, Node)]) -> Result<CommandFile, Fault> {
+    fn command(&mut self, entries: &[(Node, Node)]) -> Result<CommandFile, FileFault> {
         let stem = self.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let mut file = CommandFile {
             path: self.path.to_owned(),
@@ -183,35 +186,35 @@ impl Reading<'_> {
     }
 }
 
-fn truth(node: &Node, key: &str) -> Result<bool, Fault> {
+fn truth(node: &Node, key: &str) -> Result<bool, FileFault> {
     node.truth()
         .ok_or_else(|| (node.line, format!("`{key}` must be true or false, not {}", node.what())))
 }
 
-fn text(node: &Node, key: &str) -> Result<String, Fault> {
+fn text(node: &Node, key: &str) -> Result<String, FileFault> {
     let text = node.text().map(str::to_owned);
     // `prompt: {{ .x }}` is a nested map in YAML.
     let hint = "; put a text that begins with `{` or `[` in quotes";
     text.ok_or_else(|| (node.line, format!("`{key}` must be a string, not {}{hint}", node.what())))
 }
 
-fn list<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], Fault> {
+fn list<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], FileFault> {
     let list = node.list();
     list.ok_or_else(|| (node.line, format!("`{key}` must be a list, not {}", node.what())))
 }
 
-fn texts(node: &Node, key: &str) -> Result<Vec<String>, Fault> {
+fn texts(node: &Node, key: &str) -> Result<Vec<String>, FileFault> {
     list(node, key)?.iter().map(|item| text(item, key)).collect()
 }
 
 /// A template; a blank one counts as none, as in pinocchio.
-fn template(node: &Node, key: &str) -> Result<Option<Text>, Fault> {
+fn template(node: &Node, key: &str) -> Result<Option<Text>, FileFault> {
     let template = text(node, key)?;
     let text = Text { template, key: key.to_owned(), layout: node.layout };
     Ok(Some(text).filter(|text| !text.template.trim().is_empty()))
 }
 
-fn messages(node: &Node) -> Result<Vec<(Role, Text)>, Fault> {
+fn messages(node: &Node) -> Result<Vec<(Role, Text)>, FileFault> {
     let mut messages = Vec::new();
     for (number, item) in list(node, "messages")?.iter().enumerate() {
         let key = format!("messages[{number}]");
@@ -229,7 +232,7 @@ fn messages(node: &Node) -> Result<Vec<(Role, Text)>, Fault> {
     Ok(messages)
 }
 
-fn role(node: &Node, key: &str) -> Result<Role, Fault> {
+fn role(node: &Node, key: &str) -> Result<Role, FileFault> {
     match node.text() {
         Some("system") => Ok(Role::System),
         Some("user") => Ok(Role::User),
@@ -238,7 +241,7 @@ fn role(node: &Node, key: &str) -> Result<Role, Fault> {
     }
 }
 
-fn response_type(node: &Node) -> Result<ResponseType, Fault> {
+fn response_type(node: &Node) -> Result<ResponseType, FileFault> {
     match node.text() {
         Some("text" | "") => Ok(ResponseType::Text),
         Some("json") => Ok(ResponseType::Json),
@@ -250,9 +253,9 @@ fn response_type(node: &Node) -> Result<ResponseType, Fault> {
     }
 }
 
-/// The expected form of the answer: what `response-type` sets, or JSON if there is a schema.
-fn answer(declared: Option<(u32, ResponseType)>, has_schema: bool) -> Result<ResponseType, Fault> {
-    match declared {
+/// What the answer is to be, as the file says in a line or lets be seen by a schema.
+fn answer(said: Option<(u32, ResponseType)>, has_schema: bool) -> Result<ResponseType, FileFault> {
+    match said {
         Some((line, ResponseType::Text)) if has_schema => {
             let message = "`schema` describes an answer in JSON, but `response-type` is text; \
                  make it json or jsonl, or leave the schema out";
@@ -264,7 +267,7 @@ fn answer(declared: Option<(u32, ResponseType)>, has_schema: bool) -> Result<Res
     }
 }
 
-fn schema(node: &Node) -> Result<Option<serde_json::Value>, Fault> {
+fn schema(node: &Node) -> Result<Option<serde_json::Value>, FileFault> {
     if node.is_nothing() {
         return Ok(None);
     }
@@ -274,7 +277,7 @@ fn schema(node: &Node) -> Result<Option<serde_json::Value>, Fault> {
     Err((node.line, format!("`schema` is {}; a JSON Schema is a map", node.what())))
 }
 
-fn alias(node: &Node) -> Fault {
+fn alias(node: &Node) -> FileFault {
     let words: Vec<&str> = match node.list() {
         Some(words) => words.iter().filter_map(Node::text).collect(),
         None => node.text().into_iter().collect(),
@@ -287,8 +290,8 @@ fn alias(node: &Node) -> Fault {
     (node.line, message)
 }
 
-/// Checks that there is something to send.
-fn check_texts(file: &CommandFile) -> Result<(), Fault> {
+/// There is something to ask.
+fn check_texts(file: &CommandFile) -> Result<(), FileFault> {
     if file.prompt.is_none() && file.messages.is_empty() && file.system_prompt.is_none() {
         let message = "it has no `prompt`, no `messages` and no `system-prompt`, so there is nothing to \
              send; add a `prompt`";

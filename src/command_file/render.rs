@@ -53,7 +53,10 @@ impl CommandFile {
     /// Renders the messages with these values and this time. A message that comes out blank is left
     /// out.
     ///
-    /// Where a missing value is refused, `if` may still test one that a flag declares.
+    /// Where a missing value is refused, one that a flag declares may still be asked for by `if`.
+    ///
+    /// # Errors
+    /// If a template can't be run with these values.
     pub fn render(
         &self,
         mut values: Values,

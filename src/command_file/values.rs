@@ -15,6 +15,9 @@ impl CommandFile {
     /// name, and standard input for `-`.
     ///
     /// `typed` must come from a command that has [`Self::clap_args`].
+    ///
+    /// # Errors
+    /// If the value of a flag, or a file that it names, is not what the type of the flag allows.
     pub fn values(&self, typed: &ArgMatches, outside: &mut Outside) -> Result<Values, FlagError> {
         let mut values = Values::new();
         for flag in self.flags.iter().chain(&self.arguments) {

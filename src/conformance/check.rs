@@ -23,7 +23,6 @@ mod runs;
 mod session;
 mod step;
 mod text;
-pub(crate) mod words;
 
 pub(crate) use line::is_cut_off;
 pub use rule::{Rule, Violation};
@@ -32,6 +31,7 @@ use crate::protocol::proto::chat::ChatStreamPatchMode;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{BackendEventFrame, DoneFrame, SnapshotFrame, UiEventFrame};
 use crate::protocol::wire;
+use crate::protocol::words::done;
 use answers::check_error;
 use conversation::{Conversation, Position};
 use entity::check_entities;
@@ -391,7 +391,7 @@ impl Checker {
         let activity = self.runs.activity();
         let answer = self.requests.done(name, is_nameless, (run, activity), frame, report);
         let is_bare = answer.is_some_and(|answer| answer.is_bare());
-        if is_bare && frame.status == "ok" && activity == Activity::Running {
+        if is_bare && frame.status == done::OK && activity == Activity::Running {
             self.runs.cancel();
         }
         self.process.done(frame);

@@ -86,7 +86,7 @@ struct Frame {
     #[serde(alias = "request_id")]
     request_id: Option<String>,
     #[serde(alias = "ui_event")]
-    ui_event: Option<Event>,
+    ui_event: Option<UiEvent>,
     hello: Option<IgnoredAny>,
     snapshot: Option<IgnoredAny>,
     #[serde(alias = "backend_event")]
@@ -96,7 +96,7 @@ struct Frame {
 }
 
 #[derive(Deserialize)]
-struct Event {
+struct UiEvent {
     ordinal: Option<Number<u64>>,
     name: Option<String>,
     payload: Option<Payload>,
@@ -190,7 +190,7 @@ impl Lister {
         BadLine { line: self.line, reason, is_cut_off: false }
     }
 
-    fn entry(&mut self, request_id: Option<String>, event: Event) -> Entry {
+    fn entry(&mut self, request_id: Option<String>, event: UiEvent) -> Entry {
         let payload = event.payload.unwrap_or_default();
         let result = match payload.result {
             Some(Text::Text(text)) => Some(text.0),

@@ -1,26 +1,14 @@
 //! Any provider with OpenAI's chat completions: OpenAI, Ollama, llama.cpp, vLLM, OpenRouter, …
 //!
 //! What bytes mean is decided in the pure modules of this folder, which stand here in reading order:
-//! each uses only those above it. This file holds the settings and waits: for the connection, for
-//! bytes, for the reader.
+//! each uses only those above it. This file holds the settings and waits: for bytes, for the reader.
 
-mod address;
-mod http;
-mod join;
-mod json;
-mod sse;
-
-mod body;
 mod chunk;
 
 mod calls;
 mod finish;
-mod retry;
 
-mod caution;
-mod failure;
 mod request;
-mod roots;
 
 mod answer;
 
@@ -29,18 +17,22 @@ mod tests;
 
 use super::{EngineEvent, RunEnd, RunError, Sink};
 use crate::chat::transcript::Transcript;
+use crate::engine::provider::address;
+use crate::engine::provider::clock::{Clock, Quiet};
+use crate::engine::provider::connection::Connection;
+use crate::engine::provider::failure::{Elapsed, Failure, Failures};
+use crate::engine::provider::http;
+use crate::engine::provider::post::{Post, TAIL_TIMEOUT, Target, header};
 use crate::support::secret::Secret;
 use answer::Answer;
-use failure::{Elapsed, Failure, Failures};
 use finish::Finish;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
-use reqwest::{Client, Response, Url};
-use roots::RootsFile;
+use reqwest::Response;
+use reqwest::header::CONTENT_TYPE;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 /// Where OpenAI itself answers.
@@ -62,20 +54,14 @@ pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// How often a request is sent again.
 pub const RETRIES: u32 = 2;
 
-/// After a finish reason that is believed: for token counts and the end mark, however many bytes
-/// come. Also for the body of an error answer.
-const TAIL_TIMEOUT: Duration = Duration::from_secs(5);
-
 /// After the end mark: for the end of the body, so that the connection can be used again.
 const LINGER_TIMEOUT: Duration = Duration::from_millis(50);
-
-/// Bytes of an error answer that are read.
-const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// Names a file of root certificates, here as in other programs that use TLS.
 const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
 
-const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
+/// What is asked, as the end of an address.
+const ENDPOINT: &str = "/chat/completions";
 
 /// Settings of the engine. Nothing in them is checked before the first run.
 #[derive(Clone, Debug)]
@@ -106,9 +92,7 @@ pub struct OpenAi {
 #[derive(Debug)]
 struct Shared {
     settings: Settings,
-    /// Root certificates beside those built in.
-    roots_file: Option<RootsFile>,
-    client: OnceLock<Client>,
+    connection: Connection,
 }
 
 impl Default for Settings {
@@ -136,7 +120,7 @@ impl Settings {
     }
 
     fn is_openai(&self) -> bool {
-        address::without_endpoint(&self.base_url) == DEFAULT_BASE_URL
+        address::without_endpoint(&self.base_url, ENDPOINT) == DEFAULT_BASE_URL
     }
 }
 
@@ -149,8 +133,8 @@ impl OpenAi {
     }
 
     fn with_roots(settings: Settings, roots_file: Option<PathBuf>) -> Self {
-        let roots_file = roots_file.map(RootsFile::new);
-        Self { shared: Arc::new(Shared { settings, roots_file, client: OnceLock::new() }) }
+        let connection = Connection::new(settings.connect_timeout, roots_file);
+        Self { shared: Arc::new(Shared { settings, connection }) }
     }
 
     /// The model that answers; empty if none is named where one must be.
@@ -179,66 +163,38 @@ impl OpenAi {
     async fn run(&self, transcript: &Transcript, sink: &Sink) -> Result<(), RunError> {
         let settings = &self.shared.settings;
         let failures = Failures::new(settings.key.as_ref(), &settings.base_url, settings.model());
-        let target = Target::new(settings, &failures).map_err(Failure::into_error)?;
-        let client = self.client(&target.url, &failures).await.map_err(Failure::into_error)?;
+        let target = target(settings, &failures).map_err(Failure::into_error)?;
+        let client = self.shared.connection.client(&target.url, settings.key.is_some(), &failures);
+        let client = client.await.map_err(Failure::into_error)?;
         let body = request::body(settings.model(), &transcript.messages())
             .map_err(|why| failures.unwritable(&why).into_error())?;
         sink.send(EngineEvent::CallStarted).await;
-        let clock = Clock::new(settings);
-        let call = Call { settings, client, target, failures: &failures, body, sink };
+        let clock = Clock::new(settings.total_timeout);
+        let post = Post { client, target, body, idle_timeout: settings.idle_timeout };
+        let call = ProviderCall { settings, post, failures: &failures, sink };
         call.run(clock).await.map_err(Failure::into_error)
-    }
-
-    /// The client, built by the first run that comes here.
-    async fn client(&self, url: &Url, failures: &Failures) -> Result<&Client, Failure> {
-        let Shared { settings, roots_file, client } = &*self.shared;
-        if let Some(client) = client.get() {
-            return Ok(client);
-        }
-        let time_max = settings.connect_timeout;
-        let roots = match roots_file {
-            Some(file) if url.scheme() == "https" => {
-                file.roots(time_max).await.map_err(|why| failures.no_roots(&why))?
-            }
-            Some(_) | None => roots::mozilla(),
-        };
-        let built = http::client(url, time_max, roots).map_err(|why| failures.no_client(&*why))?;
-        for warning in caution::warnings(url, settings.key.is_some(), |name| std::env::var_os(name))
-        {
-            tracing::warn!("{warning}");
-        }
-        Ok(client.get_or_init(|| built))
     }
 }
 
 /// Where requests go, checked.
-struct Target {
-    url: Url,
-    headers: HeaderMap,
-}
-
-impl Target {
-    fn new(settings: &Settings, failures: &Failures) -> Result<Self, Failure> {
-        let url = address::endpoint(&settings.base_url, settings.key.is_none())
-            .map_err(|why| failures.bad_base_url(&why))?;
-        if settings.key.is_none() && settings.is_openai() {
-            return Err(failures.no_key());
-        }
-        if settings.model().is_empty() {
-            return Err(failures.no_model());
-        }
-        let headers = http::headers(settings.key.as_ref()).ok_or_else(|| failures.odd_key())?;
-        Ok(Self { url, headers })
+fn target(settings: &Settings, failures: &Failures) -> Result<Target, Failure> {
+    let url = address::endpoint(&settings.base_url, ENDPOINT, settings.key.is_none())
+        .map_err(|why| failures.bad_base_url(&why))?;
+    if settings.key.is_none() && settings.is_openai() {
+        return Err(failures.no_key("OpenAI"));
     }
+    if settings.model().is_empty() {
+        return Err(failures.no_model());
+    }
+    let headers = http::headers(settings.key.as_ref()).ok_or_else(|| failures.odd_key())?;
+    Ok(Target { url, headers })
 }
 
 /// One call, with its retries.
-struct Call<'a> {
+struct ProviderCall<'a> {
     settings: &'a Settings,
-    client: &'a Client,
-    target: Target,
+    post: Post<'a>,
     failures: &'a Failures,
-    body: Vec<u8>,
     sink: &'a Sink,
 }
 
@@ -249,7 +205,7 @@ struct Failed {
     has_output: bool,
 }
 
-impl Call<'_> {
+impl ProviderCall<'_> {
     async fn run(&self, mut clock: Clock) -> Result<(), Failure> {
         let mut attempt = 1;
         loop {
@@ -277,63 +233,17 @@ impl Call<'_> {
         let mut seed = DefaultHasher::new();
         self.sink.run.hash(&mut seed);
         let wait = failed.failure.retry.wait(attempt, seed.finish())?;
-        (wait < clock.left).then_some(wait)
+        (wait < clock.left()).then_some(wait)
     }
 
     async fn attempt(&self, clock: &mut Clock) -> Result<(), Failed> {
-        let response = match self.send(clock).await {
+        let response = match self.post.send(clock, self.failures).await {
             Ok(response) => response,
             Err(failure) => return Err(Failed { failure, has_output: false }),
         };
         let mut has_output = false;
         let read = self.read(response, clock, &mut has_output).await;
         read.map_err(|failure| Failed { failure, has_output })
-    }
-
-    /// Sends the request; gives the head of a good answer.
-    async fn send(&self, clock: &mut Clock) -> Result<Response, Failure> {
-        let request = self
-            .client
-            .post(self.target.url.clone())
-            .headers(self.target.headers.clone())
-            .body(self.body.clone());
-        let response = clock
-            .wait(self.settings.idle_timeout, request.send())
-            .await
-            .map_err(|elapsed| self.failures.timeout(elapsed))?
-            .map_err(|error| self.failures.network(&error))?;
-        let status = response.status();
-        if status.is_success() {
-            return Ok(response);
-        }
-        if status.is_redirection() {
-            let location = header(&response, &LOCATION);
-            let location = location.and_then(|location| self.target.url.join(location).ok());
-            return Err(self.failures.redirected(status.as_u16(), location.as_ref()));
-        }
-        let (ms, after) = (header(&response, &RETRY_AFTER_MS), header(&response, &RETRY_AFTER));
-        let after = retry::retry_after(ms, after, SystemTime::now());
-        let body = self.error_body(response, clock).await;
-        Err(self.failures.status(status.as_u16(), &body, after))
-    }
-
-    /// What a provider says with an error status, as far as it comes: the status alone is an error
-    /// already.
-    async fn error_body(&self, mut response: Response, clock: &mut Clock) -> Vec<u8> {
-        let mut body = Vec::new();
-        let reading = async {
-            while body.len() < ERROR_BODY_BYTES_MAX {
-                match response.chunk().await {
-                    Ok(Some(bytes)) => body.extend_from_slice(&bytes),
-                    Ok(None) => return true,
-                    Err(_) => return false,
-                }
-            }
-            false
-        };
-        let is_whole = clock.wait(TAIL_TIMEOUT, reading).await.unwrap_or(false);
-        body.truncate(ERROR_BODY_BYTES_MAX);
-        if is_whole { body } else { self.failures.broken_off(&body) }
     }
 
     /// Reads a good answer to its end. `has_output` tells, also if it fails, whether some of it was
@@ -424,10 +334,6 @@ impl Call<'_> {
     }
 }
 
-fn header<'a>(response: &'a Response, name: &HeaderName) -> Option<&'a str> {
-    response.headers().get(name)?.to_str().ok()
-}
-
 /// Logs what a person may want to know of an answer that is no error.
 fn note_oddities(answer: &Answer, is_good: bool) {
     let ignored = answer.ignored();
@@ -436,50 +342,5 @@ fn note_oddities(answer: &Answer, is_good: bool) {
     }
     if is_good && answer.is_blank() {
         tracing::warn!("the answer holds nothing but white space");
-    }
-}
-
-/// The time that the provider has taken since its answer last got further.
-#[derive(Debug, Default)]
-struct Quiet {
-    time: Duration,
-    /// Bytes came meanwhile.
-    has_pings: bool,
-}
-
-/// Counts the time that the provider takes, and no other.
-struct Clock {
-    total: Duration,
-    left: Duration,
-}
-
-impl Clock {
-    fn new(settings: &Settings) -> Self {
-        Self { total: settings.total_timeout, left: settings.total_timeout }
-    }
-
-    /// Waits for `future`, for `limit` and for what is left of the call.
-    async fn wait<T>(
-        &mut self,
-        limit: Duration,
-        future: impl Future<Output = T>,
-    ) -> Result<T, Elapsed> {
-        let begin = Instant::now();
-        let limit_now = limit.min(self.left);
-        // A timeout lets a future through that is ready at once, however little time is left.
-        let done = match limit_now.is_zero() {
-            true => None,
-            false => timeout(limit_now, future).await.ok(),
-        };
-        self.left = self.left.saturating_sub(begin.elapsed());
-        done.ok_or_else(|| match self.left.is_zero() {
-            true => Elapsed::Total(self.total),
-            false => Elapsed::Idle(limit),
-        })
-    }
-
-    async fn sleep(&mut self, wait: Duration) {
-        tokio::time::sleep(wait).await;
-        self.left = self.left.saturating_sub(wait);
     }
 }

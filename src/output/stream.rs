@@ -10,6 +10,7 @@ use crate::protocol::proto::chat::{
 };
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::wire::Frame;
+use crate::protocol::words::{finish, tool_result};
 use crate::session::{ExitCode, Uptime};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -56,7 +57,7 @@ struct CutOff {
 }
 
 #[derive(Serialize)]
-struct Event<'a> {
+struct StreamEvent<'a> {
     protocol: u32,
     r#type: &'static str,
     #[serde(rename = "sessionId")]
@@ -205,7 +206,7 @@ impl JsonStream {
     ) -> Result<(), Error> {
         // A call that was never reported as started is not reported as completed.
         let Some(started) = self.running.remove(&result.tool_call_id) else { return Ok(()) };
-        let success = result.status == "success";
+        let success = result.status == tool_result::SUCCESS;
         let mut completed = json!({
             "tool": result.tool_name, "toolId": result.tool_call_id, "success": success,
             "duration": now.0.saturating_sub(started.0),
@@ -247,8 +248,13 @@ impl JsonStream {
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let timestamp = self.beginning.epoch_ms.saturating_add(now.0);
-        let event =
-            Event { protocol: PROTOCOL, r#type, session_id: &self.session, timestamp, payload };
+        let event = StreamEvent {
+            protocol: PROTOCOL,
+            r#type,
+            session_id: &self.session,
+            timestamp,
+            payload,
+        };
         json::write_line(&event, out)
     }
 }
@@ -269,7 +275,7 @@ impl CutOff {
     /// The error before `done`: in this format a run either succeeds or fails.
     fn error(&self) -> Value {
         let (code, advice) = match self.finish_class.as_str() {
-            "max_tokens" => ("CONTEXT_LIMIT", "; raise the limit, or ask for less at a time"),
+            finish::MAX_TOKENS => ("CONTEXT_LIMIT", "; raise the limit, or ask for less at a time"),
             _ => ("UNKNOWN", ""),
         };
         let message = format!("{}; the text before this event is incomplete{advice}", self.message);

@@ -26,7 +26,7 @@ fn events(payloads: Vec<crate::protocol::any::Any>) -> Vec<(String, Value)> {
     let mut now = Uptime::default();
     for payload in payloads {
         now.0 += 10;
-        let event = wire::ui_event(crate::chat::event::Ordinal(now.0), payload);
+        let event = wire::ui_event(crate::protocol::id::Ordinal(now.0), payload);
         let frame = wire::frame(&session, None, event);
         format.frame(now, &frame, &mut out).expect("it has a JSON form");
     }

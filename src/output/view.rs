@@ -9,6 +9,7 @@ use crate::protocol::proto::extract::{ExtractionFinished, LineRejected, ObjectEx
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{Code, Frame};
+use crate::protocol::words::finish;
 use serde_json::{Value, json};
 
 /// Every error class, to look one up by its name.
@@ -117,8 +118,8 @@ pub(super) fn error_document(error: &ErrorFrame) -> Value {
 /// Why an answer is incomplete, if `call` cut it off.
 pub(crate) fn cut_off(call: &ChatProviderCallFinished) -> Option<&'static str> {
     match call.finish_class.as_str() {
-        "max_tokens" => Some("the answer was cut off at a token limit"),
-        "content_filter" => Some("the provider withheld the rest of the answer"),
+        finish::MAX_TOKENS => Some("the answer was cut off at a token limit"),
+        finish::CONTENT_FILTER => Some("the provider withheld the rest of the answer"),
         _ => None,
     }
 }

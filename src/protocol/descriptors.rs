@@ -20,14 +20,14 @@ const MESSAGE_NESTED: i32 = 3;
 /// Every type of the protocol, by its full name without a leading dot.
 #[derive(Debug, Default)]
 pub(crate) struct Types {
-    messages: BTreeMap<String, Message>,
+    messages: BTreeMap<String, MessageType>,
     enums: BTreeMap<String, Vec<String>>,
 }
 
 /// A message.
 #[derive(Debug)]
-pub(crate) struct Message {
-    /// Its comment in the `.proto` file.
+pub(crate) struct MessageType {
+    /// What the `.proto` file says about it.
     pub(crate) about: String,
     /// Its fields, in the order of the `.proto` file.
     pub(crate) fields: Vec<Field>,
@@ -83,7 +83,7 @@ impl Types {
         types
     }
 
-    pub(crate) fn message(&self, name: &str) -> Option<&Message> {
+    pub(crate) fn message(&self, name: &str) -> Option<&MessageType> {
         self.messages.get(name)
     }
 
@@ -128,7 +128,7 @@ impl Types {
             field(each, about(&path))
         });
         let is_map_entry = message.options.as_ref().is_some_and(|options| options.map_entry());
-        let taken = Message { about: about(path), fields: fields.collect(), is_map_entry };
+        let taken = MessageType { about: about(path), fields: fields.collect(), is_map_entry };
         for (place, nested) in (0..).zip(&message.nested_type) {
             self.take_message(&name, nested, &[path, &[MESSAGE_NESTED, place]].concat(), comments);
         }

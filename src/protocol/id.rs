@@ -23,6 +23,10 @@ pub struct ToolCallId(pub String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RunId(Uuid);
 
+/// Number of an event: from 1, strictly rising for the life of the session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ordinal(pub u64);
+
 /// An id is longer than [`ID_BYTES_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it has {bytes} bytes, and {ID_BYTES_MAX} are allowed")]

@@ -4,7 +4,6 @@
 mod fixed;
 mod messages;
 
-use crate::cli::commands::args::SchemaOf;
 use crate::protocol::proto::DESCRIPTORS;
 use serde_json::Value;
 use std::fmt::Write;
@@ -51,16 +50,34 @@ pub fn descriptors() -> &'static [u8] {
     DESCRIPTORS
 }
 
-/// A JSON Schema, draft 2020-12.
-pub fn json(of: SchemaOf) -> Value {
-    match of {
-        SchemaOf::Frame => messages::frame(),
-        SchemaOf::Request => messages::request(),
-        SchemaOf::JsonStream => parsed(JSON_STREAM),
-        SchemaOf::Envelope => parsed(ENVELOPE),
-        SchemaOf::ListEvents => parsed(LIST_EVENTS),
-        SchemaOf::Manifest => parsed(MANIFEST),
-    }
+/// JSON Schema, draft 2020-12, of a line that the server writes.
+pub fn frame() -> Value {
+    messages::frame()
+}
+
+/// JSON Schema of a line that the server reads.
+pub fn request() -> Value {
+    messages::request()
+}
+
+/// JSON Schema of a line of `--output stream-json`, with its envelope.
+pub fn json_stream() -> Value {
+    parsed(JSON_STREAM)
+}
+
+/// JSON Schema of the one object that a command prints with `--no-stream`.
+pub fn envelope() -> Value {
+    parsed(ENVELOPE)
+}
+
+/// JSON Schema of a line of `list-events`.
+pub fn list_events() -> Value {
+    parsed(LIST_EVENTS)
+}
+
+/// JSON Schema of what `--manifest` prints.
+pub fn manifest() -> Value {
+    parsed(MANIFEST)
 }
 
 /// A test checks that each of these is JSON.

@@ -1,14 +1,14 @@
 //! Lines of the protocol: parses an input line as a request or an error, and builds frames.
 //! JSON is protobuf's canonical mapping for proto3, strictly parsed.
 
-use crate::chat::event::Ordinal;
 use crate::protocol::any::{Any, read_message};
-use crate::protocol::id::{ID_BYTES_MAX, IdTooLong, RequestId, SessionId};
+use crate::protocol::id::{ID_BYTES_MAX, IdTooLong, Ordinal, RequestId, SessionId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::rpc_request_line::Request as Member;
 use crate::protocol::proto::rpc::{
     DoneFrame, ErrorFrame, HelloFrame, RpcLine, RpcRequestLine, SnapshotFrame, UiEventFrame,
 };
+use crate::protocol::words::{code, done};
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::fmt;
 
@@ -21,10 +21,7 @@ pub const PROTOCOL: &str = "pinocchio.chatapp.rpc.v1";
 /// Name of this server in `hello`.
 pub const SERVER: &str = "duologue";
 
-/// The capability in `hello` for patches without the fields of their segment's first event.
-pub const LEAN_PATCHES: &str = "lean-patches";
-
-/// A valid request line.
+/// A line that makes sense.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The session it is for; `None` means this process's.
@@ -181,7 +178,10 @@ impl Prompt {
     }
 }
 
-/// Parses one line, without its line end. `fresh` generates an id for a request that has none.
+/// Reads one line, without its line end. `fresh` makes an id for a request that has none.
+///
+/// # Errors
+/// What is wrong with the line, with its request id as far as it can be read.
 pub fn decode(line: &[u8], fresh: impl FnOnce() -> RequestId) -> Result<Request, BadLine> {
     let text = std::str::from_utf8(line).map_err(|error| BadLine {
         id: None,
@@ -337,21 +337,21 @@ impl Code {
     /// The value on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::InvalidRequestJson => "invalid_request_json",
-            Self::LineTooLong => "line_too_long",
-            Self::UnsupportedVersion => "unsupported_version",
-            Self::UnknownRequest => "unknown_request",
-            Self::SessionMismatch => "session_mismatch",
-            Self::SessionBusy => "session_busy",
-            Self::EmptyPrompt => "empty_prompt",
-            Self::NoActiveRequest => "no_active_request",
-            Self::ShuttingDown => "shutting_down",
-            Self::EngineInitFailed => "engine_init_failed",
-            Self::RunFailed => "run_failed",
-            Self::InvalidAnswer => "invalid_answer",
-            Self::StdinReadFailed => "stdin_read_failed",
-            Self::Interrupted => "interrupted",
-            Self::Internal => "internal",
+            Self::InvalidRequestJson => code::INVALID_REQUEST_JSON,
+            Self::LineTooLong => code::LINE_TOO_LONG,
+            Self::UnsupportedVersion => code::UNSUPPORTED_VERSION,
+            Self::UnknownRequest => code::UNKNOWN_REQUEST,
+            Self::SessionMismatch => code::SESSION_MISMATCH,
+            Self::SessionBusy => code::SESSION_BUSY,
+            Self::EmptyPrompt => code::EMPTY_PROMPT,
+            Self::NoActiveRequest => code::NO_ACTIVE_REQUEST,
+            Self::ShuttingDown => code::SHUTTING_DOWN,
+            Self::EngineInitFailed => code::ENGINE_INIT_FAILED,
+            Self::RunFailed => code::RUN_FAILED,
+            Self::InvalidAnswer => code::INVALID_ANSWER,
+            Self::StdinReadFailed => code::STDIN_READ_FAILED,
+            Self::Interrupted => code::INTERRUPTED,
+            Self::Internal => code::INTERNAL,
         }
     }
 }
@@ -360,10 +360,10 @@ impl Done {
     /// The value on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Ok => "ok",
-            Self::Stopped => "stopped",
-            Self::Failed => "failed",
-            Self::Shutdown => "shutdown",
+            Self::Ok => done::OK,
+            Self::Stopped => done::STOPPED,
+            Self::Failed => done::FAILED,
+            Self::Shutdown => done::SHUTDOWN,
         }
     }
 }

@@ -63,6 +63,9 @@ mod long;
 // The session of the protocol's documentation, word for word.
 mod session_over_pipes;
 
+// Modules of the program use only those before them.
+mod layers;
+
 // Options, their variables, help, and how the command line is refused.
 mod options;
 

@@ -1,6 +1,6 @@
 //! `duologue schema`: the protocol as `.proto` files, as descriptors or as JSON Schema.
 
-use super::args::{SchemaArgs, SchemaForm};
+use super::args::{SchemaArgs, SchemaForm, SchemaOf};
 use super::document::{self, Document};
 use super::output::Failure;
 use crate::protocol::schema;
@@ -36,9 +36,20 @@ fn make(args: &SchemaArgs) -> Result<Document, Failure> {
         }
         (SchemaForm::Descriptors, _) => Ok(descriptors()),
         (SchemaForm::Json, _) => {
-            let data = schema::json(args.of.unwrap_or_default());
+            let data = json_schema(args.of.unwrap_or_default());
             Ok(Document { text: format!("{data:#}\n").into_bytes(), data })
         }
+    }
+}
+
+fn json_schema(of: SchemaOf) -> Value {
+    match of {
+        SchemaOf::Frame => schema::frame(),
+        SchemaOf::Request => schema::request(),
+        SchemaOf::JsonStream => schema::json_stream(),
+        SchemaOf::Envelope => schema::envelope(),
+        SchemaOf::ListEvents => schema::list_events(),
+        SchemaOf::Manifest => schema::manifest(),
     }
 }
 

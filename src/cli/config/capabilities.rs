@@ -1,22 +1,13 @@
 //! The capabilities that `hello` announces.
 
-use super::EXTRACT;
 use crate::cli::{Mode, OnBusy, PatchFields, SessionArgs};
 use crate::engine::Engine;
-use crate::protocol::wire::LEAN_PATCHES;
+use crate::protocol::words::capability::{
+    ALWAYS, EXTRACT, LEAN_PATCHES, OF_STDIN, QUEUE, REQUEST_BYTES,
+};
 use crate::session::{Extraction, ExtractionReport, SessionMode};
 
-/// Capabilities of a process that reads requests, by their protocol names.
-const CAPABILITIES: [&str; 7] =
-    ["ui-events", "snapshot", "done", "stdin-rpc", "single-session", "multi-turn", "cancel"];
-
-/// How many of them a single run has.
-const ONE_SHOT_CAPABILITIES: usize = 3;
-
-/// The extension that lets submits wait.
-const QUEUE: &str = "queue";
-
-/// Capabilities of a process of this mode with this engine.
+/// What a process of this mode can do with this engine.
 pub(super) fn capabilities(
     mode: Mode,
     args: &SessionArgs,
@@ -36,7 +27,7 @@ pub(super) fn capabilities(
     let settings = [
         format!("engine={}", engine.name()),
         format!("model={}", engine.model()),
-        format!("max-request-bytes={}", args.max_request_bytes),
+        format!("{REQUEST_BYTES}{}", args.max_request_bytes),
     ];
     let extract = is_told.then(|| EXTRACT.to_owned());
     let extensions = queue.into_iter().chain(lean).chain(extract);
@@ -46,13 +37,10 @@ pub(super) fn capabilities(
 /// Capabilities of a process of this mode before its engine is known.
 pub(super) fn capabilities_of_nobody(mode: Mode) -> Vec<String> {
     let version = format!("server-version={}", env!("CARGO_PKG_VERSION"));
-    words(mode).iter().copied().map(str::to_owned).chain([version]).collect()
-}
-
-/// Capabilities by their protocol names.
-fn words(mode: Mode) -> &'static [&'static str] {
-    match mode.life() {
-        SessionMode::Conversation => &CAPABILITIES,
-        SessionMode::OneShot => &CAPABILITIES[..ONE_SHOT_CAPABILITIES],
-    }
+    let of_stdin: &[&str] = match mode.life() {
+        SessionMode::Conversation => &OF_STDIN,
+        SessionMode::OneShot => &[],
+    };
+    let words = ALWAYS.iter().chain(of_stdin).copied().map(str::to_owned);
+    words.chain([version]).collect()
 }

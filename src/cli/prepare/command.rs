@@ -3,11 +3,12 @@
 use super::shown::{Unasked, shown};
 use super::{Prepared, Reason, Refusal, Terminal, history, text};
 use crate::chat::transcript::Preamble;
-use crate::cli::config::{self, EXTRACT, Once, PromptRequest, Source};
+use crate::cli::config::{self, Once, PromptRequest, Source};
 use crate::cli::log;
 use crate::cli::{Cli, CommandMode, RUN_COMMAND};
 use crate::command_file::{CommandFile, FILE_BYTES_MAX, Outside, Rendered, is_stdin};
 use crate::extract::Schema;
+use crate::protocol::words::capability::EXTRACT;
 use crate::stdio::UnreadInput;
 use crate::support::terminal::escape_control;
 use crate::template::Missing;

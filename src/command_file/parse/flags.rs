@@ -1,6 +1,6 @@
 //! The flags and arguments of a command file.
 
-use super::{Fault, Reading, list, text, texts};
+use super::{FileFault, Reading, list, text, texts};
 use crate::command_file::flag::{Flag, Type};
 use crate::command_file::yaml::{Kind, Node};
 use crate::command_file::{CommandFile, default};
@@ -16,7 +16,7 @@ const NAME_EXPECTED: &str =
     "a name has letters, digits, `-`, `_` and `.`, and begins with a letter or digit";
 
 impl Reading<'_> {
-    pub(super) fn flags(&mut self, node: &Node, key: &str) -> Result<Vec<Flag>, Fault> {
+    pub(super) fn flags(&mut self, node: &Node, key: &str) -> Result<Vec<Flag>, FileFault> {
         let items = list(node, key)?;
         short_enough(items, key)?;
         let flags = items.iter().map(|item| self.flag(item, key == "arguments"));
@@ -30,7 +30,7 @@ impl Reading<'_> {
         Ok(flags)
     }
 
-    fn flag(&mut self, node: &Node, is_argument: bool) -> Result<Flag, Fault> {
+    fn flag(&mut self, node: &Node, is_argument: bool) -> Result<Flag, FileFault> {
         let Kind::Map(entries) = &node.kind else {
             let message =
                 format!("a flag is a map with `name` and `type`; this is {}", node.what());
@@ -68,7 +68,7 @@ impl Reading<'_> {
 }
 
 /// The name of the flag that begins in this line.
-fn flag_name(node: Option<&Node>, line: u32) -> Result<String, Fault> {
+fn flag_name(node: Option<&Node>, line: u32) -> Result<String, FileFault> {
     let node = node.ok_or_else(|| (line, "a flag here has no `name`; give it one".to_owned()))?;
     let name = node.text().unwrap_or_default();
     let is_part = |char: char| char.is_alphanumeric() || matches!(char, '-' | '_' | '.');
@@ -78,7 +78,7 @@ fn flag_name(node: Option<&Node>, line: u32) -> Result<String, Fault> {
     Err((node.line, format!("`{name}` can't be the name of a flag: {NAME_EXPECTED}")))
 }
 
-fn flag_type(node: Option<&Node>, line: u32) -> Result<Type, Fault> {
+fn flag_type(node: Option<&Node>, line: u32) -> Result<Type, FileFault> {
     let names = || Type::ALL.map(|(name, _)| name).join(", ");
     let node = node.ok_or_else(|| (line, format!("it has no `type`; known are {}", names())))?;
     let name = node.text().unwrap_or_default();
@@ -86,19 +86,19 @@ fn flag_type(node: Option<&Node>, line: u32) -> Result<Type, Fault> {
     kind.ok_or_else(|| (node.line, format!("unknown type `{name}`; known are {}", names())))
 }
 
-fn choices(node: &Node) -> Result<Vec<String>, Fault> {
+fn choices(node: &Node) -> Result<Vec<String>, FileFault> {
     short_enough(list(node, "choices")?, "choices")?;
     texts(node, "choices")
 }
 
-/// Limits lists whose items are compared with each other.
-fn short_enough(items: &[Node], key: &str) -> Result<(), Fault> {
+/// Items of a list are held against each other.
+fn short_enough(items: &[Node], key: &str) -> Result<(), FileFault> {
     items.get(LIST_MAX).map_or(Ok(()), |item| {
         Err((item.line, format!("`{key}` has more than {LIST_MAX} items; remove some")))
     })
 }
 
-fn letter(node: &Node) -> Result<Option<char>, Fault> {
+fn letter(node: &Node) -> Result<Option<char>, FileFault> {
     let mut letters = node.text().unwrap_or_default().chars();
     match (letters.next(), letters.next()) {
         (None, _) => Ok(None),
@@ -107,14 +107,13 @@ fn letter(node: &Node) -> Result<Option<char>, Fault> {
     }
 }
 
-fn required(node: &Node) -> Result<bool, Fault> {
-    node.truth().ok_or_else(|| {
-        (node.line, format!("`required` must be true or false, not {}", node.what()))
-    })
+fn required(node: &Node) -> Result<bool, FileFault> {
+    node.truth()
+        .ok_or_else(|| (node.line, format!("`required` is true or false, not {}", node.what())))
 }
 
-/// Checks that names and letters are unique and that positions are unambiguous.
-pub(super) fn check(file: &CommandFile) -> Result<(), Fault> {
+/// Names and letters are taken once, and places can be told apart.
+pub(super) fn check(file: &CommandFile) -> Result<(), FileFault> {
     let all: Vec<&Flag> = file.flags.iter().chain(&file.arguments).collect();
     for (index, flag) in all.iter().enumerate() {
         let earlier = &all[..index];

@@ -5,11 +5,8 @@ use super::names::shown;
 use super::rule::{Report, Rule};
 use super::runs::{Activity, RunSeen};
 use super::step::RunEnd;
-use super::words::{CLASSES, CODES, INVALID_ANSWER};
 use crate::protocol::proto::rpc::ErrorFrame;
-
-/// The code of a cancel that came too late.
-const NO_ACTIVE_REQUEST: &str = "no_active_request";
+use crate::protocol::words::{class, code, done};
 
 /// What was answered before the `done`.
 #[derive(Clone, Debug)]
@@ -46,25 +43,25 @@ impl Answer {
 pub(super) fn comes_before_binding(code: &str) -> bool {
     matches!(
         code,
-        "invalid_request_json"
-            | "line_too_long"
-            | "unsupported_version"
-            | "unknown_request"
-            | "empty_prompt"
-            | "stdin_read_failed"
-            | "interrupted"
-            | "internal"
+        code::INVALID_REQUEST_JSON
+            | code::LINE_TOO_LONG
+            | code::UNSUPPORTED_VERSION
+            | code::UNKNOWN_REQUEST
+            | code::EMPTY_PROMPT
+            | code::STDIN_READ_FAILED
+            | code::INTERRUPTED
+            | code::INTERNAL
     )
 }
 
 /// Whether a line whose id can't be read may be answered with this code.
 pub(super) fn needs_no_request(code: &str) -> bool {
-    matches!(code, "invalid_request_json" | "line_too_long" | "internal")
+    matches!(code, code::INVALID_REQUEST_JSON | code::LINE_TOO_LONG | code::INTERNAL)
 }
 
 /// Whether the error is an internal error of the server.
 fn is_defect(error: &ErrorFrame) -> bool {
-    error.code == "internal" || error.detail.starts_with("internal")
+    error.code == code::INTERNAL || error.detail.starts_with(class::INTERNAL)
 }
 
 /// Checks an error of a request; `run` is the request's, `activity` that of the session.
@@ -74,18 +71,17 @@ pub(super) fn check_error(
     report: &mut Report,
 ) {
     let code = shown(&error.code);
-    if !CODES.contains(&&*error.code) {
-        report.add(Rule::UnknownCode, format!("{code:?} is not an error code of the protocol"));
+    if !code::ALL.contains(&&*error.code) {
+        report.add(Rule::UnknownCode, format!("{code:?} is no error code of the protocol"));
     }
     if error.message.is_empty() {
         report.add(Rule::MissingField, "the error has no message");
     }
-    if matches!(&*error.code, "run_failed" | "engine_init_failed") {
+    if matches!(&*error.code, code::RUN_FAILED | code::ENGINE_INIT_FAILED) {
         let class = error.detail.split_once(':').map_or("", |(class, _)| class);
-        if !CLASSES.contains(&class) {
-            let known = CLASSES.join(", ");
-            let message =
-                format!("the detail of {code} must begin with one of {known} and a colon");
+        if !class::ALL.contains(&class) {
+            let known = class::ALL.join(", ");
+            let message = format!("the detail of {code} begins with none of {known} and a colon");
             report.add(Rule::ErrorClass, message);
         }
     } else if error.detail.is_empty() {
@@ -100,26 +96,28 @@ pub(super) fn check_error(
 fn wrong_with_state(error: &ErrorFrame, run: RunSeen, activity: Activity) -> Option<&'static str> {
     let has_failed = run == RunSeen::Ended(RunEnd::Failed);
     let is_right = match &*error.code {
-        "run_failed" => has_failed || is_defect(error),
-        "engine_init_failed" => has_failed || run == RunSeen::None || is_defect(error),
-        INVALID_ANSWER => run == RunSeen::Ended(RunEnd::Finished),
-        "interrupted" => matches!(run, RunSeen::None | RunSeen::Ended(RunEnd::Stopped)),
-        "invalid_request_json"
-        | "line_too_long"
-        | "unsupported_version"
-        | "unknown_request"
-        | "session_mismatch"
-        | "session_busy"
-        | "empty_prompt"
-        | NO_ACTIVE_REQUEST
-        | "shutting_down"
-        | "stdin_read_failed" => run == RunSeen::None,
+        code::RUN_FAILED => has_failed || is_defect(error),
+        code::ENGINE_INIT_FAILED => has_failed || run == RunSeen::None || is_defect(error),
+        code::INVALID_ANSWER => run == RunSeen::Ended(RunEnd::Finished),
+        code::INTERRUPTED => matches!(run, RunSeen::None | RunSeen::Ended(RunEnd::Stopped)),
+        code::INVALID_REQUEST_JSON
+        | code::LINE_TOO_LONG
+        | code::UNSUPPORTED_VERSION
+        | code::UNKNOWN_REQUEST
+        | code::SESSION_MISMATCH
+        | code::SESSION_BUSY
+        | code::EMPTY_PROMPT
+        | code::NO_ACTIVE_REQUEST
+        | code::SHUTTING_DOWN
+        | code::STDIN_READ_FAILED => run == RunSeen::None,
         _ => true,
     };
     match &*error.code {
-        _ if !is_right => Some("does not fit the run of its request, or its absence"),
-        "session_busy" if activity == Activity::Idle => Some("while no run is active"),
-        NO_ACTIVE_REQUEST if activity == Activity::Running => Some("while a run is active"),
+        _ if !is_right => Some("does not fit the run of its request, or that it has none"),
+        code::SESSION_BUSY if activity == Activity::Idle => Some("while no run is under way"),
+        code::NO_ACTIVE_REQUEST if activity == Activity::Running => {
+            Some("while a run is under way")
+        }
         _ => None,
     }
 }
@@ -129,8 +127,8 @@ pub(super) fn check_done(status: &str, answer: &Answer, activity: Activity, repo
     let expected = match (&answer.error, answer.run) {
         (Some(error), _) if error.is_defect => return,
         (Some(error), _) => expected_after(error),
-        (None, RunSeen::Ended(RunEnd::Finished)) => "ok",
-        (None, RunSeen::Ended(RunEnd::Stopped)) => "stopped",
+        (None, RunSeen::Ended(RunEnd::Finished)) => done::OK,
+        (None, RunSeen::Ended(RunEnd::Stopped)) => done::STOPPED,
         (None, RunSeen::Ended(RunEnd::Failed)) => {
             return report.add(Rule::DoneStatus, "the done of a failed run without its error");
         }
@@ -150,21 +148,23 @@ pub(super) fn check_done(status: &str, answer: &Answer, activity: Activity, repo
 
 fn expected_after(error: &ErrorSeen) -> &'static str {
     match &*error.code {
-        NO_ACTIVE_REQUEST => "ok",
-        "interrupted" if error.is_terminal => "stopped",
-        _ => "failed",
+        code::NO_ACTIVE_REQUEST => done::OK,
+        code::INTERRUPTED if error.is_terminal => done::STOPPED,
+        _ => done::FAILED,
     }
 }
 
 /// Checks the `done` of a request with neither an error nor a run.
 fn check_without_run(status: &str, answer: &Answer, activity: Activity, report: &mut Report) {
     let wrong = match status {
-        "failed" => "done \"failed\" without an error before it",
-        "stopped" => "done \"stopped\" of a request without a run",
-        "shutdown" if answer.has_snapshot => "done \"shutdown\" of a request for a snapshot",
-        "shutdown" if activity == Activity::Running => "done \"shutdown\" while a run is active",
-        "ok" if !answer.has_snapshot && activity == Activity::Idle => {
-            "done \"ok\" without an answer while no run is active: a snapshot needs its frame, \
+        done::FAILED => "done \"failed\" without an error before it",
+        done::STOPPED => "done \"stopped\" of a request without a run",
+        done::SHUTDOWN if answer.has_snapshot => "done \"shutdown\" of a request for a snapshot",
+        done::SHUTDOWN if activity == Activity::Running => {
+            "done \"shutdown\" while a run is under way"
+        }
+        done::OK if !answer.has_snapshot && activity == Activity::Idle => {
+            "done \"ok\" without an answer while no run is under way: a snapshot needs its frame, \
              and a cancel its error no_active_request"
         }
         _ => return,

@@ -1,7 +1,7 @@
 //! The change that an event makes to the conversation: which entity it creates or changes, and how.
 
-use super::words::{MESSAGE, TOOL_CALL, TOOL_RESULT};
 use crate::protocol::any::Any;
+use crate::protocol::words::kind;
 use std::borrow::Cow;
 
 /// A change of one entity.
@@ -47,7 +47,7 @@ pub(super) fn change_of(payload: &Any) -> Option<Change<'_>> {
 }
 
 fn of_message(payload: &Any) -> Option<Change<'_>> {
-    let message = |id, text, status| Some(Change::new(MESSAGE, id, text, status));
+    let message = |id, text, status| Some(Change::new(kind::MESSAGE, id, text, status));
     if let Any::ChatTextPatch(it) = payload {
         return message(&it.message_id, Text::Same, &it.status).map(Change::later);
     }
@@ -77,7 +77,7 @@ fn of_message(payload: &Any) -> Option<Change<'_>> {
 }
 
 fn of_tool(payload: &Any) -> Option<Change<'_>> {
-    let call = |id, text, status| Change::new(TOOL_CALL, id, text, status);
+    let call = |id, text, status| Change::new(kind::TOOL_CALL, id, text, status);
     if let Any::ChatToolArgumentsPatch(it) = payload {
         return Some(call(&it.tool_call_id, Text::Same, &it.status).later());
     }
@@ -96,9 +96,9 @@ fn of_tool(payload: &Any) -> Option<Change<'_>> {
     }
     if let Any::ChatToolResultReady(it) = payload {
         let change = Change {
-            kind: TOOL_RESULT,
+            kind: kind::TOOL_RESULT,
             id: format!("{}:result", it.tool_call_id).into(),
-            ..Change::new(TOOL_RESULT, "", Text::Whole(&it.result), &it.status)
+            ..Change::new(kind::TOOL_RESULT, "", Text::Whole(&it.result), &it.status)
         };
         return Some(change.repeating(&it.tool_name));
     }

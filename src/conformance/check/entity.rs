@@ -3,10 +3,10 @@
 use super::fields::Fields;
 use super::names::shown;
 use super::rule::{Report, Rule};
-use super::words::{MESSAGE, TOOL_CALL, TOOL_RESULT, segment_type};
 use crate::protocol::any::Any;
 use crate::protocol::proto::chat::ChatMessageEntity;
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
+use crate::protocol::words::{kind, message, role, segment_type};
 use std::collections::HashSet;
 
 /// The prefix of the id of a segment of this server; its number follows.
@@ -35,9 +35,9 @@ fn wrong_with(entity: &SnapshotEntity, snapshot_ordinal: u64, is_strange: bool) 
     let (created, last) = (entity.created_ordinal, entity.last_event_ordinal);
     let payload = entity.payload.as_ref().map_or("", |payload| payload.name());
     let expected = match &*entity.kind {
-        MESSAGE => "ChatMessageEntity",
-        TOOL_CALL => "ToolCallEntity",
-        TOOL_RESULT => "ToolResultEntity",
+        kind::MESSAGE => "ChatMessageEntity",
+        kind::TOOL_CALL => "ToolCallEntity",
+        kind::TOOL_RESULT => "ToolResultEntity",
         _ if is_strange && payload.is_empty() => "",
         _ if matches!(payload, "ChatMessageEntity" | "ToolCallEntity" | "ToolResultEntity") => {
             return Some(format!(
@@ -81,11 +81,11 @@ fn check_payload(entity: &SnapshotEntity, payload: &Any, report: &mut Report) {
 
 fn check_message(message: &ChatMessageEntity, fields: &Fields<'_>, report: &mut Report) {
     let (id, role) = (shown(&message.message_id), &*message.role);
-    let is_segment = matches!(role, "assistant" | "thinking");
+    let is_segment = matches!(role, role::ASSISTANT | role::THINKING);
     let is_known = match role {
-        "user" => message.status == "accepted",
-        "assistant" | "thinking" => message.status != "accepted",
-        "error" => message.status == "failed",
+        role::USER => message.status == message::ACCEPTED,
+        role::ASSISTANT | role::THINKING => message.status != message::ACCEPTED,
+        role::ERROR => message.status == message::FAILED,
         _ => true,
     };
     if !is_known && !message.status.is_empty() {

@@ -3,9 +3,9 @@
 
 use super::names::shown;
 use super::rule::{Report, Rule};
-use super::words::{CANCELLED, FINISH_CLASSES, roles, sources, statuses};
 use crate::protocol::any::Any;
 use crate::protocol::proto::chat::CorrelationInfo;
+use crate::protocol::words::{finish, message, role, roles, sources, statuses, tool_call};
 
 /// The prefix of a run's root message id.
 const ROOT_PREFIX: &str = "chat-msg-";
@@ -119,11 +119,11 @@ impl<'a> Fields<'a> {
             "ChatRunStarted" | "ChatRunFinished" | "ChatRunStopped" | "ChatRunFailed" => Place::Run,
             "ChatTextSegmentStarted" | "ChatTextPatch" | "ChatTextSegmentFinished" => Place::Text,
             "ChatMessageEntity" => match self.role.unwrap_or_default() {
-                "user" => Place::Prompt,
-                "assistant" => Place::Text,
-                "thinking" => Place::Thinking,
-                "warning" => Place::Warning,
-                "error" => Place::Error,
+                role::USER => Place::Prompt,
+                role::ASSISTANT => Place::Text,
+                role::THINKING => Place::Thinking,
+                role::WARNING => Place::Warning,
+                role::ERROR => Place::Error,
                 _ => Place::Elsewhere,
             },
             "ObjectExtracted" | "LineRejected" | "ExtractionFinished" => Place::Extension,
@@ -221,7 +221,7 @@ impl<'a> Fields<'a> {
         self.word("role", self.role, &[roles(self.name)], report);
         self.word("status", self.status, &[statuses(self.name)], report);
         self.word("source", self.source, &[sources(self.name)], report);
-        self.word("finishClass", self.finish_class, &[&FINISH_CLASSES[..]], report);
+        self.word("finishClass", self.finish_class, &[finish::ALL], report);
     }
 
     fn word(&self, what: &str, word: Option<&str>, known: &[&[&str]], report: &mut Report) {
@@ -257,8 +257,8 @@ impl<'a> Fields<'a> {
     fn check_flags(&self, report: &mut Report) {
         let Some(status) = self.status.filter(|status| !status.is_empty()) else { return };
         let flags = [
-            ("streaming", self.streaming, "streaming"),
-            ("executing", self.executing, "executing"),
+            ("streaming", self.streaming, message::STREAMING),
+            ("executing", self.executing, tool_call::EXECUTING),
         ];
         for (field, flag, word) in flags {
             if flag.is_some_and(|flag| flag != (status == word)) {
@@ -308,5 +308,5 @@ impl<'a> Fields<'a> {
 
 /// Whether it is the class of a cancelled call.
 pub(super) fn is_cancelled(class: &str) -> bool {
-    class == CANCELLED
+    class == finish::CANCELLED
 }

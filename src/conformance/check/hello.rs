@@ -4,18 +4,7 @@ use super::names::shown;
 use super::rule::{Report, Rule};
 use crate::protocol::proto::rpc::HelloFrame;
 use crate::protocol::wire;
-
-/// The capability of a process that reads requests.
-pub(super) const STDIN: &str = "stdin-rpc";
-
-/// Capabilities of every process.
-const ALWAYS: [&str; 3] = ["ui-events", "snapshot", "done"];
-
-/// Capabilities of a process that reads requests, and of no other.
-const OF_STDIN: [&str; 4] = [STDIN, "single-session", "multi-turn", "cancel"];
-
-/// The capability with the limit on request lines, in bytes.
-const REQUEST_BYTES: &str = "max-request-bytes=";
+use crate::protocol::words::capability::{ALWAYS, OF_STDIN, REQUEST_BYTES};
 
 pub(super) fn check_hello(hello: &HelloFrame, report: &mut Report) {
     if hello.protocol != wire::PROTOCOL {

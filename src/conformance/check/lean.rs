@@ -8,7 +8,7 @@ use crate::protocol::proto::chat::{
 };
 use crate::protocol::proto::rpc::RpcLine;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
-use crate::protocol::wire::LEAN_PATCHES;
+use crate::protocol::words::{SOURCE, capability::LEAN_PATCHES, tool_call};
 use std::collections::HashMap;
 
 /// Tool calls of one run whose first event is remembered.
@@ -104,7 +104,7 @@ fn fill_reasoning(patch: &mut ChatReasoningPatch, of: &ChatReasoningSegmentStart
     set(&mut patch.stream_id, &of.message_id);
     set(&mut patch.role, &of.role);
     set(&mut patch.status, &of.status);
-    set(&mut patch.source, "thinking");
+    set(&mut patch.source, SOURCE);
     patch.correlation.get_or_insert_with(|| of.correlation.clone().unwrap_or_default());
 }
 
@@ -112,7 +112,7 @@ fn fill_arguments(patch: &mut ChatToolArgumentsPatch, of: &ChatToolCallStarted) 
     set(&mut patch.message_id, &of.message_id);
     set(&mut patch.tool_name, &of.tool_name);
     set(&mut patch.stream_id, &of.tool_call_id);
-    set(&mut patch.status, "streaming_args");
+    set(&mut patch.status, tool_call::STREAMING_ARGS);
     patch.correlation.get_or_insert_with(|| of.correlation.clone().unwrap_or_default());
 }
 

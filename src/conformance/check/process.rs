@@ -2,14 +2,12 @@
 //! requests, and ends once.
 
 use super::answers::needs_no_request;
-use super::hello::{STDIN, check_hello};
+use super::hello::check_hello;
 use super::names::{Name, shown};
 use super::rule::{Report, Rule};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{DoneFrame, ErrorFrame, HelloFrame};
-
-/// The status of the `done` that ends a process which reads requests.
-const SHUTDOWN: &str = "shutdown";
+use crate::protocol::words::{capability, code, done};
 
 /// The process that writes the stream.
 #[derive(Clone, Debug)]
@@ -97,7 +95,7 @@ impl Process {
     fn hello(&mut self, hello: &HelloFrame, report: &mut Report) {
         check_hello(hello, report);
         self.words.clone_from(&hello.capabilities);
-        let reads_requests = self.words.iter().any(|word| word == STDIN);
+        let reads_requests = self.words.iter().any(|word| word == capability::STDIN_RPC);
         self.mode = if reads_requests { Mode::Stdin } else { Mode::OneShot(OneShot::Begins) };
     }
 
@@ -113,7 +111,7 @@ impl Process {
     pub(super) fn check_end(&mut self, name: &Name, body: &Body, report: &mut Report) {
         match (&self.end, body) {
             (End::Open, _) => {}
-            (End::ShutDown, Body::Done(done)) if done.status == SHUTDOWN => {}
+            (End::ShutDown, Body::Done(done)) if done.status == done::SHUTDOWN => {}
             (End::ShutDown | End::Answered, Body::Error(error)) if error.terminal => {}
             (End::Terminal(of), Body::Done(_)) if of == name => self.end = End::Over,
             (End::Terminal(_), _) => {
@@ -173,10 +171,10 @@ impl Process {
         if !self.reads_requests() {
             return;
         }
-        let ends_process = matches!(&*error.code, "interrupted" | "stdin_read_failed");
+        let ends_process = matches!(&*error.code, code::INTERRUPTED | code::STDIN_READ_FAILED);
         match (error.terminal, request.is_empty()) {
-            // An internal error may end the process in the middle of an answer.
-            (true, false) if error.code != "internal" => {
+            // A defect ends the process in the middle of an answer.
+            (true, false) if error.code != code::INTERNAL => {
                 let message = "a terminal error of a server that reads requests names a request";
                 report.add(Rule::ErrorState, message);
             }
@@ -197,8 +195,8 @@ impl Process {
     /// The `done` without a request id after an unreadable line, or after a terminal
     /// error, never reports success.
     pub(super) fn check_nameless_done(&self, done: &DoneFrame, report: &mut Report) {
-        if self.reads_requests() && matches!(&*done.status, "ok" | SHUTDOWN) {
-            report.add(Rule::NamelessFrame, "the done does not name its request");
+        if self.reads_requests() && matches!(&*done.status, done::OK | done::SHUTDOWN) {
+            report.add(Rule::NamelessFrame, "the done does not name the request it ends");
         }
     }
 
@@ -206,14 +204,14 @@ impl Process {
     pub(super) fn error(&mut self, name: &Name, error: &ErrorFrame) {
         if error.terminal {
             self.end = End::Terminal(name.clone());
-            self.is_defective |= error.code == "internal";
+            self.is_defective |= error.code == code::INTERNAL;
         }
     }
 
     /// Records the end of a request.
     pub(super) fn done(&mut self, done: &DoneFrame) {
         match (&self.end, self.mode) {
-            (End::Open, _) if done.status == SHUTDOWN => self.end = End::ShutDown,
+            (End::Open, _) if done.status == done::SHUTDOWN => self.end = End::ShutDown,
             (End::Open, Mode::OneShot(_)) => self.end = End::Answered,
             (End::Open | End::ShutDown | End::Answered | End::Terminal(_) | End::Over, _) => {}
         }

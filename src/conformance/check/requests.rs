@@ -4,8 +4,8 @@ use super::answers::{Answer, ErrorSeen, check_done};
 use super::names::{Name, Remembered, shown};
 use super::rule::{Report, Rule};
 use super::runs::{Activity, RunSeen};
-use super::words::DONE_STATUSES;
 use crate::protocol::proto::rpc::{DoneFrame, ErrorFrame};
+use crate::protocol::words::done;
 use std::collections::HashMap;
 
 /// Most requests without a `done` that are tracked at once.
@@ -85,12 +85,12 @@ impl Requests {
         }
         let Request { error, has_snapshot, .. } = self.open.remove(&name.key())?;
         let answer = Answer { run, error, has_snapshot };
-        if DONE_STATUSES.contains(&&*done.status) {
+        if done::ALL.contains(&&*done.status) {
             check_done(&done.status, &answer, activity, report);
         } else {
             let status = shown(&done.status);
-            let known = DONE_STATUSES.join(", ");
-            report.add(Rule::UnknownStatus, format!("{status:?} is not one of {known}"));
+            let known = done::ALL.join(", ");
+            report.add(Rule::UnknownStatus, format!("{status:?} is none of {known}"));
         }
         Some(answer)
     }

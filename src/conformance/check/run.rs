@@ -24,7 +24,7 @@ pub(super) struct Run {
     pub(super) identity: Identity,
     /// A request to cancel it was answered.
     pub(super) is_cancelled: bool,
-    stage: Stage,
+    stage: RunStage,
     has_call: bool,
     /// How a segment of its open call was cut off.
     segment_end: Option<RunEnd>,
@@ -36,7 +36,7 @@ pub(super) struct Run {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum RunStage {
     Accepted,
     Started,
     Ended(RunEnd),
@@ -81,7 +81,7 @@ impl Run {
             is_cancelled: false,
             segment_end: None,
             expected_end: None,
-            stage: if is_started { Stage::Started } else { Stage::Accepted },
+            stage: if is_started { RunStage::Started } else { RunStage::Accepted },
             has_call: is_started && !matches!(step, Step::CallStarted),
             segments: Vec::new(),
             tools: Vec::new(),
@@ -91,8 +91,8 @@ impl Run {
 
     pub(super) fn end(&self) -> Option<RunEnd> {
         match self.stage {
-            Stage::Ended(end) => Some(end),
-            Stage::Accepted | Stage::Started => None,
+            RunStage::Ended(end) => Some(end),
+            RunStage::Accepted | RunStage::Started => None,
         }
     }
 
@@ -103,7 +103,7 @@ impl Run {
 
     /// Checks an event other than the run's first.
     pub(super) fn step(&mut self, step: Step<'_>, namer: &Namer, report: &mut Report) {
-        if let (Stage::Ended(_), false) = (self.stage, matches!(step, Step::Other)) {
+        if let (RunStage::Ended(_), false) = (self.stage, matches!(step, Step::Other)) {
             return report.add(Rule::EventOrder, "an event after the end of its run");
         }
         match step {
@@ -122,17 +122,17 @@ impl Run {
     }
 
     fn start(&mut self, report: &mut Report) {
-        if self.stage != Stage::Accepted {
-            report.add(Rule::EventOrder, "a second ChatRunStarted in a run");
+        if self.stage != RunStage::Accepted {
+            report.add(Rule::EventOrder, "ChatRunStarted in a run that has started");
         }
-        self.stage = Stage::Started;
+        self.stage = RunStage::Started;
     }
 
     fn start_call(&mut self, report: &mut Report) {
-        if self.stage != Stage::Started {
+        if self.stage != RunStage::Started {
             let message = "ChatProviderCallStarted before ChatRunStarted";
             report.add(Rule::EventOrder, message);
-            self.stage = Stage::Started;
+            self.stage = RunStage::Started;
         }
         if self.has_call {
             let message = "ChatProviderCallStarted before the previous call has finished";
@@ -169,7 +169,7 @@ impl Run {
     }
 
     fn finish(&mut self, end: RunEnd, report: &mut Report) {
-        if self.stage == Stage::Accepted {
+        if self.stage == RunStage::Accepted {
             report.add(Rule::EventOrder, "the run ends before ChatRunStarted");
         }
         if self.has_call {
@@ -181,7 +181,7 @@ impl Run {
             report.add(Rule::LeftOpen, message);
         }
         self.has_call = false;
-        self.stage = Stage::Ended(end);
+        self.stage = RunStage::Ended(end);
         if let Some(expected) = self.expected_end.filter(|expected| *expected != end) {
             let (end, expected) = (end.as_str(), expected.as_str());
             let message = format!("the run is {end}, but what it had open is {expected}");

@@ -4,6 +4,7 @@ use super::answers::comes_before_binding;
 use super::names::shown;
 use super::rule::{Report, Rule};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::words::done;
 
 /// The session of a stream.
 #[derive(Clone, Debug)]
@@ -42,7 +43,7 @@ fn proves_binding(body: &Body) -> bool {
     match body {
         Body::Hello(_) => false,
         Body::Error(error) => !comes_before_binding(&error.code),
-        Body::Done(done) => done.status != "failed" && done.status != "stopped",
+        Body::Done(done) => done.status != done::FAILED && done.status != done::STOPPED,
         Body::Snapshot(_) | Body::UiEvent(_) | Body::BackendEvent(_) => true,
     }
 }

@@ -2,6 +2,7 @@
 
 use super::text::Patch;
 use crate::protocol::any::Any;
+use crate::protocol::words::ending;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,17 +16,17 @@ impl RunEnd {
     /// The status of such a run.
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            Self::Finished => "finished",
-            Self::Stopped => "stopped",
-            Self::Failed => "failed",
+            Self::Finished => ending::FINISHED,
+            Self::Stopped => ending::STOPPED,
+            Self::Failed => ending::FAILED,
         }
     }
 
     /// The end of a run in which a segment has this status, if the run cut the segment off.
     pub(super) fn of_cut(status: &str) -> Option<Self> {
         match status {
-            "stopped" => Some(Self::Stopped),
-            "failed" => Some(Self::Failed),
+            ending::STOPPED => Some(Self::Stopped),
+            ending::FAILED => Some(Self::Failed),
             _ => None,
         }
     }

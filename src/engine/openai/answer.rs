@@ -1,18 +1,23 @@
 //! From the bytes of an answer to what happened. Pure: the same bytes in other pieces give the same
 //! events, but for where a text is cut.
 
-use super::body::{Body, Ignored, Part, TooLong, WHOLE_BYTES_MAX};
 use super::calls::{Bad, CALLS_MAX, Calls};
 use super::chunk::{Choice, Chunk, Delta, Shape, decode};
-use super::failure::{Failure, Failures};
 use super::finish::{Finish, Holds};
-use super::join::Joiner;
-use super::json;
-use super::sse;
 use crate::chat::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
+use crate::engine::provider::body::{Body, Ignored, Part, TooLong, WHOLE_BYTES_MAX};
+use crate::engine::provider::failure::{Failure, Failures};
+use crate::engine::provider::join::Joiner;
+use crate::engine::provider::{json, sse};
 use std::borrow::Cow;
 use std::mem::take;
+
+/// What servers of this kind answer, as errors name it.
+const INTERFACE: &str = "chat-completions";
+
+/// What ends an answer, as errors name it.
+const END: &str = "a finish reason and without [DONE]";
 
 #[cfg(test)]
 mod tests;
@@ -145,7 +150,7 @@ impl<'a> Answer<'a> {
         }
         self.flush(events);
         if !self.understood {
-            return Err(self.failures.not_an_answer(content_type, &self.ignored));
+            return Err(self.failures.not_an_answer(INTERFACE, content_type, &self.ignored));
         }
         self.conclude(events)
     }
@@ -315,10 +320,12 @@ impl<'a> Answer<'a> {
     fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
         let has_output = self.has_answer() || self.has_reasoning;
         let reason = match self.finish_reason.take() {
-            Some(reason) if reason == "error" => return Err(self.failures.gave_up()),
+            Some(reason) if reason == "error" => {
+                return Err(self.failures.gave_up("finish reason \"error\""));
+            }
             Some(reason) => reason,
             None if self.done && has_output => String::new(),
-            None => return Err(self.failures.cut_off(&self.ignored)),
+            None => return Err(self.failures.cut_off(END, &self.ignored)),
         };
         self.calls.end(events).map_err(|bad| self.bad_call(bad))?;
         events.extend(self.usage.map(EngineEvent::Usage));

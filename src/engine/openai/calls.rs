@@ -1,9 +1,9 @@
 //! Tool calls, put together from their pieces.
 
 use super::chunk::ToolDelta;
-use super::join::Joiner;
 use crate::chat::event::ToolCall;
 use crate::engine::EngineEvent;
+use crate::engine::provider::join::Joiner;
 use crate::protocol::id::ToolCallId;
 
 /// Tool calls of one answer.
@@ -14,19 +14,19 @@ const UNNAMED_BYTES_MAX: usize = 1024 * 1024;
 
 /// The tool calls of one answer.
 #[derive(Debug, Default)]
-pub(super) struct Calls(Vec<Call>);
+pub(super) struct Calls(Vec<OpenCall>);
 
 #[derive(Debug)]
-struct Call {
+struct OpenCall {
     index: Option<u64>,
     /// As the provider gave it.
     id: Option<String>,
     arguments: Joiner,
-    stage: Stage,
+    stage: CallStage,
 }
 
 #[derive(Debug)]
-enum Stage {
+enum CallStage {
     /// The tool is not known yet; what has come of the arguments waits.
     Unnamed(String),
     /// Announced under this id.
@@ -54,7 +54,7 @@ impl Calls {
             if place == CALLS_MAX {
                 return Err(Bad::TooMany);
             }
-            self.0.push(Call::new(delta));
+            self.0.push(OpenCall::new(delta));
         }
         let id = self.id(delta, place);
         self.0[place].push(delta, id, events)
@@ -63,7 +63,7 @@ impl Calls {
     /// No piece follows: every call is whole. Adds what happened to `events`.
     pub(super) fn end(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Bad> {
         for call in &mut self.0 {
-            let Stage::Started(tool) = &call.stage else { return Err(Bad::Nameless) };
+            let CallStage::Started(tool) = &call.stage else { return Err(Bad::Nameless) };
             let id = tool.id.clone();
             let text = call.arguments.end();
             if !text.is_empty() {
@@ -82,8 +82,8 @@ impl Calls {
     /// The names of the tools called so far.
     pub(super) fn names(&self) -> Vec<&str> {
         let named = self.0.iter().filter_map(|call| match &call.stage {
-            Stage::Started(tool) => Some(tool.name.as_str()),
-            Stage::Unnamed(_) => None,
+            CallStage::Started(tool) => Some(tool.name.as_str()),
+            CallStage::Unnamed(_) => None,
         });
         named.collect()
     }
@@ -111,25 +111,25 @@ impl Calls {
         given.or_else(|| made_up.find(|id| !self.is_taken(id, place))).unwrap_or_default()
     }
 
-    fn position(&self, is_it: impl Fn(&Call) -> bool) -> Option<usize> {
+    fn position(&self, is_it: impl Fn(&OpenCall) -> bool) -> Option<usize> {
         self.0.iter().position(is_it)
     }
 
     fn is_taken(&self, id: &str, place: usize) -> bool {
         self.0.iter().enumerate().any(|(at, call)| match &call.stage {
-            Stage::Started(tool) => at != place && tool.id.0 == id,
-            Stage::Unnamed(_) => false,
+            CallStage::Started(tool) => at != place && tool.id.0 == id,
+            CallStage::Unnamed(_) => false,
         })
     }
 }
 
-impl Call {
+impl OpenCall {
     fn new(delta: &ToolDelta) -> Self {
         Self {
             index: delta.index(),
             id: delta.id().map(str::to_owned),
             arguments: Joiner::default(),
-            stage: Stage::Unnamed(String::new()),
+            stage: CallStage::Unnamed(String::new()),
         }
     }
 
@@ -141,7 +141,7 @@ impl Call {
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Bad> {
         let mut text = self.arguments.push(delta.arguments());
-        if let Stage::Unnamed(waiting) = &mut self.stage {
+        if let CallStage::Unnamed(waiting) = &mut self.stage {
             *waiting += &text;
             let Some(name) = delta.name() else {
                 return if waiting.len() > UNNAMED_BYTES_MAX { Err(Bad::TooMany) } else { Ok(()) };
@@ -149,9 +149,9 @@ impl Call {
             text = std::mem::take(waiting);
             let tool = ToolCall { id: ToolCallId(id), name: name.to_owned() };
             events.push(EngineEvent::ToolCallStarted(tool.clone()));
-            self.stage = Stage::Started(tool);
+            self.stage = CallStage::Started(tool);
         }
-        if let Stage::Started(tool) = &self.stage
+        if let CallStage::Started(tool) = &self.stage
             && !text.is_empty()
         {
             events.push(EngineEvent::ToolArguments { id: tool.id.clone(), text });

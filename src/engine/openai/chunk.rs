@@ -4,8 +4,8 @@
 //! (<https://platform.openai.com/docs/api-reference/chat-streaming>), with what other providers add
 //! to it. Fields that are not read here may hold anything.
 
-use super::json;
 use crate::chat::event::Usage;
+use crate::engine::provider::json;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 use serde_json::Value;

@@ -7,10 +7,11 @@ mod endings;
 mod tls;
 
 use super::*;
-use crate::chat::event::{Event, FinishClass, Ordinal, Recorded, Scope, Usage};
+use crate::chat::event::{Event, FinishClass, Recorded, Scope, Usage};
 use crate::chat::transcript::Preamble;
+use crate::engine::provider::post::ERROR_BODY_BYTES_MAX;
 use crate::engine::{Engine, ErrorClass, Running, Stage, TaggedEvent};
-use crate::protocol::id::{Ids, RunId};
+use crate::protocol::id::{Ids, Ordinal, RunId};
 use provider::{Provider, Step, says};
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -247,7 +248,7 @@ async fn nothing_is_done_before_the_first_poll() {
     let provider = Provider::start(vec![says("a")]);
     let openai = OpenAi::new(settings(&provider));
     let (running, _events) = start(&Engine::OpenAi(openai.clone()), EVENTS_MAX);
-    assert!(openai.shared.client.get().is_none());
+    assert!(openai.shared.connection.client.get().is_none());
     drop(running);
     assert_eq!(provider.connections(), 0);
 }

@@ -1,10 +1,8 @@
 //! What the contract fixes beyond the types of fields: values, versions, and required fields.
 
 use super::messages::{REQUEST, URL};
-use crate::conformance::check::words::{
-    CODES, DONE_STATUSES, MESSAGE, TOOL_CALL, TOOL_RESULT, roles, statuses,
-};
 use crate::protocol::wire;
+use crate::protocol::words::{code, done, kind, roles, statuses};
 use serde_json::{Value, json};
 
 /// An accepted version, 0 or 1, as a JSON number in a string.
@@ -45,15 +43,15 @@ pub(super) fn narrow_frame(name: &str, payloads: &[String], schema: &mut Value) 
             schema["oneOf"] = payloads.iter().map(|full| named(full)).collect();
         }
         "SnapshotEntity" => {
-            narrow_word("kind", &[MESSAGE, TOOL_CALL, TOOL_RESULT], schema);
+            narrow_word("kind", kind::ALL, schema);
             schema["required"] = json!(["kind", "id"]);
         }
         "ErrorFrame" => {
-            narrow_word("code", &CODES, schema);
+            narrow_word("code", code::ALL, schema);
             schema["required"] = json!(["code"]);
         }
         "DoneFrame" => {
-            narrow_word("status", &DONE_STATUSES, schema);
+            narrow_word("status", done::ALL, schema);
             schema["required"] = json!(["status"]);
         }
         _ => {}

@@ -17,13 +17,12 @@ use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
 use crate::chat::patch::{PatchFields, PatchMode};
 use crate::chat::transcript::{Message, Transcript};
 use crate::engine::{EngineEvent, ErrorClass, RunEnd, RunError, Stage};
-use crate::output::Format;
 use crate::protocol::id::{Ids, RunId, ToolCallId};
+use crate::protocol::json;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, Frame};
+use crate::protocol::words::capability::LEAN_PATCHES;
 use crate::session::{FinalSnapshot, Input, OnBusy, Output, Rules, Session, Signal, Uptime};
-use crate::stdio::outbox::Outbox;
-use crate::support::fail_point::FailPoint;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -73,7 +72,7 @@ fn rules(script: &str) -> Rules {
 fn capabilities(rules: &Rules) -> Vec<String> {
     let words: &[&str] = match rules.patches.fields {
         PatchFields::Full => &["single-session"],
-        PatchFields::Lean => &["stdin-rpc", wire::LEAN_PATCHES],
+        PatchFields::Lean => &["stdin-rpc", LEAN_PATCHES],
     };
     words.iter().copied().map(str::to_owned).collect()
 }
@@ -154,9 +153,9 @@ impl Play {
             // The words of the JSON reader: free to change.
             error.detail.clear();
         }
-        let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
-        outbox.push(Uptime(0), frame);
-        let line = String::from_utf8(outbox.take(Vec::new())).expect("UTF-8");
+        let mut line = Vec::new();
+        json::write_line(&frame, &mut line).expect("JSON");
+        let line = String::from_utf8(line).expect("UTF-8");
         format!("< {}", self.names.number(&line))
     }
 }

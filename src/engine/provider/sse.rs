@@ -8,26 +8,26 @@ use std::mem::take;
 
 /// Bytes of one event, its line ends included. A whole picture in base64 fits; a runaway line
 /// doesn't.
-pub(super) const EVENT_BYTES_MAX: usize = 8 * 1024 * 1024;
+pub(in crate::engine) const EVENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// One event that carries data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct SseEvent {
+pub(in crate::engine) struct SseEvent {
     /// The `event` field; empty if there was none.
-    pub(super) kind: Vec<u8>,
+    pub(in crate::engine) kind: Vec<u8>,
     /// The `data` fields, joined by LF.
-    pub(super) data: Vec<u8>,
+    pub(in crate::engine) data: Vec<u8>,
 }
 
 /// An event is longer than [`EVENT_BYTES_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooLong;
+pub(in crate::engine) struct TooLong;
 
 /// Takes bytes in, gives events out. Holds one event at most.
 #[derive(Debug, Default)]
-pub(super) struct Parser {
+pub(in crate::engine) struct Parser {
     line: Vec<u8>,
     event: SseEvent,
     has_data: bool,
@@ -38,7 +38,11 @@ pub(super) struct Parser {
 
 impl Parser {
     /// Takes the next bytes; adds the events that they complete to `events`.
-    pub(super) fn push(&mut self, bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), TooLong> {
+    pub(in crate::engine) fn push(
+        &mut self,
+        bytes: &[u8],
+        events: &mut Vec<SseEvent>,
+    ) -> Result<(), TooLong> {
         let mut rest = bytes;
         while let [first, after @ ..] = rest {
             // The LF of a CR LF, whose CR has already ended the line.
@@ -64,7 +68,7 @@ impl Parser {
     }
 
     /// An event has begun whose data is a JSON object.
-    pub(super) fn is_in_json(&self) -> bool {
+    pub(in crate::engine) fn is_in_json(&self) -> bool {
         let data = match self.has_data {
             true => Some(self.event.data.as_slice()),
             false => self.line.strip_prefix(b"data:"),
@@ -73,7 +77,7 @@ impl Parser {
     }
 
     /// The stream has ended: gives out the event it ended in.
-    pub(super) fn end(mut self) -> Option<SseEvent> {
+    pub(in crate::engine) fn end(mut self) -> Option<SseEvent> {
         self.end_line().or_else(|| self.end_event())
     }
 

@@ -1,7 +1,7 @@
 //! The words and classes of what can go wrong in a provider call.
 
 use super::*;
-use crate::engine::openai::body::Ignored;
+use crate::engine::provider::body::Ignored;
 
 fn failures(key: Option<&str>) -> Failures {
     let key = key.and_then(Secret::new);
@@ -121,7 +121,7 @@ fn every_message_says_what_to_do() {
     let limit = Duration::from_secs(1);
     let all = [
         it.bad_base_url("is odd"),
-        it.no_key(),
+        it.no_key("OpenAI"),
         it.odd_key(),
         it.no_model(),
         it.no_roots("odd"),
@@ -130,15 +130,15 @@ fn every_message_says_what_to_do() {
         it.timeout(Elapsed::Idle(limit)),
         it.timeout(Elapsed::Total(limit)),
         it.empty(),
-        it.not_an_answer("text/html", &Ignored::default()),
-        it.cut_off(&Ignored::default()),
+        it.not_an_answer("chat-completions", "text/html", &Ignored::default()),
+        it.cut_off("[DONE]", &Ignored::default()),
         it.no_answer("stop", false),
         it.no_answer("stop", true),
         it.timeout(Elapsed::Pings(limit)),
         it.unreadable(&why, b""),
         it.too_long("an event is longer than 8 bytes".into()),
         it.nameless_tool(),
-        it.gave_up(),
+        it.gave_up("finish reason"),
         it.unknown_tools(&["look"]),
         it.unwritable(&why),
     ];

@@ -6,18 +6,36 @@ use reqwest::Url;
 /// key; so much of one tells what it is, and no more.
 const ODD_CHARS_MAX: usize = 8;
 
-/// What is asked, as the end of an address.
-const ENDPOINT: &str = "/chat/completions";
-
-/// `base_url` without the path of chat completions, if somebody wrote that too.
-pub(super) fn without_endpoint(base_url: &str) -> &str {
+/// `base_url` without `endpoint`, the path of the provider's interface, if it ends in that.
+pub(in crate::engine) fn without_endpoint<'a>(base_url: &'a str, endpoint: &str) -> &'a str {
     let base = base_url.trim().trim_end_matches('/');
-    base.strip_suffix(ENDPOINT).unwrap_or(base).trim_end_matches('/')
+    base.strip_suffix(endpoint).unwrap_or(base).trim_end_matches('/')
 }
 
-/// `base_url` with the path of chat completions, which it may end in already; its query stays, and its login if `has_login`.
-/// Errors: what is wrong with it.
-pub(super) fn endpoint(base_url: &str, has_login: bool) -> Result<Url, String> {
+/// `base_url` with the path `endpoint` after its own, which it may end in already; its query stays,
+/// and its login if `has_login`.
+///
+/// # Errors
+/// What is wrong with the address.
+pub(in crate::engine) fn endpoint(
+    base_url: &str,
+    endpoint: &str,
+    has_login: bool,
+) -> Result<Url, String> {
+    let mut url = checked(base_url, has_login)?;
+    let is_endpoint = url.path().trim_end_matches('/').ends_with(endpoint);
+    let more = endpoint.trim_start_matches('/').split('/').filter(|_| !is_endpoint);
+    match url.path_segments_mut() {
+        Ok(mut path) => path.pop_if_empty().extend(more),
+        Err(()) => return Err(UNUSABLE.into()),
+    };
+    Ok(url)
+}
+
+/// What is wrong with an address that has no path or no login to take away.
+const UNUSABLE: &str = "can't be used";
+
+fn checked(base_url: &str, has_login: bool) -> Result<Url, String> {
     let url = Url::parse(base_url.trim()).map_err(|why| format!("can't be read ({why})"));
     let mut url = url?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -31,25 +49,21 @@ pub(super) fn endpoint(base_url: &str, has_login: bool) -> Result<Url, String> {
     }
     url.set_fragment(None);
     let cleared = has_login || (url.set_username("").is_ok() && url.set_password(None).is_ok());
-    let is_endpoint = url.path().trim_end_matches('/').ends_with(ENDPOINT);
-    match url.path_segments_mut() {
-        Ok(mut path) if cleared => {
-            path.pop_if_empty().extend(["chat", "completions"].iter().filter(|_| !is_endpoint));
-        }
-        Ok(_) | Err(()) => return Err("can't be used".into()),
+    if !cleared || url.cannot_be_a_base() {
+        return Err(UNUSABLE.into());
     }
     Ok(url)
 }
 
 /// The host of `base_url`, with its port if that is not the scheme's own; `None` if it can't be used.
-pub(super) fn host(base_url: &str) -> Option<String> {
-    let url = endpoint(base_url, false).ok()?;
+pub(in crate::engine) fn host(base_url: &str) -> Option<String> {
+    let url = checked(base_url, false).ok()?;
     let host = url.host_str()?;
     Some(url.port().map_or(host.to_owned(), |port| format!("{host}:{port}")))
 }
 
 /// `base_url` as it may be shown, readable or not: scheme, host, port and path.
-pub(super) fn shown(base_url: &str) -> String {
+pub(in crate::engine) fn shown(base_url: &str) -> String {
     let text = base_url.trim();
     match Url::parse(text) {
         Ok(url) if is_scheme(url.scheme()) && url.has_host() && !has_stray_at(&url) => {
@@ -60,7 +74,7 @@ pub(super) fn shown(base_url: &str) -> String {
 }
 
 /// `url` as it may be shown: scheme, host, port and path.
-pub(super) fn shown_url(url: &Url) -> String {
+pub(in crate::engine) fn shown_url(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
     url.set_fragment(None);
@@ -111,7 +125,10 @@ mod tests {
     #[test]
     fn the_endpoint_keeps_path_and_query() {
         let check = |base_url: &str, has_login: bool, expected: &str| {
-            assert_eq!(endpoint(base_url, has_login).expect("good").as_str(), expected);
+            assert_eq!(
+                endpoint(base_url, "/chat/completions", has_login).expect("good").as_str(),
+                expected
+            );
         };
         check("http://h/v1", true, "http://h/v1/chat/completions");
         check(" http://h/v1/ ", true, "http://h/v1/chat/completions");
@@ -145,14 +162,14 @@ mod tests {
     #[test]
     fn the_endpoint_is_no_part_of_the_base() {
         for base_url in ["http://h/v1", " http://h/v1/ ", "http://h/v1/chat/completions/"] {
-            assert_eq!(without_endpoint(base_url), "http://h/v1");
+            assert_eq!(without_endpoint(base_url, "/chat/completions"), "http://h/v1");
         }
     }
 
     #[test]
     fn an_address_that_may_be_another_than_meant_is_refused() {
         let check = |base_url: &str, words: &str| {
-            let why = endpoint(base_url, false).expect_err(base_url);
+            let why = endpoint(base_url, "/chat/completions", false).expect_err(base_url);
             assert!(why.contains(words), "{base_url}: {why}");
         };
         check("http://user:p@ss/word@127.0.0.1:9/v1", "%2F");

@@ -13,11 +13,11 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 const BACKOFF_MAX: Duration = Duration::from_secs(8);
 
 /// A provider that asks for a longer wait than this is not waited for.
-pub(super) const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+pub(in crate::engine) const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
 /// Whether a failed request may be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Retry {
+pub(in crate::engine) enum Retry {
     /// It would fail again, or do harm.
     Never,
     /// After a while of our choice.
@@ -30,7 +30,7 @@ impl Retry {
     /// The wait before retry number `retry` (from 1); `None` if it is not to be sent again.
     /// `seed` spreads the retries of many processes. From the second retry on there is always a
     /// wait: a provider that asks for none must not be hammered.
-    pub(super) fn wait(self, retry: u32, seed: u64) -> Option<Duration> {
+    pub(in crate::engine) fn wait(self, retry: u32, seed: u64) -> Option<Duration> {
         match self {
             Self::Never => None,
             Self::Backoff => Some(backoff(retry, seed)),
@@ -42,14 +42,14 @@ impl Retry {
 }
 
 /// True for a status that tells of a passing trouble: a time-out, a conflict or an overload.
-pub(super) fn is_passing(status: u16) -> bool {
+pub(in crate::engine) fn is_passing(status: u16) -> bool {
     // 529 is not registered; providers use it for "overloaded".
     matches!(status, 408 | 409 | 429 | 500 | 502 | 503 | 504 | 529)
 }
 
 /// What the headers ask to wait: `retry-after-ms`, as OpenAI sends it, else `Retry-After` in
 /// seconds or as a date (RFC 9110, section 10.2.3). A date in the past is no wait.
-pub(super) fn retry_after(
+pub(in crate::engine) fn retry_after(
     milliseconds: Option<&str>,
     after: Option<&str>,
     now: SystemTime,

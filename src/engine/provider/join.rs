@@ -12,7 +12,7 @@ const HALF_BYTES: usize = 3;
 /// Takes pieces of WTF-8 in, gives text out. What is given out concatenates to the joined text;
 /// each part of it that is no text becomes U+FFFD.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Joiner {
+pub(in crate::engine) struct Joiner {
     /// The beginning of a character: five bytes at most.
     held: Vec<u8>,
 }
@@ -31,7 +31,7 @@ enum Head<'a> {
 
 impl Joiner {
     /// Takes the next piece; gives the text that is certain by now, which may be empty.
-    pub(super) fn push(&mut self, piece: &[u8]) -> String {
+    pub(in crate::engine) fn push(&mut self, piece: &[u8]) -> String {
         let joined;
         let mut rest = if self.held.is_empty() {
             piece
@@ -66,7 +66,7 @@ impl Joiner {
     }
 
     /// No piece follows: gives what is left.
-    pub(super) fn end(&mut self) -> String {
+    pub(in crate::engine) fn end(&mut self) -> String {
         match std::mem::take(&mut self.held).len() {
             0 => String::new(),
             _ => REPLACEMENT.into(),

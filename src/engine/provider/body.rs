@@ -3,12 +3,12 @@
 use super::sse;
 
 /// Bytes of an answer that comes as one JSON document.
-pub(super) const WHOLE_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub(in crate::engine) const WHOLE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Bytes of a body in any pieces; gives what is complete. Decides by the first byte which form it
 /// has, because providers send either under either content type.
 #[derive(Debug, Default)]
-pub(super) enum Body {
+pub(in crate::engine) enum Body {
     /// Nothing but white space has come.
     #[default]
     Blank,
@@ -20,7 +20,7 @@ pub(super) enum Body {
 
 /// A complete part of a body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(in crate::engine) enum Part {
     /// One event of a stream.
     Event(sse::SseEvent),
     /// The whole body, as JSON.
@@ -29,15 +29,15 @@ pub(super) enum Part {
 
 /// Events whose data is no JSON: some servers send them to keep the connection alive.
 #[derive(Debug, Default)]
-pub(super) struct Ignored {
-    pub(super) count: u64,
+pub(in crate::engine) struct Ignored {
+    pub(in crate::engine) count: u64,
     /// The first one's data, or the beginning of it.
-    pub(super) first: Vec<u8>,
+    pub(in crate::engine) first: Vec<u8>,
 }
 
 /// What is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TooLong {
+pub(in crate::engine) enum TooLong {
     /// One event: longer than [`sse::EVENT_BYTES_MAX`].
     Event,
     /// The whole body: longer than [`WHOLE_BYTES_MAX`].
@@ -46,7 +46,11 @@ pub(super) enum TooLong {
 
 impl Body {
     /// Takes the next bytes; adds what they complete to `parts`.
-    pub(super) fn push(&mut self, bytes: &[u8], parts: &mut Vec<Part>) -> Result<(), TooLong> {
+    pub(in crate::engine) fn push(
+        &mut self,
+        bytes: &[u8],
+        parts: &mut Vec<Part>,
+    ) -> Result<(), TooLong> {
         let mut bytes = bytes;
         if matches!(self, Self::Blank) {
             let start = bytes.iter().position(|byte| !is_blank(*byte)).unwrap_or(bytes.len());
@@ -76,7 +80,7 @@ impl Body {
     }
 
     /// A part that matters has begun and is not complete.
-    pub(super) fn is_filling(&self) -> bool {
+    pub(in crate::engine) fn is_filling(&self) -> bool {
         match self {
             Self::Blank => false,
             Self::Events(parser) => parser.is_in_json(),
@@ -85,7 +89,7 @@ impl Body {
     }
 
     /// The body has ended: gives the part it ended in.
-    pub(super) fn end(self) -> Option<Part> {
+    pub(in crate::engine) fn end(self) -> Option<Part> {
         match self {
             Self::Blank => None,
             Self::Events(parser) => parser.end().map(Part::Event),

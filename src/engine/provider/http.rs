@@ -15,7 +15,7 @@ const USER_AGENT: &str = concat!("duologue/", env!("CARGO_PKG_VERSION"));
 const IDLE_CONNECTIONS_MAX: usize = 1;
 
 /// Builds the client, which trusts `roots`; reads the proxies from the environment.
-pub(super) fn client(
+pub(in crate::engine) fn client(
     url: &Url,
     connect_timeout: Duration,
     roots: RootCertStore,
@@ -44,7 +44,7 @@ pub(super) fn client(
 
 /// The headers of a request for a streamed answer; `None` if the key has characters that a header
 /// can't hold, or that are no ASCII: no provider gives such keys.
-pub(super) fn headers(key: Option<&Secret>) -> Option<HeaderMap> {
+pub(in crate::engine) fn headers(key: Option<&Secret>) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -60,7 +60,7 @@ pub(super) fn headers(key: Option<&Secret>) -> Option<HeaderMap> {
 }
 
 /// Whether `url` leads to this machine, by a name or address that leads nowhere else.
-pub(super) fn is_this_machine(url: &Url) -> bool {
+pub(in crate::engine) fn is_this_machine(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     // RFC 6761, section 6.3.
     let is_named = host == "localhost" || host.ends_with(".localhost");

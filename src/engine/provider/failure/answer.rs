@@ -2,11 +2,11 @@
 
 use super::{BASE_URL, DETAIL_CHARS_MAX, Elapsed, Failure, Failures, MODEL, QUOTE_CHARS_MAX};
 use crate::engine::ErrorClass;
-use crate::engine::openai::body::Ignored;
+use crate::engine::provider::body::Ignored;
 
 impl Failures {
     /// Time ran out.
-    pub(in crate::engine::openai) fn timeout(&self, elapsed: Elapsed) -> Failure {
+    pub(in crate::engine) fn timeout(&self, elapsed: Elapsed) -> Failure {
         let base = self.base();
         let (message, detail) = match elapsed {
             Elapsed::Idle(limit) => (
@@ -35,38 +35,33 @@ impl Failures {
     }
 
     /// The answer has a good status and no content.
-    pub(in crate::engine::openai) fn empty(&self) -> Failure {
+    pub(in crate::engine) fn empty(&self) -> Failure {
         let what = format!("sent an empty answer: check {BASE_URL}");
         self.malformed(&what, "the body is empty")
     }
 
-    /// The answer has content, and nothing of it is an answer.
-    pub(in crate::engine::openai) fn not_an_answer(
+    /// The answer has content, and nothing of it is an answer of the provider's `interface`.
+    pub(in crate::engine) fn not_an_answer(
         &self,
+        interface: &str,
         content_type: &str,
         ignored: &Ignored,
     ) -> Failure {
         let content_type = self.quote(content_type, QUOTE_CHARS_MAX);
         let detail = format!("no event in a body of type {content_type:?}");
-        let what = format!(
-            "sent something that is no answer of a chat-completions server: check {BASE_URL}"
-        );
+        let what =
+            format!("sent something that is no answer of a {interface} server: check {BASE_URL}");
         self.malformed(&what, detail + &self.ignored(ignored))
     }
 
-    /// The answer ended without its end.
-    pub(in crate::engine::openai) fn cut_off(&self, ignored: &Ignored) -> Failure {
-        let detail = "the stream ended without a finish reason and without [DONE]".to_owned();
-        let detail = detail + &self.ignored(ignored);
+    /// The answer ended without its end, of which `missing` did not come.
+    pub(in crate::engine) fn cut_off(&self, missing: &str, ignored: &Ignored) -> Failure {
+        let detail = format!("the stream ended without {missing}") + &self.ignored(ignored);
         self.malformed("cut off its answer: send the prompt again", detail)
     }
 
     /// The answer ended well and holds nothing that could be shown.
-    pub(in crate::engine::openai) fn no_answer(
-        &self,
-        stop_reason: &str,
-        has_reasoning: bool,
-    ) -> Failure {
+    pub(in crate::engine) fn no_answer(&self, stop_reason: &str, has_reasoning: bool) -> Failure {
         let what = match has_reasoning {
             true => "ended the answer after the reasoning, without any text",
             false => "ended the answer without any text",
@@ -87,11 +82,7 @@ impl Failures {
     }
 
     /// An event can't be read.
-    pub(in crate::engine::openai) fn unreadable(
-        &self,
-        why: &serde_json::Error,
-        data: &[u8],
-    ) -> Failure {
+    pub(in crate::engine) fn unreadable(&self, why: &serde_json::Error, data: &[u8]) -> Failure {
         // `why` may quote the data too.
         let detail = format!("not what it should be ({why}): {}", String::from_utf8_lossy(data));
         let detail = self.quote(&detail, DETAIL_CHARS_MAX);
@@ -103,7 +94,7 @@ impl Failures {
     }
 
     /// Something is longer than its limit.
-    pub(in crate::engine::openai) fn too_long(&self, detail: String) -> Failure {
+    pub(in crate::engine) fn too_long(&self, detail: String) -> Failure {
         let what = format!(
             "sent more than this program takes ({detail}), so the rest is lost: ask for a shorter \
              answer, or choose another model with {MODEL}"
@@ -112,7 +103,7 @@ impl Failures {
     }
 
     /// A tool call never told its name.
-    pub(in crate::engine::openai) fn nameless_tool(&self) -> Failure {
+    pub(in crate::engine) fn nameless_tool(&self) -> Failure {
         let what = format!(
             "called a tool without naming it: send the prompt again, or choose another model with \
              {MODEL}"
@@ -121,13 +112,13 @@ impl Failures {
     }
 
     /// The provider gave up in the middle, without saying why.
-    pub(in crate::engine::openai) fn gave_up(&self) -> Failure {
+    pub(in crate::engine) fn gave_up(&self, detail: &str) -> Failure {
         let message = format!("{} gave up in its answer: send the prompt again", self.base());
-        Failure::new(ErrorClass::Provider, message, "finish reason \"error\"")
+        Failure::new(ErrorClass::Provider, message, detail)
     }
 
     /// The model calls tools, and there are none.
-    pub(in crate::engine::openai) fn unknown_tools(&self, names: &[&str]) -> Failure {
+    pub(in crate::engine) fn unknown_tools(&self, names: &[&str]) -> Failure {
         let names = self.quote(&names.join(", "), QUOTE_CHARS_MAX);
         let message = format!(
             "the model called a tool that this process doesn't offer ({names}): ask again, or \

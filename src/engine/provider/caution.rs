@@ -11,7 +11,7 @@ const PROXY_VARIABLES: [&str; 6] =
     ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
 /// What to warn of, for requests to `url` that carry a key if `has_key`.
-pub(super) fn warnings(
+pub(in crate::engine) fn warnings(
     url: &Url,
     has_key: bool,
     variable: impl Fn(&str) -> Option<OsString>,
@@ -29,11 +29,11 @@ pub(super) fn warnings(
     for name in PROXY_VARIABLES {
         let value = variable(name).filter(|value| !value.is_empty());
         warnings.extend(value.and_then(|value| proxy_fault(&value)).map(|fault| match fault {
-            Fault::Unreadable => format!(
+            ProxyFault::Unreadable => format!(
                 "{name} is ignored, because it holds no address of a proxy; requests go without that \
                  proxy. Set it to one like http://127.0.0.1:3128, or unset it"
             ),
-            Fault::Socks => format!(
+            ProxyFault::Socks => format!(
                 "{name} names a SOCKS proxy, which can't be used; requests through it will fail. \
                  Set it to an HTTP proxy like http://127.0.0.1:3128, or unset it"
             ),
@@ -44,7 +44,7 @@ pub(super) fn warnings(
 
 /// Why a variable names no proxy that can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum ProxyFault {
     /// The HTTP client ignores it.
     Unreadable,
     /// The HTTP client takes it for an HTTP proxy.
@@ -52,20 +52,20 @@ enum Fault {
 }
 
 /// What is wrong with the value of a proxy variable, read as the HTTP client reads it.
-fn proxy_fault(value: &OsStr) -> Option<Fault> {
+fn proxy_fault(value: &OsStr) -> Option<ProxyFault> {
     let uri = value.to_str().and_then(|value| value.parse::<Uri>().ok());
     let Some((uri, authority)) = uri.as_ref().and_then(|uri| Some((uri, uri.authority()?))) else {
-        return Some(Fault::Unreadable);
+        return Some(ProxyFault::Unreadable);
     };
     let host = authority.as_str().rsplit('@').next().unwrap_or_default();
     let port = host.rsplit(']').next().and_then(|rest| rest.split_once(':'));
     if port.is_some() && authority.port_u16().is_none() {
-        return Some(Fault::Unreadable);
+        return Some(ProxyFault::Unreadable);
     }
     match uri.scheme_str() {
         None | Some("http" | "https") => None,
-        Some("socks4" | "socks4a" | "socks5" | "socks5h") => Some(Fault::Socks),
-        Some(_) => Some(Fault::Unreadable),
+        Some("socks4" | "socks4a" | "socks5" | "socks5h") => Some(ProxyFault::Socks),
+        Some(_) => Some(ProxyFault::Unreadable),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a provider says went wrong, in its own words, and the class of error that it stands for.
 
 use crate::engine::ErrorClass;
-use crate::engine::openai::json;
+use crate::engine::provider::json;
 use serde_json::Value;
 
 /// What a provider says went wrong.

@@ -39,18 +39,18 @@ const KEY: &str = "DUOLOGUE_API_KEY or OPENAI_API_KEY";
 
 /// A failed call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(in crate::engine) struct Failure {
     stage: Stage,
-    pub(super) class: ErrorClass,
+    pub(in crate::engine) class: ErrorClass,
     message: String,
     detail: String,
-    pub(super) retry: Retry,
+    pub(in crate::engine) retry: Retry,
 }
 
 /// Puts troubles into words. Everything that others wrote goes through [`Failures::quote`], so that
 /// no trouble holds a secret.
 #[derive(Clone, Debug)]
-pub(super) struct Failures {
+pub(in crate::engine) struct Failures {
     /// The key, and what the login in the base URL holds.
     secrets: Vec<Secret>,
     has_key: bool,
@@ -62,7 +62,7 @@ pub(super) struct Failures {
 
 /// Which time ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Elapsed {
+pub(in crate::engine) enum Elapsed {
     /// Nothing came for so long.
     Idle(Duration),
     /// Nothing but keep-alive messages came for so long.
@@ -87,12 +87,12 @@ impl Failure {
     }
 
     /// For people; holds no secret.
-    pub(super) fn message(&self) -> &str {
+    pub(in crate::engine) fn message(&self) -> &str {
         &self.message
     }
 
     /// The end of a run that this happened in.
-    pub(super) fn into_error(self) -> RunError {
+    pub(in crate::engine) fn into_error(self) -> RunError {
         let Self { stage, class, message, detail, retry: _ } = self;
         RunError { stage, class, message, detail }
     }
@@ -100,7 +100,7 @@ impl Failure {
 
 impl Failures {
     /// Of calls with these settings.
-    pub(super) fn new(key: Option<&Secret>, base_url: &str, model: &str) -> Self {
+    pub(in crate::engine) fn new(key: Option<&Secret>, base_url: &str, model: &str) -> Self {
         let login = Url::parse(base_url.trim()).map_or(Vec::new(), |url| login(&url));
         Self {
             secrets: key.cloned().into_iter().chain(login).collect(),
@@ -111,7 +111,7 @@ impl Failures {
     }
 
     /// The base URL can't be used. `why` goes on from "the base URL".
-    pub(super) fn bad_base_url(&self, why: &str) -> Failure {
+    pub(in crate::engine) fn bad_base_url(&self, why: &str) -> Failure {
         let message = format!(
             "the base URL {:?} {why}: name one like http://localhost:11434/v1 with {BASE_URL}",
             self.base()
@@ -119,29 +119,29 @@ impl Failures {
         Failure::new(ErrorClass::Config, message, format!("the base URL {why}")).at_init()
     }
 
-    /// OpenAI itself is the provider, and there is no key.
-    pub(super) fn no_key(&self) -> Failure {
+    /// There is no key, and `provider` answers nobody without one.
+    pub(in crate::engine) fn no_key(&self, provider: &str) -> Failure {
         let message = format!(
-            "OpenAI wants a key: set {KEY}; for another provider name its address with {BASE_URL}"
+            "{provider} wants a key: set {KEY}; for another provider name its address with {BASE_URL}"
         );
         Failure::new(ErrorClass::Auth, message, "no key").at_init()
     }
 
     /// The key can't be sent.
-    pub(super) fn odd_key(&self) -> Failure {
+    pub(in crate::engine) fn odd_key(&self) -> Failure {
         let message = format!("the key holds characters that no key can hold: check {KEY}");
         Failure::new(ErrorClass::Auth, message, "the key can't be a header").at_init()
     }
 
     /// No model is named where one must be.
-    pub(super) fn no_model(&self) -> Failure {
+    pub(in crate::engine) fn no_model(&self) -> Failure {
         let message =
             format!("no model is named, and {} has no default: name one with {MODEL}", self.base());
         Failure::new(ErrorClass::Config, message, "no model").at_init()
     }
 
     /// The file of root certificates can't be used.
-    pub(super) fn no_roots(&self, why: &str) -> Failure {
+    pub(in crate::engine) fn no_roots(&self, why: &str) -> Failure {
         let why = self.quote(why, DETAIL_CHARS_MAX);
         let message = format!(
             "the root certificates can't be read ({why}): name a file that holds some in PEM with \
@@ -151,7 +151,7 @@ impl Failures {
     }
 
     /// The HTTP client can't be built.
-    pub(super) fn no_client(&self, why: &dyn Error) -> Failure {
+    pub(in crate::engine) fn no_client(&self, why: &dyn Error) -> Failure {
         let why = self.quote(&why.to_string(), DETAIL_CHARS_MAX);
         let message = format!(
             "the HTTP client can't be built ({why}): check the proxy variables HTTP_PROXY, \
@@ -161,7 +161,12 @@ impl Failures {
     }
 
     /// The provider answered with an error status. `after` is the wait it asks for.
-    pub(super) fn status(&self, status: u16, body: &[u8], after: Option<Duration>) -> Failure {
+    pub(in crate::engine) fn status(
+        &self,
+        status: u16,
+        body: &[u8],
+        after: Option<Duration>,
+    ) -> Failure {
         let complaint = Complaint::from_body(body);
         let failure = self.complaint(Told::Status(status), &complaint);
         let passing = is_passing(status) && !is_out_of_credit(status, &complaint);
@@ -178,7 +183,7 @@ impl Failures {
     }
 
     /// The provider reports an error inside an answer that began well.
-    pub(super) fn reported(&self, error: &Value) -> Failure {
+    pub(in crate::engine) fn reported(&self, error: &Value) -> Failure {
         let complaint = Complaint::from_value(error);
         let told = complaint.status.map_or(Told::Nothing, Told::Code);
         let failure = self.complaint(told, &complaint);
@@ -191,12 +196,12 @@ impl Failures {
     }
 
     /// The provider reports an error inside an answer, in an event that is no JSON.
-    pub(super) fn reported_text(&self, text: &[u8]) -> Failure {
+    pub(in crate::engine) fn reported_text(&self, text: &[u8]) -> Failure {
         self.reported(&Value::String(String::from_utf8_lossy(text).into_owned()))
     }
 
     /// The provider sends us to another address.
-    pub(super) fn redirected(&self, status: u16, location: Option<&Url>) -> Failure {
+    pub(in crate::engine) fn redirected(&self, status: u16, location: Option<&Url>) -> Failure {
         let location = location.map(address::shown_url);
         let location = location.as_deref().unwrap_or("nowhere that can be read");
         let location = self.quote(location, QUOTE_CHARS_MAX);
@@ -209,7 +214,7 @@ impl Failures {
     }
 
     /// The provider could not be reached, or the connection broke.
-    pub(super) fn network(&self, error: &reqwest::Error) -> Failure {
+    pub(in crate::engine) fn network(&self, error: &reqwest::Error) -> Failure {
         let detail = self.quote(&causes(error), DETAIL_CHARS_MAX);
         let base = self.base();
         if error.is_connect() && error.is_timeout() {
@@ -248,7 +253,7 @@ impl Failures {
     }
 
     /// The request can't be written.
-    pub(super) fn unwritable(&self, why: &serde_json::Error) -> Failure {
+    pub(in crate::engine) fn unwritable(&self, why: &serde_json::Error) -> Failure {
         let message =
             "the request could not be written: this is a defect of this program, please report it";
         Failure::new(ErrorClass::Internal, message, why.to_string())
@@ -256,14 +261,14 @@ impl Failures {
 
     /// A word of the provider's as events may show it: without secrets, and of `bytes_max` bytes at
     /// most.
-    pub(super) fn shown(&self, word: &str, bytes_max: usize) -> String {
+    pub(in crate::engine) fn shown(&self, word: &str, bytes_max: usize) -> String {
         let mut word = self.redacted(word);
         word.truncate(word.floor_char_boundary(bytes_max));
         word
     }
 
     /// What came of a text of the provider's that then broke off, without secrets, whole or begun.
-    pub(super) fn broken_off(&self, text: &[u8]) -> Vec<u8> {
+    pub(in crate::engine) fn broken_off(&self, text: &[u8]) -> Vec<u8> {
         let text = String::from_utf8_lossy(text).into_owned();
         let redact = |text: String, secret: &Secret| secret.redact_cut(&text);
         self.secrets.iter().fold(text, redact).into_bytes()

@@ -1,0 +1,20 @@
+//! What engines for remote providers share and what belongs to none of them: the connection, the
+//! time that a provider may take, bytes into events, retries, addresses, and errors in words without
+//! secrets. The modules stand in reading order; each uses only those above it.
+
+pub(super) mod address;
+pub(super) mod http;
+pub(super) mod join;
+pub(super) mod json;
+pub(super) mod sse;
+
+pub(super) mod body;
+pub(super) mod retry;
+
+mod caution;
+pub(super) mod failure;
+mod roots;
+
+pub(super) mod clock;
+pub(super) mod connection;
+pub(super) mod post;

@@ -1,0 +1,55 @@
+//! The connection to a provider: one HTTP client, built when the first run needs it.
+
+use super::failure::{Failure, Failures};
+use super::roots::RootsFile;
+use super::{caution, http, roots};
+use reqwest::{Client, Url};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// The client of an engine, and what it is built from.
+#[derive(Debug)]
+pub(in crate::engine) struct Connection {
+    connect_timeout: Duration,
+    /// Root certificates beside those built in.
+    roots_file: Option<RootsFile>,
+    pub(in crate::engine) client: OnceLock<Client>,
+}
+
+impl Connection {
+    /// A connection that trusts Mozilla's root certificates and those of `roots_file`, which is not
+    /// read yet.
+    pub(in crate::engine) fn new(connect_timeout: Duration, roots_file: Option<PathBuf>) -> Self {
+        let roots_file = roots_file.map(RootsFile::new);
+        Self { connect_timeout, roots_file, client: OnceLock::new() }
+    }
+
+    /// The client, built for `url` by the first run that comes here; warns of settings under which
+    /// the key or the conversation can be read on the way.
+    ///
+    /// # Errors
+    /// If the root certificates can't be read or the client can't be built.
+    pub(in crate::engine) async fn client(
+        &self,
+        url: &Url,
+        has_key: bool,
+        failures: &Failures,
+    ) -> Result<&Client, Failure> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let time_max = self.connect_timeout;
+        let roots = match &self.roots_file {
+            Some(file) if url.scheme() == "https" => {
+                file.roots(time_max).await.map_err(|why| failures.no_roots(&why))?
+            }
+            Some(_) | None => roots::mozilla(),
+        };
+        let built = http::client(url, time_max, roots).map_err(|why| failures.no_client(&*why))?;
+        for warning in caution::warnings(url, has_key, |name| std::env::var_os(name)) {
+            tracing::warn!("{warning}");
+        }
+        Ok(self.client.get_or_init(|| built))
+    }
+}

@@ -1,0 +1,92 @@
+//! A request to a provider, and what comes of it up to the head of a good answer.
+
+use super::clock::Clock;
+use super::failure::{Failure, Failures};
+use super::retry;
+use reqwest::header::{HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
+use reqwest::{Client, Response, Url};
+use std::time::{Duration, SystemTime};
+
+/// For what comes after an answer is complete: token counts and the end mark, however many bytes
+/// come. Also for the body of an error answer.
+pub(in crate::engine) const TAIL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Bytes of an error answer that are read.
+pub(in crate::engine) const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
+
+const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
+
+/// Where requests go.
+pub(in crate::engine) struct Target {
+    pub(in crate::engine) url: Url,
+    pub(in crate::engine) headers: HeaderMap,
+}
+
+/// A request, which may be sent more than once.
+pub(in crate::engine) struct Post<'a> {
+    pub(in crate::engine) client: &'a Client,
+    pub(in crate::engine) target: Target,
+    pub(in crate::engine) body: Vec<u8>,
+    /// Before the first byte of the answer.
+    pub(in crate::engine) idle_timeout: Duration,
+}
+
+impl Post<'_> {
+    /// Sends the request; gives the head of a good answer.
+    ///
+    /// # Errors
+    /// If the provider can't be reached, answers with another status than success, or takes too long.
+    pub(in crate::engine) async fn send(
+        &self,
+        clock: &mut Clock,
+        failures: &Failures,
+    ) -> Result<Response, Failure> {
+        let request = self
+            .client
+            .post(self.target.url.clone())
+            .headers(self.target.headers.clone())
+            .body(self.body.clone());
+        let response = clock
+            .wait(self.idle_timeout, request.send())
+            .await
+            .map_err(|elapsed| failures.timeout(elapsed))?
+            .map_err(|error| failures.network(&error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        if status.is_redirection() {
+            let location = header(&response, &LOCATION);
+            let location = location.and_then(|location| self.target.url.join(location).ok());
+            return Err(failures.redirected(status.as_u16(), location.as_ref()));
+        }
+        let (ms, after) = (header(&response, &RETRY_AFTER_MS), header(&response, &RETRY_AFTER));
+        let after = retry::retry_after(ms, after, SystemTime::now());
+        let body = error_body(response, clock, failures).await;
+        Err(failures.status(status.as_u16(), &body, after))
+    }
+}
+
+/// What a provider says with an error status, as far as it comes: the status alone is an error
+/// already.
+async fn error_body(mut response: Response, clock: &mut Clock, failures: &Failures) -> Vec<u8> {
+    let mut body = Vec::new();
+    let reading = async {
+        while body.len() < ERROR_BODY_BYTES_MAX {
+            match response.chunk().await {
+                Ok(Some(bytes)) => body.extend_from_slice(&bytes),
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
+        false
+    };
+    let is_whole = clock.wait(TAIL_TIMEOUT, reading).await.unwrap_or(false);
+    body.truncate(ERROR_BODY_BYTES_MAX);
+    if is_whole { body } else { failures.broken_off(&body) }
+}
+
+/// The header `name` of `response`, if it is text.
+pub(in crate::engine) fn header<'a>(response: &'a Response, name: &HeaderName) -> Option<&'a str> {
+    response.headers().get(name)?.to_str().ok()
+}

@@ -1,0 +1,267 @@
+//! The words of the wire: codes, statuses, roles and kinds, each written once. What writes a frame,
+//! what checks one and the JSON Schema take them from here.
+
+/// Defines a module of words, and `ALL` of them in order.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident { $($word:ident = $text:literal,)* }) => {
+        $(#[$about])*
+        pub(crate) mod $name {
+            $(pub(crate) const $word: &str = $text;)*
+            pub(crate) const ALL: &[&str] = &[$($word),*];
+        }
+    };
+}
+
+words! {
+    /// Codes of error frames. Those of the protocol's documentation come first; two of them
+    /// (`store_failed`, `snapshot_failed`) only other servers send.
+    code {
+        INVALID_REQUEST_JSON = "invalid_request_json",
+        LINE_TOO_LONG = "line_too_long",
+        UNSUPPORTED_VERSION = "unsupported_version",
+        UNKNOWN_REQUEST = "unknown_request",
+        SESSION_MISMATCH = "session_mismatch",
+        SESSION_BUSY = "session_busy",
+        EMPTY_PROMPT = "empty_prompt",
+        NO_ACTIVE_REQUEST = "no_active_request",
+        SHUTTING_DOWN = "shutting_down",
+        ENGINE_INIT_FAILED = "engine_init_failed",
+        RUN_FAILED = "run_failed",
+        STORE_FAILED = "store_failed",
+        SNAPSHOT_FAILED = "snapshot_failed",
+        STDIN_READ_FAILED = "stdin_read_failed",
+        INTERRUPTED = "interrupted",
+        INTERNAL = "internal",
+        INVALID_ANSWER = "invalid_answer",
+    }
+}
+
+words! {
+    /// Classes of errors, which begin the `detail` of an error frame of a run.
+    class {
+        AUTH = "auth",
+        RATE_LIMITED = "rate_limited",
+        CONTEXT_OVERFLOW = "context_overflow",
+        TIMEOUT = "timeout",
+        NETWORK = "network",
+        PROVIDER = "provider",
+        MALFORMED_STREAM = "malformed_stream",
+        TOOL = "tool",
+        CONFIG = "config",
+        ABORTED = "aborted",
+        INTERNAL = "internal",
+    }
+}
+
+words! {
+    /// Statuses of a `done`.
+    done {
+        OK = "ok",
+        STOPPED = "stopped",
+        FAILED = "failed",
+        SHUTDOWN = "shutdown",
+    }
+}
+
+words! {
+    /// Kinds of the entities of a snapshot.
+    kind {
+        MESSAGE = "ChatMessage",
+        TOOL_CALL = "ChatToolCall",
+        TOOL_RESULT = "ChatToolResult",
+    }
+}
+
+words! {
+    /// Roles of messages.
+    role {
+        USER = "user",
+        ASSISTANT = "assistant",
+        THINKING = "thinking",
+        WARNING = "warning",
+        ERROR = "error",
+    }
+}
+
+words! {
+    /// Statuses of messages; a prompt is accepted, the others belong to segments.
+    message {
+        ACCEPTED = "accepted",
+        STREAMING = "streaming",
+        FINISHED = "finished",
+        STOPPED = "stopped",
+        FAILED = "failed",
+    }
+}
+
+words! {
+    /// Statuses with which runs and segments end.
+    ending {
+        FINISHED = "finished",
+        STOPPED = "stopped",
+        FAILED = "failed",
+    }
+}
+
+words! {
+    /// Statuses of tool calls.
+    tool_call {
+        PENDING = "pending",
+        STREAMING_ARGS = "streaming_args",
+        EXECUTING = "executing",
+        COMPLETED = "completed",
+    }
+}
+
+words! {
+    /// Statuses of the results of tools.
+    tool_result {
+        SUCCESS = "success",
+        ERROR = "error",
+    }
+}
+
+words! {
+    /// Why a provider call ended.
+    finish {
+        COMPLETED = "completed",
+        MAX_TOKENS = "max_tokens",
+        TOOL_CALLS = "tool_calls",
+        CONTENT_FILTER = "content_filter",
+        CANCELLED = "cancelled",
+        FAILED = "failed",
+        OTHER = "other",
+    }
+}
+
+/// The `source` of reasoning in the event that starts a segment.
+pub(crate) const SOURCE_AT_START: &str = "provider";
+
+/// The `source` of reasoning in the events after it.
+pub(crate) const SOURCE: &str = "thinking";
+
+/// The `segmentType` of the message of a segment with text of the answer.
+pub(crate) const SEGMENT_TEXT: &str = "text";
+
+/// The `segmentType` of the message of a segment with reasoning.
+pub(crate) const SEGMENT_REASONING: &str = "reasoning";
+
+/// Capabilities in `hello`.
+pub(crate) mod capability {
+    /// The process reads requests.
+    pub(crate) const STDIN_RPC: &str = "stdin-rpc";
+
+    /// What every process can do.
+    pub(crate) const ALWAYS: [&str; 3] = ["ui-events", "snapshot", "done"];
+
+    /// What a process that reads requests can do besides, and no other.
+    pub(crate) const OF_STDIN: [&str; 4] = [STDIN_RPC, "single-session", "multi-turn", "cancel"];
+
+    /// Extension: patches leave out what the first event of their segment has.
+    pub(crate) const LEAN_PATCHES: &str = "lean-patches";
+
+    /// Extension: a submit waits while a run is active.
+    pub(crate) const QUEUE: &str = "queue";
+
+    /// Extension: events report the JSON that is found in an answer.
+    pub(crate) const EXTRACT: &str = "extract";
+
+    /// Before the longest request line that is read, in bytes.
+    pub(crate) const REQUEST_BYTES: &str = "max-request-bytes=";
+}
+
+/// Roles that a payload can have, by the name of its message; empty if the contract fixes none.
+pub(crate) fn roles(payload: &str) -> &'static [&'static str] {
+    match payload {
+        "ChatUserMessageAccepted" => &[role::USER],
+        "ChatTextSegmentStarted" | "ChatTextPatch" | "ChatTextSegmentFinished" => {
+            &[role::ASSISTANT]
+        }
+        "ChatReasoningSegmentStarted" | "ChatReasoningPatch" | "ChatReasoningSegmentFinished" => {
+            &[role::THINKING]
+        }
+        "ChatMessageEntity" => role::ALL,
+        _ => &[],
+    }
+}
+
+/// Statuses that a payload can have, as for [`roles`].
+pub(crate) fn statuses(payload: &str) -> &'static [&'static str] {
+    match payload {
+        "ChatUserMessageAccepted" => &[message::ACCEPTED],
+        "ChatTextSegmentStarted"
+        | "ChatTextPatch"
+        | "ChatReasoningSegmentStarted"
+        | "ChatReasoningPatch" => &[message::STREAMING],
+        "ChatTextSegmentFinished" | "ChatReasoningSegmentFinished" => ending::ALL,
+        "ChatMessageEntity" => message::ALL,
+        "ChatToolCallStarted"
+        | "ChatToolArgumentsPatch"
+        | "ChatToolCallRequested"
+        | "ChatToolExecutionStarted"
+        | "ChatToolCallFinished"
+        | "ToolCallEntity" => tool_call::ALL,
+        "ChatToolResultReady" | "ToolResultEntity" => tool_result::ALL,
+        "ChatRunFinished" => &[ending::FINISHED],
+        "ChatRunStopped" => &[ending::STOPPED],
+        "ChatRunFailed" => &[ending::FAILED],
+        _ => &[],
+    }
+}
+
+/// The `source` that a payload with reasoning can have, as for [`roles`].
+pub(crate) fn sources(payload: &str) -> &'static [&'static str] {
+    match payload {
+        "ChatReasoningSegmentStarted" => &[SOURCE_AT_START],
+        "ChatReasoningPatch" | "ChatReasoningSegmentFinished" => &[SOURCE],
+        _ => &[],
+    }
+}
+
+/// The `segmentType` of a message, by its role; empty for a message that is no segment.
+pub(crate) fn segment_type(role: &str) -> &'static str {
+    match role {
+        role::ASSISTANT => SEGMENT_TEXT,
+        role::THINKING => SEGMENT_REASONING,
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{code, kind, tool_call};
+    use std::fs;
+    use std::path::Path;
+
+    /// Adds to `found` every place in `folder` where one of `words` is written as a literal in code
+    /// that is not a test.
+    fn literals(folder: &Path, words: &[String], found: &mut Vec<String>) {
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                if !path.ends_with("tests") {
+                    literals(&path, words, found);
+                }
+                continue;
+            }
+            if path.extension().is_none_or(|end| end != "rs") || path.ends_with("tests.rs") {
+                continue;
+            }
+            let text = fs::read_to_string(&path).expect("a text");
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let hits = words.iter().filter(|word| code.contains(*word));
+            found.extend(hits.map(|word| format!("{}: {word}", path.display())));
+        }
+    }
+
+    /// Words that no other vocabulary of the program has.
+    #[test]
+    fn a_word_of_the_wire_is_written_once() {
+        let lists = [code::ALL, kind::ALL, &[tool_call::STREAMING_ARGS]].concat();
+        let words: Vec<_> = lists.iter().map(|word| format!("\"{word}\"")).collect();
+        let mut found = Vec::new();
+        literals(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &words, &mut found);
+        found.retain(|hit| !hit.contains("protocol/words.rs"));
+        assert_eq!(found, [""; 0], "take the word from protocol::words");
+    }
+}

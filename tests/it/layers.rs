@@ -1,0 +1,164 @@
+//! Modules use only modules that stand before them in `src/lib.rs`; read from the paths in the
+//! source.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The modules of `src/lib.rs`, in order.
+fn modules(lib: &str) -> Vec<&str> {
+    let items = lib.lines().map(str::trim);
+    let items = items.filter_map(|line| line.strip_suffix(';')?.split_once("mod "));
+    items
+        .filter(|(before, _)| before.is_empty() || before.starts_with("pub"))
+        .map(|it| it.1)
+        .collect()
+}
+
+/// `text` with its comments blanked, so that every place keeps its line.
+fn without_comments(text: &str) -> String {
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    code.collect::<Vec<_>>().join("\n")
+}
+
+/// The first names of the paths that begin at `path`: one, or those of a group in braces.
+fn heads(path: &str) -> Vec<&str> {
+    let Some(group) = path.strip_prefix('{') else { return vec![name(path)] };
+    let mut names = Vec::new();
+    let (mut depth, mut start) = (0, 0);
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' | ',' if depth == 0 => {
+                names.push(name(group[start..at].trim_start()));
+                start = at + 1;
+                if c == '}' {
+                    break;
+                }
+            }
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    names
+}
+
+fn name(path: &str) -> &str {
+    let end = path.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    &path[..end.unwrap_or(path.len())]
+}
+
+/// What `code` names at the root of the crate, with its line: after `crate::`, and after as many
+/// `super::` as lead from a file `depth` folders below the root to the root.
+fn uses(code: &str, depth: usize) -> Vec<(usize, &str)> {
+    let up = "super::".repeat(depth);
+    let mut found = Vec::new();
+    for root in ["crate::", &up] {
+        let starts = code.match_indices(root).filter(|(at, _)| {
+            !code[..*at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':')
+        });
+        for (at, _) in starts {
+            let line = code[..at].matches('\n').count() + 1;
+            found.extend(heads(&code[at + root.len()..]).into_iter().map(|name| (line, name)));
+        }
+    }
+    found
+}
+
+/// Folders that must not use another: what engines share knows none of them.
+const APART: [(&str, &str); 1] = [("engine/provider", "openai")];
+
+/// What breaks the rules in `text`, the file `path` under `src`.
+fn violations(order: &[&str], path: &Path, text: &str) -> Vec<String> {
+    let names: Vec<_> =
+        path.with_extension("").iter().map(|it| it.to_string_lossy().into_owned()).collect();
+    let place = |name: &str| order.iter().position(|module| *module == name);
+    let Some(own) = place(&names[0]) else {
+        // The crate's root and the program may use everything.
+        return Vec::new();
+    };
+    let code = without_comments(text);
+    let used = uses(&code, names.len());
+    let wrong = used.into_iter().filter(|(_, name)| place(name).is_some_and(|place| place > own));
+    let report = |(line, name)| {
+        let (path, own) = (path.display(), order[own]);
+        format!("src/{path}:{line}: `{own}` uses `{name}`, which stands after it in src/lib.rs")
+    };
+    let apart = APART.iter().filter(|(folder, _)| path.with_extension("").starts_with(folder));
+    let apart = apart.flat_map(|(folder, other)| {
+        let lines = code.lines().enumerate();
+        let lines = lines.filter(move |(_, line)| line.contains(&format!("{other}::")));
+        lines.map(move |(at, _)| {
+            format!("src/{}:{}: `{folder}` must not use `{other}`", path.display(), at + 1)
+        })
+    });
+    wrong.map(report).chain(apart).collect()
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let files = paths.flat_map(|path| if path.is_dir() { rust_files(&path) } else { vec![path] });
+    files.filter(|path| path.extension().is_some_and(|end| end == "rs")).collect()
+}
+
+#[test]
+fn modules_use_only_what_stands_before_them() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let lib = fs::read_to_string(src.join("lib.rs")).expect("src/lib.rs");
+    let order = modules(&lib);
+    let mut found = Vec::new();
+    let mut used = 0;
+    for file in rust_files(&src) {
+        let text = fs::read_to_string(&file).expect("a text");
+        let path = file.strip_prefix(&src).expect("a file of src");
+        used += uses(&without_comments(&text), 9).len();
+        found.extend(violations(&order, path, &text));
+    }
+    assert_eq!(found, [""; 0], "{}", found.join("\n"));
+    let folders = fs::read_dir(&src)
+        .expect("src")
+        .filter(|it| it.as_ref().is_ok_and(|it| it.path().is_dir()));
+    assert_eq!(folders.count(), order.len(), "src/lib.rs lists {order:?}");
+    assert!(used > 300, "only {used} paths were found");
+}
+
+#[test]
+fn a_path_to_a_later_module_is_found() {
+    let order = modules("//! The map.\n\npub mod low;\n\nmod middle;\npub(crate) mod high;\n");
+    assert_eq!(order, ["low", "middle", "high"]);
+    let check = |path: &str, text: &str| violations(&order, Path::new(path), text);
+    let wrong = "src/low/a.rs:2: `low` uses `high`, which stands after it in src/lib.rs";
+    let planted = [
+        "\nuse crate::high::Thing;",
+        "\npub(crate) use crate::high;",
+        "\nfn f() -> crate::high::Thing;",
+        "\nuse crate::{\n    low::{b, c},\n    high::Thing,\n};",
+        "\nuse super::super::high::Thing;",
+        "\nuse super::super::{high};",
+    ];
+    for text in planted {
+        assert_eq!(check("low/a.rs", text), [wrong], "{text}");
+    }
+    let fine = [
+        "use crate::low::b;",
+        "use crate::lower::{high};",
+        "// use crate::high;",
+        "use super::high;",
+        "use other_crate::high;",
+        "use crate::{low::high, low};",
+    ];
+    for text in fine {
+        assert_eq!(check("low/a.rs", text), [""; 0], "{text}");
+    }
+    let engine =
+        |path| violations(&["engine"], Path::new(path), "\nuse crate::engine::openai::Chunk;");
+    let wrong = "src/engine/provider/sse.rs:2: `engine/provider` must not use `openai`";
+    assert_eq!(engine("engine/provider/sse.rs"), [wrong]);
+    assert_eq!(engine("engine/provider.rs").len(), 1);
+    assert_eq!(engine("engine/echo.rs"), [""; 0]);
+    assert_eq!(check("high.rs", "use crate::{low, middle, high};"), [""; 0]);
+    assert_eq!(check("main.rs", "use crate::high;"), [""; 0]);
+    assert_eq!(check("middle.rs", "use super::high;").len(), 1);
+    let many = "use crate::middle::a;\nuse crate::low;\nuse crate::high;";
+    assert_eq!(check("low.rs", many).len(), 2);
+}
