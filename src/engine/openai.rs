@@ -19,6 +19,7 @@ mod retry;
 
 mod caution;
 mod failure;
+mod report;
 mod request;
 mod roots;
 
@@ -432,7 +433,10 @@ fn header<'a>(response: &'a Response, name: &HeaderName) -> Option<&'a str> {
 fn note_oddities(answer: &Answer, is_good: bool) {
     let ignored = answer.ignored();
     if ignored > 0 {
-        tracing::info!(ignored, "events of the answer were ignored: their data is no JSON");
+        tracing::info!(
+            ignored,
+            "events of the answer were ignored: they are no part of a chat completion"
+        );
     }
     if is_good && answer.is_blank() {
         tracing::warn!("the answer holds nothing but white space");

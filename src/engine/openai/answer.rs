@@ -8,6 +8,7 @@ use super::failure::{Failure, Failures};
 use super::finish::{Finish, Holds};
 use super::join::Joiner;
 use super::json;
+use super::report::{WithoutChoice, in_list, is_error, without_choice};
 use super::sse;
 use crate::chat::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
@@ -49,7 +50,6 @@ pub(super) struct Answer<'a> {
     has_text: bool,
     /// There is more in the text than white space.
     has_words: bool,
-    /// Data that is no JSON.
     ignored: Ignored,
     /// Rises with all that brings the answer further.
     progress: u64,
@@ -109,12 +109,12 @@ impl<'a> Answer<'a> {
     }
 
     /// A number that rises with all that brings the answer further, and not with what only keeps the
-    /// connection alive: comments, empty events, data that is no JSON.
+    /// connection alive: comments, empty events, data that is not understood.
     pub(super) fn progress(&self) -> u64 {
         self.progress
     }
 
-    /// Events that were ignored because their data is no JSON.
+    /// Events that were ignored because they are no part of a chat completion.
     pub(super) fn ignored(&self) -> u64 {
         self.ignored.count
     }
@@ -194,18 +194,19 @@ impl<'a> Answer<'a> {
 
     /// Data that is no JSON object: an error in a list, or nothing that matters.
     fn other_data(&mut self, data: &[u8]) -> Result<(), Failure> {
-        let list = data.starts_with(b"[").then(|| json::read::<serde_json::Value>(data).ok());
-        if let Some(error) = list.flatten().as_ref().and_then(|list| list.get(0)?.get("error"))
-            && is_error(error)
-        {
-            return Err(self.failures.reported(error));
+        if let Some(error) = in_list(data) {
+            return Err(self.failures.reported(&error));
         }
+        self.ignore(data);
+        Ok(())
+    }
+
+    fn ignore(&mut self, data: &[u8]) {
         if self.ignored.count == 0 {
             let end = data.len().min(IGNORED_BYTES_MAX);
             self.ignored.first = self.failures.broken_off(&data[..end]);
         }
         self.ignored.count += 1;
-        Ok(())
     }
 
     /// What an `error` event tells, whose data may be of any form.
@@ -243,6 +244,12 @@ impl<'a> Answer<'a> {
             }
             self.progress += u64::from(!std::mem::replace(&mut self.understood, true));
             self.choice(choice, shape, events)?;
+        } else if !is_error(&error) {
+            match without_choice(json) {
+                WithoutChoice::Error(reported) => error = reported,
+                WithoutChoice::Known => {}
+                WithoutChoice::Unknown => self.ignore(json),
+            }
         }
         match is_error(&error) {
             true => Err(self.failures.reported(&error)),
@@ -317,8 +324,9 @@ impl<'a> Answer<'a> {
         let reason = match self.finish_reason.take() {
             Some(reason) if reason == "error" => return Err(self.failures.gave_up()),
             Some(reason) => reason,
-            None if self.done && has_output => String::new(),
-            None => return Err(self.failures.cut_off(&self.ignored)),
+            // What was not understood may have reported that the answer was cut off.
+            None if self.done && has_output && self.ignored.count == 0 => String::new(),
+            None => return Err(self.failures.cut_off(self.done, &self.ignored)),
         };
         self.calls.end(events).map_err(|bad| self.bad_call(bad))?;
         events.extend(self.usage.map(EngineEvent::Usage));
@@ -356,18 +364,6 @@ impl<'a> Answer<'a> {
             }
             Bad::Nameless => self.failures.nameless_tool(),
         }
-    }
-}
-
-/// False for what a provider may put where there is no error.
-fn is_error(error: &serde_json::Value) -> bool {
-    match error {
-        serde_json::Value::Null | serde_json::Value::Bool(false) => false,
-        serde_json::Value::String(text) => !text.is_empty(),
-        serde_json::Value::Object(fields) => !fields.is_empty(),
-        serde_json::Value::Bool(true)
-        | serde_json::Value::Number(_)
-        | serde_json::Value::Array(_) => true,
     }
 }
 

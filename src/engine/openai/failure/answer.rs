@@ -54,9 +54,10 @@ impl Failures {
         self.malformed(&what, detail + &self.ignored(ignored))
     }
 
-    /// The answer ended without its end.
-    pub(in crate::engine::openai) fn cut_off(&self, ignored: &Ignored) -> Failure {
-        let detail = "the stream ended without a finish reason and without [DONE]".to_owned();
+    /// The answer ended without a finish reason; `has_mark` if `[DONE]` came.
+    pub(in crate::engine::openai) fn cut_off(&self, has_mark: bool, ignored: &Ignored) -> Failure {
+        let mark = if has_mark { "" } else { " and without [DONE]" };
+        let detail = format!("the stream ended without a finish reason{mark}");
         let detail = detail + &self.ignored(ignored);
         self.malformed("cut off its answer: send the prompt again", detail)
     }
@@ -83,7 +84,7 @@ impl Failures {
             return String::new();
         }
         let first = self.quote(&String::from_utf8_lossy(first), QUOTE_CHARS_MAX);
-        format!("; ignored events whose data is no JSON: {count}, the first: {first:?}")
+        format!("; events that were not understood: {count}, the first: {first:?}")
     }
 
     /// An event can't be read.

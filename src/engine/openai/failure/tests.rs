@@ -131,7 +131,7 @@ fn every_message_says_what_to_do() {
         it.timeout(Elapsed::Total(limit)),
         it.empty(),
         it.not_an_answer("text/html", &Ignored::default()),
-        it.cut_off(&Ignored::default()),
+        it.cut_off(false, &Ignored::default()),
         it.no_answer("stop", false),
         it.no_answer("stop", true),
         it.timeout(Elapsed::Pings(limit)),
