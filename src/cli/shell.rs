@@ -47,6 +47,14 @@ pub fn run(job: Job) -> u8 {
     })
 }
 
+/// From here on a file that grows past the limit on its size is an error of the write, for commands
+/// that hold no conversation. They do without it if the system has no descriptor left for that.
+pub fn take_file_size_signal() {
+    let Ok(runtime) = runtime() else { return };
+    let _inside = runtime.enter();
+    stdio::take_file_size_signal().ok();
+}
+
 /// Prints what clap has to say when help, or the version, is asked for.
 pub fn help(help: &clap::Error) -> u8 {
     let text = styled(help, &io::stdout());
@@ -108,16 +116,16 @@ async fn serve(job: Job, stdio: Stdio, mut signals: Signals, terminal: Terminal)
 /// Waits until what was logged and reported is written: no longer than the limit, nor than a signal.
 async fn flush(signals: &mut Signals, log: Option<&Flush>) {
     let stderr = stderr::queue();
-    let written = async {
-        stderr.flushed().await;
+    let logged = async {
         if let Some(log) = log {
             log.flushed().await;
         }
     };
+    let written = async { tokio::join!(stderr.flushed(), logged) };
     tokio::select! {
         biased;
         _ = signals.next() => {}
-        () = written => {}
+        ((), ()) = written => {}
     }
     stderr.abandon();
     if let Some(log) = log {
