@@ -21,7 +21,7 @@ pub use progress::Progress;
 pub use refusal::{is_shortage, refusal, unable};
 pub use settings::{Finish, Requests, Settings};
 pub use signals::{Signals, take_file_size_signal};
-pub use streams::Stdio;
+pub use streams::{Stdio, reader_gone};
 pub use unread::UnreadInput;
 
 use crate::chat::transcript::Transcript;

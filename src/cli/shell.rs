@@ -4,7 +4,7 @@
 use crate::cli::CommandMode;
 use crate::cli::config;
 use crate::cli::log::Flush;
-use crate::cli::prepare::{Job, Prepared, Reason, Refusal, Terminal, prepare};
+use crate::cli::prepare::{Job, Prepared, Reason, Refusal, Terminal, Waits, prepare};
 use crate::session::ExitCode;
 use crate::stdio::{self, Finish, Requests, Signals, Stdio};
 use crate::support::files;
@@ -100,7 +100,8 @@ fn unable(command_mode: CommandMode, output: impl AsFd, error: &anyhow::Error) -
 
 async fn serve(job: Job, stdio: Stdio, mut signals: Signals, terminal: Terminal) -> Result<u8> {
     let mut log = None;
-    let finish = match prepare(job, terminal, &mut signals).await {
+    let mut waits = Waits { signals: &mut signals, output: &stdio.output };
+    let finish = match prepare(job, terminal, &mut waits).await {
         Ok(Prepared::Serve(settings, flush)) => {
             log = flush;
             stdio::serve(stdio, &mut signals, *settings).await
@@ -158,6 +159,7 @@ async fn refuse(refusal: Refusal, stdio: Stdio, signals: &mut Signals) -> Result
             complain(Some(format!("the process was ended by {signal}")));
             Requests::Interrupted(signal)
         }
+        Reason::ReaderGone => return Ok(finished(Ok(()))),
     };
     let settings = config::refused(refusal.command_mode, requests);
     Ok(stdio::serve(stdio, signals, settings).await)
