@@ -31,20 +31,26 @@ fn run(words: Vec<OsString>) -> u8 {
     }
     let command = match Cli::read(&words) {
         Ok(Invocation::Command(command)) => *command,
-        Ok(Invocation::Manifest) => return commands::manifest(&Cli::command()),
+        Ok(Invocation::Manifest) => return tool(|| commands::manifest(&Cli::command())),
         Err(error) if error.use_stderr() => {
             return shell::run(Job::Wrong(Cli::guess(&words, None), error));
         }
-        Err(help) => return shell::help(&help),
+        Err(help) => return tool(|| shell::help(&help)),
     };
     match command {
         Command::Rpc(args) => shell::run(Job::Rpc(args)),
         Command::Exec(args) => shell::run(Job::Exec(args)),
         Command::RunCommand(_) => shell::run(Job::RunCommand(words)),
-        Command::Check(args) => commands::check(&args),
-        Command::ListEvents(args) => commands::list_events(&args),
-        Command::Schema(args) => commands::schema(&args),
-        Command::Completions(args) => commands::completions(&args, &Cli::command()),
-        Command::Man(args) => commands::man(&args, &Cli::command()),
+        Command::Check(args) => tool(|| commands::check(&args)),
+        Command::ListEvents(args) => tool(|| commands::list_events(&args)),
+        Command::Schema(args) => tool(|| commands::schema(&args)),
+        Command::Completions(args) => tool(|| commands::completions(&args, &Cli::command())),
+        Command::Man(args) => tool(|| commands::man(&args, &Cli::command())),
     }
+}
+
+/// Does `work`, whose output may be a file that may not grow without limit.
+fn tool(work: impl FnOnce() -> u8) -> u8 {
+    shell::take_file_size_signal();
+    work()
 }

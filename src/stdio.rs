@@ -20,8 +20,8 @@ pub use debug_file::DebugFile;
 pub use progress::Progress;
 pub use refusal::{is_shortage, refusal, unable};
 pub use settings::{Finish, Requests, Settings};
-pub use signals::Signals;
-pub use streams::Stdio;
+pub use signals::{Signals, take_file_size_signal};
+pub use streams::{Stdio, reader_gone};
 pub use unread::UnreadInput;
 
 use crate::chat::transcript::Transcript;
@@ -59,6 +59,9 @@ const EVENTS_AT_ONCE_MAX: usize = 64;
 /// Chunks of input that are handled before the engine gets a turn, however many more there are.
 const CHUNKS_BEFORE_ENGINE_MAX: u32 = 32;
 
+/// Lines that are handled before the engine gets a turn, however many more have been read.
+const LINES_BEFORE_ENGINE_MAX: u32 = 256;
+
 /// How long the engine waits for input that can be read: another process that shares standard
 /// input may have taken it, and must not hold up the run.
 const MORE_INPUT_MAX: Duration = Duration::from_millis(100);
@@ -83,6 +86,7 @@ struct Server<'a> {
     /// More could be read at once than was, and is waited for until then.
     more_until: Option<Instant>,
     chunks_since_engine: u32,
+    lines_since_engine: u32,
     events: mpsc::Receiver<TaggedEvent>,
     ends: mpsc::Receiver<(RunId, RunEnd)>,
     to_events: mpsc::Sender<TaggedEvent>,
@@ -165,6 +169,7 @@ impl<'a> Server<'a> {
             pending: VecDeque::new(),
             more_until: None,
             chunks_since_engine: 0,
+            lines_since_engine: 0,
             events,
             ends,
             to_events,
@@ -231,6 +236,11 @@ impl<'a> Server<'a> {
             let takes_lines = self.session.wants_input() && self.outbox.has_room_for_answers();
             if let Some(line) = self.pending.pop_front_if(|_| takes_lines) {
                 self.line(line);
+                self.lines_since_engine += 1;
+                if self.lines_since_engine >= LINES_BEFORE_ENGINE_MAX {
+                    tokio::task::yield_now().await;
+                    self.engine_turn();
+                }
                 continue;
             }
             if self.chunks_since_engine >= CHUNKS_BEFORE_ENGINE_MAX {
@@ -296,6 +306,7 @@ impl<'a> Server<'a> {
     /// Takes what the engine has said by now, without waiting for more.
     fn engine_turn(&mut self) {
         self.chunks_since_engine = 0;
+        self.lines_since_engine = 0;
         if self.outbox.has_room_for_engine() && self.awaits_reader().is_none() {
             self.more_events(EVENTS_AT_ONCE_MAX);
             if let Ok((run, end)) = self.ends.try_recv() {
@@ -412,6 +423,7 @@ impl<'a> Server<'a> {
 
     fn start_run(&mut self, run: RunId, transcript: Transcript) {
         self.chunks_since_engine = 0;
+        self.lines_since_engine = 0;
         let running = self.engine.start(transcript, Sink::new(run, self.to_events.clone()));
         let fault = std::mem::take(&mut self.engine_fault);
         let ends = self.to_ends.clone();

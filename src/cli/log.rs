@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::NoSubscriber;
 
-/// Begins to log.
+/// Begins to log. The log is flushed when the returned guard is dropped, if it has a file of its own.
 ///
 /// # Errors
 /// If the log file can't be opened, or the process logs already.
@@ -26,17 +26,10 @@ pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
     }
     let is_terminal = file.is_none() && io::stderr().is_terminal();
     let has_colour = is_terminal && terminal::has_colour();
-    let queue = match file {
-        None => stderr::queue(),
-        Some(path) => {
-            let file = files::open(path, OpenOptions::new().append(true))
-                .with_context(|| format!("--log-file: {} can't be written", path.display()))?;
-            Arc::new(LineQueue::new(Target::File(file)))
-        }
-    };
+    let (queue, flush) = queue(file)?;
     // The progress line may occupy the line that the log is about to use.
     let clear = if is_terminal && !terminal::is_dumb() { terminal::CLEAR_LINE } else { "" };
-    let lines = LogWriter { queue: Arc::clone(&queue), clear };
+    let lines = LogWriter { queue, clear };
     let log = tracing_subscriber::fmt()
         .with_max_level(filter(level))
         .with_target(false)
@@ -47,7 +40,17 @@ pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
         None => log.without_time().init(),
         Some(_) => log.init(),
     }
-    Ok(Some(Flush(queue)))
+    Ok(flush)
+}
+
+/// The queue of the log. One of its own is flushed at the end of the process; standard error's is
+/// flushed there in any case, and waiting for it twice would take twice the time.
+fn queue(file: Option<&Path>) -> Result<(Arc<LineQueue>, Option<Flush>)> {
+    let Some(path) = file else { return Ok((stderr::queue(), None)) };
+    let file = files::open(path, OpenOptions::new().append(true))
+        .with_context(|| format!("--log-file: {} can't be written", path.display()))?;
+    let queue = Arc::new(LineQueue::new(Target::File(file)));
+    Ok((Arc::clone(&queue), Some(Flush(queue))))
 }
 
 /// Writes log lines to a queue.
@@ -115,5 +118,16 @@ fn filter(level: LogLevel) -> LevelFilter {
         LogLevel::Info => LevelFilter::INFO,
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standard_error_is_not_waited_for_twice() {
+        assert!(queue(None).expect("standard error").1.is_none());
+        assert!(queue(Some(Path::new("/dev/null"))).expect("a file").1.is_some());
     }
 }

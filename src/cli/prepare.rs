@@ -14,14 +14,20 @@ use crate::cli::log::{self, Flush};
 use crate::cli::{Cli, CommandMode, ExecArgs, Mode, RpcArgs};
 use crate::command_file::Rendered;
 use crate::session::Signal;
-use crate::stdio::{Settings, Signals, UnreadInput};
+use crate::stdio::{Settings, Signals, UnreadInput, reader_gone};
 use crate::support::threads;
 use anyhow::{Result, bail};
 use prompt::Parts;
 use shown::{Unasked, shown};
 use std::ffi::OsString;
 use std::fs::File;
+use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// The longest time that a command may still take to get ready once nobody reads standard output: a
+/// wrong command is still reported, and a named pipe that nobody writes is waited for no longer.
+const READY_WITHOUT_READER_MAX: Duration = Duration::from_secs(1);
 
 /// Shown when standard input holds data that is not read.
 const UNREAD: &str = "standard input has data that is not part of the prompt; write - after the \
@@ -49,6 +55,15 @@ pub struct Terminal {
     pub is_typed: bool,
     /// Standard output is a terminal.
     pub is_shown: bool,
+}
+
+/// What ends the wait for a command to get ready.
+#[derive(Debug)]
+pub struct Waits<'a> {
+    /// A signal, at once.
+    pub signals: &'a mut Signals,
+    /// Standard output, once nobody reads it.
+    pub output: &'a File,
 }
 
 /// A prepared command.
@@ -80,6 +95,8 @@ pub enum Reason {
     Defect,
     /// A signal arrived first.
     Interrupted(Signal),
+    /// Nobody reads standard output any more.
+    ReaderGone,
 }
 
 impl Job {
@@ -110,7 +127,7 @@ impl<E: Into<anyhow::Error>> From<E> for Reason {
 pub async fn prepare(
     job: Job,
     terminal: Terminal,
-    signals: &mut Signals,
+    waits: &mut Waits<'_>,
 ) -> Result<Prepared, Refusal> {
     let command_mode = job.command_mode();
     match job {
@@ -118,29 +135,29 @@ pub async fn prepare(
             let reads = args.session.history.is_some();
             let work =
                 move || rpc(args, &terminal).map_err(|reason| Refusal { command_mode, reason });
-            // Not worth a thread if nothing is read.
-            if reads { in_thread(signals, command_mode, work).await } else { work() }
+            // Where it reads nothing it is not worth a thread.
+            if reads { in_thread(waits, command_mode, work).await } else { work() }
         }
         Job::Wrong(_, error) => Err(Refusal { command_mode, reason: Reason::Usage(error) }),
         Job::Exec(args) => {
             let work =
                 move || exec(args, terminal).map_err(|reason| Refusal { command_mode, reason });
-            in_thread(signals, command_mode, work).await
+            in_thread(waits, command_mode, work).await
         }
         Job::RunCommand(words) => {
-            in_thread(signals, command_mode, move || command::run(&words, terminal)).await
+            in_thread(waits, command_mode, move || command::run(&words, terminal)).await
         }
     }
 }
 
-/// Does `work`, unless a signal comes first.
+/// Does `work`, unless a signal comes first or nobody waits for what comes of it.
 async fn in_thread(
-    signals: &mut Signals,
+    waits: &mut Waits<'_>,
     command_mode: CommandMode,
     work: impl FnOnce() -> Result<Prepared, Refusal> + Send + 'static,
 ) -> Result<Prepared, Refusal> {
     let refuse = |reason| Err(Refusal { command_mode, reason });
-    let (ready, outcome) = oneshot::channel();
+    let (ready, mut outcome) = oneshot::channel();
     // An interrupted command reports no error.
     let work = move || drop(ready.send(work()));
     if let Err(error) = threads::spawn("prepare", work) {
@@ -148,8 +165,14 @@ async fn in_thread(
     }
     tokio::select! {
         biased;
-        signal = signals.next() => refuse(Reason::Interrupted(signal)),
-        outcome = outcome => outcome.unwrap_or_else(|_| refuse(Reason::Defect)),
+        signal = waits.signals.next() => refuse(Reason::Interrupted(signal)),
+        outcome = &mut outcome => outcome.unwrap_or_else(|_| refuse(Reason::Defect)),
+        () = reader_gone(waits.output) => {
+            match timeout(READY_WITHOUT_READER_MAX, outcome).await {
+                Ok(outcome) => outcome.unwrap_or_else(|_| refuse(Reason::Defect)),
+                Err(_) => refuse(Reason::ReaderGone),
+            }
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::cli::CommandMode;
 use crate::cli::config;
 use crate::cli::log::Flush;
-use crate::cli::prepare::{Job, Prepared, Reason, Refusal, Terminal, prepare};
+use crate::cli::prepare::{Job, Prepared, Reason, Refusal, Terminal, Waits, prepare};
 use crate::session::ExitCode;
 use crate::stdio::{self, Finish, Requests, Signals, Stdio};
 use crate::support::files;
@@ -46,6 +46,14 @@ pub fn run(job: Job) -> u8 {
         stderr::message(&format!("duologue: {error:#}\n"));
         ExitCode::Internal.number()
     })
+}
+
+/// From here on a file that grows past the limit on its size is an error of the write, for commands
+/// that hold no conversation. They do without it if the system has no descriptor left for that.
+pub fn take_file_size_signal() {
+    let Ok(runtime) = runtime() else { return };
+    let _inside = runtime.enter();
+    stdio::take_file_size_signal().ok();
 }
 
 /// Prints clap's text for help or the version.
@@ -93,7 +101,8 @@ fn unable(command_mode: CommandMode, output: impl AsFd, error: &anyhow::Error) -
 
 async fn serve(job: Job, stdio: Stdio, mut signals: Signals, terminal: Terminal) -> Result<u8> {
     let mut log = None;
-    let finish = match prepare(job, terminal, &mut signals).await {
+    let mut waits = Waits { signals: &mut signals, output: &stdio.output };
+    let finish = match prepare(job, terminal, &mut waits).await {
         Ok(Prepared::Serve(settings, flush)) => {
             log = flush;
             stdio::serve(stdio, &mut signals, *settings).await
@@ -109,16 +118,16 @@ async fn serve(job: Job, stdio: Stdio, mut signals: Signals, terminal: Terminal)
 /// Waits until log and messages are written: no longer than the limit, or until a signal.
 async fn flush(signals: &mut Signals, log: Option<&Flush>) {
     let stderr = stderr::queue();
-    let written = async {
-        stderr.flushed().await;
+    let logged = async {
         if let Some(log) = log {
             log.flushed().await;
         }
     };
+    let written = async { tokio::join!(stderr.flushed(), logged) };
     tokio::select! {
         biased;
         _ = signals.next() => {}
-        () = written => {}
+        ((), ()) = written => {}
     }
     stderr.abandon();
     if let Some(log) = log {
@@ -151,6 +160,7 @@ async fn refuse(refusal: Refusal, stdio: Stdio, signals: &mut Signals) -> Result
             complain(Some(format!("the process was ended by {signal}")));
             Requests::Interrupted(signal)
         }
+        Reason::ReaderGone => return Ok(finished(Ok(()))),
     };
     let settings = config::refused(refusal.command_mode, requests);
     Ok(stdio::serve(stdio, signals, settings).await)

@@ -8,6 +8,7 @@ mod chunk;
 mod calls;
 mod finish;
 
+mod report;
 mod request;
 
 mod answer;
@@ -338,7 +339,10 @@ impl ProviderCall<'_> {
 fn note_oddities(answer: &Answer, is_good: bool) {
     let ignored = answer.ignored();
     if ignored > 0 {
-        tracing::info!(ignored, "events of the answer were ignored: their data is no JSON");
+        tracing::info!(
+            ignored,
+            "events of the answer were ignored: they are no part of a chat completion"
+        );
     }
     if is_good && answer.is_blank() {
         tracing::warn!("the answer holds nothing but white space");

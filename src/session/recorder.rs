@@ -11,11 +11,12 @@ use crate::chat::transcript::Transcript;
 use crate::chat::ui::Ui;
 use crate::engine::RunError;
 use crate::protocol::any::Any;
-use crate::protocol::id::{Ids, Ordinal, RequestId, RunId, SessionId};
+use crate::protocol::id::{Ids, Ordinal, RequestId, RunId, SessionId, ToolCallId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, ClientError, Done, Frame};
 use crate::support::fail_point::FailPoint;
 use crate::support::text::Text;
+use std::collections::HashMap;
 
 #[derive(Clone, Debug)]
 pub(super) struct Recorder {
@@ -30,6 +31,8 @@ pub(super) struct Recorder {
     timeline: Timeline,
     transcript: Transcript,
     ui: Ui,
+    /// The ids of the session's tool calls, each with how many calls of the engines had it.
+    tool_calls: HashMap<ToolCallId, u32>,
     /// The run whose engine was started and has not ended.
     engine: Option<RunId>,
     outputs: Vec<Output>,
@@ -50,6 +53,7 @@ impl Recorder {
             ordinal: Ordinal::default(),
             timeline: Timeline::with_history(&rules.preamble.said, ids),
             transcript: Transcript::new(rules.preamble.clone()),
+            tool_calls: HashMap::new(),
             engine: None,
             outputs: Vec::new(),
             fault: FailPoint::default(),
@@ -97,6 +101,26 @@ impl Recorder {
 
     pub(super) fn push(&mut self, output: Output) {
         self.outputs.push(output);
+    }
+
+    /// The id in this session of a tool call that its engine calls `id`: the same, unless an earlier
+    /// call has it. Some providers number the calls of each answer anew, and clients and snapshots
+    /// know a call by its id.
+    pub(super) fn tool_call_id(&mut self, id: &ToolCallId) -> ToolCallId {
+        let calls = self.tool_calls.entry(id.clone()).or_default();
+        *calls += 1;
+        if *calls == 1 {
+            return id.clone();
+        }
+        let mut number = *calls;
+        let mut unique = ToolCallId(format!("{}-{number}", id.0));
+        while self.tool_calls.contains_key(&unique) {
+            number += 1;
+            unique = ToolCallId(format!("{}-{number}", id.0));
+        }
+        self.tool_calls.insert(id.clone(), number);
+        self.tool_calls.insert(unique.clone(), 1);
+        unique
     }
 
     /// Numbers an event, takes it into every projection and shows it.

@@ -70,6 +70,8 @@ struct OpenSegment {
 
 #[derive(Clone, Debug)]
 struct OpenTool {
+    /// As the engine calls it.
+    engine_id: ToolCallId,
     tool: ToolCall,
     pieces: u64,
     input: String,
@@ -316,7 +318,7 @@ impl Run {
 
     fn open_tool(&mut self, recorder: &mut Recorder, now: Uptime, tool: ToolCall) {
         // Two open calls of one name could not be told apart.
-        if self.tools.iter().any(|open| open.tool.id == tool.id) {
+        if self.tools.iter().any(|open| open.engine_id == tool.id) {
             return;
         }
         self.need_call(recorder, now);
@@ -325,7 +327,10 @@ impl Run {
             call.has_tool_calls = true;
         }
         let step = ToolStep::Started;
-        self.tools.push(OpenTool { tool: tool.clone(), pieces: 0, input: String::new(), step });
+        let ToolCall { id: engine_id, name } = tool;
+        let tool = ToolCall { id: recorder.tool_call_id(&engine_id), name };
+        let (open, input) = (tool.clone(), String::new());
+        self.tools.push(OpenTool { engine_id, tool: open, pieces: 0, input, step });
         self.record(recorder, Event::ToolCallStarted { tool });
     }
 
@@ -356,7 +361,7 @@ impl Run {
     }
 
     fn tool_returned(&mut self, recorder: &mut Recorder, id: &ToolCallId, result: ToolResult) {
-        let is_it = |open: &OpenTool| open.tool.id == *id && open.step != ToolStep::Started;
+        let is_it = |open: &OpenTool| open.engine_id == *id && open.step != ToolStep::Started;
         let Some(at) = self.tools.iter().position(is_it) else { return };
         let tool = self.tools.remove(at).tool;
         self.record(recorder, Event::ToolResultReady { tool: tool.clone(), result });
@@ -378,7 +383,7 @@ impl Run {
     /// The open call of that name, if it is at `step`. What an engine says of any other is passed
     /// over: a call would otherwise be shown out of order, or be made twice in the transcript.
     fn tool(&mut self, id: &ToolCallId, step: ToolStep) -> Option<&mut OpenTool> {
-        self.tools.iter_mut().find(|open| open.tool.id == *id && open.step == step)
+        self.tools.iter_mut().find(|open| open.engine_id == *id && open.step == step)
     }
 
     fn record(&self, recorder: &mut Recorder, event: Event) {

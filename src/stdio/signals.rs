@@ -22,7 +22,7 @@ impl Signals {
         let listen = |signal: Signal, kind: SignalKind| {
             (!is_ignored(&status, signal.number())).then(|| unix::signal(kind)).transpose()
         };
-        take_file_size_signal(&status)?;
+        take_unless_ignored(&status)?;
         Ok(Self {
             hangup: listen(Signal::Hangup, SignalKind::hangup())?,
             interrupt: listen(Signal::Interrupt, SignalKind::interrupt())?,
@@ -40,10 +40,15 @@ impl Signals {
     }
 }
 
+/// The same as [`Signals::listen`] does about the limit on the size of a file, and nothing else.
+pub fn take_file_size_signal() -> io::Result<()> {
+    take_unless_ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
+}
+
 /// From here on a file that grows past the limit on its size (`ulimit -f`) costs what was to be
 /// written to it, as a full disk does, and not the process. The signal is taken, not ignored: a
 /// child process gets its default action back.
-fn take_file_size_signal(status: &str) -> io::Result<()> {
+fn take_unless_ignored(status: &str) -> io::Result<()> {
     let number = rustix::process::Signal::XFSZ.as_raw();
     if !u8::try_from(number).is_ok_and(|number| is_ignored(status, number)) {
         // The signal itself is of no interest: the write that caused it fails with EFBIG.

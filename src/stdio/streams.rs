@@ -8,6 +8,7 @@ use rustix::io::fcntl_dupfd_cloexec;
 use rustix::net::{SendFlags, send};
 use rustix::pipe::PIPE_BUF;
 use std::fs::File;
+use std::future::pending;
 use std::io::{self, Write};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -84,6 +85,17 @@ pub(super) fn can_be_read(input: &File) -> bool {
 fn has_room(output: &File) -> bool {
     let mut files = [PollFd::new(output, PollFlags::OUT)];
     poll(&mut files, Some(&Timespec::default())).is_ok() && files[0].revents() == PollFlags::OUT
+}
+
+/// Waits until nobody can read `output` any more; for ever if the system has no thread for that.
+pub async fn reader_gone(output: &File) {
+    let watched = output.try_clone().ok().and_then(|output| watch(Arc::new(output)).ok());
+    if let Some(gone) = watched
+        && gone.await.is_ok()
+    {
+        return;
+    }
+    pending().await
 }
 
 /// Tells when nobody can read `output` any more, even while nothing is being written.

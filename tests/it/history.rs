@@ -2,7 +2,7 @@
 //! file or from `--history`, reaches the provider as it was written, and is in the first snapshot.
 
 use crate::frames::{Frame, snapshot};
-use crate::once::{duologue, run};
+use crate::once::{Once, duologue, run};
 use crate::oracle::Answers;
 use crate::provider::{Provider, says};
 use crate::server::{Folder, KEY, Launch, Transcript, openai};
@@ -87,6 +87,21 @@ fn a_history_begins_the_conversation_of_a_server() {
     assert_eq!(first.messages(), expected);
     check_entities(&frames, 2);
     assert_eq!(messages(&provider), json!([sent(), vec![user("And {{ that }}?")]].concat()));
+}
+
+/// A history may be a named pipe that is never written.
+#[test]
+fn a_process_that_waits_for_a_history_ends_with_its_reader() {
+    let folder = Folder::new();
+    folder.fifo("history");
+    fs::write(folder.path("f.yaml"), "prompt: hi").expect("a file");
+    for words in [&["rpc"][..], &["exec", "hi"], &["run-command", "f.yaml"]] {
+        let words = [words, &["--engine", "echo", "--history", "history"]].concat();
+        let (once, stdout) = Once::start_unread(duologue(&folder, &words));
+        drop(stdout);
+        let ended = once.finish();
+        assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{words:?}");
+    }
 }
 
 #[test]

@@ -22,6 +22,21 @@ const ODD_TEXT: &str = "a\u{2028}b \u{2029}c\u{85} d\0e \rf \u{b}g \u{c}h \u{1f}
                         \u{1F468}\u{200D}\u{1F469} \u{FEFF}\u{FFFD}\u{10FFFF} \"\\/\u{8}\t\n end";
 
 /// Fault 14.
+/// Requests that come without a pause are answered, and the run goes on meanwhile.
+#[test]
+fn a_flood_of_requests_does_not_stop_a_run() {
+    const SNAPSHOTS: usize = 2_000;
+    let mut server = echo(&["--final-snapshot", "none"]).start();
+    let flood = (0..SNAPSHOTS).map(|number| snapshot(&format!("s{number}")));
+    let lines: Vec<_> = [submit("r", "some words")].into_iter().chain(flood).collect();
+    server.send_together(&lines);
+    let frames = server.finish().frames;
+    let first_patch = frames.iter().position(|frame| frame.is_event("ChatTextPatch"));
+    let last = format!("s{}", SNAPSHOTS - 1);
+    let last_answer = frames.iter().position(|frame| frame.ends(&last));
+    assert!(first_patch.expect("a patch") < last_answer.expect("an answer"));
+}
+
 #[test]
 fn a_line_one_byte_over_the_limit_costs_itself_alone() {
     let mut server = Server::start(&["--max-request-bytes", "1000"]);

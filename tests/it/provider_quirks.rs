@@ -94,6 +94,41 @@ fn what_a_provider_reports_in_its_own_way_has_its_class() {
     }
 }
 
+/// Providers without ids, and some with, use the same ids in each answer.
+#[test]
+fn each_tool_call_of_a_session_has_an_id_of_its_own() {
+    let function = json!({ "name": "look", "arguments": "{}" });
+    let legacy = json!({ "delta": { "function_call": function } });
+    let call = json!({ "index": 0, "id": "call_0-2", "function": function });
+    let script = |call: &Value| vec![choice(call.clone()), Step::Finish("tool_calls", None)];
+    let named = json!({ "delta": { "tool_calls": [call] } });
+    let scripts = [&legacy, &legacy, &named, &legacy].map(script);
+    let provider = Provider::start(scripts.into_iter().chain([says("done")]).collect());
+    let mut server = openai(&provider, &[]).start();
+    for turn in ["r1", "r2", "r3", "r4"] {
+        assert_eq!(server.turn(turn, "hello"), "failed");
+    }
+    assert_eq!(server.turn("r5", "hello"), "ok");
+    server.send(snapshot("s"));
+    server.wait_done("s");
+    let frames = server.finish().frames;
+    let ids = ["call_0", "call_0-2", "call_0-2-2", "call_0-3"];
+    let started = frames.iter().filter(|frame| frame.is_event("ChatToolCallStarted"));
+    assert_eq!(started.map(|frame| frame.payload("toolCallId")).collect::<Vec<_>>(), ids);
+    let state = frames.iter().rfind(|frame| frame.is_snapshot()).expect("a snapshot");
+    let entities = state.0["snapshot"]["entities"].as_array().expect("entities");
+    let mut keys: Vec<_> = entities.iter().map(|it| (&it["kind"], &it["id"])).collect();
+    keys.sort_by_key(|key| format!("{key:?}"));
+    keys.dedup();
+    assert_eq!(keys.len(), entities.len(), "{state:?}");
+    let sent = provider.wait_request(5).body;
+    let messages = sent["messages"].as_array().expect("messages");
+    let calls = messages.iter().filter_map(|it| it.pointer("/tool_calls/0/id"));
+    assert_eq!(calls.collect::<Vec<_>>(), ids);
+    let results = messages.iter().filter_map(|it| it.get("tool_call_id"));
+    assert_eq!(results.collect::<Vec<_>>(), ids, "each call has its result");
+}
+
 #[test]
 fn an_answer_with_nothing_to_show_is_no_success() {
     let nothing = || vec![Step::Finish("stop", Some((3, 0))), Step::Done];

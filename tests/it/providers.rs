@@ -51,6 +51,36 @@ fn failures() -> Vec<Failure> {
             "provider",
         ),
     ]
+    .into_iter()
+    .chain(error_reports())
+    .collect()
+}
+
+/// Errors that servers report in other forms than OpenAI, with the end mark after them or not.
+fn error_reports() -> Vec<Failure> {
+    let event = |data: &str| Step::Event(data.to_owned());
+    let bytes = |line: &str| Step::Bytes(line.as_bytes().to_vec());
+    let text = || Step::Text("a part".to_owned());
+    let vllm = r#"{"object":"error","message":"the engine died","type":"InternalServerError","param":null,"code":500}"#;
+    let overflow = r#"{"object":"error","message":"maximum context length is 5 tokens","type":"BadRequestError","code":400}"#;
+    let detail = r#"{"detail":"Internal Server Error"}"#;
+    let bare = "{\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\n";
+    let field = "error: {\"code\":500,\"message\":\"context shift is disabled\"}\n\n";
+    let unknown = r#"{"failure":"out of memory"}"#;
+    vec![
+        ("an error object", vec![text(), event(vllm), Step::Done], "provider"),
+        ("an error object first", vec![event(vllm), Step::Done], "provider"),
+        (
+            "an error object as the answer",
+            vec![Step::Status(200, Vec::new(), overflow.to_owned())],
+            "context_overflow",
+        ),
+        ("a detail", vec![text(), event(detail), Step::Done], "provider"),
+        ("a bare line", vec![text(), bytes(bare), Step::Done], "provider"),
+        ("a bare line at the end", vec![text(), bytes(bare)], "provider"),
+        ("an error field", vec![text(), bytes(field), Step::Done], "provider"),
+        ("an unknown event", vec![text(), event(unknown), Step::Done], "malformed_stream"),
+    ]
 }
 
 /// The run `r1` has exactly one error, of this code and class, and it is not the session's end.

@@ -6,8 +6,9 @@ use crate::once::{Ended, Once, duologue};
 use crate::oracle::Answers;
 use crate::provider::{Provider, says};
 use crate::server::{Folder, KEY, Launch, Reading, echo};
+use crate::tools::turn;
 use std::fs;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 /// `duologue <words>` under limits that a shell sets.
 fn limited(folder: &Folder, limits: &str, words: &[&str]) -> Command {
@@ -161,6 +162,31 @@ fn standard_output_that_may_not_grow_has_its_status() {
     let shell = Launch::shell(script, &[&folder.name("")]).start();
     let log = shell.finish_with(74, Answers::All).stderr;
     assert!(log.contains("standard output could not be written"), "{log}");
+}
+
+/// Of a tool, too: it reports what a full disk would make it report.
+#[test]
+fn a_tool_whose_output_may_not_grow_has_its_status() {
+    let folder = Folder::new();
+    fs::write(folder.path("stream"), turn().repeat(20)).expect("a file");
+    let tools: [&[&str]; 7] = [
+        &["--manifest"],
+        &["--help"],
+        &["schema", "json"],
+        &["man"],
+        &["completions", "bash"],
+        &["list-events", "stream"],
+        &["check", "stream"],
+    ];
+    for words in tools {
+        let mut shell = limited(&folder, "ulimit -f 1", words);
+        shell.stdout(fs::File::create(folder.path("printed")).expect("a file"));
+        let output = shell.stdin(Stdio::null()).stderr(Stdio::piped()).spawn();
+        let output = output.and_then(Child::wait_with_output).expect("a shell");
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(74), "{words:?}: {log}");
+        assert!(log.contains("duologue: standard output"), "{words:?}: {log}");
+    }
 }
 
 /// A signal that is ignored stays so in children; one that is taken does not.

@@ -4,6 +4,7 @@
 use super::calls::{Bad, CALLS_MAX, Calls};
 use super::chunk::{Choice, Chunk, Delta, Shape, decode};
 use super::finish::{Finish, Holds};
+use super::report::{WithoutChoice, in_list, is_error, without_choice};
 use crate::chat::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
 use crate::engine::provider::body::{Body, Ignored, Part, TooLong, WHOLE_BYTES_MAX};
@@ -16,8 +17,10 @@ use std::mem::take;
 /// What servers of this kind answer, as errors name it.
 const INTERFACE: &str = "chat-completions";
 
-/// What ends an answer, as errors name it.
-const END: &str = "a finish reason and without [DONE]";
+/// What is missing at the end of an answer without a finish reason, as errors name it.
+fn missing(has_mark: bool) -> &'static str {
+    if has_mark { "a finish reason" } else { "a finish reason and without [DONE]" }
+}
 
 #[cfg(test)]
 mod tests;
@@ -54,7 +57,6 @@ pub(super) struct Answer<'a> {
     has_text: bool,
     /// There is more in the text than white space.
     has_words: bool,
-    /// Data that is no JSON.
     ignored: Ignored,
     /// Rises with all that brings the answer further.
     progress: u64,
@@ -114,12 +116,12 @@ impl<'a> Answer<'a> {
     }
 
     /// A number that rises with all that brings the answer further, and not with what only keeps the
-    /// connection alive: comments, empty events, data that is no JSON.
+    /// connection alive: comments, empty events, data that is not understood.
     pub(super) fn progress(&self) -> u64 {
         self.progress
     }
 
-    /// Events that were ignored because their data is no JSON.
+    /// Events that were ignored because they are no part of a chat completion.
     pub(super) fn ignored(&self) -> u64 {
         self.ignored.count
     }
@@ -199,18 +201,19 @@ impl<'a> Answer<'a> {
 
     /// Data that is no JSON object: an error in a list, or nothing that matters.
     fn other_data(&mut self, data: &[u8]) -> Result<(), Failure> {
-        let list = data.starts_with(b"[").then(|| json::read::<serde_json::Value>(data).ok());
-        if let Some(error) = list.flatten().as_ref().and_then(|list| list.get(0)?.get("error"))
-            && is_error(error)
-        {
-            return Err(self.failures.reported(error));
+        if let Some(error) = in_list(data) {
+            return Err(self.failures.reported(&error));
         }
+        self.ignore(data);
+        Ok(())
+    }
+
+    fn ignore(&mut self, data: &[u8]) {
         if self.ignored.count == 0 {
             let end = data.len().min(IGNORED_BYTES_MAX);
             self.ignored.first = self.failures.broken_off(&data[..end]);
         }
         self.ignored.count += 1;
-        Ok(())
     }
 
     /// What an `error` event tells, whose data may be of any form.
@@ -248,6 +251,12 @@ impl<'a> Answer<'a> {
             }
             self.progress += u64::from(!std::mem::replace(&mut self.understood, true));
             self.choice(choice, shape, events)?;
+        } else if !is_error(&error) {
+            match without_choice(json) {
+                WithoutChoice::Error(reported) => error = reported,
+                WithoutChoice::Known => {}
+                WithoutChoice::Unknown => self.ignore(json),
+            }
         }
         match is_error(&error) {
             true => Err(self.failures.reported(&error)),
@@ -324,8 +333,9 @@ impl<'a> Answer<'a> {
                 return Err(self.failures.gave_up("finish reason \"error\""));
             }
             Some(reason) => reason,
-            None if self.done && has_output => String::new(),
-            None => return Err(self.failures.cut_off(END, &self.ignored)),
+            // What was not understood may have reported that the answer was cut off.
+            None if self.done && has_output && self.ignored.count == 0 => String::new(),
+            None => return Err(self.failures.cut_off(missing(self.done), &self.ignored)),
         };
         self.calls.end(events).map_err(|bad| self.bad_call(bad))?;
         events.extend(self.usage.map(EngineEvent::Usage));
@@ -363,18 +373,6 @@ impl<'a> Answer<'a> {
             }
             Bad::Nameless => self.failures.nameless_tool(),
         }
-    }
-}
-
-/// False for what a provider may put where there is no error.
-fn is_error(error: &serde_json::Value) -> bool {
-    match error {
-        serde_json::Value::Null | serde_json::Value::Bool(false) => false,
-        serde_json::Value::String(text) => !text.is_empty(),
-        serde_json::Value::Object(fields) => !fields.is_empty(),
-        serde_json::Value::Bool(true)
-        | serde_json::Value::Number(_)
-        | serde_json::Value::Array(_) => true,
     }
 }
 

@@ -27,7 +27,8 @@ pub(in crate::engine) enum Part {
     Whole(Vec<u8>),
 }
 
-/// Events whose data is no JSON: some servers send them to keep the connection alive.
+/// Events that are no part of a chat completion: data that is no JSON object, or an object with none
+/// of its fields. Some servers send them to keep the connection alive.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Ignored {
     pub(in crate::engine) count: u64,

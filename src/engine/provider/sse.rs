@@ -1,8 +1,10 @@
 //! Server-sent events, from bytes that arrive in any pieces.
 //!
 //! The format is that of the WHATWG HTML standard, section 9.2.6, "Interpreting an event stream".
-//! One thing differs: an event that the stream ends in is given out too, because providers leave
-//! out the last blank line.
+//! Three things differ: an event that the stream ends in is given out too, because providers leave
+//! out the last blank line. And two kinds of error reports that are no event are read as one: a bare
+//! line of JSON, as proxies write it into a stream that has begun, and an `error` field, as older
+//! llama.cpp servers do.
 
 use std::mem::take;
 
@@ -31,6 +33,8 @@ pub(in crate::engine) struct Parser {
     line: Vec<u8>,
     event: SseEvent,
     has_data: bool,
+    /// The data is JSON without a field name, which may go on over lines.
+    is_bare: bool,
     held_bytes: usize,
     after_cr: bool,
     after_first_line: bool,
@@ -71,7 +75,7 @@ impl Parser {
     pub(in crate::engine) fn is_in_json(&self) -> bool {
         let data = match self.has_data {
             true => Some(self.event.data.as_slice()),
-            false => self.line.strip_prefix(b"data:"),
+            false => Some(self.line.strip_prefix(b"data:").unwrap_or(&self.line)),
         };
         data.is_some_and(|data| data.trim_ascii_start().starts_with(b"{"))
     }
@@ -88,8 +92,10 @@ impl Parser {
         let ended = match &line[bom_bytes..] {
             [] => self.end_event(),
             line => {
+                let ends_bare = self.is_bare && is_start(line);
+                let bare = if ends_bare { self.end_event() } else { None };
                 self.field(line);
-                None
+                bare
             }
         };
         // Keeps the memory: the next line needs it again.
@@ -99,17 +105,19 @@ impl Parser {
     }
 
     fn field(&mut self, line: &[u8]) {
+        if self.is_bare || line.starts_with(b"{") && !self.has_data {
+            self.is_bare = true;
+            return self.data(line);
+        }
         let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
         let (name, value) = line.split_at(colon);
         let value = value.strip_prefix(b":").unwrap_or(value);
         let value = value.strip_prefix(b" ").unwrap_or(value);
         match name {
-            b"data" => {
-                if self.has_data {
-                    self.event.data.push(b'\n');
-                }
-                self.event.data.extend_from_slice(value);
-                self.has_data = true;
+            b"data" => self.data(value),
+            b"error" => {
+                self.event.kind = b"error".to_vec();
+                self.data(value);
             }
             b"event" => self.event.kind = value.to_vec(),
             // Comments have an empty name; `id` and `retry` are for readers that reconnect.
@@ -117,11 +125,27 @@ impl Parser {
         }
     }
 
+    fn data(&mut self, value: &[u8]) {
+        if self.has_data {
+            self.event.data.push(b'\n');
+        }
+        self.event.data.extend_from_slice(value);
+        self.has_data = true;
+    }
+
     fn end_event(&mut self) -> Option<SseEvent> {
         self.held_bytes = 0;
+        self.is_bare = false;
         let event = take(&mut self.event);
         take(&mut self.has_data).then_some(event)
     }
+}
+
+/// Begins something else than the next line of a JSON document.
+fn is_start(line: &[u8]) -> bool {
+    [b"data:".as_slice(), b"event:", b"error:", b"id:", b"retry:", b":", b"{"]
+        .iter()
+        .any(|start| line.starts_with(start))
 }
 
 #[cfg(test)]
@@ -182,6 +206,21 @@ mod tests {
         check("data: a\n\ndata: b", &["a", "b"]);
         check("data: a\ndata: b\r", &["a\nb"]);
         check("data: a\n\n: bye", &["a"]);
+    }
+
+    #[test]
+    fn an_error_report_that_is_no_event_counts() {
+        check("data: a\n\n{\"error\":1}\n\n", &["a", "{\"error\":1}"]);
+        check("data: a\n\n{\"error\":1}", &["a", "{\"error\":1}"]);
+        check(
+            "{\r\n \"error\": {\r\n }\r\n}\r\n\r\ndata: b\n\n",
+            &["{\n \"error\": {\n }\n}", "b"],
+        );
+        check("{\"a\":1}\n{\"b\":2}\ndata: c\n\n", &["{\"a\":1}", "{\"b\":2}", "c"]);
+        check("event: error\n{\"a\":1}\n: x\n\ndata: b\n\n", &["error|{\"a\":1}", "b"]);
+        check("data: {\n{\n\n", &["{"]);
+        check("error: {\"a\":1}\n\ndata: b\n\n", &["error|{\"a\":1}", "b"]);
+        check("error: text\ndata: more\n\n", &["error|text\nmore"]);
     }
 
     #[test]

@@ -169,6 +169,43 @@ fn an_error_in_the_stream_ends_it() {
     check(&(event(r#"{"error":null}"#) + &text("a") + END), r#"<text>a END "" completed"#);
 }
 
+/// However a server reports an error, before output, after it, or in place of the answer.
+#[test]
+fn an_error_object_in_the_stream_ends_it() {
+    let vllm = r#"{"object":"error","message":"died","type":"InternalServerError","param":null,"code":500}"#;
+    check(&(text("a") + &event(vllm) + END), "<text>a FAILED provider");
+    check(&(event(vllm) + END), "FAILED provider");
+    let long = r#"{"object":"error","message":"maximum context length is 5","type":"BadRequestError","code":400}"#;
+    check(long, "FAILED context_overflow");
+    check(&(event(long) + END), "FAILED context_overflow");
+    let detail = r#"{"detail":"Internal Server Error"}"#;
+    check(&(text("a") + &event(detail) + END), "<text>a FAILED provider");
+    check(detail, "FAILED provider");
+    check(&(text("a") + "{\"error\":{\"code\":401}}\n\n" + END), "<text>a FAILED auth");
+    check(&(text("a") + "{\n \"error\":\n {\"code\":401}\n}\n"), "<text>a FAILED auth");
+    check(
+        &(text("a") + "error: {\"code\":429,\"message\":\"x\"}\n\n"),
+        "<text>a FAILED rate_limited",
+    );
+    check(
+        &(text("a") + &event(r#"{"choices":[],"message":"x","code":7}"#) + END),
+        "<text>a FAILED provider",
+    );
+}
+
+#[test]
+fn an_end_mark_alone_is_not_enough_where_an_event_was_not_understood() {
+    let odd = event(r#"{"failure":"out of memory"}"#);
+    check(&(text("a") + &odd + END), "<text>a FAILED malformed_stream");
+    check(
+        &(text("a") + "data: Internal Server Error\n\n" + END),
+        "<text>a FAILED malformed_stream",
+    );
+    check(&(odd.clone() + &text("a") + &stop("stop") + END), r#"<text>a END "stop" completed"#);
+    let known = event(r#"{"choices":[],"prompt_filter_results":[]}"#);
+    check(&(known + &text("a") + END), r#"<text>a END "" completed"#);
+}
+
 #[test]
 fn an_unreadable_event_ends_it() {
     check(&(text("a") + "data: {oops}\n\n"), "<text>a FAILED malformed_stream");
@@ -320,7 +357,7 @@ fn a_legacy_function_call_is_a_tool_call() {
 #[test]
 fn data_that_is_no_json_is_ignored_and_counted() {
     let pings = "data: ping\n\n: x\n\ndata:\n\ndata: 7\n\ndata: []\n\n";
-    check(&(pings.to_owned() + &text("a") + pings + END), r#"<text>a END "" completed"#);
+    check(&(pings.to_owned() + &text("a") + pings + END), "<text>a FAILED malformed_stream");
     check(&(text("a") + pings + &stop("stop") + END), r#"<text>a END "stop" completed"#);
     check(pings, "FAILED malformed_stream");
     check(&event(r#"[{"error":{"message":"x","code":429}}]"#), "FAILED rate_limited");
@@ -330,7 +367,10 @@ fn data_that_is_no_json_is_ignored_and_counted() {
     answer.push(body.as_bytes(), &mut Vec::new()).expect("nothing unreadable");
     assert_eq!(answer.ignored(), 4);
     let error = answer.end("", &mut Vec::new()).expect_err("no answer").into_error();
-    assert!(error.detail.ends_with(r#"no JSON: 4, the first: "no [redacted]""#), "{error:?}");
+    assert!(
+        error.detail.ends_with(r#"not understood: 4, the first: "no [redacted]""#),
+        "{error:?}"
+    );
 }
 
 #[test]

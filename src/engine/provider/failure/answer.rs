@@ -78,7 +78,7 @@ impl Failures {
             return String::new();
         }
         let first = self.quote(&String::from_utf8_lossy(first), QUOTE_CHARS_MAX);
-        format!("; ignored events whose data is no JSON: {count}, the first: {first:?}")
+        format!("; events that were not understood: {count}, the first: {first:?}")
     }
 
     /// An event can't be read.

@@ -1,0 +1,87 @@
+//! Error reports inside an answer. OpenAI has them in `error`; vLLM and SGLang send the error object
+//! itself, and FastAPI servers an object with nothing but `detail`.
+
+use crate::engine::provider::json;
+use serde_json::Value;
+
+/// What a JSON object of an answer is, if it holds no choice.
+#[derive(Debug, PartialEq)]
+pub(super) enum WithoutChoice {
+    /// The server reports this error.
+    Error(Value),
+    /// Token counts, or a chunk that leaves out what it would hold.
+    Known,
+    /// Something that no chat-completions server is known to send.
+    Unknown,
+}
+
+/// Judges `json`, whose `error` field holds no error.
+pub(super) fn without_choice(json: &[u8]) -> WithoutChoice {
+    let Ok(value) = json::read::<Value>(json) else { return WithoutChoice::Unknown };
+    if is_error_object(&value) {
+        return WithoutChoice::Error(value);
+    }
+    let is_known = ["choices", "usage", "error"].iter().any(|name| value.get(name).is_some());
+    if is_known { WithoutChoice::Known } else { WithoutChoice::Unknown }
+}
+
+/// False for what a provider may put where there is no error.
+pub(super) fn is_error(error: &Value) -> bool {
+    match error {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Bool(true) | Value::Number(_) | Value::Array(_) => true,
+    }
+}
+
+/// The error in a list of error reports, as Google's servers send them.
+pub(super) fn in_list(data: &[u8]) -> Option<Value> {
+    if !data.starts_with(b"[") {
+        return None;
+    }
+    let mut list = json::read::<Value>(data).ok()?;
+    let error = list.get_mut(0)?.get_mut("error")?.take();
+    is_error(&error).then_some(error)
+}
+
+fn is_error_object(value: &Value) -> bool {
+    let has = |name: &str| value.get(name).is_some_and(|field| !field.is_null());
+    if has("usage") {
+        return false;
+    }
+    let has_one_field = value.as_object().is_some_and(|fields| fields.len() == 1);
+    value["object"] == "error" || has("message") && has("code") || has("detail") && has_one_field
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_error_object_is_distinguished_from_other_objects() {
+        let is_error = |value: Value| {
+            without_choice(value.to_string().as_bytes()) == WithoutChoice::Error(value)
+        };
+        assert!(is_error(json!({ "object": "error", "message": "x", "code": 500 })));
+        assert!(is_error(json!({ "object": "error", "choices": [] })));
+        assert!(is_error(json!({ "message": "x", "code": "500" })));
+        assert!(is_error(json!({ "detail": [{ "loc": ["body"] }] })));
+        assert!(!is_error(json!({ "detail": "x", "id": 1 })));
+        assert!(!is_error(json!({ "detail": null })));
+        assert!(!is_error(json!({ "message": "x" })));
+        assert!(!is_error(json!({ "message": "x", "code": null })));
+        assert!(!is_error(json!({ "object": "error", "usage": { "prompt_tokens": 1 } })));
+    }
+
+    #[test]
+    fn an_object_without_a_choice_is_known_by_its_fields() {
+        for known in [r#"{"choices":[]}"#, r#"{"usage":null}"#, r#"{"error":null,"a":1}"#] {
+            assert_eq!(without_choice(known.as_bytes()), WithoutChoice::Known, "{known}");
+        }
+        for unknown in ["{}", r#"{"type":"ping"}"#, r#"{"message":"x"}"#, r#"{"a":1e999}"#] {
+            assert_eq!(without_choice(unknown.as_bytes()), WithoutChoice::Unknown, "{unknown}");
+        }
+    }
+}
