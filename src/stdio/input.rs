@@ -3,7 +3,7 @@
 
 use super::Requests;
 use super::framer::{Framer, RawLine};
-use super::stdio::can_be_read;
+use super::streams::can_be_read;
 use crate::support::files::wait_for;
 use crate::support::threads::{self, NoThread};
 use rustix::event::PollFlags;

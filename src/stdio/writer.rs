@@ -2,7 +2,7 @@
 //! thread, which holds one batch of lines at a time and may wait for the reader. What comes
 //! meanwhile waits in the outbox, where patches can merge.
 
-use super::stdio::AtOnce;
+use super::streams::AtOnce;
 use crate::support::fail_point::FailPoint;
 use crate::support::files::{write_all, write_at_once};
 use crate::support::threads::{self, NoThread};
