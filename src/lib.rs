@@ -15,6 +15,8 @@ pub mod engine;
 
 pub mod session;
 
+pub mod host;
+
 pub mod output;
 
 pub mod stdio;

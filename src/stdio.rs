@@ -1,14 +1,18 @@
-//! The shell around a session: waits for what happens, hands it to the session, and does what the
-//! session says, in order. One loop owns everything; threads only read and write.
+//! The front end on standard input and output: hands request lines, signals and the end of the
+//! reader to the host, and writes its frames. One loop owns everything; threads only read and write.
 
 pub mod outbox;
 
 mod debug_file;
 mod diagnostics;
+mod ending;
 mod framer;
+mod incoming;
 mod input;
-mod input_log;
+mod notices;
+mod observers;
 mod progress;
+mod reader;
 mod refusal;
 mod settings;
 mod signals;
@@ -24,206 +28,88 @@ pub use signals::{Signals, take_file_size_signal};
 pub use streams::{Stdio, reader_gone};
 pub use unread::UnreadInput;
 
-use crate::chat::transcript::Transcript;
-use crate::engine::{Engine, EngineEvent, RunEnd, Running, Sink, TaggedEvent};
-use crate::protocol::id::{Ids, RunId};
-use crate::protocol::wire::{self, ClientError, Command, Frame, Prompt, Request};
-use crate::session::{
-    ExitCode, Input, Output, Session, Signal, Uptime, panic_text, run_defect, unread_prompt,
-};
+use crate::host::{Effect, Effects, Host, log_input};
+use crate::protocol::wire::{self, Command, Frame, Prompt};
+use crate::session::{ExitCode, Input, Signal, Uptime};
 use crate::stdio::outbox::Outbox;
-use crate::support::fail_point::{FailPoint, Place};
-use crate::support::stderr;
-use crate::support::threads::NoThread;
-use diagnostics::Diagnostics;
+use crate::support::fail_point::Place;
+use ending::Ending;
 use framer::RawLine;
-use input::{FromStdin, StdinLines};
-use std::collections::VecDeque;
-use std::fs::File;
-use std::future::{pending, poll_fn};
+use incoming::{Arrival, Incoming};
+use input::FromStdin;
+use notices::Notices;
+use observers::Observers;
+use reader::Reader;
+use std::future::{pending, ready};
 use std::io::{self, IsTerminal};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::Poll;
-use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::AbortHandle;
+use std::time::Instant;
+use tokio::task::yield_now;
 use writer::Writer;
-
-/// Engine events on their way to the loop. Past that the engine waits.
-const EVENTS_AHEAD_MAX: usize = 256;
 
 /// Engine events handled before the output is looked after again.
 const EVENTS_AT_ONCE_MAX: usize = 64;
 
-/// Chunks of input that are handled before the engine gets a turn, however many more there are.
-const CHUNKS_BEFORE_ENGINE_MAX: u32 = 32;
-
-/// Lines that are handled before the engine gets a turn, however many more have been read.
-const LINES_BEFORE_ENGINE_MAX: u32 = 256;
-
-/// How long the engine waits for input that can be read: another process that shares standard
-/// input may have taken it, and must not hold up the run.
-const MORE_INPUT_MAX: Duration = Duration::from_millis(100);
-
-/// How long the last frames may take after a signal, if the reader does not take them.
-const INTERRUPTED_FLUSH_MAX: Duration = Duration::from_secs(5);
-
 /// Serves one conversation, from `hello` to the end of the process.
 pub async fn serve(stdio: Stdio, signals: &mut Signals, settings: Settings) -> Finish {
-    Server::start(stdio, signals, settings).run().await
+    FrontEnd::start(stdio, signals, settings).run().await
 }
 
-struct Server<'a> {
-    started: Instant,
-    session: Session,
-    engine: Engine,
-    ids: Ids,
+struct FrontEnd<'a> {
+    host: Host,
     signals: &'a mut Signals,
-    lines: StdinLines,
-    /// Lines that were read and wait for room.
-    pending: VecDeque<FromStdin>,
-    /// More could be read at once than was, and is waited for until then.
-    more_until: Option<Instant>,
-    chunks_since_engine: u32,
-    lines_since_engine: u32,
-    events: mpsc::Receiver<TaggedEvent>,
-    ends: mpsc::Receiver<(RunId, RunEnd)>,
-    to_events: mpsc::Sender<TaggedEvent>,
-    to_ends: mpsc::Sender<(RunId, RunEnd)>,
-    run: Option<(RunId, AbortHandle)>,
-    /// The only one, while it is read.
-    prompt: Option<oneshot::Receiver<Result<Prompt, ClientError>>>,
-    /// For the log, once there is something to ask.
-    notices: Vec<&'static str>,
-    unread: Option<UnreadInput>,
+    incoming: Incoming,
     outbox: Outbox,
     writer: Writer,
     reader: Reader,
-    debug_file: Option<DebugFile>,
-    diagnostics: Diagnostics,
-    progress: Option<Progress>,
+    observers: Observers,
+    notices: Notices,
     ending: Ending,
-    decode_fault: FailPoint,
-    engine_fault: FailPoint,
 }
 
-/// Whoever reads standard output.
-enum Reader {
-    Watched(oneshot::Receiver<()>),
-    /// Seen only when it is written to.
-    Unwatched,
-    Gone,
-}
-
-/// How far the process is from its end.
-#[derive(Clone, Copy)]
-enum Ending {
-    NotYet,
-    /// Once everything is written.
-    Flushing(ExitCode),
-    /// Once everything is written, or at the deadline.
-    FlushingUntil(ExitCode, Instant),
-    Now(ExitCode),
-}
-
-impl<'a> Server<'a> {
-    /// Greets the reader, and gets everything else ready behind its back.
-    fn start(stdio: Stdio, signals: &'a mut Signals, mut settings: Settings) -> Self {
+impl<'a> FrontEnd<'a> {
+    /// Writes the greeting first, and only then gets everything else ready.
+    fn start(stdio: Stdio, signals: &'a mut Signals, settings: Settings) -> Self {
+        let mut observers = Observers::new(&settings);
+        let Settings { host, requests, format, debug_file, progress, notices, unread } = settings;
+        observers.debug_file = debug_file;
+        observers.progress = progress;
         let Stdio { input, output } = stdio;
         let output = Arc::new(output);
-        let faults = &settings.faults;
-        let diagnostics = Diagnostics::new(&settings);
-        let mut session = Session::new(settings.rules, settings.seed);
-        session.plant(faults.at(Place::Project));
-        let mut outbox = Outbox::new(settings.format, faults.at(Place::Encode));
-        outbox = outbox.shown(output.is_terminal());
-        for frame in session.greeting(settings.capabilities) {
-            if let Some(file) = &mut settings.debug_file {
-                file.record(&frame);
-            }
+        let faults = host.faults.clone();
+        let (host, greeting) = Host::new(host);
+        let mut outbox = Outbox::new(format, faults.at(Place::Encode)).shown(output.is_terminal());
+        for frame in greeting {
+            observers.copy(&frame);
             outbox.push(Uptime::default(), frame);
         }
         let mut writer = Writer::new(Arc::clone(&output), faults.at(Place::Write));
         writer.write(outbox.take(Vec::new()));
-        let (to_events, events) = mpsc::channel(EVENTS_AHEAD_MAX);
-        let (to_ends, ends) = mpsc::channel(1);
         let (reader, unwatched) = Reader::of(output);
-        let (lines, unread) = StdinLines::of(&settings.requests, input);
-        let (requests, diagnostics) = match (settings.requests, unwatched.or(unread)) {
-            // The reason was reported already.
-            (refused @ (Requests::Refused(_) | Requests::Interrupted(_)), _) => {
-                (refused, diagnostics)
-            }
-            (requests, None) => (requests, diagnostics),
-            (_, Some(error)) => (refused_for(error), Diagnostics::None),
-        };
-        let mut server = Self {
-            started: Instant::now(),
-            session,
-            engine: settings.engine,
-            // Other ids than the session's, from the same chance.
-            ids: Ids::new(!settings.seed),
-            signals,
-            lines,
-            pending: VecDeque::new(),
-            more_until: None,
-            chunks_since_engine: 0,
-            lines_since_engine: 0,
-            events,
-            ends,
-            to_events,
-            to_ends,
-            run: None,
-            prompt: None,
-            notices: settings.notices,
-            unread: settings.unread,
-            outbox,
-            writer,
-            reader,
-            debug_file: settings.debug_file,
-            diagnostics,
-            progress: settings.progress,
-            ending: Ending::NotYet,
-            decode_fault: faults.at(Place::Decode),
-            engine_fault: faults.at(Place::Engine),
-        };
-        server.ask(requests);
-        server
+        let (incoming, requests) = Incoming::of(requests, input, unwatched, &mut observers);
+        let notices = Notices::new(notices, unread);
+        let ending = Ending::NotYet;
+        let mut front_end =
+            Self { host, signals, incoming, outbox, writer, reader, observers, notices, ending };
+        front_end.ask(requests);
+        front_end
     }
 
-    /// Asks what is known from the start. After `hello`, which is not to wait for a log.
+    /// Handles what is known from the start. After `hello`, which does not wait for a log.
     fn ask(&mut self, requests: Requests) {
         match requests {
-            Requests::Stdin { .. } => self.notice(),
+            Requests::Stdin { .. } => self.notices.log(),
             Requests::Once(prompt) => self.ask_once(prompt),
-            Requests::Awaited(prompt) => self.prompt = Some(prompt),
+            Requests::Awaited(prompt) => self.incoming.await_prompt(prompt),
             Requests::Refused(client_error) => self.handle(Input::Refused(client_error)),
             Requests::Interrupted(signal) => self.handle(Input::Interrupted(signal)),
         }
     }
 
-    fn notice(&mut self) {
-        for notice in self.notices.drain(..) {
-            tracing::warn!("{notice}");
-        }
-        self.notice_unread();
-    }
-
-    /// Logs, once, that standard input holds data that is not read. Its writer may be slow, so this is
-    /// looked for at the beginning and at the end.
-    fn notice_unread(&mut self) {
-        if let Some(notice) = self.unread.as_ref().and_then(UnreadInput::notice) {
-            tracing::warn!("{notice}");
-            self.unread = None;
-        }
-    }
-
     fn ask_once(&mut self, prompt: Prompt) {
-        self.notice();
-        let command = Command::Submit(prompt);
-        let id = self.ids.request();
-        self.handle(Input::Request(Request { session: None, id, command }));
+        self.notices.log();
+        let (_, effects) = self.host.request(Command::Submit(prompt));
+        self.perform(effects);
         self.handle(Input::InputEnded);
     }
 
@@ -233,66 +119,45 @@ impl<'a> Server<'a> {
             if let Some(code) = self.is_over() {
                 return self.exit(code).await;
             }
-            let takes_lines = self.session.wants_input() && self.outbox.has_room_for_answers();
-            if let Some(line) = self.pending.pop_front_if(|_| takes_lines) {
+            let takes_lines = self.host.wants_input() && self.outbox.has_room_for_answers();
+            if takes_lines && let Some(line) = self.incoming.pop() {
                 self.line(line);
-                self.lines_since_engine += 1;
-                if self.lines_since_engine >= LINES_BEFORE_ENGINE_MAX {
-                    tokio::task::yield_now().await;
-                    self.engine_turn();
-                }
+                self.engine_turn_if_owed().await;
                 continue;
             }
-            if self.chunks_since_engine >= CHUNKS_BEFORE_ENGINE_MAX {
-                tokio::task::yield_now().await;
-                self.engine_turn();
-            }
+            self.engine_turn_if_owed().await;
             self.wait(takes_lines).await;
         }
     }
 
-    /// Waits for one thing to happen and deals with it. What is listed first goes first: the end of
-    /// the process, then room for output, then requests, then answers.
+    /// Waits for one thing to happen and handles it. What is listed first goes first: the end of
+    /// the process, then room for output, then requests, then the engine. (The engine shares the
+    /// task's budget; once that is used up, `select!` yields before it looks at anything.)
     async fn wait(&mut self, takes_lines: bool) {
         // What is there to be read comes first: a cancel in the same write as its submit must find
         // the run as it was.
-        let more_until = self.more_until.filter(|until| takes_lines && Instant::now() < *until);
+        let more_until = self.incoming.more_until().filter(|_| takes_lines);
         let awaits = self.awaits_reader();
-        let takes_events =
+        let has_room =
             self.outbox.has_room_for_engine() && awaits.is_none() && more_until.is_none();
-        let deadline = self.deadline();
-        let tick = self.progress.as_ref().and_then(Progress::next_tick);
+        let times = [self.ending.deadline(), self.observers.next_tick(), awaits, more_until];
+        let wake_at = times.into_iter().flatten().min();
         tokio::select! {
             biased;
             signal = self.signals.next() => self.interrupted(signal),
             () = self.reader.gone() => self.reader_gone(),
-            () = sleep_until(deadline) => self.give_up_flushing(),
-            () = sleep_until(tick) => {
-                if let Some(progress) = &mut self.progress {
-                    progress.tick();
-                }
-            }
-            () = sleep_until(awaits) => tracing::debug!("the reader is slow; patches merge"),
+            () = sleep_until(wake_at) => self.look_at_clock(),
             written = self.writer.written(), if self.writer.is_busy() => {
                 if let Err(error) = written {
                     self.write_failed(&error);
                 }
             }
-            chunk = self.lines.next(), if takes_lines => {
-                self.pending.extend(chunk.lines);
-                self.more_until = chunk.comes_more.then(|| Instant::now() + MORE_INPUT_MAX);
-                self.chunks_since_engine += 1;
-            }
-            prompt = awaited(&mut self.prompt) => match prompt {
-                Ok(prompt) => self.ask_once(prompt),
-                Err(client_error) => self.handle(Input::Refused(client_error)),
+            arrival = self.incoming.next(takes_lines, self.host.active_run()) => match arrival {
+                Arrival::Lines => {}
+                Arrival::Prompt(Ok(prompt)) => self.ask_once(prompt),
+                Arrival::Prompt(Err(error)) => self.handle(Input::Refused(error)),
             },
-            () = sleep_until(more_until) => tracing::debug!("what could be read was not"),
-            Some(said) = self.events.recv(), if takes_events => {
-                self.engine_said(said);
-                self.more_events(EVENTS_AT_ONCE_MAX);
-            }
-            Some((run, end)) = self.ends.recv(), if takes_events => self.run_ended(run, end),
+            effects = self.host.next(has_room) => self.engine_went_on(effects),
         }
     }
 
@@ -303,161 +168,75 @@ impl<'a> Server<'a> {
         slow_at.filter(|slow_at| Instant::now() < *slow_at)
     }
 
-    /// Takes what the engine has said by now, without waiting for more.
-    fn engine_turn(&mut self) {
-        self.chunks_since_engine = 0;
-        self.lines_since_engine = 0;
-        if self.outbox.has_room_for_engine() && self.awaits_reader().is_none() {
-            self.more_events(EVENTS_AT_ONCE_MAX);
-            if let Ok((run, end)) = self.ends.try_recv() {
-                self.run_ended(run, end);
-            }
+    /// However much input there is, the engine goes on between some of it.
+    async fn engine_turn_if_owed(&mut self) {
+        if self.incoming.owes_engine_a_turn() {
+            yield_now().await;
+            self.engine_turn().await;
         }
     }
 
-    fn more_events(&mut self, most: usize) {
-        for _ in 0..most {
-            let Ok(said) = self.events.try_recv() else { return };
-            self.engine_said(said);
+    /// Handles what the engine can say at once, without waiting.
+    async fn engine_turn(&mut self) {
+        self.incoming.engine_had_its_turn();
+        let has_room = self.outbox.has_room_for_engine() && self.awaits_reader().is_none();
+        tokio::select! {
+            biased;
+            effects = self.host.next(has_room) => self.engine_went_on(effects),
+            () = ready(()) => {}
         }
     }
 
-    fn engine_said(&mut self, said: TaggedEvent) {
-        self.chunks_since_engine = 0;
-        // Frames have no field for some of the counts.
-        if let EngineEvent::Usage(usage) = &said.event
-            && self.run.as_ref().is_some_and(|(run, _)| *run == said.run)
-        {
-            self.outbox.usage(*usage);
+    fn engine_went_on(&mut self, effects: Effects) {
+        self.incoming.engine_had_its_turn();
+        self.perform(effects);
+        for _ in 0..EVENTS_AT_ONCE_MAX {
+            let Some(effects) = self.host.try_next() else { return };
+            self.perform(effects);
         }
-        self.handle(Input::Engine(said.run, said.event));
-    }
-
-    fn run_ended(&mut self, run: RunId, end: RunEnd) {
-        // All the engine has said comes before its end.
-        self.more_events(EVENTS_AHEAD_MAX);
-        self.handle(Input::RunEnded(run, end));
     }
 
     fn line(&mut self, line: FromStdin) {
-        let input = match line {
-            FromStdin::Line(RawLine::Whole(line)) => self.decode(&line),
-            FromStdin::Line(RawLine::TooLong { start, bytes_max }) => {
-                Input::BadLine(wire::too_long(&start, bytes_max))
+        match line {
+            FromStdin::Line(RawLine::Whole(line)) => {
+                let effects = self.host.line(&line);
+                self.perform(effects);
             }
-            FromStdin::Ended => Input::InputEnded,
-            FromStdin::Failed(error) => Input::InputFailed { reason: error.to_string() },
-        };
-        self.handle(input);
-    }
-
-    fn decode(&mut self, line: &[u8]) -> Input {
-        let Self { ids, decode_fault, .. } = self;
-        let decoding = AssertUnwindSafe(|| {
-            decode_fault.step();
-            wire::decode(line, || ids.request())
-        });
-        match catch_unwind(decoding) {
-            Ok(Ok(request)) => Input::Request(request),
-            Ok(Err(bad)) => Input::BadLine(bad),
-            Err(panic) => Input::BadLine(wire::unreadable(line, panic_text(panic.as_ref()))),
+            FromStdin::Line(RawLine::TooLong { start, bytes_max }) => {
+                self.handle(Input::BadLine(wire::too_long(&start, bytes_max)));
+            }
+            FromStdin::Ended => self.handle(Input::InputEnded),
+            FromStdin::Failed(error) => {
+                self.handle(Input::InputFailed { reason: error.to_string() })
+            }
         }
     }
 
     fn handle(&mut self, input: Input) {
-        input_log::input(&input);
-        let now = self.now();
-        for output in self.session.handle(now, input) {
-            self.perform(now, output);
-        }
+        let effects = self.host.handle(input);
+        self.perform(effects);
     }
 
-    fn now(&self) -> Uptime {
-        Uptime(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX))
-    }
-
-    fn perform(&mut self, now: Uptime, output: Output) {
-        match output {
-            Output::Frame(frame) => self.send(now, frame),
-            Output::StartRun { run, transcript } => {
-                tracing::info!(%run, "a run starts");
-                self.start_run(run, transcript);
-            }
-            Output::CancelRun(run) => {
-                tracing::info!(%run, "the run is stopped");
-                self.drop_run();
-            }
-            Output::Exit(code) => {
-                self.outbox.end(now, code);
-                self.end(code);
-            }
-            Output::Abort(code) => {
-                self.ending = Ending::Now(match self.ending {
-                    Ending::Flushing(told) | Ending::FlushingUntil(told, _)
-                        if self.outbox.reports_status() =>
-                    {
-                        told
-                    }
-                    Ending::NotYet
-                    | Ending::Flushing(_)
-                    | Ending::FlushingUntil(..)
-                    | Ending::Now(_) => code,
-                });
+    fn perform(&mut self, effects: Effects) {
+        let Effects { at, list } = effects;
+        for effect in list {
+            match effect {
+                Effect::Frame(frame) => self.send(at, frame),
+                Effect::Usage(usage) => self.outbox.usage(usage),
+                Effect::Exit(code) => {
+                    self.outbox.end(at, code);
+                    self.ending.flush(code);
+                }
+                Effect::Abort(code) => self.ending.abort(code, self.outbox.reports_status()),
             }
         }
     }
 
-    fn send(&mut self, now: Uptime, frame: Frame) {
-        if let Some(file) = &mut self.debug_file {
-            file.record(&frame);
+    fn send(&mut self, made: Uptime, frame: Frame) {
+        self.observers.observe(&frame);
+        if !self.reader.is_gone() {
+            self.outbox.push(made, frame);
         }
-        self.diagnostics.take(&frame);
-        if let Some(progress) = &mut self.progress {
-            progress.take(&frame);
-        }
-        if let Reader::Gone = self.reader {
-            return;
-        }
-        self.outbox.push(now, frame);
-    }
-
-    fn start_run(&mut self, run: RunId, transcript: Transcript) {
-        self.chunks_since_engine = 0;
-        self.lines_since_engine = 0;
-        let running = self.engine.start(transcript, Sink::new(run, self.to_events.clone()));
-        let fault = std::mem::take(&mut self.engine_fault);
-        let ends = self.to_ends.clone();
-        let task = tokio::spawn(async move {
-            let end = run_to_end(running, fault).await;
-            // A loop that has ended wants to know of no run's end.
-            drop(ends.send((run, end)).await);
-        });
-        self.run = Some((run, task.abort_handle()));
-    }
-
-    fn drop_run(&mut self) {
-        if let Some((_, run)) = self.run.take() {
-            run.abort();
-        }
-    }
-
-    fn end(&mut self, code: ExitCode) {
-        self.ending = match (code, self.ending) {
-            (_, Ending::Now(code)) => Ending::Now(code),
-            (ExitCode::Interrupted(_), _) => {
-                Ending::FlushingUntil(code, Instant::now() + INTERRUPTED_FLUSH_MAX)
-            }
-            (
-                ExitCode::Ok
-                | ExitCode::RunFailed
-                | ExitCode::InputFailed
-                | ExitCode::Usage
-                | ExitCode::CutOff
-                | ExitCode::Internal
-                | ExitCode::OutputFailed,
-                _,
-            ) => Ending::Flushing(code),
-        };
     }
 
     /// Hands what waits to the writer, if it has time.
@@ -472,74 +251,56 @@ impl<'a> Server<'a> {
         if self.outbox.is_defective()
             && let Ending::NotYet | Ending::Flushing(_) = self.ending
         {
-            self.drop_run();
-            self.outbox.end(self.now(), ExitCode::Internal);
-            self.end(ExitCode::Internal);
+            self.host.abandon_run();
+            self.outbox.end(self.host.uptime(), ExitCode::Internal);
+            self.ending.flush(ExitCode::Internal);
         }
     }
 
     /// The status of the process, once there is nothing left to do.
     fn is_over(&self) -> Option<ExitCode> {
         let is_flushed = self.outbox.is_empty() && !self.writer.is_busy();
-        let is_unread = matches!(self.reader, Reader::Gone);
-        match self.ending {
-            Ending::NotYet => None,
-            Ending::Flushing(code) | Ending::FlushingUntil(code, _) => {
-                (is_flushed || is_unread).then_some(code)
-            }
-            Ending::Now(code) => Some(code),
-        }
+        self.ending.is_over(is_flushed || self.reader.is_gone())
     }
 
     async fn exit(mut self, mut code: ExitCode) -> Finish {
         if let (Ending::Flushing(_) | Ending::FlushingUntil(..), Some(file)) =
-            (self.ending, self.debug_file.take())
+            (self.ending, self.observers.debug_file.take())
         {
             tokio::select! {
                 biased;
-                // All was told: whoever is in a hurry need not wait for a file.
-                signal = self.signals.next() => code = self.status_after(code, signal),
+                // All frames were written: a signal need not wait for a file.
+                signal = self.signals.next() => {
+                    code = ending::status_after(code, signal, self.outbox.reports_status());
+                }
                 () = file.finish() => {}
             }
         }
-        self.notice_unread();
+        self.notices.log_unread();
         let status = self.outbox.status(code);
         tracing::info!(status, "the process ends");
-        Finish { status, complaint: self.diagnostics.into_complaint() }
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        match self.ending {
-            Ending::FlushingUntil(_, deadline) => Some(deadline),
-            Ending::NotYet | Ending::Flushing(_) | Ending::Now(_) => None,
-        }
+        Finish { status, complaint: self.observers.into_complaint() }
     }
 
     /// The first signal leaves the reader some time, whatever the process was about; the second
     /// does not.
     fn interrupted(&mut self, signal: Signal) {
+        let input = Input::Interrupted(signal);
         match self.ending {
-            Ending::Flushing(told) => {
-                input_log::input(&Input::Interrupted(signal));
-                let code = self.status_after(told, signal);
-                self.ending = Ending::FlushingUntil(code, Instant::now() + INTERRUPTED_FLUSH_MAX);
+            Ending::Flushing(code) => {
+                log_input(&input);
+                self.ending.hurry(code, signal, self.outbox.reports_status());
             }
-            Ending::NotYet | Ending::FlushingUntil(..) | Ending::Now(_) => {
-                self.handle(Input::Interrupted(signal));
-            }
+            Ending::NotYet | Ending::FlushingUntil(..) | Ending::Now(_) => self.handle(input),
         }
     }
 
-    /// The status of a process that was about to end with `code` when a signal came: who was told a
-    /// status reads that one.
-    fn status_after(&self, code: ExitCode, signal: Signal) -> ExitCode {
-        if self.outbox.reports_status() { code } else { ExitCode::Interrupted(signal) }
-    }
-
-    fn give_up_flushing(&mut self) {
-        if let Ending::FlushingUntil(code, _) = self.ending {
+    /// A deadline has come. Those of the reader and of more input need nothing but another look.
+    fn look_at_clock(&mut self) {
+        let now = Instant::now();
+        self.observers.tick(now);
+        if self.ending.give_up(now) {
             tracing::warn!("the reader did not take the last frames in time");
-            self.ending = Ending::Now(code);
         }
     }
 
@@ -549,67 +310,15 @@ impl<'a> Server<'a> {
     }
 
     fn write_failed(&mut self, error: &io::Error) {
-        if error.kind() == io::ErrorKind::BrokenPipe {
-            return self.reader_gone();
+        let is_reader_gone = error.kind() == io::ErrorKind::BrokenPipe;
+        if !is_reader_gone {
+            tracing::error!(%error, "standard output could not be written; the process ends");
         }
-        tracing::error!(%error, "standard output could not be written; the process ends");
-        self.reader = Reader::Gone;
-        self.handle(Input::ReaderGone);
-        self.end(ExitCode::OutputFailed);
-    }
-}
-
-impl Reader {
-    /// The reader of `output`; watched, unless the system has no thread for that.
-    fn of(output: Arc<File>) -> (Self, Option<NoThread>) {
-        match streams::watch(output) {
-            Ok(gone) => (Self::Watched(gone), None),
-            Err(error) => (Self::Unwatched, Some(error)),
+        self.reader_gone();
+        if !is_reader_gone {
+            self.ending.flush(ExitCode::OutputFailed);
         }
     }
-
-    /// Waits until nobody reads any more.
-    async fn gone(&mut self) {
-        if let Self::Watched(told) = self {
-            let is_told = told.await.is_ok();
-            *self = Self::Unwatched;
-            if is_told {
-                return;
-            }
-        }
-        pending().await
-    }
-}
-
-/// What is left to do for a process that can't read requests or watch its reader.
-fn refused_for(error: NoThread) -> Requests {
-    let client_error = unable(&error.into());
-    stderr::message(&format!("duologue: {}\n", client_error.message));
-    Requests::Refused(client_error)
-}
-
-/// A run, to its end: a defect of the engine is one, too.
-async fn run_to_end(mut running: Running, mut fault: FailPoint) -> RunEnd {
-    poll_fn(move |context| {
-        let poll = AssertUnwindSafe(|| {
-            fault.step();
-            running.as_mut().poll(context)
-        });
-        catch_unwind(poll).unwrap_or_else(|panic| {
-            Poll::Ready(RunEnd::Failed(run_defect(&panic_text(panic.as_ref()))))
-        })
-    })
-    .await
-}
-
-/// Waits for the prompt, once.
-async fn awaited(
-    prompt: &mut Option<oneshot::Receiver<Result<Prompt, ClientError>>>,
-) -> Result<Prompt, ClientError> {
-    let Some(reading) = prompt else { return pending().await };
-    let read = reading.await.unwrap_or_else(|_| Err(unread_prompt()));
-    *prompt = None;
-    read
 }
 
 async fn sleep_until(deadline: Option<Instant>) {

@@ -171,9 +171,18 @@ impl Child {
 
     /// The share of memory that is this process's, in MB (2^20 bytes).
     pub(crate) fn pss(&self) -> io::Result<f64> {
-        let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.id()))?;
-        Ok(megabytes(&rollup, "Pss:").unwrap_or(f64::NAN))
+        pss_of(&self.id().to_string())
     }
+}
+
+/// The share of memory that is this program's own, in MB (2^20 bytes).
+pub(crate) fn own_pss() -> io::Result<f64> {
+    pss_of("self")
+}
+
+fn pss_of(process: &str) -> io::Result<f64> {
+    let rollup = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup"))?;
+    Ok(megabytes(&rollup, "Pss:").unwrap_or(f64::NAN))
 }
 
 /// What a file of proc(5) says of `key`.

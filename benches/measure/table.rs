@@ -20,6 +20,7 @@ pub(crate) enum Unit {
     Millis,
     Micros,
     Mebibytes,
+    Kibibytes,
     Count,
 }
 
@@ -53,6 +54,7 @@ impl Unit {
             Self::Millis => format!("{value:.2} ms"),
             Self::Micros => format!("{value:.2} µs"),
             Self::Mebibytes => format!("{value:.1} MB"),
+            Self::Kibibytes => format!("{value:.1} kB"),
             Self::Count => format!("{value:.0}"),
         }
     }

@@ -10,6 +10,7 @@ use crate::cli::{self, CommandMode, Mode, RpcArgs, SessionArgs};
 use crate::engine::echo::Echo;
 use crate::engine::{Engine, ErrorClass};
 use crate::extract::{ResponseType, Schema};
+use crate::host::HostSettings;
 use crate::protocol::id::SessionId;
 use crate::protocol::wire::{ClientError, Code, Prompt};
 use crate::session::{
@@ -146,17 +147,17 @@ pub fn prompt(text: String) -> Result<Prompt> {
 pub fn refused(command_mode: CommandMode, requests: Requests) -> Settings {
     let CommandMode { command, mode } = command_mode;
     Settings {
-        rules: Rules { life: mode.life(), ..Rules::default() },
-        engine: Engine::Echo(Echo::default()),
-        capabilities: capabilities_of_nobody(mode),
+        host: HostSettings {
+            rules: Rules { life: mode.life(), ..Rules::default() },
+            capabilities: capabilities_of_nobody(mode),
+            ..HostSettings::new(Engine::Echo(Echo::default()))
+        },
         requests,
         format: format(mode, ResponseType::Text, RunFacts::of_nobody(command)),
         progress: None,
         debug_file: None,
-        seed: uuid::Uuid::new_v4().as_u128(),
         notices: Vec::new(),
         unread: None,
-        faults: Faults::default(),
     }
 }
 
@@ -211,7 +212,8 @@ impl Plan {
         // The debug file holds all frames.
         let is_kept = mode.is_protocol() || debug_file.is_some();
         let system = request.preamble.system.or(not_blank(args.system.clone()));
-        Ok(Settings {
+        let format = format(mode, request.response, RunFacts::new(command, request.name, &engine));
+        let host = HostSettings {
             capabilities: capabilities(mode, &args, &engine, extraction.as_ref()),
             rules: Rules {
                 life: mode.life(),
@@ -229,16 +231,11 @@ impl Plan {
                 },
                 final_snapshot: args.final_snapshot.into(),
             },
-            format: format(mode, request.response, RunFacts::new(command, request.name, &engine)),
-            engine,
-            requests,
-            progress: None,
-            debug_file,
-            seed: uuid::Uuid::new_v4().as_u128(),
-            notices,
-            unread: None,
             faults: faults(),
-        })
+            ..HostSettings::new(engine)
+        };
+        let (progress, unread) = (None, None);
+        Ok(Settings { host, requests, format, progress, debug_file, notices, unread })
     }
 
     fn extraction(&self) -> Option<Extraction> {

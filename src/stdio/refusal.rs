@@ -2,8 +2,9 @@
 //! form, as from one that refuses its command line.
 
 use super::Settings;
+use crate::host::{Effect, Host};
 use crate::protocol::wire::{ClientError, Code};
-use crate::session::{ExitCode, Input, Output, Session, Uptime};
+use crate::session::{ExitCode, Input, Uptime};
 use crate::stdio::outbox::Outbox;
 use crate::support::fail_point::FailPoint;
 use crate::support::threads::NoThread;
@@ -38,21 +39,21 @@ pub fn unable(error: &anyhow::Error) -> ClientError {
 /// status of that process. Pure.
 pub fn refusal(settings: Settings, client_error: ClientError) -> (Vec<u8>, u8) {
     let now = Uptime::default();
-    let mut session = Session::new(settings.rules, settings.seed);
+    let (mut host, greeting) = Host::new(settings.host);
     let mut outbox = Outbox::new(settings.format, FailPoint::default());
-    for frame in session.greeting(settings.capabilities) {
+    for frame in greeting {
         outbox.push(now, frame);
     }
     let mut status = ExitCode::Internal;
-    for output in session.handle(now, Input::Refused(client_error)) {
-        match output {
-            Output::Frame(frame) => outbox.push(now, frame),
-            Output::Exit(code) | Output::Abort(code) => {
+    for effect in host.handle(Input::Refused(client_error)).list {
+        match effect {
+            Effect::Frame(frame) => outbox.push(now, frame),
+            Effect::Exit(code) | Effect::Abort(code) => {
                 status = code;
                 outbox.end(now, code);
             }
             // Nothing was asked.
-            Output::StartRun { .. } | Output::CancelRun(_) => {}
+            Effect::Usage(_) => {}
         }
     }
     let status = outbox.status(status);

@@ -1,11 +1,10 @@
-//! How a server is to run, and how it ends.
+//! How the front end is to run, and how it ends.
 
 use super::{DebugFile, Progress, UnreadInput};
-use crate::engine::Engine;
+use crate::host::HostSettings;
 use crate::output::Format;
 use crate::protocol::wire::{ClientError, Prompt};
-use crate::session::{Rules, Signal};
-use crate::support::fail_point::Plan;
+use crate::session::Signal;
 use tokio::sync::oneshot;
 
 /// Where the requests of a session come from.
@@ -26,15 +25,11 @@ pub enum Requests {
     Interrupted(Signal),
 }
 
-/// How a server is to run.
+/// How the front end is to run.
 #[derive(Debug)]
 pub struct Settings {
-    /// How the session behaves.
-    pub rules: Rules,
-    /// Who answers.
-    pub engine: Engine,
-    /// What `hello` says the process can do.
-    pub capabilities: Vec<String>,
+    /// How the conversation behaves, and which engine answers.
+    pub host: HostSettings,
     /// What is asked.
     pub requests: Requests,
     /// What standard output is made of.
@@ -43,14 +38,10 @@ pub struct Settings {
     pub progress: Option<Progress>,
     /// Where frames are copied to.
     pub debug_file: Option<DebugFile>,
-    /// Chance, for the ids of the session.
-    pub seed: u128,
     /// What a person should know, for the log.
     pub notices: Vec<&'static str>,
     /// Standard input, if the run leaves it alone.
     pub unread: Option<UnreadInput>,
-    /// A fault to run into.
-    pub faults: Plan,
 }
 
 /// How a process ends.

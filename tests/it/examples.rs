@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-const CONVERSATION: &str = "\
+pub(crate) const CONVERSATION: &str = "\
 you: What is a duologue?
 it: Turn 1. You said: What is a duologue?
 you: And what is it good for?

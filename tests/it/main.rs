@@ -84,6 +84,9 @@ mod wire_fields;
 // The examples, run as a reader would run them.
 mod examples;
 
+// Conversations inside another program.
+mod embedding;
+
 // What a person at a terminal sees.
 mod screen;
 mod terminal;

@@ -6,7 +6,7 @@ use crate::session::Input;
 use tracing::{Level, debug, enabled, info, trace};
 
 /// Logs an input before it is handled.
-pub(super) fn input(input: &Input) {
+pub(crate) fn input(input: &Input) {
     if !enabled!(Level::INFO) {
         return;
     }

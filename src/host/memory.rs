@@ -1,0 +1,132 @@
+//! The front end without bytes: a Rust program holds a conversation through method calls.
+
+use super::{Effect, Effects, Host, HostSettings};
+use crate::protocol::id::RequestId;
+use crate::protocol::wire::{Command, Frame, Prompt};
+use crate::session::ExitCode;
+use std::collections::VecDeque;
+
+/// Frames that may wait to be taken before requests are refused.
+pub const FRAMES_WAITING_MAX: usize = 1024;
+
+/// A conversation inside this process, with the same frames as over standard output.
+///
+/// It starts no task and no thread. The engine runs while [`Conversation::next_frame`] is awaited,
+/// on the tokio runtime (with its time and I/O drivers) of the task that awaits it, so a program
+/// that leaves a run unattended also delays it. Dropping the conversation stops its run.
+///
+/// ```
+/// use duologue::engine::{Engine, echo::Echo};
+/// use duologue::host::{HostSettings, memory::Conversation};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut conversation = Conversation::start(HostSettings::new(Engine::Echo(Echo::default())));
+/// conversation.submit("Hello")?;
+/// conversation.shutdown()?;
+/// while let Some(frame) = conversation.next_frame().await {
+///     println!("{}", serde_json::to_string(&frame)?);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Conversation {
+    host: Host,
+    frames: VecDeque<Frame>,
+    exit: Option<ExitCode>,
+}
+
+/// Why a request was not taken. The conversation is as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// The prompt has nothing but white space.
+    #[error("the prompt is blank, so there is nothing to answer")]
+    BlankPrompt,
+    /// [`FRAMES_WAITING_MAX`] frames wait, or as many requests as a session holds.
+    #[error("too many frames or requests wait; take frames before the next request")]
+    NoRoom,
+    /// The conversation has ended.
+    #[error("the conversation has ended")]
+    Ended,
+}
+
+impl Conversation {
+    /// Starts a conversation. Its first frame is `hello`.
+    pub fn start(settings: HostSettings) -> Self {
+        let (host, greeting) = Host::new(settings);
+        Self { host, frames: greeting.into(), exit: None }
+    }
+
+    /// Starts a run that answers `prompt`; gives the id that its frames carry. While another run is
+    /// active, the rules of the session decide: the frames say `session_busy`, or the prompt waits.
+    ///
+    /// # Errors
+    /// If the prompt is blank, the conversation has ended, or too much waits.
+    pub fn submit(&mut self, prompt: &str) -> Result<RequestId, RequestError> {
+        let prompt = Prompt::new(prompt.to_owned()).ok_or(RequestError::BlankPrompt)?;
+        self.request(Command::Submit(prompt))
+    }
+
+    /// Stops the active run; what it has said so far stays in the conversation.
+    ///
+    /// # Errors
+    /// If the conversation has ended or too much waits.
+    pub fn cancel(&mut self) -> Result<RequestId, RequestError> {
+        self.request(Command::Cancel)
+    }
+
+    /// Asks for a frame with the state of the conversation.
+    ///
+    /// # Errors
+    /// If the conversation has ended or too much waits.
+    pub fn snapshot(&mut self) -> Result<RequestId, RequestError> {
+        self.request(Command::Snapshot)
+    }
+
+    /// Ends the conversation once the active run has ended.
+    ///
+    /// # Errors
+    /// If the conversation has ended or too much waits.
+    pub fn shutdown(&mut self) -> Result<RequestId, RequestError> {
+        self.request(Command::Shutdown)
+    }
+
+    /// Waits for the next frame; `None` after the last. Waits forever while nothing is asked. May be
+    /// dropped at any time; no frame is lost.
+    pub async fn next_frame(&mut self) -> Option<Frame> {
+        while self.frames.is_empty() && self.exit.is_none() {
+            let effects = self.host.next(true).await;
+            self.perform(effects);
+        }
+        self.frames.pop_front()
+    }
+
+    /// The status that a process would end with, once the conversation has ended.
+    pub fn status(&self) -> Option<ExitCode> {
+        self.exit
+    }
+
+    fn request(&mut self, command: Command) -> Result<RequestId, RequestError> {
+        if self.exit.is_some() {
+            return Err(RequestError::Ended);
+        }
+        if self.frames.len() >= FRAMES_WAITING_MAX || !self.host.wants_input() {
+            return Err(RequestError::NoRoom);
+        }
+        let (id, effects) = self.host.request(command);
+        self.perform(effects);
+        Ok(id)
+    }
+
+    fn perform(&mut self, effects: Effects) {
+        for effect in effects.list {
+            match effect {
+                Effect::Frame(frame) => self.frames.push_back(frame),
+                // Only the formats of single runs have a place for them.
+                Effect::Usage(_) => {}
+                Effect::Exit(code) | Effect::Abort(code) => self.exit = Some(code),
+            }
+        }
+    }
+}

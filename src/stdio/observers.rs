@@ -1,0 +1,57 @@
+//! What follows the frames besides standard output: the debug file, the diagnostics of a single run
+//! and the progress line.
+
+use super::diagnostics::Diagnostics;
+use super::{DebugFile, Progress, Settings};
+use crate::protocol::wire::Frame;
+use std::time::Instant;
+
+#[derive(Debug)]
+pub(super) struct Observers {
+    pub(super) debug_file: Option<DebugFile>,
+    pub(super) diagnostics: Diagnostics,
+    pub(super) progress: Option<Progress>,
+}
+
+impl Observers {
+    /// Those of `settings` that collect; the debug file and the progress line are still to be set.
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self { debug_file: None, diagnostics: Diagnostics::new(settings), progress: None }
+    }
+
+    /// Copies a frame to the debug file.
+    pub(super) fn copy(&mut self, frame: &Frame) {
+        if let Some(file) = &mut self.debug_file {
+            file.record(frame);
+        }
+    }
+
+    /// Shows a frame to all of them.
+    pub(super) fn observe(&mut self, frame: &Frame) {
+        self.copy(frame);
+        self.diagnostics.take(frame);
+        if let Some(progress) = &mut self.progress {
+            progress.take(frame);
+        }
+    }
+
+    /// When [`Observers::tick`] is to be called next.
+    pub(super) fn next_tick(&self) -> Option<Instant> {
+        self.progress.as_ref().and_then(Progress::next_tick)
+    }
+
+    /// Moves the progress line if it is time.
+    pub(super) fn tick(&mut self, now: Instant) {
+        if let Some(progress) = &mut self.progress
+            && progress.next_tick().is_some_and(|tick| tick <= now)
+        {
+            progress.tick();
+        }
+    }
+
+    pub(super) fn into_complaint(self) -> Option<String> {
+        // The progress line goes first, and the file was finished.
+        drop(self.progress);
+        self.diagnostics.into_complaint()
+    }
+}

@@ -1,0 +1,206 @@
+//! Conversations inside another program, through the in-memory front end.
+
+// What the document shows is what runs.
+#[path = "../../examples/embed.rs"]
+#[expect(dead_code, reason = "its main is not called here")]
+mod embed;
+
+use crate::examples::CONVERSATION;
+use duologue::engine::{Engine, echo::Echo};
+use duologue::host::HostSettings;
+use duologue::host::memory::{Conversation, FRAMES_WAITING_MAX, RequestError};
+use duologue::protocol::any::Any;
+use duologue::protocol::proto::rpc::rpc_line::Frame as Body;
+use duologue::protocol::wire::Frame;
+use duologue::session::ExitCode;
+use duologue::support::fail_point::{Place, Plan};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Duration;
+use tokio::runtime::Builder;
+use tokio::task::{JoinSet, yield_now};
+
+fn start(echo: Echo) -> Conversation {
+    Conversation::start(HostSettings { seed: 1, ..HostSettings::new(Engine::Echo(echo)) })
+}
+
+async fn rest(conversation: &mut Conversation) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    while let Some(frame) = conversation.next_frame().await {
+        frames.push(frame);
+    }
+    frames
+}
+
+/// The pieces of the answer.
+fn patches(frames: &[Frame]) -> Vec<&str> {
+    frames
+        .iter()
+        .filter_map(|frame| match &frame.frame {
+            Some(Body::UiEvent(event)) => match &event.payload {
+                Some(Any::ChatTextPatch(patch)) => Some(patch.text.as_str()),
+                Some(_) | None => None,
+            },
+            Some(_) | None => None,
+        })
+        .collect()
+}
+
+/// The frames that end requests: `error` codes and `done` statuses.
+fn ends(frames: &[Frame]) -> Vec<&str> {
+    frames
+        .iter()
+        .filter_map(|frame| match &frame.frame {
+            Some(Body::Error(error)) => Some(error.code.as_str()),
+            Some(Body::Done(done)) => Some(done.status.as_str()),
+            Some(_) | None => None,
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn the_example_holds_a_conversation() {
+    let mut text = Vec::new();
+    embed::converse(&mut text).await.expect("an answer");
+    assert_eq!(String::from_utf8_lossy(&text), CONVERSATION);
+}
+
+#[tokio::test]
+async fn a_conversation_ends_with_a_status_and_takes_nothing_more() {
+    let mut conversation = start(Echo::default());
+    conversation.submit("hi").expect("room");
+    conversation.shutdown().expect("room");
+    assert_eq!(conversation.status(), None);
+    let frames = rest(&mut conversation).await;
+    assert!(matches!(frames[0].frame, Some(Body::Hello(_))));
+    assert_eq!(patches(&frames).concat(), "Turn 1. You said: hi");
+    assert_eq!(ends(&frames), ["ok", "shutdown"]);
+    assert_eq!(conversation.status(), Some(ExitCode::Ok));
+    assert_eq!(conversation.snapshot(), Err(RequestError::Ended));
+    assert_eq!(conversation.next_frame().await, None);
+}
+
+#[tokio::test]
+async fn a_blank_prompt_is_refused_and_changes_nothing() {
+    let mut conversation = start(Echo::default());
+    assert_eq!(conversation.submit(" \n"), Err(RequestError::BlankPrompt));
+    conversation.shutdown().expect("room");
+    assert_eq!(ends(&rest(&mut conversation).await), ["shutdown"]);
+}
+
+#[tokio::test]
+async fn a_program_that_takes_no_frames_is_stopped_before_they_fill_memory() {
+    let mut conversation = start(Echo::default());
+    let refused = (0..=FRAMES_WAITING_MAX).find_map(|_| conversation.snapshot().err());
+    assert_eq!(refused, Some(RequestError::NoRoom));
+    while conversation.snapshot().is_err() {
+        assert!(conversation.next_frame().await.is_some());
+    }
+}
+
+/// The engine waits for an hour before each word: the cancel can't wait for it.
+#[tokio::test]
+async fn a_cancel_acts_at_once() {
+    let delay = Duration::from_secs(3600);
+    let mut conversation = start(Echo { delay, ..Echo::default() });
+    conversation.submit("hi").expect("room");
+    conversation.cancel().expect("room");
+    conversation.submit("again").expect("room");
+    conversation.cancel().expect("room");
+    conversation.shutdown().expect("room");
+    let frames = rest(&mut conversation).await;
+    assert_eq!(ends(&frames), ["ok", "stopped", "ok", "stopped", "shutdown"]);
+}
+
+/// A wait for a frame that is given up again and again loses none and repeats none.
+#[tokio::test]
+async fn a_wait_that_is_dropped_loses_nothing() {
+    let words = "word ".repeat(1000);
+    let mut conversation = start(Echo { reasoning: true, ..Echo::default() });
+    conversation.submit(&words).expect("room");
+    conversation.shutdown().expect("room");
+    let mut frames = Vec::new();
+    let mut dropped = 0;
+    while conversation.status().is_none() {
+        let mut context = Context::from_waker(Waker::noop());
+        match pin!(conversation.next_frame()).poll(&mut context) {
+            Poll::Ready(frame) => frames.extend(frame),
+            Poll::Pending => {
+                dropped += 1;
+                yield_now().await;
+            }
+        }
+    }
+    frames.extend(rest(&mut conversation).await);
+    assert!(dropped > 0);
+    assert_eq!(patches(&frames).concat(), format!("Turn 1. You said: {words}"));
+    assert_eq!(ends(&frames), ["ok", "shutdown"]);
+    let mut whole = start(Echo { reasoning: true, ..Echo::default() });
+    whole.submit(&words).expect("room");
+    whole.shutdown().expect("room");
+    assert_eq!(patches(&frames), patches(&rest(&mut whole).await));
+}
+
+#[tokio::test]
+async fn a_defect_of_the_engine_costs_its_run_and_no_other_conversation() {
+    let settings = HostSettings::new(Engine::Echo(Echo::default()));
+    let faults = Plan::new(Place::Engine, 1);
+    let mut broken = Conversation::start(HostSettings { faults, ..settings });
+    broken.submit("hi").expect("room");
+    while broken.next_frame().await.is_some_and(|frame| ends(&[frame]) != ["failed"]) {}
+    broken.submit("again").expect("room");
+    broken.shutdown().expect("room");
+    let frames = rest(&mut broken).await;
+    assert_eq!(ends(&frames), ["ok", "shutdown"]);
+    assert!(patches(&frames).concat().contains("You said: again"));
+}
+
+/// A conversation goes from one thread to another, with its run.
+#[test]
+fn a_conversation_can_change_threads() {
+    let mut conversation = start(Echo::default());
+    let runtime = || Builder::new_current_thread().enable_all().build().expect("a runtime");
+    conversation.submit(&"word ".repeat(1000)).expect("room");
+    conversation.shutdown().expect("room");
+    let mut frames = Vec::new();
+    while patches(&frames).is_empty() {
+        frames.extend(runtime().block_on(conversation.next_frame()));
+    }
+    let finishing = thread::spawn(move || runtime().block_on(rest(&mut conversation)));
+    frames.extend(finishing.join().expect("no panic"));
+    assert_eq!(ends(&frames), ["ok", "shutdown"]);
+    assert!(patches(&frames).concat().ends_with("word word "));
+}
+
+/// Engines that are always ready share the thread. The runtime gives some tasks two turns while others
+/// have one, and not more: when the first answer is whole, each of the others has half of its own.
+#[tokio::test]
+async fn conversations_share_a_thread_fairly() {
+    const CONVERSATIONS: usize = 100;
+    const WORDS: usize = 2000;
+    /// What a task may do in one turn.
+    const TURN_EVENTS_MAX: usize = 128;
+    let taken: Arc<[AtomicUsize]> = (0..CONVERSATIONS).map(|_| AtomicUsize::new(0)).collect();
+    let count = |taken: &AtomicUsize| taken.load(Ordering::Relaxed);
+    let mut tasks = JoinSet::new();
+    for number in 0..CONVERSATIONS {
+        let taken = Arc::clone(&taken);
+        tasks.spawn(async move {
+            let mut conversation = start(Echo::default());
+            conversation.submit(&"word ".repeat(WORDS)).expect("room");
+            conversation.shutdown().expect("room");
+            while let Some(frame) = conversation.next_frame().await {
+                taken[number].fetch_add(patches(&[frame]).len(), Ordering::Relaxed);
+            }
+            taken.iter().map(count).min().expect("a conversation")
+        });
+    }
+    let least = tasks.join_next().await.expect("an end").expect("no panic");
+    assert!(2 * (least + TURN_EVENTS_MAX) >= WORDS, "{least}");
+    while tasks.join_next().await.is_some() {}
+    assert!(taken.iter().all(|taken| count(taken) >= WORDS));
+}
