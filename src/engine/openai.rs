@@ -33,8 +33,10 @@ use crate::support::secret::Secret;
 use answer::Answer;
 use failure::{Elapsed, Failure, Failures};
 use finish::Finish;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
-use reqwest::{Client, Response, Url};
+use reqwest::header::{
+    CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER, TRANSFER_ENCODING,
+};
+use reqwest::{Client, Response, Url, Version};
 use roots::RootsFile;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
@@ -345,6 +347,9 @@ impl Call<'_> {
         has_output: &mut bool,
     ) -> Result<(), Failure> {
         let mut answer = Answer::new(self.failures);
+        if ends_with_connection(&response) {
+            answer = answer.ending_with_connection();
+        }
         let mut events = Vec::new();
         let mut quiet = Quiet::default();
         while !answer.is_done() {
@@ -426,6 +431,12 @@ impl Call<'_> {
 
 fn header<'a>(response: &'a Response, name: &HeaderName) -> Option<&'a str> {
     response.headers().get(name)?.to_str().ok()
+}
+
+/// Whether nothing but the end of the connection ends the body (RFC 9112, section 6.3).
+fn ends_with_connection(response: &Response) -> bool {
+    let has = |name| response.headers().contains_key(name);
+    response.version() <= Version::HTTP_11 && !has(CONTENT_LENGTH) && !has(TRANSFER_ENCODING)
 }
 
 /// Logs what a person may want to know of an answer that is no error.
