@@ -17,7 +17,7 @@ mod unread;
 mod writer;
 
 pub use debug_file::DebugFile;
-pub use progress::Progress;
+pub use progress::{Progress, Shown};
 pub use refusal::{is_shortage, refusal, unable};
 pub use settings::{Finish, Requests, Settings};
 pub use signals::Signals;
@@ -190,7 +190,10 @@ impl<'a> Server<'a> {
     /// Asks what is known from the start. After `hello`, which is not to wait for a log.
     fn ask(&mut self, requests: Requests) {
         match requests {
-            Requests::Stdin { .. } => self.notice(),
+            Requests::Stdin { .. } => {
+                self.begin_debug_file();
+                self.notice();
+            }
             Requests::Once(prompt) => self.ask_once(prompt),
             Requests::Awaited(prompt) => self.prompt = Some(prompt),
             Requests::Refused(client_error) => self.handle(Input::Refused(client_error)),
@@ -214,7 +217,14 @@ impl<'a> Server<'a> {
         }
     }
 
+    fn begin_debug_file(&mut self) {
+        if let Some(file) = &mut self.debug_file {
+            file.begin();
+        }
+    }
+
     fn ask_once(&mut self, prompt: Prompt) {
+        self.begin_debug_file();
         self.notice();
         let command = Command::Submit(prompt);
         let id = self.ids.request();
@@ -377,6 +387,7 @@ impl<'a> Server<'a> {
                 self.drop_run();
             }
             Output::Exit(code) => {
+                self.progress = None;
                 self.outbox.end(now, code);
                 self.end(code);
             }
@@ -461,6 +472,7 @@ impl<'a> Server<'a> {
             && let Ending::NotYet | Ending::Flushing(_) = self.ending
         {
             self.drop_run();
+            self.progress = None;
             self.outbox.end(self.now(), ExitCode::Internal);
             self.end(ExitCode::Internal);
         }
