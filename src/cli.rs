@@ -184,6 +184,10 @@ impl Cli {
     /// # Errors
     /// If they are wrong, or help was requested.
     pub fn read(words: &[OsString]) -> Result<Invocation, clap::Error> {
+        // Variables count as options, of which it can have none beside it.
+        if words.get(1..).is_some_and(|words| words == ["--manifest"]) {
+            return Ok(Invocation::Manifest);
+        }
         if let Some(command) = Command::read_quickly(words) {
             return Ok(Invocation::Command(Box::new(command)));
         }

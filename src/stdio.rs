@@ -21,7 +21,7 @@ mod unread;
 mod writer;
 
 pub use debug_file::DebugFile;
-pub use progress::Progress;
+pub use progress::{Progress, Shown};
 pub use refusal::{is_shortage, refusal, unable};
 pub use settings::{Finish, Requests, Settings};
 pub use signals::{Signals, take_file_size_signal};
@@ -98,7 +98,10 @@ impl<'a> FrontEnd<'a> {
     /// Handles what is known from the start. After `hello`, which does not wait for a log.
     fn ask(&mut self, requests: Requests) {
         match requests {
-            Requests::Stdin { .. } => self.notices.log(),
+            Requests::Stdin { .. } => {
+                self.observers.begin();
+                self.notices.log();
+            }
             Requests::Once(prompt) => self.ask_once(prompt),
             Requests::Awaited(prompt) => self.incoming.await_prompt(prompt),
             Requests::Refused(client_error) => self.handle(Input::Refused(client_error)),
@@ -107,6 +110,7 @@ impl<'a> FrontEnd<'a> {
     }
 
     fn ask_once(&mut self, prompt: Prompt) {
+        self.observers.begin();
         self.notices.log();
         let (_, effects) = self.host.request(Command::Submit(prompt));
         self.perform(effects);
@@ -224,6 +228,7 @@ impl<'a> FrontEnd<'a> {
                 Effect::Frame(frame) => self.send(at, frame),
                 Effect::Usage(usage) => self.outbox.usage(usage),
                 Effect::Exit(code) => {
+                    self.observers.end_progress();
                     self.outbox.end(at, code);
                     self.ending.flush(code);
                 }
@@ -252,6 +257,7 @@ impl<'a> FrontEnd<'a> {
             && let Ending::NotYet | Ending::Flushing(_) = self.ending
         {
             self.host.abandon_run();
+            self.observers.end_progress();
             self.outbox.end(self.host.uptime(), ExitCode::Internal);
             self.ending.flush(ExitCode::Internal);
         }

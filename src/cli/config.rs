@@ -16,7 +16,7 @@ use crate::protocol::wire::{ClientError, Code, Prompt};
 use crate::session::{
     Extraction, ExtractionReport, FinalSnapshot, OnBusy, Retention, Rules, SessionMode,
 };
-use crate::stdio::{self, DebugFile, Progress, Requests, Settings, UnreadInput};
+use crate::stdio::{self, DebugFile, Progress, Requests, Settings, Shown, UnreadInput};
 #[cfg(debug_assertions)]
 use crate::support::fail_point::Place;
 use crate::support::fail_point::Plan as Faults;
@@ -125,11 +125,13 @@ pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
     let mut settings = Plan { command, mode, session, request }.settings(requests)?;
     settings.unread = unread.filter(|_| !mode.reads_stdin());
     settings.progress = match mode {
-        Mode::Text => Progress::for_person(is_shown),
-        Mode::Json | Mode::Yaml => Progress::for_person(false),
-        // Their output would be mixed with the progress line.
+        Mode::Text if is_shown => Progress::for_person(Shown::Text),
+        Mode::Json | Mode::Yaml if is_shown => Progress::for_person(Shown::Document),
+        // What they print would mix with the line.
         Mode::Objects { .. } | Mode::JsonStream if is_shown => None,
-        Mode::Objects { .. } | Mode::JsonStream => Progress::for_person(false),
+        Mode::Text | Mode::Json | Mode::Yaml | Mode::Objects { .. } | Mode::JsonStream => {
+            Progress::for_person(Shown::Nothing)
+        }
         Mode::OneShot | Mode::Server | Mode::Frames => None,
     };
     Ok(settings)
@@ -180,7 +182,7 @@ pub fn client_error(error: &anyhow::Error) -> ClientError {
     if stdio::is_shortage(error) {
         return stdio::unable(error);
     }
-    let detail = format!("{}:", ErrorClass::Config.as_str());
+    let detail = format!("{}: {message}", ErrorClass::Config.as_str());
     ClientError { code: Code::EngineInitFailed, message, detail, terminal: true }
 }
 
@@ -262,7 +264,7 @@ fn session_id(args: &SessionArgs) -> Result<Option<SessionId>> {
 
 fn debug_file(args: &SessionArgs) -> Result<Option<DebugFile>> {
     let Some(path) = &args.debug_events_jsonl else { return Ok(None) };
-    let file = DebugFile::create(path)
+    let file = DebugFile::open(path)
         .with_context(|| format!("--debug-events-jsonl: {} can't be written", path.display()))?;
     Ok(Some(file))
 }

@@ -4,6 +4,7 @@
 
 mod command;
 mod history;
+mod inputs;
 mod prompt;
 mod shown;
 mod text;
@@ -17,6 +18,7 @@ use crate::session::Signal;
 use crate::stdio::{Settings, Signals, UnreadInput, reader_gone};
 use crate::support::threads;
 use anyhow::{Result, bail};
+use inputs::Inputs;
 use prompt::Parts;
 use shown::{Unasked, shown};
 use std::ffi::OsString;
@@ -177,6 +179,7 @@ async fn in_thread(
 }
 
 fn rpc(args: RpcArgs, terminal: &Terminal) -> Result<Prepared, Reason> {
+    Inputs::of(&args.session, &terminal.stdin).ensure_kept(&args.session)?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
     let history = history::for_engine(history::read(args.session.history.as_deref())?);
     let settings = config::rpc(args, history, terminal.is_typed)?;
@@ -205,6 +208,10 @@ fn later(
 fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     let is_shown = terminal.is_shown;
     let mode = args.output.mode()?;
+    let mut inputs = Inputs::of(&args.session, &terminal.stdin);
+    inputs.add("--prompt-file", args.prompt_file.as_deref());
+    args.file.iter().for_each(|path| inputs.add("--file", Some(path)));
+    inputs.ensure_kept(&args.session)?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
     let history = history::read(args.session.history.as_deref())?;
     let parts = Parts::of(&args)?;

@@ -3,6 +3,7 @@
 
 use super::parse::TOO_LARGE;
 use super::{CommandFile, FILE_BYTES_MAX, FileError};
+use crate::support::files::FileId;
 use jiff::Zoned;
 use std::fmt::Display;
 use std::fs::File;
@@ -30,6 +31,7 @@ pub struct Outside<'a> {
     stdin: Option<&'a mut dyn FnMut() -> io::Result<Vec<u8>>>,
     now: Zoned,
     left: usize,
+    files: Vec<(PathBuf, FileId)>,
 }
 
 /// The content of a file or of standard input.
@@ -44,6 +46,8 @@ pub(super) struct Contents {
 
 /// Metadata of a file.
 pub(super) struct FileFacts {
+    /// Unless it is a pipe or a device.
+    id: Option<FileId>,
     pub(super) absolute: PathBuf,
     /// Path relative to the current folder.
     pub(super) relative: PathBuf,
@@ -86,7 +90,7 @@ impl<'a> Outside<'a> {
     /// it should read at most [`VALUE_BYTES_MAX`] bytes plus one, which is then reported as too
     /// large.
     pub fn new(stdin: &'a mut dyn FnMut() -> io::Result<Vec<u8>>) -> Self {
-        Self { stdin: Some(stdin), now: Zoned::now(), left: TOTAL_BYTES_MAX }
+        Self { stdin: Some(stdin), now: Zoned::now(), left: TOTAL_BYTES_MAX, files: Vec::new() }
     }
 
     /// The same at another time.
@@ -95,7 +99,12 @@ impl<'a> Outside<'a> {
         Self { now, ..self }
     }
 
-    /// The current time.
+    /// The regular files that were read.
+    pub(crate) fn files(self) -> Vec<(PathBuf, FileId)> {
+        self.files
+    }
+
+    /// The time.
     pub(super) fn now(&self) -> &Zoned {
         &self.now
     }
@@ -107,6 +116,8 @@ impl<'a> Outside<'a> {
             return Err("the name of the file is empty; name one, or leave the flag out".to_owned());
         }
         let contents = if is_stdin(path) { self.read_stdin()? } else { read_file(path)? };
+        let id = contents.file.as_ref().and_then(|file| file.id);
+        self.files.extend(id.map(|id| (path.to_owned(), id)));
         if contents.bytes.len() > VALUE_BYTES_MAX {
             return Err(too_large(path, VALUE_BYTES_MAX));
         }
@@ -153,6 +164,7 @@ fn read_file(path: &Path) -> Result<Contents, String> {
     Ok(Contents {
         name: name.to_string(),
         file: Some(FileFacts {
+            id: FileId::of(&facts),
             relative: relative(&absolute, &folder),
             absolute,
             modified: facts.modified().ok(),

@@ -27,8 +27,8 @@ use crate::engine::provider::post::{Post, TAIL_TIMEOUT, Target, header};
 use crate::support::secret::Secret;
 use answer::Answer;
 use finish::Finish;
-use reqwest::Response;
-use reqwest::header::CONTENT_TYPE;
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use reqwest::{Response, Version};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -256,6 +256,9 @@ impl ProviderCall<'_> {
         has_output: &mut bool,
     ) -> Result<(), Failure> {
         let mut answer = Answer::new(self.failures);
+        if ends_with_connection(&response) {
+            answer = answer.ending_with_connection();
+        }
         let mut events = Vec::new();
         let mut quiet = Quiet::default();
         while !answer.is_done() {
@@ -333,6 +336,12 @@ impl ProviderCall<'_> {
             self.sink.send(event).await;
         }
     }
+}
+
+/// Whether nothing but the end of the connection ends the body (RFC 9112, section 6.3).
+fn ends_with_connection(response: &Response) -> bool {
+    let has = |name| response.headers().contains_key(name);
+    response.version() <= Version::HTTP_11 && !has(CONTENT_LENGTH) && !has(TRANSFER_ENCODING)
 }
 
 /// Logs what a person may want to know of an answer that is no error.

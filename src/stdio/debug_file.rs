@@ -40,6 +40,8 @@ const FLUSH_MAX: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct DebugFile {
     lines: Option<mpsc::Sender<Vec<u8>>>,
+    /// The file, until its old content is given up, with the lines that were made before.
+    held: Option<Held>,
     /// Ends when the thread has written everything.
     written: oneshot::Receiver<()>,
     waiting_bytes: Arc<AtomicUsize>,
@@ -49,12 +51,19 @@ pub struct DebugFile {
     lost_lines: u64,
 }
 
+/// A file that still has what an earlier process left in it.
+#[derive(Debug)]
+struct Held {
+    file: Arc<File>,
+    lines: Vec<Vec<u8>>,
+}
+
 impl DebugFile {
-    /// Creates or truncates the file at `path`, and the folders it is in.
+    /// Opens or creates the file at `path`. What is in it stays until [`Self::begin`].
     ///
     /// # Errors
-    /// If the file can't be written, or the system has no thread for it. The file is then as it was.
-    pub fn create(path: &Path) -> Result<Self> {
+    /// If the file can't be written, or the system has no thread for it.
+    pub fn open(path: &Path) -> Result<Self> {
         let file = Arc::new(files::open(path, OpenOptions::new().write(true))?);
         let (lines, to_write) = mpsc::channel();
         let (is_written, written) = oneshot::channel::<()>();
@@ -68,12 +77,9 @@ impl DebugFile {
             drop(is_written);
         };
         threads::spawn("debug-file", write)?;
-        // Last of all: what an earlier run left is lost only to one that takes its place.
-        if file.metadata()?.is_file() {
-            file.set_len(0)?;
-        }
         Ok(Self {
             lines: Some(lines),
+            held: Some(Held { file, lines: Vec::new() }),
             written,
             waiting_bytes,
             waiting_bytes_max: WAITING_BYTES_MAX,
@@ -82,14 +88,32 @@ impl DebugFile {
         })
     }
 
+    /// Empties the file and writes the frames so far: what an earlier process recorded is lost only
+    /// to one that has something to ask.
+    pub(super) fn begin(&mut self) {
+        let Some(Held { file, lines }) = self.held.take() else { return };
+        if let Err(error) = empty(&file) {
+            tracing::warn!(%error, "the debug file can't be emptied, so it is not written");
+            self.lines = None;
+        }
+        lines.into_iter().for_each(|line| self.write(line));
+    }
+
     /// Copies a frame.
     pub fn record(&mut self, frame: &Frame) {
-        let Some(lines) = &self.lines else { return };
         let mut line = Vec::new();
         // What can't be encoded is told where it matters, on standard output.
         if json::write_line(frame, &mut line).is_err() {
             return;
         }
+        match &mut self.held {
+            Some(held) => held.lines.push(line),
+            None => self.write(line),
+        }
+    }
+
+    fn write(&mut self, line: Vec<u8>) {
+        let Some(lines) = &self.lines else { return };
         let bytes = line.len();
         self.largest_bytes = self.largest_bytes.max(bytes);
         let bytes_max = self.waiting_bytes_max + WAITING_LARGE_FRAMES_MAX * self.largest_bytes;
@@ -113,6 +137,11 @@ impl DebugFile {
             tracing::warn!(lost_lines, "the debug file could not keep up");
         }
     }
+}
+
+/// Removes what is in a regular file; a pipe or a device has nothing to remove.
+fn empty(file: &File) -> io::Result<()> {
+    if file.metadata()?.is_file() { file.set_len(0) } else { Ok(()) }
 }
 
 fn write(
@@ -161,7 +190,8 @@ mod tests {
         mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).expect("a named pipe");
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         let reader = open(&path, flags, Mode::empty()).expect("a named pipe");
-        let mut file = DebugFile::create(&path).expect("a reader");
+        let mut file = DebugFile::open(&path).expect("a reader");
+        file.begin();
         std::fs::remove_file(&path).expect("the named pipe");
         file.waiting_bytes_max = LARGE_BYTES / 2;
         for bytes in [LARGE_BYTES; WAITING_LARGE_FRAMES_MAX].into_iter().chain([10, 10]) {

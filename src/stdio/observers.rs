@@ -19,6 +19,18 @@ impl Observers {
         Self { debug_file: None, diagnostics: Diagnostics::new(settings), progress: None }
     }
 
+    /// There is something to ask: what an earlier process recorded is replaced now.
+    pub(super) fn begin(&mut self) {
+        if let Some(file) = &mut self.debug_file {
+            file.begin();
+        }
+    }
+
+    /// Takes the progress line away: what is written next may go to the same terminal.
+    pub(super) fn end_progress(&mut self) {
+        self.progress = None;
+    }
+
     /// Copies a frame to the debug file.
     pub(super) fn copy(&mut self, frame: &Frame) {
         if let Some(file) = &mut self.debug_file {

@@ -25,17 +25,27 @@ pub struct Progress {
     bar: Option<ProgressBar>,
     /// When the line moves next.
     next_tick: Option<Instant>,
-    /// The answer is written on a terminal as well, and has no room for both.
-    ends_with_text: bool,
+    shown: Shown,
     bytes: u64,
 }
 
+/// What is written to the terminal besides the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// Standard output goes elsewhere.
+    Nothing,
+    /// The answer, as it comes.
+    Text,
+    /// One document, at the end.
+    Document,
+}
+
 impl Progress {
-    /// One for a person, if a terminal is where errors go. The answer goes to a terminal as well if
-    /// `is_shown`.
-    pub fn for_person(is_shown: bool) -> Option<Self> {
+    /// One for a person, if a terminal is where errors go. `shown` is what standard output writes
+    /// to a terminal as well.
+    pub fn for_person(shown: Shown) -> Option<Self> {
         let wanted = io::stderr().is_terminal() && !terminal::is_dumb();
-        wanted.then(|| Self { bar: None, next_tick: None, ends_with_text: is_shown, bytes: 0 })
+        wanted.then(|| Self { bar: None, next_tick: None, shown, bytes: 0 })
     }
 
     /// Shows what `frame` tells.
@@ -60,7 +70,7 @@ impl Progress {
             self.tell("thinking".to_owned());
         }
         if let Any::ChatTextPatch(patch) = payload {
-            if self.ends_with_text {
+            if self.shown == Shown::Text {
                 return self.end();
             }
             self.bytes += patch.text.len() as u64;
@@ -96,9 +106,10 @@ impl Progress {
             if screen::is_ours() {
                 stderr::message(terminal::CLEAR_LINE);
             }
-            if self.ends_with_text {
-                // The answer must not come before it on the same terminal.
-                stderr::flush();
+            match self.shown {
+                Shown::Nothing => {}
+                // What is printed must not come before it on the same terminal.
+                Shown::Text | Shown::Document => stderr::flush(),
             }
         }
     }

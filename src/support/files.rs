@@ -5,7 +5,7 @@ use rustix::fs::{FileType, OFlags, fstat};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use rustix::pipe::PIPE_BUF;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -18,14 +18,34 @@ const PRIVATE_MODE: u32 = 0o600;
 /// Mode bits of a folder in which users other than its owner can create files.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// Opens the file at `path` for writing with `options`, and creates its folders. Never blocks: a
-/// named pipe must have a reader. In a folder that others can write to, follows a symbolic link
-/// only if it belongs to the user: another user's could direct the output to any file.
+/// Which file a path leads to, whatever the path: a link, or another spelling of the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    /// The file that `about` describes, if it is a regular one. Devices and pipes may be read and
+    /// written by one process at the same time.
+    pub(crate) fn of(about: &Metadata) -> Option<Self> {
+        about.is_file().then(|| Self { device: about.dev(), inode: about.ino() })
+    }
+
+    /// The regular file at `path`, if there is one.
+    pub(crate) fn at(path: &Path) -> Option<Self> {
+        path.metadata().ok().as_ref().and_then(Self::of)
+    }
+}
+
+/// Opens the file at `path` for writing, as `options` say, in a folder that exists. Never waits: a
+/// named pipe must have a reader. In a folder that others can write to, follows a symbolic link only
+/// if it belongs to the user: another user's would choose the file that is overwritten.
 pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    let follows_links = !is_shared(folder)? || is_own_link(path);
+    let is_shared = is_shared(folder).map_err(|error| without_folder(error, folder))?;
+    let follows_links = !is_shared || is_own_link(path);
     let flags = if follows_links { OFlags::NONBLOCK } else { OFlags::NONBLOCK | OFlags::NOFOLLOW };
     let bits = i32::try_from(flags.bits()).map_err(io::Error::other)?;
     let opened = options.create(true).mode(PRIVATE_MODE).custom_flags(bits).open(path);
@@ -34,6 +54,15 @@ pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 
 fn is_shared(folder: &Path) -> io::Result<bool> {
     Ok(folder.metadata()?.mode() & WRITABLE_BY_OTHERS != 0)
+}
+
+/// A mistyped folder must not become a new one, so a missing folder is an error.
+fn without_folder(error: io::Error, folder: &Path) -> io::Error {
+    if error.kind() != io::ErrorKind::NotFound {
+        return error;
+    }
+    let folder = folder.display();
+    io::Error::other(format!("the folder {folder} does not exist; create it, or check its name"))
 }
 
 fn is_own_link(path: &Path) -> bool {

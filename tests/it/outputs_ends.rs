@@ -218,7 +218,7 @@ fn frames_are_copied_whole_in_every_output() {
     fs::write(folder.path("answer"), "{\"a\":1}\n{\"a\":2}\n").expect("a file");
     fs::write(folder.path("bytes"), [0xff]).expect("a file");
     for (number, (options, shape)) in OUTPUTS.into_iter().enumerate() {
-        let path = format!("new/{number}/events.jsonl");
+        let path = format!("events-{number}.jsonl");
         let copying = |words: &[&str]| run(&folder, &[words, options].concat());
         let words = ["run-command", "list.yaml", "--engine", "echo", "--debug-events-jsonl", &path];
         let ended = copying(&[&words[..], &["--echo-answer", "answer"]].concat());

@@ -29,6 +29,9 @@ pub(crate) enum Step {
     Status(u16, Vec<(&'static str, String)>, String),
     /// The head of a stream with another content type than that of events.
     Head(&'static str),
+    /// The head of a stream of events that has neither a length nor chunks: the end of the
+    /// connection is its end.
+    HeadWithoutLength,
     /// A delta of text.
     Text(String),
     /// A delta of reasoning.
@@ -269,8 +272,13 @@ fn serve(stream: TcpStream, connection: usize, shared: &Arc<Shared>) {
         let shared = shared.clone();
         move || {
             for steps in answers {
-                let mut answer =
-                    Playing { stream: &writer, connection, shared: &shared, began: false };
+                let mut answer = Playing {
+                    stream: &writer,
+                    connection,
+                    shared: &shared,
+                    began: false,
+                    is_chunked: true,
+                };
                 if answer.play(steps).is_err() {
                     break;
                 }
@@ -327,6 +335,7 @@ struct Playing<'a> {
     connection: usize,
     shared: &'a Shared,
     began: bool,
+    is_chunked: bool,
 }
 
 impl Playing<'_> {
@@ -338,13 +347,17 @@ impl Playing<'_> {
             self.step(step)?;
         }
         self.begin("text/event-stream")?;
-        self.write(b"0\r\n\r\n")
+        if self.is_chunked { self.write(b"0\r\n\r\n") } else { Err(Gone) }
     }
 
     fn step(&mut self, step: Step) -> Result<(), Gone> {
         match step {
             Step::Status(..) => panic!("a status is an answer of its own"),
             Step::Head(content_type) => self.begin(content_type),
+            Step::HeadWithoutLength => {
+                (self.began, self.is_chunked) = (true, false);
+                self.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+            }
             Step::Text(text) => self.delta(&json!({ "content": text })),
             Step::Reasoning(text) => self.delta(&json!({ "reasoning_content": text })),
             Step::Event(data) => self.event(&data),
@@ -423,6 +436,9 @@ impl Playing<'_> {
         self.begin("text/event-stream")?;
         if bytes.is_empty() {
             return Ok(());
+        }
+        if !self.is_chunked {
+            return self.write(bytes);
         }
         let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
         chunk.extend_from_slice(bytes);

@@ -1,8 +1,10 @@
 //! What a provider can do wrong, and what the client is told (fault 24).
 
 use crate::frames::{Frame, errors, finished_text, patched_text, submit};
+use crate::once::run;
 use crate::provider::{Provider, Step, says};
-use crate::server::{KEY, Launch, Transcript, openai};
+use crate::server::{Folder, KEY, Launch, Transcript, openai};
+use serde_json::Value;
 use std::net::TcpListener;
 use std::time::Duration;
 
@@ -42,6 +44,12 @@ fn failures() -> Vec<Failure> {
             "malformed_stream",
         ),
         ("a broken connection", vec![text(), Step::Cut], "network"),
+        ("an end that can't be told from one", vec![Step::HeadWithoutLength, text()], "network"),
+        (
+            "the same within an event",
+            vec![Step::HeadWithoutLength, text(), Step::Bytes(b"data: {\"choices\":[".to_vec())],
+            "network",
+        ),
         (
             "an error in the stream",
             vec![
@@ -116,6 +124,28 @@ fn settings_that_cannot_work_are_told_after_hello() {
     }
 }
 
+/// What is wrong with an address is said once, and in words that need no standard to be read.
+#[test]
+fn a_base_url_that_is_none_is_refused_in_one_sentence() {
+    let folder = Folder::new();
+    let cases = [
+        ("foo", "foo", "does not begin with http:// or https://"),
+        ("ftp://x", "ftp://x", "does not begin with http:// or https://"),
+        ("http://", "http://", "names no host"),
+        ("http://[", "http://[", "has an IP address that is not valid"),
+        ("http://h:99999", "http://h:99999", "has a port that is not a number from 0 to 65535"),
+        ("http://a b", "http://a b", "has a host name with characters that no host name can have"),
+    ];
+    for (url, shown, why) in cases {
+        let ended = run(&folder, &["exec", "hello", "--model", "m", "--base-url", url]);
+        let expected = format!(
+            "duologue: the base URL {shown:?} {why}: name one like http://localhost:11434/v1 with \
+             --base-url, DUOLOGUE_BASE_URL or OPENAI_BASE_URL\n"
+        );
+        assert_eq!((ended.status, ended.stderr), (1, expected), "{url}");
+    }
+}
+
 #[test]
 fn a_refused_connection_is_a_network_error() {
     let unused = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("a port");
@@ -143,6 +173,39 @@ fn a_rate_limit_is_waited_for_and_tried_again() {
     assert!(transcript.frames.iter().all(|frame| frame.error().is_none()));
     assert_eq!(transcript.stderr.matches("trying again").count(), 1, "{}", transcript.stderr);
     assert!(transcript.stderr.contains("rate_limited"), "{}", transcript.stderr);
+}
+
+/// A server that frames its answer by the end of the connection, as HTTP/1.0 does, ends it like any other.
+#[test]
+fn an_answer_that_ends_with_its_connection_is_whole_if_it_says_so() {
+    let provider =
+        Provider::start(vec![[vec![Step::HeadWithoutLength], says("all of it")].concat()]);
+    let mut server = openai(&provider, &[]).start();
+    assert_eq!(server.turn("r1", "hello"), "ok");
+    assert_eq!(finished_text(&server.finish().frames, "r1"), "all of it");
+}
+
+/// Who reads events decides by `recoverable` whether to ask again.
+#[test]
+fn a_connection_that_breaks_off_is_recoverable() {
+    let cases = [
+        (vec![Step::HeadWithoutLength], "NETWORK_TIMEOUT", "network", true),
+        (vec![], "MALFORMED_EVENT", "malformed_stream", false),
+    ];
+    for (head, code, class, is_recoverable) in cases {
+        let part = Step::Text("a part".to_owned());
+        let provider = Provider::start(vec![[head, vec![part]].concat()]);
+        let base_url = provider.base_url();
+        let words = ["exec", "hello", "--json-stream", "--model", "m", "--base-url", &base_url];
+        let ended = run(&Folder::new(), &words);
+        let events = ended.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+        let mut events = events.filter(|event: &Value| event["type"] == "error");
+        let error = &events.next().expect("an error")["payload"]["error"];
+        assert_eq!(error["code"], code, "{ended:?}");
+        assert_eq!(error["class"], class, "{ended:?}");
+        assert_eq!(error["recoverable"], is_recoverable, "{ended:?}");
+        assert_eq!((ended.status, events.next()), (1, None), "{ended:?}");
+    }
 }
 
 /// Once something was shown, a second answer would be another one.

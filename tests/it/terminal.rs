@@ -1,9 +1,11 @@
 //! What a person at a terminal sees, and that nobody else sees it.
 
 use crate::once::{Once, duologue};
+use crate::process::Process;
 use crate::screen::Screen;
 use crate::server::Folder;
 use rustix::fs::{Mode, OFlags, open};
+use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::Value;
@@ -91,6 +93,46 @@ fn a_person_sees_how_far_an_answer_is_that_goes_elsewhere() {
         assert!(!seen.contains("Turn 1."), "{options:?}: {seen:?}");
     }
     assert_eq!(on_terminal(exec(&folder, &["--rpc"]), false), "", "a client is no person");
+}
+
+/// A document on the same terminal comes once the line is gone, however the run ends. Without that
+/// order it is a matter of chance, so it is looked at several times.
+#[test]
+fn a_document_comes_after_the_line_is_cleared() {
+    const RUNS: usize = 20;
+    let folder = Folder::new();
+    for (format, start) in [("json", "{"), ("yaml", "ok:")] {
+        for _ in 0..RUNS {
+            let seen = on_terminal(exec(&folder, &["--output", format]), true);
+            let at = seen.find(start).expect("a document");
+            assert!(seen[..at].ends_with("\r\u{1b}[2K"), "{seen:?}");
+        }
+    }
+    for _ in 0..RUNS {
+        let seen = interrupted_document(&folder);
+        let at = seen.find("{\r\n").expect("a document");
+        assert!(seen[..at].ends_with("\r\u{1b}[2K"), "{seen:?}");
+    }
+}
+
+/// What a terminal shows of a run that a signal ends while the line is there.
+fn interrupted_document(folder: &Folder) -> String {
+    let (mut shown, written) = terminal();
+    let words = ["exec", "hello there", "--engine", "echo", "--echo-delay-ms", "60000"];
+    let mut command = duologue(folder, &[&words[..], &["--output", "json"]].concat());
+    command.env("TERM", "xterm").stdin(std::process::Stdio::null());
+    command.stdout(written.try_clone().expect("a terminal")).stderr(written);
+    let mut child = command.spawn().expect("the binary runs");
+    drop(command);
+    let (mut seen, mut piece) = (Vec::new(), [0; 256]);
+    while !String::from_utf8_lossy(&seen).contains("waiting") {
+        let bytes = shown.read(&mut piece).expect("a terminal");
+        seen.extend_from_slice(&piece[..bytes]);
+    }
+    Process(child.id()).send(Signal::INT);
+    let rest = read(shown);
+    child.wait().expect("our own child");
+    String::from_utf8_lossy(&seen).into_owned() + &rest
 }
 
 #[test]

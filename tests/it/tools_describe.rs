@@ -11,6 +11,7 @@ use duologue::protocol::schema::PROTO_FILES;
 use jsonschema::Validator;
 use serde_json::Value;
 use std::fs;
+use std::process::Command;
 
 fn schema(of: &str) -> Validator {
     let output = run(&["schema", "json", "--for", of], b"");
@@ -87,6 +88,18 @@ fn envelopes_fit_their_schema() {
         check(&envelopes, &json(&run(&[words, &["--no-stream"]].concat(), b"")));
     }
     assert!(!envelopes.is_valid(&serde_json::json!({ "ok": true, "data": [] })));
+}
+
+/// A program that starts this one asks in whatever environment it has.
+#[test]
+fn the_manifest_is_printed_whatever_variables_are_set() {
+    let expected = run(&["--manifest"], b"").stdout;
+    for (name, value) in [("DUOLOGUE_ENGINE", "echo"), ("DUOLOGUE_ON_BUSY", "bogus")] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
+        let output = command.arg("--manifest").env(name, value).output().expect("the binary runs");
+        assert_eq!(output.status.code(), Some(0), "{name}: {output:?}");
+        assert_eq!(output.stdout, expected, "{name}");
+    }
 }
 
 #[test]

@@ -56,6 +56,136 @@ fn a_refused_command_line_leaves_files_alone() {
     assert_eq!(left, RECORDING, "the command file's own flag");
 }
 
+/// A prompt is read after the first frames are written; if it can't be asked, the old recording stays.
+#[test]
+fn a_prompt_that_can_not_be_asked_leaves_the_recording_alone() {
+    let folder = Folder::new();
+    fs::write(folder.path("bytes"), [b'a', 0xff]).expect("a file");
+    fs::write(folder.path("blank"), " \n").expect("a file");
+    fs::write(folder.path("run.jsonl"), RECORDING).expect("a file");
+    let prompts: [&[&str]; 5] = [
+        &["exec", "hi", "-f", "no/such"],
+        &["exec", "--prompt-file", "no/such"],
+        &["exec", "--prompt-file", "bytes"],
+        &["exec", "--prompt-file", "blank"],
+        &["exec"],
+    ];
+    for words in prompts {
+        for output in ["text", "json", "jsonl"] {
+            let options = ["--engine", "echo", "--output", output];
+            let mut command = duologue(&folder, &[words, &options].concat());
+            command.env("DUOLOGUE_DEBUG_EVENTS_JSONL", "run.jsonl");
+            let mut once = Once::start(command);
+            once.close_stdin();
+            let ended = once.finish();
+            assert_eq!(ended.status, 2, "{words:?}: {ended:?}");
+            let left = fs::read_to_string(folder.path("run.jsonl")).expect("the file");
+            assert_eq!(left, RECORDING, "{words:?}");
+        }
+    }
+}
+
+/// The frames before a prompt that is waited for are in the copy as well.
+#[test]
+fn a_copy_begins_with_the_frames_before_the_prompt() {
+    let folder = Folder::new();
+    fs::write(folder.path("run.jsonl"), RECORDING).expect("a file");
+    let words = ["exec", "--rpc", "--engine", "echo", "--debug-events-jsonl", "run.jsonl"];
+    let mut once = Once::start(duologue(&folder, &words));
+    once.write("hello");
+    let ended = once.finish();
+    assert_eq!(ended.status, 0, "{ended:?}");
+    assert_eq!(fs::read_to_string(folder.path("run.jsonl")).expect("the copy"), ended.stdout);
+}
+
+const TAKES_A_FILE: &str = "
+name: reads
+flags:
+  - {name: notes, type: stringFromFile}
+  - {name: pairs, type: keyValue}
+prompt: '{{ .notes }}'
+";
+
+/// A file that a command reads is not one that it may write.
+#[test]
+fn a_file_that_is_read_is_not_written() {
+    const INPUT: &str = "{\"role\": \"user\", \"text\": \"hi\"}\n";
+    let folder = Folder::new();
+    fs::write(folder.path("reads.yaml"), TAKES_A_FILE).expect("a file");
+    fs::write(folder.path("input.json"), INPUT).expect("a file");
+    symlink(folder.path("input.json"), folder.path("link")).expect("a link");
+    fs::hard_link(folder.path("input.json"), folder.path("same")).expect("a link");
+    let reading: [(&[&str], &str); 8] = [
+        (&["exec", "--prompt-file", "input.json"], "--prompt-file"),
+        (&["exec", "hi", "--file", "reads.yaml", "-f", "input.json"], "--file"),
+        (&["exec", "hi", "--history", "input.json"], "--history"),
+        (&["rpc", "--history", "input.json"], "--history"),
+        (&["rpc", "--echo-answer", "input.json"], "--echo-answer"),
+        (&["run-command", "reads.yaml", "--notes", "input.json"], "input.json (a flag"),
+        (&["run-command", "reads.yaml", "--pairs", "@input.json"], "input.json (a flag"),
+        (&["run-command", "reads.yaml", "--history", "input.json"], "--history"),
+    ];
+    for option in OPTIONS {
+        for (words, named) in reading {
+            for path in ["input.json", "./input.json", "link", "same"] {
+                let ended = run(&folder, &[words, &["--engine", "echo", option, path]].concat());
+                assert_eq!(ended.status, 2, "{words:?}: {ended:?}");
+                for part in [option, path, named, "which this command reads"] {
+                    assert!(ended.stderr.contains(part), "{words:?} {part}: {ended:?}");
+                }
+                assert_eq!(fs::read_to_string(folder.path("input.json")).expect("a file"), INPUT);
+            }
+        }
+        let own = run(&folder, &["run-command", "reads.yaml", option, "reads.yaml"]);
+        assert_eq!(own.status, 2, "{own:?}");
+        assert!(own.stderr.contains("reads.yaml (the command file)"), "{own:?}");
+        assert_eq!(fs::read_to_string(folder.path("reads.yaml")).expect("a file"), TAKES_A_FILE);
+        let mut roots = duologue(&folder, &["rpc", option, "link"]);
+        roots.env("SSL_CERT_FILE", "input.json");
+        let roots = Once::start(roots).finish();
+        assert_eq!(roots.status, 2, "{roots:?}");
+        assert!(roots.stderr.contains("input.json (SSL_CERT_FILE)"), "{roots:?}");
+    }
+    assert_eq!(fs::read_to_string(folder.path("input.json")).expect("a file"), INPUT);
+}
+
+/// The same for standard input; but a device may be both.
+#[test]
+fn a_file_that_is_standard_input_is_not_written() {
+    let folder = Folder::new();
+    fs::write(folder.path("input"), "hello").expect("a file");
+    let run_from = |stdin: &str, command: &str, options: [&str; 2]| {
+        let stdin = fs::File::open(folder.path(stdin)).expect("a file");
+        let words = [&[command, "--engine", "echo"][..], &options].concat();
+        duologue(&folder, &words).stdin(stdin).output().expect("the binary runs")
+    };
+    for option in OPTIONS {
+        for command in ["rpc", "exec"] {
+            let ended = run_from("input", command, [option, "input"]);
+            assert_eq!(ended.status.code(), Some(2), "{command} {option}: {ended:?}");
+            let stderr = String::from_utf8_lossy(&ended.stderr);
+            assert!(stderr.contains("standard input"), "{command} {option}: {stderr}");
+            assert_eq!(fs::read_to_string(folder.path("input")).expect("a file"), "hello");
+        }
+        let device = run_from("/dev/null", "rpc", [option, "/dev/null"]);
+        assert_eq!(device.status.code(), Some(0), "{option}: {device:?}");
+    }
+}
+
+/// A mistyped path is an error, and no new folder.
+#[test]
+fn a_folder_that_does_not_exist_is_not_made() {
+    let folder = Folder::new();
+    for option in OPTIONS {
+        let ended = exec(&folder, option, "new/deep/file");
+        assert_eq!(ended.status, 2, "{ended:?}");
+        for part in [option, "new/deep/file", "the folder new/deep does not exist"] {
+            assert!(ended.stderr.contains(part), "{ended:?}");
+        }
+        assert!(!folder.path("new").exists());
+    }
+}
+
 #[test]
 fn a_forgotten_value_makes_no_file() {
     let folder = Folder::new();
@@ -78,6 +208,7 @@ fn a_new_file_is_the_users_own_and_an_old_one_keeps_its_mode() {
     let folder = Folder::new();
     let mode = |name: &str| folder.path(name).metadata().expect("a file").mode() & 0o777;
     for option in OPTIONS {
+        fs::create_dir(folder.path(&format!("deep{option}"))).expect("a folder");
         let new = format!("deep{option}/new");
         assert_eq!(exec(&folder, option, &new).status, 0);
         assert_eq!(mode(&new), 0o600, "{option}");

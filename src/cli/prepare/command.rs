@@ -1,5 +1,6 @@
 //! `run-command`: builds the request from a command file, its flags and its prompt.
 
+use super::inputs::Inputs;
 use super::shown::{Unasked, shown};
 use super::{Prepared, Reason, Refusal, Terminal, history, text};
 use crate::chat::transcript::Preamble;
@@ -67,14 +68,19 @@ fn with_file(
 ) -> Result<Prepared, Reason> {
     let (args, typed) = Cli::read_with_file(words, file)?;
     let mode = args.output.mode()?;
-    let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
-    warn_of(file);
+    let mut inputs = Inputs::of(&args.session, &terminal.stdin);
+    inputs.add("the command file", Some(&file.path));
     let mut from_stdin = || match mode.reads_stdin() {
         true => Err(io::Error::other(REQUESTS_ARE_READ)),
         false => all(&mut terminal.stdin),
     };
     let history = history::read(args.session.history.as_deref())?;
-    let values = file.values(&typed, &mut Outside::new(&mut from_stdin))?;
+    let mut outside = Outside::new(&mut from_stdin);
+    let values = file.values(&typed, &mut outside)?;
+    inputs.add_values(outside.files());
+    inputs.ensure_kept(&args.session)?;
+    let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
+    warn_of(file);
     let missing = if args.strict { Missing::Refused } else { Missing::Shown };
     let mut rendered = file.render(values, &Zoned::now(), missing)?;
     rendered.messages.extend(history);

@@ -6,11 +6,11 @@ use super::chunk::{Choice, Chunk, Delta, Shape, decode};
 use super::finish::{Finish, Holds};
 use super::report::{WithoutChoice, in_list, is_error, without_choice};
 use crate::chat::event::{FinishClass, Usage};
-use crate::engine::EngineEvent;
 use crate::engine::provider::body::{Body, Ignored, Part, TooLong, WHOLE_BYTES_MAX};
 use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::join::Joiner;
 use crate::engine::provider::{json, sse};
+use crate::engine::{EngineEvent, ErrorClass};
 use std::borrow::Cow;
 use std::mem::take;
 
@@ -49,6 +49,8 @@ pub(super) struct Answer<'a> {
     done: bool,
     /// The body has ended: what is read now may have been cut by its end.
     ended: bool,
+    /// The body has no length and no last chunk, so its end may be that of a broken connection.
+    ends_with_connection: bool,
     /// Some part of it could be read.
     understood: bool,
     /// The text is that of deltas; what else the chunks hold repeats it.
@@ -77,6 +79,7 @@ impl<'a> Answer<'a> {
             finish: Finish::default(),
             done: false,
             ended: false,
+            ends_with_connection: false,
             understood: false,
             by_delta: false,
             has_reasoning: false,
@@ -85,6 +88,11 @@ impl<'a> Answer<'a> {
             ignored: Ignored::default(),
             progress: 0,
         }
+    }
+
+    /// The same, of which nothing but the end of the connection shows that its body has ended.
+    pub(super) fn ending_with_connection(self) -> Self {
+        Self { ends_with_connection: true, ..self }
     }
 
     /// Takes the next bytes; adds what happened to `events`, also if it fails.
@@ -144,7 +152,7 @@ impl<'a> Answer<'a> {
             let last = take(&mut self.body).end().map_or(Ok(()), |part| self.part(part, events));
             // An answer is not undone by half an event after its end.
             if self.finish_reason.is_none() {
-                last?;
+                last.map_err(|failure| self.at_end(failure))?;
             }
             if blank {
                 return Err(self.failures.empty());
@@ -335,7 +343,11 @@ impl<'a> Answer<'a> {
             Some(reason) => reason,
             // What was not understood may have reported that the answer was cut off.
             None if self.done && has_output && self.ignored.count == 0 => String::new(),
-            None => return Err(self.failures.cut_off(missing(self.done), &self.ignored)),
+            None if self.done => return Err(self.failures.cut_off(missing(true), &self.ignored)),
+            None => {
+                let failure = self.failures.cut_off(missing(false), &self.ignored);
+                return Err(self.at_end(failure));
+            }
         };
         self.calls.end(events).map_err(|bad| self.bad_call(bad))?;
         events.extend(self.usage.map(EngineEvent::Usage));
@@ -359,6 +371,14 @@ impl<'a> Answer<'a> {
             [] => Ok(()),
             // Tools are offered to the model by nobody here: a call can't be answered.
             names => Err(self.failures.unknown_tools(names)),
+        }
+    }
+
+    /// What is wrong with an answer that stops too early.
+    fn at_end(&self, failure: Failure) -> Failure {
+        match (self.ends_with_connection, failure.class) {
+            (true, ErrorClass::MalformedStream) => self.failures.closed_early(&self.ignored),
+            (_, _) => failure,
         }
     }
 

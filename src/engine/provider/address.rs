@@ -1,10 +1,14 @@
 //! Where requests go, and how much of an address may be shown: it may hold a login.
 
 use reqwest::Url;
+use url::ParseError;
 
 /// Characters that are shown of an address that is none. What a mix-up put in its place may be a
 /// key; so much of one tells what it is, and no more.
 const ODD_CHARS_MAX: usize = 8;
+
+/// What is wrong with an address that is not one of a web server.
+const NO_SCHEME: &str = "does not begin with http:// or https://";
 
 /// `base_url` without `endpoint`, the path of the provider's interface, if it ends in that.
 pub(in crate::engine) fn without_endpoint<'a>(base_url: &'a str, endpoint: &str) -> &'a str {
@@ -36,10 +40,9 @@ pub(in crate::engine) fn endpoint(
 const UNUSABLE: &str = "can't be used";
 
 fn checked(base_url: &str, has_login: bool) -> Result<Url, String> {
-    let url = Url::parse(base_url.trim()).map_err(|why| format!("can't be read ({why})"));
-    let mut url = url?;
+    let mut url = Url::parse(base_url.trim()).map_err(unusable)?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err("begins with neither http:// nor https://".into());
+        return Err(NO_SCHEME.into());
     }
     if has_stray_at(&url) {
         // Whatever stands before it would be taken for the host and get the key.
@@ -53,6 +56,26 @@ fn checked(base_url: &str, has_login: bool) -> Result<Url, String> {
         return Err(UNUSABLE.into());
     }
     Ok(url)
+}
+
+/// What a person can do something about in what the parser of addresses reports.
+fn unusable(error: ParseError) -> String {
+    let why = match error {
+        ParseError::RelativeUrlWithoutBase => NO_SCHEME,
+        ParseError::EmptyHost => "names no host",
+        ParseError::InvalidPort => "has a port that is not a number from 0 to 65535",
+        ParseError::InvalidIpv4Address | ParseError::InvalidIpv6Address => {
+            "has an IP address that is not valid"
+        }
+        ParseError::InvalidDomainCharacter | ParseError::IdnaError => {
+            "has a host name with characters that no host name can have"
+        }
+        ParseError::RelativeUrlWithCannotBeABaseBase
+        | ParseError::SetHostOnCannotBeABaseUrl
+        | ParseError::Overflow
+        | _ => "is not a URL",
+    };
+    why.to_owned()
 }
 
 /// The host of `base_url`, with its port if that is not the scheme's own; `None` if it can't be used.
@@ -176,9 +199,12 @@ mod tests {
         check("http://user:1/word@host/v1", "%2F");
         check("http://user:1?word@host/v1", "%3F");
         check("http://user:1#word@host/v1", "%23");
-        check("http://user:pass/word@host/v1", "invalid port");
-        check("localhost:1234/v1", "neither http:// nor https://");
-        check("host/v1", "can't be read");
+        check("http://user:pass/word@host/v1", "not a number from 0 to 65535");
+        check("localhost:1234/v1", "does not begin with http:// or https://");
+        check("host/v1", "does not begin with http:// or https://");
+        check("http://", "names no host");
+        check("http://[", "an IP address that is not valid");
+        check("http://a b", "characters that no host name can have");
     }
 
     #[test]

@@ -116,7 +116,7 @@ impl Failures {
             "the base URL {:?} {why}: name one like http://localhost:11434/v1 with {BASE_URL}",
             self.base()
         );
-        Failure::new(ErrorClass::Config, message, format!("the base URL {why}")).at_init()
+        Failure::new(ErrorClass::Config, message, "").at_init()
     }
 
     /// There is no key, and `provider` answers nobody without one.

@@ -177,3 +177,17 @@ async fn an_address_with_its_endpoint_is_taken_as_it_is_meant() {
     assert_eq!(text(&events), "a");
     assert_eq!(provider.wait_request(1).path, "/v1/chat/completions");
 }
+
+/// Nothing was shown yet, so what may be a broken connection is tried again.
+#[tokio::test]
+async fn an_unframed_answer_that_stops_before_its_text_is_tried_again() {
+    let broken = vec![Step::HeadWithoutLength, bytes(piece("", ""))];
+    let provider = Provider::start(vec![broken, says("whole")]);
+    let settings = Settings { retries: 1, ..settings(&provider) };
+    let (running, events) = start(&engine(settings), 1);
+    let running = tokio::spawn(running);
+    let events = collect(events).await;
+    assert!(events.contains(&EngineEvent::Text("whole".into())), "{events:?}");
+    assert_eq!(running.await.expect("no panic"), RunEnd::Finished);
+    assert_eq!(provider.requests(), 2);
+}

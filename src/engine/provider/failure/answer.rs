@@ -3,6 +3,7 @@
 use super::{BASE_URL, DETAIL_CHARS_MAX, Elapsed, Failure, Failures, MODEL, QUOTE_CHARS_MAX};
 use crate::engine::ErrorClass;
 use crate::engine::provider::body::Ignored;
+use crate::engine::provider::retry::Retry;
 
 impl Failures {
     /// Time ran out.
@@ -58,6 +59,18 @@ impl Failures {
     pub(in crate::engine) fn cut_off(&self, missing: &str, ignored: &Ignored) -> Failure {
         let detail = format!("the stream ended without {missing}") + &self.ignored(ignored);
         self.malformed("cut off its answer: send the prompt again", detail)
+    }
+
+    /// The same, where the end of the connection is the only end that the answer has.
+    pub(in crate::engine) fn closed_early(&self, ignored: &Ignored) -> Failure {
+        let message = format!(
+            "the connection to {} was closed before the answer was complete: send the prompt again, \
+             and check your network if it happens again",
+            self.base()
+        );
+        let detail = "the connection was closed before the answer's end";
+        let detail = detail.to_owned() + &self.ignored(ignored);
+        Failure::new(ErrorClass::Network, message, detail).or(Retry::Backoff)
     }
 
     /// The answer ended well and holds nothing that could be shown.

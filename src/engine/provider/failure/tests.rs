@@ -132,6 +132,7 @@ fn every_message_says_what_to_do() {
         it.empty(),
         it.not_an_answer("chat-completions", "text/html", &Ignored::default()),
         it.cut_off("[DONE]", &Ignored::default()),
+        it.closed_early(&Ignored::default()),
         it.no_answer("stop", false),
         it.no_answer("stop", true),
         it.timeout(Elapsed::Pings(limit)),
