@@ -174,7 +174,7 @@ impl<'a> FrontEnd<'a> {
 
     /// However much input there is, the engine goes on between some of it.
     async fn engine_turn_if_owed(&mut self) {
-        if self.incoming.owes_engine_a_turn() {
+        if self.incoming.owes_engine_a_turn(self.host.active_run()) {
             yield_now().await;
             self.engine_turn().await;
         }

@@ -110,15 +110,22 @@ impl Incoming {
         };
         self.waiting.extend(chunk.lines);
         self.more_until = chunk.comes_more.then(|| Instant::now() + MORE_INPUT_MAX);
-        if self.run != run {
-            (self.run, self.chunks, self.lines_taken) = (run, 0, 0);
-        }
+        self.count_for(run);
         self.chunks += 1;
         Arrival::Lines
     }
 
+    /// Counts from the beginning of a run: a cancel right after its submit must find the run as it
+    /// was.
+    fn count_for(&mut self, run: Option<RunId>) {
+        if self.run != run {
+            (self.run, self.chunks, self.lines_taken) = (run, 0, 0);
+        }
+    }
+
     /// So many chunks or lines were handled that the engine is to go on, however many more come.
-    pub(super) fn owes_engine_a_turn(&self) -> bool {
+    pub(super) fn owes_engine_a_turn(&mut self, run: Option<RunId>) -> bool {
+        self.count_for(run);
         self.chunks >= CHUNKS_BEFORE_ENGINE_MAX || self.lines_taken >= LINES_BEFORE_ENGINE_MAX
     }
 

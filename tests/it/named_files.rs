@@ -84,7 +84,7 @@ fn a_named_pipe_without_a_reader_is_refused_in_clear_words() {
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{told}");
         let error = String::from_utf8_lossy(&output.stdout);
-        for part in [option, &path, "a named pipe that nobody reads"] {
+        for part in [option, &path, "a named pipe without a reader"] {
             assert!(told.contains(part) && error.contains(part), "{told}{error}");
         }
     }

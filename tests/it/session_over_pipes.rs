@@ -150,7 +150,7 @@ fn the_documented_recipes_work() {
 #[test]
 fn the_debug_file_has_the_frames_of_standard_output() {
     let folder = Folder::new();
-    let path = folder.name("made/on the way/events.jsonl");
+    let path = folder.name("events.jsonl");
     for round in 0..2 {
         let mut server = Server::start(&["--debug-events-jsonl", &path, "--echo-delay-ms", "1"]);
         server.turn(&format!("r{round}"), "hello");

@@ -108,8 +108,9 @@ fn letter(node: &Node) -> Result<Option<char>, FileFault> {
 }
 
 fn required(node: &Node) -> Result<bool, FileFault> {
-    node.truth()
-        .ok_or_else(|| (node.line, format!("`required` is true or false, not {}", node.what())))
+    node.truth().ok_or_else(|| {
+        (node.line, format!("`required` must be true or false, not {}", node.what()))
+    })
 }
 
 /// Names and letters are taken once, and places can be told apart.
