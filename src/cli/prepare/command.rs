@@ -57,7 +57,7 @@ fn file(
         return Err(anyhow!("the command file can't be there: {REQUESTS_ARE_READ}").into());
     }
     let is_first = words.get(2).is_some_and(|word| Path::new(word) == path);
-    let hint = if is_first { "" } else { " (the file comes first, its flags behind it)" };
+    let hint = if is_first { "" } else { " (the file comes first, its flags after it)" };
     Ok(read(path, stdin).map_err(|error| anyhow!("{error:#}{hint}"))?)
 }
 
