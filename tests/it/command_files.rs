@@ -111,7 +111,7 @@ fn what_a_file_asks_for_in_vain_is_told() {
     assert!(stderr.contains("<no value>"), "{stderr}");
     let early = duologue(&["run-command", "--print-prompt", "--who", "x", &file]);
     let stderr = String::from_utf8_lossy(&early.stderr);
-    assert!(stderr.contains("the file comes first, its flags behind it"), "{stderr}");
+    assert!(stderr.contains("the file comes first, its flags after it"), "{stderr}");
 }
 
 /// Runs `examples/extract/<name>.yaml` with the model answering what is in `answers/<answer>`.
