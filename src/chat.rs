@@ -3,6 +3,7 @@
 pub mod event;
 pub mod patch;
 pub mod timeline;
+pub mod tool;
 pub mod transcript;
 pub mod ui;
 

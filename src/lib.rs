@@ -13,6 +13,8 @@ pub mod template;
 
 pub mod engine;
 
+pub mod tool;
+
 pub mod session;
 
 pub mod host;

@@ -1,0 +1,179 @@
+//! Which tool calls may run, need a person's approval, or are denied.
+
+/// What happens to a call for which no rule decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ApprovalMode {
+    /// It runs.
+    Auto,
+    /// A person is asked.
+    #[default]
+    Ask,
+    /// It is denied.
+    Deny,
+}
+
+/// The rules for all tools, by the names that the model is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApprovalRules {
+    /// What happens if neither list has the tool.
+    pub mode: ApprovalMode,
+    /// Tools that run without a question.
+    pub allow: Vec<ToolGlob>,
+    /// Tools that never run, even if `allow` has them.
+    pub deny: Vec<ToolGlob>,
+}
+
+/// A pattern over the whole shown name of a tool: `*` is any number of characters, `?` is one. There
+/// are no paths in it: `*` also stands for `/`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolGlob(String);
+
+/// What the rules say about a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ruling {
+    /// It may run.
+    Allow,
+    /// A person decides.
+    Ask,
+    /// It must not run.
+    Deny {
+        /// The rule, as it is written on the command line.
+        rule: String,
+    },
+}
+
+impl ApprovalRules {
+    /// What applies to the tool of this shown name: `deny` first, then `allow`, then the mode. The
+    /// order within a list makes no difference.
+    pub fn ruling(&self, shown_name: &str) -> Ruling {
+        if let Some(glob) = self.deny.iter().find(|glob| glob.matches(shown_name)) {
+            return Ruling::Deny { rule: format!("--deny '{}'", glob.as_str()) };
+        }
+        if self.allow.iter().any(|glob| glob.matches(shown_name)) {
+            return Ruling::Allow;
+        }
+        match self.mode {
+            ApprovalMode::Auto => Ruling::Allow,
+            ApprovalMode::Ask => Ruling::Ask,
+            ApprovalMode::Deny => Ruling::Deny { rule: "--approval deny".to_owned() },
+        }
+    }
+}
+
+impl ToolGlob {
+    /// The pattern in `text`, of which every form is valid.
+    pub fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// The pattern as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether the whole of `name` fits.
+    pub fn matches(&self, name: &str) -> bool {
+        fits(&self.0, name)
+    }
+}
+
+/// Matches in at most as many steps as the product of the lengths: only the last `*` is ever given
+/// another try.
+fn fits(pattern: &str, name: &str) -> bool {
+    let pattern: Vec<char> = pattern.chars().collect();
+    let name: Vec<char> = name.chars().collect();
+    let (mut p, mut n) = (0, 0);
+    // The place after the last star, and the first character that it does not cover yet.
+    let mut star: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match (pattern.get(p), star) {
+            (Some('*'), _) => {
+                p += 1;
+                star = Some((p, n));
+            }
+            (Some(c), _) if *c == '?' || *c == name[n] => {
+                p += 1;
+                n += 1;
+            }
+            (_, Some((after, covered))) => {
+                p = after;
+                n = covered + 1;
+                star = Some((after, n));
+            }
+            (_, None) => return false,
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_glob_covers_the_whole_name() {
+        let fitting = [
+            ("*", ""),
+            ("*", "read_file"),
+            ("**", "read_file"),
+            ("read_*", "read_"),
+            ("read_*", "read_file"),
+            ("*_file", "read_file"),
+            ("*e*e*", "read_file"),
+            ("fs__*", "fs__read_file"),
+            ("mcp__x__*", "mcp__x__y"),
+            ("?ead", "read"),
+            ("r?*d", "read"),
+            ("ä?", "äö"),
+            ("", ""),
+            ("*/*", "a/b/c"),
+            ("a[b", "a[b"),
+        ];
+        for (pattern, name) in fitting {
+            assert!(ToolGlob::new(pattern).matches(name), "{pattern:?} {name:?}");
+        }
+        let others = [
+            ("", "read"),
+            ("read", "read_file"),
+            ("file", "read_file"),
+            ("?", ""),
+            ("read?", "read"),
+            ("read_*x", "read_file"),
+            ("READ", "read"),
+            ("a[bc]", "ab"),
+        ];
+        for (pattern, name) in others {
+            assert!(!ToolGlob::new(pattern).matches(name), "{pattern:?} {name:?}");
+        }
+    }
+
+    #[test]
+    fn many_stars_take_no_exponential_time() {
+        assert!(!ToolGlob::new(&("*a".repeat(40) + "b")).matches(&"a".repeat(2000)));
+    }
+
+    #[test]
+    fn deny_goes_before_allow_and_allow_before_the_mode() {
+        let globs = |texts: &[&str]| texts.iter().map(|text| ToolGlob::new(text)).collect();
+        let rules = |mode, allow: &[&str], deny: &[&str]| ApprovalRules {
+            mode,
+            allow: globs(allow),
+            deny: globs(deny),
+        };
+        let denied = |rule: &str| Ruling::Deny { rule: rule.to_owned() };
+        use ApprovalMode::{Ask, Auto, Deny};
+        let cases = [
+            (rules(Ask, &[], &[]), Ruling::Ask),
+            (rules(Auto, &[], &[]), Ruling::Allow),
+            (rules(Deny, &[], &[]), denied("--approval deny")),
+            (rules(Deny, &["read*"], &[]), Ruling::Allow),
+            (rules(Ask, &["*"], &[]), Ruling::Allow),
+            (rules(Auto, &["read_file"], &["*file"]), denied("--deny '*file'")),
+            (rules(Ask, &["write*"], &["write*"]), Ruling::Ask),
+        ];
+        for (rules, expected) in cases {
+            assert_eq!(rules.ruling("read_file"), expected, "{rules:?}");
+        }
+        assert_eq!(ApprovalRules::default().ruling("any"), Ruling::Ask);
+    }
+}

@@ -1,0 +1,242 @@
+//! All tools that the model is offered, under names that every provider takes.
+
+use crate::chat::tool::ToolSpec;
+use ring::digest::{Context, SHA256};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+/// Longest name that every provider takes, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// Between the name of a server and that of its tool.
+const SEPARATOR: &str = "__";
+
+/// Hexadecimal digits of the hash in a name that was cut or changed.
+const HASH_DIGITS: usize = 8;
+
+/// The name of an MCP server: its key in `mcpServers`, or made from its command.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerName(String);
+
+/// A tool of a server, as the server describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerTool {
+    /// The server's own name for it, with which it is called.
+    pub name: String,
+    /// What it does; the server's text.
+    pub description: String,
+    /// JSON Schema of the arguments, an object.
+    pub input_schema: Arc<Map<String, Value>>,
+}
+
+/// A tool that the client of the session runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientTool {
+    /// The tool as the client declared it.
+    pub spec: ToolSpec,
+    /// A person answers it.
+    pub human: bool,
+}
+
+/// Who runs a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The client.
+    Client {
+        /// A person answers it.
+        human: bool,
+    },
+    /// An MCP server.
+    Server {
+        /// The server.
+        server: ServerName,
+        /// The server's own name for the tool.
+        tool: String,
+    },
+}
+
+/// A tool in the catalogue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The tool as it is offered to the model.
+    pub spec: ToolSpec,
+    /// Who runs it.
+    pub source: Source,
+    /// Hash of who runs it, its own name, description and schema. An approval that lasts holds for
+    /// this definition alone: a server that changes what a tool does has to be approved again.
+    pub definition: u64,
+}
+
+/// The tools that are offered to the model. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Catalogue(Arc<Contents>);
+
+#[derive(Debug, Default)]
+struct Contents {
+    entries: Vec<Entry>,
+    specs: Arc<[ToolSpec]>,
+    /// Places in `entries`.
+    by_name: HashMap<String, usize>,
+}
+
+impl ServerName {
+    /// The name `text`; `None` if it is empty.
+    pub fn new(text: &str) -> Option<Self> {
+        (!text.is_empty()).then(|| Self(text.to_owned()))
+    }
+
+    /// The name as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ServerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Catalogue {
+    /// The tools of the client and of all servers. A client's tool keeps its name. A server's tool
+    /// keeps its own if every provider takes it and no other tool has it; else it is called
+    /// `server__tool`, with other characters than letters, digits, `_` and `-` replaced, and cut
+    /// with a hash. The same tools always have the same names, whatever order the servers came in.
+    pub fn new(client: &[ClientTool], servers: &BTreeMap<ServerName, Vec<ServerTool>>) -> Self {
+        let mut taken = BTreeSet::new();
+        let mut entries = Vec::new();
+        for tool in client {
+            if taken.insert(tool.spec.name.clone()) {
+                entries.push(of_client(tool));
+            }
+        }
+        let tools = distinct(servers);
+        let names = shown_names(&tools, &mut taken);
+        for ((server, tool), name) in tools.into_iter().zip(names) {
+            entries.push(of_server(server, tool, name));
+        }
+        let specs = entries.iter().map(|entry| entry.spec.clone()).collect();
+        let by_name = entries.iter().enumerate();
+        let by_name = by_name.map(|(at, entry)| (entry.spec.name.clone(), at)).collect();
+        Self(Arc::new(Contents { entries, specs, by_name }))
+    }
+
+    /// The tools as they are offered to the model: the client's in its order, then the servers' by
+    /// name.
+    pub fn specs(&self) -> Arc<[ToolSpec]> {
+        Arc::clone(&self.0.specs)
+    }
+
+    /// All entries, in the order of [`Catalogue::specs`].
+    pub fn entries(&self) -> &[Entry] {
+        &self.0.entries
+    }
+
+    /// The tool that the model calls by this name.
+    pub fn find(&self, shown_name: &str) -> Option<&Entry> {
+        self.0.by_name.get(shown_name).map(|at| &self.0.entries[*at])
+    }
+}
+
+fn of_client(tool: &ClientTool) -> Entry {
+    Entry {
+        spec: tool.spec.clone(),
+        source: Source::Client { human: tool.human },
+        definition: definition(None, &tool.spec),
+    }
+}
+
+fn of_server(server: &ServerName, tool: &ServerTool, shown_name: String) -> Entry {
+    let mut spec = ToolSpec {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        input_schema: Arc::clone(&tool.input_schema),
+    };
+    let definition = definition(Some(server), &spec);
+    spec.name = shown_name;
+    let source = Source::Server { server: server.clone(), tool: tool.name.clone() };
+    Entry { spec, source, definition }
+}
+
+/// The servers' tools by server and name. Of two of one name in one server the first is kept:
+/// a call could not tell them apart.
+fn distinct(servers: &BTreeMap<ServerName, Vec<ServerTool>>) -> Vec<(&ServerName, &ServerTool)> {
+    let mut found = BTreeMap::new();
+    for (server, tools) in servers {
+        for tool in tools {
+            found.entry((server, &tool.name)).or_insert(tool);
+        }
+    }
+    found.into_iter().map(|((server, _), tool)| (server, tool)).collect()
+}
+
+/// The names shown to the model for `tools`, which are ordered; none of those in `taken`.
+fn shown_names(tools: &[(&ServerName, &ServerTool)], taken: &mut BTreeSet<String>) -> Vec<String> {
+    let mut uses: HashMap<&str, usize> = HashMap::new();
+    for (_, tool) in tools {
+        *uses.entry(&tool.name).or_default() += 1;
+    }
+    let keeps = |tool: &ServerTool, taken: &BTreeSet<String>| {
+        is_valid(&tool.name) && uses[tool.name.as_str()] == 1 && !taken.contains(&tool.name)
+    };
+    // Names that are kept are given first, so that no name that is made can take one.
+    let kept: Vec<bool> = tools.iter().map(|(_, tool)| keeps(tool, taken)).collect();
+    let own = tools.iter().zip(&kept).filter(|(_, keeps)| **keeps);
+    taken.extend(own.map(|((_, tool), _)| tool.name.clone()));
+    let names = tools.iter().zip(&kept).map(|((server, tool), keeps)| {
+        if *keeps { tool.name.clone() } else { made_name(server, &tool.name, taken) }
+    });
+    names.collect()
+}
+
+/// A name made of the server's and the tool's that is not `taken`, and is from now on.
+fn made_name(server: &ServerName, tool: &str, taken: &mut BTreeSet<String>) -> String {
+    let plain = format!("{}{SEPARATOR}{}", sanitised(server.as_str()), sanitised(tool));
+    let mut name = plain.clone();
+    let mut tries = 0_u32;
+    while name.len() > NAME_BYTES_MAX || taken.contains(&name) {
+        let hash = hash(&[server.as_str(), tool, &tries.to_string()]);
+        let hash = format!("{hash:016x}");
+        let kept = plain.len().min(NAME_BYTES_MAX - HASH_DIGITS - 1);
+        name = format!("{}_{}", &plain[..kept], &hash[..HASH_DIGITS]);
+        tries += 1;
+    }
+    taken.insert(name.clone());
+    name
+}
+
+/// Whether every provider takes the name: `^[a-zA-Z0-9_-]{1,64}$`.
+fn is_valid(name: &str) -> bool {
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(is_name_char)
+}
+
+fn sanitised(name: &str) -> String {
+    name.chars().map(|c| if is_name_char(c) { c } else { '_' }).collect()
+}
+
+fn is_name_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+fn definition(server: Option<&ServerName>, own: &ToolSpec) -> u64 {
+    let schema = Value::Object((*own.input_schema).clone()).to_string();
+    let (kind, server) = server.map_or(("client", ""), |server| ("server", server.as_str()));
+    hash(&[kind, server, &own.name, &own.description, &schema])
+}
+
+/// The first bytes of a SHA-256: a server must not be able to find another tool with the same hash.
+fn hash(parts: &[&str]) -> u64 {
+    let mut context = Context::new(&SHA256);
+    for part in parts {
+        // With its length, so that no two lists of parts are the same text.
+        context.update(&(part.len() as u64).to_be_bytes());
+        context.update(part.as_bytes());
+    }
+    let digest = context.finish();
+    digest.as_ref().iter().take(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+use super::*;
+use proptest::prelude::*;
+use serde_json::json;
+
+fn schema(value: Value) -> Arc<Map<String, Value>> {
+    let Value::Object(map) = value else { panic!("not an object: {value}") };
+    Arc::new(map)
+}
+
+fn tool(name: &str) -> ServerTool {
+    let input_schema = schema(json!({"type": "object"}));
+    ServerTool { name: name.to_owned(), description: String::new(), input_schema }
+}
+
+fn client(name: &str) -> ClientTool {
+    let input_schema = schema(json!({"type": "object"}));
+    let spec = ToolSpec { name: name.to_owned(), description: String::new(), input_schema };
+    ClientTool { spec, human: false }
+}
+
+fn servers(list: &[(&str, &[&str])]) -> BTreeMap<ServerName, Vec<ServerTool>> {
+    let servers = list.iter().map(|(server, tools)| {
+        let server = ServerName::new(server).expect("a name");
+        (server, tools.iter().map(|name| tool(name)).collect())
+    });
+    servers.collect()
+}
+
+/// The shown names of the tools of a client and of servers.
+fn names(clients: &[&str], list: &[(&str, &[&str])]) -> Vec<String> {
+    let clients: Vec<_> = clients.iter().map(|name| client(name)).collect();
+    let catalogue = Catalogue::new(&clients, &servers(list));
+    catalogue.specs().iter().map(|spec| spec.name.clone()).collect()
+}
+
+#[test]
+fn names_are_kept_where_they_can_be() {
+    assert_eq!(names(&[], &[("fs", &["read", "write"])]), ["read", "write"]);
+    assert_eq!(names(&["read"], &[("fs", &["read", "write"])]), ["read", "fs__read", "write"]);
+    let two: &[(&str, &[&str])] = &[("a", &["search", "x"]), ("b", &["search"])];
+    assert_eq!(names(&[], two), ["a__search", "x", "b__search"]);
+    assert_eq!(names(&[], &[("my server", &["a.b/c"])]), ["my_server__a_b_c"]);
+    assert_eq!(names(&[], &[("s", &["twice", "twice"])]), ["twice"]);
+    assert_eq!(names(&["same", "same"], &[]), ["same"]);
+    assert_eq!(names(&[], &[("s", &[""])]), ["s__"]);
+}
+
+#[test]
+fn a_made_name_takes_nobodys() {
+    // The last server's own tool has the name that would be made for the first one.
+    let list: &[(&str, &[&str])] = &[("a", &["x"]), ("b", &["x"]), ("c", &["a__x"])];
+    let names = names(&[], list);
+    assert_eq!(names[2], "a__x");
+    assert!(names[0].starts_with("a__x_") && names[0].len() == 13, "{names:?}");
+    assert_eq!(names[1], "b__x");
+}
+
+#[test]
+fn names_that_become_the_same_stay_two() {
+    let names = names(&[], &[("s", &["a.b", "a/b"])]);
+    assert_eq!(names[0], "s__a_b");
+    assert!(names[1].starts_with("s__a_b_"), "{names:?}");
+}
+
+#[test]
+fn long_names_are_cut_with_a_hash() {
+    let (one, two) = ("x".repeat(64) + "1", "x".repeat(64) + "2");
+    let names = names(&[], &[("s", &[&one, &two])]);
+    assert_ne!(names[0], names[1]);
+    assert!(names.iter().all(|name| is_valid(name) && name.len() == 64), "{names:?}");
+}
+
+#[test]
+fn a_tool_is_found_by_the_name_that_is_shown() {
+    let catalogue = Catalogue::new(&[client("x")], &servers(&[("fs", &["x"])]));
+    let source = |name: &str| catalogue.find(name).map(|entry| entry.source.clone());
+    assert_eq!(source("x"), Some(Source::Client { human: false }));
+    let server = ServerName::new("fs").expect("a name");
+    assert_eq!(source("fs__x"), Some(Source::Server { server, tool: "x".to_owned() }));
+    assert_eq!(source("fs__y"), None);
+    assert_eq!(Catalogue::default().specs().len(), 0);
+}
+
+#[test]
+fn a_definition_is_that_of_one_tool_of_one_server() {
+    let definition = |server: &str, tool: ServerTool| {
+        let server = ServerName::new(server).expect("a name");
+        Catalogue::new(&[], &BTreeMap::from([(server, vec![tool])])).entries()[0].definition
+    };
+    let described = ServerTool { description: "reads".to_owned(), ..tool("read") };
+    let takes_path = schema(json!({"type": "object", "properties": {"path": {}}}));
+    let definitions = [
+        definition("a", tool("read")),
+        definition("b", tool("read")),
+        definition("a", tool("rea")),
+        definition("a", described),
+        definition("a", ServerTool { input_schema: takes_path, ..tool("read") }),
+        Catalogue::new(&[client("read")], &BTreeMap::new()).entries()[0].definition,
+    ];
+    let distinct: BTreeSet<_> = definitions.iter().collect();
+    assert_eq!(distinct.len(), definitions.len());
+    // A name that is shown differently, because another server came, is the same tool.
+    let both = Catalogue::new(&[], &servers(&[("a", &["read"]), ("b", &["read"])]));
+    assert_eq!(both.find("a__read").map(|entry| entry.definition), Some(definitions[0]));
+}
+
+proptest! {
+    #[test]
+    fn every_name_is_valid_and_none_is_given_twice(
+        tools in proptest::collection::vec(("[ab./é]{1,3}", "[ab_./é]{0,4}|x{60,70}"), 0..30),
+        clients in proptest::collection::vec("[ab_]{1,4}", 0..5),
+    ) {
+        let mut list: BTreeMap<ServerName, Vec<ServerTool>> = BTreeMap::new();
+        for (server, name) in &tools {
+            let server = ServerName::new(server).expect("a name");
+            list.entry(server).or_default().push(tool(name));
+        }
+        let clients: Vec<_> = clients.iter().map(|name| client(name)).collect();
+        let catalogue = Catalogue::new(&clients, &list);
+        let names: BTreeSet<_> = catalogue.specs().iter().map(|it| it.name.clone()).collect();
+        prop_assert_eq!(names.len(), catalogue.specs().len());
+        prop_assert!(names.iter().all(|name| is_valid(name)), "{:?}", names);
+        // The order in which a server lists its tools makes no difference.
+        for tools in list.values_mut() {
+            tools.reverse();
+        }
+        let again = Catalogue::new(&clients, &list);
+        prop_assert_eq!(catalogue.entries(), again.entries());
+    }
+}
