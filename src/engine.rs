@@ -1,5 +1,6 @@
-//! The seam between the session and whatever answers. An engine turns a transcript into a stream
-//! of events; it knows nothing of frames, requests or other runs.
+//! The seam between the session and whatever answers. An engine makes one provider call: it turns a
+//! transcript into a stream of events. It runs no tools, and knows nothing of frames, requests or
+//! other calls.
 //!
 //! An engine is stopped by dropping its future: whatever it holds (a connection, a timer, a child)
 //! must go with it.
@@ -8,9 +9,10 @@ pub mod echo;
 pub mod openai;
 mod provider;
 
-use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
+use crate::chat::event::{FinishClass, ProviderData, ToolCall, Usage};
+use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Transcript;
-use crate::protocol::id::{RunId, ToolCallId};
+use crate::protocol::id::{TaskId, ToolCallId};
 use crate::protocol::words::class;
 use std::future::{Future, pending};
 use std::pin::Pin;
@@ -45,18 +47,6 @@ pub enum EngineEvent {
         /// The call.
         id: ToolCallId,
     },
-    /// The tool begins to run.
-    ToolExecutionStarted {
-        /// The call.
-        id: ToolCallId,
-    },
-    /// The tool returned.
-    ToolReturned {
-        /// The call.
-        id: ToolCallId,
-        /// What.
-        result: ToolResult,
-    },
     /// The provider told its token counts.
     Usage(Usage),
     /// The call to the provider ended by itself.
@@ -65,13 +55,25 @@ pub enum EngineEvent {
         stop_reason: String,
         /// The same in ours.
         class: FinishClass,
+        /// What the provider has to be sent back with this answer on the next call.
+        provider_data: Option<ProviderData>,
     },
 }
 
-/// How a run ended by itself. A run that is stopped has no such end: its engine is dropped.
+/// What a provider call is given.
 #[derive(Clone, Debug, PartialEq)]
-pub enum RunEnd {
-    /// The model has answered.
+pub struct CallSpec {
+    /// The conversation so far. Its last turn is the one to answer.
+    pub transcript: Transcript,
+    /// The tools that the model may call.
+    pub tools: Arc<[ToolSpec]>,
+}
+
+/// How a provider call ended by itself. One that is cancelled has no such end: its engine is
+/// dropped.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CallEnd {
+    /// The model has answered, or called tools.
     Finished,
     /// It could not.
     Failed(RunError),
@@ -126,14 +128,14 @@ pub enum ErrorClass {
     Internal,
 }
 
-/// A run as it goes on; resolves to its end. Dropped to stop it.
-pub type Running = Pin<Box<dyn Future<Output = RunEnd> + Send>>;
+/// A provider call as it goes on; resolves to its end. Dropped to stop it.
+pub type Running = Pin<Box<dyn Future<Output = CallEnd> + Send>>;
 
 /// Where an engine puts what happens. Bounded, in events and in bytes: an engine that is faster
 /// than the reader waits here.
 #[derive(Clone, Debug)]
 pub struct Sink {
-    run: RunId,
+    call: TaskId,
     events: mpsc::Sender<TaggedEvent>,
     room: Arc<Semaphore>,
 }
@@ -141,8 +143,8 @@ pub struct Sink {
 /// An event on its way. Dropped, it makes room for others.
 #[derive(Debug)]
 pub struct TaggedEvent {
-    /// The run it belongs to.
-    pub run: RunId,
+    /// The provider call it belongs to.
+    pub call: TaskId,
     /// What happened.
     pub event: EngineEvent,
     _room: Option<OwnedSemaphorePermit>,
@@ -155,9 +157,9 @@ impl Sink {
     /// Bytes up to which an event is small: the number of those is limited, not their size.
     const SMALL_BYTES_MAX: usize = 1024;
 
-    /// A sink whose events carry `run`.
-    pub fn new(run: RunId, events: mpsc::Sender<TaggedEvent>) -> Self {
-        Self { run, events, room: Arc::new(Semaphore::new(Self::BYTES_AHEAD_MAX)) }
+    /// A sink whose events carry `call`.
+    pub fn new(call: TaskId, events: mpsc::Sender<TaggedEvent>) -> Self {
+        Self { call, events, room: Arc::new(Semaphore::new(Self::BYTES_AHEAD_MAX)) }
     }
 
     /// Hands over one event; waits while the reader is behind.
@@ -166,7 +168,7 @@ impl Sink {
             0..=Self::SMALL_BYTES_MAX => None,
             bytes => Some(self.room(bytes.min(Self::BYTES_AHEAD_MAX)).await),
         };
-        if self.events.send(TaggedEvent { run: self.run, event, _room: room }).await.is_err() {
+        if self.events.send(TaggedEvent { call: self.call, event, _room: room }).await.is_err() {
             // Nobody listens any more: all that can follow is that this future is dropped.
             pending::<()>().await;
         }
@@ -189,11 +191,9 @@ impl EngineEvent {
             Self::Reasoning { text, .. } | Self::Text(text) | Self::ToolArguments { text, .. } => {
                 text.len()
             }
-            Self::ToolReturned { result, .. } => result.text().len(),
             Self::CallStarted
             | Self::ToolCallStarted(_)
             | Self::ToolCallRequested { .. }
-            | Self::ToolExecutionStarted { .. }
             | Self::Usage(_)
             | Self::CallFinished { .. } => 0,
         }
@@ -229,12 +229,12 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// Begins to answer the last turn of `transcript`; what happens goes to `sink`. Nothing is
+    /// Begins to answer the last turn of the transcript; what happens goes to `sink`. Nothing is
     /// done before the future is polled, and everything stops when it is dropped.
-    pub fn start(&self, transcript: Transcript, sink: Sink) -> Running {
+    pub fn start(&self, spec: CallSpec, sink: Sink) -> Running {
         match self {
-            Self::Echo(echo) => Box::pin(echo.clone().answer(transcript, sink)),
-            Self::OpenAi(openai) => Box::pin(openai.clone().answer(transcript, sink)),
+            Self::Echo(echo) => Box::pin(echo.clone().answer(spec, sink)),
+            Self::OpenAi(openai) => Box::pin(openai.clone().answer(spec, sink)),
         }
     }
 

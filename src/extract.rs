@@ -148,6 +148,7 @@ pub struct Tally {
 /// Extracts JSON from one answer.
 #[derive(Clone, Debug)]
 pub struct Extractor {
+    response: ResponseType,
     schema: Option<Schema>,
     search: Search,
     tally: Tally,
@@ -172,16 +173,29 @@ enum Search {
     Document(Document),
 }
 
+impl Search {
+    fn new(response: ResponseType) -> Self {
+        match response {
+            ResponseType::Text => Self::Nothing,
+            ResponseType::Json => Self::Document(Document::default()),
+            ResponseType::Jsonl => Self::LineScanner(LineScanner::default()),
+        }
+    }
+}
+
 impl Extractor {
     /// An extractor for this type that accepts only values matching the schema, which describes
     /// each line of [`ResponseType::Jsonl`], and the document of [`ResponseType::Json`].
     pub fn new(response: ResponseType, schema: Option<Schema>) -> Self {
-        let search = match response {
-            ResponseType::Text => Search::Nothing,
-            ResponseType::Json => Search::Document(Document::default()),
-            ResponseType::Jsonl => Search::LineScanner(LineScanner::default()),
-        };
-        Self { schema, search, tally: Tally::default(), is_cut_off: false }
+        let (search, tally) = (Search::new(response), Tally::default());
+        Self { response, schema, search, tally, is_cut_off: false }
+    }
+
+    /// Drops what is unfinished: the text so far was not the answer, which begins now. What was
+    /// extracted stays counted.
+    pub fn begin_again(&mut self) {
+        self.search = Search::new(self.response);
+        self.is_cut_off = false;
     }
 
     /// Adds the next piece of the answer, split anywhere, and returns what can be extracted so far.

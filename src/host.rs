@@ -1,25 +1,28 @@
-//! One conversation without a way in or out: owns the session, the engine and its run, the ids and
-//! the clock. A front end hands over what happens and performs the effects that come back, in
-//! order. The host knows no pipe, no file descriptor and no thread, and it starts no task: the
-//! engine runs while [`Host::next`] is awaited.
+//! One conversation without a way in or out: owns the session, the engine, the tool servers, the
+//! tasks, the ids and the clock. A front end hands over what happens and performs the effects that
+//! come back, in order. The host knows no pipe, no file descriptor and no thread: the engine and the
+//! calls of tools go on while [`Host::next`] is awaited. Tool servers have tasks of their own.
 
 pub mod memory;
 
-mod active_run;
 mod input_log;
+mod tasks;
 
 use crate::chat::event::Usage;
 use crate::engine::{Engine, EngineEvent};
-use crate::protocol::id::{Ids, RequestId, RunId};
-use crate::protocol::wire::{self, Command, Frame, Request};
-use crate::session::{ExitCode, Input, Output, Rules, Session, Uptime, panic_text};
+use crate::protocol::command::Command;
+use crate::protocol::id::{Ids, RequestId, TaskId};
+use crate::protocol::wire::{self, Frame, Request};
+use crate::session::{
+    ExitCode, Input, Output, Rules, ServerCall, Session, TaskEvent, Uptime, panic_text,
+};
 use crate::support::fail_point::{FailPoint, Place, Plan};
-use active_run::{ActiveRun, Step};
+use crate::tool::servers::ToolServers;
 pub(crate) use input_log::input as log_input;
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use tasks::{Step, Tasks};
 
 /// How a conversation behaves and which engine answers.
 #[derive(Debug)]
@@ -28,6 +31,9 @@ pub struct HostSettings {
     pub rules: Rules,
     /// The engine that answers.
     pub engine: Engine,
+    /// The servers whose tools the model may call. They are started when [`Host::next`] is awaited
+    /// for the first time.
+    pub servers: ToolServers,
     /// The words of `hello` that name what the front end can do.
     pub capabilities: Vec<String>,
     /// 128 random bits, from which ids are made.
@@ -42,8 +48,11 @@ pub struct Host {
     started: Instant,
     session: Session,
     engine: Engine,
+    servers: ToolServers,
+    has_servers: bool,
+    are_servers_started: bool,
     ids: Ids,
-    run: Option<ActiveRun>,
+    tasks: Tasks,
     decode_fault: FailPoint,
     engine_fault: FailPoint,
 }
@@ -77,6 +86,7 @@ impl HostSettings {
         Self {
             rules: Rules::default(),
             engine,
+            servers: ToolServers::default(),
             capabilities: Vec::new(),
             seed: uuid::Uuid::new_v4().as_u128(),
             faults: Plan::default(),
@@ -87,7 +97,9 @@ impl HostSettings {
 impl Host {
     /// A conversation in which nothing has been said, and the frames that greet its reader.
     pub fn new(settings: HostSettings) -> (Self, Vec<Frame>) {
-        let HostSettings { rules, engine, capabilities, seed, faults } = settings;
+        let HostSettings { mut rules, engine, servers, capabilities, seed, faults } = settings;
+        rules.tools.servers = servers.names().cloned().collect();
+        let has_servers = !rules.tools.servers.is_empty();
         let mut session = Session::new(rules, seed);
         session.plant(faults.at(Place::Project));
         let greeting = session.greeting(capabilities);
@@ -95,9 +107,12 @@ impl Host {
             started: Instant::now(),
             session,
             engine,
+            servers,
+            has_servers,
+            are_servers_started: false,
             // Other ids than the session's, from the same seed.
             ids: Ids::new(!seed),
-            run: None,
+            tasks: Tasks::default(),
             decode_fault: faults.at(Place::Decode),
             engine_fault: faults.at(Place::Engine),
         };
@@ -114,9 +129,9 @@ impl Host {
         self.session.wants_input()
     }
 
-    /// The run whose engine answers.
-    pub fn active_run(&self) -> Option<RunId> {
-        self.run.as_ref().map(ActiveRun::id)
+    /// The provider call that goes on.
+    pub fn active_call(&self) -> Option<TaskId> {
+        self.tasks.active_call()
     }
 
     /// Handles a request line, without its line end. A line that is no request is answered as well.
@@ -151,85 +166,89 @@ impl Host {
         Effects { at, list }
     }
 
-    /// Waits for the engine of the active run: for its next event, or for its end, which comes
-    /// after all its events. May be dropped at any time; nothing is lost.
+    /// Waits for what comes next of itself: an event of the engine, or its end, which comes after all
+    /// its events; the result of a tool; a change of a tool server; a deadline. May be dropped at any
+    /// time; nothing is lost.
     ///
-    /// If there is no room for the effects (`has_room`), it never ends, but the engine goes on as
-    /// far as its sink takes events: so an engine that limits the time of its provider does not
-    /// count the time of the reader.
+    /// If there is no room for the effects (`has_room`), only deadlines and servers end it, and the
+    /// engine goes on as far as its sink takes events: so an engine that limits the time of its
+    /// provider does not count the time of the reader.
     pub async fn next(&mut self, has_room: bool) -> Effects {
-        let step = poll_fn(|context| self.poll_step(context, has_room)).await;
-        self.engine_step(step)
+        if self.has_servers && !self.are_servers_started {
+            self.are_servers_started = true;
+            self.servers.start();
+        }
+        let deadline = self.session.deadline().map(|at| self.started + Duration::from_millis(at.0));
+        let Self { tasks, servers, has_servers, .. } = self;
+        let input = tokio::select! {
+            biased;
+            step = poll_fn(|context| tasks.poll_next(context, has_room)) => return self.step(step),
+            change = servers.changed(), if *has_servers => Input::ServerChanged(change),
+            () = sleep_until(deadline) => Input::DeadlineReached,
+        };
+        self.handle(input)
     }
 
     /// The effects of the engine's next event or its end, if it has come already.
     pub fn try_next(&mut self) -> Option<Effects> {
-        let step = self.run.as_mut()?.try_next()?;
-        Some(self.engine_step(step))
+        let step = self.tasks.try_next()?;
+        Some(self.step(step))
     }
 
-    /// Stops the active run's engine without an answer to anybody: for a front end that can't give
+    /// Stops everything that goes on without an answer to anybody: for a front end that can't give
     /// its reader anything more.
     pub fn abandon_run(&mut self) {
-        if let Some(run) = self.run.take() {
-            run.stop();
+        self.tasks.cancel_all();
+    }
+
+    /// Ends the tool servers, within a few seconds.
+    pub async fn close(&mut self) {
+        self.tasks.cancel_all();
+        if self.are_servers_started {
+            self.servers.close().await;
         }
     }
 
-    fn poll_step(&mut self, context: &mut Context<'_>, has_room: bool) -> Poll<Step> {
-        match &mut self.run {
-            Some(run) if has_room => run.poll_next(context),
-            Some(run) => {
-                run.poll_engine(context);
-                Poll::Pending
-            }
-            None => Poll::Pending,
-        }
-    }
-
-    fn engine_step(&mut self, (run, step): Step) -> Effects {
-        match step {
-            Ok(event) => {
-                let usage = match &event {
-                    EngineEvent::Usage(usage) => Some(Effect::Usage(*usage)),
-                    EngineEvent::CallStarted
-                    | EngineEvent::Reasoning { .. }
-                    | EngineEvent::Text(_)
-                    | EngineEvent::ToolCallStarted(_)
-                    | EngineEvent::ToolArguments { .. }
-                    | EngineEvent::ToolCallRequested { .. }
-                    | EngineEvent::ToolExecutionStarted { .. }
-                    | EngineEvent::ToolReturned { .. }
-                    | EngineEvent::CallFinished { .. } => None,
-                };
-                let mut effects = self.handle(Input::Engine(run, event));
-                // Before the frames: a format may need the counts for them.
-                effects.list.splice(..0, usage);
-                effects
-            }
-            Err(end) => {
-                self.run = None;
-                self.handle(Input::RunEnded(run, end))
-            }
-        }
+    fn step(&mut self, (task, event): Step) -> Effects {
+        let usage = match &event {
+            TaskEvent::Engine(EngineEvent::Usage(usage)) => Some(Effect::Usage(*usage)),
+            TaskEvent::Engine(_) | TaskEvent::CallEnded(_) | TaskEvent::ToolEnded(_) => None,
+        };
+        let mut effects = self.handle(Input::Task(task, event));
+        // Before the frames: a format may need the counts for them.
+        effects.list.splice(..0, usage);
+        effects
     }
 
     fn perform(&mut self, output: Output) -> Option<Effect> {
         match output {
-            Output::Frame(frame) => Some(Effect::Frame(frame)),
-            Output::StartRun { run, transcript } => {
-                tracing::info!(%run, "a run starts");
+            Output::Frame(frame) => return Some(Effect::Frame(frame)),
+            Output::StartCall(task, spec) => {
+                tracing::info!(%task, tools = spec.tools.len(), "a provider call starts");
                 let fault = std::mem::take(&mut self.engine_fault);
-                self.run = Some(ActiveRun::start(&self.engine, run, transcript, fault));
-                None
+                self.tasks.start_call(&self.engine, task, spec, fault);
             }
-            Output::CancelRun(run) => {
-                tracing::info!(%run, "the run is stopped");
-                self.abandon_run();
-                None
+            Output::StartTool(task, call) => {
+                let ServerCall { server, tool, arguments, .. } = call;
+                tracing::info!(%task, %server, tool, "a tool call starts");
+                let running = self.servers.call(&server, &tool, arguments);
+                self.tasks.start_tool(task, Box::pin(running));
             }
-            Output::Exit(code) => Some(Effect::Exit(code)),
-            Output::Abort(code) => Some(Effect::Abort(code)),
+            Output::CancelTask(task) => {
+                tracing::info!(%task, "the task is cancelled");
+                self.tasks.cancel(task);
+            }
+            Output::Warning(warning) => tracing::warn!("{warning}"),
+            Output::Exit(code) => return Some(Effect::Exit(code)),
+            Output::Abort(code) => return Some(Effect::Abort(code)),
         }
+        None
+    }
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => pending().await,
     }
 }

@@ -9,6 +9,8 @@ pub mod id;
 
 pub(crate) mod words;
 
+pub mod command;
+
 pub mod wire;
 
 pub(crate) mod descriptors;

@@ -2,8 +2,12 @@
 //! Decides what each input means; does nothing itself. Pure: time and chance come in.
 //!
 //! A run's last frames and its end are one returned list, and stopping a run ends it at once: what
-//! its engine says afterwards carries the id of a run that is no more, and is passed over. So
-//! nothing can come between a run's end and its `done`, and no cancel can be lost.
+//! its tasks report afterwards carries the id of a task that is no more, and is ignored. So nothing
+//! can come between a run's end and its `done`, and no cancel can be lost.
+//!
+//! The engine makes one provider call and a server runs one tool call; what comes after each of them
+//! is decided here. So an approval, a client's tool, a prompt that joins a run and a deadline are
+//! states, and never races between tasks.
 
 mod io;
 
@@ -12,6 +16,8 @@ mod exit;
 mod client_error;
 
 mod answer_extraction;
+
+mod toolbox;
 
 mod recorder;
 
@@ -25,24 +31,31 @@ mod tests;
 pub use answer_extraction::{Extraction, ExtractionReport};
 pub(crate) use client_error::{panic_text, run_defect, unread_prompt};
 pub use exit::{ExitCode, Signal};
-pub use io::{FinalSnapshot, Input, OnBusy, Output, Retention, Rules, SessionMode, Uptime};
+pub use io::{
+    ARGUMENT_BYTES_MAX, ASK_MS, CALL_MS, CALLS_PER_ROUND_MAX, FinalSnapshot, Input, OnBusy, Output,
+    RESULT_BYTES_MAX, ROUNDS_MAX, Retention, Rules, START_MS, SessionMode, TaskEvent, ToolRules,
+    Uptime,
+};
+pub use toolbox::ServerCall;
 
 use crate::chat::timeline::Span;
-use crate::engine::{EngineEvent, RunEnd};
-use crate::protocol::id::{Ids, RequestId, RunId, SessionId};
-use crate::protocol::wire::{
-    self, BadLine, ClientError, Code, Command, Done, Frame, Prompt, Request,
-};
+use crate::protocol::command::{self, Cancel, Command, Extension, Prompt, ToolManifest};
+use crate::protocol::id::{Ids, RequestId, SessionId, TaskId, ToolCallId};
+use crate::protocol::proto::frontendtools::FrontendToolManifestUpdated;
+use crate::protocol::proto::tools::{ToolServerChanged, ToolServerState};
+use crate::protocol::wire::{self, BadLine, ClientError, Code, Done, Frame, Request};
 use crate::support::fail_point::FailPoint;
+use crate::tool::servers::{ServerChange, ServerState};
 use client_error::{
-    busy, fatal, internal, interrupted, mismatch, no_active_request, run_failed, shutting_down,
-    stdin_read_failed,
+    busy, fatal, internal, interrupted, mismatch, no_active_request, no_such_request, queue_full,
+    run_failed, shutting_down, stdin_read_failed, too_many_shutdowns, unknown_tool_call,
 };
 use limits::AnswerLimits;
 use recorder::Recorder;
-use run::{Outcome, Run, Stop};
-use std::collections::VecDeque;
+use run::{Context, Outcome, Run, Stop};
+use std::collections::{BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use toolbox::Toolbox;
 
 /// Bytes of text, reasoning and arguments that a run may bring: a conversation is held in memory.
 pub const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -51,17 +64,18 @@ pub const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// costs far more than its text.
 pub const ANSWER_SEGMENTS_MAX: u32 = 10_000;
 
-/// Submits that may wait for their turn; past that, input is left unread.
-pub const QUEUED_SUBMITS_MAX: usize = 1_000;
+/// Submits that may wait for their turn. Past that they are refused, and input is read on: a run may
+/// wait for an answer in it.
+pub const QUEUED_SUBMITS_MAX: usize = 10_000;
 
-/// Shutdowns that may wait for the end of a run; past that, input is left unread.
+/// Bytes of prompts that may wait for their turn; past that, submits are refused.
+pub const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Shutdowns that may wait for the end of a run; past that, they are refused.
 pub const HELD_SHUTDOWNS_MAX: usize = 256;
 
-/// Bytes of the ids of shutdowns that wait; past that, input is left unread.
+/// Bytes of the ids of shutdowns that wait; past that, they are refused.
 pub const HELD_BYTES_MAX: usize = 1024 * 1024;
-
-/// Bytes of prompts that may wait for their turn; past that, input is left unread.
-pub const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// One conversation.
 #[derive(Clone, Debug)]
@@ -74,6 +88,10 @@ pub struct Session {
     turns: u32,
     phase: Phase,
     recorder: Recorder,
+    toolbox: Toolbox,
+    extensions: BTreeSet<Extension>,
+    /// No more lines come, and so no answers of a client.
+    has_input_ended: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,8 +148,18 @@ impl Session {
             None => (Binding::Open, ids.session()),
         };
         let recorder = Recorder::new(id, &rules, &mut ids);
-        let answer_limits = AnswerLimits::default();
-        Self { rules, binding, answer_limits, ids, turns: 0, phase: Phase::Idle, recorder }
+        Self {
+            binding,
+            answer_limits: AnswerLimits::default(),
+            ids,
+            turns: 0,
+            phase: Phase::Idle,
+            recorder,
+            toolbox: Toolbox::new(&rules.tools),
+            extensions: rules.extensions.clone(),
+            has_input_ended: false,
+            rules,
+        }
     }
 
     /// Plants a fault among the projections.
@@ -169,11 +197,14 @@ impl Session {
 
     /// Whether another line may be read now.
     pub fn wants_input(&self) -> bool {
+        !matches!(self.phase, Phase::Closed)
+    }
+
+    /// When [`Input::DeadlineReached`] is due, if nothing happens before.
+    pub fn deadline(&self) -> Option<Uptime> {
         match &self.phase {
-            Phase::Idle => true,
-            Phase::Running(live) => live.has_room(),
-            Phase::Draining(live, drain) => live.has_room() && drain.has_room(),
-            Phase::Closed => false,
+            Phase::Running(live) | Phase::Draining(live, _) => live.run.deadline(),
+            Phase::Idle | Phase::Closed => None,
         }
     }
 
@@ -184,10 +215,15 @@ impl Session {
         match input {
             Input::Request(request) => self.request(now, request),
             Input::BadLine(line) => self.bad_line(line),
-            Input::InputEnded => self.drain(None, ExitCause::Quiet),
-            Input::InputFailed { reason } => self.drain(None, ExitCause::InputFailed { reason }),
-            Input::Engine(run, event) => self.engine_said(now, run, event),
-            Input::RunEnded(run, end) => self.run_ended(now, run, end),
+            Input::InputEnded => self.input_ended(now, ExitCause::Quiet),
+            Input::InputFailed { reason } => {
+                self.input_ended(now, ExitCause::InputFailed { reason });
+            }
+            Input::Task(task, event) => self.task_event(now, task, event),
+            Input::DeadlineReached => {
+                self.advance(now, |run, context| run.expire(context));
+            }
+            Input::ServerChanged(change) => self.server_changed(now, &change),
             Input::Interrupted(signal) => {
                 let reason = format!("the process was ended by {signal}");
                 // A single run has one end, which tells of this as well.
@@ -219,14 +255,80 @@ impl Session {
             return self.recorder.refuse(Some(&id), client_error);
         }
         match request.command {
-            Command::Submit(prompt) => self.submit(now, Submit { request: id, prompt }),
-            Command::Cancel => self.cancel(now, &id),
+            Command::Submit(command::Submit { prompt, joins }) => {
+                self.submit(now, Submit { request: id, prompt }, joins.as_ref());
+            }
+            Command::Cancel(cancel) => self.cancel(now, &id, &cancel),
             Command::Snapshot => {
                 self.recorder.snapshot(&id, Span::Conversation);
                 self.recorder.done(Some(&id), Done::Ok);
             }
             Command::Shutdown => self.drain(Some(id), ExitCause::Quiet),
+            Command::Enable(extensions) => {
+                self.extensions.extend(extensions);
+                self.recorder.done(Some(&id), Done::Ok);
+            }
+            Command::DeclareTools(manifest) => self.declare_tools(&id, manifest),
+            Command::ToolResult(answer) => {
+                let call = answer.call.clone();
+                self.answer(now, &id, &call, |run, context| run.client_result(context, answer));
+            }
+            Command::Approve(approve) => {
+                self.extensions.insert(Extension::Approvals);
+                let call = approve.call.clone();
+                self.answer(now, &id, &call, |run, context| run.approve(context, approve));
+            }
         }
+    }
+
+    fn declare_tools(&mut self, id: &RequestId, manifest: ToolManifest) {
+        self.extensions.insert(Extension::ClientTools);
+        let ToolManifest { tools, message } = manifest;
+        self.toolbox.declare(tools);
+        let updated =
+            FrontendToolManifestUpdated { tools: message.tools, revision: message.revision };
+        self.recorder.announce(Some(id), updated.into());
+        self.recorder.done(Some(id), Done::Ok);
+    }
+
+    /// What the client sends about a tool call: it is answered first, and then the run goes on.
+    fn answer(
+        &mut self,
+        now: Uptime,
+        id: &RequestId,
+        call: &ToolCallId,
+        take: impl FnOnce(&mut Run, &mut Context<'_>) -> Result<(), ClientError>,
+    ) {
+        let taken = match self.live(now) {
+            Some((live, mut context)) => take(&mut live.run, &mut context),
+            None => Err(unknown_tool_call(call)),
+        };
+        match taken {
+            Ok(()) => self.recorder.done(Some(id), Done::Ok),
+            Err(client_error) => return self.recorder.refuse(Some(id), client_error),
+        }
+        self.advance(now, |run, context| run.after_tools(context));
+    }
+
+    fn server_changed(&mut self, now: Uptime, change: &ServerChange) {
+        self.toolbox.server_changed(change);
+        if self.extensions.contains(&Extension::ToolServers) {
+            let tools = self.toolbox.names_of(&change.server);
+            self.recorder.announce(None, server_changed(change, tools).into());
+        }
+        if let Some((live, mut context)) = self.live(now) {
+            live.run.servers_changed(&mut context);
+        }
+    }
+
+    /// No more lines come: what waits for an answer of the client gets none.
+    fn input_ended(&mut self, now: Uptime, farewell: ExitCause) {
+        self.has_input_ended = true;
+        self.drain(None, farewell);
+        self.advance(now, |run, context| {
+            run.client_gone(context);
+            run.after_tools(context)
+        });
     }
 
     fn bind(&mut self, named: Option<SessionId>) -> Result<(), ClientError> {
@@ -243,16 +345,25 @@ impl Session {
         Ok(())
     }
 
-    fn submit(&mut self, now: Uptime, submit: Submit) {
+    fn submit(&mut self, now: Uptime, submit: Submit, joins: Option<&RequestId>) {
         match &mut self.phase {
             Phase::Idle => self.start(now, submit, VecDeque::new()),
-            Phase::Running(live) => match self.rules.on_busy {
-                OnBusy::Queue if live.has_room() => live.waiting.push_back(submit),
-                OnBusy::Queue | OnBusy::Reject => {
+            Phase::Running(live) => {
+                let is_of_run = joins == Some(live.run.request());
+                // A prompt for a run that is over becomes the next turn, as if it had come in time.
+                let may_wait = joins.is_some() || self.rules.on_busy == OnBusy::Queue;
+                if !may_wait {
                     let client_error = busy(live.run.request());
                     self.recorder.refuse(Some(&submit.request), client_error);
+                } else if !live.has_room() {
+                    let client_error = queue_full(live.run.request());
+                    self.recorder.refuse(Some(&submit.request), client_error);
+                } else if is_of_run {
+                    live.run.join(submit);
+                } else {
+                    live.waiting.push_back(submit);
                 }
-            },
+            }
             Phase::Draining(..) | Phase::Closed => {
                 self.recorder.refuse(Some(&submit.request), shutting_down());
             }
@@ -264,28 +375,55 @@ impl Session {
         let id = self.ids.run();
         let run = Run::new(id, self.turns, submit.request, now);
         let live = ActiveRun { run, waiting };
-        // Set before anything is told of the run: whatever happens, it can be found and ended.
+        // Set before anything of the run is shown: whatever happens, it can be found and ended.
         self.phase = match std::mem::replace(&mut self.phase, Phase::Idle) {
             Phase::Draining(_, drain) => Phase::Draining(live, drain),
             Phase::Idle | Phase::Running(_) | Phase::Closed => Phase::Running(live),
         };
-        if let Some((live, recorder)) = self.live() {
-            live.run.begin(recorder, submit.prompt.into_string());
+        if let Some((live, mut context)) = self.live(now) {
+            live.run.begin(&mut context, submit.prompt.into_string());
         }
     }
 
-    fn cancel(&mut self, now: Uptime, id: &RequestId) {
-        match self.phase {
-            Phase::Running(_) | Phase::Draining(..) => {
-                self.recorder.done(Some(id), Done::Ok);
-                let reason = format!("cancelled by request {}", id.as_str());
-                self.stop(now, Stop { reason, error: None });
-                self.next(now);
+    fn cancel(&mut self, now: Uptime, id: &RequestId, cancel: &Cancel) {
+        let Some((live, _)) = self.live(now) else {
+            let client_error = match &cancel.target {
+                None if cancel.waiting => None,
+                None => Some(no_active_request()),
+                Some(target) => Some(no_such_request(target)),
+            };
+            if let Some(client_error) = client_error {
+                self.recorder.error(Some(id), client_error);
             }
-            Phase::Idle | Phase::Closed => {
-                self.recorder.error(Some(id), no_active_request());
-                self.recorder.done(Some(id), Done::Ok);
-            }
+            return self.recorder.done(Some(id), Done::Ok);
+        };
+        let mut withdrawn = Vec::new();
+        if cancel.waiting {
+            withdrawn.extend(live.run.take_joining());
+            withdrawn.extend(std::mem::take(&mut live.waiting));
+        }
+        let stops = match &cancel.target {
+            None => !cancel.waiting,
+            Some(target) => live.run.request() == target,
+        };
+        let mut is_found = true;
+        if let Some(target) = cancel.target.as_ref().filter(|_| !stops) {
+            let is_among = withdrawn.iter().any(|submit| submit.request == *target);
+            let one = live.withdraw(target);
+            is_found = is_among || one.is_some();
+            withdrawn.extend(one);
+        }
+        if !is_found && let Some(target) = &cancel.target {
+            self.recorder.error(Some(id), no_such_request(target));
+        }
+        self.recorder.done(Some(id), Done::Ok);
+        for submit in withdrawn {
+            self.recorder.done(Some(&submit.request), Done::Stopped);
+        }
+        if stops {
+            let reason = format!("cancelled by request {}", id.as_str());
+            self.stop(now, Stop { reason, error: None });
+            self.next(now);
         }
     }
 
@@ -300,7 +438,12 @@ impl Session {
                 self.phase = Phase::Draining(live, Drain { shutdowns, farewell });
             }
             Phase::Draining(live, mut drain) => {
-                drain.shutdowns.extend(shutdown);
+                match shutdown {
+                    Some(id) if !drain.has_room() => {
+                        self.recorder.refuse(Some(&id), too_many_shutdowns());
+                    }
+                    shutdown => drain.shutdowns.extend(shutdown),
+                }
                 drain.farewell = drain.farewell.or(farewell);
                 self.phase = Phase::Draining(live, drain);
             }
@@ -308,38 +451,34 @@ impl Session {
         }
     }
 
-    fn engine_said(&mut self, now: Uptime, run: RunId, event: EngineEvent) {
-        let limits = self.answer_limits;
-        let Some((live, recorder)) = self.live() else { return };
-        if live.run.id() != run {
+    fn task_event(&mut self, now: Uptime, task: TaskId, event: TaskEvent) {
+        if !self.recorder.is_live(task) {
             return;
         }
-        match live.run.count(&event, limits) {
-            Ok(()) => live.run.engine_said(recorder, now, event),
-            Err(error) => {
-                recorder.cancel_engine();
-                live.run.end(recorder, now, Outcome::Failed(error));
-                self.next(now);
-            }
+        match event {
+            TaskEvent::Engine(_) => {}
+            TaskEvent::CallEnded(_) | TaskEvent::ToolEnded(_) => self.recorder.task_ended(task),
         }
+        self.advance(now, |run, context| run.task_event(context, task, event));
     }
 
-    fn run_ended(&mut self, now: Uptime, run: RunId, end: RunEnd) {
-        let Some((live, recorder)) = self.live() else { return };
-        if live.run.id() != run {
-            return;
+    /// Lets the active run take a step, and ends it if it ends with that.
+    fn advance(
+        &mut self,
+        now: Uptime,
+        step: impl FnOnce(&mut Run, &mut Context<'_>) -> Option<Outcome>,
+    ) {
+        let Some((live, mut context)) = self.live(now) else { return };
+        if let Some(outcome) = step(&mut live.run, &mut context) {
+            live.run.end(context.recorder, now, outcome);
+            self.next(now);
         }
-        recorder.engine_ended();
-        live.run.end(recorder, now, Outcome::from(end));
-        self.next(now);
     }
 
     /// Stops the active run, if there is one.
     fn stop(&mut self, now: Uptime, stop: Stop) {
-        if let Some((live, recorder)) = self.live() {
-            // First of all, so that the provider is left alone without delay.
-            recorder.cancel_engine();
-            live.run.end(recorder, now, Outcome::Stopped(stop));
+        if let Some((live, context)) = self.live(now) {
+            live.run.end(context.recorder, now, Outcome::Stopped(stop));
         }
     }
 
@@ -353,11 +492,15 @@ impl Session {
                 return;
             }
         };
-        let mut waiting = live.waiting;
+        let ActiveRun { mut run, mut waiting } = live;
+        // What has not joined the run is a turn of its own, and was there first.
+        let mut joining = run.take_joining();
+        joining.append(&mut waiting);
+        waiting = joining;
         match (waiting.pop_front(), drain) {
             (Some(submit), None) => self.start(now, submit, waiting),
             (Some(submit), Some(drain)) => {
-                let live = ActiveRun { run: live.run, waiting: VecDeque::new() };
+                let live = ActiveRun { run, waiting: VecDeque::new() };
                 self.phase = Phase::Draining(live, drain);
                 self.start(now, submit, waiting);
             }
@@ -371,13 +514,13 @@ impl Session {
         self.stop(now, stop);
         let mut end = Drain { shutdowns: Vec::new(), farewell };
         let waiting = match std::mem::replace(&mut self.phase, Phase::Closed) {
-            Phase::Running(live) => live.waiting,
+            Phase::Running(live) => live.into_waiting(),
             Phase::Draining(live, drain) => {
                 end =
                     Drain { shutdowns: drain.shutdowns, farewell: end.farewell.or(drain.farewell) };
-                live.waiting
+                live.into_waiting()
             }
-            Phase::Idle | Phase::Closed => VecDeque::new(),
+            Phase::Idle | Phase::Closed => Vec::new(),
         };
         for submit in waiting {
             self.recorder.refuse(Some(&submit.request), shutting_down());
@@ -419,21 +562,21 @@ impl Session {
     fn recover(&mut self, now: Uptime, about: &About, defect: &str) {
         let is_of_run = match about {
             About::Run => true,
-            About::Line(id) => {
+            About::Line(id) | About::Call(id) => {
                 if !self.will_answer(id.as_ref()) {
                     self.recorder.refuse(id.as_ref(), internal(defect));
                 }
-                false
+                matches!(about, About::Call(_))
             }
             About::Process => return self.give_up(defect),
         };
         if let Phase::Closed = self.phase {
             return self.give_up(defect);
         }
-        let Some((live, recorder)) = self.live() else { return };
+        let Some((live, context)) = self.live(now) else { return };
         if is_of_run || !live.run.is_going() {
-            recorder.cancel_engine();
-            fail_run(&mut live.run, recorder, now, defect);
+            context.recorder.cancel_tasks();
+            fail_run(&mut live.run, context.recorder, now, defect);
             // The run that comes next may meet the same defect. Each has its own end.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.next(now))) {
                 self.recover(now, &About::Run, &panic_text(panic.as_ref()));
@@ -456,15 +599,15 @@ impl Session {
     /// Ends the process after a defect in ending it. Its events can't be told; whoever waits for an
     /// answer still gets one.
     fn give_up(&mut self, defect: &str) {
-        self.recorder.cancel_engine();
+        self.recorder.cancel_tasks();
         let (live, shutdowns) = match std::mem::replace(&mut self.phase, Phase::Closed) {
             Phase::Running(live) => (Some(live), Vec::new()),
             Phase::Draining(live, drain) => (Some(live), drain.shutdowns),
             Phase::Idle | Phase::Closed => (None, Vec::new()),
         };
-        if let Some(ActiveRun { run, waiting }) = live {
-            answer_defect(&run, &mut self.recorder, defect);
-            for submit in waiting {
+        if let Some(live) = live {
+            answer_defect(&live.run, &mut self.recorder, defect);
+            for submit in live.into_waiting() {
                 self.recorder.refuse(Some(&submit.request), shutting_down());
             }
         }
@@ -475,12 +618,31 @@ impl Session {
         self.recorder.push(Output::Exit(ExitCode::Internal));
     }
 
-    fn live(&mut self) -> Option<(&mut ActiveRun, &mut Recorder)> {
-        match &mut self.phase {
-            Phase::Running(live) | Phase::Draining(live, _) => Some((live, &mut self.recorder)),
-            Phase::Idle | Phase::Closed => None,
-        }
+    /// The active run, and what its steps need.
+    fn live(&mut self, now: Uptime) -> Option<(&mut ActiveRun, Context<'_>)> {
+        let live = match &mut self.phase {
+            Phase::Running(live) | Phase::Draining(live, _) => live,
+            Phase::Idle | Phase::Closed => return None,
+        };
+        let context = Context {
+            now,
+            recorder: &mut self.recorder,
+            tools: &mut self.toolbox,
+            limits: self.answer_limits,
+            can_ask: self.extensions.contains(&Extension::Approvals) && !self.has_input_ended,
+        };
+        Some((live, context))
     }
+}
+
+fn server_changed(change: &ServerChange, tools: Vec<String>) -> ToolServerChanged {
+    let (state, reason) = match &change.state {
+        ServerState::Starting => (ToolServerState::Starting, String::new()),
+        ServerState::Ready => (ToolServerState::Ready, String::new()),
+        ServerState::Failed { reason } => (ToolServerState::Unavailable, reason.clone()),
+        ServerState::Gone { reason } => (ToolServerState::Gone, reason.clone()),
+    };
+    ToolServerChanged { server: change.server.to_string(), state: state.into(), reason, tools }
 }
 
 /// Gives a run its end after a defect, with its events if they can still be told.
@@ -504,12 +666,33 @@ fn answer_defect(run: &Run, recorder: &mut Recorder, defect: &str) {
 
 impl ActiveRun {
     fn answers(&self, id: &RequestId) -> bool {
-        self.run.request() == id || self.waiting.iter().any(|submit| submit.request == *id)
+        self.run.request() == id || self.all_waiting().any(|submit| submit.request == *id)
     }
 
     fn has_room(&self) -> bool {
-        let bytes: usize = self.waiting.iter().map(Submit::len_bytes).sum();
-        self.waiting.len() < QUEUED_SUBMITS_MAX && bytes < QUEUED_BYTES_MAX
+        let (count, bytes) = self
+            .all_waiting()
+            .fold((0, 0), |(count, bytes), submit| (count + 1, bytes + submit.len_bytes()));
+        count < QUEUED_SUBMITS_MAX && bytes < QUEUED_BYTES_MAX
+    }
+
+    /// Submits that wait to join the run or to follow it.
+    fn all_waiting(&self) -> impl Iterator<Item = &Submit> {
+        self.run.joining().iter().chain(&self.waiting)
+    }
+
+    fn into_waiting(mut self) -> Vec<Submit> {
+        let joining = self.run.take_joining();
+        joining.into_iter().chain(self.waiting).collect()
+    }
+
+    /// Takes the submit of that request out of what waits.
+    fn withdraw(&mut self, request: &RequestId) -> Option<Submit> {
+        let at = self.waiting.iter().position(|submit| submit.request == *request);
+        match at {
+            Some(at) => self.waiting.remove(at),
+            None => self.run.withdraw(request),
+        }
     }
 }
 
@@ -530,6 +713,8 @@ impl Drain {
 enum About {
     /// A line: it is to be answered.
     Line(Option<RequestId>),
+    /// A line about a call of the active run: it is to be answered, and the run is to end.
+    Call(Option<RequestId>),
     /// The active run: it is to end.
     Run,
     /// The process.
@@ -539,9 +724,20 @@ enum About {
 impl About {
     fn of(input: &Input) -> Self {
         match input {
-            Input::Request(request) => Self::Line(Some(request.id.clone())),
+            Input::Request(request) => {
+                let id = Some(request.id.clone());
+                match request.command {
+                    Command::ToolResult(_) | Command::Approve(_) => Self::Call(id),
+                    Command::Submit(_)
+                    | Command::Cancel(_)
+                    | Command::Snapshot
+                    | Command::Shutdown
+                    | Command::Enable(_)
+                    | Command::DeclareTools(_) => Self::Line(id),
+                }
+            }
             Input::BadLine(line) => Self::Line(line.id.clone()),
-            Input::Engine(..) | Input::RunEnded(..) => Self::Run,
+            Input::Task(..) | Input::DeadlineReached | Input::ServerChanged(_) => Self::Run,
             Input::InputEnded
             | Input::InputFailed { .. }
             | Input::Interrupted(_)
@@ -557,15 +753,6 @@ impl ExitCause {
         match self {
             Self::Quiet => other,
             Self::InputFailed { .. } | Self::Interrupted(_) | Self::Refused(_) => self,
-        }
-    }
-}
-
-impl From<RunEnd> for Outcome {
-    fn from(end: RunEnd) -> Self {
-        match end {
-            RunEnd::Finished => Self::Finished,
-            RunEnd::Failed(error) => Self::Failed(error),
         }
     }
 }

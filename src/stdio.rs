@@ -29,7 +29,8 @@ pub use streams::{Stdio, reader_gone};
 pub use unread::UnreadInput;
 
 use crate::host::{Effect, Effects, Host, log_input};
-use crate::protocol::wire::{self, Command, Frame, Prompt};
+use crate::protocol::command::{Command, Prompt, Submit};
+use crate::protocol::wire::{self, Frame};
 use crate::session::{ExitCode, Input, Signal, Uptime};
 use crate::stdio::outbox::Outbox;
 use crate::support::fail_point::Place;
@@ -112,7 +113,7 @@ impl<'a> FrontEnd<'a> {
     fn ask_once(&mut self, prompt: Prompt) {
         self.observers.begin();
         self.notices.log();
-        let (_, effects) = self.host.request(Command::Submit(prompt));
+        let (_, effects) = self.host.request(Command::Submit(Submit::new(prompt)));
         self.perform(effects);
         self.handle(Input::InputEnded);
     }
@@ -156,7 +157,7 @@ impl<'a> FrontEnd<'a> {
                     self.write_failed(&error);
                 }
             }
-            arrival = self.incoming.next(takes_lines, self.host.active_run()) => match arrival {
+            arrival = self.incoming.next(takes_lines, self.host.active_call()) => match arrival {
                 Arrival::Lines => {}
                 Arrival::Prompt(Ok(prompt)) => self.ask_once(prompt),
                 Arrival::Prompt(Err(error)) => self.handle(Input::Refused(error)),
@@ -174,7 +175,7 @@ impl<'a> FrontEnd<'a> {
 
     /// However much input there is, the engine goes on between some of it.
     async fn engine_turn_if_owed(&mut self) {
-        if self.incoming.owes_engine_a_turn(self.host.active_run()) {
+        if self.incoming.owes_engine_a_turn(self.host.active_call()) {
             yield_now().await;
             self.engine_turn().await;
         }
@@ -282,6 +283,7 @@ impl<'a> FrontEnd<'a> {
                 () = file.finish() => {}
             }
         }
+        self.host.close().await;
         self.notices.log_unread();
         let status = self.outbox.status(code);
         tracing::info!(status, "the process ends");

@@ -1,10 +1,13 @@
 //! Backend events: the closed list of what can happen in a run, in the order in which it happens.
 //! Everything a person or a model sees of a conversation is projected from them.
 
+use crate::protocol::any::Struct;
+use crate::protocol::command::Decision;
 use crate::protocol::id::{Ordinal, RunId, ToolCallId};
 use crate::protocol::words::{ending, finish, tool_result};
 use crate::support::text::Text;
 use std::fmt;
+use std::sync::Arc;
 
 /// An event with its place in the conversation.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +38,13 @@ pub enum Event {
     PromptAccepted {
         /// The prompt as written by the client.
         prompt: Text,
+    },
+    /// A prompt joined the run after it began.
+    PromptJoined {
+        /// The prompt as written by the client.
+        prompt: Text,
+        /// Number of the prompt in its run, from 2.
+        number: u32,
     },
     /// The run began.
     RunStarted {
@@ -97,6 +107,40 @@ pub enum Event {
         /// The arguments, as JSON text.
         input: String,
     },
+    /// The tool call waits for the client's approval.
+    ApprovalRequested {
+        /// The tool call.
+        tool: ToolCall,
+        /// Name of the server that runs the tool.
+        server: String,
+        /// The arguments, as JSON text.
+        input: String,
+    },
+    /// The tool call waits for approval no more.
+    ApprovalResolved {
+        /// The tool call.
+        tool: ToolCall,
+        /// The decision.
+        decision: Decision,
+    },
+    /// The client is asked to run the tool.
+    ClientCallRequested {
+        /// The tool call.
+        tool: ToolCall,
+        /// The arguments.
+        input: Struct,
+        /// A person answers it.
+        is_human: bool,
+    },
+    /// The client gave the result of the tool.
+    ClientResultReceived {
+        /// The tool call.
+        tool: ToolCall,
+        /// What the tool returned.
+        result: Option<Struct>,
+        /// Why it failed; empty if it succeeded.
+        error: String,
+    },
     /// The tool was started.
     ToolExecutionStarted {
         /// The tool call.
@@ -135,6 +179,8 @@ pub enum Event {
         duration_ms: u64,
         /// The answer contains tool calls.
         has_tool_calls: bool,
+        /// What the provider has to be sent back with the answer.
+        provider_data: Option<ProviderData>,
     },
     /// The run ended normally.
     RunFinished {
@@ -198,6 +244,18 @@ pub enum ToolResult {
     Success(String),
     /// The tool failed; its error message.
     Error(String),
+}
+
+/// Data of one provider call that only its provider can read, as signatures of reasoning: kept, and
+/// sent back with the answer on the next call to the same provider and model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProviderData {
+    /// Name of the engine that wrote it and can read it.
+    pub engine: &'static str,
+    /// Model that it belongs to.
+    pub model: Arc<str>,
+    /// The data, as JSON text.
+    pub json: Arc<str>,
 }
 
 /// Token counts of one provider call, as the provider counts them.

@@ -3,7 +3,7 @@
 
 use super::event::{Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult};
 use super::transcript::HistoryMessage;
-use super::ui::{correlation, message_id, user_message_id};
+use super::ui::{FIRST_PROMPT, correlation, message_id, user_message_id};
 use crate::protocol::any::{Any, Shared};
 use crate::protocol::id::{Ids, Ordinal, RunId, SessionId};
 use crate::protocol::proto::chat::{self, ChatMessageEntity, CorrelationInfo};
@@ -37,7 +37,7 @@ struct Entity {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Body {
-    Prompt { text: Text },
+    Prompt { text: Text, number: u32 },
     Segment { segment: Segment, prompt: Text, text: Text, state: SegmentState },
     Failure { error: String },
     Tool { tool: ToolCall, input: String, state: ToolState },
@@ -69,7 +69,9 @@ impl Timeline {
         for said in said {
             let body = match said {
                 HistoryMessage::BySystem(_) => continue,
-                HistoryMessage::ByUser(text) => Body::Prompt { text: text.as_str().into() },
+                HistoryMessage::ByUser(text) => {
+                    Body::Prompt { text: text.as_str().into(), number: FIRST_PROMPT }
+                }
                 HistoryMessage::ByModel(text) => Body::Segment {
                     segment: Segment { number: 1, kind: SegmentKind::Text },
                     prompt: Text::default(),
@@ -89,7 +91,10 @@ impl Timeline {
         self.ordinal = recorded.ordinal;
         match &recorded.event {
             Event::PromptAccepted { prompt } => {
-                self.add(recorded, Body::Prompt { text: prompt.clone() });
+                self.add(recorded, Body::Prompt { text: prompt.clone(), number: FIRST_PROMPT });
+            }
+            Event::PromptJoined { prompt, number } => {
+                self.add(recorded, Body::Prompt { text: prompt.clone(), number: *number });
             }
             Event::SegmentStarted { segment, prompt } => self.add(
                 recorded,
@@ -134,6 +139,10 @@ impl Timeline {
             }
             Event::RunStarted { .. }
             | Event::CallStarted
+            | Event::ApprovalRequested { .. }
+            | Event::ApprovalResolved { .. }
+            | Event::ClientCallRequested { .. }
+            | Event::ClientResultReceived { .. }
             | Event::CallMetadataUpdated { .. }
             | Event::CallFinished { .. }
             | Event::RunFinished { .. }
@@ -212,8 +221,7 @@ impl Timeline {
         }
     }
 
-    /// The entities of the run that `recorded` belongs to. What changes is among the newest, so
-    /// The entities of the run that `recorded` belongs to. Searched from the newest, so
+    /// The entities of the run that `recorded` belongs to, newest first: what changes is among them.
     fn newest_first(&mut self, recorded: &Recorded) -> impl Iterator<Item = &mut Entity> {
         let run = recorded.scope.run;
         self.entities.iter_mut().rev().take_while(move |entity| entity.scope.run == run)
@@ -244,8 +252,8 @@ impl Entity {
             _ => correlation(session, self.scope),
         };
         match &self.body {
-            Body::Prompt { text } => {
-                as_message(prompt_message(ids, &root), text.clone(), text.clone())
+            Body::Prompt { text, number } => {
+                as_message(prompt_message(ids, &root, *number), text.clone(), text.clone())
             }
             Body::Segment { segment, prompt, text, state } => {
                 let message = segment_message(ids, &root, (*segment, *state));
@@ -271,9 +279,9 @@ fn as_message(message: ChatMessageEntity, prompt: Text, text: Text) -> (&'static
     (kind::MESSAGE, message.message_id.clone(), Shared::payload(message, prompt, text))
 }
 
-fn prompt_message(ids: CorrelationInfo, root: &str) -> ChatMessageEntity {
+fn prompt_message(ids: CorrelationInfo, root: &str, number: u32) -> ChatMessageEntity {
     ChatMessageEntity {
-        message_id: user_message_id(root),
+        message_id: user_message_id(root, number),
         role: role::USER.to_owned(),
         status: message::ACCEPTED.to_owned(),
         r#final: true,

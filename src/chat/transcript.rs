@@ -1,6 +1,6 @@
 //! The conversation as the model sees it: the turns so far, projected from the events.
 
-use super::event::{Ending, Event, Recorded, SegmentKind, ToolCall, ToolResult};
+use super::event::{Ending, Event, ProviderData, Recorded, SegmentKind, ToolCall, ToolResult};
 use crate::support::text::Text;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -54,7 +54,11 @@ pub struct Turn {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// A text.
-    HistoryMessage(Text),
+    Text(Text),
+    /// A prompt that joined the turn.
+    Prompt(Text),
+    /// What the provider wrote for itself in the steps before, back to the last step of this kind.
+    ProviderData(ProviderData),
     /// A tool call.
     Called {
         /// Number of its provider call, from 1.
@@ -92,6 +96,8 @@ pub enum Message<'a> {
         text: Cow<'a, str>,
         /// The tool calls, with their arguments as JSON text.
         calls: Vec<(&'a ToolCall, &'a str)>,
+        /// What its provider wrote for itself, if it is known.
+        provider_data: Option<&'a ProviderData>,
     },
     /// The result of a tool call.
     Tool {
@@ -125,7 +131,11 @@ impl Transcript {
                     state: TurnState::Open,
                 }));
             }
-            Event::SegmentFinished { segment, text, .. } => self.said(segment.kind, text),
+            Event::PromptJoined { prompt, .. } => self.step(Step::Prompt(prompt.clone())),
+            Event::SegmentFinished { segment, text, .. } => self.answered(segment.kind, text),
+            Event::CallFinished { provider_data: Some(data), .. } => {
+                self.step(Step::ProviderData(data.clone()));
+            }
             Event::ToolCallRequested { tool, input } => {
                 self.called(recorded.scope.call, tool, input);
             }
@@ -142,7 +152,11 @@ impl Transcript {
             | Event::ToolExecutionStarted { .. }
             | Event::ToolCallFinished { .. }
             | Event::CallMetadataUpdated { .. }
-            | Event::CallFinished { .. } => {}
+            | Event::ApprovalRequested { .. }
+            | Event::ApprovalResolved { .. }
+            | Event::ClientCallRequested { .. }
+            | Event::ClientResultReceived { .. }
+            | Event::CallFinished { provider_data: None, .. } => {}
         }
     }
 
@@ -164,11 +178,11 @@ impl Transcript {
         messages
     }
 
-    fn said(&mut self, kind: SegmentKind, text: &Text) {
+    fn answered(&mut self, kind: SegmentKind, text: &Text) {
         // Reasoning is shown to people but not sent back: providers expect only the answers.
         let SegmentKind::Text = kind else { return };
         if !text.is_empty() {
-            self.step(Step::HistoryMessage(text.clone()));
+            self.step(Step::Text(text.clone()));
         }
     }
 
@@ -214,10 +228,19 @@ impl Transcript {
 }
 
 impl Step {
+    /// Number of the provider call that made this tool call; `None` for other steps.
+    pub fn round(&self) -> Option<u32> {
+        match self {
+            Self::Called { round, .. } => Some(*round),
+            Self::Text(_) | Self::Prompt(_) | Self::ProviderData(_) => None,
+        }
+    }
+
     fn is_blank(&self) -> bool {
         match self {
-            Self::HistoryMessage(text) => text.trim().is_empty(),
-            Self::Called { .. } => false,
+            Self::Text(text) => text.trim().is_empty(),
+            Self::ProviderData(_) => true,
+            Self::Prompt(_) | Self::Called { .. } => false,
         }
     }
 }
@@ -226,13 +249,18 @@ impl HistoryMessage {
     fn message(&self) -> Message<'_> {
         match self {
             Self::ByUser(text) => Message::User(text.into()),
-            Self::ByModel(text) => Message::Assistant { text: text.into(), calls: Vec::new() },
+            Self::ByModel(text) => Message::assistant(text.into()),
             Self::BySystem(text) => Message::System(text),
         }
     }
 }
 
 impl<'a> Message<'a> {
+    /// A text of the model.
+    fn assistant(text: Cow<'a, str>) -> Self {
+        Self::Assistant { text, calls: Vec::new(), provider_data: None }
+    }
+
     /// Merges the next message of the same role; returns it if the role differs.
     fn join(&mut self, next: Self) -> Option<Self> {
         match (self, next) {
@@ -254,11 +282,17 @@ impl Turn {
         }
         let mut steps = self.steps.as_slice();
         while !steps.is_empty() {
-            let said = leading_text(&mut steps);
+            if let [Step::Prompt(prompt), rest @ ..] = steps {
+                messages.push(Message::User(Cow::Borrowed(prompt.as_str())));
+                steps = rest;
+                continue;
+            }
+            let text = leading_text(&mut steps);
             let calls = leading_calls(&mut steps);
+            let provider_data = leading_data(&mut steps);
             // Some providers refuse a message of white space only, which has no content anyway.
-            let said = if said.trim().is_empty() { Cow::Borrowed("") } else { said };
-            if said.is_empty() && calls.is_empty() {
+            let text = if text.trim().is_empty() { Cow::Borrowed("") } else { text };
+            if text.is_empty() && calls.is_empty() {
                 continue;
             }
             let results = calls.iter().map(|(tool, _, result)| Message::Tool {
@@ -267,7 +301,7 @@ impl Turn {
             });
             let results: Vec<_> = results.collect();
             let calls = calls.into_iter().map(|(tool, input, _)| (tool, input)).collect();
-            messages.push(Message::Assistant { text: said, calls });
+            messages.push(Message::Assistant { text, calls, provider_data });
             messages.extend(results);
         }
         if self.state == TurnState::Interrupted {
@@ -279,8 +313,8 @@ impl Turn {
 
 fn leading_text<'a>(steps: &mut &'a [Step]) -> Cow<'a, str> {
     let mut text = Cow::Borrowed("");
-    while let [Step::HistoryMessage(said), rest @ ..] = *steps {
-        text += said.as_str();
+    while let [Step::Text(more), rest @ ..] = *steps {
+        text += more.as_str();
         *steps = rest;
     }
     text
@@ -302,15 +336,22 @@ fn leading_calls<'a>(steps: &mut &'a [Step]) -> Vec<Called<'a>> {
     calls
 }
 
+/// The provider's own data for the steps before.
+fn leading_data<'a>(steps: &mut &'a [Step]) -> Option<&'a ProviderData> {
+    let [Step::ProviderData(data), rest @ ..] = *steps else { return None };
+    *steps = rest;
+    Some(data)
+}
+
 /// Appends the mark to the model's last text, or adds it as an answer if there is none, because
 /// providers require user and assistant to alternate.
 fn mark_interrupted(messages: &mut Vec<Message<'_>>) {
-    if let Some(Message::Assistant { text, calls }) = messages.last_mut()
+    if let Some(Message::Assistant { text, calls, .. }) = messages.last_mut()
         && calls.is_empty()
     {
         *text += "\n\n";
         *text += INTERRUPTED_MARK;
         return;
     }
-    messages.push(Message::Assistant { text: INTERRUPTED_MARK.into(), calls: Vec::new() });
+    messages.push(Message::assistant(INTERRUPTED_MARK.into()));
 }

@@ -4,10 +4,13 @@ use super::event::{
     Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult, Usage,
 };
 use super::patch::{PatchFields, PatchMode, Patches, Piece, lean_arguments_patch, lean_patch};
-use crate::protocol::any::{Any, Shared};
+use crate::protocol::any::{Any, Shared, Struct};
+use crate::protocol::command::Decision;
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::chat::{self, ChatStreamPatchMode, CorrelationInfo};
-use crate::protocol::words::{SOURCE, SOURCE_AT_START, message, role, tool_call};
+use crate::protocol::proto::frontendtools::{self, ToolExecutionMode};
+use crate::protocol::proto::tools::{self, ApprovalDecision};
+use crate::protocol::words::{SOURCE, SOURCE_AT_START, message, role, tool_call, tool_result};
 use crate::support::text::Text;
 
 /// The projection. Holds what it must know of earlier events: the names of the current run and, in
@@ -39,7 +42,8 @@ impl Ui {
         self.names.enter(recorded.scope);
         let names = &self.names;
         match recorded.event {
-            Event::PromptAccepted { prompt } => names.prompt_accepted(prompt),
+            Event::PromptAccepted { prompt } => names.prompt_accepted(prompt, FIRST_PROMPT),
+            Event::PromptJoined { prompt, number } => names.prompt_accepted(prompt, number),
             Event::RunStarted { prompt } => names.run_started(prompt),
             Event::CallStarted => {
                 chat::ChatProviderCallStarted { correlation: names.call() }.into()
@@ -67,6 +71,16 @@ impl Ui {
                 }
             }
             Event::ToolCallRequested { tool, input } => names.tool_requested(tool, input),
+            Event::ApprovalRequested { tool, server, input } => {
+                names.approval_requested(tool, server, input)
+            }
+            Event::ApprovalResolved { tool, decision } => names.approval_resolved(tool, decision),
+            Event::ClientCallRequested { tool, input, is_human } => {
+                names.client_call_requested(tool, input, is_human)
+            }
+            Event::ClientResultReceived { tool, result, error } => {
+                names.client_result_received(tool, result, error)
+            }
             Event::ToolExecutionStarted { tool, input } => names.tool_executing(tool, input),
             Event::ToolResultReady { tool, result } => names.tool_returned(tool, result),
             Event::ToolCallFinished { tool } => names.tool_finished(tool),
@@ -75,17 +89,17 @@ impl Ui {
                 let correlation = names.call();
                 chat::ChatProviderCallMetadataUpdated { stop_reason, usage, correlation }.into()
             }
-            Event::CallFinished { stop_reason, class, usage, duration_ms, has_tool_calls } => {
-                chat::ChatProviderCallFinished {
-                    stop_reason,
-                    finish_class: class.as_str().to_owned(),
-                    usage: usage.map(Usage::on_wire),
-                    duration_ms: Some(signed(duration_ms)),
-                    has_tool_calls,
-                    correlation: names.call(),
-                }
-                .into()
+            Event::CallFinished {
+                stop_reason, class, usage, duration_ms, has_tool_calls, ..
+            } => chat::ChatProviderCallFinished {
+                stop_reason,
+                finish_class: class.as_str().to_owned(),
+                usage: usage.map(Usage::on_wire),
+                duration_ms: Some(signed(duration_ms)),
+                has_tool_calls,
+                correlation: names.call(),
             }
+            .into(),
             Event::RunFinished { duration_ms } => names.run_finished(duration_ms),
             Event::RunStopped { reason } => names.run_stopped(reason),
             Event::RunFailed { error } => names.run_failed(error),
@@ -263,9 +277,9 @@ impl Names {
         Some(CorrelationInfo { tool_call_id: tool.id.0.clone(), ..self.correlation.clone() })
     }
 
-    fn prompt_accepted(&self, prompt: Text) -> Any {
+    fn prompt_accepted(&self, prompt: Text, number: u32) -> Any {
         let message = chat::ChatUserMessageAccepted {
-            message_id: user_message_id(&self.root),
+            message_id: user_message_id(&self.root, number),
             role: role::USER.to_owned(),
             status: message::ACCEPTED.to_owned(),
             ..Default::default()
@@ -345,6 +359,64 @@ impl Names {
         .into()
     }
 
+    fn approval_requested(&self, tool: ToolCall, server: String, input: String) -> Any {
+        tools::ToolApprovalRequested {
+            message_id: self.root.clone(),
+            correlation: self.tool(&tool),
+            tool_call_id: tool.id.0,
+            tool_name: tool.name,
+            server,
+            input,
+        }
+        .into()
+    }
+
+    fn approval_resolved(&self, tool: ToolCall, decision: Decision) -> Any {
+        let (decision, reason) = match decision {
+            Decision::AllowOnce => (ApprovalDecision::AllowOnce, String::new()),
+            Decision::AllowSession => (ApprovalDecision::AllowSession, String::new()),
+            Decision::Deny { reason } => (ApprovalDecision::Deny, reason),
+        };
+        tools::ToolApprovalResolved {
+            message_id: self.root.clone(),
+            correlation: self.tool(&tool),
+            tool_call_id: tool.id.0,
+            tool_name: tool.name,
+            decision: decision.into(),
+            reason,
+        }
+        .into()
+    }
+
+    fn client_call_requested(&self, tool: ToolCall, input: Struct, is_human: bool) -> Any {
+        let mode = match is_human {
+            true => ToolExecutionMode::FrontendHuman,
+            false => ToolExecutionMode::FrontendAuto,
+        };
+        frontendtools::FrontendToolCallRequested {
+            message_id: self.root.clone(),
+            tool_call_id: tool.id.0,
+            tool_name: tool.name,
+            input: Some(input),
+            mode: mode.into(),
+            status: tool_call::PENDING.to_owned(),
+        }
+        .into()
+    }
+
+    fn client_result_received(&self, tool: ToolCall, result: Option<Struct>, error: String) -> Any {
+        let status = if error.is_empty() { tool_result::SUCCESS } else { tool_result::ERROR };
+        frontendtools::FrontendToolResultReceived {
+            message_id: self.root.clone(),
+            tool_call_id: tool.id.0,
+            tool_name: tool.name,
+            result,
+            status: status.to_owned(),
+            error,
+        }
+        .into()
+    }
+
     fn tool_executing(&self, tool: ToolCall, input: String) -> Any {
         chat::ChatToolExecutionStarted {
             message_id: self.root.clone(),
@@ -390,9 +462,15 @@ pub(super) fn message_id(root: &str, segment: Segment) -> String {
     }
 }
 
-/// Message id of a prompt.
-pub(super) fn user_message_id(root: &str) -> String {
-    format!("{root}-user")
+/// Number of the prompt that began a run.
+pub(super) const FIRST_PROMPT: u32 = 1;
+
+/// Message id of a prompt, by its number in the run.
+pub(crate) fn user_message_id(root: &str, number: u32) -> String {
+    match number {
+        FIRST_PROMPT => format!("{root}-user"),
+        _ => format!("{root}-user-{number}"),
+    }
 }
 
 /// The ids of a scope in wire format.

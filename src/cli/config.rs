@@ -11,10 +11,11 @@ use crate::engine::echo::Echo;
 use crate::engine::{Engine, ErrorClass};
 use crate::extract::{ResponseType, Schema};
 use crate::host::HostSettings;
+use crate::protocol::command::Prompt;
 use crate::protocol::id::SessionId;
-use crate::protocol::wire::{ClientError, Code, Prompt};
+use crate::protocol::wire::{ClientError, Code};
 use crate::session::{
-    Extraction, ExtractionReport, FinalSnapshot, OnBusy, Retention, Rules, SessionMode,
+    Extraction, ExtractionReport, FinalSnapshot, OnBusy, Retention, Rules, SessionMode, ToolRules,
 };
 use crate::stdio::{self, DebugFile, Progress, Requests, Settings, Shown, UnreadInput};
 #[cfg(debug_assertions)]
@@ -232,6 +233,8 @@ impl Plan {
                     false => Patches::default(),
                 },
                 final_snapshot: args.final_snapshot.into(),
+                extensions: args.extensions.iter().copied().collect(),
+                tools: ToolRules::default(),
             },
             faults: faults(),
             ..HostSettings::new(engine)

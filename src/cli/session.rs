@@ -2,6 +2,7 @@
 
 use super::numbers::whole;
 use crate::engine::openai;
+use crate::protocol::command::Extension;
 use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -58,6 +59,11 @@ pub struct SessionArgs {
     #[arg(long, env = "DUOLOGUE_ON_BUSY", value_name = "WHAT", value_enum, default_value_t)]
     pub on_busy: OnBusy,
 
+    /// Turn on extensions of the protocol: approvals, client-tools, steer, targeted-cancel,
+    /// tool-servers; a client can do the same with an enable request
+    #[arg(long, env = "DUOLOGUE_EXTENSIONS", value_name = "NAMES", value_delimiter = ',', value_parser = extension)]
+    pub extensions: Vec<Extension>,
+
     /// What a patch contains
     #[arg(long, env = "DUOLOGUE_PATCH_MODE", value_name = "MODE", value_enum, default_value_t)]
     pub patch_mode: PatchMode,
@@ -98,6 +104,11 @@ pub struct EngineArgs {
     /// and tests
     #[arg(long, env = "DUOLOGUE_ECHO_ANSWER", value_name = "PATH")]
     pub echo_answer: Option<PathBuf>,
+
+    /// Have the echo engine play this file: one provider call a line, as in
+    /// {"text":"Let me look.","tools":[{"name":"get_time","arguments":{}}]}
+    #[arg(long, env = "DUOLOGUE_ECHO_SCRIPT", value_name = "PATH")]
+    pub echo_script: Option<PathBuf>,
 
     /// Stream reasoning before the answer of the echo engine
     #[arg(long, env = "DUOLOGUE_ECHO_REASONING", value_parser = BoolishValueParser::new())]
@@ -216,4 +227,12 @@ pub enum LogLevel {
 
 fn millis(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The extension of that name.
+fn extension(name: &str) -> Result<Extension, String> {
+    Extension::named(name.trim()).ok_or_else(|| {
+        let known = Extension::ALL.map(Extension::as_str).join(", ");
+        format!("there is no such extension; name some of {known}")
+    })
 }

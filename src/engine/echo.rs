@@ -1,9 +1,12 @@
 //! The built-in engine: answers with the words of the prompt and the number of the turn, so that a
 //! person sees that the conversation is kept. Needs no key, account or server.
 
-use super::{EngineEvent, ErrorClass, RunEnd, RunError, Sink, Stage};
-use crate::chat::event::FinishClass;
-use crate::chat::transcript::{Transcript, Turn, TurnState};
+mod script;
+
+use super::{CallEnd, CallSpec, EngineEvent, ErrorClass, RunError, Sink, Stage};
+use crate::chat::event::{FinishClass, ToolResult};
+use crate::chat::transcript::{Step, Turn, TurnState};
+use script::ScriptedCall;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -25,35 +28,78 @@ pub struct Echo {
     pub reasoning: bool,
     /// A file to read the answer from.
     pub answer: Option<PathBuf>,
+    /// A file with what each provider call of a run brings: texts and tool calls.
+    pub script: Option<PathBuf>,
 }
 
 impl Echo {
-    /// Answers the last turn of `transcript`, a word at a time.
-    pub async fn answer(self, transcript: Transcript, sink: Sink) -> RunEnd {
-        let turns = transcript.turns();
+    /// Answers the last turn of the transcript, a word at a time.
+    pub async fn answer(self, spec: CallSpec, sink: Sink) -> CallEnd {
+        match self.call(spec.transcript.turns(), &sink).await {
+            Ok(()) => CallEnd::Finished,
+            Err(error) => CallEnd::Failed(error),
+        }
+    }
+
+    async fn call(&self, turns: &[Arc<Turn>], sink: &Sink) -> Result<(), RunError> {
+        let scripted = self.scripted(turns)?;
         sink.send(EngineEvent::CallStarted).await;
+        if let Some(call) = scripted {
+            return self.play(call, sink).await;
+        }
         if self.reasoning {
-            for text in pieces(&reasoning(turns)) {
-                self.pace().await;
-                sink.send(EngineEvent::Reasoning { source: "echo", text }).await;
-            }
+            self.reason(&reasoning(turns), sink).await;
         }
         match &self.answer {
-            None => {
-                for text in pieces(&reply(turns)) {
-                    self.pace().await;
-                    sink.send(EngineEvent::Text(text)).await;
-                }
-            }
+            None => self.say(&reply(turns), sink).await,
             Some(path) => {
-                if let Err(error) = self.recite(path, &sink).await {
-                    return RunEnd::Failed(unreadable(path, &error));
-                }
+                self.recite(path, sink).await.map_err(|error| unreadable(path, &error))?;
             }
         }
-        let stop_reason = "stop".to_owned();
-        sink.send(EngineEvent::CallFinished { stop_reason, class: FinishClass::Completed }).await;
-        RunEnd::Finished
+        finish(FinishClass::Completed, sink).await;
+        Ok(())
+    }
+
+    /// What the script has for this call; `None` after its last one.
+    fn scripted(&self, turns: &[Arc<Turn>]) -> Result<Option<ScriptedCall>, RunError> {
+        let Some(path) = &self.script else { return Ok(None) };
+        let rounds = turns.last().map_or(0, |turn| rounds(turn));
+        let mut calls = script::read(path).map_err(|error| script::unreadable(path, &error))?;
+        Ok((rounds < calls.len()).then(|| calls.swap_remove(rounds)))
+    }
+
+    async fn play(&self, call: ScriptedCall, sink: &Sink) -> Result<(), RunError> {
+        self.reason(&call.reasoning, sink).await;
+        self.say(&call.text, sink).await;
+        let calls_tools = !call.tools.is_empty();
+        let tools: Vec<_> = call.tools.into_iter().enumerate().collect();
+        for (at, tool) in tools {
+            let (call, arguments) = tool.into_call(at);
+            let id = call.id.clone();
+            sink.send(EngineEvent::ToolCallStarted(call)).await;
+            for text in pieces(&arguments) {
+                self.pace().await;
+                sink.send(EngineEvent::ToolArguments { id: id.clone(), text }).await;
+            }
+            sink.send(EngineEvent::ToolCallRequested { id }).await;
+        }
+        let class = if calls_tools { FinishClass::ToolCalls } else { FinishClass::Completed };
+        finish(class, sink).await;
+        Ok(())
+    }
+
+    async fn reason(&self, text: &str, sink: &Sink) {
+        for text in pieces(text) {
+            self.pace().await;
+            sink.send(EngineEvent::Reasoning { source: "echo", text }).await;
+        }
+    }
+
+    async fn say(&self, text: &str, sink: &Sink) {
+        for text in pieces(text) {
+            self.pace().await;
+            sink.send(EngineEvent::Text(text)).await;
+        }
     }
 
     /// Says what is in the file at `path`, a line at a time or, where lines are long, a piece.
@@ -85,6 +131,27 @@ impl Echo {
             tokio::time::sleep(self.delay).await;
         }
     }
+}
+
+async fn finish(class: FinishClass, sink: &Sink) {
+    let stop_reason = match class {
+        FinishClass::ToolCalls => "tool_calls",
+        FinishClass::Completed
+        | FinishClass::MaxTokens
+        | FinishClass::ContentFilter
+        | FinishClass::Cancelled
+        | FinishClass::Failed
+        | FinishClass::Other => "stop",
+    };
+    let stop_reason = stop_reason.to_owned();
+    sink.send(EngineEvent::CallFinished { stop_reason, class, provider_data: None }).await;
+}
+
+/// Rounds of tool calls in a turn so far.
+fn rounds(turn: &Turn) -> usize {
+    let mut rounds: Vec<u32> = turn.steps.iter().filter_map(Step::round).collect();
+    rounds.dedup();
+    rounds.len()
 }
 
 /// Takes the text out of `piece`, but for a character that is cut off at its end unless `is_last`.
@@ -119,6 +186,19 @@ fn reasoning(turns: &[Arc<Turn>]) -> String {
 fn reply(turns: &[Arc<Turn>]) -> String {
     let Some((turn, earlier)) = turns.split_last() else { return String::new() };
     let mut reply = format!("Turn {}. You said: {}", turns.len(), turn.prompt);
+    for step in &turn.steps {
+        match step {
+            Step::Prompt(prompt) => {
+                reply += "\nThen you said: ";
+                reply += &quote(prompt);
+            }
+            Step::Called { tool, result, .. } => {
+                reply += &format!("\nThe tool {} returned: ", tool.name);
+                reply += &quote(result.as_ref().map_or("nothing", ToolResult::text));
+            }
+            Step::Text(_) | Step::ProviderData(_) => {}
+        }
+    }
     if let Some(before) = earlier.last() {
         reply += "\nBefore that you said: ";
         reply += &quote(&before.prompt);

@@ -16,8 +16,7 @@ mod answer;
 #[cfg(test)]
 mod tests;
 
-use super::{EngineEvent, RunEnd, RunError, Sink};
-use crate::chat::transcript::Transcript;
+use super::{CallEnd, CallSpec, EngineEvent, RunError, Sink};
 use crate::engine::provider::address;
 use crate::engine::provider::clock::{Clock, Quiet};
 use crate::engine::provider::connection::Connection;
@@ -29,7 +28,7 @@ use answer::Answer;
 use finish::Finish;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use reqwest::{Response, Version};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, RandomState};
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -153,21 +152,21 @@ impl OpenAi {
         key.map_or(host.clone(), |key| key.redact(&host))
     }
 
-    /// Answers the last turn of `transcript`. Dropped, it closes the connection.
-    pub async fn answer(self, transcript: Transcript, sink: Sink) -> RunEnd {
-        match self.run(&transcript, &sink).await {
-            Ok(()) => RunEnd::Finished,
-            Err(error) => RunEnd::Failed(error),
+    /// Answers the last turn of the transcript. Dropped, it closes the connection.
+    pub async fn answer(self, spec: CallSpec, sink: Sink) -> CallEnd {
+        match self.run(&spec, &sink).await {
+            Ok(()) => CallEnd::Finished,
+            Err(error) => CallEnd::Failed(error),
         }
     }
 
-    async fn run(&self, transcript: &Transcript, sink: &Sink) -> Result<(), RunError> {
+    async fn run(&self, spec: &CallSpec, sink: &Sink) -> Result<(), RunError> {
         let settings = &self.shared.settings;
         let failures = Failures::new(settings.key.as_ref(), &settings.base_url, settings.model());
         let target = target(settings, &failures).map_err(Failure::into_error)?;
         let client = self.shared.connection.client(&target.url, settings.key.is_some(), &failures);
         let client = client.await.map_err(Failure::into_error)?;
-        let body = request::body(settings.model(), &transcript.messages())
+        let body = request::body(settings.model(), &spec.transcript.messages(), &spec.tools)
             .map_err(|why| failures.unwritable(&why).into_error())?;
         sink.send(EngineEvent::CallStarted).await;
         let clock = Clock::new(settings.total_timeout);
@@ -231,9 +230,9 @@ impl ProviderCall<'_> {
         if failed.has_output || attempt > self.settings.retries {
             return None;
         }
-        let mut seed = DefaultHasher::new();
-        self.sink.run.hash(&mut seed);
-        let wait = failed.failure.retry.wait(attempt, seed.finish())?;
+        // Processes that were refused together must not come back together.
+        let seed = RandomState::new().hash_one(self.sink.call);
+        let wait = failed.failure.retry.wait(attempt, seed)?;
         (wait < clock.left()).then_some(wait)
     }
 

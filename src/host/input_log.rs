@@ -1,8 +1,8 @@
 //! What happens, for the log. Ids, kinds and sizes; never what was said.
 
-use crate::engine::{EngineEvent, RunEnd};
-use crate::protocol::wire::Command;
-use crate::session::Input;
+use crate::engine::{CallEnd, EngineEvent};
+use crate::protocol::command::Command;
+use crate::session::{Input, TaskEvent};
 use tracing::{Level, debug, enabled, info, trace};
 
 /// Logs an input before it is handled.
@@ -18,14 +18,25 @@ pub(crate) fn input(input: &Input) {
         Input::BadLine(line) => debug!(fault = ?line.fault, "a line that is no request"),
         Input::InputEnded => info!("no more requests come"),
         Input::InputFailed { reason } => info!(reason, "requests can't be read any more"),
-        Input::Engine(run, event) => {
+        Input::Task(task, TaskEvent::Engine(event)) => {
             let (event, bytes) = (kind(event), event.text_bytes());
-            trace!(%run, event, bytes, "the engine says");
+            trace!(%task, event, bytes, "an engine event");
         }
-        Input::RunEnded(run, RunEnd::Finished) => info!(%run, "the engine has answered"),
-        Input::RunEnded(run, RunEnd::Failed(error)) => {
+        Input::Task(task, TaskEvent::CallEnded(CallEnd::Finished)) => {
+            info!(%task, "the engine has answered");
+        }
+        Input::Task(task, TaskEvent::CallEnded(CallEnd::Failed(error))) => {
             let (class, message) = (error.class.as_str(), &error.message);
-            info!(%run, class, message, "the engine has failed");
+            info!(%task, class, message, "the engine has failed");
+        }
+        Input::Task(task, TaskEvent::ToolEnded(result)) => {
+            let (status, bytes) = (result.status(), result.text().len());
+            info!(%task, status, bytes, "a tool has returned");
+        }
+        Input::DeadlineReached => debug!("a deadline"),
+        Input::ServerChanged(change) => {
+            let (server, state, tools) = (&change.server, &change.state, change.tools.len());
+            info!(%server, ?state, tools, "a tool server has changed");
         }
         Input::Interrupted(signal) => info!(%signal, "a signal"),
         Input::Refused(client_error) => {
@@ -38,9 +49,13 @@ pub(crate) fn input(input: &Input) {
 fn command(command: &Command) -> &'static str {
     match command {
         Command::Submit(_) => "submit",
-        Command::Cancel => "cancel",
+        Command::Cancel(_) => "cancel",
         Command::Snapshot => "snapshot",
         Command::Shutdown => "shutdown",
+        Command::Enable(_) => "enable",
+        Command::DeclareTools(_) => "declareTools",
+        Command::ToolResult(_) => "toolResult",
+        Command::Approve(_) => "approve",
     }
 }
 
@@ -52,8 +67,6 @@ fn kind(event: &EngineEvent) -> &'static str {
         EngineEvent::ToolCallStarted(_) => "tool call started",
         EngineEvent::ToolArguments { .. } => "tool arguments",
         EngineEvent::ToolCallRequested { .. } => "tool call requested",
-        EngineEvent::ToolExecutionStarted { .. } => "tool execution started",
-        EngineEvent::ToolReturned { .. } => "tool returned",
         EngineEvent::Usage(_) => "usage",
         EngineEvent::CallFinished { .. } => "call finished",
     }

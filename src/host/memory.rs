@@ -1,8 +1,9 @@
 //! The front end without bytes: a Rust program holds a conversation through method calls.
 
 use super::{Effect, Effects, Host, HostSettings};
+use crate::protocol::command::{Cancel, Command, Prompt, Submit};
 use crate::protocol::id::RequestId;
-use crate::protocol::wire::{Command, Frame, Prompt};
+use crate::protocol::wire::Frame;
 use crate::session::ExitCode;
 use std::collections::VecDeque;
 
@@ -65,7 +66,7 @@ impl Conversation {
     /// If the prompt is blank, the conversation has ended, or too much waits.
     pub fn submit(&mut self, prompt: &str) -> Result<RequestId, RequestError> {
         let prompt = Prompt::new(prompt.to_owned()).ok_or(RequestError::BlankPrompt)?;
-        self.request(Command::Submit(prompt))
+        self.request(Command::Submit(Submit::new(prompt)))
     }
 
     /// Stops the active run; what it has said so far stays in the conversation.
@@ -73,7 +74,7 @@ impl Conversation {
     /// # Errors
     /// If the conversation has ended or too much waits.
     pub fn cancel(&mut self) -> Result<RequestId, RequestError> {
-        self.request(Command::Cancel)
+        self.request(Command::Cancel(Cancel::default()))
     }
 
     /// Asks for a frame with the state of the conversation.
@@ -107,7 +108,11 @@ impl Conversation {
         self.exit
     }
 
-    fn request(&mut self, command: Command) -> Result<RequestId, RequestError> {
+    /// Makes a request of any kind, as those of the extensions.
+    ///
+    /// # Errors
+    /// If the conversation has ended or too much waits.
+    pub fn request(&mut self, command: Command) -> Result<RequestId, RequestError> {
         if self.exit.is_some() {
             return Err(RequestError::Ended);
         }

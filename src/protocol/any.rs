@@ -14,7 +14,7 @@ pub use wkt::{
     Int64Value, Kind, ListValue, StringValue, Struct, Timestamp, UInt32Value, UInt64Value, Value,
 };
 
-use crate::protocol::proto::{chat, extract, frontendtools};
+use crate::protocol::proto::{chat, extract, frontendtools, session, tools};
 use prost::Message;
 use prost::bytes::{Buf, BufMut};
 use prost::encoding::{self, DecodeContext, WireType};
@@ -162,8 +162,7 @@ macro_rules! payloads {
     };
 }
 
-// Every message of the packages `chat`, `frontendtools` and `extract`, as `build.rs` finds them in
-// `proto/`.
+// Every message of the packages with payloads, as `build.rs` finds them in `proto/`.
 include!(concat!(env!("OUT_DIR"), "/payloads.rs"));
 
 /// No type and no bytes, as in protobuf.

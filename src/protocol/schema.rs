@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::fmt::Write;
 
 /// The `.proto` files, as (name in imports, text).
-pub const PROTO_FILES: [(&str, &str); 4] = [
+pub const PROTO_FILES: [(&str, &str); 6] = [
     (
         "pinocchio/chatapp/v1/chat.proto",
         include_str!("../../proto/pinocchio/chatapp/v1/chat.proto"),
@@ -25,6 +25,11 @@ pub const PROTO_FILES: [(&str, &str); 4] = [
     (
         "duologue/extract/v1/extract.proto",
         include_str!("../../proto/duologue/extract/v1/extract.proto"),
+    ),
+    ("duologue/tools/v1/tools.proto", include_str!("../../proto/duologue/tools/v1/tools.proto")),
+    (
+        "duologue/session/v1/session.proto",
+        include_str!("../../proto/duologue/session/v1/session.proto"),
     ),
 ];
 

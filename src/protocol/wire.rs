@@ -2,9 +2,9 @@
 //! JSON is protobuf's canonical mapping for proto3, strictly parsed.
 
 use crate::protocol::any::{Any, read_message};
+use crate::protocol::command::{Command, CommandFault, Extension};
 use crate::protocol::id::{ID_BYTES_MAX, IdTooLong, Ordinal, RequestId, SessionId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
-use crate::protocol::proto::rpc::rpc_request_line::Request as Member;
 use crate::protocol::proto::rpc::{
     DoneFrame, ErrorFrame, HelloFrame, RpcLine, RpcRequestLine, SnapshotFrame, UiEventFrame,
 };
@@ -22,7 +22,7 @@ pub const PROTOCOL: &str = "pinocchio.chatapp.rpc.v1";
 pub const SERVER: &str = "duologue";
 
 /// A line that makes sense.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// The session it is for; `None` means this process's.
     pub session: Option<SessionId>,
@@ -31,23 +31,6 @@ pub struct Request {
     /// The command.
     pub command: Command,
 }
-
-/// Commands of requests.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// Start a run.
-    Submit(Prompt),
-    /// Stop the active run.
-    Cancel,
-    /// Report the state of the conversation.
-    Snapshot,
-    /// End the process after the active run.
-    Shutdown,
-}
-
-/// A prompt: kept as written; blank only if the model is called without one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prompt(String);
 
 /// A line that is not a valid request. It is answered like a request: an error, then its `done`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,8 +66,8 @@ pub enum RequestFault {
     UnsupportedVersion(u32),
     /// The line contains no command.
     UnknownRequest,
-    /// The prompt is blank.
-    EmptyPrompt,
+    /// Its command is not valid.
+    Command(CommandFault),
     /// Reading the line failed because of a bug in this program.
     Internal {
         /// For a bug report.
@@ -128,6 +111,12 @@ pub enum Code {
     Interrupted,
     /// A bug in this program.
     Internal,
+    /// An extension is not known.
+    UnknownExtension,
+    /// The tools that a client declared can't be used.
+    InvalidTools,
+    /// No tool call with that id waits for this.
+    UnknownToolCall,
 }
 
 /// The status of a finished request.
@@ -154,28 +143,6 @@ pub struct ClientError {
     pub detail: String,
     /// The process will not go on after this.
     pub terminal: bool,
-}
-
-impl Prompt {
-    /// The prompt, if it is not blank.
-    pub fn new(text: String) -> Option<Self> {
-        (!text.trim().is_empty()).then_some(Self(text))
-    }
-
-    /// No prompt: the model is called with the messages so far.
-    pub fn nothing() -> Self {
-        Self(String::new())
-    }
-
-    /// Its length in bytes.
-    pub fn len_bytes(&self) -> usize {
-        self.0.len()
-    }
-
-    /// As written.
-    pub fn into_string(self) -> String {
-        self.0
-    }
 }
 
 /// Reads one line, without its line end. `fresh` makes an id for a request that has none.
@@ -217,17 +184,11 @@ fn request(line: RpcRequestLine, fresh: impl FnOnce() -> RequestId) -> Result<Re
     if line.version > VERSION {
         return bad(RequestFault::UnsupportedVersion(line.version));
     }
-    let command = match line.request {
-        None => return bad(RequestFault::UnknownRequest),
-        Some(Member::Cancel(_)) => Command::Cancel,
-        Some(Member::Snapshot(_)) => Command::Snapshot,
-        Some(Member::Shutdown(_)) => Command::Shutdown,
-        Some(Member::Submit(submit)) => match Prompt::new(submit.prompt) {
-            Some(prompt) => Command::Submit(prompt),
-            None => return bad(RequestFault::EmptyPrompt),
-        },
-    };
-    Ok(Request { session, id, command })
+    let Some(member) = line.request else { return bad(RequestFault::UnknownRequest) };
+    match Command::new(member) {
+        Ok(command) => Ok(Request { session, id, command }),
+        Err(fault) => bad(RequestFault::Command(fault)),
+    }
 }
 
 fn malformed(text: &str, reason: String) -> BadLine {
@@ -352,6 +313,9 @@ impl Code {
             Self::StdinReadFailed => code::STDIN_READ_FAILED,
             Self::Interrupted => code::INTERRUPTED,
             Self::Internal => code::INTERNAL,
+            Self::UnknownExtension => code::UNKNOWN_EXTENSION,
+            Self::InvalidTools => code::INVALID_TOOLS,
+            Self::UnknownToolCall => code::UNKNOWN_TOOL_CALL,
         }
     }
 }
@@ -387,14 +351,7 @@ impl RequestFault {
                 ),
                 String::new(),
             ),
-            Self::IdTooLong { field, error } => (
-                Code::InvalidRequestJson,
-                format!(
-                    "{field} is longer than {ID_BYTES_MAX} bytes and the line was ignored; send a \
-                     shorter one"
-                ),
-                format!("{field}: {error}"),
-            ),
+            Self::IdTooLong { field, error } => id_error(field, *error),
             Self::UnsupportedVersion(version) => (
                 Code::UnsupportedVersion,
                 format!(
@@ -410,11 +367,7 @@ impl RequestFault {
                     .to_owned(),
                 String::new(),
             ),
-            Self::EmptyPrompt => (
-                Code::EmptyPrompt,
-                "the prompt is blank, so there is nothing to answer; set submit.prompt".to_owned(),
-                String::new(),
-            ),
+            Self::Command(fault) => command_error(fault),
             Self::Internal { detail } => (
                 Code::Internal,
                 "reading the line met a defect of this program; the line was ignored and the \
@@ -424,6 +377,48 @@ impl RequestFault {
             ),
         };
         ClientError { code, message, detail, terminal: false }
+    }
+}
+
+fn id_error(field: &str, error: IdTooLong) -> (Code, String, String) {
+    (
+        Code::InvalidRequestJson,
+        format!(
+            "{field} is longer than {ID_BYTES_MAX} bytes and the line was ignored; send a shorter \
+             one"
+        ),
+        format!("{field}: {error}"),
+    )
+}
+
+/// Code, message and detail for a command that is not valid.
+fn command_error(fault: &CommandFault) -> (Code, String, String) {
+    match fault {
+        CommandFault::EmptyPrompt => (
+            Code::EmptyPrompt,
+            "the prompt is blank, so there is nothing to answer; set submit.prompt".to_owned(),
+            String::new(),
+        ),
+        CommandFault::IdTooLong(field, error) => id_error(field, *error),
+        CommandFault::UnknownExtension(name) => {
+            let known = Extension::ALL.map(Extension::as_str).join(", ");
+            let message = "an extension in the list is not known, so none of them was turned on";
+            let detail = format!("no extension {name:?}; a request can turn on {known}");
+            (Code::UnknownExtension, message.to_owned(), detail)
+        }
+        CommandFault::InvalidTools(reason) => (
+            Code::InvalidTools,
+            "the list of tools can't be used and the last one stays in place; correct it and send \
+             it again"
+                .to_owned(),
+            reason.clone(),
+        ),
+        CommandFault::InvalidValue(reason) => (
+            Code::InvalidRequestJson,
+            "a field of the request has a value that it can't have; the line was ignored"
+                .to_owned(),
+            reason.clone(),
+        ),
     }
 }
 

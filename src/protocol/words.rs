@@ -33,6 +33,9 @@ words! {
         INTERRUPTED = "interrupted",
         INTERNAL = "internal",
         INVALID_ANSWER = "invalid_answer",
+        UNKNOWN_EXTENSION = "unknown_extension",
+        INVALID_TOOLS = "invalid_tools",
+        UNKNOWN_TOOL_CALL = "unknown_tool_call",
     }
 }
 
@@ -165,6 +168,21 @@ pub(crate) mod capability {
 
     /// Extension: events report the JSON that is found in an answer.
     pub(crate) const EXTRACT: &str = "extract";
+
+    /// Extension: the client offers tools and runs them.
+    pub(crate) const CLIENT_TOOLS: &str = "client-tools";
+
+    /// Extension: the client decides about tool calls.
+    pub(crate) const APPROVALS: &str = "approvals";
+
+    /// Extension: a submit joins the run that it names.
+    pub(crate) const STEER: &str = "steer";
+
+    /// Extension: a cancel names what it stops.
+    pub(crate) const TARGETED_CANCEL: &str = "targeted-cancel";
+
+    /// Extension: events report the state of tool servers.
+    pub(crate) const TOOL_SERVERS: &str = "tool-servers";
 
     /// Before the longest request line that is read, in bytes.
     pub(crate) const REQUEST_BYTES: &str = "max-request-bytes=";

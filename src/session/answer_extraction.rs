@@ -51,6 +51,12 @@ impl AnswerExtraction {
                 *self = Self::new(self.wanted.clone());
                 Vec::new()
             }
+            // The answer is what the model writes last, and not its words before a tool call.
+            Event::CallStarted => {
+                self.extractor.begin_again();
+                self.invalid = None;
+                Vec::new()
+            }
             Event::SegmentPatched { segment, text, .. } if segment.kind == SegmentKind::Text => {
                 let found = self.extractor.push(text);
                 self.tell(session, recorded, found)
@@ -65,7 +71,11 @@ impl AnswerExtraction {
             }
             Event::SegmentPatched { .. }
             | Event::PromptAccepted { .. }
-            | Event::CallStarted
+            | Event::PromptJoined { .. }
+            | Event::ApprovalRequested { .. }
+            | Event::ApprovalResolved { .. }
+            | Event::ClientCallRequested { .. }
+            | Event::ClientResultReceived { .. }
             | Event::SegmentStarted { .. }
             | Event::SegmentFinished { .. }
             | Event::ToolCallStarted { .. }

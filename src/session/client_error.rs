@@ -3,7 +3,7 @@
 use super::exit::Signal;
 use crate::engine::{ErrorClass, RunError, Stage};
 use crate::extract::Reason;
-use crate::protocol::id::{RequestId, SessionId};
+use crate::protocol::id::{RequestId, SessionId, ToolCallId};
 use crate::protocol::wire::{ClientError, Code};
 use std::any::Any;
 
@@ -29,6 +29,74 @@ pub(super) fn too_many_segments(segments_max: u32) -> RunError {
         ),
         detail: "the answer has too many segments".to_owned(),
     }
+}
+
+/// Characters of the names of tools that an error quotes.
+const NAMES_CHARS_MAX: usize = 200;
+
+pub(super) fn no_tools(names: &[&str]) -> RunError {
+    let names: String = names.join(", ").chars().take(NAMES_CHARS_MAX).collect();
+    RunError {
+        stage: Stage::Run,
+        class: ErrorClass::Tool,
+        message: format!(
+            "the model called a tool that this process doesn't offer ({names}): ask again, choose \
+             another model, or offer tools with --mcp"
+        ),
+        detail: format!("called: {names}"),
+    }
+}
+
+pub(super) fn too_many_rounds(rounds_max: u32) -> RunError {
+    RunError {
+        stage: Stage::Run,
+        class: ErrorClass::Tool,
+        message: format!(
+            "the model called tools in {rounds_max} rounds without an answer, and the run was ended; \
+             ask it to go on, or raise --max-tool-rounds"
+        ),
+        detail: format!("more than {rounds_max} rounds of tool calls"),
+    }
+}
+
+pub(super) fn unknown_tool_call(id: &ToolCallId) -> ClientError {
+    let message =
+        "no call of that id waits for this: it may have been answered, timed out or been \
+                   cancelled before; nothing was done"
+            .to_owned();
+    let detail = format!("toolCallId {:?}", id.0);
+    ClientError { detail, ..client_error(Code::UnknownToolCall, message) }
+}
+
+pub(super) fn queue_full(active: &RequestId) -> ClientError {
+    client_error(
+        Code::SessionBusy,
+        format!(
+            "request {} is still being answered and no more prompts can wait for it; send this one \
+             again after a done",
+            active.as_str()
+        ),
+    )
+}
+
+pub(super) fn too_many_shutdowns() -> ClientError {
+    client_error(
+        Code::ShuttingDown,
+        "the process is about to end, and as many shutdown requests as can be answered wait for \
+         that; wait for the exit"
+            .to_owned(),
+    )
+}
+
+pub(super) fn no_such_request(target: &RequestId) -> ClientError {
+    client_error(
+        Code::NoActiveRequest,
+        format!(
+            "request {:?} neither runs nor waits, so nothing was cancelled; it may have ended just \
+             before",
+            target.as_str()
+        ),
+    )
 }
 
 pub(super) fn invalid_answer(line: u64, reason: &Reason) -> ClientError {

@@ -1,11 +1,39 @@
 //! What goes into a session, what comes out of it, and how it can be told to behave.
 
+use super::toolbox::ServerCall;
 use super::{ExitCode, Extraction, Signal};
+use crate::chat::event::ToolResult;
 use crate::chat::patch::Patches;
-use crate::chat::transcript::{Preamble, Transcript};
-use crate::engine::{EngineEvent, RunEnd};
-use crate::protocol::id::{RunId, SessionId};
+use crate::chat::transcript::Preamble;
+use crate::engine::{CallEnd, CallSpec, EngineEvent};
+use crate::protocol::command::Extension;
+use crate::protocol::id::{SessionId, TaskId};
 use crate::protocol::wire::{BadLine, ClientError, Frame, Request};
+use crate::tool::approval::ApprovalRules;
+use crate::tool::catalogue::ServerName;
+use crate::tool::servers::ServerChange;
+use std::collections::BTreeSet;
+
+/// Rounds of tool calls in one run, unless set.
+pub const ROUNDS_MAX: u32 = 100;
+
+/// Tool calls in one answer, unless set.
+pub const CALLS_PER_ROUND_MAX: usize = 128;
+
+/// Milliseconds that a tool may take, unless set.
+pub const CALL_MS: u64 = 5 * 60 * 1000;
+
+/// Milliseconds that a person may take, unless set.
+pub const ASK_MS: u64 = 60 * 60 * 1000;
+
+/// Milliseconds that a first provider call waits for tool servers, unless set.
+pub const START_MS: u64 = 10 * 1000;
+
+/// Bytes of a tool's result, unless set.
+pub const RESULT_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes of a tool call's arguments, unless set.
+pub const ARGUMENT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Milliseconds since the process began. Never goes back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,10 +53,12 @@ pub enum Input {
         /// Why.
         reason: String,
     },
-    /// The engine of a run says something.
-    Engine(RunId, EngineEvent),
-    /// The engine of a run has ended.
-    RunEnded(RunId, RunEnd),
+    /// A task of the session reports something.
+    Task(TaskId, TaskEvent),
+    /// The time of [`Session::deadline`](super::Session::deadline) has come.
+    DeadlineReached,
+    /// A tool server has changed its state or its tools.
+    ServerChanged(ServerChange),
     /// The process is told to end.
     Interrupted(Signal),
     /// Nobody reads the output any more.
@@ -37,21 +67,31 @@ pub enum Input {
     Refused(ClientError),
 }
 
+/// What a task reports: its events, and then its end.
+#[derive(Clone, Debug)]
+pub enum TaskEvent {
+    /// Something happened in a provider call.
+    Engine(EngineEvent),
+    /// The provider call has ended.
+    CallEnded(CallEnd),
+    /// The tool has returned.
+    ToolEnded(ToolResult),
+}
+
 /// Everything a session can want done, in this order.
 #[must_use]
 #[derive(Clone, Debug)]
 pub enum Output {
     /// Write this.
     Frame(Frame),
-    /// Have the engine answer.
-    StartRun {
-        /// Goes with all the engine says.
-        run: RunId,
-        /// What to answer.
-        transcript: Transcript,
-    },
-    /// Drop the engine of the run; the session has ended it already.
-    CancelRun(RunId),
+    /// Have the engine make a provider call.
+    StartCall(TaskId, CallSpec),
+    /// Have a server run a tool.
+    StartTool(TaskId, ServerCall),
+    /// Drop what runs as this task; the session has ended it already.
+    CancelTask(TaskId),
+    /// Report this to the person who runs the process.
+    Warning(String),
     /// Write what is still to be written, then end the process.
     Exit(ExitCode),
     /// End the process now.
@@ -120,4 +160,47 @@ pub struct Rules {
     pub patches: Patches,
     /// What the snapshot at the end of a run holds.
     pub final_snapshot: FinalSnapshot,
+    /// The extensions that are on from the start.
+    pub extensions: BTreeSet<Extension>,
+    /// Which tool calls may run, and how much of them.
+    pub tools: ToolRules,
+}
+
+/// Which tool calls may run, and how much a run may do with tools.
+#[derive(Clone, Debug)]
+pub struct ToolRules {
+    /// Servers that are being started when the session begins.
+    pub servers: Vec<ServerName>,
+    /// Which calls need approval.
+    pub approval: ApprovalRules,
+    /// Rounds of tool calls in one run.
+    pub rounds_max: u32,
+    /// Tool calls in one answer.
+    pub calls_per_round_max: usize,
+    /// Milliseconds that a tool may take.
+    pub call_ms: u64,
+    /// Milliseconds that a person may take to approve a call, or to answer one.
+    pub ask_ms: u64,
+    /// Milliseconds that the first provider call waits for servers that are being started.
+    pub start_ms: u64,
+    /// Bytes of a result; the rest is cut.
+    pub result_bytes_max: usize,
+    /// Bytes of the arguments of a call.
+    pub argument_bytes_max: usize,
+}
+
+impl Default for ToolRules {
+    fn default() -> Self {
+        Self {
+            servers: Vec::new(),
+            approval: ApprovalRules::default(),
+            rounds_max: ROUNDS_MAX,
+            calls_per_round_max: CALLS_PER_ROUND_MAX,
+            call_ms: CALL_MS,
+            ask_ms: ASK_MS,
+            start_ms: START_MS,
+            result_bytes_max: RESULT_BYTES_MAX,
+            argument_bytes_max: ARGUMENT_BYTES_MAX,
+        }
+    }
 }

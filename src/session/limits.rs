@@ -2,6 +2,7 @@
 
 use super::client_error::{endless_answer, too_many_segments};
 use super::{ANSWER_BYTES_MAX, ANSWER_SEGMENTS_MAX};
+use crate::chat::event::ToolResult;
 use crate::engine::{EngineEvent, RunError};
 use crate::support::text::Text;
 
@@ -50,6 +51,16 @@ impl AnswerCount {
             return Err(too_many_segments(limits.segments));
         }
         Ok(())
+    }
+
+    /// Counts the result of a tool.
+    pub(super) fn add_result(&mut self, result: &ToolResult) {
+        self.bytes += result.text().len();
+    }
+
+    /// Whether the run has brought more than it may.
+    pub(super) fn is_past(&self, limits: AnswerLimits) -> bool {
+        self.bytes > limits.bytes
     }
 
     /// The prompt, for a text segment to repeat; nothing if the run's segments have repeated it too

@@ -3,20 +3,23 @@
 use super::answer_extraction::AnswerExtraction;
 use super::client_error::run_failed;
 use super::exit::Verdict;
+use super::toolbox::ServerCall;
 use super::{FinalSnapshot, Output, Retention, Rules, SessionMode};
 use crate::chat::event::{Event, Recorded, Scope, Segment};
 use crate::chat::patch::{PatchFields, Patches};
 use crate::chat::timeline::{Span, Timeline};
+use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Transcript;
 use crate::chat::ui::Ui;
-use crate::engine::RunError;
+use crate::engine::{CallSpec, RunError};
 use crate::protocol::any::Any;
-use crate::protocol::id::{Ids, Ordinal, RequestId, RunId, SessionId, ToolCallId};
+use crate::protocol::id::{Ids, Ordinal, RequestId, RunId, SessionId, TaskId, ToolCallId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, ClientError, Done, Frame};
 use crate::support::fail_point::FailPoint;
 use crate::support::text::Text;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub(super) struct Recorder {
@@ -33,8 +36,10 @@ pub(super) struct Recorder {
     ui: Ui,
     /// The ids of the session's tool calls, each with how many calls of the engines had it.
     tool_calls: HashMap<ToolCallId, u32>,
-    /// The run whose engine was started and has not ended.
-    engine: Option<RunId>,
+    /// The tasks that were started and have not ended.
+    tasks: BTreeSet<TaskId>,
+    /// The number of the newest task.
+    last_task: TaskId,
     outputs: Vec<Output>,
     fault: FailPoint,
 }
@@ -54,7 +59,8 @@ impl Recorder {
             timeline: Timeline::with_history(&rules.preamble.said, ids),
             transcript: Transcript::new(rules.preamble.clone()),
             tool_calls: HashMap::new(),
-            engine: None,
+            tasks: BTreeSet::new(),
+            last_task: TaskId::default(),
             outputs: Vec::new(),
             fault: FailPoint::default(),
         }
@@ -163,21 +169,60 @@ impl Recorder {
         }
     }
 
-    pub(super) fn start_engine(&mut self, run: RunId) {
+    /// Has the engine make a provider call.
+    pub(super) fn start_call(&mut self, tools: Arc<[ToolSpec]>) -> TaskId {
+        let task = self.new_task();
         let transcript = self.transcript.clone();
-        self.engine = Some(run);
-        self.push(Output::StartRun { run, transcript });
+        self.push(Output::StartCall(task, CallSpec { transcript, tools }));
+        task
     }
 
-    pub(super) fn engine_ended(&mut self) {
-        self.engine = None;
+    /// Has a server run a tool.
+    pub(super) fn start_tool(&mut self, call: ServerCall) -> TaskId {
+        let task = self.new_task();
+        self.push(Output::StartTool(task, call));
+        task
     }
 
-    /// Has the engine dropped, if there is one. However often and from wherever it is called.
-    pub(super) fn cancel_engine(&mut self) {
-        if let Some(run) = self.engine.take() {
-            self.push(Output::CancelRun(run));
+    fn new_task(&mut self) -> TaskId {
+        self.last_task.0 += 1;
+        self.tasks.insert(self.last_task);
+        self.last_task
+    }
+
+    /// Whether the task was started, and neither ended nor cancelled.
+    pub(super) fn is_live(&self, task: TaskId) -> bool {
+        self.tasks.contains(&task)
+    }
+
+    pub(super) fn task_ended(&mut self, task: TaskId) {
+        self.tasks.remove(&task);
+    }
+
+    /// Has a task dropped, if it is live.
+    pub(super) fn cancel_task(&mut self, task: TaskId) {
+        if self.tasks.remove(&task) {
+            self.push(Output::CancelTask(task));
         }
+    }
+
+    /// Has all live tasks dropped. However often and from wherever it is called.
+    pub(super) fn cancel_tasks(&mut self) {
+        for task in std::mem::take(&mut self.tasks) {
+            self.push(Output::CancelTask(task));
+        }
+    }
+
+    /// Shows something that happened to the session outside of its runs.
+    pub(super) fn announce(&mut self, request: Option<&RequestId>, payload: Any) {
+        self.ordinal.0 += 1;
+        let body = wire::ui_event(self.ordinal, payload);
+        self.frame(request, body);
+    }
+
+    /// Shows something to `request` that came of the newest event, which belongs to another one.
+    pub(super) fn show_to(&mut self, request: &RequestId, payload: Any) {
+        self.show(request, [payload]);
     }
 
     pub(super) fn snapshot(&mut self, request: &RequestId, span: Span) {
@@ -227,9 +272,12 @@ impl Recorder {
             Output::Frame(frame) => {
                 matches!(frame.frame, Some(Body::Done(_))) && frame.request_id == id
             }
-            Output::StartRun { .. } | Output::CancelRun(_) | Output::Exit(_) | Output::Abort(_) => {
-                false
-            }
+            Output::StartCall(..)
+            | Output::StartTool(..)
+            | Output::CancelTask(_)
+            | Output::Warning(_)
+            | Output::Exit(_)
+            | Output::Abort(_) => false,
         })
     }
 
@@ -241,6 +289,11 @@ impl Recorder {
             }
             Event::RunFailed { .. } => self.verdict = Verdict::Failed,
             Event::PromptAccepted { .. }
+            | Event::PromptJoined { .. }
+            | Event::ApprovalRequested { .. }
+            | Event::ApprovalResolved { .. }
+            | Event::ClientCallRequested { .. }
+            | Event::ClientResultReceived { .. }
             | Event::CallStarted
             | Event::SegmentStarted { .. }
             | Event::SegmentPatched { .. }

@@ -1,17 +1,37 @@
-//! A run: turns what an engine says into events, and keeps them in order. Segments and tool calls
-//! are opened and closed here, so that however a run ends, nothing in it stays open.
+//! A run: from its prompt to its end, one provider call and one round of tools after the other. It
+//! decides at each boundary what comes next, and whatever it opened is closed when it ends.
+
+mod answer;
+mod round;
 
 use super::Uptime;
 use super::limits::{AnswerCount, AnswerLimits};
 use super::recorder::Recorder;
+use super::toolbox::{ServerCall, Toolbox};
+use super::{Submit, TaskEvent};
 use crate::chat::event::{
-    Ending, Event, FinishClass, Scope, Segment, SegmentKind, ToolCall, ToolResult, Usage,
+    Ending, Event, FinishClass, ProviderData, Scope, Segment, SegmentKind, ToolCall, ToolResult,
+    Usage,
 };
 use crate::chat::transcript::INTERRUPTED_TOOL;
-use crate::engine::{EngineEvent, RunError};
-use crate::protocol::id::{RequestId, RunId, ToolCallId};
+use crate::chat::ui::{correlation, user_message_id};
+use crate::engine::{CallEnd, EngineEvent, RunError};
+use crate::protocol::command::Decision;
+use crate::protocol::id::{RequestId, RunId, TaskId, ToolCallId};
+use crate::protocol::proto::session::SteeringAccepted;
 use crate::protocol::wire::{ClientError, Done};
 use crate::support::text::Text;
+use std::collections::VecDeque;
+
+/// What a step of a run needs beside the run.
+pub(super) struct Context<'a> {
+    pub(super) now: Uptime,
+    pub(super) recorder: &'a mut Recorder,
+    pub(super) tools: &'a mut Toolbox,
+    pub(super) limits: AnswerLimits,
+    /// A client reads what is asked, and can answer.
+    pub(super) can_ask: bool,
+}
 
 /// How a run ends.
 #[derive(Clone, Debug)]
@@ -36,19 +56,33 @@ pub(super) struct Run {
     prompt: Text,
     scope: Scope,
     started: Uptime,
-    stage: RunStage,
+    step: Step,
     calls: u32,
     call: Option<OpenCall>,
     segments: u32,
     segment: Option<OpenSegment>,
+    rounds: u32,
+    /// The model was offered tools.
+    offers_tools: bool,
     tools: Vec<OpenTool>,
+    /// Prompts that have joined, the first included.
+    prompts: u32,
+    /// Submits that join at the next boundary.
+    joining: VecDeque<Submit>,
     count: AnswerCount,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RunStage {
+enum Step {
+    /// Its first events are recorded.
     Beginning,
-    Going,
+    /// Its first provider call waits for tool servers.
+    Preparing { deadline: Uptime },
+    /// The engine answers.
+    Calling(TaskId),
+    /// The tools of the answer run, or wait for the client.
+    Tools,
+    /// It has ended.
     Ended,
 }
 
@@ -78,21 +112,26 @@ struct OpenTool {
     step: ToolStep,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 enum ToolStep {
     /// The model writes its arguments.
     Started,
     /// The model has made it.
     Requested,
-    /// The tool runs.
-    Executing,
+    /// The client is asked whether it may run.
+    Approval { call: ServerCall, deadline: Uptime },
+    /// The client runs it.
+    Client { deadline: Uptime },
+    /// A server runs it.
+    Executing { task: TaskId, deadline: Uptime },
 }
 
-/// How a provider call ends.
-struct CallEnd {
+/// How a provider call finishes.
+struct CallFinish {
     stop_reason: String,
     class: FinishClass,
     segment: Ending,
+    provider_data: Option<ProviderData>,
 }
 
 impl Run {
@@ -102,12 +141,16 @@ impl Run {
             prompt: Text::default(),
             scope: Scope { run: id, turn, call: 0 },
             started: now,
-            stage: RunStage::Beginning,
+            step: Step::Beginning,
             calls: 0,
             call: None,
             segments: 0,
             segment: None,
+            rounds: 0,
+            offers_tools: false,
             tools: Vec::new(),
+            prompts: 1,
+            joining: VecDeque::new(),
             count: AnswerCount::default(),
         }
     }
@@ -120,34 +163,176 @@ impl Run {
         &self.request
     }
 
-    /// Its engine was started, and its end was not.
+    /// It was begun, and its end was not.
     pub(super) fn is_going(&self) -> bool {
-        self.stage == RunStage::Going
+        match self.step {
+            Step::Preparing { .. } | Step::Calling(_) | Step::Tools => true,
+            Step::Beginning | Step::Ended => false,
+        }
     }
 
-    /// Its end was at least started.
+    /// Its end was at least begun.
     pub(super) fn has_ended(&self) -> bool {
-        self.stage == RunStage::Ended
+        self.step == Step::Ended
     }
 
-    /// Tells of the prompt and of the run, and has the engine answer.
-    pub(super) fn begin(&mut self, recorder: &mut Recorder, prompt: String) {
+    /// Records the prompt and the run, and has the engine answer.
+    pub(super) fn begin(&mut self, context: &mut Context<'_>, prompt: String) {
         self.prompt = Text::from(prompt);
-        self.record(recorder, Event::PromptAccepted { prompt: self.prompt.clone() });
-        self.record(recorder, Event::RunStarted { prompt: self.prompt.clone() });
-        recorder.start_engine(self.id());
-        self.stage = RunStage::Going;
+        let prompt = || self.prompt.clone();
+        self.record(context.recorder, Event::PromptAccepted { prompt: prompt() });
+        self.record(context.recorder, Event::RunStarted { prompt: prompt() });
+        if context.tools.is_starting() {
+            let deadline = context.after(context.tools.rules().start_ms);
+            self.step = Step::Preparing { deadline };
+        } else {
+            self.start_call(context);
+        }
+    }
+
+    /// Tool servers have changed: the first provider call may have waited for them.
+    pub(super) fn servers_changed(&mut self, context: &mut Context<'_>) {
+        if let Step::Preparing { .. } = self.step
+            && !context.tools.is_starting()
+        {
+            self.start_call(context);
+        }
+    }
+
+    fn start_call(&mut self, context: &mut Context<'_>) {
+        let tools = context.tools.specs();
+        self.offers_tools |= !tools.is_empty();
+        let task = context.recorder.start_call(tools);
+        self.step = Step::Calling(task);
+    }
+
+    /// A submit joins at the next boundary.
+    pub(super) fn join(&mut self, submit: Submit) {
+        self.joining.push_back(submit);
+    }
+
+    pub(super) fn joining(&self) -> &VecDeque<Submit> {
+        &self.joining
+    }
+
+    /// Takes the submits that have not joined.
+    pub(super) fn take_joining(&mut self) -> VecDeque<Submit> {
+        std::mem::take(&mut self.joining)
+    }
+
+    /// Takes the submit of that request, if it has not joined.
+    pub(super) fn withdraw(&mut self, request: &RequestId) -> Option<Submit> {
+        let at = self.joining.iter().position(|submit| submit.request == *request)?;
+        self.joining.remove(at)
+    }
+
+    /// What a task of the run reports; gives the outcome if the run ends with it.
+    pub(super) fn task_event(
+        &mut self,
+        context: &mut Context<'_>,
+        task: TaskId,
+        event: TaskEvent,
+    ) -> Option<Outcome> {
+        match event {
+            TaskEvent::Engine(event) => {
+                if let Err(error) = self.count(&event, context.limits) {
+                    return Some(Outcome::Failed(error));
+                }
+                self.engine_event(context.recorder, context.now, event);
+                None
+            }
+            TaskEvent::CallEnded(CallEnd::Failed(error)) => Some(Outcome::Failed(error)),
+            TaskEvent::CallEnded(CallEnd::Finished) => self.call_ended(context),
+            TaskEvent::ToolEnded(result) => {
+                self.task_result(context, task, result);
+                self.after_tools(context)
+            }
+        }
+    }
+
+    /// The boundary after a provider call.
+    fn call_ended(&mut self, context: &mut Context<'_>) -> Option<Outcome> {
+        let finish = CallFinish::cut(FinishClass::Other, Ending::Finished);
+        self.close_call(context.recorder, context.now, finish);
+        self.drop_unfinished_tools(context.recorder);
+        if self.tools.is_empty() {
+            return self.after_answer(context);
+        }
+        match self.begin_round(context) {
+            Ok(()) => self.after_tools(context),
+            Err(error) => Some(Outcome::Failed(error)),
+        }
+    }
+
+    /// The boundary after an answer without tool calls.
+    fn after_answer(&mut self, context: &mut Context<'_>) -> Option<Outcome> {
+        if self.joining.is_empty() {
+            return Some(Outcome::Finished);
+        }
+        self.take_in_prompts(context);
+        self.start_call(context);
+        None
+    }
+
+    /// The boundary after a round of tools, once all of them have returned.
+    pub(super) fn after_tools(&mut self, context: &mut Context<'_>) -> Option<Outcome> {
+        if self.step == Step::Tools && self.tools.is_empty() {
+            if self.count.is_past(context.limits) {
+                let error = super::client_error::endless_answer(context.limits.bytes);
+                return Some(Outcome::Failed(error));
+            }
+            self.take_in_prompts(context);
+            self.start_call(context);
+        }
+        None
+    }
+
+    /// Prompts that have come for this run become part of it. Their requests end here.
+    fn take_in_prompts(&mut self, context: &mut Context<'_>) {
+        for Submit { request, prompt } in std::mem::take(&mut self.joining) {
+            self.prompts += 1;
+            let number = self.prompts;
+            let prompt = Text::from(prompt.into_string());
+            self.record(context.recorder, Event::PromptJoined { prompt, number });
+            let accepted = SteeringAccepted {
+                message_id: user_message_id(&self.id().root(), number),
+                target_request_id: self.request.as_str().to_owned(),
+                correlation: Some(correlation(context.recorder.session(), self.scope)),
+            };
+            context.recorder.show_to(&request, accepted.into());
+            context.recorder.done(Some(&request), Done::Ok);
+        }
+    }
+
+    /// When something is to be done even if nothing happens.
+    pub(super) fn deadline(&self) -> Option<Uptime> {
+        match self.step {
+            Step::Preparing { deadline } => Some(deadline),
+            Step::Tools => self.tools_deadline(),
+            Step::Beginning | Step::Calling(_) | Step::Ended => None,
+        }
+    }
+
+    /// Does what is due by now.
+    pub(super) fn expire(&mut self, context: &mut Context<'_>) -> Option<Outcome> {
+        match self.step {
+            Step::Preparing { deadline } if deadline <= context.now => {
+                self.start_call(context);
+                None
+            }
+            Step::Tools => {
+                self.expire_tools(context);
+                self.after_tools(context)
+            }
+            Step::Preparing { .. } | Step::Beginning | Step::Calling(_) | Step::Ended => None,
+        }
     }
 
     /// Counts what `event` brings.
     ///
     /// # Errors
     /// If the answer is past its limits with it.
-    pub(super) fn count(
-        &mut self,
-        event: &EngineEvent,
-        limits: AnswerLimits,
-    ) -> Result<(), RunError> {
+    fn count(&mut self, event: &EngineEvent, limits: AnswerLimits) -> Result<(), RunError> {
         let begins_segment = self.begins_segment(event);
         self.count.add(event, begins_segment, limits)
     }
@@ -162,8 +347,6 @@ impl Run {
             | EngineEvent::ToolCallStarted(_)
             | EngineEvent::ToolArguments { .. }
             | EngineEvent::ToolCallRequested { .. }
-            | EngineEvent::ToolExecutionStarted { .. }
-            | EngineEvent::ToolReturned { .. }
             | EngineEvent::Usage(_)
             | EngineEvent::CallFinished { .. } => return false,
         };
@@ -174,46 +357,17 @@ impl Run {
         self.segment.as_ref().is_some_and(|open| open.segment.kind == kind)
     }
 
-    pub(super) fn engine_said(&mut self, recorder: &mut Recorder, now: Uptime, event: EngineEvent) {
-        match event {
-            EngineEvent::CallStarted => self.open_call(recorder, now),
-            EngineEvent::Reasoning { text, .. } => {
-                self.say(recorder, now, SegmentKind::Thinking, text);
-            }
-            EngineEvent::Text(text) => self.say(recorder, now, SegmentKind::Text, text),
-            EngineEvent::ToolCallStarted(tool) => self.open_tool(recorder, now, tool),
-            EngineEvent::ToolArguments { id, text } => self.tool_arguments(recorder, &id, text),
-            EngineEvent::ToolCallRequested { id } => self.tool_requested(recorder, &id),
-            EngineEvent::ToolExecutionStarted { id } => self.tool_executing(recorder, &id),
-            EngineEvent::ToolReturned { id, result } => self.tool_returned(recorder, &id, result),
-            EngineEvent::Usage(usage) => {
-                if let Some(call) = &mut self.call {
-                    call.usage = Some(usage);
-                }
-            }
-            EngineEvent::CallFinished { stop_reason, class } => {
-                self.close_call(
-                    recorder,
-                    now,
-                    CallEnd { stop_reason, class, segment: Ending::Finished },
-                );
-            }
-        }
-    }
-
-    /// Tells all of the end: what is open is closed, then the run, then its request.
+    /// Records the end: what is open is closed, then the run, then its request.
     pub(super) fn end(&mut self, recorder: &mut Recorder, now: Uptime, outcome: Outcome) {
-        self.stage = RunStage::Ended;
+        // First of all, so that provider and tools are stopped without delay.
+        recorder.cancel_tasks();
+        self.step = Step::Ended;
         let (ending, class) = match outcome {
             Outcome::Finished => (Ending::Finished, FinishClass::Completed),
             Outcome::Stopped(_) => (Ending::Stopped, FinishClass::Cancelled),
             Outcome::Failed(_) => (Ending::Failed, FinishClass::Failed),
         };
-        self.close_call(
-            recorder,
-            now,
-            CallEnd { stop_reason: String::new(), class, segment: ending },
-        );
+        self.close_call(recorder, now, CallFinish::cut(class, ending));
         self.close_tools(recorder);
         self.scope.call = 0;
         match outcome {
@@ -242,136 +396,27 @@ impl Run {
         }
     }
 
-    fn open_call(&mut self, recorder: &mut Recorder, now: Uptime) {
-        // An engine that begins another call is done with the one before, even if it didn't say so.
-        let (stop_reason, class) = (String::new(), FinishClass::Other);
-        self.close_call(recorder, now, CallEnd { stop_reason, class, segment: Ending::Finished });
-        self.calls += 1;
-        self.scope.call = self.calls;
-        self.call = Some(OpenCall { started: now, usage: None, has_tool_calls: false });
-        self.record(recorder, Event::CallStarted);
-    }
-
-    fn close_call(&mut self, recorder: &mut Recorder, now: Uptime, end: CallEnd) {
-        self.close_segment(recorder, end.segment, &end.stop_reason);
-        let Some(call) = self.call.take() else { return };
-        let CallEnd { stop_reason, class, .. } = end;
-        if let Some(usage) = call.usage {
-            let stop_reason = stop_reason.clone();
-            self.record(recorder, Event::CallMetadataUpdated { stop_reason, usage });
+    /// Closes the calls whose arguments never became whole.
+    fn drop_unfinished_tools(&mut self, recorder: &mut Recorder) {
+        let is_unfinished = |open: &OpenTool| open.step == ToolStep::Started;
+        let (unfinished, whole) =
+            std::mem::take(&mut self.tools).into_iter().partition(is_unfinished);
+        self.tools = whole;
+        let unfinished: Vec<OpenTool> = unfinished;
+        for OpenTool { tool, .. } in unfinished {
+            self.record(recorder, Event::ToolCallFinished { tool });
         }
-        let finished = Event::CallFinished {
-            stop_reason,
-            class,
-            usage: call.usage,
-            duration_ms: now.since(call.started),
-            has_tool_calls: call.has_tool_calls,
-        };
-        self.record(recorder, finished);
-    }
-
-    /// What a model says is always within a call, even if its engine forgot to begin one.
-    fn need_call(&mut self, recorder: &mut Recorder, now: Uptime) {
-        if self.call.is_none() {
-            self.open_call(recorder, now);
-        }
-    }
-
-    fn say(&mut self, recorder: &mut Recorder, now: Uptime, kind: SegmentKind, text: String) {
-        if text.is_empty() {
-            return;
-        }
-        self.need_call(recorder, now);
-        if !self.is_open(kind) {
-            self.close_segment(recorder, Ending::Finished, "");
-            self.open_segment(recorder, kind);
-        }
-        let Some(open) = &mut self.segment else { return };
-        open.pieces += 1;
-        let offset_bytes = open.bytes;
-        open.bytes += text.len() as u64;
-        let (segment, sequence) = (open.segment, open.pieces);
-        self.record(recorder, Event::SegmentPatched { segment, sequence, offset_bytes, text });
-    }
-
-    fn open_segment(&mut self, recorder: &mut Recorder, kind: SegmentKind) {
-        self.segments += 1;
-        let segment = Segment { number: self.segments, kind };
-        let prompt = match kind {
-            SegmentKind::Text => self.count.repeat(&self.prompt),
-            SegmentKind::Thinking => Text::default(),
-        };
-        let open = OpenSegment { segment, prompt: prompt.clone(), pieces: 0, bytes: 0 };
-        self.segment = Some(open);
-        self.record(recorder, Event::SegmentStarted { segment, prompt });
-    }
-
-    fn close_segment(&mut self, recorder: &mut Recorder, status: Ending, finish_reason: &str) {
-        let Some(OpenSegment { segment, prompt, .. }) = self.segment.take() else { return };
-        let text = recorder.segment_text(self.id(), segment);
-        let finish_reason = finish_reason.to_owned();
-        self.record(
-            recorder,
-            Event::SegmentFinished { segment, status, prompt, text, finish_reason },
-        );
-    }
-
-    fn open_tool(&mut self, recorder: &mut Recorder, now: Uptime, tool: ToolCall) {
-        // Two open calls of one name could not be told apart.
-        if self.tools.iter().any(|open| open.engine_id == tool.id) {
-            return;
-        }
-        self.need_call(recorder, now);
-        self.close_segment(recorder, Ending::Finished, "");
-        if let Some(call) = &mut self.call {
-            call.has_tool_calls = true;
-        }
-        let step = ToolStep::Started;
-        let ToolCall { id: engine_id, name } = tool;
-        let tool = ToolCall { id: recorder.tool_call_id(&engine_id), name };
-        let (open, input) = (tool.clone(), String::new());
-        self.tools.push(OpenTool { engine_id, tool: open, pieces: 0, input, step });
-        self.record(recorder, Event::ToolCallStarted { tool });
-    }
-
-    fn tool_arguments(&mut self, recorder: &mut Recorder, id: &ToolCallId, text: String) {
-        let Some(open) = self.tool(id, ToolStep::Started) else { return };
-        if text.is_empty() {
-            return;
-        }
-        open.pieces += 1;
-        let offset_bytes = open.input.len() as u64;
-        open.input += &text;
-        let (tool, sequence) = (open.tool.clone(), open.pieces);
-        self.record(recorder, Event::ToolArgumentsPatched { tool, sequence, offset_bytes, text });
-    }
-
-    fn tool_requested(&mut self, recorder: &mut Recorder, id: &ToolCallId) {
-        let Some(open) = self.tool(id, ToolStep::Started) else { return };
-        open.step = ToolStep::Requested;
-        let (tool, input) = (open.tool.clone(), open.input.clone());
-        self.record(recorder, Event::ToolCallRequested { tool, input });
-    }
-
-    fn tool_executing(&mut self, recorder: &mut Recorder, id: &ToolCallId) {
-        let Some(open) = self.tool(id, ToolStep::Requested) else { return };
-        open.step = ToolStep::Executing;
-        let (tool, input) = (open.tool.clone(), open.input.clone());
-        self.record(recorder, Event::ToolExecutionStarted { tool, input });
-    }
-
-    fn tool_returned(&mut self, recorder: &mut Recorder, id: &ToolCallId, result: ToolResult) {
-        let is_it = |open: &OpenTool| open.engine_id == *id && open.step != ToolStep::Started;
-        let Some(at) = self.tools.iter().position(is_it) else { return };
-        let tool = self.tools.remove(at).tool;
-        self.record(recorder, Event::ToolResultReady { tool: tool.clone(), result });
-        self.record(recorder, Event::ToolCallFinished { tool });
     }
 
     /// Closes what was cut off. A call that the model has made gets a result, because the next
     /// request to the provider needs one.
     fn close_tools(&mut self, recorder: &mut Recorder) {
         for OpenTool { tool, step, .. } in std::mem::take(&mut self.tools) {
+            if let ToolStep::Approval { .. } = step {
+                let decision = Decision::Deny { reason: "the run has ended".to_owned() };
+                let tool = tool.clone();
+                self.record(recorder, Event::ApprovalResolved { tool, decision });
+            }
             if step != ToolStep::Started {
                 let result = ToolResult::Error(INTERRUPTED_TOOL.to_owned());
                 self.record(recorder, Event::ToolResultReady { tool: tool.clone(), result });
@@ -380,14 +425,22 @@ impl Run {
         }
     }
 
-    /// The open call of that name, if it is at `step`. What an engine says of any other is passed
-    /// over: a call would otherwise be shown out of order, or be made twice in the transcript.
-    fn tool(&mut self, id: &ToolCallId, step: ToolStep) -> Option<&mut OpenTool> {
-        self.tools.iter_mut().find(|open| open.engine_id == *id && open.step == step)
-    }
-
     fn record(&self, recorder: &mut Recorder, event: Event) {
         recorder.record(&self.request, self.scope, event);
+    }
+}
+
+impl CallFinish {
+    /// The finish of a call whose provider gave no reason.
+    fn cut(class: FinishClass, segment: Ending) -> Self {
+        Self { stop_reason: String::new(), class, segment, provider_data: None }
+    }
+}
+
+impl Context<'_> {
+    /// The time `wait_ms` milliseconds from now.
+    fn after(&self, wait_ms: u64) -> Uptime {
+        Uptime(self.now.0.saturating_add(wait_ms))
     }
 }
 

@@ -4,8 +4,9 @@ use super::Requests;
 use super::input::{FromStdin, StdinLines};
 use super::observers::Observers;
 use super::refusal::unable;
-use crate::protocol::id::RunId;
-use crate::protocol::wire::{ClientError, Prompt};
+use crate::protocol::command::Prompt;
+use crate::protocol::id::TaskId;
+use crate::protocol::wire::ClientError;
 use crate::session::unread_prompt;
 use crate::stdio::diagnostics::Diagnostics;
 use crate::support::stderr;
@@ -34,11 +35,11 @@ pub(super) struct Incoming {
     waiting: VecDeque<FromStdin>,
     /// More could be read at once than was, and is waited for until then.
     more_until: Option<Instant>,
-    /// Since the engine had a turn in this run.
+    /// Since the engine had a turn in this provider call.
     chunks: u32,
     /// The same for lines.
     lines_taken: u32,
-    run: Option<RunId>,
+    call: Option<TaskId>,
     /// The prompt of a single run, while it is read.
     prompt: Option<oneshot::Receiver<PromptRead>>,
 }
@@ -77,7 +78,7 @@ impl Incoming {
             more_until: None,
             chunks: 0,
             lines_taken: 0,
-            run: None,
+            call: None,
             prompt: None,
         };
         (incoming, requests)
@@ -101,7 +102,7 @@ impl Incoming {
     }
 
     /// Waits for lines, if they are taken, and for the prompt. `run` is the active one.
-    pub(super) async fn next(&mut self, takes_lines: bool, run: Option<RunId>) -> Arrival {
+    pub(super) async fn next(&mut self, takes_lines: bool, call: Option<TaskId>) -> Arrival {
         let Self { lines, prompt, .. } = self;
         let chunk = tokio::select! {
             biased;
@@ -110,22 +111,22 @@ impl Incoming {
         };
         self.waiting.extend(chunk.lines);
         self.more_until = chunk.comes_more.then(|| Instant::now() + MORE_INPUT_MAX);
-        self.count_for(run);
+        self.count_for(call);
         self.chunks += 1;
         Arrival::Lines
     }
 
-    /// Counts from the beginning of a run: a cancel right after its submit must find the run as it
+    /// Counts from the beginning of a provider call: a cancel right after its submit must find the run as it
     /// was.
-    fn count_for(&mut self, run: Option<RunId>) {
-        if self.run != run {
-            (self.run, self.chunks, self.lines_taken) = (run, 0, 0);
+    fn count_for(&mut self, call: Option<TaskId>) {
+        if self.call != call {
+            (self.call, self.chunks, self.lines_taken) = (call, 0, 0);
         }
     }
 
     /// So many chunks or lines were handled that the engine is to go on, however many more come.
-    pub(super) fn owes_engine_a_turn(&mut self, run: Option<RunId>) -> bool {
-        self.count_for(run);
+    pub(super) fn owes_engine_a_turn(&mut self, call: Option<TaskId>) -> bool {
+        self.count_for(call);
         self.chunks >= CHUNKS_BEFORE_ENGINE_MAX || self.lines_taken >= LINES_BEFORE_ENGINE_MAX
     }
 

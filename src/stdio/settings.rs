@@ -3,7 +3,8 @@
 use super::{DebugFile, Progress, UnreadInput};
 use crate::host::HostSettings;
 use crate::output::Format;
-use crate::protocol::wire::{ClientError, Prompt};
+use crate::protocol::command::Prompt;
+use crate::protocol::wire::ClientError;
 use crate::session::Signal;
 use tokio::sync::oneshot;
 

@@ -2,6 +2,7 @@
 
 use crate::cli::{Mode, OnBusy, PatchFields, SessionArgs};
 use crate::engine::Engine;
+use crate::protocol::command::Extension;
 use crate::protocol::words::capability::{
     ALWAYS, EXTRACT, LEAN_PATCHES, OF_STDIN, QUEUE, REQUEST_BYTES,
 };
@@ -30,7 +31,9 @@ pub(super) fn capabilities(
         format!("{REQUEST_BYTES}{}", args.max_request_bytes),
     ];
     let extract = is_told.then(|| EXTRACT.to_owned());
-    let extensions = queue.into_iter().chain(lean).chain(extract);
+    let on = Extension::ALL.into_iter().filter(|extension| args.extensions.contains(extension));
+    let on = on.map(|extension| extension.as_str().to_owned());
+    let extensions = queue.into_iter().chain(lean).chain(extract).chain(on);
     capabilities_of_nobody(mode).into_iter().chain(settings).chain(extensions).collect()
 }
 

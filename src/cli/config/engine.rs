@@ -1,7 +1,7 @@
 //! Selects the engine from options and variables.
 
 use super::not_blank;
-use crate::cli::{EngineArgs, EngineName, SessionArgs};
+use crate::cli::{EngineName, SessionArgs};
 use crate::command_file::is_stdin;
 use crate::engine::Engine;
 use crate::engine::echo::Echo;
@@ -9,7 +9,7 @@ use crate::engine::openai::{self, OpenAi};
 use crate::support::secret::Secret;
 use anyhow::{Result, anyhow, bail, ensure};
 use std::env::VarError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Variables that may hold the key of the openai engine; the first one that is set is used.
@@ -41,7 +41,8 @@ pub(super) fn engine(args: &SessionArgs, notices: &mut Vec<&'static str>) -> Res
         EngineName::Echo => Engine::Echo(Echo {
             delay: Duration::from_millis(args.engines.echo_delay_ms),
             reasoning: args.engines.echo_reasoning,
-            answer: echo_answer(&args.engines)?,
+            answer: text_file("--echo-answer", args.engines.echo_answer.as_deref())?,
+            script: text_file("--echo-script", args.engines.echo_script.as_deref())?,
         }),
         EngineName::Openai => Engine::OpenAi(OpenAi::new(openai::Settings {
             base_url: base_url.unwrap_or_else(|| openai::DEFAULT_BASE_URL.to_owned()),
@@ -55,17 +56,17 @@ pub(super) fn engine(args: &SessionArgs, notices: &mut Vec<&'static str>) -> Res
     })
 }
 
-/// The file that the echo engine answers from, which must exist before the run starts. It is not
-/// opened: opening a named pipe would block.
-fn echo_answer(args: &EngineArgs) -> Result<Option<PathBuf>> {
-    let Some(path) = &args.echo_answer else { return Ok(None) };
-    ensure!(!is_stdin(path), "--echo-answer can't be standard input; name a file");
+/// A file that the echo engine reads, which must exist before the run starts. It is not opened:
+/// opening a named pipe would block.
+fn text_file(option: &str, path: Option<&Path>) -> Result<Option<PathBuf>> {
+    let Some(path) = path else { return Ok(None) };
+    ensure!(!is_stdin(path), "{option} can't be standard input; name a file");
     let shown = path.display();
     let about = path.metadata().map_err(|error| {
-        anyhow!("--echo-answer: {shown} can't be read: {error}; check its name and who may read it")
+        anyhow!("{option}: {shown} can't be read: {error}; check its name and who may read it")
     })?;
-    ensure!(about.is_file(), "--echo-answer: {shown} is not a regular file; name a text file");
-    Ok(Some(path.clone()))
+    ensure!(about.is_file(), "{option}: {shown} is not a regular file; name a text file");
+    Ok(Some(path.to_owned()))
 }
 
 /// The key from the environment.

@@ -29,6 +29,7 @@ impl Inputs {
         let mut inputs = Self(stdin.into_iter().collect());
         inputs.add("--history", args.history.as_deref());
         inputs.add("--echo-answer", args.engines.echo_answer.as_deref());
+        inputs.add("--echo-script", args.engines.echo_script.as_deref());
         inputs.add(ROOTS_VARIABLE, std::env::var_os(ROOTS_VARIABLE).as_deref().map(Path::new));
         inputs
     }

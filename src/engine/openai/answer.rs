@@ -351,26 +351,25 @@ impl<'a> Answer<'a> {
         };
         self.calls.end(events).map_err(|bad| self.bad_call(bad))?;
         events.extend(self.usage.map(EngineEvent::Usage));
-        let names = self.calls.names();
-        let class = match (reason.as_str(), names.as_slice()) {
-            ("", [_, ..]) => FinishClass::ToolCalls,
-            (reason, _) => finish_class(reason),
+        let class = match reason.as_str() {
+            "" if !self.calls.is_empty() => FinishClass::ToolCalls,
+            reason => finish_class(reason),
         };
         let stop_reason = match class == FinishClass::Other {
             true => self.failures.shown(&reason, STOP_REASON_BYTES_MAX),
             // A known word, even if it is the key.
             false => reason,
         };
-        let finished = EngineEvent::CallFinished { stop_reason: stop_reason.clone(), class };
+        let finished = EngineEvent::CallFinished {
+            stop_reason: stop_reason.clone(),
+            class,
+            provider_data: None,
+        };
         events.push(finished);
-        match names.as_slice() {
-            // That an answer was cut off is reported with its finish class.
-            [] if !self.has_text && !class.cuts_off() => {
-                Err(self.failures.no_answer(&stop_reason, self.has_reasoning))
-            }
-            [] => Ok(()),
-            // Tools are offered to the model by nobody here: a call can't be answered.
-            names => Err(self.failures.unknown_tools(names)),
+        // That an answer was cut off is reported with its finish class.
+        match self.has_text || class.cuts_off() || !self.calls.is_empty() {
+            true => Ok(()),
+            false => Err(self.failures.no_answer(&stop_reason, self.has_reasoning)),
         }
     }
 

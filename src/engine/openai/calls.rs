@@ -79,15 +79,6 @@ impl Calls {
         self.0.is_empty()
     }
 
-    /// The names of the tools called so far.
-    pub(super) fn names(&self) -> Vec<&str> {
-        let named = self.0.iter().filter_map(|call| match &call.stage {
-            CallStage::Started(tool) => Some(tool.name.as_str()),
-            CallStage::Unnamed(_) => None,
-        });
-        named.collect()
-    }
-
     /// Where the call of `delta` stands, or will stand if it is new. Providers that leave out the
     /// index tell a new call by a new id, or by a name.
     fn place(&self, delta: &ToolDelta) -> usize {

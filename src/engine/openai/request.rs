@@ -1,17 +1,34 @@
 //! The body of a provider request: OpenAI's "Create chat completion"
 //! (<https://platform.openai.com/docs/api-reference/chat/create>), streamed, with token counts.
 
+use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
     messages: Vec<Wire<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<WireTool<'a>>,
     stream: bool,
     stream_options: StreamOptions,
+}
+
+#[derive(Serialize)]
+struct WireTool<'a> {
+    r#type: &'static str,
+    function: WireDefinition<'a>,
+}
+
+#[derive(Serialize)]
+struct WireDefinition<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
+    parameters: Cow<'a, Map<String, Value>>,
 }
 
 #[derive(Serialize)]
@@ -54,20 +71,53 @@ struct WireFunction<'a> {
 }
 
 /// The request, as JSON.
-pub(super) fn body(model: &str, messages: &[Message<'_>]) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn body(
+    model: &str,
+    messages: &[Message<'_>],
+    tools: &[ToolSpec],
+) -> Result<Vec<u8>, serde_json::Error> {
     serde_json::to_vec(&Body {
         model,
         messages: messages.iter().map(wire).collect(),
+        tools: tools.iter().map(wire_tool).collect(),
         stream: true,
         stream_options: StreamOptions { include_usage: true },
     })
+}
+
+fn wire_tool(spec: &ToolSpec) -> WireTool<'_> {
+    let function = WireDefinition {
+        name: &spec.name,
+        description: &spec.description,
+        parameters: parameters(&spec.input_schema),
+    };
+    WireTool { r#type: "function", function }
+}
+
+/// The schema in a form that the provider takes: one tool that it refuses would have it refuse the
+/// whole request. It wants an object with its properties, and none of these words at the top.
+fn parameters(schema: &Map<String, Value>) -> Cow<'_, Map<String, Value>> {
+    const NOT_AT_TOP: [&str; 5] = ["allOf", "anyOf", "enum", "not", "oneOf"];
+    let is_fine = schema.get("type").is_some_and(|kind| kind == "object")
+        && schema.get("properties").is_some_and(Value::is_object)
+        && NOT_AT_TOP.iter().all(|word| !schema.contains_key(*word));
+    if is_fine {
+        return Cow::Borrowed(schema);
+    }
+    let mut schema = schema.clone();
+    schema.retain(|word, _| !NOT_AT_TOP.contains(&word.as_str()));
+    schema.insert("type".to_owned(), json!("object"));
+    if !schema.get("properties").is_some_and(Value::is_object) {
+        schema.insert("properties".to_owned(), json!({}));
+    }
+    Cow::Owned(schema)
 }
 
 fn wire<'a>(message: &'a Message<'_>) -> Wire<'a> {
     match message {
         Message::System(content) => Wire::System { content },
         Message::User(content) => Wire::User { content },
-        Message::Assistant { text, calls } => Wire::Assistant {
+        Message::Assistant { text, calls, .. } => Wire::Assistant {
             content: (!text.is_empty() || calls.is_empty()).then_some(text.as_ref()),
             tool_calls: calls
                 .iter()
@@ -108,11 +158,15 @@ mod tests {
         let messages = [
             Message::System("be brief"),
             Message::User("a\u{2028}\u{0}\u{1F600}".into()),
-            Message::Assistant { text: "".into(), calls: vec![(&tool, r#"{"x":1}"#)] },
+            Message::Assistant {
+                text: "".into(),
+                calls: vec![(&tool, r#"{"x":1}"#)],
+                provider_data: None,
+            },
             Message::Tool { tool: &tool, result: "out".into() },
-            Message::Assistant { text: "done".into(), calls: Vec::new() },
+            Message::Assistant { text: "done".into(), calls: Vec::new(), provider_data: None },
         ];
-        let body = body("m", &messages).expect("serializes");
+        let body = body("m", &messages, &[]).expect("serializes");
         let body: Value = serde_json::from_slice(&body).expect("JSON");
         let expected = json!({
             "model": "m",
@@ -130,6 +184,21 @@ mod tests {
             ],
         });
         assert_eq!(body, expected);
+    }
+
+    #[test]
+    fn a_tool_has_a_schema_that_the_provider_takes() {
+        let check = |schema: Value, expected: Value| {
+            let Value::Object(schema) = schema else { panic!("no object") };
+            assert_eq!(Value::Object(parameters(&schema).into_owned()), expected);
+        };
+        let whole = json!({ "type": "object", "properties": { "a": { "anyOf": [] } } });
+        check(whole.clone(), whole);
+        check(json!({}), json!({ "type": "object", "properties": {} }));
+        check(
+            json!({ "oneOf": [{}], "anyOf": [{}], "required": ["a"], "properties": { "a": {} } }),
+            json!({ "type": "object", "required": ["a"], "properties": { "a": {} } }),
+        );
     }
 
     #[test]

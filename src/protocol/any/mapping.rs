@@ -3,7 +3,7 @@
 
 use super::{Any, Duration, FieldMask, Kind, Timestamp, read_message};
 use crate::protocol::json::{self, Error};
-use crate::protocol::proto::{DESCRIPTORS, chat, extract, frontendtools, rpc};
+use crate::protocol::proto::{DESCRIPTORS, chat, extract, frontendtools, rpc, session, tools};
 use prost::Message;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -58,7 +58,8 @@ macro_rules! messages {
 
 messages! {
     rpc in "pinocchio.chatapp.rpc.v1":
-        BackendEventFrame CancelRequest DoneFrame ErrorFrame HelloFrame RpcLine RpcRequestLine
+        ApproveRequest BackendEventFrame CancelRequest DoneFrame EnableRequest ErrorFrame
+        HelloFrame RpcLine RpcRequestLine
         ShutdownRequest SnapshotEntity SnapshotFrame SnapshotRequest SubmitPromptRequest
         UiEventFrame;
     chat in "pinocchio.chatapp.v1":
@@ -76,6 +77,10 @@ messages! {
         FrontendToolResultReceived;
     extract in "duologue.extract.v1":
         ExtractionFinished LineRejected ObjectExtracted;
+    tools in "duologue.tools.v1":
+        ToolApprovalRequested ToolApprovalResolved ToolServerChanged;
+    session in "duologue.session.v1":
+        SteeringAccepted;
 }
 
 #[test]

@@ -129,14 +129,4 @@ impl Failures {
         let message = format!("{} gave up in its answer: send the prompt again", self.base());
         Failure::new(ErrorClass::Provider, message, detail)
     }
-
-    /// The model calls tools, and there are none.
-    pub(in crate::engine) fn unknown_tools(&self, names: &[&str]) -> Failure {
-        let names = self.quote(&names.join(", "), QUOTE_CHARS_MAX);
-        let message = format!(
-            "the model called a tool that this process doesn't offer ({names}): ask again, or \
-             choose another model with {MODEL}"
-        );
-        Failure::new(ErrorClass::Tool, message, format!("called: {names}"))
-    }
 }

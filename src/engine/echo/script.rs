@@ -1,0 +1,93 @@
+//! A script for the built-in engine: what each provider call of a run brings, so that tools can be
+//! tried without a provider. JSON Lines, one provider call a line:
+//!
+//! ```json
+//! {"text": "Let me look.", "tools": [{"name": "get_time", "arguments": {"city": "Berlin"}}]}
+//! {"text": "It is noon."}
+//! ```
+//!
+//! After the last line the engine answers as without a script. Each turn begins with the first.
+
+use super::super::{ErrorClass, RunError, Stage};
+use crate::chat::event::ToolCall;
+use crate::protocol::id::ToolCallId;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Bytes of a script.
+const SCRIPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// One provider call.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ScriptedCall {
+    /// Reasoning before the text.
+    pub(super) reasoning: String,
+    /// Text of the answer.
+    pub(super) text: String,
+    /// Tool calls after the text.
+    pub(super) tools: Vec<ScriptedTool>,
+}
+
+/// One tool call.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ScriptedTool {
+    name: String,
+    /// An object, or a string with the JSON text as the model is to write it, which may be wrong.
+    #[serde(default)]
+    arguments: Value,
+    /// The id of the call; one is made if there is none.
+    #[serde(default)]
+    id: Option<String>,
+}
+
+impl ScriptedTool {
+    /// The call that comes as number `at` in its answer, and its arguments as JSON text.
+    pub(super) fn into_call(self, at: usize) -> (ToolCall, String) {
+        let id = self.id.unwrap_or_else(|| format!("call_{}", at + 1));
+        let arguments = match self.arguments {
+            Value::Null => json!({}).to_string(),
+            Value::String(text) => text,
+            other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                other.to_string()
+            }
+        };
+        (ToolCall { id: ToolCallId(id), name: self.name }, arguments)
+    }
+}
+
+/// The calls of the script at `path`.
+///
+/// # Errors
+/// If the file can't be read, or a line is no call.
+pub(super) fn read(path: &Path) -> io::Result<Vec<ScriptedCall>> {
+    // A pipe would hold up the loop, and with it every signal.
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut text = String::new();
+    File::open(path)?.take(SCRIPT_BYTES_MAX).read_to_string(&mut text)?;
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let calls = lines.map(|(at, line)| {
+        serde_json::from_str(line)
+            .map_err(|error| io::Error::other(format!("line {}: {error}", at + 1)))
+    });
+    calls.collect()
+}
+
+pub(super) fn unreadable(path: &Path, error: &io::Error) -> RunError {
+    RunError {
+        stage: Stage::Init,
+        class: ErrorClass::Config,
+        message: format!(
+            "{} can't be used as a script of the echo engine; name a file with one JSON object a \
+             line with --echo-script",
+            path.display()
+        ),
+        detail: error.to_string(),
+    }
+}

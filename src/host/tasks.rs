@@ -1,0 +1,171 @@
+//! The tasks of the session that are going on: a provider call, with the events that it has sent and
+//! the host has not handled yet, and the calls of tools. No task of the runtime is behind them: they
+//! go on while they are polled, and stop when they are dropped.
+
+use crate::chat::event::ToolResult;
+use crate::engine::{CallEnd, CallSpec, Engine, Running, Sink, TaggedEvent};
+use crate::protocol::id::TaskId;
+use crate::session::{TaskEvent, panic_text, run_defect};
+use crate::support::fail_point::FailPoint;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::sync::mpsc;
+
+/// Engine events that may wait for the host. After that the engine waits.
+const EVENTS_AHEAD_MAX: usize = 256;
+
+/// What came from a task.
+pub(super) type Step = (TaskId, TaskEvent);
+
+/// A call of a tool as it goes on; resolves to its result.
+pub(super) type RunningTool = Pin<Box<dyn Future<Output = ToolResult> + Send>>;
+
+/// The tasks whose end was not handled yet.
+#[derive(Default)]
+pub(super) struct Tasks {
+    call: Option<ActiveCall>,
+    tools: Vec<(TaskId, RunningTool)>,
+}
+
+/// A provider call.
+struct ActiveCall {
+    id: TaskId,
+    state: State,
+    events: mpsc::Receiver<TaggedEvent>,
+    fault: FailPoint,
+}
+
+enum State {
+    Running(Running),
+    Ended(CallEnd),
+}
+
+impl Tasks {
+    /// Has `engine` make a call, which does nothing before it is polled.
+    pub(super) fn start_call(
+        &mut self,
+        engine: &Engine,
+        id: TaskId,
+        spec: CallSpec,
+        fault: FailPoint,
+    ) {
+        let (to_events, events) = mpsc::channel(EVENTS_AHEAD_MAX);
+        let running = engine.start(spec, Sink::new(id, to_events));
+        self.call = Some(ActiveCall { id, state: State::Running(running), events, fault });
+    }
+
+    pub(super) fn start_tool(&mut self, id: TaskId, running: RunningTool) {
+        self.tools.push((id, running));
+    }
+
+    /// The provider call that goes on.
+    pub(super) fn active_call(&self) -> Option<TaskId> {
+        self.call.as_ref().map(|call| call.id)
+    }
+
+    /// Drops a task, and with it whatever it holds.
+    pub(super) fn cancel(&mut self, id: TaskId) {
+        if let Some(call) = self.call.take_if(|call| call.id == id) {
+            drop_quietly(call.state);
+        }
+        if let Some(at) = self.tools.iter().position(|(tool, _)| *tool == id) {
+            drop_quietly(self.tools.swap_remove(at));
+        }
+    }
+
+    /// Drops all tasks.
+    pub(super) fn cancel_all(&mut self) {
+        if let Some(call) = self.call.take() {
+            drop_quietly(call.state);
+        }
+        self.tools.drain(..).for_each(drop_quietly);
+    }
+
+    /// The next thing that a task reports. What waits comes before the engine goes on. Without
+    /// `has_room` nothing is taken, and the engine goes on as far as its sink has room.
+    pub(super) fn poll_next(&mut self, context: &mut Context<'_>, has_room: bool) -> Poll<Step> {
+        if has_room && let Poll::Ready(step) = self.poll_tools(context) {
+            return Poll::Ready(step);
+        }
+        if has_room && let Some(step) = self.try_next() {
+            return Poll::Ready(step);
+        }
+        if let Some(call) = &mut self.call {
+            call.poll_engine(context);
+        }
+        match has_room {
+            true => self.try_next().map_or(Poll::Pending, Poll::Ready),
+            false => Poll::Pending,
+        }
+    }
+
+    /// The next event of the provider call that waits; after all of them, its end, if it has come.
+    pub(super) fn try_next(&mut self) -> Option<Step> {
+        let step = self.call.as_mut()?.try_next()?;
+        if let (_, TaskEvent::CallEnded(_)) = step {
+            self.call = None;
+        }
+        Some(step)
+    }
+
+    fn poll_tools(&mut self, context: &mut Context<'_>) -> Poll<Step> {
+        for at in 0..self.tools.len() {
+            let (id, running) = &mut self.tools[at];
+            let polling = AssertUnwindSafe(|| running.as_mut().poll(context));
+            let polled = catch_unwind(polling).unwrap_or_else(|panic| {
+                let defect = panic_text(panic.as_ref());
+                let text = format!("The call met a defect of the program that makes it: {defect}");
+                Poll::Ready(ToolResult::Error(text))
+            });
+            if let Poll::Ready(result) = polled {
+                let id = *id;
+                drop_quietly(self.tools.swap_remove(at));
+                return Poll::Ready((id, TaskEvent::ToolEnded(result)));
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl ActiveCall {
+    /// Lets the engine go on until it waits. A defect of the engine is the end of its call.
+    fn poll_engine(&mut self, context: &mut Context<'_>) {
+        let Self { state, fault, .. } = self;
+        let State::Running(running) = state else { return };
+        let polling = AssertUnwindSafe(|| {
+            fault.step();
+            running.as_mut().poll(context)
+        });
+        let polled = catch_unwind(polling).unwrap_or_else(|panic| {
+            Poll::Ready(CallEnd::Failed(run_defect(&panic_text(panic.as_ref()))))
+        });
+        if let Poll::Ready(end) = polled {
+            drop_quietly(std::mem::replace(state, State::Ended(end)));
+        }
+    }
+
+    fn try_next(&mut self) -> Option<Step> {
+        // The receiver is never waited for: the engine sends in the task that takes, and would only
+        // wake it once more.
+        if let Ok(tagged) = self.events.try_recv() {
+            return Some((tagged.call, TaskEvent::Engine(tagged.event)));
+        }
+        match &self.state {
+            State::Running(_) => None,
+            State::Ended(end) => Some((self.id, TaskEvent::CallEnded(end.clone()))),
+        }
+    }
+}
+
+/// Drops a future. A defect there comes after its end was decided and must not end the conversation;
+/// the panic hook has logged it.
+fn drop_quietly<T>(dropped: T) {
+    catch_unwind(AssertUnwindSafe(|| drop(dropped))).ok();
+}
+
+impl std::fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tasks").field("call", &self.active_call()).finish_non_exhaustive()
+    }
+}

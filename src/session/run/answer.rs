@@ -1,0 +1,156 @@
+//! An answer as it streams: turns what an engine reports into events, and opens and closes the
+//! provider call, its segments and its tool calls.
+
+use super::{CallFinish, OpenCall, OpenSegment, OpenTool, Run, ToolStep, Uptime};
+use crate::chat::event::{Ending, Event, FinishClass, Segment, SegmentKind, ToolCall};
+use crate::engine::EngineEvent;
+use crate::protocol::id::ToolCallId;
+use crate::session::recorder::Recorder;
+use crate::support::text::Text;
+
+impl Run {
+    pub(super) fn engine_event(
+        &mut self,
+        recorder: &mut Recorder,
+        now: Uptime,
+        event: EngineEvent,
+    ) {
+        match event {
+            EngineEvent::CallStarted => self.open_call(recorder, now),
+            EngineEvent::Reasoning { text, .. } => {
+                self.stream(recorder, now, SegmentKind::Thinking, text);
+            }
+            EngineEvent::Text(text) => self.stream(recorder, now, SegmentKind::Text, text),
+            EngineEvent::ToolCallStarted(tool) => self.open_tool(recorder, now, tool),
+            EngineEvent::ToolArguments { id, text } => self.tool_arguments(recorder, &id, text),
+            EngineEvent::ToolCallRequested { id } => self.tool_requested(recorder, &id),
+            EngineEvent::Usage(usage) => {
+                if let Some(call) = &mut self.call {
+                    call.usage = Some(usage);
+                }
+            }
+            EngineEvent::CallFinished { stop_reason, class, provider_data } => {
+                let segment = Ending::Finished;
+                let finish = CallFinish { stop_reason, class, segment, provider_data };
+                self.close_call(recorder, now, finish);
+            }
+        }
+    }
+
+    fn open_call(&mut self, recorder: &mut Recorder, now: Uptime) {
+        // An engine that begins another call is done with the one before, even if it didn't say so.
+        self.close_call(recorder, now, CallFinish::cut(FinishClass::Other, Ending::Finished));
+        self.calls += 1;
+        self.scope.call = self.calls;
+        self.call = Some(OpenCall { started: now, usage: None, has_tool_calls: false });
+        self.record(recorder, Event::CallStarted);
+    }
+
+    pub(super) fn close_call(&mut self, recorder: &mut Recorder, now: Uptime, end: CallFinish) {
+        self.close_segment(recorder, end.segment, &end.stop_reason);
+        let Some(call) = self.call.take() else { return };
+        let CallFinish { stop_reason, class, provider_data, .. } = end;
+        if let Some(usage) = call.usage {
+            let stop_reason = stop_reason.clone();
+            self.record(recorder, Event::CallMetadataUpdated { stop_reason, usage });
+        }
+        let finished = Event::CallFinished {
+            stop_reason,
+            class,
+            usage: call.usage,
+            duration_ms: now.since(call.started),
+            has_tool_calls: call.has_tool_calls,
+            provider_data,
+        };
+        self.record(recorder, finished);
+    }
+
+    /// What a model says is always within a call, even if its engine forgot to begin one.
+    fn need_call(&mut self, recorder: &mut Recorder, now: Uptime) {
+        if self.call.is_none() {
+            self.open_call(recorder, now);
+        }
+    }
+
+    fn stream(&mut self, recorder: &mut Recorder, now: Uptime, kind: SegmentKind, text: String) {
+        if text.is_empty() {
+            return;
+        }
+        self.need_call(recorder, now);
+        if !self.is_open(kind) {
+            self.close_segment(recorder, Ending::Finished, "");
+            self.open_segment(recorder, kind);
+        }
+        let Some(open) = &mut self.segment else { return };
+        open.pieces += 1;
+        let offset_bytes = open.bytes;
+        open.bytes += text.len() as u64;
+        let (segment, sequence) = (open.segment, open.pieces);
+        self.record(recorder, Event::SegmentPatched { segment, sequence, offset_bytes, text });
+    }
+
+    fn open_segment(&mut self, recorder: &mut Recorder, kind: SegmentKind) {
+        self.segments += 1;
+        let segment = Segment { number: self.segments, kind };
+        let prompt = match kind {
+            SegmentKind::Text => self.count.repeat(&self.prompt),
+            SegmentKind::Thinking => Text::default(),
+        };
+        let open = OpenSegment { segment, prompt: prompt.clone(), pieces: 0, bytes: 0 };
+        self.segment = Some(open);
+        self.record(recorder, Event::SegmentStarted { segment, prompt });
+    }
+
+    fn close_segment(&mut self, recorder: &mut Recorder, status: Ending, finish_reason: &str) {
+        let Some(OpenSegment { segment, prompt, .. }) = self.segment.take() else { return };
+        let text = recorder.segment_text(self.id(), segment);
+        let finish_reason = finish_reason.to_owned();
+        self.record(
+            recorder,
+            Event::SegmentFinished { segment, status, prompt, text, finish_reason },
+        );
+    }
+
+    fn open_tool(&mut self, recorder: &mut Recorder, now: Uptime, tool: ToolCall) {
+        // Two open calls of one name could not be told apart.
+        if self.tools.iter().any(|open| open.engine_id == tool.id) {
+            return;
+        }
+        self.need_call(recorder, now);
+        self.close_segment(recorder, Ending::Finished, "");
+        if let Some(call) = &mut self.call {
+            call.has_tool_calls = true;
+        }
+        let step = ToolStep::Started;
+        let ToolCall { id: engine_id, name } = tool;
+        let tool = ToolCall { id: recorder.tool_call_id(&engine_id), name };
+        let (open, input) = (tool.clone(), String::new());
+        self.tools.push(OpenTool { engine_id, tool: open, pieces: 0, input, step });
+        self.record(recorder, Event::ToolCallStarted { tool });
+    }
+
+    fn tool_arguments(&mut self, recorder: &mut Recorder, id: &ToolCallId, text: String) {
+        let Some(open) = self.tool(id, ToolStep::Started) else { return };
+        if text.is_empty() {
+            return;
+        }
+        open.pieces += 1;
+        let offset_bytes = open.input.len() as u64;
+        open.input += &text;
+        let (tool, sequence) = (open.tool.clone(), open.pieces);
+        self.record(recorder, Event::ToolArgumentsPatched { tool, sequence, offset_bytes, text });
+    }
+
+    fn tool_requested(&mut self, recorder: &mut Recorder, id: &ToolCallId) {
+        let Some(open) = self.tool(id, ToolStep::Started) else { return };
+        open.step = ToolStep::Requested;
+        let (tool, input) = (open.tool.clone(), open.input.clone());
+        self.record(recorder, Event::ToolCallRequested { tool, input });
+    }
+
+    /// The open call of that name, if it is at `step`. What an engine says of any other is passed
+    /// over: a call would otherwise be shown out of order, or be made twice in the transcript.
+    fn tool(&mut self, id: &ToolCallId, step: ToolStep) -> Option<&mut OpenTool> {
+        self.tools.iter_mut().find(|open| open.engine_id == *id && open.step == step)
+    }
+}

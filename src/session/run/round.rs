@@ -1,0 +1,284 @@
+//! A round of tools: the calls of one answer, from the end of the provider call that made them to
+//! the last of their results. All of them run at the same time.
+
+use super::{Context, OpenTool, Run, Step, ToolStep};
+use crate::chat::event::{Event, ToolCall, ToolResult};
+use crate::engine::RunError;
+use crate::protocol::command::{Approve, ClientToolResult, Decision};
+use crate::protocol::id::{TaskId, ToolCallId};
+use crate::protocol::wire::ClientError;
+use crate::session::client_error::{no_tools, too_many_rounds, unknown_tool_call};
+use crate::session::toolbox::{NOBODY_CAN_APPROVE, ServerCall, Verdict};
+use crate::session::{Output, Uptime};
+
+impl Run {
+    /// Begins the round of the calls that the answer has made.
+    ///
+    /// # Errors
+    /// If the run has had as many rounds as it may, or the model was offered no tools.
+    pub(super) fn begin_round(&mut self, context: &mut Context<'_>) -> Result<(), RunError> {
+        let limits = context.tools.rules();
+        if !self.offers_tools {
+            let names = self.tools.iter().map(|open| open.tool.name.as_str());
+            return Err(no_tools(&names.collect::<Vec<_>>()));
+        }
+        self.rounds += 1;
+        if self.rounds > limits.rounds_max {
+            return Err(too_many_rounds(limits.rounds_max));
+        }
+        let calls_max = limits.calls_per_round_max;
+        self.step = Step::Tools;
+        let ids: Vec<_> = self.tools.iter().map(|open| open.tool.id.clone()).collect();
+        for (at, id) in ids.into_iter().enumerate() {
+            match at < calls_max {
+                true => self.begin_tool(context, &id),
+                false => {
+                    let why = format!(
+                        "The call was not made: one answer may make {calls_max} calls \
+                         (--max-tool-calls). Make it again."
+                    );
+                    self.tool_result(context, &id, ToolResult::Error(why));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_tool(&mut self, context: &mut Context<'_>, id: &ToolCallId) {
+        let Some(open) = self.open_tool_mut(id) else { return };
+        let (tool, input) = (open.tool.clone(), open.input.clone());
+        match context.tools.verdict(&tool.name, &input, context.can_ask) {
+            Verdict::Run(call) => self.execute(context, id, call),
+            Verdict::Ask(call) => {
+                let deadline = context.after(context.tools.rules().ask_ms);
+                let server = call.server.to_string();
+                open.step = ToolStep::Approval { call, deadline };
+                self.record(context.recorder, Event::ApprovalRequested { tool, server, input });
+            }
+            Verdict::Client { arguments, is_human } => {
+                let rules = context.tools.rules();
+                let wait_ms = if is_human { rules.ask_ms } else { rules.call_ms };
+                let deadline = context.after(wait_ms);
+                open.step = ToolStep::Client { deadline };
+                self.execution_started(context, &tool, input);
+                let event = Event::ClientCallRequested { tool, input: arguments, is_human };
+                self.record(context.recorder, event);
+            }
+            Verdict::Refuse(why) => {
+                if why == NOBODY_CAN_APPROVE {
+                    context.recorder.push(Output::Warning(not_approved(&tool.name)));
+                }
+                self.tool_result(context, id, ToolResult::Error(why));
+            }
+        }
+    }
+
+    fn execute(&mut self, context: &mut Context<'_>, id: &ToolCallId, call: ServerCall) {
+        let deadline = context.after(context.tools.rules().call_ms);
+        let task = context.recorder.start_tool(call);
+        let Some(open) = self.open_tool_mut(id) else { return };
+        open.step = ToolStep::Executing { task, deadline };
+        let (tool, input) = (open.tool.clone(), open.input.clone());
+        self.execution_started(context, &tool, input);
+    }
+
+    fn execution_started(&self, context: &mut Context<'_>, tool: &ToolCall, input: String) {
+        let event = Event::ToolExecutionStarted { tool: tool.clone(), input };
+        self.record(context.recorder, event);
+    }
+
+    /// The result of the server's tool that runs as `task`.
+    pub(super) fn task_result(
+        &mut self,
+        context: &mut Context<'_>,
+        task: TaskId,
+        result: ToolResult,
+    ) {
+        let is_it = |open: &&OpenTool| matches!(open.step, ToolStep::Executing { task: its, .. } if its == task);
+        let Some(id) = self.tools.iter().find(is_it).map(|open| open.tool.id.clone()) else {
+            return;
+        };
+        self.tool_result(context, &id, result);
+    }
+
+    /// The client's answer to a call of its tool.
+    ///
+    /// # Errors
+    /// If no such call waits for the client.
+    pub(in crate::session) fn client_result(
+        &mut self,
+        context: &mut Context<'_>,
+        answer: ClientToolResult,
+    ) -> Result<(), ClientError> {
+        let waits = |open: &&OpenTool| {
+            matches!(open.step, ToolStep::Client { .. })
+                && answer.tool_name.as_ref().is_none_or(|name| *name == open.tool.name)
+        };
+        let open = self.tools.iter().filter(waits).find(|open| open.tool.id == answer.call);
+        let Some(tool) = open.map(|open| open.tool.clone()) else {
+            return Err(unknown_tool_call(&answer.call));
+        };
+        let text = answer.result.as_ref().map(|result| {
+            serde_json::to_string(result).unwrap_or_else(|error| format!("no JSON: {error}"))
+        });
+        let result = match &answer.error {
+            None => ToolResult::Success(text.unwrap_or_default()),
+            Some(error) if error.is_empty() => {
+                let text = text.unwrap_or_else(|| "The tool failed.".to_owned());
+                ToolResult::Error(text)
+            }
+            Some(error) => ToolResult::Error(error.clone()),
+        };
+        let error = match &result {
+            ToolResult::Success(_) => String::new(),
+            ToolResult::Error(text) => text.clone(),
+        };
+        let id = tool.id.clone();
+        let event = Event::ClientResultReceived { tool, result: answer.result, error };
+        self.record(context.recorder, event);
+        self.tool_result(context, &id, result);
+        Ok(())
+    }
+
+    /// The client's decision about a call.
+    ///
+    /// # Errors
+    /// If no such call waits for approval.
+    pub(in crate::session) fn approve(
+        &mut self,
+        context: &mut Context<'_>,
+        approve: Approve,
+    ) -> Result<(), ClientError> {
+        let Approve { call: id, decision } = approve;
+        let Some(call) = self.awaits_approval(&id) else {
+            return Err(unknown_tool_call(&id));
+        };
+        self.resolve(context, &id, call, decision);
+        Ok(())
+    }
+
+    fn awaits_approval(&self, id: &ToolCallId) -> Option<ServerCall> {
+        let open = self.tools.iter().find(|open| open.tool.id == *id)?;
+        match &open.step {
+            ToolStep::Approval { call, .. } => Some(call.clone()),
+            ToolStep::Started
+            | ToolStep::Requested
+            | ToolStep::Client { .. }
+            | ToolStep::Executing { .. } => None,
+        }
+    }
+
+    fn resolve(
+        &mut self,
+        context: &mut Context<'_>,
+        id: &ToolCallId,
+        call: ServerCall,
+        decision: Decision,
+    ) {
+        let Some(tool) = self.open_tool_mut(id).map(|open| open.tool.clone()) else { return };
+        let event = Event::ApprovalResolved { tool, decision: decision.clone() };
+        self.record(context.recorder, event);
+        match decision {
+            Decision::AllowOnce => self.execute(context, id, call),
+            Decision::AllowSession => {
+                context.tools.allow(call.definition);
+                self.execute(context, id, call);
+            }
+            Decision::Deny { reason } => {
+                let why = match reason.trim() {
+                    "" => "The call was not made: it was denied.".to_owned(),
+                    reason => format!("The call was not made: it was denied: {reason}"),
+                };
+                self.tool_result(context, id, ToolResult::Error(why));
+            }
+        }
+    }
+
+    /// No client can answer any more: what waits for one gets an error as its result.
+    pub(in crate::session) fn client_gone(&mut self, context: &mut Context<'_>) {
+        self.give_up_on(context, "the client's input has ended", |step| match step {
+            ToolStep::Approval { .. } | ToolStep::Client { .. } => true,
+            ToolStep::Started | ToolStep::Requested | ToolStep::Executing { .. } => false,
+        });
+    }
+
+    /// Ends the calls whose time is up.
+    pub(super) fn expire_tools(&mut self, context: &mut Context<'_>) {
+        let now = context.now;
+        self.give_up_on(context, "it took longer than it may", |step| {
+            step.deadline().is_some_and(|deadline| deadline <= now)
+        });
+    }
+
+    fn give_up_on(
+        &mut self,
+        context: &mut Context<'_>,
+        why: &str,
+        is_meant: impl Fn(&ToolStep) -> bool,
+    ) {
+        let meant = self.tools.iter().filter(|open| is_meant(&open.step));
+        let meant: Vec<_> = meant.map(|open| (open.tool.id.clone(), open.step.clone())).collect();
+        for (id, step) in meant {
+            match step {
+                ToolStep::Approval { call, .. } => {
+                    let reason = format!("nobody decided: {why}");
+                    self.resolve(context, &id, call, Decision::Deny { reason });
+                }
+                ToolStep::Executing { task, .. } => {
+                    context.recorder.cancel_task(task);
+                    let text = format!(
+                        "The call was ended before it returned a result: {why} (--tool-timeout). \
+                         What it has done so far is not known."
+                    );
+                    self.tool_result(context, &id, ToolResult::Error(text));
+                }
+                ToolStep::Started | ToolStep::Requested | ToolStep::Client { .. } => {
+                    let text = format!("There is no result: {why}.");
+                    self.tool_result(context, &id, ToolResult::Error(text));
+                }
+            }
+        }
+    }
+
+    /// Gives a call its result, which ends it.
+    pub(super) fn tool_result(
+        &mut self,
+        context: &mut Context<'_>,
+        id: &ToolCallId,
+        result: ToolResult,
+    ) {
+        let Some(at) = self.tools.iter().position(|open| open.tool.id == *id) else { return };
+        let tool = self.tools.remove(at).tool;
+        let result = context.tools.cut(result);
+        self.count.add_result(&result);
+        self.record(context.recorder, Event::ToolResultReady { tool: tool.clone(), result });
+        self.record(context.recorder, Event::ToolCallFinished { tool });
+    }
+
+    /// The earliest time at which a call's time is up.
+    pub(super) fn tools_deadline(&self) -> Option<Uptime> {
+        self.tools.iter().filter_map(|open| open.step.deadline()).min()
+    }
+
+    fn open_tool_mut(&mut self, id: &ToolCallId) -> Option<&mut OpenTool> {
+        self.tools.iter_mut().find(|open| open.tool.id == *id)
+    }
+}
+
+impl ToolStep {
+    fn deadline(&self) -> Option<Uptime> {
+        match self {
+            Self::Started | Self::Requested => None,
+            Self::Approval { deadline, .. }
+            | Self::Client { deadline }
+            | Self::Executing { deadline, .. } => Some(*deadline),
+        }
+    }
+}
+
+fn not_approved(name: &str) -> String {
+    format!(
+        "the model called the tool {name}, which needs approval, and nobody can be asked; it was \
+         not run; allow it with --allow '{name}', or all tools with --allow '*'"
+    )
+}

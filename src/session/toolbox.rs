@@ -1,0 +1,223 @@
+//! The tools of a session: which there are, which may run without a question, and how much a run may
+//! do with them.
+
+use super::io::ToolRules;
+use crate::chat::event::ToolResult;
+use crate::chat::tool::ToolSpec;
+use crate::protocol::any::Struct;
+use crate::protocol::command;
+use crate::tool::approval::Ruling;
+use crate::tool::catalogue::{Catalogue, ClientTool, Entry, ServerName, ServerTool, Source};
+use crate::tool::servers::{ServerChange, ServerState};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+/// Names of tools that an error for the model lists.
+const NAMES_LISTED_MAX: usize = 50;
+
+/// The tools of a session.
+#[derive(Clone, Debug)]
+pub(super) struct Toolbox {
+    rules: ToolRules,
+    client: Vec<ClientTool>,
+    servers: BTreeMap<ServerName, Vec<ServerTool>>,
+    /// Servers that have neither come nor failed yet.
+    starting: BTreeSet<ServerName>,
+    catalogue: Catalogue,
+    /// Definitions of tools that the client allowed for the session.
+    allowed: HashSet<u64>,
+}
+
+/// What happens to a tool call.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Verdict {
+    /// The client is asked whether it may run.
+    Ask(ServerCall),
+    /// A server runs it.
+    Run(ServerCall),
+    /// The client runs it.
+    Client { arguments: Struct, is_human: bool },
+    /// It does not run; the model reads why.
+    Refuse(String),
+}
+
+/// A call of a server's tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerCall {
+    /// The server.
+    pub server: ServerName,
+    /// The server's own name for the tool.
+    pub tool: String,
+    /// The arguments.
+    pub arguments: Map<String, Value>,
+    /// Hash of the tool's definition when the model called it.
+    pub definition: u64,
+}
+
+impl Toolbox {
+    pub(super) fn new(rules: &ToolRules) -> Self {
+        Self {
+            rules: rules.clone(),
+            client: Vec::new(),
+            servers: BTreeMap::new(),
+            starting: rules.servers.iter().cloned().collect(),
+            catalogue: Catalogue::default(),
+            allowed: HashSet::new(),
+        }
+    }
+
+    pub(super) fn rules(&self) -> &ToolRules {
+        &self.rules
+    }
+
+    /// The tools as they are offered to the model now.
+    pub(super) fn specs(&self) -> Arc<[ToolSpec]> {
+        self.catalogue.specs()
+    }
+
+    /// Whether a server is still being started.
+    pub(super) fn is_starting(&self) -> bool {
+        !self.starting.is_empty()
+    }
+
+    /// Replaces the tools of the client.
+    pub(super) fn declare(&mut self, tools: Vec<command::ClientTool>) {
+        self.client = tools.into_iter().map(client_tool).collect();
+        self.rebuild();
+    }
+
+    /// Takes in the state of a server.
+    pub(super) fn server_changed(&mut self, change: &ServerChange) {
+        if change.state != ServerState::Starting {
+            self.starting.remove(&change.server);
+        }
+        self.servers.insert(change.server.clone(), change.tools.to_vec());
+        self.rebuild();
+    }
+
+    /// The tools of a server, as the model knows them.
+    pub(super) fn names_of(&self, server: &ServerName) -> Vec<String> {
+        let is_its = |entry: &&Entry| match &entry.source {
+            Source::Server { server: of, .. } => of == server,
+            Source::Client { .. } => false,
+        };
+        let its = self.catalogue.entries().iter().filter(is_its);
+        its.map(|entry| entry.spec.name.clone()).collect()
+    }
+
+    /// Allows all later calls of the tool with this definition.
+    pub(super) fn allow(&mut self, definition: u64) {
+        self.allowed.insert(definition);
+    }
+
+    /// What happens to a call of the tool `name` with `input` as its arguments. `can_ask`: a client
+    /// can be asked.
+    pub(super) fn verdict(&self, name: &str, input: &str, can_ask: bool) -> Verdict {
+        let limit = self.rules.argument_bytes_max;
+        if input.len() > limit {
+            return Verdict::Refuse(format!(
+                "The call was not made: its arguments have {} bytes, and at most {limit} are \
+                 allowed (--max-tool-argument-bytes).",
+                input.len()
+            ));
+        }
+        let Some(entry) = self.catalogue.find(name) else {
+            return Verdict::Refuse(self.no_such_tool(name));
+        };
+        let arguments = match arguments(input) {
+            Ok(arguments) => arguments,
+            Err(why) => return Verdict::Refuse(why),
+        };
+        let ruling = self.rules.approval.ruling(name);
+        if let Ruling::Deny { rule } = ruling {
+            return Verdict::Refuse(format!(
+                "The call was not made: the rule {rule} does not allow this tool."
+            ));
+        }
+        match &entry.source {
+            // The client decides for itself what it runs.
+            Source::Client { human } => match serde_json::from_value(Value::Object(arguments)) {
+                Ok(arguments) => Verdict::Client { arguments, is_human: *human },
+                Err(error) => Verdict::Refuse(format!(
+                    "The call was not made: its arguments can't be sent to the client: {error}."
+                )),
+            },
+            Source::Server { server, tool } => {
+                let call = ServerCall {
+                    server: server.clone(),
+                    tool: tool.clone(),
+                    arguments,
+                    definition: entry.definition,
+                };
+                let is_allowed =
+                    ruling == Ruling::Allow || self.allowed.contains(&entry.definition);
+                match (is_allowed, can_ask) {
+                    (true, _) => Verdict::Run(call),
+                    (false, true) => Verdict::Ask(call),
+                    (false, false) => Verdict::Refuse(NOBODY_CAN_APPROVE.to_owned()),
+                }
+            }
+        }
+    }
+
+    /// The result as the model gets it: cut if it is longer than the limit.
+    pub(super) fn cut(&self, result: ToolResult) -> ToolResult {
+        let limit = self.rules.result_bytes_max;
+        let cut = |mut text: String| {
+            let bytes = text.len();
+            if bytes > limit {
+                text.truncate(text.floor_char_boundary(limit));
+                text += &format!("\n[The result was cut here. It has {bytes} bytes.]");
+            }
+            text
+        };
+        match result {
+            ToolResult::Success(text) => ToolResult::Success(cut(text)),
+            ToolResult::Error(text) => ToolResult::Error(cut(text)),
+        }
+    }
+
+    fn rebuild(&mut self) {
+        self.catalogue = Catalogue::new(&self.client, &self.servers);
+    }
+
+    fn no_such_tool(&self, name: &str) -> String {
+        let specs = self.specs();
+        let names: Vec<_> =
+            specs.iter().take(NAMES_LISTED_MAX).map(|spec| spec.name.as_str()).collect();
+        let rest = match specs.len().saturating_sub(names.len()) {
+            0 => String::new(),
+            rest => format!(" and {rest} more"),
+        };
+        match names.is_empty() {
+            true => format!("There is no tool {name:?}: no tools can be called."),
+            false => {
+                format!("There is no tool {name:?}. The tools are: {}{rest}.", names.join(", "))
+            }
+        }
+    }
+}
+
+/// The result of a call that only the client could have allowed.
+pub(super) const NOBODY_CAN_APPROVE: &str =
+    "The call was not made: it needs the approval of a person, and nobody can be asked.";
+
+/// The arguments that a model wrote. Some write nothing where a tool needs none.
+fn arguments(input: &str) -> Result<Map<String, Value>, String> {
+    if input.trim().is_empty() {
+        return Ok(Map::new());
+    }
+    match serde_json::from_str(input) {
+        Ok(Value::Object(arguments)) => Ok(arguments),
+        Ok(_) => Err("The call was not made: its arguments are no JSON object.".to_owned()),
+        Err(error) => {
+            Err(format!("The call was not made: its arguments are not valid JSON: {error}."))
+        }
+    }
+}
+
+fn client_tool(tool: command::ClientTool) -> ClientTool {
+    let command::ClientTool { name, description, input_schema, is_human } = tool;
+    ClientTool { spec: ToolSpec { name, description, input_schema }, human: is_human }
+}
