@@ -2,9 +2,9 @@
 
 pub mod event;
 pub mod patch;
-pub mod timeline;
+pub(crate) mod timeline;
 pub mod transcript;
-pub mod ui;
+pub(crate) mod ui;
 
 #[cfg(test)]
 mod tests;

@@ -17,9 +17,9 @@ pub mod session;
 
 pub mod host;
 
-pub mod output;
+pub(crate) mod output;
 
-pub mod stdio;
+pub(crate) mod stdio;
 
 pub mod command_file;
 pub mod conformance;

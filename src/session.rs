@@ -25,7 +25,8 @@ mod tests;
 pub use answer_extraction::{Extraction, ExtractionReport};
 pub(crate) use client_error::{panic_text, run_defect, unread_prompt};
 pub use exit::{ExitCode, Signal};
-pub use io::{FinalSnapshot, Input, OnBusy, Output, Retention, Rules, SessionMode, Uptime};
+pub(crate) use io::Output;
+pub use io::{FinalSnapshot, Input, OnBusy, Retention, Rules, SessionMode, Uptime};
 
 use crate::chat::timeline::Span;
 use crate::engine::{EngineEvent, RunEnd};
@@ -45,27 +46,27 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Bytes of text, reasoning and arguments that a run may bring: a conversation is held in memory.
-pub const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+pub(crate) const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Segments of text and reasoning that an answer may have: each is a message of the conversation, and
 /// costs far more than its text.
-pub const ANSWER_SEGMENTS_MAX: u32 = 10_000;
+pub(crate) const ANSWER_SEGMENTS_MAX: u32 = 10_000;
 
 /// Submits that may wait for their turn; past that, input is left unread.
-pub const QUEUED_SUBMITS_MAX: usize = 1_000;
+pub(crate) const QUEUED_SUBMITS_MAX: usize = 1_000;
 
 /// Shutdowns that may wait for the end of a run; past that, input is left unread.
-pub const HELD_SHUTDOWNS_MAX: usize = 256;
+pub(crate) const HELD_SHUTDOWNS_MAX: usize = 256;
 
 /// Bytes of the ids of shutdowns that wait; past that, input is left unread.
-pub const HELD_BYTES_MAX: usize = 1024 * 1024;
+pub(crate) const HELD_BYTES_MAX: usize = 1024 * 1024;
 
 /// Bytes of prompts that may wait for their turn; past that, input is left unread.
-pub const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub(crate) const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// One conversation.
 #[derive(Clone, Debug)]
-pub struct Session {
+pub(crate) struct Session {
     rules: Rules,
     binding: Binding,
     /// Lower in tests.
@@ -123,7 +124,7 @@ enum ExitCause {
 
 impl Session {
     /// A conversation in which nothing has been said. `seed` is 128 random bits, for its ids.
-    pub fn new(rules: Rules, seed: u128) -> Self {
+    pub(crate) fn new(rules: Rules, seed: u128) -> Self {
         let mut ids = Ids::new(seed);
         let (binding, id) = match &rules.session {
             Some(id) => (Binding::Bound, id.clone()),
@@ -135,17 +136,17 @@ impl Session {
     }
 
     /// Plants a fault among the projections.
-    pub fn plant(&mut self, fault: FailPoint) {
+    pub(crate) fn plant(&mut self, fault: FailPoint) {
         self.recorder.plant(fault);
     }
 
     /// The first frame. `capabilities` is what the process can do.
-    pub fn hello(&self, capabilities: Vec<String>) -> Frame {
+    pub(crate) fn hello(&self, capabilities: Vec<String>) -> Frame {
         wire::frame(self.recorder.session(), None, wire::hello(capabilities))
     }
 
     /// What is told before anything is asked: `hello`, and the state that a single run begins with.
-    pub fn greeting(&self, capabilities: Vec<String>) -> Vec<Frame> {
+    pub(crate) fn greeting(&self, capabilities: Vec<String>) -> Vec<Frame> {
         let hello = self.hello(capabilities);
         match (self.rules.life, self.rules.keep) {
             (SessionMode::OneShot, Retention::Everything) => {
@@ -159,7 +160,7 @@ impl Session {
 
     /// Takes in what happened at `now`, and says what to do about it. A defect met on the way ends
     /// what it was about, with an error, and not the conversation.
-    pub fn handle(&mut self, now: Uptime, input: Input) -> Vec<Output> {
+    pub(crate) fn handle(&mut self, now: Uptime, input: Input) -> Vec<Output> {
         let about = About::of(&input);
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.step(now, input))) {
             self.recover(now, &about, &panic_text(panic.as_ref()));
@@ -168,7 +169,7 @@ impl Session {
     }
 
     /// Whether another line may be read now.
-    pub fn wants_input(&self) -> bool {
+    pub(crate) fn wants_input(&self) -> bool {
         match &self.phase {
             Phase::Idle => true,
             Phase::Running(live) => live.has_room(),

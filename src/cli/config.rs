@@ -37,7 +37,7 @@ const TERMINAL_READ: &str = "requests are read from this terminal, one JSON obje
 ///
 /// # Errors
 /// If an option, or the file it names, can't be used.
-pub fn rpc(args: RpcArgs, history: Vec<HistoryMessage>, is_terminal: bool) -> Result<Settings> {
+pub(crate) fn rpc(args: RpcArgs, history: Vec<HistoryMessage>, is_terminal: bool) -> Result<Settings> {
     let (command, mode) = ("rpc", args.output.mode());
     let requests = stdin(&args.session)?;
     let preamble = Preamble { system: None, said: history };
@@ -52,7 +52,7 @@ pub fn rpc(args: RpcArgs, history: Vec<HistoryMessage>, is_terminal: bool) -> Re
 
 /// A prompt, or where it will come from.
 #[derive(Debug)]
-pub enum Source {
+pub(crate) enum Source {
     /// The prompt is known.
     RunFacts(String),
     /// The prompt is still being read; what to report instead if that fails.
@@ -69,7 +69,7 @@ impl Default for Source {
 
 /// The request of a single run.
 #[derive(Debug, Default)]
-pub struct PromptRequest {
+pub(crate) struct PromptRequest {
     /// The messages before the prompt.
     pub preamble: Preamble,
     /// The prompt.
@@ -86,7 +86,7 @@ pub struct PromptRequest {
 
 /// A command that runs one prompt.
 #[derive(Debug)]
-pub struct Once {
+pub(crate) struct Once {
     /// Its name on the command line.
     pub command: &'static str,
     /// The output mode.
@@ -103,7 +103,7 @@ pub struct Once {
 ///
 /// # Errors
 /// If an option, or the file it names, can't be used, or the prompt is blank.
-pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
+pub(crate) fn once(once: Once, session: SessionArgs) -> Result<Settings> {
     let Once { command, mode, is_shown, mut request, unread } = once;
     ensure!(
         !matches!(mode, Mode::Objects { .. }) || request.response != ResponseType::Text,
@@ -141,12 +141,12 @@ pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
 ///
 /// # Errors
 /// If it is blank.
-pub fn prompt(text: String) -> Result<Prompt> {
+pub(crate) fn prompt(text: String) -> Result<Prompt> {
     Ok(Prompt::new(text).ok_or(BlankPrompt)?)
 }
 
 /// Settings for reporting an error in the form that the reader expects, without running anything.
-pub fn refused(command_mode: CommandMode, requests: Requests) -> Settings {
+pub(crate) fn refused(command_mode: CommandMode, requests: Requests) -> Settings {
     let CommandMode { command, mode } = command_mode;
     Settings {
         host: HostSettings {
@@ -169,7 +169,7 @@ pub fn refused(command_mode: CommandMode, requests: Requests) -> Settings {
 struct BlankPrompt;
 
 /// The error that a client gets if nothing can be run because of `error`.
-pub fn client_error(error: &anyhow::Error) -> ClientError {
+pub(crate) fn client_error(error: &anyhow::Error) -> ClientError {
     let message = format!("{error:#}");
     if error.is::<BlankPrompt>() {
         return ClientError {
@@ -187,7 +187,7 @@ pub fn client_error(error: &anyhow::Error) -> ClientError {
 }
 
 /// The error that a client gets if preparing the command panicked.
-pub fn defect() -> ClientError {
+pub(crate) fn defect() -> ClientError {
     let message =
         "preparing the command failed because of a bug in this program, so nothing was run; please \
          report it"

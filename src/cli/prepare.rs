@@ -50,7 +50,7 @@ pub enum Job {
 
 /// Standard input and output, as they were before they were made private.
 #[derive(Debug)]
-pub struct Terminal {
+pub(crate) struct Terminal {
     /// Standard input.
     pub stdin: File,
     /// Standard input is a terminal.
@@ -61,7 +61,7 @@ pub struct Terminal {
 
 /// What ends the wait for a command to get ready.
 #[derive(Debug)]
-pub struct Waits<'a> {
+pub(crate) struct Waits<'a> {
     /// A signal, at once.
     pub signals: &'a mut Signals,
     /// Standard output, once nobody reads it.
@@ -70,7 +70,7 @@ pub struct Waits<'a> {
 
 /// A prepared command.
 #[derive(Debug)]
-pub enum Prepared {
+pub(crate) enum Prepared {
     /// Serve these settings; the log is closed when its guard is dropped.
     Serve(Box<Settings>, Option<Flush>),
     /// Print this and exit.
@@ -79,7 +79,7 @@ pub enum Prepared {
 
 /// Why a command can't be served.
 #[derive(Debug)]
-pub struct Refusal {
+pub(crate) struct Refusal {
     /// The command and its output mode.
     pub command_mode: CommandMode,
     /// The error.
@@ -88,7 +88,7 @@ pub struct Refusal {
 
 /// What is wrong with a command.
 #[derive(Debug)]
-pub enum Reason {
+pub(crate) enum Reason {
     /// The command line is wrong. Also a request for help, which is no error.
     Usage(clap::Error),
     /// An option value, or a file that it names, can't be used.
@@ -103,7 +103,7 @@ pub enum Reason {
 
 impl Job {
     /// The command and its output mode, as far as they are known before any file is read.
-    pub fn command_mode(&self) -> CommandMode {
+    pub(crate) fn command_mode(&self) -> CommandMode {
         match self {
             Self::Rpc(args) => CommandMode { command: "rpc", mode: args.output.mode() },
             Self::Exec(args) => CommandMode { command: "exec", mode: args.output.mode_of_errors() },
@@ -126,7 +126,7 @@ impl<E: Into<anyhow::Error>> From<E> for Reason {
 ///
 /// # Errors
 /// If there is nothing to run, with the error to report.
-pub async fn prepare(
+pub(crate) async fn prepare(
     job: Job,
     terminal: Terminal,
     waits: &mut Waits<'_>,

@@ -29,7 +29,7 @@ pub struct Echo {
 
 impl Echo {
     /// Answers the last turn of `transcript`, a word at a time.
-    pub async fn answer(self, transcript: Transcript, sink: Sink) -> RunEnd {
+    pub(crate) async fn answer(self, transcript: Transcript, sink: Sink) -> RunEnd {
         let turns = transcript.turns();
         sink.send(EngineEvent::CallStarted).await;
         if self.reasoning {

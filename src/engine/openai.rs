@@ -43,17 +43,17 @@ pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 pub const DEFAULT_MODEL: &str = "gpt-4o-mini";
 
 /// For the connection to come about.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Before the first byte, and between two parts of an answer; messages that only keep the connection
 /// alive don't count. A model may think for long before it speaks.
-pub const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// For the whole call, its retries included.
-pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+pub(crate) const TOTAL_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// How often a request is sent again.
-pub const RETRIES: u32 = 2;
+pub(crate) const RETRIES: u32 = 2;
 
 /// After the end mark: for the end of the body, so that the connection can be used again.
 const LINGER_TIMEOUT: Duration = Duration::from_millis(50);
@@ -139,13 +139,13 @@ impl OpenAi {
     }
 
     /// The model that answers; empty if none is named where one must be.
-    pub fn model(&self) -> &str {
+    pub(crate) fn model(&self) -> &str {
         self.shared.settings.model()
     }
 
     /// The host that is asked, with its port if that is not the scheme's own; empty if the address
     /// can't be read.
-    pub fn host(&self) -> String {
+    pub(crate) fn host(&self) -> String {
         let Settings { base_url, key, .. } = &self.shared.settings;
         let host = address::host(base_url).unwrap_or_default();
         // A host is in lower case, and so is a key that was put in its place by mistake.
@@ -154,7 +154,7 @@ impl OpenAi {
     }
 
     /// Answers the last turn of `transcript`. Dropped, it closes the connection.
-    pub async fn answer(self, transcript: Transcript, sink: Sink) -> RunEnd {
+    pub(crate) async fn answer(self, transcript: Transcript, sink: Sink) -> RunEnd {
         match self.run(&transcript, &sink).await {
             Ok(()) => RunEnd::Finished,
             Err(error) => RunEnd::Failed(error),

@@ -40,7 +40,7 @@ pub enum Input {
 /// Everything a session can want done, in this order.
 #[must_use]
 #[derive(Clone, Debug)]
-pub enum Output {
+pub(crate) enum Output {
     /// Write this.
     Frame(Frame),
     /// Have the engine answer.

@@ -7,7 +7,7 @@ use tokio::signal::unix::{self, SignalKind};
 
 /// The signals, as they come.
 #[derive(Debug)]
-pub struct Signals {
+pub(crate) struct Signals {
     hangup: Option<unix::Signal>,
     interrupt: Option<unix::Signal>,
     terminate: Option<unix::Signal>,
@@ -16,7 +16,7 @@ pub struct Signals {
 impl Signals {
     /// From here on signals are heard and do not end the process by themselves. One that whoever
     /// started the process has had it ignore, as `nohup` does, stays ignored.
-    pub fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         // Without /proc nothing is known to be ignored.
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let listen = |signal: Signal, kind: SignalKind| {
@@ -31,7 +31,7 @@ impl Signals {
     }
 
     /// Waits for the next one.
-    pub async fn next(&mut self) -> Signal {
+    pub(crate) async fn next(&mut self) -> Signal {
         tokio::select! {
             () = heard(&mut self.hangup) => Signal::Hangup,
             () = heard(&mut self.interrupt) => Signal::Interrupt,
@@ -41,7 +41,7 @@ impl Signals {
 }
 
 /// The same as [`Signals::listen`] does about the limit on the size of a file, and nothing else.
-pub fn take_file_size_signal() -> io::Result<()> {
+pub(crate) fn take_file_size_signal() -> io::Result<()> {
     take_unless_ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
 }
 

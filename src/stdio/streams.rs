@@ -18,7 +18,7 @@ const FIRST_PRIVATE_FD: i32 = 3;
 
 /// The two ends of the protocol.
 #[derive(Debug)]
-pub struct Stdio {
+pub(crate) struct Stdio {
     /// Where requests come from.
     pub input: File,
     /// Where frames go.
@@ -29,7 +29,7 @@ impl Stdio {
     /// Takes standard input and output away from everyone else in this process and its children:
     /// who reads from standard input after this finds its end, and what is printed to standard
     /// output goes to standard error.
-    pub fn take() -> io::Result<Self> {
+    pub(crate) fn take() -> io::Result<Self> {
         let input = fcntl_dupfd_cloexec(rustix::stdio::stdin(), FIRST_PRIVATE_FD)?;
         let output = fcntl_dupfd_cloexec(rustix::stdio::stdout(), FIRST_PRIVATE_FD)?;
         let nothing = File::open("/dev/null")?;
@@ -88,7 +88,7 @@ fn has_room(output: &File) -> bool {
 }
 
 /// Waits until nobody can read `output` any more; for ever if the system has no thread for that.
-pub async fn reader_gone(output: &File) {
+pub(crate) async fn reader_gone(output: &File) {
     let watched = output.try_clone().ok().and_then(|output| watch(Arc::new(output)).ok());
     if let Some(gone) = watched
         && gone.await.is_ok()

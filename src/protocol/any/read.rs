@@ -40,7 +40,7 @@ where
 ///
 /// # Errors
 /// If it is not an `M`.
-pub fn message_from_value<M>(value: serde_json::Value) -> Result<M, Error>
+pub(crate) fn message_from_value<M>(value: serde_json::Value) -> Result<M, Error>
 where
     M: prost::Message + prost::Name + Default,
 {
