@@ -44,7 +44,12 @@ impl Format {
     ///
     /// # Errors
     /// If it has no JSON form.
-    pub(crate) fn frame(&mut self, now: Uptime, frame: &Frame, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub(crate) fn frame(
+        &mut self,
+        now: Uptime,
+        frame: &Frame,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         match self {
             Self::Protocol => json::write_line(frame, out),
             Self::Text(text) => {
@@ -93,7 +98,12 @@ impl Format {
     ///
     /// # Errors
     /// If it has no JSON form.
-    pub(crate) fn end(&mut self, now: Uptime, code: ExitCode, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub(crate) fn end(
+        &mut self,
+        now: Uptime,
+        code: ExitCode,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         match self {
             Self::Protocol => Ok(()),
             Self::Text(text) => {

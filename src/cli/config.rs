@@ -37,7 +37,11 @@ const TERMINAL_READ: &str = "requests are read from this terminal, one JSON obje
 ///
 /// # Errors
 /// If an option, or the file it names, can't be used.
-pub(crate) fn rpc(args: RpcArgs, history: Vec<HistoryMessage>, is_terminal: bool) -> Result<Settings> {
+pub(crate) fn rpc(
+    args: RpcArgs,
+    history: Vec<HistoryMessage>,
+    is_terminal: bool,
+) -> Result<Settings> {
     let (command, mode) = ("rpc", args.output.mode());
     let requests = stdin(&args.session)?;
     let preamble = Preamble { system: None, said: history };

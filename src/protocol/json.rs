@@ -44,7 +44,8 @@ impl From<serde_json::Error> for Error {
 /// Parses one JSON value.
 ///
 /// # Errors
-/// If the text is not [`well_formed`], or is not a `T`.
+/// If the text is not one JSON value (RFC 8259) without duplicate keys, is nested deeper than
+/// [`DEPTH_MAX`], or is not a `T`.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     well_formed(text)?;
     Ok(serde_json::from_str(text)?)

@@ -20,7 +20,7 @@ const LONE_BYTES_MAX: usize = 7;
 /// First characters of the escapes of JSON, URLs and HTML.
 const ESCAPE_MARKS: [char; 3] = ['\\', '%', '&'];
 
-/// A key. Never displayed: its text is only available from [`Secret::expose`].
+/// A key. It is never displayed; only the engine that sends it can read its text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 

@@ -27,7 +27,7 @@ const TYPE_PREFIX: &str = "type.googleapis.com/";
 /// Parses one message.
 ///
 /// # Errors
-/// If the text is not [`json::well_formed`], or is not an `M`.
+/// As [`json::read`], or if the text is not an `M`.
 pub fn read_message<M>(text: &str) -> Result<M, Error>
 where
     M: prost::Message + prost::Name + Default,

@@ -7,7 +7,7 @@ use crate::support::text::Text;
 use serde::{Serialize, Serializer};
 
 /// A message with its `prompt`, `text` and `content` stored separately. Its JSON and its bytes are
-/// those of the message returned by [`Shared::whole`].
+/// those of the message returned by [`Any::into_whole`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shared {
     head: Head,
