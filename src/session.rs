@@ -148,7 +148,7 @@ impl Session {
     /// What is told before anything is asked: `hello`, and the state that a single run begins with.
     pub(crate) fn greeting(&self, capabilities: Vec<String>) -> Vec<Frame> {
         let hello = self.hello(capabilities);
-        match (self.rules.life, self.rules.keep) {
+        match (self.rules.mode, self.rules.keep) {
             (SessionMode::OneShot, Retention::Everything) => {
                 vec![hello, self.recorder.state(None, Span::Conversation)]
             }
@@ -192,7 +192,7 @@ impl Session {
             Input::Interrupted(signal) => {
                 let reason = format!("the process was ended by {signal}");
                 // A single run has one end, which tells of this as well.
-                let error = (self.rules.life == SessionMode::OneShot).then(|| interrupted(signal));
+                let error = (self.rules.mode == SessionMode::OneShot).then(|| interrupted(signal));
                 self.end_now(now, Stop { reason, error }, ExitCause::Interrupted(signal));
             }
             Input::ReaderGone => {
@@ -392,7 +392,7 @@ impl Session {
             self.recorder.done(Some(id), Done::Shutdown);
         }
         let exit = match drain.farewell {
-            ExitCause::Quiet => match self.rules.life {
+            ExitCause::Quiet => match self.rules.mode {
                 SessionMode::Conversation => ExitCode::Ok,
                 SessionMode::OneShot => self.recorder.verdict().into(),
             },
@@ -401,7 +401,7 @@ impl Session {
                 ExitCode::InputFailed
             }
             ExitCause::Interrupted(signal) => {
-                if self.rules.life == SessionMode::Conversation || self.turns == 0 {
+                if self.rules.mode == SessionMode::Conversation || self.turns == 0 {
                     self.recorder.error(None, interrupted(signal));
                     self.recorder.done(None, Done::Stopped);
                 }

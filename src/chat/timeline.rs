@@ -64,10 +64,10 @@ const HISTORY_TURN: u32 = 0;
 impl Timeline {
     /// A conversation with these earlier messages, which have ordinal 0. Each
     /// message has the id of a run of its own. System messages are not shown.
-    pub(crate) fn with_history(said: &[HistoryMessage], ids: &mut Ids) -> Self {
+    pub(crate) fn with_history(history: &[HistoryMessage], ids: &mut Ids) -> Self {
         let mut timeline = Self::default();
-        for said in said {
-            let body = match said {
+        for message in history {
+            let body = match message {
                 HistoryMessage::BySystem(_) => continue,
                 HistoryMessage::ByUser(text) => Body::Prompt { text: text.as_str().into() },
                 HistoryMessage::ByModel(text) => Body::Segment {

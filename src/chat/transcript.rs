@@ -25,7 +25,7 @@ pub struct Preamble {
     /// The system prompt.
     pub system: Option<String>,
     /// Earlier messages, oldest first.
-    pub said: Vec<HistoryMessage>,
+    pub history: Vec<HistoryMessage>,
 }
 
 /// A message from before this session.
@@ -54,7 +54,7 @@ pub(crate) struct Turn {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
     /// A text.
-    HistoryMessage(Text),
+    Text(Text),
     /// A tool call.
     Called {
         /// Number of its provider call, from 1.
@@ -151,8 +151,8 @@ impl Transcript {
     /// as some providers require.
     pub(crate) fn messages(&self) -> Vec<Message<'_>> {
         let system = self.preamble.system.as_deref().map(Message::System);
-        let said = self.preamble.said.iter().map(HistoryMessage::message);
-        let mut messages: Vec<Message<'_>> = system.into_iter().chain(said).collect();
+        let history = self.preamble.history.iter().map(HistoryMessage::message);
+        let mut messages: Vec<Message<'_>> = system.into_iter().chain(history).collect();
         let preamble_len = messages.len();
         for message in self.turns.iter().flat_map(|turn| turn.messages()) {
             let joined = match messages[preamble_len..].last_mut() {
@@ -168,7 +168,7 @@ impl Transcript {
         // Reasoning is shown to people but not sent back: providers expect only the answers.
         let SegmentKind::Text = kind else { return };
         if !text.is_empty() {
-            self.step(Step::HistoryMessage(text.clone()));
+            self.step(Step::Text(text.clone()));
         }
     }
 
@@ -216,7 +216,7 @@ impl Transcript {
 impl Step {
     fn is_blank(&self) -> bool {
         match self {
-            Self::HistoryMessage(text) => text.trim().is_empty(),
+            Self::Text(text) => text.trim().is_empty(),
             Self::Called { .. } => false,
         }
     }
@@ -279,7 +279,7 @@ impl Turn {
 
 fn leading_text<'a>(steps: &mut &'a [Step]) -> Cow<'a, str> {
     let mut text = Cow::Borrowed("");
-    while let [Step::HistoryMessage(said), rest @ ..] = *steps {
+    while let [Step::Text(said), rest @ ..] = *steps {
         text += said.as_str();
         *steps = rest;
     }

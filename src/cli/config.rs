@@ -44,7 +44,7 @@ pub(crate) fn rpc(
 ) -> Result<Settings> {
     let (command, mode) = ("rpc", args.output.mode());
     let requests = stdin(&args.session)?;
-    let preamble = Preamble { system: None, said: history };
+    let preamble = Preamble { system: None, history };
     let request = PromptRequest { preamble, ..PromptRequest::default() };
     let plan = Plan { command, mode, session: args.session, request };
     let mut settings = plan.settings(requests)?;
@@ -58,7 +58,7 @@ pub(crate) fn rpc(
 #[derive(Debug)]
 pub(crate) enum Source {
     /// The prompt is known.
-    RunFacts(String),
+    Text(String),
     /// The prompt is still being read; what to report instead if that fails.
     Awaited(oneshot::Receiver<Result<Prompt, ClientError>>),
     /// There is no prompt: the model is called with the preceding messages alone.
@@ -67,7 +67,7 @@ pub(crate) enum Source {
 
 impl Default for Source {
     fn default() -> Self {
-        Self::RunFacts(String::new())
+        Self::Text(String::new())
     }
 }
 
@@ -115,13 +115,13 @@ pub(crate) fn once(once: Once, session: SessionArgs) -> Result<Settings> {
          give the command file a `response-type` of json or jsonl"
     );
     let requests = match std::mem::take(&mut request.prompt) {
-        Source::RunFacts(prompt) if mode.reads_stdin() => {
+        Source::Text(prompt) if mode.reads_stdin() => {
             if !prompt.trim().is_empty() {
-                request.preamble.said.push(HistoryMessage::ByUser(prompt));
+                request.preamble.history.push(HistoryMessage::ByUser(prompt));
             }
             stdin(&session)?
         }
-        Source::RunFacts(text) => Requests::Once(prompt(text)?),
+        Source::Text(text) => Requests::Once(prompt(text)?),
         Source::Nothing if mode.reads_stdin() => stdin(&session)?,
         Source::Nothing => Requests::Once(Prompt::nothing()),
         Source::Awaited(prompt) => Requests::Awaited(prompt),
@@ -154,7 +154,7 @@ pub(crate) fn refused(command_mode: CommandMode, requests: Requests) -> Settings
     let CommandMode { command, mode } = command_mode;
     Settings {
         host: HostSettings {
-            rules: Rules { life: mode.life(), ..Rules::default() },
+            rules: Rules { mode: mode.session_mode(), ..Rules::default() },
             capabilities: capabilities_of_nobody(mode),
             ..HostSettings::new(Engine::Echo(Echo::default()))
         },
@@ -222,10 +222,10 @@ impl Plan {
         let host = HostSettings {
             capabilities: capabilities(mode, &args, &engine, extraction.as_ref()),
             rules: Rules {
-                life: mode.life(),
+                mode: mode.session_mode(),
                 keep: if is_kept { Retention::Everything } else { Retention::Nothing },
                 session,
-                preamble: Preamble { system, said: request.preamble.said },
+                preamble: Preamble { system, history: request.preamble.history },
                 extraction,
                 on_busy: args.on_busy.into(),
                 // The other formats join the pieces themselves.
@@ -254,7 +254,7 @@ impl Plan {
         (request.response != ResponseType::Text).then(|| Extraction {
             response: request.response,
             schema: request.schema.clone(),
-            telling: report,
+            report,
         })
     }
 }
@@ -305,10 +305,10 @@ impl Mode {
 
     /// Whether requests come from standard input.
     pub(crate) fn reads_stdin(self) -> bool {
-        self.life() == SessionMode::Conversation
+        self.session_mode() == SessionMode::Conversation
     }
 
-    fn life(self) -> SessionMode {
+    fn session_mode(self) -> SessionMode {
         match self {
             Self::Server | Self::Frames => SessionMode::Conversation,
             Self::Text

@@ -193,7 +193,7 @@ fn later(
     read: impl FnOnce() -> Result<String> + Send + 'static,
 ) -> Result<Source> {
     if is_needed_now {
-        return Ok(Source::RunFacts(read()?));
+        return Ok(Source::Text(read()?));
     }
     let (done, prompt) = oneshot::channel();
     let work = move || {
@@ -218,14 +218,14 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     let unread = (!parts.has_stdin()).then(|| terminal.stdin.try_clone()).transpose()?;
     let unread = unread.map(|stdin| UnreadInput::new(stdin, UNREAD));
     let prompt = source(&args, parts, mode, terminal)?;
-    if let (true, Source::RunFacts(prompt)) = (args.print_prompt, &prompt) {
+    if let (true, Source::Text(prompt)) = (args.print_prompt, &prompt) {
         let system = args.session.system;
         let rendered = Rendered { system, messages: history, prompt: prompt.clone() };
         let session_id = args.session.session_id.as_deref();
         let unasked = Unasked { command: "exec", mode, session_id, is_shown };
         return Ok(Prepared::Print(shown(&rendered, &unasked)?));
     }
-    let preamble = Preamble { system: None, said: history::for_engine(history) };
+    let preamble = Preamble { system: None, history: history::for_engine(history) };
     let request =
         PromptRequest { preamble, prompt, name: "exec".to_owned(), ..PromptRequest::default() };
     let once = Once { command: "exec", mode, is_shown, request, unread };
@@ -238,7 +238,7 @@ fn source(args: &ExecArgs, parts: Parts, mode: Mode, terminal: Terminal) -> Resu
     let is_needed_now = mode.reads_stdin() || args.print_prompt;
     let Terminal { stdin, is_typed, .. } = terminal;
     if let Some(prompt) = parts.typed() {
-        return Ok(Source::RunFacts(prompt.to_owned()));
+        return Ok(Source::Text(prompt.to_owned()));
     }
     let is_given = args.prompt.is_some() || args.prompt_file.is_some();
     match (parts.has_stdin(), mode.reads_stdin()) {

@@ -21,7 +21,7 @@ use crate::chat::transcript::Transcript;
 use crate::engine::provider::address;
 use crate::engine::provider::clock::{Clock, Quiet};
 use crate::engine::provider::connection::Connection;
-use crate::engine::provider::failure::{Elapsed, Failure, Failures};
+use crate::engine::provider::failure::{Elapsed, Failure, Failures, SettingSources};
 use crate::engine::provider::http;
 use crate::engine::provider::post::{Post, TAIL_TIMEOUT, Target, header};
 use crate::support::secret::Secret;
@@ -57,6 +57,13 @@ pub(crate) const RETRIES: u32 = 2;
 
 /// After the end mark: for the end of the body, so that the connection can be used again.
 const LINGER_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// The options and variables that the command line has for the settings.
+const SOURCES: SettingSources = SettingSources {
+    base_url_source: "--base-url, DUOLOGUE_BASE_URL or OPENAI_BASE_URL",
+    model_source: "--model or DUOLOGUE_MODEL",
+    key_source: "DUOLOGUE_API_KEY or OPENAI_API_KEY",
+};
 
 /// Names a file of root certificates, here as in other programs that use TLS.
 const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
@@ -163,7 +170,8 @@ impl OpenAi {
 
     async fn run(&self, transcript: &Transcript, sink: &Sink) -> Result<(), RunError> {
         let settings = &self.shared.settings;
-        let failures = Failures::new(settings.key.as_ref(), &settings.base_url, settings.model());
+        let key = settings.key.as_ref();
+        let failures = Failures::new(SOURCES, key, &settings.base_url, settings.model());
         let target = target(settings, &failures).map_err(Failure::into_error)?;
         let client = self.shared.connection.client(&target.url, settings.key.is_some(), &failures);
         let client = client.await.map_err(Failure::into_error)?;

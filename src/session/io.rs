@@ -105,7 +105,7 @@ pub enum Retention {
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// How long the process talks.
-    pub life: SessionMode,
+    pub mode: SessionMode,
     /// What is remembered.
     pub keep: Retention,
     /// The session the process is bound to from the start.

@@ -9,7 +9,7 @@
 use super::wkt::{Struct, Value};
 use super::{Any, is_payload, read_known};
 use crate::protocol::json::{self, Error, Number, NumberVisitor};
-use crate::protocol::proto::fields::{self, Field, Kind, Message};
+use crate::protocol::proto::fields::{self, Field, Kind, MessageType};
 use prost::encoding::{WireType, encode_key, encode_varint};
 use serde::Deserialize;
 use serde::de::value::MapDeserializer;
@@ -75,7 +75,7 @@ struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Appends the fields of a message to `bytes`.
 struct MessageSeed<'a> {
-    message: &'static Message,
+    message: &'static MessageType,
     bytes: &'a mut Vec<u8>,
 }
 
@@ -109,7 +109,7 @@ impl<'de> Visitor<'de> for MessageSeed<'_> {
     }
 }
 
-impl Message {
+impl MessageType {
     /// The field with the JSON name `key`, in either spelling, and its position.
     fn field(&self, key: &str) -> Option<(u32, &'static Field)> {
         let named = |field: &&Field| field.json_name == key || field.name == key;
