@@ -129,7 +129,7 @@ fn fields(files: &FileDescriptorSet) -> Result<String> {
             let constant = constant(&name);
             writeln!(
                 constants,
-                "static {constant}: Message = Message {{ name: {name:?}, fields: &[{fields}] }};"
+                "static {constant}: MessageType = MessageType {{ name: {name:?}, fields: &[{fields}] }};"
             )?;
             names.insert(name, constant);
         }
@@ -139,11 +139,11 @@ fn fields(files: &FileDescriptorSet) -> Result<String> {
     let constant = constant(empty);
     writeln!(
         constants,
-        "static {constant}: Message = Message {{ name: {empty:?}, fields: &[] }};"
+        "static {constant}: MessageType = MessageType {{ name: {empty:?}, fields: &[] }};"
     )?;
     names.insert(empty.to_owned(), constant);
     let all: String = names.values().map(|constant| format!("&{constant}, ")).collect();
-    Ok(format!("{constants}static MESSAGES: [&Message; {}] = [{all}];\n", names.len()))
+    Ok(format!("{constants}static MESSAGES: [&MessageType; {}] = [{all}];\n", names.len()))
 }
 
 /// The values of every enum, by its name with a leading dot, as a Rust expression.

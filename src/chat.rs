@@ -2,10 +2,10 @@
 
 pub mod event;
 pub mod patch;
-pub mod timeline;
+pub(crate) mod timeline;
 pub mod tool;
 pub mod transcript;
-pub mod ui;
+pub(crate) mod ui;
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,10 @@
 //! The command line as it is typed. `config` turns it into settings.
 
 pub mod commands;
-pub mod config;
+pub(crate) mod config;
 mod file_flags;
 pub mod log;
-pub mod manifest;
+pub(crate) mod manifest;
 mod numbers;
 mod output;
 pub mod prepare;
@@ -13,9 +13,9 @@ pub mod shell;
 mod tips;
 mod words;
 
-pub use output::{Disagree, Mode, OutputArgs, OutputName, RpcOutputArgs};
-pub use session::{
-    EngineArgs, EngineName, FinalSnapshot, LogLevel, OnBusy, PatchFields, PatchMode, SessionArgs,
+pub(crate) use output::{Mode, OutputArgs, RpcOutputArgs};
+pub(crate) use session::{
+    EngineName, FinalSnapshot, LogLevel, OnBusy, PatchFields, PatchMode, SessionArgs,
 };
 
 use crate::cli::commands::args::{
@@ -207,7 +207,7 @@ impl Cli {
 
     /// The command file named in `words`: the first argument after `run-command` that is neither an
     /// option of this program nor the value of one. It must be read before the rest can be parsed.
-    pub fn command_file(words: &[OsString]) -> Option<OsString> {
+    pub(crate) fn command_file(words: &[OsString]) -> Option<OsString> {
         let run = RunCommandArgs::augment_args(clap::Command::new(RUN_COMMAND));
         let takes_next = |option: &str| {
             run.get_arguments().any(|arg| {
@@ -234,7 +234,7 @@ impl Cli {
     }
 
     /// The whole command line, with the flags of `file` added to `run-command`.
-    pub fn command_with(file: &CommandFile) -> clap::Command {
+    pub(crate) fn command_with(file: &CommandFile) -> clap::Command {
         Self::command().mut_subcommand(RUN_COMMAND, |_| file_flags::run_command(file))
     }
 
@@ -243,7 +243,7 @@ impl Cli {
     ///
     /// # Errors
     /// If they are wrong, or help was requested.
-    pub fn read_with_file(
+    pub(crate) fn read_with_file(
         words: &[OsString],
         file: &CommandFile,
     ) -> Result<(RunCommandArgs, ArgMatches), clap::Error> {

@@ -186,7 +186,7 @@ impl Sink {
 
 impl EngineEvent {
     /// Bytes of text it brings.
-    pub fn text_bytes(&self) -> usize {
+    pub(crate) fn text_bytes(&self) -> usize {
         match self {
             Self::Reasoning { text, .. } | Self::Text(text) | Self::ToolArguments { text, .. } => {
                 text.len()

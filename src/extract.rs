@@ -11,7 +11,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-pub use payload::finished;
+pub(crate) use payload::finished;
 pub use schema::{SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX, Schema, SchemaError};
 
 use document::Document;

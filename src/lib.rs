@@ -1,7 +1,47 @@
-//! duologue: a chat runtime for language models that other programs hold as a subprocess.
+//! duologue holds a conversation with a language model for another program.
 //!
-//! One process is one conversation: JSON request lines in, JSON frames out. `ARCHITECTURE.md` has
-//! the picture; the modules below stand in reading order, and each uses only those above it.
+//! The program `duologue` does so over standard input and output: it reads JSON requests and writes
+//! JSON frames, one per line. This library holds the same conversation inside a Rust program, with
+//! the same frames and no process:
+//!
+//! ```
+//! use duologue::engine::{Engine, echo::Echo};
+//! use duologue::host::{HostSettings, memory::Conversation};
+//! use duologue::protocol::proto::rpc::rpc_line::Frame;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut conversation = Conversation::start(HostSettings::new(Engine::Echo(Echo::default())));
+//! let request = conversation.submit("Hello")?;
+//! while let Some(line) = conversation.next_frame().await {
+//!     match line.frame {
+//!         Some(Frame::UiEvent(event)) => println!("{}", event.name),
+//!         Some(Frame::Error(error)) => return Err(error.message.into()),
+//!         // The last frame of a request.
+//!         Some(Frame::Done(_)) if line.request_id == request.as_str() => break,
+//!         _ => {}
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | to | use |
+//! |---|---|
+//! | hold a conversation | [`host::memory::Conversation`] |
+//! | read requests or write frames in a way of your own | [`host::Host`] |
+//! | choose what answers: the built-in engine or a provider | [`engine::Engine`] |
+//! | set how a conversation behaves | [`session::Rules`] |
+//! | read and write the messages of the protocol | [`protocol::proto`], [`protocol::json`] |
+//! | find JSON in an answer while it streams | [`extract::Extractor`] |
+//! | read a command file and render its prompt | [`command_file::CommandFile`] |
+//! | check a stream of the protocol | [`conformance::check::Checker`] |
+//!
+//! The requests, frames, events and error codes are described in `docs/protocol.md`.
+//! [`conformance`], [`template`], [`support`] and [`cli`] are public for the program and its tests;
+//! expect them to change.
+
+// In reading order: each module uses only those above it.
 
 pub mod support;
 
@@ -19,9 +59,9 @@ pub mod session;
 
 pub mod host;
 
-pub mod output;
+pub(crate) mod output;
 
-pub mod stdio;
+pub(crate) mod stdio;
 
 pub mod command_file;
 pub mod conformance;

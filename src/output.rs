@@ -10,10 +10,10 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-pub use envelope::{Answer, Envelope, Layout};
-pub use objects::Objects;
-pub use stream::{Beginning, JsonStream};
-pub use text::Text;
+pub(crate) use envelope::{Answer, Envelope, Layout};
+pub(crate) use objects::Objects;
+pub(crate) use stream::{Beginning, JsonStream};
+pub(crate) use text::Text;
 pub(crate) use view::{cut_off, nothing_found, rejected};
 
 use crate::chat::event::Usage;
@@ -25,7 +25,7 @@ use serde_json::Value;
 
 /// A format of standard output.
 #[derive(Clone, Debug, Default)]
-pub enum Format {
+pub(crate) enum Format {
     /// The protocol itself: protobuf JSON, one frame a line.
     #[default]
     Protocol,
@@ -44,7 +44,12 @@ impl Format {
     ///
     /// # Errors
     /// If it has no JSON form.
-    pub fn frame(&mut self, now: Uptime, frame: &Frame, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub(crate) fn frame(
+        &mut self,
+        now: Uptime,
+        frame: &Frame,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         match self {
             Self::Protocol => json::write_line(frame, out),
             Self::Text(text) => {
@@ -62,7 +67,7 @@ impl Format {
     ///
     /// # Errors
     /// If it has no JSON form.
-    pub fn prompt(
+    pub(crate) fn prompt(
         &mut self,
         session: &str,
         text: &str,
@@ -81,7 +86,7 @@ impl Format {
     }
 
     /// Records token counts that frames have no field for.
-    pub fn usage(&mut self, usage: Usage) {
+    pub(crate) fn usage(&mut self, usage: Usage) {
         match self {
             Self::Protocol | Self::Text(_) | Self::Objects(_) => {}
             Self::Envelope(envelope) => envelope.usage(usage),
@@ -93,7 +98,12 @@ impl Format {
     ///
     /// # Errors
     /// If it has no JSON form.
-    pub fn end(&mut self, now: Uptime, code: ExitCode, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub(crate) fn end(
+        &mut self,
+        now: Uptime,
+        code: ExitCode,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         match self {
             Self::Protocol => Ok(()),
             Self::Text(text) => {
@@ -116,7 +126,7 @@ impl Format {
     }
 
     /// The exit status of the process in the terms of this format.
-    pub fn status(&self, code: ExitCode) -> u8 {
+    pub(crate) fn status(&self, code: ExitCode) -> u8 {
         match self {
             Self::JsonStream(_) => stream::status(code),
             Self::Protocol | Self::Text(_) | Self::Objects(_) | Self::Envelope(_) => code.number(),
@@ -124,7 +134,7 @@ impl Format {
     }
 
     /// Whether the end of the output contains the status, so that it can't change any more.
-    pub fn reports_status(&self) -> bool {
+    pub(crate) fn reports_status(&self) -> bool {
         match self {
             Self::Envelope(_) | Self::JsonStream(_) => true,
             Self::Protocol | Self::Text(_) | Self::Objects(_) => false,
@@ -132,7 +142,7 @@ impl Format {
     }
 
     /// Whether warnings are part of the output, so that they need not be logged.
-    pub fn reports_warnings(&self) -> bool {
+    pub(crate) fn reports_warnings(&self) -> bool {
         match self {
             Self::Protocol | Self::Envelope(_) | Self::JsonStream(_) => true,
             Self::Text(_) | Self::Objects(_) => false,

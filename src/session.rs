@@ -31,10 +31,9 @@ mod tests;
 pub use answer_extraction::{Extraction, ExtractionReport};
 pub(crate) use client_error::{panic_text, run_defect, unread_prompt};
 pub use exit::{ExitCode, Signal};
+pub(crate) use io::Output;
 pub use io::{
-    ARGUMENT_BYTES_MAX, ASK_MS, CALL_MS, CALLS_PER_ROUND_MAX, FinalSnapshot, Input, OnBusy, Output,
-    RESULT_BYTES_MAX, ROUNDS_MAX, Retention, Rules, START_MS, SessionMode, TaskEvent, ToolRules,
-    Uptime,
+    FinalSnapshot, Input, OnBusy, Retention, Rules, SessionMode, TaskEvent, ToolRules, Uptime,
 };
 pub use toolbox::ServerCall;
 
@@ -58,28 +57,28 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use toolbox::Toolbox;
 
 /// Bytes of text, reasoning and arguments that a run may bring: a conversation is held in memory.
-pub const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+pub(crate) const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Segments of text and reasoning that an answer may have: each is a message of the conversation, and
 /// costs far more than its text.
-pub const ANSWER_SEGMENTS_MAX: u32 = 10_000;
+pub(crate) const ANSWER_SEGMENTS_MAX: u32 = 10_000;
 
 /// Submits that may wait for their turn. Past that they are refused, and input is read on: a run may
 /// wait for an answer in it.
-pub const QUEUED_SUBMITS_MAX: usize = 10_000;
+pub(crate) const QUEUED_SUBMITS_MAX: usize = 10_000;
 
 /// Bytes of prompts that may wait for their turn; past that, submits are refused.
-pub const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub(crate) const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Shutdowns that may wait for the end of a run; past that, they are refused.
-pub const HELD_SHUTDOWNS_MAX: usize = 256;
+pub(crate) const HELD_SHUTDOWNS_MAX: usize = 256;
 
 /// Bytes of the ids of shutdowns that wait; past that, they are refused.
-pub const HELD_BYTES_MAX: usize = 1024 * 1024;
+pub(crate) const HELD_BYTES_MAX: usize = 1024 * 1024;
 
 /// One conversation.
 #[derive(Clone, Debug)]
-pub struct Session {
+pub(crate) struct Session {
     rules: Rules,
     binding: Binding,
     /// Lower in tests.
@@ -141,7 +140,7 @@ enum ExitCause {
 
 impl Session {
     /// A conversation in which nothing has been said. `seed` is 128 random bits, for its ids.
-    pub fn new(rules: Rules, seed: u128) -> Self {
+    pub(crate) fn new(rules: Rules, seed: u128) -> Self {
         let mut ids = Ids::new(seed);
         let (binding, id) = match &rules.session {
             Some(id) => (Binding::Bound, id.clone()),
@@ -163,19 +162,19 @@ impl Session {
     }
 
     /// Plants a fault among the projections.
-    pub fn plant(&mut self, fault: FailPoint) {
+    pub(crate) fn plant(&mut self, fault: FailPoint) {
         self.recorder.plant(fault);
     }
 
     /// The first frame. `capabilities` is what the process can do.
-    pub fn hello(&self, capabilities: Vec<String>) -> Frame {
+    pub(crate) fn hello(&self, capabilities: Vec<String>) -> Frame {
         wire::frame(self.recorder.session(), None, wire::hello(capabilities))
     }
 
     /// What is told before anything is asked: `hello`, and the state that a single run begins with.
-    pub fn greeting(&self, capabilities: Vec<String>) -> Vec<Frame> {
+    pub(crate) fn greeting(&self, capabilities: Vec<String>) -> Vec<Frame> {
         let hello = self.hello(capabilities);
-        match (self.rules.life, self.rules.keep) {
+        match (self.rules.mode, self.rules.keep) {
             (SessionMode::OneShot, Retention::Everything) => {
                 vec![hello, self.recorder.state(None, Span::Conversation)]
             }
@@ -187,7 +186,7 @@ impl Session {
 
     /// Takes in what happened at `now`, and says what to do about it. A defect met on the way ends
     /// what it was about, with an error, and not the conversation.
-    pub fn handle(&mut self, now: Uptime, input: Input) -> Vec<Output> {
+    pub(crate) fn handle(&mut self, now: Uptime, input: Input) -> Vec<Output> {
         let about = About::of(&input);
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.step(now, input))) {
             self.recover(now, &about, &panic_text(panic.as_ref()));
@@ -196,12 +195,12 @@ impl Session {
     }
 
     /// Whether another line may be read now.
-    pub fn wants_input(&self) -> bool {
+    pub(crate) fn wants_input(&self) -> bool {
         !matches!(self.phase, Phase::Closed)
     }
 
     /// When [`Input::DeadlineReached`] is due, if nothing happens before.
-    pub fn deadline(&self) -> Option<Uptime> {
+    pub(crate) fn deadline(&self) -> Option<Uptime> {
         match &self.phase {
             Phase::Running(live) | Phase::Draining(live, _) => live.run.deadline(),
             Phase::Idle | Phase::Closed => None,
@@ -227,7 +226,7 @@ impl Session {
             Input::Interrupted(signal) => {
                 let reason = format!("the process was ended by {signal}");
                 // A single run has one end, which tells of this as well.
-                let error = (self.rules.life == SessionMode::OneShot).then(|| interrupted(signal));
+                let error = (self.rules.mode == SessionMode::OneShot).then(|| interrupted(signal));
                 self.end_now(now, Stop { reason, error }, ExitCause::Interrupted(signal));
             }
             Input::ReaderGone => {
@@ -534,7 +533,7 @@ impl Session {
             self.recorder.done(Some(id), Done::Shutdown);
         }
         let exit = match drain.farewell {
-            ExitCause::Quiet => match self.rules.life {
+            ExitCause::Quiet => match self.rules.mode {
                 SessionMode::Conversation => ExitCode::Ok,
                 SessionMode::OneShot => self.recorder.verdict().into(),
             },
@@ -543,7 +542,7 @@ impl Session {
                 ExitCode::InputFailed
             }
             ExitCause::Interrupted(signal) => {
-                if self.rules.life == SessionMode::Conversation || self.turns == 0 {
+                if self.rules.mode == SessionMode::Conversation || self.turns == 0 {
                     self.recorder.error(None, interrupted(signal));
                     self.recorder.done(None, Done::Stopped);
                 }

@@ -1,7 +1,7 @@
 //! The front end on standard input and output: hands request lines, signals and the end of the
 //! reader to the host, and writes its frames. One loop owns everything; threads only read and write.
 
-pub mod outbox;
+pub(crate) mod outbox;
 
 mod debug_file;
 mod diagnostics;
@@ -20,13 +20,13 @@ mod streams;
 mod unread;
 mod writer;
 
-pub use debug_file::DebugFile;
-pub use progress::{Progress, Shown};
-pub use refusal::{is_shortage, refusal, unable};
-pub use settings::{Finish, Requests, Settings};
-pub use signals::{Signals, take_file_size_signal};
-pub use streams::{Stdio, reader_gone};
-pub use unread::UnreadInput;
+pub(crate) use debug_file::DebugFile;
+pub(crate) use progress::{Progress, Shown};
+pub(crate) use refusal::{is_shortage, refusal, unable};
+pub(crate) use settings::{Finish, Requests, Settings};
+pub(crate) use signals::{Signals, take_file_size_signal};
+pub(crate) use streams::{Stdio, reader_gone};
+pub(crate) use unread::UnreadInput;
 
 use crate::host::{Effect, Effects, Host, log_input};
 use crate::protocol::command::{Command, Prompt, Submit};
@@ -52,7 +52,7 @@ use writer::Writer;
 const EVENTS_AT_ONCE_MAX: usize = 64;
 
 /// Serves one conversation, from `hello` to the end of the process.
-pub async fn serve(stdio: Stdio, signals: &mut Signals, settings: Settings) -> Finish {
+pub(crate) async fn serve(stdio: Stdio, signals: &mut Signals, settings: Settings) -> Finish {
     FrontEnd::start(stdio, signals, settings).run().await
 }
 

@@ -3,7 +3,7 @@
 
 pub mod fail_point;
 
-pub mod text;
+pub(crate) mod text;
 
 pub(crate) mod threads;
 

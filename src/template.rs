@@ -28,7 +28,7 @@ pub(crate) mod time;
 mod types;
 mod value;
 
-pub use data::{Data, Keys, Record, Values};
+pub(crate) use data::{Data, Keys, Record, Values};
 pub use types::{Type, Types};
 pub(crate) use value::floats;
 
@@ -39,7 +39,7 @@ use thiserror::Error;
 use value::{Heap, Value, WORK_BYTES_MAX};
 
 /// Longest rendered text, in bytes.
-pub const OUTPUT_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub(crate) const OUTPUT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A parsed template.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl Template {
     ///
     /// # Errors
     /// As [`Template::render`].
-    pub fn render_values(
+    pub(crate) fn render_values(
         &self,
         values: &Values,
         types: &Types,

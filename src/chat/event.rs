@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// An event with its place in the conversation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recorded {
+pub(crate) struct Recorded {
     /// Its ordinal.
     pub ordinal: Ordinal,
     /// The run, turn and provider call it belongs to.
@@ -22,7 +22,7 @@ pub struct Recorded {
 
 /// The run, turn and provider call that an event belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scope {
+pub(crate) struct Scope {
     /// The run.
     pub run: RunId,
     /// Number of the turn in the conversation, from 1.
@@ -33,7 +33,7 @@ pub struct Scope {
 
 /// Backend events.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub(crate) enum Event {
     /// A prompt was added to the conversation.
     PromptAccepted {
         /// The prompt as written by the client.
@@ -201,7 +201,7 @@ pub enum Event {
 
 /// A segment: consecutive text or reasoning within a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub(crate) struct Segment {
     /// Number in the run, from 1, counted over both kinds.
     pub number: u32,
     /// The kind of its content.
@@ -210,7 +210,7 @@ pub struct Segment {
 
 /// Kinds of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SegmentKind {
+pub(crate) enum SegmentKind {
     /// Text of the answer.
     Text,
     /// The model's reasoning.
@@ -219,7 +219,7 @@ pub enum SegmentKind {
 
 /// How a segment or a message ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub(crate) enum Ending {
     /// Normally.
     Finished,
     /// The run was stopped.
@@ -296,14 +296,14 @@ pub enum FinishClass {
 
 impl Event {
     /// Whether this is the last event of its run.
-    pub fn ends_run(&self) -> bool {
+    pub(crate) fn ends_run(&self) -> bool {
         matches!(self, Self::RunFinished { .. } | Self::RunStopped { .. } | Self::RunFailed { .. })
     }
 }
 
 impl Ending {
     /// The value on the wire.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Finished => ending::FINISHED,
             Self::Stopped => ending::STOPPED,
@@ -314,7 +314,7 @@ impl Ending {
 
 impl FinishClass {
     /// Whether the answer is incomplete although the provider reports no error.
-    pub fn cuts_off(self) -> bool {
+    pub(crate) fn cuts_off(self) -> bool {
         match self {
             Self::MaxTokens | Self::ContentFilter => true,
             Self::Completed | Self::ToolCalls | Self::Cancelled | Self::Failed | Self::Other => {
@@ -324,7 +324,7 @@ impl FinishClass {
     }
 
     /// The value on the wire.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Completed => finish::COMPLETED,
             Self::MaxTokens => finish::MAX_TOKENS,
@@ -339,21 +339,21 @@ impl FinishClass {
 
 impl ToolResult {
     /// The tool's output or error message.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         match self {
             Self::Success(text) | Self::Error(text) => text,
         }
     }
 
     /// A shared copy of the tool's output or error message.
-    pub fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         match self {
             Self::Success(text) | Self::Error(text) => text,
         }
     }
 
     /// The value on the wire.
-    pub fn status(&self) -> &'static str {
+    pub(crate) fn status(&self) -> &'static str {
         match self {
             Self::Success(_) => tool_result::SUCCESS,
             Self::Error(_) => tool_result::ERROR,

@@ -33,7 +33,7 @@ impl Recorder {
     }
 
     /// A turn with one provider call, up to just before its end.
-    fn turn(&mut self, prompt: &str, said: &[HistoryMessage]) {
+    fn turn(&mut self, prompt: &str, said: &[ModelStep]) {
         self.scope = Scope { run: self.ids.run(), turn: self.scope.turn + 1, call: 0 };
         self.event(Event::PromptAccepted { prompt: prompt.into() });
         self.event(Event::RunStarted { prompt: prompt.into() });
@@ -44,18 +44,18 @@ impl Recorder {
         }
     }
 
-    fn said(&mut self, said: &HistoryMessage, number: u32) {
+    fn said(&mut self, said: &ModelStep, number: u32) {
         match said {
-            HistoryMessage::Text(pieces) => {
+            ModelStep::Text(pieces) => {
                 self.segment(Segment { number, kind: SegmentKind::Text }, pieces)
             }
-            HistoryMessage::Thought(pieces) => self.segment(thinking(number), pieces),
-            HistoryMessage::Call(id) => self.call(id),
-            HistoryMessage::Round => {
+            ModelStep::Thought(pieces) => self.segment(thinking(number), pieces),
+            ModelStep::Call(id) => self.call(id),
+            ModelStep::Round => {
                 self.scope.call += 1;
                 self.event(Event::CallStarted);
             }
-            HistoryMessage::Result(id, text) => {
+            ModelStep::Result(id, text) => {
                 let (tool, result) = (tool(id), ToolResult::Success((*text).to_owned()));
                 self.event(Event::ToolResultReady { tool: tool.clone(), result });
                 self.event(Event::ToolCallFinished { tool });
@@ -119,7 +119,7 @@ impl Recorder {
 }
 
 /// What a model does in a turn.
-enum HistoryMessage {
+enum ModelStep {
     Text(&'static [&'static str]),
     Thought(&'static [&'static str]),
     Call(&'static str),
@@ -142,7 +142,7 @@ fn session() -> SessionId {
 
 fn transcript(recorder: &Recorder, system: Option<&str>) -> Transcript {
     let mut transcript =
-        Transcript::new(Preamble { system: system.map(str::to_owned), said: Vec::new() });
+        Transcript::new(Preamble { system: system.map(str::to_owned), history: Vec::new() });
     recorder.recorded.iter().for_each(|recorded| transcript.apply(recorded));
     transcript
 }
@@ -163,7 +163,7 @@ fn messages(transcript: &Transcript) -> Vec<String> {
 
 /// Checks the next request to the model, after a turn of `said` with this ending and the prompt
 /// "next".
-fn check(said: &[HistoryMessage], ending: Ending, expected: &[&str]) {
+fn check(said: &[ModelStep], ending: Ending, expected: &[&str]) {
     let mut recorder = Recorder::new();
     recorder.turn("hi", said);
     recorder.end(ending);
@@ -177,13 +177,9 @@ fn check(said: &[HistoryMessage], ending: Ending, expected: &[&str]) {
 
 #[test]
 fn a_finished_turn_is_kept_whole() {
-    check(&[HistoryMessage::Text(&["Hel", "lo"])], Ending::Finished, &["user: hi", "model: Hello"]);
+    check(&[ModelStep::Text(&["Hel", "lo"])], Ending::Finished, &["user: hi", "model: Hello"]);
     check(
-        &[
-            HistoryMessage::Text(&["One. "]),
-            HistoryMessage::Thought(&["hm"]),
-            HistoryMessage::Text(&["Two."]),
-        ],
+        &[ModelStep::Text(&["One. "]), ModelStep::Thought(&["hm"]), ModelStep::Text(&["Two."])],
         Ending::Finished,
         &["user: hi", "model: One. Two."],
     );
@@ -191,21 +187,21 @@ fn a_finished_turn_is_kept_whole() {
 
 #[test]
 fn a_stopped_turn_keeps_its_prompt_its_words_and_a_mark() {
-    check(&[HistoryMessage::Text(&["Hel"])], Ending::Stopped, &["user: hi", "model: Hel\n\nMARK"]);
+    check(&[ModelStep::Text(&["Hel"])], Ending::Stopped, &["user: hi", "model: Hel\n\nMARK"]);
     check(&[], Ending::Stopped, &["user: hi", "model: MARK"]);
-    check(&[HistoryMessage::Thought(&["hm"])], Ending::Stopped, &["user: hi", "model: MARK"]);
+    check(&[ModelStep::Thought(&["hm"])], Ending::Stopped, &["user: hi", "model: MARK"]);
 }
 
 #[test]
 fn a_failed_turn_is_kept_like_a_stopped_one_unless_it_said_nothing() {
-    check(&[HistoryMessage::Text(&["Hel"])], Ending::Failed, &["user: hi", "model: Hel\n\nMARK"]);
+    check(&[ModelStep::Text(&["Hel"])], Ending::Failed, &["user: hi", "model: Hel\n\nMARK"]);
     check(&[], Ending::Failed, &[]);
-    check(&[HistoryMessage::Thought(&["hm"])], Ending::Failed, &[]);
+    check(&[ModelStep::Thought(&["hm"])], Ending::Failed, &[]);
 }
 
 #[test]
 fn an_answer_of_white_space_is_no_message() {
-    let model = |said: &[HistoryMessage], ending| {
+    let model = |said: &[ModelStep], ending| {
         let mut recorder = Recorder::new();
         recorder.turn("hi", said);
         recorder.end(ending);
@@ -213,22 +209,22 @@ fn an_answer_of_white_space_is_no_message() {
         let messages = messages(&transcript(&recorder, None));
         messages.into_iter().filter(|line| line.starts_with("model")).collect::<Vec<_>>()
     };
-    let blank = [HistoryMessage::Text(&[" ", "\n"])];
+    let blank = [ModelStep::Text(&[" ", "\n"])];
     assert!(model(&blank, Ending::Finished).is_empty());
     assert_eq!(model(&blank, Ending::Stopped), [format!("model: {INTERRUPTED_MARK}")]);
     let called = [
-        HistoryMessage::Text(&["\n"]),
-        HistoryMessage::Call("a"),
-        HistoryMessage::Result("a", "x"),
-        HistoryMessage::Text(&[" "]),
+        ModelStep::Text(&["\n"]),
+        ModelStep::Call("a"),
+        ModelStep::Result("a", "x"),
+        ModelStep::Text(&[" "]),
     ];
     assert_eq!(model(&called, Ending::Finished), ["model:  a({})"]);
     // Between words it is part of them.
     let parts = [
-        HistoryMessage::Text(&["a"]),
-        HistoryMessage::Thought(&["hm"]),
-        HistoryMessage::Text(&["\n"]),
-        HistoryMessage::Text(&["b"]),
+        ModelStep::Text(&["a"]),
+        ModelStep::Thought(&["hm"]),
+        ModelStep::Text(&["\n"]),
+        ModelStep::Text(&["b"]),
     ];
     assert_eq!(model(&parts, Ending::Finished), ["model: a\nb"]);
     check(&blank, Ending::Failed, &[]);
@@ -238,17 +234,13 @@ fn an_answer_of_white_space_is_no_message() {
 fn a_tool_call_always_has_a_result() {
     for ending in [Ending::Stopped, Ending::Failed] {
         check(
-            &[HistoryMessage::Text(&["I look."]), HistoryMessage::Call("t1")],
+            &[ModelStep::Text(&["I look."]), ModelStep::Call("t1")],
             ending,
             &["user: hi", "model: I look. t1({})", "tool t1: NO RESULT", "model: MARK"],
         );
     }
     check(
-        &[
-            HistoryMessage::Call("t1"),
-            HistoryMessage::Call("t2"),
-            HistoryMessage::Result("t2", "noon"),
-        ],
+        &[ModelStep::Call("t1"), ModelStep::Call("t2"), ModelStep::Result("t2", "noon")],
         Ending::Stopped,
         &[
             "user: hi",
@@ -259,7 +251,7 @@ fn a_tool_call_always_has_a_result() {
         ],
     );
     check(
-        &[HistoryMessage::Call("t1")],
+        &[ModelStep::Call("t1")],
         Ending::Finished,
         &["user: hi", "model:  t1({})", "tool t1: NO RESULT"],
     );
@@ -269,16 +261,16 @@ fn a_tool_call_always_has_a_result() {
 fn rounds_of_tool_calls_are_told_in_order() {
     check(
         &[
-            HistoryMessage::Text(&["First."]),
-            HistoryMessage::Call("t1"),
-            HistoryMessage::Call("t2"),
-            HistoryMessage::Result("t2", "two"),
-            HistoryMessage::Result("t1", "one"),
-            HistoryMessage::Round,
-            HistoryMessage::Call("t3"),
-            HistoryMessage::Result("t3", "three"),
-            HistoryMessage::Round,
-            HistoryMessage::Text(&["Done."]),
+            ModelStep::Text(&["First."]),
+            ModelStep::Call("t1"),
+            ModelStep::Call("t2"),
+            ModelStep::Result("t2", "two"),
+            ModelStep::Result("t1", "one"),
+            ModelStep::Round,
+            ModelStep::Call("t3"),
+            ModelStep::Result("t3", "three"),
+            ModelStep::Round,
+            ModelStep::Text(&["Done."]),
         ],
         Ending::Finished,
         &[
@@ -297,11 +289,11 @@ fn rounds_of_tool_calls_are_told_in_order() {
 fn a_tool_id_used_again_in_a_later_round_gets_its_own_result() {
     check(
         &[
-            HistoryMessage::Call("t"),
-            HistoryMessage::Result("t", "one"),
-            HistoryMessage::Text(&["And again."]),
-            HistoryMessage::Call("t"),
-            HistoryMessage::Result("t", "two"),
+            ModelStep::Call("t"),
+            ModelStep::Result("t", "one"),
+            ModelStep::Text(&["And again."]),
+            ModelStep::Call("t"),
+            ModelStep::Result("t", "two"),
         ],
         Ending::Finished,
         &["user: hi", "model:  t({})", "tool t: one", "model: And again. t({})", "tool t: two"],
@@ -312,7 +304,7 @@ fn a_tool_id_used_again_in_a_later_round_gets_its_own_result() {
 fn a_turn_whose_end_was_never_told_counts_as_cut_off() {
     let mut recorder = Recorder::new();
     recorder.turn("lost", &[]);
-    recorder.turn("cut", &[HistoryMessage::Text(&["Hel"])]);
+    recorder.turn("cut", &[ModelStep::Text(&["Hel"])]);
     recorder.turn("next", &[]);
     let marked = format!("model: Hel\n\n{INTERRUPTED_MARK}");
     let told = messages(&transcript(&recorder, None));
@@ -322,7 +314,7 @@ fn a_turn_whose_end_was_never_told_counts_as_cut_off() {
 #[test]
 fn the_system_prompt_comes_first_and_once() {
     let mut recorder = Recorder::new();
-    recorder.turn("hi", &[HistoryMessage::Text(&["Hello"])]);
+    recorder.turn("hi", &[ModelStep::Text(&["Hello"])]);
     recorder.end(Ending::Finished);
     recorder.turn("next", &[]);
     let told = messages(&transcript(&recorder, Some("Be brief.")));
@@ -337,7 +329,7 @@ fn a_transcript_handed_out_does_not_change() {
     let handed_out = growing.clone();
     let before = messages(&handed_out);
     let known = recorder.recorded.len();
-    recorder.said(&HistoryMessage::Text(&["Hello"]), 1);
+    recorder.said(&ModelStep::Text(&["Hello"]), 1);
     recorder.end(Ending::Finished);
     recorder.recorded[known..].iter().for_each(|recorded| growing.apply(recorded));
     assert_eq!(messages(&handed_out), before);
@@ -350,16 +342,16 @@ fn conversation() -> Recorder {
     recorder.turn(
         "hi",
         &[
-            HistoryMessage::Thought(&["h", "m"]),
-            HistoryMessage::Text(&["I ", "look."]),
-            HistoryMessage::Call("t1"),
-            HistoryMessage::Call("t2"),
-            HistoryMessage::Result("t2", "noon"),
-            HistoryMessage::Result("t1", "one"),
+            ModelStep::Thought(&["h", "m"]),
+            ModelStep::Text(&["I ", "look."]),
+            ModelStep::Call("t1"),
+            ModelStep::Call("t2"),
+            ModelStep::Result("t2", "noon"),
+            ModelStep::Result("t1", "one"),
         ],
     );
     recorder.end(Ending::Finished);
-    recorder.turn("again", &[HistoryMessage::Text(&["It"])]);
+    recorder.turn("again", &[ModelStep::Text(&["It"])]);
     recorder.end(Ending::Failed);
     recorder
 }
@@ -466,8 +458,8 @@ fn patches(mode: PatchMode, recorded: &[Recorded]) -> Vec<Patch> {
 /// A thought and an answer, with characters of one to four bytes.
 fn multi_byte() -> Vec<Recorded> {
     let mut recorder = Recorder::new();
-    let thought = HistoryMessage::Thought(&["\u{e9}", "\u{2028}", "x"]);
-    recorder.turn("hi", &[thought, HistoryMessage::Text(&["\u{1F600}", "y", "\u{0}\u{e9}"])]);
+    let thought = ModelStep::Thought(&["\u{e9}", "\u{2028}", "x"]);
+    recorder.turn("hi", &[thought, ModelStep::Text(&["\u{1F600}", "y", "\u{0}\u{e9}"])]);
     recorder.recorded
 }
 

@@ -13,14 +13,14 @@ use crate::support::text::Text;
 
 /// The conversation so far.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Timeline {
+pub(crate) struct Timeline {
     ordinal: Ordinal,
     entities: Vec<Entity>,
 }
 
 /// How much of the conversation a snapshot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Span {
+pub(crate) enum Span {
     /// The whole conversation.
     Conversation,
     /// The entities of the newest run.
@@ -64,10 +64,10 @@ const HISTORY_TURN: u32 = 0;
 impl Timeline {
     /// A conversation with these earlier messages, which have ordinal 0. Each
     /// message has the id of a run of its own. System messages are not shown.
-    pub fn with_history(said: &[HistoryMessage], ids: &mut Ids) -> Self {
+    pub(crate) fn with_history(history: &[HistoryMessage], ids: &mut Ids) -> Self {
         let mut timeline = Self::default();
-        for said in said {
-            let body = match said {
+        for message in history {
+            let body = match message {
                 HistoryMessage::BySystem(_) => continue,
                 HistoryMessage::ByUser(text) => {
                     Body::Prompt { text: text.as_str().into(), number: FIRST_PROMPT }
@@ -87,7 +87,7 @@ impl Timeline {
     }
 
     /// Applies an event. Events must come in the order of their ordinals.
-    pub fn apply(&mut self, recorded: &Recorded) {
+    pub(crate) fn apply(&mut self, recorded: &Recorded) {
         self.ordinal = recorded.ordinal;
         match &recorded.event {
             Event::PromptAccepted { prompt } => {
@@ -151,7 +151,7 @@ impl Timeline {
     }
 
     /// The text so far of a segment of `run`; empty if there is no such segment.
-    pub fn text(&self, run: RunId, wanted: Segment) -> Text {
+    pub(crate) fn text(&self, run: RunId, wanted: Segment) -> Text {
         let newest = self.entities.iter().rev().take_while(|entity| entity.scope.run == run);
         let mut texts = newest.filter_map(|entity| match &entity.body {
             Body::Segment { segment, text, .. } if *segment == wanted => Some(text.clone()),
@@ -165,7 +165,7 @@ impl Timeline {
     }
 
     /// The current state, entities in the order of their creation.
-    pub fn snapshot(&self, session: &SessionId, span: Span) -> SnapshotFrame {
+    pub(crate) fn snapshot(&self, session: &SessionId, span: Span) -> SnapshotFrame {
         let entities = match span {
             Span::Conversation => self.entities.as_slice(),
             Span::LastTurn => self.last_turn(),

@@ -6,11 +6,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Appended to the answer of a turn that was cut off, so that the model knows.
-pub const INTERRUPTED_MARK: &str = "[This answer was interrupted before it was complete.]";
+pub(crate) const INTERRUPTED_MARK: &str = "[This answer was interrupted before it was complete.]";
 
 /// Used as the result of a tool call that was cut off: providers refuse a request in which
 /// a call has no result.
-pub const INTERRUPTED_TOOL: &str = "The call was interrupted before it returned a result.";
+pub(crate) const INTERRUPTED_TOOL: &str = "The call was interrupted before it returned a result.";
 
 /// A conversation as it is sent to the model. Cheap to clone: turns are shared.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,7 +25,7 @@ pub struct Preamble {
     /// The system prompt.
     pub system: Option<String>,
     /// Earlier messages, oldest first.
-    pub said: Vec<HistoryMessage>,
+    pub history: Vec<HistoryMessage>,
 }
 
 /// A message from before this session.
@@ -41,7 +41,7 @@ pub enum HistoryMessage {
 
 /// A prompt and the answer to it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Turn {
+pub(crate) struct Turn {
     /// The prompt as written; empty if the model was called with the earlier messages alone.
     pub prompt: String,
     /// The model's text and tool calls, in order.
@@ -52,7 +52,7 @@ pub struct Turn {
 
 /// A step of the model.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub(crate) enum Step {
     /// A text.
     Text(Text),
     /// A prompt that joined the turn.
@@ -74,7 +74,7 @@ pub enum Step {
 
 /// The state of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TurnState {
+pub(crate) enum TurnState {
     /// The model has not answered completely.
     Open,
     /// Answered.
@@ -85,7 +85,7 @@ pub enum TurnState {
 
 /// One message of a provider request.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Message<'a> {
+pub(crate) enum Message<'a> {
     /// The system prompt.
     System(&'a str),
     /// A message of the user.
@@ -115,12 +115,12 @@ impl Transcript {
     }
 
     /// The turns, oldest first; the last one is open while a run answers it.
-    pub fn turns(&self) -> &[Arc<Turn>] {
+    pub(crate) fn turns(&self) -> &[Arc<Turn>] {
         &self.turns
     }
 
     /// Applies an event.
-    pub fn apply(&mut self, recorded: &Recorded) {
+    pub(crate) fn apply(&mut self, recorded: &Recorded) {
         match &recorded.event {
             Event::PromptAccepted { prompt } => {
                 // A turn without an end was cut off by an internal error.
@@ -163,10 +163,10 @@ impl Transcript {
     /// The messages of a provider request, oldest first. Every tool call in them has a result. The
     /// preamble is sent unchanged; in the turns after it roles alternate,
     /// as some providers require.
-    pub fn messages(&self) -> Vec<Message<'_>> {
+    pub(crate) fn messages(&self) -> Vec<Message<'_>> {
         let system = self.preamble.system.as_deref().map(Message::System);
-        let said = self.preamble.said.iter().map(HistoryMessage::message);
-        let mut messages: Vec<Message<'_>> = system.into_iter().chain(said).collect();
+        let history = self.preamble.history.iter().map(HistoryMessage::message);
+        let mut messages: Vec<Message<'_>> = system.into_iter().chain(history).collect();
         let preamble_len = messages.len();
         for message in self.turns.iter().flat_map(|turn| turn.messages()) {
             let joined = match messages[preamble_len..].last_mut() {
@@ -229,7 +229,7 @@ impl Transcript {
 
 impl Step {
     /// Number of the provider call that made this tool call; `None` for other steps.
-    pub fn round(&self) -> Option<u32> {
+    pub(crate) fn round(&self) -> Option<u32> {
         match self {
             Self::Called { round, .. } => Some(*round),
             Self::Text(_) | Self::Prompt(_) | Self::ProviderData(_) => None,

@@ -16,7 +16,7 @@ use crate::support::text::Text;
 /// The projection. Holds what it must know of earlier events: the names of the current run and, in
 /// snapshot mode, the text of the open segment.
 #[derive(Clone, Debug)]
-pub struct Ui {
+pub(crate) struct Ui {
     patches: Patches,
     names: Names,
     so_far: String,
@@ -33,12 +33,12 @@ struct Names {
 
 impl Ui {
     /// A projection for one session.
-    pub fn new(session: SessionId, patches: Patches) -> Self {
+    pub(crate) fn new(session: SessionId, patches: Patches) -> Self {
         Self { patches, names: Names::new(session), so_far: String::new() }
     }
 
     /// The UI event for `recorded`. Events must come in the order of their ordinals.
-    pub fn project(&mut self, recorded: Recorded) -> Any {
+    pub(crate) fn project(&mut self, recorded: Recorded) -> Any {
         self.names.enter(recorded.scope);
         let names = &self.names;
         match recorded.event {

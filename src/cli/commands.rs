@@ -1,7 +1,7 @@
 //! Commands for working with the protocol. Each parses its arguments, does one thing and returns
 //! the exit status. Results go to standard output, messages for people to standard error.
 
-pub mod args;
+pub(crate) mod args;
 mod check;
 mod complete;
 mod descriptions;

@@ -38,10 +38,14 @@ const TERMINAL_READ: &str = "requests are read from this terminal, one JSON obje
 ///
 /// # Errors
 /// If an option, or the file it names, can't be used.
-pub fn rpc(args: RpcArgs, history: Vec<HistoryMessage>, is_terminal: bool) -> Result<Settings> {
+pub(crate) fn rpc(
+    args: RpcArgs,
+    history: Vec<HistoryMessage>,
+    is_terminal: bool,
+) -> Result<Settings> {
     let (command, mode) = ("rpc", args.output.mode());
     let requests = stdin(&args.session)?;
-    let preamble = Preamble { system: None, said: history };
+    let preamble = Preamble { system: None, history };
     let request = PromptRequest { preamble, ..PromptRequest::default() };
     let plan = Plan { command, mode, session: args.session, request };
     let mut settings = plan.settings(requests)?;
@@ -53,9 +57,9 @@ pub fn rpc(args: RpcArgs, history: Vec<HistoryMessage>, is_terminal: bool) -> Re
 
 /// A prompt, or where it will come from.
 #[derive(Debug)]
-pub enum Source {
+pub(crate) enum Source {
     /// The prompt is known.
-    RunFacts(String),
+    Text(String),
     /// The prompt is still being read; what to report instead if that fails.
     Awaited(oneshot::Receiver<Result<Prompt, ClientError>>),
     /// There is no prompt: the model is called with the preceding messages alone.
@@ -64,13 +68,13 @@ pub enum Source {
 
 impl Default for Source {
     fn default() -> Self {
-        Self::RunFacts(String::new())
+        Self::Text(String::new())
     }
 }
 
 /// The request of a single run.
 #[derive(Debug, Default)]
-pub struct PromptRequest {
+pub(crate) struct PromptRequest {
     /// The messages before the prompt.
     pub preamble: Preamble,
     /// The prompt.
@@ -87,7 +91,7 @@ pub struct PromptRequest {
 
 /// A command that runs one prompt.
 #[derive(Debug)]
-pub struct Once {
+pub(crate) struct Once {
     /// Its name on the command line.
     pub command: &'static str,
     /// The output mode.
@@ -104,7 +108,7 @@ pub struct Once {
 ///
 /// # Errors
 /// If an option, or the file it names, can't be used, or the prompt is blank.
-pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
+pub(crate) fn once(once: Once, session: SessionArgs) -> Result<Settings> {
     let Once { command, mode, is_shown, mut request, unread } = once;
     ensure!(
         !matches!(mode, Mode::Objects { .. }) || request.response != ResponseType::Text,
@@ -112,13 +116,13 @@ pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
          give the command file a `response-type` of json or jsonl"
     );
     let requests = match std::mem::take(&mut request.prompt) {
-        Source::RunFacts(prompt) if mode.reads_stdin() => {
+        Source::Text(prompt) if mode.reads_stdin() => {
             if !prompt.trim().is_empty() {
-                request.preamble.said.push(HistoryMessage::ByUser(prompt));
+                request.preamble.history.push(HistoryMessage::ByUser(prompt));
             }
             stdin(&session)?
         }
-        Source::RunFacts(text) => Requests::Once(prompt(text)?),
+        Source::Text(text) => Requests::Once(prompt(text)?),
         Source::Nothing if mode.reads_stdin() => stdin(&session)?,
         Source::Nothing => Requests::Once(Prompt::nothing()),
         Source::Awaited(prompt) => Requests::Awaited(prompt),
@@ -142,16 +146,16 @@ pub fn once(once: Once, session: SessionArgs) -> Result<Settings> {
 ///
 /// # Errors
 /// If it is blank.
-pub fn prompt(text: String) -> Result<Prompt> {
+pub(crate) fn prompt(text: String) -> Result<Prompt> {
     Ok(Prompt::new(text).ok_or(BlankPrompt)?)
 }
 
 /// Settings for reporting an error in the form that the reader expects, without running anything.
-pub fn refused(command_mode: CommandMode, requests: Requests) -> Settings {
+pub(crate) fn refused(command_mode: CommandMode, requests: Requests) -> Settings {
     let CommandMode { command, mode } = command_mode;
     Settings {
         host: HostSettings {
-            rules: Rules { life: mode.life(), ..Rules::default() },
+            rules: Rules { mode: mode.session_mode(), ..Rules::default() },
             capabilities: capabilities_of_nobody(mode),
             ..HostSettings::new(Engine::Echo(Echo::default()))
         },
@@ -170,7 +174,7 @@ pub fn refused(command_mode: CommandMode, requests: Requests) -> Settings {
 struct BlankPrompt;
 
 /// The error that a client gets if nothing can be run because of `error`.
-pub fn client_error(error: &anyhow::Error) -> ClientError {
+pub(crate) fn client_error(error: &anyhow::Error) -> ClientError {
     let message = format!("{error:#}");
     if error.is::<BlankPrompt>() {
         return ClientError {
@@ -188,7 +192,7 @@ pub fn client_error(error: &anyhow::Error) -> ClientError {
 }
 
 /// The error that a client gets if preparing the command panicked.
-pub fn defect() -> ClientError {
+pub(crate) fn defect() -> ClientError {
     let message =
         "preparing the command failed because of a bug in this program, so nothing was run; please \
          report it"
@@ -219,10 +223,10 @@ impl Plan {
         let host = HostSettings {
             capabilities: capabilities(mode, &args, &engine, extraction.as_ref()),
             rules: Rules {
-                life: mode.life(),
+                mode: mode.session_mode(),
                 keep: if is_kept { Retention::Everything } else { Retention::Nothing },
                 session,
-                preamble: Preamble { system, said: request.preamble.said },
+                preamble: Preamble { system, history: request.preamble.history },
                 extraction,
                 on_busy: args.on_busy.into(),
                 // The other formats join the pieces themselves.
@@ -253,7 +257,7 @@ impl Plan {
         (request.response != ResponseType::Text).then(|| Extraction {
             response: request.response,
             schema: request.schema.clone(),
-            telling: report,
+            report,
         })
     }
 }
@@ -304,10 +308,10 @@ impl Mode {
 
     /// Whether requests come from standard input.
     pub(crate) fn reads_stdin(self) -> bool {
-        self.life() == SessionMode::Conversation
+        self.session_mode() == SessionMode::Conversation
     }
 
-    fn life(self) -> SessionMode {
+    fn session_mode(self) -> SessionMode {
         match self {
             Self::Server | Self::Frames => SessionMode::Conversation,
             Self::Text

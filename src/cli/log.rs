@@ -19,7 +19,7 @@ use tracing::subscriber::NoSubscriber;
 ///
 /// # Errors
 /// If the log file can't be opened, or the process logs already.
-pub fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
+pub(crate) fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
     if level == LogLevel::Off {
         tracing::subscriber::set_global_default(NoSubscriber::new())?;
         return Ok(None);
@@ -78,7 +78,7 @@ impl Write for LogWriter {
 
 /// Flushes the log when it is dropped, as far as it is being read.
 #[derive(Debug)]
-pub struct Flush(Arc<LineQueue>);
+pub(crate) struct Flush(Arc<LineQueue>);
 
 impl Flush {
     /// Waits, for a limited time, until everything that was logged is written.

@@ -9,7 +9,7 @@ const MANIFEST_VERSION: u32 = 1;
 
 /// Facts about a command that are not part of its definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub(crate) struct Facts {
     /// Standard output is JSON Lines by default.
     pub streaming_default: bool,
     /// Standard output can be JSON Lines.
@@ -98,7 +98,7 @@ const TEXT: Facts = Facts {
 };
 
 /// Facts about the command of this name.
-pub fn facts(command: &str) -> Facts {
+pub(crate) fn facts(command: &str) -> Facts {
     match command {
         "rpc" => RPC,
         "exec" | "run-command" => RUN,
@@ -109,7 +109,7 @@ pub fn facts(command: &str) -> Facts {
 }
 
 /// The manifest of `command`, with `facts` about each of its subcommands.
-pub fn manifest(command: &Command, facts: impl Fn(&str) -> Facts) -> Value {
+pub(crate) fn manifest(command: &Command, facts: impl Fn(&str) -> Facts) -> Value {
     let mut command = command.clone().disable_help_subcommand(true);
     command.build();
     let commands: Vec<_> = command

@@ -99,11 +99,11 @@ pub enum Mode {
 /// Two options that contradict each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} and {1} select different outputs; leave one of them out")]
-pub struct Disagree(&'static str, &'static str);
+pub(crate) struct Disagree(&'static str, &'static str);
 
 impl RpcOutputArgs {
     /// The output format.
-    pub fn mode(&self) -> Mode {
+    pub(crate) fn mode(&self) -> Mode {
         match self.output {
             RpcOutputName::Jsonl if !self.no_stream => Mode::Server,
             RpcOutputName::Jsonl | RpcOutputName::Json => Mode::Frames,
@@ -116,7 +116,7 @@ impl OutputArgs {
     ///
     /// # Errors
     /// If two options select different formats.
-    pub fn mode(&self) -> Result<Mode, Disagree> {
+    pub(crate) fn mode(&self) -> Result<Mode, Disagree> {
         // --no-stream can be appended to any command line: it is for readers of one document.
         if self.no_stream {
             return Ok(match (self.stdin_rpc, self.output) {
@@ -155,7 +155,7 @@ impl OutputArgs {
 
     /// The output format for an error in these very options: of those selected, the one whose
     /// reader depends on it most.
-    pub fn mode_of_errors(&self) -> Mode {
+    pub(crate) fn mode_of_errors(&self) -> Mode {
         let output = self.output.map(OutputName::mode);
         match self.mode() {
             Ok(mode) => mode,

@@ -50,7 +50,7 @@ pub enum Job {
 
 /// Standard input and output, as they were before they were made private.
 #[derive(Debug)]
-pub struct Terminal {
+pub(crate) struct Terminal {
     /// Standard input.
     pub stdin: File,
     /// Standard input is a terminal.
@@ -61,7 +61,7 @@ pub struct Terminal {
 
 /// What ends the wait for a command to get ready.
 #[derive(Debug)]
-pub struct Waits<'a> {
+pub(crate) struct Waits<'a> {
     /// A signal, at once.
     pub signals: &'a mut Signals,
     /// Standard output, once nobody reads it.
@@ -70,7 +70,7 @@ pub struct Waits<'a> {
 
 /// A prepared command.
 #[derive(Debug)]
-pub enum Prepared {
+pub(crate) enum Prepared {
     /// Serve these settings; the log is closed when its guard is dropped.
     Serve(Box<Settings>, Option<Flush>),
     /// Print this and exit.
@@ -79,7 +79,7 @@ pub enum Prepared {
 
 /// Why a command can't be served.
 #[derive(Debug)]
-pub struct Refusal {
+pub(crate) struct Refusal {
     /// The command and its output mode.
     pub command_mode: CommandMode,
     /// The error.
@@ -88,7 +88,7 @@ pub struct Refusal {
 
 /// What is wrong with a command.
 #[derive(Debug)]
-pub enum Reason {
+pub(crate) enum Reason {
     /// The command line is wrong. Also a request for help, which is no error.
     Usage(clap::Error),
     /// An option value, or a file that it names, can't be used.
@@ -103,7 +103,7 @@ pub enum Reason {
 
 impl Job {
     /// The command and its output mode, as far as they are known before any file is read.
-    pub fn command_mode(&self) -> CommandMode {
+    pub(crate) fn command_mode(&self) -> CommandMode {
         match self {
             Self::Rpc(args) => CommandMode { command: "rpc", mode: args.output.mode() },
             Self::Exec(args) => CommandMode { command: "exec", mode: args.output.mode_of_errors() },
@@ -126,7 +126,7 @@ impl<E: Into<anyhow::Error>> From<E> for Reason {
 ///
 /// # Errors
 /// If there is nothing to run, with the error to report.
-pub async fn prepare(
+pub(crate) async fn prepare(
     job: Job,
     terminal: Terminal,
     waits: &mut Waits<'_>,
@@ -193,7 +193,7 @@ fn later(
     read: impl FnOnce() -> Result<String> + Send + 'static,
 ) -> Result<Source> {
     if is_needed_now {
-        return Ok(Source::RunFacts(read()?));
+        return Ok(Source::Text(read()?));
     }
     let (done, prompt) = oneshot::channel();
     let work = move || {
@@ -218,14 +218,14 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     let unread = (!parts.has_stdin()).then(|| terminal.stdin.try_clone()).transpose()?;
     let unread = unread.map(|stdin| UnreadInput::new(stdin, UNREAD));
     let prompt = source(&args, parts, mode, terminal)?;
-    if let (true, Source::RunFacts(prompt)) = (args.print_prompt, &prompt) {
+    if let (true, Source::Text(prompt)) = (args.print_prompt, &prompt) {
         let system = args.session.system;
         let rendered = Rendered { system, messages: history, prompt: prompt.clone() };
         let session_id = args.session.session_id.as_deref();
         let unasked = Unasked { command: "exec", mode, session_id, is_shown };
         return Ok(Prepared::Print(shown(&rendered, &unasked)?));
     }
-    let preamble = Preamble { system: None, said: history::for_engine(history) };
+    let preamble = Preamble { system: None, history: history::for_engine(history) };
     let request =
         PromptRequest { preamble, prompt, name: "exec".to_owned(), ..PromptRequest::default() };
     let once = Once { command: "exec", mode, is_shown, request, unread };
@@ -238,7 +238,7 @@ fn source(args: &ExecArgs, parts: Parts, mode: Mode, terminal: Terminal) -> Resu
     let is_needed_now = mode.reads_stdin() || args.print_prompt;
     let Terminal { stdin, is_typed, .. } = terminal;
     if let Some(prompt) = parts.typed() {
-        return Ok(Source::RunFacts(prompt.to_owned()));
+        return Ok(Source::Text(prompt.to_owned()));
     }
     let is_given = args.prompt.is_some() || args.prompt_file.is_some();
     match (parts.has_stdin(), mode.reads_stdin()) {

@@ -12,12 +12,12 @@ pub const PREAMBLE: &str = r#"{"_format": "jsonl", "_schema": "EventEntry", "_ve
 
 /// Seconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct UnixSeconds(pub u64);
+pub(crate) struct UnixSeconds(pub u64);
 
 /// One event of a stream. Absent fields are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Entry {
+pub(crate) struct Entry {
     /// `e` and the ordinal; the second event of one ordinal has the suffix `.2`, and so on.
     pub id: String,
     /// The event's name, as in `ChatTextPatch`.
@@ -55,7 +55,7 @@ pub struct Entry {
 
 /// Lists events line by line.
 #[derive(Debug, Default)]
-pub struct Lister {
+pub(crate) struct Lister {
     line: u64,
     ordinal: u64,
     /// Events of that ordinal so far.
@@ -65,7 +65,7 @@ pub struct Lister {
 /// A line that is not a frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
-pub struct BadLine {
+pub(crate) struct BadLine {
     line: u64,
     reason: String,
     is_cut_off: bool,
@@ -73,7 +73,7 @@ pub struct BadLine {
 
 impl BadLine {
     /// The last line is an incomplete frame, as when its writer was killed; not an error.
-    pub fn is_cut_off(&self) -> bool {
+    pub(crate) fn is_cut_off(&self) -> bool {
         self.is_cut_off
     }
 }
@@ -149,7 +149,7 @@ enum Text {
 
 impl Lister {
     /// A lister for one stream.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
@@ -158,7 +158,7 @@ impl Lister {
     ///
     /// # Errors
     /// If the line is not a frame.
-    pub fn line(&mut self, ts: UnixSeconds, line: &[u8]) -> Result<Option<Entry>, BadLine> {
+    pub(crate) fn line(&mut self, ts: UnixSeconds, line: &[u8]) -> Result<Option<Entry>, BadLine> {
         self.line += 1;
         let frame = read(line).map_err(|reason| self.bad(reason))?;
         let entry = frame.ui_event.map(|event| self.entry(frame.request_id, event));
@@ -166,7 +166,7 @@ impl Lister {
     }
 
     /// Reports a line of more than `bytes_max` bytes, which was not kept.
-    pub fn long_line(&mut self, bytes_max: usize) -> BadLine {
+    pub(crate) fn long_line(&mut self, bytes_max: usize) -> BadLine {
         self.line += 1;
         self.bad(format!("it has more than {bytes_max} bytes and was ignored"))
     }
@@ -175,7 +175,7 @@ impl Lister {
     ///
     /// # Errors
     /// If it is not a whole frame: either incomplete, or something that can't become one.
-    pub fn tail(&mut self, ts: UnixSeconds, tail: &[u8]) -> Result<Option<Entry>, BadLine> {
+    pub(crate) fn tail(&mut self, ts: UnixSeconds, tail: &[u8]) -> Result<Option<Entry>, BadLine> {
         self.line(ts, tail).map_err(|bad| match check::is_cut_off(tail) {
             false => bad,
             true => BadLine {

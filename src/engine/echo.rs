@@ -34,7 +34,7 @@ pub struct Echo {
 
 impl Echo {
     /// Answers the last turn of the transcript, a word at a time.
-    pub async fn answer(self, spec: CallSpec, sink: Sink) -> CallEnd {
+    pub(crate) async fn answer(self, spec: CallSpec, sink: Sink) -> CallEnd {
         match self.call(spec.transcript.turns(), &sink).await {
             Ok(()) => CallEnd::Finished,
             Err(error) => CallEnd::Failed(error),

@@ -20,7 +20,7 @@ use super::{CallEnd, CallSpec, EngineEvent, RunError, Sink};
 use crate::engine::provider::address;
 use crate::engine::provider::clock::{Clock, Quiet};
 use crate::engine::provider::connection::Connection;
-use crate::engine::provider::failure::{Elapsed, Failure, Failures};
+use crate::engine::provider::failure::{Elapsed, Failure, Failures, SettingSources};
 use crate::engine::provider::http;
 use crate::engine::provider::post::{Post, TAIL_TIMEOUT, Target, header};
 use crate::support::secret::Secret;
@@ -42,20 +42,27 @@ pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 pub const DEFAULT_MODEL: &str = "gpt-4o-mini";
 
 /// For the connection to come about.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Before the first byte, and between two parts of an answer; messages that only keep the connection
 /// alive don't count. A model may think for long before it speaks.
-pub const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// For the whole call, its retries included.
-pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+pub(crate) const TOTAL_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// How often a request is sent again.
-pub const RETRIES: u32 = 2;
+pub(crate) const RETRIES: u32 = 2;
 
 /// After the end mark: for the end of the body, so that the connection can be used again.
 const LINGER_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// The options and variables that the command line has for the settings.
+const SOURCES: SettingSources = SettingSources {
+    base_url_source: "--base-url, DUOLOGUE_BASE_URL or OPENAI_BASE_URL",
+    model_source: "--model or DUOLOGUE_MODEL",
+    key_source: "DUOLOGUE_API_KEY or OPENAI_API_KEY",
+};
 
 /// Names a file of root certificates, here as in other programs that use TLS.
 const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
@@ -138,13 +145,13 @@ impl OpenAi {
     }
 
     /// The model that answers; empty if none is named where one must be.
-    pub fn model(&self) -> &str {
+    pub(crate) fn model(&self) -> &str {
         self.shared.settings.model()
     }
 
     /// The host that is asked, with its port if that is not the scheme's own; empty if the address
     /// can't be read.
-    pub fn host(&self) -> String {
+    pub(crate) fn host(&self) -> String {
         let Settings { base_url, key, .. } = &self.shared.settings;
         let host = address::host(base_url).unwrap_or_default();
         // A host is in lower case, and so is a key that was put in its place by mistake.
@@ -153,7 +160,7 @@ impl OpenAi {
     }
 
     /// Answers the last turn of the transcript. Dropped, it closes the connection.
-    pub async fn answer(self, spec: CallSpec, sink: Sink) -> CallEnd {
+    pub(crate) async fn answer(self, spec: CallSpec, sink: Sink) -> CallEnd {
         match self.run(&spec, &sink).await {
             Ok(()) => CallEnd::Finished,
             Err(error) => CallEnd::Failed(error),
@@ -162,7 +169,8 @@ impl OpenAi {
 
     async fn run(&self, spec: &CallSpec, sink: &Sink) -> Result<(), RunError> {
         let settings = &self.shared.settings;
-        let failures = Failures::new(settings.key.as_ref(), &settings.base_url, settings.model());
+        let key = settings.key.as_ref();
+        let failures = Failures::new(SOURCES, key, &settings.base_url, settings.model());
         let target = target(settings, &failures).map_err(Failure::into_error)?;
         let client = self.shared.connection.client(&target.url, settings.key.is_some(), &failures);
         let client = client.await.map_err(Failure::into_error)?;

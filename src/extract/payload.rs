@@ -35,7 +35,7 @@ impl Found {
 }
 
 /// The payload that reports the end of the answer.
-pub fn finished(
+pub(crate) fn finished(
     message_id: &str,
     tally: Tally,
     is_cut_off: bool,

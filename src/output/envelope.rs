@@ -26,7 +26,7 @@ const WARNINGS_MAX: usize = 100;
 
 /// The syntax of the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub(crate) enum Layout {
     /// JSON, each item of a list on a line.
     Json,
     /// YAML.
@@ -35,7 +35,7 @@ pub enum Layout {
 
 /// The content of `data`.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// The answer as text; null if there is none.
     Text(String),
     /// The document that the answer is, or its text if it is not one.
@@ -48,7 +48,7 @@ pub enum Answer {
 
 /// The document, as far as it is known.
 #[derive(Clone, Debug)]
-pub struct Envelope {
+pub(crate) struct Envelope {
     layout: Layout,
     answer: Answer,
     session: String,
@@ -74,7 +74,7 @@ struct Document<'a, D> {
 impl Envelope {
     /// A document with `answer` as its initial `data`, and these members in `meta` besides the
     /// fixed ones.
-    pub fn new(layout: Layout, answer: Answer, meta: Map<String, Value>) -> Self {
+    pub(crate) fn new(layout: Layout, answer: Answer, meta: Map<String, Value>) -> Self {
         Self {
             layout,
             answer,

@@ -10,7 +10,7 @@ const VERSION: u32 = 1;
 
 /// The format `objects`. The first line names the format, unless that is turned off.
 #[derive(Clone, Debug)]
-pub struct Objects {
+pub(crate) struct Objects {
     /// The name of the objects' schema.
     pub schema: String,
     /// Whether the format and errors are written in lines of their own.

@@ -22,7 +22,7 @@ const PROTOCOL: u32 = 1;
 
 /// The content of `start`, and the origin of event times.
 #[derive(Clone, Debug, Default)]
-pub struct Beginning {
+pub(crate) struct Beginning {
     /// The command.
     pub command: &'static str,
     /// The model.
@@ -37,7 +37,7 @@ pub struct Beginning {
 
 /// The event stream of one process.
 #[derive(Clone, Debug)]
-pub struct JsonStream {
+pub(crate) struct JsonStream {
     beginning: Beginning,
     session: String,
     is_streaming: bool,
@@ -68,7 +68,7 @@ struct StreamEvent<'a> {
 
 impl JsonStream {
     /// The stream of a process that begins with this `start`.
-    pub fn new(beginning: Beginning) -> Self {
+    pub(crate) fn new(beginning: Beginning) -> Self {
         Self {
             beginning,
             session: String::new(),

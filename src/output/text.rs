@@ -5,7 +5,7 @@ use crate::protocol::wire::Frame;
 
 /// The answer as text. Ends in a line feed unless it is empty.
 #[derive(Clone, Debug, Default)]
-pub struct Text {
+pub(crate) struct Text {
     last: Option<u8>,
 }
 

@@ -7,7 +7,8 @@ mod wkt;
 #[cfg(test)]
 mod mapping;
 
-pub use read::{message_from_value, read_message};
+pub(crate) use read::message_from_value;
+pub use read::read_message;
 pub use shared::Shared;
 pub use wkt::{
     BoolValue, BytesValue, DoubleValue, Duration, Empty, FieldMask, FloatValue, Int32Value,

@@ -73,7 +73,7 @@ trimmed!(RequestId);
 
 impl RunId {
     /// Root of the message ids of the run, `chat-msg-<uuid>`.
-    pub fn root(self) -> String {
+    pub(crate) fn root(self) -> String {
         format!("chat-msg-{}", self.0)
     }
 }
@@ -92,30 +92,30 @@ impl fmt::Display for TaskId {
 
 /// Generates ids. Pure: the only source of randomness is the seed, so a test can predict every id.
 #[derive(Clone, Debug)]
-pub struct Ids {
+pub(crate) struct Ids {
     high: u64,
     low: u64,
 }
 
 impl Ids {
     /// `seed` is 128 random bits; equal seeds give equal ids.
-    pub fn new(seed: u128) -> Self {
+    pub(crate) fn new(seed: u128) -> Self {
         let [high, low] = [(seed >> 64) as u64, seed as u64];
         Self { high, low }
     }
 
     /// Generates a session id.
-    pub fn session(&mut self) -> SessionId {
+    pub(crate) fn session(&mut self) -> SessionId {
         SessionId(format!("session-{}", self.next()))
     }
 
     /// Generates a request id.
-    pub fn request(&mut self) -> RequestId {
+    pub(crate) fn request(&mut self) -> RequestId {
         RequestId(format!("req-{}", self.next()))
     }
 
     /// Generates a run id.
-    pub fn run(&mut self) -> RunId {
+    pub(crate) fn run(&mut self) -> RunId {
         RunId(self.next())
     }
 

@@ -18,7 +18,7 @@ pub const DEPTH_MAX: usize = 127;
 
 /// Longest text of an [`Error`], in bytes: serde quotes the rejected value, which may be a whole
 /// line.
-pub const ERROR_BYTES_MAX: usize = 240;
+pub(crate) const ERROR_BYTES_MAX: usize = 240;
 
 /// Why a text was rejected, with the column in bytes where that is known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,7 +44,8 @@ impl From<serde_json::Error> for Error {
 /// Parses one JSON value.
 ///
 /// # Errors
-/// If the text is not [`well_formed`], or is not a `T`.
+/// If the text is not one JSON value (RFC 8259) without duplicate keys, is nested deeper than
+/// [`DEPTH_MAX`], or is not a `T`.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     well_formed(text)?;
     Ok(serde_json::from_str(text)?)
@@ -55,7 +56,7 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
 /// # Errors
 /// If the text is not one JSON value, has more than [`DEPTH_MAX`] levels, a key twice in one object
 /// (however it is escaped), half a surrogate pair, or a number that no `f64` can hold.
-pub fn well_formed(text: &str) -> Result<(), Error> {
+pub(crate) fn well_formed(text: &str) -> Result<(), Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     WellFormed::deserialize(&mut reader)?;
     Ok(reader.end()?)
@@ -129,7 +130,7 @@ impl<'de> Visitor<'de> for WellFormedVisitor {
 
 /// An integer as the canonical mapping reads it: `1`, `1.0` or `1e0`, bare or in quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Number<T>(
+pub(crate) struct Number<T>(
     /// Its value.
     pub T,
 );
@@ -184,7 +185,7 @@ fn in_range<T: TryFrom<i128>, E: de::Error>(value: i128) -> Result<Number<T>, E>
 /// A floating-point number as the canonical mapping reads it: bare or in quotes, or one of the
 /// three names `NaN`, `Infinity` and `-Infinity`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Float(
+pub(crate) struct Float(
     /// Its value.
     pub f64,
 );
@@ -237,7 +238,7 @@ fn bare<E: de::Error>(text: &str) -> Result<serde_json::Number, E> {
 
 /// A 64-bit integer for output: in quotes, because JavaScript's integers end at 2^53.
 #[derive(Clone, Copy, Debug)]
-pub struct Quoted<T>(
+pub(crate) struct Quoted<T>(
     /// The integer.
     pub T,
 );
@@ -265,7 +266,7 @@ pub fn write_line<T: Serialize>(message: &T, lines: &mut Vec<u8>) -> Result<(), 
 }
 
 /// Appends JSON text that is on one line already, and a line feed.
-pub fn write_raw_line(json: &str, lines: &mut Vec<u8>) {
+pub(crate) fn write_raw_line(json: &str, lines: &mut Vec<u8>) {
     let before = lines.len();
     lines.extend_from_slice(json.as_bytes());
     escape_separators(lines, before);
@@ -276,7 +277,7 @@ pub fn write_raw_line(json: &str, lines: &mut Vec<u8>) {
 ///
 /// # Errors
 /// As `write_line`.
-pub fn write_pretty<T: Serialize>(message: &T, text: &mut Vec<u8>) -> Result<(), Error> {
+pub(crate) fn write_pretty<T: Serialize>(message: &T, text: &mut Vec<u8>) -> Result<(), Error> {
     let before = text.len();
     if let Err(error) = serde_json::to_writer_pretty(&mut *text, message) {
         text.truncate(before);

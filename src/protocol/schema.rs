@@ -40,7 +40,7 @@ const LIST_EVENTS: &str = include_str!("schema/list_events.json");
 const MANIFEST: &str = include_str!("schema/manifest.json");
 
 /// All `.proto` files as one text, each after a comment with its name.
-pub fn proto_text() -> String {
+pub(crate) fn proto_text() -> String {
     let mut all = String::new();
     for (name, text) in PROTO_FILES {
         let between = if all.is_empty() { "" } else { "\n" };
@@ -51,37 +51,37 @@ pub fn proto_text() -> String {
 }
 
 /// A serialized `google.protobuf.FileDescriptorSet` of the files and their imports.
-pub fn descriptors() -> &'static [u8] {
+pub(crate) fn descriptors() -> &'static [u8] {
     DESCRIPTORS
 }
 
 /// JSON Schema, draft 2020-12, of a line that the server writes.
-pub fn frame() -> Value {
+pub(crate) fn frame() -> Value {
     messages::frame()
 }
 
 /// JSON Schema of a line that the server reads.
-pub fn request() -> Value {
+pub(crate) fn request() -> Value {
     messages::request()
 }
 
 /// JSON Schema of a line of `--output stream-json`, with its envelope.
-pub fn json_stream() -> Value {
+pub(crate) fn json_stream() -> Value {
     parsed(JSON_STREAM)
 }
 
 /// JSON Schema of the one object that a command prints with `--no-stream`.
-pub fn envelope() -> Value {
+pub(crate) fn envelope() -> Value {
     parsed(ENVELOPE)
 }
 
 /// JSON Schema of a line of `list-events`.
-pub fn list_events() -> Value {
+pub(crate) fn list_events() -> Value {
     parsed(LIST_EVENTS)
 }
 
 /// JSON Schema of what `--manifest` prints.
-pub fn manifest() -> Value {
+pub(crate) fn manifest() -> Value {
     parsed(MANIFEST)
 }
 

@@ -13,13 +13,13 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::fmt;
 
 /// The version of the protocol. Absent and 0 mean the same in a request.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// Name of the protocol in `hello`.
-pub const PROTOCOL: &str = "pinocchio.chatapp.rpc.v1";
+pub(crate) const PROTOCOL: &str = "pinocchio.chatapp.rpc.v1";
 
 /// Name of this server in `hello`.
-pub const SERVER: &str = "duologue";
+pub(crate) const SERVER: &str = "duologue";
 
 /// A line that makes sense.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,7 +121,7 @@ pub enum Code {
 
 /// The status of a finished request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Done {
+pub(crate) enum Done {
     /// It succeeded.
     Ok,
     /// Its run was stopped.
@@ -166,7 +166,7 @@ pub fn too_long(start: &[u8], bytes_max: usize) -> BadLine {
 }
 
 /// The error for a line whose parsing failed because of a bug in this program.
-pub fn unreadable(line: &[u8], detail: String) -> BadLine {
+pub(crate) fn unreadable(line: &[u8], detail: String) -> BadLine {
     BadLine { id: name_in(line), fault: RequestFault::Internal { detail } }
 }
 
@@ -248,7 +248,7 @@ fn string_or_nothing<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Stri
 }
 
 /// A frame of `session` for `request`, or for none.
-pub fn frame(session: &SessionId, request: Option<&RequestId>, body: Body) -> Frame {
+pub(crate) fn frame(session: &SessionId, request: Option<&RequestId>, body: Body) -> Frame {
     RpcLine {
         version: VERSION,
         session_id: session.as_str().to_owned(),
@@ -258,7 +258,7 @@ pub fn frame(session: &SessionId, request: Option<&RequestId>, body: Body) -> Fr
 }
 
 /// The first frame's body.
-pub fn hello(capabilities: Vec<String>) -> Body {
+pub(crate) fn hello(capabilities: Vec<String>) -> Body {
     Body::Hello(HelloFrame {
         protocol: PROTOCOL.to_owned(),
         server: SERVER.to_owned(),
@@ -267,19 +267,19 @@ pub fn hello(capabilities: Vec<String>) -> Body {
 }
 
 /// The body of a frame with an event.
-pub fn ui_event(ordinal: Ordinal, payload: Any) -> Body {
+pub(crate) fn ui_event(ordinal: Ordinal, payload: Any) -> Body {
     let name = payload.name().to_owned();
     Body::UiEvent(UiEventFrame { ordinal: ordinal.0, name, payload: Some(payload) })
 }
 
 /// The body of a frame with the conversation.
-pub fn snapshot(snapshot: SnapshotFrame) -> Body {
+pub(crate) fn snapshot(snapshot: SnapshotFrame) -> Body {
     Body::Snapshot(snapshot)
 }
 
 /// The body of an error frame. Its detail is the message if there is nothing
 /// more.
-pub fn error(client_error: ClientError) -> Body {
+pub(crate) fn error(client_error: ClientError) -> Body {
     let ClientError { message, detail, .. } = client_error;
     Body::Error(ErrorFrame {
         code: client_error.code.as_str().to_owned(),
@@ -290,7 +290,7 @@ pub fn error(client_error: ClientError) -> Body {
 }
 
 /// The body of a request's last frame.
-pub fn done(how: Done) -> Body {
+pub(crate) fn done(how: Done) -> Body {
     Body::Done(DoneFrame { status: how.as_str().to_owned() })
 }
 
@@ -322,7 +322,7 @@ impl Code {
 
 impl Done {
     /// The value on the wire.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Ok => done::OK,
             Self::Stopped => done::STOPPED,
@@ -334,7 +334,7 @@ impl Done {
 
 impl RequestFault {
     /// The error as the client gets it.
-    pub fn client_error(&self) -> ClientError {
+    pub(crate) fn client_error(&self) -> ClientError {
         let (code, message, detail) = match self {
             Self::InvalidJson { reason } => (
                 Code::InvalidRequestJson,

@@ -16,7 +16,7 @@ pub struct Extraction {
     /// What each value is to be like.
     pub schema: Option<Schema>,
     /// How it is told.
-    pub telling: ExtractionReport,
+    pub report: ExtractionReport,
 }
 
 /// How frames tell what is found; only whoever asked for these can read them.
@@ -103,8 +103,8 @@ impl AnswerExtraction {
         let is_cut_off = is_cut_off || self.extractor.is_cut_off();
         let mut told = self.tell(session, recorded, found);
         // A document that is not valid is told by an error.
-        let is_told_else = self.invalid.is_some() && self.wanted.telling == ExtractionReport::Text;
-        if self.wanted.telling != ExtractionReport::Nothing && !is_told_else {
+        let is_told_else = self.invalid.is_some() && self.wanted.report == ExtractionReport::Text;
+        if self.wanted.report != ExtractionReport::Nothing && !is_told_else {
             let ids = correlation(session, recorded.scope);
             let root = recorded.scope.run.root();
             told.push(extract::finished(&root, self.extractor.tally(), is_cut_off, Some(ids)));
@@ -118,7 +118,7 @@ impl AnswerExtraction {
                 self.invalid = Some(invalid_answer(*line, reason));
             }
         }
-        let with_object = match self.wanted.telling {
+        let with_object = match self.wanted.report {
             ExtractionReport::Nothing => return Vec::new(),
             ExtractionReport::Text => false,
             ExtractionReport::Messages => true,

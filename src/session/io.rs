@@ -15,25 +15,25 @@ use crate::tool::servers::ServerChange;
 use std::collections::BTreeSet;
 
 /// Rounds of tool calls in one run, unless set.
-pub const ROUNDS_MAX: u32 = 100;
+pub(crate) const ROUNDS_MAX: u32 = 100;
 
 /// Tool calls in one answer, unless set.
-pub const CALLS_PER_ROUND_MAX: usize = 128;
+pub(crate) const CALLS_PER_ROUND_MAX: usize = 128;
 
 /// Milliseconds that a tool may take, unless set.
-pub const CALL_MS: u64 = 5 * 60 * 1000;
+pub(crate) const CALL_MS: u64 = 5 * 60 * 1000;
 
 /// Milliseconds that a person may take, unless set.
-pub const ASK_MS: u64 = 60 * 60 * 1000;
+pub(crate) const ASK_MS: u64 = 60 * 60 * 1000;
 
 /// Milliseconds that a first provider call waits for tool servers, unless set.
-pub const START_MS: u64 = 10 * 1000;
+pub(crate) const START_MS: u64 = 10 * 1000;
 
 /// Bytes of a tool's result, unless set.
-pub const RESULT_BYTES_MAX: usize = 256 * 1024;
+pub(crate) const RESULT_BYTES_MAX: usize = 256 * 1024;
 
 /// Bytes of a tool call's arguments, unless set.
-pub const ARGUMENT_BYTES_MAX: usize = 1024 * 1024;
+pub(crate) const ARGUMENT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Milliseconds since the process began. Never goes back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,7 +81,7 @@ pub enum TaskEvent {
 /// Everything a session can want done, in this order.
 #[must_use]
 #[derive(Clone, Debug)]
-pub enum Output {
+pub(crate) enum Output {
     /// Write this.
     Frame(Frame),
     /// Have the engine make a provider call.
@@ -145,7 +145,7 @@ pub enum Retention {
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// How long the process talks.
-    pub life: SessionMode,
+    pub mode: SessionMode,
     /// What is remembered.
     pub keep: Retention,
     /// The session the process is bound to from the start.

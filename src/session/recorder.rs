@@ -24,7 +24,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(super) struct Recorder {
     session: SessionId,
-    life: SessionMode,
+    mode: SessionMode,
     patches: Patches,
     keep: Retention,
     final_snapshot: FinalSnapshot,
@@ -49,14 +49,14 @@ impl Recorder {
         Self {
             ui: Ui::new(session.clone(), rules.patches),
             session,
-            life: rules.life,
+            mode: rules.mode,
             patches: rules.patches,
             keep: rules.keep,
             final_snapshot: rules.final_snapshot,
             verdict: Verdict::default(),
             answer_extraction: rules.extraction.clone().map(AnswerExtraction::new),
             ordinal: Ordinal::default(),
-            timeline: Timeline::with_history(&rules.preamble.said, ids),
+            timeline: Timeline::with_history(&rules.preamble.history, ids),
             transcript: Transcript::new(rules.preamble.clone()),
             tool_calls: HashMap::new(),
             tasks: BTreeSet::new(),
@@ -257,7 +257,7 @@ impl Recorder {
     }
 
     pub(super) fn error(&mut self, request: Option<&RequestId>, mut client_error: ClientError) {
-        client_error.terminal |= self.life == SessionMode::OneShot;
+        client_error.terminal |= self.mode == SessionMode::OneShot;
         self.frame(request, wire::error(client_error));
     }
 

@@ -38,7 +38,7 @@ const FLUSH_MAX: Duration = Duration::from_secs(5);
 
 /// A file that frames are copied to.
 #[derive(Debug)]
-pub struct DebugFile {
+pub(crate) struct DebugFile {
     lines: Option<mpsc::Sender<Vec<u8>>>,
     /// The file, until its old content is given up, with the lines that were made before.
     held: Option<Held>,
@@ -63,7 +63,7 @@ impl DebugFile {
     ///
     /// # Errors
     /// If the file can't be written, or the system has no thread for it.
-    pub fn open(path: &Path) -> Result<Self> {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
         let file = Arc::new(files::open(path, OpenOptions::new().write(true))?);
         let (lines, to_write) = mpsc::channel();
         let (is_written, written) = oneshot::channel::<()>();
@@ -100,7 +100,7 @@ impl DebugFile {
     }
 
     /// Copies a frame.
-    pub fn record(&mut self, frame: &Frame) {
+    pub(crate) fn record(&mut self, frame: &Frame) {
         let mut line = Vec::new();
         // What can't be encoded is told where it matters, on standard output.
         if json::write_line(frame, &mut line).is_err() {

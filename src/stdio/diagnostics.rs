@@ -21,7 +21,7 @@ pub(super) enum Diagnostics {
 
 impl Diagnostics {
     pub(super) fn new(settings: &Settings) -> Self {
-        match (settings.host.rules.life, &settings.requests) {
+        match (settings.host.rules.mode, &settings.requests) {
             (SessionMode::OneShot, Requests::Once(_) | Requests::Awaited(_)) => {
                 let reports_warnings = settings.format.reports_warnings();
                 Self::Taken { reports_warnings, warnings: 0, complaint: None }

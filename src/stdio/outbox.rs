@@ -16,31 +16,31 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Bytes that wait before a reader that takes them is waited for: two pipes' worth.
-pub const AWAIT_FROM_BYTES: usize = 128 * 1024;
+pub(crate) const AWAIT_FROM_BYTES: usize = 128 * 1024;
 
 /// Bytes that wait before patches begin to merge. More than what makes the server wait for a reader
 /// that keeps up, so that such a reader gets each delta on its own.
-pub const MERGE_FROM_BYTES: usize = 256 * 1024;
+pub(crate) const MERGE_FROM_BYTES: usize = 256 * 1024;
 
 /// Text of a merged patch, so that lines stay short enough for any reader.
-pub const MERGED_TEXT_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const MERGED_TEXT_BYTES_MAX: usize = 64 * 1024;
 
 /// Bytes that wait before the engine is left waiting.
-pub const ENGINE_BYTES_MAX: usize = 1024 * 1024;
+pub(crate) const ENGINE_BYTES_MAX: usize = 1024 * 1024;
 
 /// Bytes of a frame's text from which it is encoded only when the reader takes it: until then it
 /// shares its text with the conversation.
-pub const DEFERRED_FROM_BYTES: usize = 64 * 1024;
+pub(crate) const DEFERRED_FROM_BYTES: usize = 64 * 1024;
 
 /// Answers that wait before requests are left unread.
-pub const ANSWERS_MAX: usize = 256;
+pub(crate) const ANSWERS_MAX: usize = 256;
 
 /// Bytes of answers that wait before requests are left unread.
-pub const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
+pub(crate) const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// What waits to be written.
 #[derive(Debug, Default)]
-pub struct Outbox {
+pub(crate) struct Outbox {
     /// What frames are written as.
     format: Format,
     /// A terminal reads them, and must not be controlled by what they hold.
@@ -77,17 +77,17 @@ struct Patch {
 
 impl Outbox {
     /// An empty one for lines of a format, with a fault planted in its encoder or none.
-    pub fn new(format: Format, fault: FailPoint) -> Self {
+    pub(crate) fn new(format: Format, fault: FailPoint) -> Self {
         Self { format, fault, ..Self::default() }
     }
 
     /// The same for a terminal if `is_shown`: control characters are escaped.
-    pub fn shown(self, is_shown: bool) -> Self {
+    pub(crate) fn shown(self, is_shown: bool) -> Self {
         Self { is_shown, ..self }
     }
 
     /// Puts a frame, made at `now`, behind the others.
-    pub fn push(&mut self, now: Uptime, frame: Frame) {
+    pub(crate) fn push(&mut self, now: Uptime, frame: Frame) {
         let Some(text_bytes) = patch_text(&frame).map(str::len) else {
             return self.push_whole(now, frame);
         };
@@ -104,12 +104,12 @@ impl Outbox {
     }
 
     /// Has the format know of token counts that frames have no field for.
-    pub fn usage(&mut self, usage: Usage) {
+    pub(crate) fn usage(&mut self, usage: Usage) {
         self.format.usage(usage);
     }
 
     /// Puts what the format has for the end behind everything: nothing comes after it.
-    pub fn end(&mut self, now: Uptime, code: ExitCode) {
+    pub(crate) fn end(&mut self, now: Uptime, code: ExitCode) {
         self.seal_open();
         let Self { format, sealed, .. } = self;
         let before = sealed.len();
@@ -125,18 +125,18 @@ impl Outbox {
     }
 
     /// The status of the process, as readers of the format know it.
-    pub fn status(&self, code: ExitCode) -> u8 {
+    pub(crate) fn status(&self, code: ExitCode) -> u8 {
         self.format.status(code)
     }
 
     /// Whether what was put at the end tells the status of the process.
-    pub fn reports_status(&self) -> bool {
+    pub(crate) fn reports_status(&self) -> bool {
         self.format.reports_status()
     }
 
     /// Takes what waits, as whole lines: all of it or, where it has frames with long texts, up to
     /// the next of those. `empty` is a buffer to use again.
-    pub fn take(&mut self, mut empty: Vec<u8>) -> Vec<u8> {
+    pub(crate) fn take(&mut self, mut empty: Vec<u8>) -> Vec<u8> {
         self.seal_open();
         empty.clear();
         let mut taken = std::mem::replace(&mut self.sealed, empty);
@@ -151,23 +151,23 @@ impl Outbox {
     }
 
     /// Nothing waits.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.sealed.is_empty() && self.deferred.is_empty() && self.open.is_none()
     }
 
     /// So much waits that the reader should have a moment to take it.
-    pub fn is_behind(&self) -> bool {
+    pub(crate) fn is_behind(&self) -> bool {
         self.waiting_bytes() >= AWAIT_FROM_BYTES
     }
 
     /// There is room for what an engine says.
-    pub fn has_room_for_engine(&self) -> bool {
+    pub(crate) fn has_room_for_engine(&self) -> bool {
         let open = self.open.as_ref().map_or(0, |patch| patch.text_bytes);
         self.waiting_bytes() + open < ENGINE_BYTES_MAX
     }
 
     /// There is room for another answer.
-    pub fn has_room_for_answers(&self) -> bool {
+    pub(crate) fn has_room_for_answers(&self) -> bool {
         self.answers < ANSWERS_MAX && self.answer_bytes < ANSWER_BYTES_MAX
     }
 
@@ -213,7 +213,7 @@ impl Outbox {
     }
 
     /// A frame could not be encoded. What was to be told can't be; the client was told that.
-    pub fn is_defective(&self) -> bool {
+    pub(crate) fn is_defective(&self) -> bool {
         self.is_defective
     }
 

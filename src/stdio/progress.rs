@@ -21,7 +21,7 @@ const PICTURES_PER_SECOND_MAX: u8 = 20;
 
 /// The line.
 #[derive(Debug)]
-pub struct Progress {
+pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     /// When the line moves next.
     next_tick: Option<Instant>,
@@ -31,7 +31,7 @@ pub struct Progress {
 
 /// What is written to the terminal besides the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub(crate) enum Shown {
     /// Standard output goes elsewhere.
     Nothing,
     /// The answer, as it comes.
@@ -43,7 +43,7 @@ pub enum Shown {
 impl Progress {
     /// One for a person, if a terminal is where errors go. `shown` is what standard output writes
     /// to a terminal as well.
-    pub fn for_person(shown: Shown) -> Option<Self> {
+    pub(crate) fn for_person(shown: Shown) -> Option<Self> {
         let wanted = io::stderr().is_terminal() && !terminal::is_dumb();
         wanted.then(|| Self { bar: None, next_tick: None, shown, bytes: 0 })
     }

@@ -15,7 +15,7 @@ use std::io;
 const SHORTAGES: [Errno; 3] = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
 
 /// Whether `error` is that the system has no thread, descriptor or memory to give.
-pub fn is_shortage(error: &anyhow::Error) -> bool {
+pub(crate) fn is_shortage(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let number = cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
         cause.is::<NoThread>() || SHORTAGES.iter().any(|errno| number == Some(errno.raw_os_error()))
@@ -23,7 +23,7 @@ pub fn is_shortage(error: &anyhow::Error) -> bool {
 }
 
 /// What a client is told if the process could not start because of `error`.
-pub fn unable(error: &anyhow::Error) -> ClientError {
+pub(crate) fn unable(error: &anyhow::Error) -> ClientError {
     ClientError {
         code: Code::Internal,
         message: format!(
@@ -37,7 +37,7 @@ pub fn unable(error: &anyhow::Error) -> ClientError {
 
 /// All that the reader of a process gets that ends with `trouble` before it has begun, and the
 /// status of that process. Pure.
-pub fn refusal(settings: Settings, client_error: ClientError) -> (Vec<u8>, u8) {
+pub(crate) fn refusal(settings: Settings, client_error: ClientError) -> (Vec<u8>, u8) {
     let now = Uptime::default();
     let (mut host, greeting) = Host::new(settings.host);
     let mut outbox = Outbox::new(settings.format, FailPoint::default());

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 /// Where the requests of a session come from.
 #[derive(Debug)]
-pub enum Requests {
+pub(crate) enum Requests {
     /// Standard input.
     Stdin {
         /// Bytes a line may have.
@@ -28,7 +28,7 @@ pub enum Requests {
 
 /// How the front end is to run.
 #[derive(Debug)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// How the conversation behaves, and which engine answers.
     pub host: HostSettings,
     /// What is asked.
@@ -47,7 +47,7 @@ pub struct Settings {
 
 /// How a process ends.
 #[derive(Debug)]
-pub struct Finish {
+pub(crate) struct Finish {
     /// Its status.
     pub status: u8,
     /// What went wrong with the only request, for a person.

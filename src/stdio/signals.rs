@@ -5,19 +5,22 @@ use std::future::pending;
 use std::io;
 use tokio::signal::unix::{self, SignalKind};
 
-/// The signals, as they come.
+/// Receives the signals.
 #[derive(Debug)]
-pub struct Signals {
+pub(crate) struct Signals {
     hangup: Option<unix::Signal>,
     interrupt: Option<unix::Signal>,
     terminate: Option<unix::Signal>,
 }
 
 impl Signals {
-    /// From here on signals are heard and do not end the process by themselves. One that whoever
-    /// started the process has had it ignore, as `nohup` does, stays ignored.
-    pub fn listen() -> io::Result<Self> {
-        // Without /proc nothing is known to be ignored.
+    /// Handles the signals from here on, so that they do not end the process by themselves. One that
+    /// was ignored when the process started, as under `nohup`, stays ignored.
+    ///
+    /// # Errors
+    /// If a handler can't be installed.
+    pub(crate) fn listen() -> io::Result<Self> {
+        // Without /proc no signal counts as ignored.
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let listen = |signal: Signal, kind: SignalKind| {
             (!is_ignored(&status, signal.number())).then(|| unix::signal(kind)).transpose()
@@ -30,8 +33,8 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one.
-    pub async fn next(&mut self) -> Signal {
+    /// Waits for the next signal.
+    pub(crate) async fn next(&mut self) -> Signal {
         tokio::select! {
             () = heard(&mut self.hangup) => Signal::Hangup,
             () = heard(&mut self.interrupt) => Signal::Interrupt,
@@ -40,18 +43,21 @@ impl Signals {
     }
 }
 
-/// The same as [`Signals::listen`] does about the limit on the size of a file, and nothing else.
-pub fn take_file_size_signal() -> io::Result<()> {
+/// The part of [`Signals::listen`] that concerns the limit on the size of a file.
+///
+/// # Errors
+/// If a handler can't be installed.
+pub(crate) fn take_file_size_signal() -> io::Result<()> {
     take_unless_ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
 }
 
-/// From here on a file that grows past the limit on its size (`ulimit -f`) costs what was to be
-/// written to it, as a full disk does, and not the process. The signal is taken, not ignored: a
-/// child process gets its default action back.
+/// Handles the signal for a file that grows past the limit on its size (`ulimit -f`), so that only
+/// the write fails, as on a full disk, and the process goes on. The signal is handled, not ignored:
+/// a child process gets its default action back.
 fn take_unless_ignored(status: &str) -> io::Result<()> {
     let number = rustix::process::Signal::XFSZ.as_raw();
     if !u8::try_from(number).is_ok_and(|number| is_ignored(status, number)) {
-        // The signal itself is of no interest: the write that caused it fails with EFBIG.
+        // The stream is not needed: the write that caused the signal fails with EFBIG.
         drop(unix::signal(SignalKind::from_raw(number))?);
     }
     Ok(())
@@ -67,7 +73,7 @@ async fn heard(signal: &mut Option<unix::Signal>) {
     }
 }
 
-/// Whether `status`, the text of proc(5)'s `/proc/pid/status`, has the signal of this number
+/// Whether `status`, the text of `/proc/pid/status` (proc(5)), lists the signal of this number as
 /// ignored.
 fn is_ignored(status: &str, number: u8) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -16,9 +16,9 @@ use tokio::sync::oneshot;
 /// Descriptors below this are the standard ones.
 const FIRST_PRIVATE_FD: i32 = 3;
 
-/// The two ends of the protocol.
+/// The two streams of the protocol.
 #[derive(Debug)]
-pub struct Stdio {
+pub(crate) struct Stdio {
     /// Where requests come from.
     pub input: File,
     /// Where frames go.
@@ -26,10 +26,13 @@ pub struct Stdio {
 }
 
 impl Stdio {
-    /// Takes standard input and output away from everyone else in this process and its children:
-    /// who reads from standard input after this finds its end, and what is printed to standard
-    /// output goes to standard error.
-    pub fn take() -> io::Result<Self> {
+    /// Takes standard input and output away from the rest of this process and from its children:
+    /// after this, a read from standard input finds its end, and what is printed to standard output
+    /// goes to standard error.
+    ///
+    /// # Errors
+    /// If a descriptor can't be duplicated, or `/dev/null` can't be opened.
+    pub(crate) fn take() -> io::Result<Self> {
         let input = fcntl_dupfd_cloexec(rustix::stdio::stdin(), FIRST_PRIVATE_FD)?;
         let output = fcntl_dupfd_cloexec(rustix::stdio::stdout(), FIRST_PRIVATE_FD)?;
         let nothing = File::open("/dev/null")?;
@@ -39,12 +42,12 @@ impl Stdio {
     }
 }
 
-/// How something takes a few bytes without making anybody wait.
+/// How a few bytes are written to an output without waiting.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AtOnce {
     Pipe,
     Socket,
-    /// Not known: a file may be on a slow disk, a terminal may be stopped.
+    /// Any write may wait: a file may be on a slow disk, a terminal may be stopped.
     Never,
 }
 
@@ -57,8 +60,8 @@ impl AtOnce {
         }
     }
 
-    /// Writes `bytes`, if they are few, as far as there is room; tells how far. An error is met
-    /// again, and told, by whoever writes the rest.
+    /// Writes `bytes`, if they are few, as far as there is room; returns how many were written. An
+    /// error counts as no room: the thread that writes the rest meets it again and reports it.
     pub(super) fn write(self, mut output: &File, bytes: &[u8]) -> usize {
         if bytes.len() > PIPE_BUF {
             return 0;
@@ -88,7 +91,7 @@ fn has_room(output: &File) -> bool {
 }
 
 /// Waits until nobody can read `output` any more; for ever if the system has no thread for that.
-pub async fn reader_gone(output: &File) {
+pub(crate) async fn reader_gone(output: &File) {
     let watched = output.try_clone().ok().and_then(|output| watch(Arc::new(output)).ok());
     if let Some(gone) = watched
         && gone.await.is_ok()
@@ -98,17 +101,20 @@ pub async fn reader_gone(output: &File) {
     pending().await
 }
 
-/// Tells when nobody can read `output` any more, even while nothing is being written.
+/// Resolves when nobody can read `output` any more, even while nothing is being written.
+///
+/// # Errors
+/// If the system has no thread for that.
 pub(super) fn watch(output: Arc<File>) -> Result<oneshot::Receiver<()>, NoThread> {
-    let (gone, told) = oneshot::channel();
+    let (gone, is_gone) = oneshot::channel();
     let watch = move || {
         let mut files = [PollFd::new(&output, PollFlags::empty())];
-        // Asked for nothing, poll returns when the other end is gone: ERR for pipes, HUP for
-        // sockets and terminals.
+        // Without events to wait for, poll returns when the other end is closed: ERR for pipes, HUP
+        // for sockets and terminals.
         while let Err(rustix::io::Errno::INTR) = poll(&mut files, None) {}
-        // A loop that has ended does not want to know.
+        // If the loop has ended, the receiver is gone.
         gone.send(()).ok();
     };
     threads::spawn("stdout-watch", watch)?;
-    Ok(told)
+    Ok(is_gone)
 }

@@ -7,14 +7,14 @@ use std::fs::File;
 
 /// Standard input that is left alone.
 #[derive(Debug)]
-pub struct UnreadInput {
+pub(crate) struct UnreadInput {
     input: File,
     advice: &'static str,
 }
 
 impl UnreadInput {
     /// Standard input, and how it could be read instead.
-    pub fn new(input: File, advice: &'static str) -> Self {
+    pub(crate) fn new(input: File, advice: &'static str) -> Self {
         Self { input, advice }
     }
 

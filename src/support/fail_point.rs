@@ -18,7 +18,7 @@ pub enum Place {
 
 /// Counts the steps to a planted failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FailPoint(Option<u32>);
+pub(crate) struct FailPoint(Option<u32>);
 
 /// At most one planted failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Plan(Option<(Place, u32)>);
 
 impl Place {
     /// The site with that name, in lower case.
-    pub fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         match name {
             "decode" => Some(Self::Decode),
             "project" => Some(Self::Project),
@@ -45,7 +45,7 @@ impl Plan {
     }
 
     /// The fail point for one site.
-    pub fn at(&self, place: Place) -> FailPoint {
+    pub(crate) fn at(&self, place: Place) -> FailPoint {
         FailPoint(self.0.filter(|(planted, _)| *planted == place).map(|(_, nth)| nth))
     }
 }
@@ -53,7 +53,7 @@ impl Plan {
 impl FailPoint {
     /// Counts a step; true if the failure is planted here.
     #[must_use]
-    pub fn is_tripped(&mut self) -> bool {
+    pub(crate) fn is_tripped(&mut self) -> bool {
         self.0 = self.0.map(|steps| steps.saturating_sub(1));
         let is_here = self.0 == Some(0);
         if is_here {
@@ -63,7 +63,7 @@ impl FailPoint {
     }
 
     /// Counts a step; panics if the failure is planted here.
-    pub fn step(&mut self) {
+    pub(crate) fn step(&mut self) {
         assert!(!self.is_tripped(), "planted fault");
     }
 }

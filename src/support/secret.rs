@@ -5,7 +5,7 @@ mod forms;
 #[cfg(test)]
 mod tests;
 
-pub use escapes::unescaped;
+pub(crate) use escapes::unescaped;
 
 use escapes::ENTITY_BYTES_MAX;
 use std::fmt;
@@ -20,7 +20,7 @@ const LONE_BYTES_MAX: usize = 7;
 /// First characters of the escapes of JSON, URLs and HTML.
 const ESCAPE_MARKS: [char; 3] = ['\\', '%', '&'];
 
-/// A key. Never displayed: its text is only available from [`Secret::expose`].
+/// A key. It is never displayed; only the engine that sends it can read its text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -33,14 +33,14 @@ impl Secret {
     }
 
     /// The key itself, for the header that needs it.
-    pub fn expose(&self) -> &str {
+    pub(crate) fn expose(&self) -> &str {
         &self.0
     }
 
     /// `text` without this key, and without the user names and passwords of URLs. Case is ignored;
     /// the key is also recognized with its middle masked, and in base64. If it occurs
     /// escaped for JSON, URLs or HTML, the text is returned with all such escapes decoded.
-    pub fn redact(&self, text: &str) -> String {
+    pub(crate) fn redact(&self, text: &str) -> String {
         let redacted = without_forms(&self.0, text);
         let (key, plain) = (unescaped(&self.0), unescaped(&redacted));
         let redacted_plain = without_forms(&key, &plain);
@@ -50,7 +50,7 @@ impl Secret {
 
     /// Like [`Secret::redact`], for a truncated text: also without a key that is cut by its end. If
     /// its end may be that of a cut key or escape, the text is returned with all escapes decoded.
-    pub fn redact_cut(&self, text: &str) -> String {
+    pub(crate) fn redact_cut(&self, text: &str) -> String {
         let redacted = self.redact(text);
         let (key, plain) = (unescaped(&self.0), unescaped(&redacted));
         let whole = without_open_escapes(&plain);
@@ -67,7 +67,7 @@ impl fmt::Debug for Secret {
 }
 
 /// `text` without the userinfo of the URLs in it (RFC 3986, section 3.2.1).
-pub fn without_userinfo(text: &str) -> String {
+pub(crate) fn without_userinfo(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(colon) = rest.find("://") {

@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 /// Text whose clones share one buffer. Appending to it copies the buffer only if it is shared.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Text(Arc<String>);
+pub(crate) struct Text(Arc<String>);
 
 impl Text {
     /// Appends `piece`.
-    pub fn push_str(&mut self, piece: &str) {
+    pub(crate) fn push_str(&mut self, piece: &str) {
         Arc::make_mut(&mut self.0).push_str(piece);
     }
 
     /// The text.
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }

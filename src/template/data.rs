@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Values by their names.
-pub type Values = BTreeMap<String, Data>;
+pub(crate) type Values = BTreeMap<String, Data>;
 
 /// One value.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub enum Data {
 }
 
 /// Keys of [`Record`]s, sorted and without duplicates.
-pub type Keys = Arc<[Arc<str>]>;
+pub(crate) type Keys = Arc<[Arc<str>]>;
 
 /// A map that shares its keys with other records, and its values with the templates that use it.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use clap_complete::Shell;
 use std::path::PathBuf;
 
 /// Text after the options in the help of `check`.
-pub const CHECK_AFTER: &str = "\
+pub(crate) const CHECK_AFTER: &str = "\
 Examples:
   duologue rpc < requests.jsonl | duologue check
   tail -f events.jsonl | duologue check -
@@ -18,7 +18,7 @@ Exit status:
   74   standard output could not be written";
 
 /// Text after the options in the help of `list-events`.
-pub const LIST_EVENTS_AFTER: &str = "\
+pub(crate) const LIST_EVENTS_AFTER: &str = "\
 Examples:
   duologue list-events events.jsonl
   duologue rpc < requests.jsonl | duologue list-events --no-stream
@@ -30,11 +30,11 @@ Exit status:
   74   standard output could not be written";
 
 /// Help summary of `list-events`.
-pub const LIST_EVENTS_ABOUT: &str =
+pub(crate) const LIST_EVENTS_ABOUT: &str =
     "List the events of a stream; streams JSON Lines unless --no-stream is given";
 
 /// Long help of `list-events`.
-pub const LIST_EVENTS_LONG_ABOUT: &str = "\
+pub(crate) const LIST_EVENTS_LONG_ABOUT: &str = "\
 List the events of a stream of the protocol.
 
 This command streams JSON Lines: the first line names the format,
@@ -52,7 +52,7 @@ latest time at which the event can have happened, in seconds since 1970. For a f
 modification, for a pipe the time at which the line was read.";
 
 /// Long help of `check`.
-pub const CHECK_LONG_ABOUT: &str = "\
+pub(crate) const CHECK_LONG_ABOUT: &str = "\
 Check a stream of the protocol against its contract.
 
 Reads the stream as it arrives and prints one line for each violation: FILE:LINE: RULE: what is

@@ -24,7 +24,7 @@ pub(super) fn capabilities(
         PatchFields::Lean => Some(LEAN_PATCHES.to_owned()),
     };
     let is_told =
-        extraction.is_some_and(|command_mode| command_mode.telling != ExtractionReport::Nothing);
+        extraction.is_some_and(|extraction| extraction.report != ExtractionReport::Nothing);
     let settings = [
         format!("engine={}", engine.name()),
         format!("model={}", engine.model()),
@@ -40,7 +40,7 @@ pub(super) fn capabilities(
 /// Capabilities of a process of this mode before its engine is known.
 pub(super) fn capabilities_of_nobody(mode: Mode) -> Vec<String> {
     let version = format!("server-version={}", env!("CARGO_PKG_VERSION"));
-    let of_stdin: &[&str] = match mode.life() {
+    let of_stdin: &[&str] = match mode.session_mode() {
         SessionMode::Conversation => &OF_STDIN,
         SessionMode::OneShot => &[],
     };

@@ -144,8 +144,8 @@ fn request(file: &CommandFile, rendered: Rendered) -> Result<PromptRequest> {
     // The preceding messages are enough to answer.
     let has_nothing = prompt.trim().is_empty() && (system.is_some() || !messages.is_empty());
     Ok(PromptRequest {
-        preamble: Preamble { system, said: history::for_engine(messages) },
-        prompt: if has_nothing { Source::Nothing } else { Source::RunFacts(prompt) },
+        preamble: Preamble { system, history: history::for_engine(messages) },
+        prompt: if has_nothing { Source::Nothing } else { Source::Text(prompt) },
         response: file.response,
         schema,
         reports_values: file.extensions.iter().any(|name| name == EXTRACT),

@@ -123,7 +123,8 @@ pub enum Rule {
 
 impl Rule {
     /// All rules, in the order of the documentation.
-    pub const ALL: [Self; 57] = [
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 57] = [
         Self::InvalidUtf8,
         Self::RawSeparator,
         Self::LineTooLong,

@@ -41,7 +41,7 @@ fn run_id() -> RunId {
 
 fn transcript(prompt: &str) -> Transcript {
     let mut transcript =
-        Transcript::new(Preamble { system: Some("be brief".to_owned()), said: Vec::new() });
+        Transcript::new(Preamble { system: Some("be brief".to_owned()), history: Vec::new() });
     transcript.apply(&Recorded {
         ordinal: Ordinal(1),
         scope: Scope { run: run_id(), turn: 1, call: 0 },

@@ -28,14 +28,13 @@ const DETAIL_CHARS_MAX: usize = 2_000;
 /// Bytes of the provider's words that are looked at for a quote.
 const QUOTED_BYTES_MAX: usize = 64 * 1024;
 
-/// Where the base URL comes from.
-const BASE_URL: &str = "--base-url, DUOLOGUE_BASE_URL or OPENAI_BASE_URL";
-
-/// Where the model comes from.
-const MODEL: &str = "--model or DUOLOGUE_MODEL";
-
-/// Where the key comes from.
-const KEY: &str = "DUOLOGUE_API_KEY or OPENAI_API_KEY";
+/// The options and variables from which an engine's settings come, as messages name them.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) struct SettingSources {
+    pub(in crate::engine) base_url_source: &'static str,
+    pub(in crate::engine) model_source: &'static str,
+    pub(in crate::engine) key_source: &'static str,
+}
 
 /// A failed call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +57,7 @@ pub(in crate::engine) struct Failures {
     base_url: String,
     /// As the user named it.
     model: String,
+    sources: SettingSources,
 }
 
 /// Which time ran out.
@@ -100,20 +100,27 @@ impl Failure {
 
 impl Failures {
     /// Of calls with these settings.
-    pub(in crate::engine) fn new(key: Option<&Secret>, base_url: &str, model: &str) -> Self {
+    pub(in crate::engine) fn new(
+        sources: SettingSources,
+        key: Option<&Secret>,
+        base_url: &str,
+        model: &str,
+    ) -> Self {
         let login = Url::parse(base_url.trim()).map_or(Vec::new(), |url| login(&url));
         Self {
             secrets: key.cloned().into_iter().chain(login).collect(),
             has_key: key.is_some(),
             base_url: address::shown(base_url),
             model: model.to_owned(),
+            sources,
         }
     }
 
     /// The base URL can't be used. `why` goes on from "the base URL".
     pub(in crate::engine) fn bad_base_url(&self, why: &str) -> Failure {
+        let SettingSources { base_url_source, .. } = self.sources;
         let message = format!(
-            "the base URL {:?} {why}: name one like http://localhost:11434/v1 with {BASE_URL}",
+            "the base URL {:?} {why}: name one like http://localhost:11434/v1 with {base_url_source}",
             self.base()
         );
         Failure::new(ErrorClass::Config, message, "").at_init()
@@ -121,22 +128,28 @@ impl Failures {
 
     /// There is no key, and `provider` answers nobody without one.
     pub(in crate::engine) fn no_key(&self, provider: &str) -> Failure {
+        let SettingSources { base_url_source, key_source, .. } = self.sources;
         let message = format!(
-            "{provider} wants a key: set {KEY}; for another provider name its address with {BASE_URL}"
+            "{provider} wants a key: set {key_source}; for another provider name its address with \
+             {base_url_source}"
         );
         Failure::new(ErrorClass::Auth, message, "no key").at_init()
     }
 
     /// The key can't be sent.
     pub(in crate::engine) fn odd_key(&self) -> Failure {
-        let message = format!("the key holds characters that no key can hold: check {KEY}");
+        let SettingSources { key_source, .. } = self.sources;
+        let message = format!("the key holds characters that no key can hold: check {key_source}");
         Failure::new(ErrorClass::Auth, message, "the key can't be a header").at_init()
     }
 
     /// No model is named where one must be.
     pub(in crate::engine) fn no_model(&self) -> Failure {
-        let message =
-            format!("no model is named, and {} has no default: name one with {MODEL}", self.base());
+        let SettingSources { model_source, .. } = self.sources;
+        let message = format!(
+            "no model is named, and {} has no default: name one with {model_source}",
+            self.base()
+        );
         Failure::new(ErrorClass::Config, message, "no model").at_init()
     }
 
@@ -202,12 +215,13 @@ impl Failures {
 
     /// The provider sends us to another address.
     pub(in crate::engine) fn redirected(&self, status: u16, location: Option<&Url>) -> Failure {
+        let SettingSources { base_url_source, .. } = self.sources;
         let location = location.map(address::shown_url);
         let location = location.as_deref().unwrap_or("nowhere that can be read");
         let location = self.quote(location, QUOTE_CHARS_MAX);
         let message = format!(
             "{} sends us on to {location} (status {status}), and the key must not follow by \
-             itself: if that is the right address, name it with {BASE_URL}",
+             itself: if that is the right address, name it with {base_url_source}",
             self.base()
         );
         Failure::new(ErrorClass::Config, message, format!("status {status}, location {location}"))
@@ -215,11 +229,12 @@ impl Failures {
 
     /// The provider could not be reached, or the connection broke.
     pub(in crate::engine) fn network(&self, error: &reqwest::Error) -> Failure {
+        let SettingSources { base_url_source, .. } = self.sources;
         let detail = self.quote(&causes(error), DETAIL_CHARS_MAX);
         let base = self.base();
         if error.is_connect() && error.is_timeout() {
             let message = format!(
-                "no connection to {base} came about in time: check your network and {BASE_URL}, or \
+                "no connection to {base} came about in time: check your network and {base_url_source}, or \
                  raise --connect-timeout-ms"
             );
             return Failure::new(ErrorClass::Timeout, message, detail);
@@ -228,21 +243,23 @@ impl Failures {
         if tls == Some(TlsFault::Plain) {
             let message = format!(
                 "{base} answers without TLS, as a server for plain http does: name it with http:// \
-                 in place of https:// ({BASE_URL})"
+                 in place of https:// ({base_url_source})"
             );
             return Failure::new(ErrorClass::Network, message, detail);
         }
         if tls == Some(TlsFault::Other) {
             let message = format!(
                 "no safe connection to {base} came about, because of its certificate or its TLS: \
-                 check {BASE_URL} and the clock of this computer, and name the provider's own root \
+                 check {base_url_source} and the clock of this computer, and name the provider's own root \
                  certificates, if it has some, with SSL_CERT_FILE"
             );
             return Failure::new(ErrorClass::Network, message, detail);
         }
         let message = match error.is_connect() {
             true => {
-                format!("{base} can't be reached: check that it runs, your network, and {BASE_URL}")
+                format!(
+                    "{base} can't be reached: check that it runs, your network, and {base_url_source}"
+                )
             }
             false => format!(
                 "the connection to {base} broke: send the prompt again, and check your network if \
@@ -325,16 +342,17 @@ impl Failures {
 
     /// What happened, what it means and what to do.
     fn headline(&self, class: ErrorClass, told: Told, complaint: &Complaint) -> String {
+        let SettingSources { base_url_source, model_source, key_source } = self.sources;
         let base = self.base();
         let status = told.number();
         let told = told.words().map_or(String::new(), |words| format!(" ({words})"));
         let model = self.quote(&self.model, QUOTE_CHARS_MAX);
         match (class, status) {
             (ErrorClass::Auth, _) if !self.has_key => {
-                format!("{base} wants a key{told}: set {KEY}")
+                format!("{base} wants a key{told}: set {key_source}")
             }
             (ErrorClass::Auth, _) => format!(
-                "{base} refuses the key{told}: check {KEY}, and that the key may use model \
+                "{base} refuses the key{told}: check {key_source}, and that the key may use model \
                  {model}"
             ),
             (ErrorClass::RateLimited, _)
@@ -347,14 +365,14 @@ impl Failures {
             }
             (ErrorClass::ContextOverflow, _) => format!(
                 "the conversation is too long for model {model}{told}: begin a new session, or \
-                 choose one with a larger context with {MODEL}"
+                 choose one with a larger context with {model_source}"
             ),
             (_, Some(404)) => format!(
-                "{base} doesn't know this address or model {model}{told}: check {BASE_URL}, and \
-                 {MODEL}"
+                "{base} doesn't know this address or model {model}{told}: check {base_url_source}, and \
+                 {model_source}"
             ),
             (_, Some(400..=499)) => {
-                format!("{base} refuses the request{told}: check {MODEL} (now {model})")
+                format!("{base} refuses the request{told}: check {model_source} (now {model})")
             }
             (_, Some(_) | None) => format!("{base} failed{told}: try again later"),
         }

@@ -9,7 +9,7 @@
 use super::wkt::{Struct, Value};
 use super::{Any, is_payload, read_known};
 use crate::protocol::json::{self, Error, Number, NumberVisitor};
-use crate::protocol::proto::fields::{self, Field, Kind, Message};
+use crate::protocol::proto::fields::{self, Field, Kind, MessageType};
 use prost::encoding::{WireType, encode_key, encode_varint};
 use serde::Deserialize;
 use serde::de::value::MapDeserializer;
@@ -27,7 +27,7 @@ const TYPE_PREFIX: &str = "type.googleapis.com/";
 /// Parses one message.
 ///
 /// # Errors
-/// If the text is not [`json::well_formed`], or is not an `M`.
+/// As [`json::read`], or if the text is not an `M`.
 pub fn read_message<M>(text: &str) -> Result<M, Error>
 where
     M: prost::Message + prost::Name + Default,
@@ -40,7 +40,7 @@ where
 ///
 /// # Errors
 /// If it is not an `M`.
-pub fn message_from_value<M>(value: serde_json::Value) -> Result<M, Error>
+pub(crate) fn message_from_value<M>(value: serde_json::Value) -> Result<M, Error>
 where
     M: prost::Message + prost::Name + Default,
 {
@@ -75,7 +75,7 @@ struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Appends the fields of a message to `bytes`.
 struct MessageSeed<'a> {
-    message: &'static Message,
+    message: &'static MessageType,
     bytes: &'a mut Vec<u8>,
 }
 
@@ -109,7 +109,7 @@ impl<'de> Visitor<'de> for MessageSeed<'_> {
     }
 }
 
-impl Message {
+impl MessageType {
     /// The field with the JSON name `key`, in either spelling, and its position.
     fn field(&self, key: &str) -> Option<(u32, &'static Field)> {
         let named = |field: &&Field| field.json_name == key || field.name == key;

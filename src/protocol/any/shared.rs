@@ -7,7 +7,7 @@ use crate::support::text::Text;
 use serde::{Serialize, Serializer};
 
 /// A message with its `prompt`, `text` and `content` stored separately. Its JSON and its bytes are
-/// those of the message returned by [`Shared::whole`].
+/// those of the message returned by [`Any::into_whole`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shared {
     head: Head,
@@ -37,7 +37,7 @@ macro_rules! messages {
 
         impl Shared {
             /// The message's own name, without its package.
-            pub fn name(&self) -> &'static str {
+            pub(crate) fn name(&self) -> &'static str {
                 match &self.rest {
                     $(Rest::$name(_) => stringify!($name),)*
                 }
@@ -52,7 +52,7 @@ macro_rules! messages {
             }
 
             /// The message, with copies of its texts.
-            pub fn whole(&self) -> Any {
+            pub(crate) fn whole(&self) -> Any {
                 match &self.rest {
                     $(Rest::$name(rest) => {
                         let mut it = (**rest).clone();
@@ -90,17 +90,17 @@ messages! {
 impl Shared {
     /// A payload made of a message, whose own texts are ignored, and these texts. A message without
     /// one of the fields takes an empty text for it.
-    pub fn payload(message: impl Into<Self>, prompt: Text, text: Text) -> Any {
+    pub(crate) fn payload(message: impl Into<Self>, prompt: Text, text: Text) -> Any {
         Any::Shared(Box::new(Self { prompt, text, ..message.into() }))
     }
 
     /// Lower bound for the bytes of text in its JSON.
-    pub fn text_bytes(&self) -> usize {
+    pub(crate) fn text_bytes(&self) -> usize {
         self.prompt.len() + 2 * self.text.len()
     }
 
     /// Whether it ends a segment.
-    pub fn is_segment_end(&self) -> bool {
+    pub(crate) fn is_segment_end(&self) -> bool {
         match &self.rest {
             Rest::ChatTextSegmentFinished(_) | Rest::ChatReasoningSegmentFinished(_) => true,
             Rest::ChatUserMessageAccepted(_)

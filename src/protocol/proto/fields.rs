@@ -3,7 +3,7 @@
 
 /// A message type.
 #[derive(Debug)]
-pub(crate) struct Message {
+pub(crate) struct MessageType {
     /// Its full name, without a leading dot.
     pub(crate) name: &'static str,
     /// Its fields, in the order of the `.proto` file.
@@ -35,7 +35,7 @@ pub(crate) enum Kind {
     String,
     /// Names of the values, with their numbers.
     Enum(&'static [(&'static str, i32)]),
-    Message(&'static Message),
+    Message(&'static MessageType),
     Repeated(&'static Kind),
     /// A map from strings to these.
     Map(&'static Kind),
@@ -45,7 +45,7 @@ pub(crate) enum Kind {
 }
 
 /// The message type of this full name.
-pub(crate) fn message(name: &str) -> Option<&'static Message> {
+pub(crate) fn message(name: &str) -> Option<&'static MessageType> {
     let place = MESSAGES.binary_search_by(|message| message.name.cmp(name)).ok()?;
     Some(MESSAGES[place])
 }

@@ -5,7 +5,7 @@ pub(super) const ENTITY_BYTES_MAX: usize = 12;
 
 /// `text` with the escapes of JSON, URLs and HTML for ASCII decoded, repeatedly:
 /// all spellings of a text give the same result, and so does the result itself.
-pub fn unescaped(text: &str) -> String {
+pub(crate) fn unescaped(text: &str) -> String {
     let mut plain = Vec::with_capacity(text.len());
     for byte in text.bytes() {
         plain.push(byte);

@@ -1,6 +1,6 @@
 //! What can go wrong with an answer that has begun well: it stops, ends too early, or can't be read.
 
-use super::{BASE_URL, DETAIL_CHARS_MAX, Elapsed, Failure, Failures, MODEL, QUOTE_CHARS_MAX};
+use super::{DETAIL_CHARS_MAX, Elapsed, Failure, Failures, QUOTE_CHARS_MAX, SettingSources};
 use crate::engine::ErrorClass;
 use crate::engine::provider::body::Ignored;
 use crate::engine::provider::retry::Retry;
@@ -37,7 +37,8 @@ impl Failures {
 
     /// The answer has a good status and no content.
     pub(in crate::engine) fn empty(&self) -> Failure {
-        let what = format!("sent an empty answer: check {BASE_URL}");
+        let SettingSources { base_url_source, .. } = self.sources;
+        let what = format!("sent an empty answer: check {base_url_source}");
         self.malformed(&what, "the body is empty")
     }
 
@@ -48,10 +49,12 @@ impl Failures {
         content_type: &str,
         ignored: &Ignored,
     ) -> Failure {
+        let SettingSources { base_url_source, .. } = self.sources;
         let content_type = self.quote(content_type, QUOTE_CHARS_MAX);
         let detail = format!("no event in a body of type {content_type:?}");
-        let what =
-            format!("sent something that is no answer of a {interface} server: check {BASE_URL}");
+        let what = format!(
+            "sent something that is no answer of a {interface} server: check {base_url_source}"
+        );
         self.malformed(&what, detail + &self.ignored(ignored))
     }
 
@@ -75,12 +78,13 @@ impl Failures {
 
     /// The answer ended well and holds nothing that could be shown.
     pub(in crate::engine) fn no_answer(&self, stop_reason: &str, has_reasoning: bool) -> Failure {
+        let SettingSources { model_source, .. } = self.sources;
         let what = match has_reasoning {
             true => "ended the answer after the reasoning, without any text",
             false => "ended the answer without any text",
         };
         let message = format!(
-            "{} {what}: send the prompt again, or choose another model with {MODEL}",
+            "{} {what}: send the prompt again, or choose another model with {model_source}",
             self.base()
         );
         Failure::new(ErrorClass::Provider, message, format!("finish reason {stop_reason:?}"))
@@ -96,11 +100,12 @@ impl Failures {
 
     /// An event can't be read.
     pub(in crate::engine) fn unreadable(&self, why: &serde_json::Error, data: &[u8]) -> Failure {
+        let SettingSources { base_url_source, .. } = self.sources;
         // `why` may quote the data too.
         let detail = format!("not what it should be ({why}): {}", String::from_utf8_lossy(data));
         let detail = self.quote(&detail, DETAIL_CHARS_MAX);
         let what = format!(
-            "sent something that can't be read: send the prompt again, and check {BASE_URL} if it \
+            "sent something that can't be read: send the prompt again, and check {base_url_source} if it \
              stays so"
         );
         self.malformed(&what, detail)
@@ -108,18 +113,20 @@ impl Failures {
 
     /// Something is longer than its limit.
     pub(in crate::engine) fn too_long(&self, detail: String) -> Failure {
+        let SettingSources { model_source, .. } = self.sources;
         let what = format!(
             "sent more than this program takes ({detail}), so the rest is lost: ask for a shorter \
-             answer, or choose another model with {MODEL}"
+             answer, or choose another model with {model_source}"
         );
         self.malformed(&what, detail)
     }
 
     /// A tool call never told its name.
     pub(in crate::engine) fn nameless_tool(&self) -> Failure {
+        let SettingSources { model_source, .. } = self.sources;
         let what = format!(
             "called a tool without naming it: send the prompt again, or choose another model with \
-             {MODEL}"
+             {model_source}"
         );
         self.malformed(&what, "a tool call has no name")
     }

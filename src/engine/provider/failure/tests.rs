@@ -3,9 +3,15 @@
 use super::*;
 use crate::engine::provider::body::Ignored;
 
+const SOURCES: SettingSources = SettingSources {
+    base_url_source: "--base-url",
+    model_source: "--model",
+    key_source: "DUOLOGUE_API_KEY",
+};
+
 fn failures(key: Option<&str>) -> Failures {
     let key = key.and_then(Secret::new);
-    Failures::new(key.as_ref(), "https://user:a%2Fpass@host/v1?q=secret", "m")
+    Failures::new(SOURCES, key.as_ref(), "https://user:a%2Fpass@host/v1?q=secret", "m")
 }
 
 /// An answer with `status` and `body` is of `class`, and its message holds all of `words`.
@@ -183,7 +189,7 @@ fn a_key_is_redacted_however_the_provider_spells_it() {
 #[test]
 fn the_login_in_the_base_url_is_a_secret_too() {
     let check = |base_url: &str, said: &str, redacted: &str| {
-        let error = Failures::new(None, base_url, "m").status(500, said.as_bytes(), None);
+        let error = Failures::new(SOURCES, None, base_url, "m").status(500, said.as_bytes(), None);
         assert!(error.message.ends_with(&format!("says: {redacted}")), "{}", error.message);
     };
     check("http://user:a%2Fpassword@h", "a/password user", "[redacted] user");

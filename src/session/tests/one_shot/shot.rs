@@ -76,10 +76,10 @@ fn rules(keep: Retention, extraction: Option<ResponseType>) -> Rules {
     let wanted = |response| Extraction {
         response,
         schema: Some(schema.clone()),
-        telling: ExtractionReport::Messages,
+        report: ExtractionReport::Messages,
     };
     Rules {
-        life: SessionMode::OneShot,
+        mode: SessionMode::OneShot,
         keep,
         extraction: extraction.map(wanted),
         ..Rules::default()
