@@ -1,8 +1,8 @@
-//! The seam between the session and whatever answers. An engine turns a transcript into a stream
-//! of events; it knows nothing of frames, requests or other runs.
+//! The interface between the session and what answers in it. An engine turns a transcript into a
+//! stream of events; it knows nothing of frames, requests or other runs.
 //!
-//! An engine is stopped by dropping its future: whatever it holds (a connection, a timer, a child)
-//! must go with it.
+//! An engine is stopped by dropping its future, which must release everything that the engine
+//! holds: a connection, a timer, a child process.
 
 pub mod echo;
 pub mod openai;
@@ -35,45 +35,45 @@ pub enum EngineEvent {
     ToolCallStarted(ToolCall),
     /// The model writes the arguments of a call it has started.
     ToolArguments {
-        /// The call.
+        /// The id of the call.
         id: ToolCallId,
         /// The next piece of JSON text.
         text: String,
     },
     /// The arguments of the call are whole.
     ToolCallRequested {
-        /// The call.
+        /// The id of the call.
         id: ToolCallId,
     },
     /// The tool begins to run.
     ToolExecutionStarted {
-        /// The call.
+        /// The id of the call.
         id: ToolCallId,
     },
     /// The tool returned.
     ToolReturned {
-        /// The call.
+        /// The id of the call.
         id: ToolCallId,
-        /// What.
+        /// Its output or error.
         result: ToolResult,
     },
-    /// The provider told its token counts.
+    /// The provider reported its token counts.
     Usage(Usage),
-    /// The call to the provider ended by itself.
+    /// The call to the provider ended without being stopped.
     CallFinished {
-        /// In the provider's words.
+        /// The reason, in the provider's words.
         stop_reason: String,
-        /// The same in ours.
+        /// The class of the reason.
         class: FinishClass,
     },
 }
 
-/// How a run ended by itself. A run that is stopped has no such end: its engine is dropped.
+/// How the engine ended a run. A run that is stopped has no such end: its engine is dropped.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunEnd {
     /// The model has answered.
     Finished,
-    /// It could not.
+    /// The run failed.
     Failed(RunError),
 }
 
@@ -82,37 +82,37 @@ pub enum RunEnd {
 pub struct RunError {
     /// What was being done.
     pub stage: Stage,
-    /// What kind of trouble, for programs.
+    /// The kind of error, for programs.
     pub class: ErrorClass,
     /// What happened, what it means and what to do, for people.
     pub message: String,
-    /// More, for a bug report; may be empty.
+    /// Details, for a bug report; may be empty.
     pub detail: String,
 }
 
 /// What an engine was doing when it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Getting ready: nothing has been sent to a provider.
+    /// Initializing: nothing has been sent to a provider.
     Init,
     /// Answering.
     Run,
 }
 
-/// What kind of trouble, as a client may act on it.
+/// Kinds of errors, by what a client may do about them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorClass {
     /// The key is missing or refused.
     Auth,
-    /// The provider wants us to slow down, or the account has run out.
+    /// The provider limits the rate of requests, or the account has no credit left.
     RateLimited,
     /// The conversation is too long for the model.
     ContextOverflow,
-    /// Nothing came in time.
+    /// A time limit ran out.
     Timeout,
     /// The provider could not be reached, or the connection broke.
     Network,
-    /// The provider says it failed, or refuses the request.
+    /// The provider reports a failure, or refuses the request.
     Provider,
     /// What the provider sent can't be read, or its answer was cut off.
     MalformedStream,
@@ -126,11 +126,11 @@ pub enum ErrorClass {
     Internal,
 }
 
-/// A run as it goes on; resolves to its end. Dropped to stop it.
+/// An active run. Resolves to the end of the run; dropping it stops the run.
 pub type Running = Pin<Box<dyn Future<Output = RunEnd> + Send>>;
 
-/// Where an engine puts what happens. Bounded, in events and in bytes: an engine that is faster
-/// than the reader waits here.
+/// Takes the events of an engine. Bounded in events and in bytes: an engine that is faster than the
+/// reader waits here.
 #[derive(Clone, Debug)]
 pub struct Sink {
     run: RunId,
@@ -138,7 +138,7 @@ pub struct Sink {
     room: Arc<Semaphore>,
 }
 
-/// An event on its way. Dropped, it makes room for others.
+/// An event on its way to the session. Dropping it makes room for others.
 #[derive(Debug)]
 pub struct TaggedEvent {
     /// The run it belongs to.
@@ -160,20 +160,20 @@ impl Sink {
         Self { run, events, room: Arc::new(Semaphore::new(Self::BYTES_AHEAD_MAX)) }
     }
 
-    /// Hands over one event; waits while the reader is behind.
+    /// Sends one event; waits while there is no room.
     pub async fn send(&self, event: EngineEvent) {
         let room = match event.text_bytes() {
             0..=Self::SMALL_BYTES_MAX => None,
             bytes => Some(self.room(bytes.min(Self::BYTES_AHEAD_MAX)).await),
         };
         if self.events.send(TaggedEvent { run: self.run, event, _room: room }).await.is_err() {
-            // Nobody listens any more: all that can follow is that this future is dropped.
+            // The receiver is gone, so this future is about to be dropped.
             pending::<()>().await;
         }
     }
 
     async fn room(&self, bytes: usize) -> OwnedSemaphorePermit {
-        // The most that is asked for fits; the semaphore is never closed.
+        // No more permits are requested than there are, and the semaphore is never closed.
         let permits = u32::try_from(bytes).unwrap_or(u32::MAX);
         match Arc::clone(&self.room).acquire_many_owned(permits).await {
             Ok(room) => room,
@@ -183,7 +183,7 @@ impl Sink {
 }
 
 impl EngineEvent {
-    /// Bytes of text it brings.
+    /// Bytes of text in the event.
     pub(crate) fn text_bytes(&self) -> usize {
         match self {
             Self::Reasoning { text, .. } | Self::Text(text) | Self::ToolArguments { text, .. } => {
@@ -219,18 +219,18 @@ impl ErrorClass {
     }
 }
 
-/// Whatever answers.
+/// What answers in a conversation.
 #[derive(Debug)]
 pub enum Engine {
-    /// The built-in one, which needs nothing.
+    /// The built-in engine, which needs no provider.
     Echo(echo::Echo),
     /// Any provider with OpenAI's chat completions.
     OpenAi(openai::OpenAi),
 }
 
 impl Engine {
-    /// Begins to answer the last turn of `transcript`; what happens goes to `sink`. Nothing is
-    /// done before the future is polled, and everything stops when it is dropped.
+    /// Answers the last turn of `transcript`; its events go to `sink`. Nothing is done before the
+    /// future is polled, and everything stops when it is dropped.
     pub fn start(&self, transcript: Transcript, sink: Sink) -> Running {
         match self {
             Self::Echo(echo) => Box::pin(echo.clone().answer(transcript, sink)),
@@ -238,7 +238,7 @@ impl Engine {
         }
     }
 
-    /// The engine's name, as `--engine` takes it and `hello` tells it.
+    /// The engine's name, as in `--engine` and in `hello`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Echo(_) => "echo",
@@ -246,8 +246,8 @@ impl Engine {
         }
     }
 
-    /// The host that is asked, with its port if that is not the scheme's own; the name of the
-    /// built-in engine. Empty if the address can't be read. Holds no login and no key.
+    /// The provider's host, with its port if that is not the scheme's default; for the built-in
+    /// engine, its name. Empty if the address can't be parsed. Holds no login and no key.
     pub fn provider(&self) -> String {
         match self {
             Self::Echo(_) => self.name().to_owned(),
@@ -255,7 +255,7 @@ impl Engine {
         }
     }
 
-    /// The model that answers; empty if the settings name none where they must.
+    /// The model that answers; empty if one is required and the settings name none.
     pub fn model(&self) -> &str {
         match self {
             Self::Echo(_) => "echo",

@@ -1,5 +1,5 @@
-//! One conversation without a way in or out: owns the session, the engine and its run, the ids and
-//! the clock. A front end hands over what happens and performs the effects that come back, in
+//! One conversation without input and output of its own: owns the session, the engine and its run,
+//! the ids and the clock. A front end passes inputs in and performs the effects that are returned, in
 //! order. The host knows no pipe, no file descriptor and no thread, and it starts no task: the
 //! engine runs while [`Host::next`] is awaited.
 
@@ -28,11 +28,11 @@ pub struct HostSettings {
     pub rules: Rules,
     /// The engine that answers.
     pub engine: Engine,
-    /// The words of `hello` that name what the front end can do.
+    /// The capabilities that `hello` lists.
     pub capabilities: Vec<String>,
     /// 128 random bits, from which ids are made.
     pub seed: u128,
-    /// A fault to run into, for tests.
+    /// A planted failure, for tests.
     pub faults: Plan,
 }
 
@@ -48,20 +48,20 @@ pub struct Host {
     engine_fault: FailPoint,
 }
 
-/// What a front end does after an input, in this order.
+/// What a front end must do after an input, in this order.
 #[must_use]
 #[derive(Debug, Default)]
 pub struct Effects {
-    /// When they were decided.
+    /// When the effects were decided.
     pub at: Uptime,
-    /// The effects.
+    /// The effects, in order.
     pub list: Vec<Effect>,
 }
 
-/// Something that a front end does.
+/// Something that a front end must do.
 #[derive(Debug)]
 pub enum Effect {
-    /// Give this to the reader.
+    /// Write this frame.
     Frame(Frame),
     /// Note the token counts of the active run. Frames have no field for some of them.
     Usage(Usage),
@@ -85,7 +85,7 @@ impl HostSettings {
 }
 
 impl Host {
-    /// A conversation in which nothing has been said, and the frames that greet its reader.
+    /// A new conversation, and its first frames.
     pub fn new(settings: HostSettings) -> (Self, Vec<Frame>) {
         let HostSettings { rules, engine, capabilities, seed, faults } = settings;
         let mut session = Session::new(rules, seed);
@@ -109,12 +109,12 @@ impl Host {
         Uptime(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Whether another request may be handed over now.
+    /// Whether the host takes another request now.
     pub fn wants_input(&self) -> bool {
         self.session.wants_input()
     }
 
-    /// The run whose engine answers.
+    /// The active run.
     pub fn active_run(&self) -> Option<RunId> {
         self.run.as_ref().map(ActiveRun::id)
     }
@@ -134,7 +134,7 @@ impl Host {
         self.handle(input)
     }
 
-    /// Handles a request that has no id yet; gives the id that its frames carry.
+    /// Handles a request that has no id yet; returns the id that its frames carry.
     pub fn request(&mut self, command: Command) -> (RequestId, Effects) {
         let id = self.ids.request();
         let effects =

@@ -10,10 +10,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 
-/// Engine events that may wait for the host. After that the engine waits.
+/// Engine events that may wait for the host; with so many, the engine waits.
 const EVENTS_AHEAD_MAX: usize = 256;
 
-/// What came from the engine of a run.
+/// An event of a run, or its end.
 pub(super) type Step = (RunId, Result<EngineEvent, RunEnd>);
 
 /// A run whose end was not handled yet.
@@ -55,7 +55,7 @@ impl ActiveRun {
         self.try_next().map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// Lets the engine go on until it waits. A defect of the engine is the end of its run.
+    /// Polls the engine until it waits. A panic of the engine ends its run.
     pub(super) fn poll_engine(&mut self, context: &mut Context<'_>) {
         let Self { state, fault, .. } = self;
         let State::Running(running) = state else { return };
@@ -84,13 +84,13 @@ impl ActiveRun {
         }
     }
 
-    /// Drops the engine, and with it whatever it holds.
+    /// Drops the engine and everything that it holds.
     pub(super) fn stop(self) {
         drop_quietly(self.state);
     }
 }
 
-/// Drops the engine's future. A defect there comes after the run's end and must not end the
+/// Drops the engine's future. A panic there comes after the run's end and must not end the
 /// conversation; the panic hook has logged it.
 fn drop_quietly(state: State) {
     catch_unwind(AssertUnwindSafe(|| drop(state))).ok();

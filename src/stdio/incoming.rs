@@ -32,18 +32,18 @@ pub(super) struct Incoming {
     lines: StdinLines,
     /// Lines that were read and wait for room.
     waiting: VecDeque<FromStdin>,
-    /// More could be read at once than was, and is waited for until then.
+    /// More input can be read; the engine waits for it until then.
     more_until: Option<Instant>,
-    /// Since the engine had a turn in this run.
+    /// Chunks handled since the engine had a turn in this run.
     chunks: u32,
-    /// The same for lines.
+    /// Lines handled since then.
     lines_taken: u32,
     run: Option<RunId>,
     /// The prompt of a single run, while it is read.
     prompt: Option<oneshot::Receiver<PromptRead>>,
 }
 
-/// What came in.
+/// Something that was read.
 pub(super) enum Arrival {
     /// Lines, which wait to be taken with [`Incoming::pop`].
     Lines,
@@ -52,8 +52,8 @@ pub(super) enum Arrival {
 }
 
 impl Incoming {
-    /// What comes in as `requests` says, and what is known from the start. If the system has no
-    /// thread to read standard input or to watch its reader (`unwatched`), that is a refusal.
+    /// Begins to read what `requests` names; returns the requests to begin with. If the system has no
+    /// thread to read standard input or to watch the reader (`unwatched`), they are a refusal.
     pub(super) fn of(
         requests: Requests,
         input: File,
@@ -83,7 +83,7 @@ impl Incoming {
         (incoming, requests)
     }
 
-    /// From here on `prompt` is waited for.
+    /// Waits for `prompt` from here on.
     pub(super) fn await_prompt(&mut self, prompt: oneshot::Receiver<PromptRead>) {
         self.prompt = Some(prompt);
     }
@@ -123,7 +123,7 @@ impl Incoming {
         }
     }
 
-    /// So many chunks or lines were handled that the engine is to go on, however many more come.
+    /// Whether so many chunks or lines were handled that the engine must go on before any more.
     pub(super) fn owes_engine_a_turn(&mut self, run: Option<RunId>) -> bool {
         self.count_for(run);
         self.chunks >= CHUNKS_BEFORE_ENGINE_MAX || self.lines_taken >= LINES_BEFORE_ENGINE_MAX
@@ -135,7 +135,7 @@ impl Incoming {
     }
 }
 
-/// What is left to do for a process that can't read requests or watch its reader.
+/// The refusal of a process that can't read requests or watch its reader.
 fn refused_for(error: NoThread) -> Requests {
     let client_error = unable(&error.into());
     stderr::message(&format!("duologue: {}\n", client_error.message));
