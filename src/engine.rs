@@ -2,8 +2,8 @@
 //! transcript into a stream of events. It runs no tools, and knows nothing of frames, requests or
 //! other calls.
 //!
-//! An engine is stopped by dropping its future: whatever it holds (a connection, a timer, a child)
-//! must go with it.
+//! An engine is stopped by dropping its future, which must release everything that the engine
+//! holds: a connection, a timer, a child process.
 
 pub mod echo;
 pub mod openai;
@@ -37,23 +37,23 @@ pub enum EngineEvent {
     ToolCallStarted(ToolCall),
     /// The model writes the arguments of a call it has started.
     ToolArguments {
-        /// The call.
+        /// The id of the call.
         id: ToolCallId,
         /// The next piece of JSON text.
         text: String,
     },
     /// The arguments of the call are whole.
     ToolCallRequested {
-        /// The call.
+        /// The id of the call.
         id: ToolCallId,
     },
     /// The provider told its token counts.
     Usage(Usage),
-    /// The call to the provider ended by itself.
+    /// The call to the provider ended without being stopped.
     CallFinished {
-        /// In the provider's words.
+        /// The reason, in the provider's words.
         stop_reason: String,
-        /// The same in ours.
+        /// The class of the reason.
         class: FinishClass,
         /// What the provider has to be sent back with this answer on the next call.
         provider_data: Option<ProviderData>,
@@ -75,7 +75,7 @@ pub struct CallSpec {
 pub enum CallEnd {
     /// The model has answered, or called tools.
     Finished,
-    /// It could not.
+    /// The run failed.
     Failed(RunError),
 }
 
@@ -84,37 +84,37 @@ pub enum CallEnd {
 pub struct RunError {
     /// What was being done.
     pub stage: Stage,
-    /// What kind of trouble, for programs.
+    /// The kind of error, for programs.
     pub class: ErrorClass,
     /// What happened, what it means and what to do, for people.
     pub message: String,
-    /// More, for a bug report; may be empty.
+    /// Details, for a bug report; may be empty.
     pub detail: String,
 }
 
 /// What an engine was doing when it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Getting ready: nothing has been sent to a provider.
+    /// Initializing: nothing has been sent to a provider.
     Init,
     /// Answering.
     Run,
 }
 
-/// What kind of trouble, as a client may act on it.
+/// Kinds of errors, by what a client may do about them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorClass {
     /// The key is missing or refused.
     Auth,
-    /// The provider wants us to slow down, or the account has run out.
+    /// The provider limits the rate of requests, or the account has no credit left.
     RateLimited,
     /// The conversation is too long for the model.
     ContextOverflow,
-    /// Nothing came in time.
+    /// A time limit ran out.
     Timeout,
     /// The provider could not be reached, or the connection broke.
     Network,
-    /// The provider says it failed, or refuses the request.
+    /// The provider reports a failure, or refuses the request.
     Provider,
     /// What the provider sent can't be read, or its answer was cut off.
     MalformedStream,
@@ -131,8 +131,8 @@ pub enum ErrorClass {
 /// A provider call as it goes on; resolves to its end. Dropped to stop it.
 pub type Running = Pin<Box<dyn Future<Output = CallEnd> + Send>>;
 
-/// Where an engine puts what happens. Bounded, in events and in bytes: an engine that is faster
-/// than the reader waits here.
+/// Takes the events of an engine. Bounded in events and in bytes: an engine that is faster than the
+/// reader waits here.
 #[derive(Clone, Debug)]
 pub struct Sink {
     call: TaskId,
@@ -140,7 +140,7 @@ pub struct Sink {
     room: Arc<Semaphore>,
 }
 
-/// An event on its way. Dropped, it makes room for others.
+/// An event on its way to the session. Dropping it makes room for others.
 #[derive(Debug)]
 pub struct TaggedEvent {
     /// The provider call it belongs to.
@@ -162,7 +162,7 @@ impl Sink {
         Self { call, events, room: Arc::new(Semaphore::new(Self::BYTES_AHEAD_MAX)) }
     }
 
-    /// Hands over one event; waits while the reader is behind.
+    /// Sends one event; waits while there is no room.
     pub async fn send(&self, event: EngineEvent) {
         let room = match event.text_bytes() {
             0..=Self::SMALL_BYTES_MAX => None,
@@ -175,7 +175,7 @@ impl Sink {
     }
 
     async fn room(&self, bytes: usize) -> OwnedSemaphorePermit {
-        // The most that is asked for fits; the semaphore is never closed.
+        // No more permits are requested than there are, and the semaphore is never closed.
         let permits = u32::try_from(bytes).unwrap_or(u32::MAX);
         match Arc::clone(&self.room).acquire_many_owned(permits).await {
             Ok(room) => room,
@@ -185,7 +185,7 @@ impl Sink {
 }
 
 impl EngineEvent {
-    /// Bytes of text it brings.
+    /// Bytes of text in the event.
     pub(crate) fn text_bytes(&self) -> usize {
         match self {
             Self::Reasoning { text, .. } | Self::Text(text) | Self::ToolArguments { text, .. } => {
@@ -219,10 +219,10 @@ impl ErrorClass {
     }
 }
 
-/// Whatever answers.
+/// What answers in a conversation.
 #[derive(Debug)]
 pub enum Engine {
-    /// The built-in one, which needs nothing.
+    /// The built-in engine, which needs no provider.
     Echo(echo::Echo),
     /// Any provider with OpenAI's chat completions.
     OpenAi(openai::OpenAi),
@@ -238,7 +238,7 @@ impl Engine {
         }
     }
 
-    /// The engine's name, as `--engine` takes it and `hello` tells it.
+    /// The engine's name, as in `--engine` and in `hello`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Echo(_) => "echo",
@@ -246,8 +246,8 @@ impl Engine {
         }
     }
 
-    /// The host that is asked, with its port if that is not the scheme's own; the name of the
-    /// built-in engine. Empty if the address can't be read. Holds no login and no key.
+    /// The provider's host, with its port if that is not the scheme's default; for the built-in
+    /// engine, its name. Empty if the address can't be parsed. Holds no login and no key.
     pub fn provider(&self) -> String {
         match self {
             Self::Echo(_) => self.name().to_owned(),
@@ -255,7 +255,7 @@ impl Engine {
         }
     }
 
-    /// The model that answers; empty if the settings name none where they must.
+    /// The model that answers; empty if one is required and the settings name none.
     pub fn model(&self) -> &str {
         match self {
             Self::Echo(_) => "echo",

@@ -38,7 +38,7 @@ pub struct HostSettings {
     pub capabilities: Vec<String>,
     /// 128 random bits, from which ids are made.
     pub seed: u128,
-    /// A fault to run into, for tests.
+    /// A planted failure, for tests.
     pub faults: Plan,
 }
 
@@ -57,20 +57,20 @@ pub struct Host {
     engine_fault: FailPoint,
 }
 
-/// What a front end does after an input, in this order.
+/// What a front end must do after an input, in this order.
 #[must_use]
 #[derive(Debug, Default)]
 pub struct Effects {
-    /// When they were decided.
+    /// When the effects were decided.
     pub at: Uptime,
-    /// The effects.
+    /// The effects, in order.
     pub list: Vec<Effect>,
 }
 
-/// Something that a front end does.
+/// Something that a front end must do.
 #[derive(Debug)]
 pub enum Effect {
-    /// Give this to the reader.
+    /// Write this frame.
     Frame(Frame),
     /// Note the token counts of the active run. Frames have no field for some of them.
     Usage(Usage),
@@ -95,7 +95,7 @@ impl HostSettings {
 }
 
 impl Host {
-    /// A conversation in which nothing has been said, and the frames that greet its reader.
+    /// A new conversation, and its first frames.
     pub fn new(settings: HostSettings) -> (Self, Vec<Frame>) {
         let HostSettings { mut rules, engine, servers, capabilities, seed, faults } = settings;
         rules.tools.servers = servers.names().cloned().collect();
@@ -124,7 +124,7 @@ impl Host {
         Uptime(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Whether another request may be handed over now.
+    /// Whether the host takes another request now.
     pub fn wants_input(&self) -> bool {
         self.session.wants_input()
     }
@@ -149,7 +149,7 @@ impl Host {
         self.handle(input)
     }
 
-    /// Handles a request that has no id yet; gives the id that its frames carry.
+    /// Handles a request that has no id yet; returns the id that its frames carry.
     pub fn request(&mut self, command: Command) -> (RequestId, Effects) {
         let id = self.ids.request();
         let effects =

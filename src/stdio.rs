@@ -48,7 +48,7 @@ use std::time::Instant;
 use tokio::task::yield_now;
 use writer::Writer;
 
-/// Engine events handled before the output is looked after again.
+/// Engine events handled before the output is written again.
 const EVENTS_AT_ONCE_MAX: usize = 64;
 
 /// Serves one conversation, from `hello` to the end of the process.
@@ -69,7 +69,7 @@ struct FrontEnd<'a> {
 }
 
 impl<'a> FrontEnd<'a> {
-    /// Writes the greeting first, and only then gets everything else ready.
+    /// Writes the first frames, and only then prepares everything else.
     fn start(stdio: Stdio, signals: &'a mut Signals, settings: Settings) -> Self {
         let mut observers = Observers::new(&settings);
         let Settings { host, requests, format, debug_file, progress, notices, unread } = settings;
@@ -92,25 +92,25 @@ impl<'a> FrontEnd<'a> {
         let ending = Ending::NotYet;
         let mut front_end =
             Self { host, signals, incoming, outbox, writer, reader, observers, notices, ending };
-        front_end.ask(requests);
+        front_end.begin(requests);
         front_end
     }
 
-    /// Handles what is known from the start. After `hello`, which does not wait for a log.
-    fn ask(&mut self, requests: Requests) {
+    /// Handles the requests of the command line. After `hello`, which must not wait for the log.
+    fn begin(&mut self, requests: Requests) {
         match requests {
             Requests::Stdin { .. } => {
                 self.observers.begin();
                 self.notices.log();
             }
-            Requests::Once(prompt) => self.ask_once(prompt),
+            Requests::Once(prompt) => self.submit_once(prompt),
             Requests::Awaited(prompt) => self.incoming.await_prompt(prompt),
             Requests::Refused(client_error) => self.handle(Input::Refused(client_error)),
             Requests::Interrupted(signal) => self.handle(Input::Interrupted(signal)),
         }
     }
 
-    fn ask_once(&mut self, prompt: Prompt) {
+    fn submit_once(&mut self, prompt: Prompt) {
         self.observers.begin();
         self.notices.log();
         let (_, effects) = self.host.request(Command::Submit(Submit::new(prompt)));
@@ -135,11 +135,11 @@ impl<'a> FrontEnd<'a> {
         }
     }
 
-    /// Waits for one thing to happen and handles it. What is listed first goes first: the end of
-    /// the process, then room for output, then requests, then the engine. (The engine shares the
-    /// task's budget; once that is used up, `select!` yields before it looks at anything.)
+    /// Waits for one event and handles it. Events listed first are handled first: the end of the
+    /// process, then room for output, then requests, then the engine. (The engine shares the task's
+    /// budget; once that is used up, `select!` yields before it polls anything.)
     async fn wait(&mut self, takes_lines: bool) {
-        // What is there to be read comes first: a cancel in the same write as its submit must find
+        // Input that can be read comes before the engine: a cancel in the same write as its submit must find
         // the run as it was.
         let more_until = self.incoming.more_until().filter(|_| takes_lines);
         let awaits = self.awaits_reader();
@@ -159,21 +159,21 @@ impl<'a> FrontEnd<'a> {
             }
             arrival = self.incoming.next(takes_lines, self.host.active_call()) => match arrival {
                 Arrival::Lines => {}
-                Arrival::Prompt(Ok(prompt)) => self.ask_once(prompt),
+                Arrival::Prompt(Ok(prompt)) => self.submit_once(prompt),
                 Arrival::Prompt(Err(error)) => self.handle(Input::Refused(error)),
             },
             effects = self.host.next(has_room) => self.engine_went_on(effects),
         }
     }
 
-    /// Until when a reader that is behind is given time to take what waits. After that it is slow:
-    /// the engine goes on, and patches merge.
+    /// Until when a reader for whom frames wait is given time to take them. After that it is slow: the
+    /// engine goes on, and patches merge.
     fn awaits_reader(&self) -> Option<Instant> {
         let slow_at = self.writer.slow_at().filter(|_| self.outbox.is_behind());
         slow_at.filter(|slow_at| Instant::now() < *slow_at)
     }
 
-    /// However much input there is, the engine goes on between some of it.
+    /// Gives the engine a turn if many requests were handled without one.
     async fn engine_turn_if_owed(&mut self) {
         if self.incoming.owes_engine_a_turn(self.host.active_call()) {
             yield_now().await;
@@ -181,7 +181,7 @@ impl<'a> FrontEnd<'a> {
         }
     }
 
-    /// Handles what the engine can say at once, without waiting.
+    /// Handles the events that the engine can produce without waiting.
     async fn engine_turn(&mut self) {
         self.incoming.engine_had_its_turn();
         let has_room = self.outbox.has_room_for_engine() && self.awaits_reader().is_none();
@@ -245,7 +245,7 @@ impl<'a> FrontEnd<'a> {
         }
     }
 
-    /// Hands what waits to the writer, if it has time.
+    /// Passes waiting frames to the writer, if it is ready.
     fn flush(&mut self) {
         // Frames with long texts are taken one by one.
         while !self.outbox.is_empty()
@@ -290,8 +290,7 @@ impl<'a> FrontEnd<'a> {
         Finish { status, complaint: self.observers.into_complaint() }
     }
 
-    /// The first signal leaves the reader some time, whatever the process was about; the second
-    /// does not.
+    /// The first signal leaves the reader some time to take the last frames; the second does not.
     fn interrupted(&mut self, signal: Signal) {
         let input = Input::Interrupted(signal);
         match self.ending {
@@ -303,7 +302,7 @@ impl<'a> FrontEnd<'a> {
         }
     }
 
-    /// A deadline has come. Those of the reader and of more input need nothing but another look.
+    /// A deadline has come. Those of the reader and of more input only need the loop to go round.
     fn look_at_clock(&mut self) {
         let now = Instant::now();
         self.observers.tick(now);

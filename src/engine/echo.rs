@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Characters of an earlier prompt that an answer quotes.
 const QUOTE_CHARS_MAX: usize = 60;
 
-/// Bytes of a file that are said at a time.
+/// Bytes of a file that are sent at a time.
 const PIECE_BYTES_MAX: u64 = 8 * 1024;
 
 /// Settings of the built-in engine.
@@ -102,7 +102,7 @@ impl Echo {
         }
     }
 
-    /// Says what is in the file at `path`, a line at a time or, where lines are long, a piece.
+    /// Answers with the text of the file at `path`, line by line; long lines are sent in pieces.
     async fn recite(&self, path: &Path, sink: &Sink) -> io::Result<()> {
         // A pipe would hold up the loop, and with it every signal.
         if !path.metadata()?.is_file() {
@@ -182,7 +182,7 @@ fn reasoning(turns: &[Arc<Turn>]) -> String {
     format!("This is turn {}. I repeat what I was told.", turns.len())
 }
 
-/// What the engine says to the last turn: a sentence for it, and one for the turn before.
+/// The answer to the last turn: a sentence about it, and one about the turn before.
 fn reply(turns: &[Arc<Turn>]) -> String {
     let Some((turn, earlier)) = turns.split_last() else { return String::new() };
     let mut reply = format!("Turn {}. You said: {}", turns.len(), turn.prompt);

@@ -41,20 +41,20 @@ pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 /// The model where OpenAI itself answers. Other providers have their own names.
 pub const DEFAULT_MODEL: &str = "gpt-4o-mini";
 
-/// For the connection to come about.
+/// Time limit for connecting.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Before the first byte, and between two parts of an answer; messages that only keep the connection
-/// alive don't count. A model may think for long before it speaks.
+/// Time limit for the first byte, and for the time between two parts of an answer; messages that
+/// only keep the connection alive don't count. A model may reason for long before it answers.
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// For the whole call, its retries included.
+/// Time limit for the whole call, its retries included.
 pub(crate) const TOTAL_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// How often a request is sent again.
 pub(crate) const RETRIES: u32 = 2;
 
-/// After the end mark: for the end of the body, so that the connection can be used again.
+/// Time limit for the end of the body after the end mark, so that the connection can be used again.
 const LINGER_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// The options and variables that the command line has for the settings.
@@ -67,7 +67,7 @@ const SOURCES: SettingSources = SettingSources {
 /// Names a file of root certificates, here as in other programs that use TLS.
 const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
 
-/// What is asked, as the end of an address.
+/// The path of the interface, after the base URL.
 const ENDPOINT: &str = "/chat/completions";
 
 /// Settings of the engine. Nothing in them is checked before the first run.
@@ -75,18 +75,19 @@ const ENDPOINT: &str = "/chat/completions";
 pub struct Settings {
     /// What comes before `/chat/completions`, or all of the address: `http` or `https`.
     pub base_url: String,
-    /// The model's name, as the provider knows it; may be left out for [`DEFAULT_BASE_URL`].
+    /// The model's name, in the provider's spelling; may be left out for [`DEFAULT_BASE_URL`].
     pub model: Option<String>,
     /// The key; may be left out for any other provider than OpenAI.
     pub key: Option<Secret>,
-    /// For the connection to come about.
+    /// Time limit for connecting.
     pub connect_timeout: Duration,
-    /// Before the first byte, and between two parts of an answer.
+    /// Time limit for the first byte, and for the time between two parts of an answer.
     pub idle_timeout: Duration,
-    /// For the whole call, its retries included. The time that the reader of the events takes
-    /// counts for none of the three.
+    /// Time limit for the whole call, its retries included. None of the three limits counts the
+    /// time that the reader of the events takes.
     pub total_timeout: Duration,
-    /// How often a request is sent again, as long as nothing of its answer has been given on.
+    /// How often a failed request is sent again. A request is not sent again once part of its
+    /// answer has been sent to the sink.
     pub retries: u32,
 }
 
@@ -117,7 +118,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The model that answers; empty if none is named where one must be.
+    /// The model that answers; empty if one is required and none is named.
     fn model(&self) -> &str {
         match self.model.as_deref().map(str::trim) {
             Some(model) if !model.is_empty() => model,
@@ -144,13 +145,13 @@ impl OpenAi {
         Self { shared: Arc::new(Shared { settings, connection }) }
     }
 
-    /// The model that answers; empty if none is named where one must be.
+    /// The model that answers; empty if one is required and none is named.
     pub(crate) fn model(&self) -> &str {
         self.shared.settings.model()
     }
 
-    /// The host that is asked, with its port if that is not the scheme's own; empty if the address
-    /// can't be read.
+    /// The provider's host, with its port if that is not the scheme's default; empty if the address
+    /// can't be parsed.
     pub(crate) fn host(&self) -> String {
         let Settings { base_url, key, .. } = &self.shared.settings;
         let host = address::host(base_url).unwrap_or_default();
@@ -209,7 +210,7 @@ struct ProviderCall<'a> {
 /// A request that failed.
 struct Failed {
     failure: Failure,
-    /// Some of the answer has been given on.
+    /// Part of the answer has been sent to the sink.
     has_output: bool,
 }
 
@@ -254,8 +255,8 @@ impl ProviderCall<'_> {
         read.map_err(|failure| Failed { failure, has_output })
     }
 
-    /// Reads a good answer to its end. `has_output` tells, also if it fails, whether some of it was
-    /// given on.
+    /// Reads a successful response to its end. Sets `has_output`, also on failure, if part of the
+    /// answer was sent to the sink.
     async fn read(
         &self,
         mut response: Response,
@@ -290,7 +291,7 @@ impl ProviderCall<'_> {
         note_oddities(&answer, ended.is_ok());
         self.give(&mut events, has_output).await;
         if linger {
-            // Whatever comes of it: the answer is whole.
+            // The result does not matter: the answer is complete.
             drop(timeout(LINGER_TIMEOUT, response.chunk()).await);
         }
         ended
@@ -336,7 +337,7 @@ impl ProviderCall<'_> {
         }
     }
 
-    /// Hands over `events`, at the reader's pace: meanwhile nothing is read from the provider.
+    /// Sends `events` to the sink, at the reader's pace: meanwhile nothing is read from the provider.
     async fn give(&self, events: &mut Vec<EngineEvent>, has_output: &mut bool) {
         *has_output |= !events.is_empty();
         for event in events.drain(..) {
@@ -351,7 +352,7 @@ fn ends_with_connection(response: &Response) -> bool {
     response.version() <= Version::HTTP_11 && !has(CONTENT_LENGTH) && !has(TRANSFER_ENCODING)
 }
 
-/// Logs what a person may want to know of an answer that is no error.
+/// Logs what is unusual about an answer without being an error.
 fn note_oddities(answer: &Answer, is_good: bool) {
     let ignored = answer.ignored();
     if ignored > 0 {

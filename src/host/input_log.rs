@@ -1,4 +1,4 @@
-//! What happens, for the log. Ids, kinds and sizes; never what was said.
+//! Logs inputs: ids, kinds and sizes, never the text of the conversation.
 
 use crate::engine::{CallEnd, EngineEvent};
 use crate::protocol::command::Command;
@@ -13,10 +13,10 @@ pub(crate) fn input(input: &Input) {
     match input {
         Input::Request(request) => {
             let (request, command) = (request.id.as_str(), command(&request.command));
-            debug!(request, command, "a request");
+            debug!(request, command, "received a request");
         }
-        Input::BadLine(line) => debug!(fault = ?line.fault, "a line that is no request"),
-        Input::InputEnded => info!("no more requests come"),
+        Input::BadLine(line) => debug!(fault = ?line.fault, "invalid request line"),
+        Input::InputEnded => info!("end of input"),
         Input::InputFailed { reason } => info!(reason, "requests can't be read any more"),
         Input::Task(task, TaskEvent::Engine(event)) => {
             let (event, bytes) = (kind(event), event.text_bytes());
@@ -38,9 +38,9 @@ pub(crate) fn input(input: &Input) {
             let (server, state, tools) = (&change.server, &change.state, change.tools.len());
             info!(%server, ?state, tools, "a tool server has changed");
         }
-        Input::Interrupted(signal) => info!(%signal, "a signal"),
+        Input::Interrupted(signal) => info!(%signal, "received a signal"),
         Input::Refused(client_error) => {
-            info!(detail = client_error.detail, "there is nothing to ask")
+            info!(detail = client_error.detail, "the command was refused")
         }
         Input::ReaderGone => info!("nobody reads standard output any more"),
     }

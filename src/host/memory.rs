@@ -1,4 +1,4 @@
-//! The front end without bytes: a Rust program holds a conversation through method calls.
+//! A front end in memory: a Rust program holds a conversation through method calls.
 
 use super::{Effect, Effects, Host, HostSettings};
 use crate::protocol::command::{Cancel, Command, Prompt, Submit};
@@ -59,8 +59,8 @@ impl Conversation {
         Self { host, frames: greeting.into(), exit: None }
     }
 
-    /// Starts a run that answers `prompt`; gives the id that its frames carry. While another run is
-    /// active, the rules of the session decide: the frames say `session_busy`, or the prompt waits.
+    /// Starts a run that answers `prompt`; returns the id that its frames carry. While another run
+    /// is active, the session's `on_busy` rule applies: an error `session_busy`, or the prompt waits.
     ///
     /// # Errors
     /// If the prompt is blank, the conversation has ended, or too much waits.
@@ -69,7 +69,7 @@ impl Conversation {
         self.request(Command::Submit(Submit::new(prompt)))
     }
 
-    /// Stops the active run; what it has said so far stays in the conversation.
+    /// Stops the active run; its answer so far stays in the conversation.
     ///
     /// # Errors
     /// If the conversation has ended or too much waits.
@@ -93,7 +93,7 @@ impl Conversation {
         self.request(Command::Shutdown)
     }
 
-    /// Waits for the next frame; `None` after the last. Waits forever while nothing is asked. May be
+    /// Waits for the next frame; `None` after the last. Waits for ever if no request is active. May be
     /// dropped at any time; no frame is lost.
     pub async fn next_frame(&mut self) -> Option<Frame> {
         while self.frames.is_empty() && self.exit.is_none() {
@@ -128,7 +128,7 @@ impl Conversation {
         for effect in effects.list {
             match effect {
                 Effect::Frame(frame) => self.frames.push_back(frame),
-                // Only the formats of single runs have a place for them.
+                // Frames have no field for token counts; only output formats use them.
                 Effect::Usage(_) => {}
                 Effect::Exit(code) | Effect::Abort(code) => self.exit = Some(code),
             }

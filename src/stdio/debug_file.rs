@@ -1,5 +1,5 @@
 //! A copy of the frames in a file, as they are made: before a slow reader makes patches merge. The
-//! conversation never waits for it: a file that falls too far behind loses lines, and says so.
+//! conversation never waits for it: a file that can't keep up loses lines, and a warning says how many.
 
 use crate::protocol::json;
 use crate::protocol::wire::Frame;
@@ -29,8 +29,8 @@ const BATCH_BYTES_MAX: usize = 1024 * 1024;
 const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Frames as large as the largest one so far that may wait besides. The end of a long answer comes
-/// as several frames that hold all of it, one at the heels of the other; no file is so fast that
-/// the first is written before the next one is made.
+/// as several frames that hold all of it, one right after the other; no file is so fast that the
+/// first is written before the next one is made.
 const WAITING_LARGE_FRAMES_MAX: usize = 4;
 
 /// How long the end of the process waits for the last lines to be written.
@@ -40,7 +40,7 @@ const FLUSH_MAX: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct DebugFile {
     lines: Option<mpsc::Sender<Vec<u8>>>,
-    /// The file, until its old content is given up, with the lines that were made before.
+    /// The file with its old content, until that is removed, and the lines that wait for it.
     held: Option<Held>,
     /// Ends when the thread has written everything.
     written: oneshot::Receiver<()>,
@@ -51,7 +51,7 @@ pub(crate) struct DebugFile {
     lost_lines: u64,
 }
 
-/// A file that still has what an earlier process left in it.
+/// A file that still has the content of an earlier process.
 #[derive(Debug)]
 struct Held {
     file: Arc<File>,
@@ -59,7 +59,7 @@ struct Held {
 }
 
 impl DebugFile {
-    /// Opens or creates the file at `path`. What is in it stays until [`Self::begin`].
+    /// Opens or creates the file at `path`. Its content stays until [`Self::begin`].
     ///
     /// # Errors
     /// If the file can't be written, or the system has no thread for it.
@@ -88,8 +88,8 @@ impl DebugFile {
         })
     }
 
-    /// Empties the file and writes the frames so far: what an earlier process recorded is lost only
-    /// to one that has something to ask.
+    /// Empties the file and writes the frames so far. A process that runs nothing never gets here, so
+    /// the record of an earlier process is replaced only by another record of a run.
     pub(super) fn begin(&mut self) {
         let Some(Held { file, lines }) = self.held.take() else { return };
         if let Err(error) = empty(&file) {
@@ -102,7 +102,7 @@ impl DebugFile {
     /// Copies a frame.
     pub(crate) fn record(&mut self, frame: &Frame) {
         let mut line = Vec::new();
-        // What can't be encoded is told where it matters, on standard output.
+        // Standard output reports a frame that can't be encoded.
         if json::write_line(frame, &mut line).is_err() {
             return;
         }
@@ -121,7 +121,7 @@ impl DebugFile {
             self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
             self.lost_lines += 1;
         } else if lines.send(line).is_err() {
-            // The thread has ended because the file failed, which it has told.
+            // The thread has ended because the file failed, and has logged that.
             self.lines = None;
         }
     }
@@ -139,7 +139,7 @@ impl DebugFile {
     }
 }
 
-/// Removes what is in a regular file; a pipe or a device has nothing to remove.
+/// Empties a regular file; a pipe or a device has nothing to remove.
 fn empty(file: &File) -> io::Result<()> {
     if file.metadata()?.is_file() { file.set_len(0) } else { Ok(()) }
 }

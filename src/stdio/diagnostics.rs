@@ -1,4 +1,4 @@
-//! What a person should know of a single run whose output has no place for it.
+//! Errors and warnings of a single run, for a person, if its output has no place for them.
 
 use super::{Requests, Settings};
 use crate::output;
@@ -8,14 +8,14 @@ use crate::protocol::wire::Frame;
 use crate::session::SessionMode;
 use crate::support::terminal::escape_control;
 
-/// Warnings that are told one by one: an answer may have any number of lines.
+/// Warnings that are logged one by one; the rest is counted. An answer may have any number of lines.
 const WARNINGS_MAX: usize = 20;
 
 #[derive(Debug)]
 pub(super) enum Diagnostics {
-    /// The output tells everything.
+    /// The output reports everything.
     None,
-    /// Collected here.
+    /// Errors and warnings are collected here.
     Taken { reports_warnings: bool, warnings: usize, complaint: Option<String> },
 }
 
@@ -26,17 +26,17 @@ impl Diagnostics {
                 let reports_warnings = settings.format.reports_warnings();
                 Self::Taken { reports_warnings, warnings: 0, complaint: None }
             }
-            // Whoever has nothing to ask was told why; in a conversation the client is.
+            // A refusal was reported before; in a conversation the client gets all errors.
             (SessionMode::OneShot | SessionMode::Conversation, _) => Self::None,
         }
     }
 
-    /// Notes what `frame` tells of.
+    /// Collects the errors and warnings of `frame`.
     pub(super) fn take(&mut self, frame: &Frame) {
         let Self::Taken { reports_warnings, warnings, complaint } = self else { return };
         match &frame.frame {
             Some(Body::Error(error)) => {
-                let detail = news(&error.message, &error.detail);
+                let detail = additions(&error.message, &error.detail);
                 let detail = detail.map(|text| format!(" ({text})")).unwrap_or_default();
                 *complaint = Some(escape_control(&format!("{}{detail}", error.message)));
             }
@@ -63,8 +63,8 @@ impl Diagnostics {
         match self {
             Self::None => None,
             Self::Taken { warnings, complaint, .. } => {
-                if let Some(untold @ 1..) = warnings.checked_sub(WARNINGS_MAX) {
-                    tracing::warn!("and {untold} more warnings");
+                if let Some(more @ 1..) = warnings.checked_sub(WARNINGS_MAX) {
+                    tracing::warn!("and {more} more warnings");
                 }
                 complaint
             }
@@ -72,8 +72,8 @@ impl Diagnostics {
     }
 }
 
-/// What `detail`, a chain of parts, has that `message` has not. A class alone is no news to a person.
-fn news(message: &str, detail: &str) -> Option<String> {
+/// The parts of `detail` that `message` does not hold; `None` if that is only the class.
+fn additions(message: &str, detail: &str) -> Option<String> {
     let message = message.to_lowercase();
     let (class, rest) = detail.split_once(':').unwrap_or(("", detail));
     let parts = rest.split(": ").map(str::trim);
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn a_person_reads_nothing_twice() {
         let check = |message, detail, expected: Option<&str>| {
-            assert_eq!(news(message, detail).as_deref(), expected, "{detail}");
+            assert_eq!(additions(message, detail).as_deref(), expected, "{detail}");
         };
         check("it failed", "", None);
         check("it failed", "config:", None);

@@ -33,18 +33,18 @@ pub(super) struct Incoming {
     lines: StdinLines,
     /// Lines that were read and wait for room.
     waiting: VecDeque<FromStdin>,
-    /// More could be read at once than was, and is waited for until then.
+    /// More input can be read; the engine waits for it until then.
     more_until: Option<Instant>,
     /// Since the engine had a turn in this provider call.
     chunks: u32,
-    /// The same for lines.
+    /// Lines handled since then.
     lines_taken: u32,
     call: Option<TaskId>,
     /// The prompt of a single run, while it is read.
     prompt: Option<oneshot::Receiver<PromptRead>>,
 }
 
-/// What came in.
+/// Something that was read.
 pub(super) enum Arrival {
     /// Lines, which wait to be taken with [`Incoming::pop`].
     Lines,
@@ -53,8 +53,8 @@ pub(super) enum Arrival {
 }
 
 impl Incoming {
-    /// What comes in as `requests` says, and what is known from the start. If the system has no
-    /// thread to read standard input or to watch its reader (`unwatched`), that is a refusal.
+    /// Begins to read what `requests` names; returns the requests to begin with. If the system has no
+    /// thread to read standard input or to watch the reader (`unwatched`), they are a refusal.
     pub(super) fn of(
         requests: Requests,
         input: File,
@@ -84,7 +84,7 @@ impl Incoming {
         (incoming, requests)
     }
 
-    /// From here on `prompt` is waited for.
+    /// Waits for `prompt` from here on.
     pub(super) fn await_prompt(&mut self, prompt: oneshot::Receiver<PromptRead>) {
         self.prompt = Some(prompt);
     }
@@ -136,7 +136,7 @@ impl Incoming {
     }
 }
 
-/// What is left to do for a process that can't read requests or watch its reader.
+/// The refusal of a process that can't read requests or watch its reader.
 fn refused_for(error: NoThread) -> Requests {
     let client_error = unable(&error.into());
     stderr::message(&format!("duologue: {}\n", client_error.message));

@@ -12,13 +12,13 @@ use std::future::pending;
 use std::io::{self, Read};
 use tokio::sync::mpsc;
 
-/// Bytes asked for at a time.
+/// Bytes of one read.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Chunks read ahead of the loop.
 const CHUNKS_AHEAD_MAX: usize = 2;
 
-/// What came of reading.
+/// A result of reading.
 #[derive(Debug)]
 pub(super) enum FromStdin {
     Line(RawLine),
@@ -26,16 +26,16 @@ pub(super) enum FromStdin {
     Failed(io::Error),
 }
 
-/// What came of one read.
+/// The result of one read.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    /// The lines that it completed. The last of them all is `Ended` or `Failed`.
+    /// The lines that it completed. The last item of the last chunk is `Ended` or `Failed`.
     pub(super) lines: Vec<FromStdin>,
-    /// Another chunk follows at once: there is more to be read, or to be told.
+    /// Another chunk follows at once: there is more to read, or the end.
     pub(super) comes_more: bool,
 }
 
-/// The loop's end of the thread. Nothing is left once the end was told.
+/// Receives lines from the thread; empty once the end was received.
 pub(super) struct StdinLines(Option<mpsc::Receiver<Chunk>>);
 
 impl StdinLines {
@@ -64,12 +64,12 @@ impl StdinLines {
     /// Waits for the next chunk.
     pub(super) async fn next(&mut self) -> Chunk {
         let Some(received) = &mut self.0 else { return pending().await };
-        // A thread that ends without a word has met a defect, and must not leave us deaf.
-        let unheard = || Chunk {
+        // A thread that ends without `Ended` has panicked; the loop must not wait for it for ever.
+        let panicked = || Chunk {
             lines: vec![FromStdin::Failed(io::Error::other("the thread that reads has ended"))],
             comes_more: false,
         };
-        let chunk = received.recv().await.unwrap_or_else(unheard);
+        let chunk = received.recv().await.unwrap_or_else(panicked);
         if let Some(FromStdin::Ended | FromStdin::Failed(_)) = chunk.lines.last() {
             self.0 = None;
         }
@@ -88,7 +88,7 @@ fn read(mut input: File, mut framer: Framer, to: &mpsc::Sender<Chunk>) {
                 None
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            // Another process that shares the pipe has made it so; waiting is up to us.
+            // Another process that shares the pipe has made it non-blocking.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 wait_for(&input, PollFlags::IN);
                 continue;

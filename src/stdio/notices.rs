@@ -1,4 +1,4 @@
-//! What a person should know before an answer comes, for the log.
+//! Warnings for a person before an answer comes. They go to the log.
 
 use super::UnreadInput;
 

@@ -1,5 +1,5 @@
-//! What follows the frames besides standard output: the debug file, the diagnostics of a single run
-//! and the progress line.
+//! Consumers of frames besides standard output: the debug file, the diagnostics of a single run and
+//! the progress line.
 
 use super::diagnostics::Diagnostics;
 use super::{DebugFile, Progress, Settings};
@@ -19,14 +19,14 @@ impl Observers {
         Self { debug_file: None, diagnostics: Diagnostics::new(settings), progress: None }
     }
 
-    /// There is something to ask: what an earlier process recorded is replaced now.
+    /// A run begins: the debug file's record of an earlier process is replaced now.
     pub(super) fn begin(&mut self) {
         if let Some(file) = &mut self.debug_file {
             file.begin();
         }
     }
 
-    /// Takes the progress line away: what is written next may go to the same terminal.
+    /// Clears the progress line: the next output may go to the same terminal.
     pub(super) fn end_progress(&mut self) {
         self.progress = None;
     }
@@ -38,7 +38,7 @@ impl Observers {
         }
     }
 
-    /// Shows a frame to all of them.
+    /// Passes a frame to all of them.
     pub(super) fn observe(&mut self, frame: &Frame) {
         self.copy(frame);
         self.diagnostics.take(frame);

@@ -1,6 +1,6 @@
 //! Frames on their way to a reader that may be slow. Holds a bounded number of bytes: patches of
-//! one segment merge while they wait, nothing else is ever changed or dropped, and it says when to
-//! stop taking more. Pure.
+//! one segment merge while they wait, nothing else is ever changed or dropped, and it reports when
+//! there is no room for more. Pure.
 
 use crate::chat::event::Usage;
 use crate::output::Format;
@@ -15,7 +15,7 @@ use crate::support::terminal;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Bytes that wait before a reader that takes them is waited for: two pipes' worth.
+/// Bytes that wait before the server waits for a reader that keeps up: two pipes' worth.
 pub(crate) const AWAIT_FROM_BYTES: usize = 128 * 1024;
 
 /// Bytes that wait before patches begin to merge. More than what makes the server wait for a reader
@@ -86,7 +86,7 @@ impl Outbox {
         Self { is_shown, ..self }
     }
 
-    /// Puts a frame, made at `now`, behind the others.
+    /// Appends a frame, made at `now`.
     pub(crate) fn push(&mut self, now: Uptime, frame: Frame) {
         let Some(text_bytes) = patch_text(&frame).map(str::len) else {
             return self.push_whole(now, frame);
@@ -103,17 +103,17 @@ impl Outbox {
         self.open = Some(patch);
     }
 
-    /// Has the format know of token counts that frames have no field for.
+    /// Passes token counts to the format, because frames have no field for some of them.
     pub(crate) fn usage(&mut self, usage: Usage) {
         self.format.usage(usage);
     }
 
-    /// Puts what the format has for the end behind everything: nothing comes after it.
+    /// Appends the end of the output in this format. Nothing comes after it.
     pub(crate) fn end(&mut self, now: Uptime, code: ExitCode) {
         self.seal_open();
         let Self { format, sealed, .. } = self;
         let before = sealed.len();
-        // However defective: who reads such an end waits for it.
+        // Even after a defect: a reader of a format with an end waits for it.
         let ending = AssertUnwindSafe(|| format.end(now, code, sealed));
         if !matches!(catch_unwind(ending), Ok(Ok(()))) {
             sealed.truncate(before);
@@ -129,7 +129,7 @@ impl Outbox {
         self.format.status(code)
     }
 
-    /// Whether what was put at the end tells the status of the process.
+    /// Whether the end of the output reports the status of the process.
     pub(crate) fn reports_status(&self) -> bool {
         self.format.reports_status()
     }
@@ -150,7 +150,7 @@ impl Outbox {
         taken
     }
 
-    /// Nothing waits.
+    /// True if nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.sealed.is_empty() && self.deferred.is_empty() && self.open.is_none()
     }
@@ -160,7 +160,7 @@ impl Outbox {
         self.waiting_bytes() >= AWAIT_FROM_BYTES
     }
 
-    /// There is room for what an engine says.
+    /// There is room for more events of the engine.
     pub(crate) fn has_room_for_engine(&self) -> bool {
         let open = self.open.as_ref().map_or(0, |patch| patch.text_bytes);
         self.waiting_bytes() + open < ENGINE_BYTES_MAX
@@ -183,17 +183,17 @@ impl Outbox {
             None => self.seal(now, &frame),
         }
         let bytes = self.waiting_bytes() - before;
-        // A format that writes nothing for it has nobody wait for it.
+        // A format that writes nothing for a `done` leaves nothing to wait for.
         if is_done && bytes > 0 {
             self.answers += 1;
         }
-        // What the engine said has a limit of its own.
+        // The text of an answer has a limit of its own.
         if !is_segment {
             self.answer_bytes += bytes;
         }
     }
 
-    /// Bytes that wait, as far as is known before all is encoded.
+    /// Bytes that wait; of frames that are not encoded yet, those of their texts.
     fn waiting_bytes(&self) -> usize {
         self.sealed.len() + self.deferred_bytes
     }
@@ -212,7 +212,7 @@ impl Outbox {
         }
     }
 
-    /// A frame could not be encoded. What was to be told can't be; the client was told that.
+    /// A frame could not be encoded. An error was written in its place, and nothing more is.
     pub(crate) fn is_defective(&self) -> bool {
         self.is_defective
     }
@@ -279,7 +279,7 @@ impl Outbox {
         self.is_defective = true;
         for body in [wire::error(defect()), wire::done(Done::Failed)] {
             let frame = RpcLine { frame: Some(body), ..frame.clone() };
-            // If not even this can be told, the exit status still tells.
+            // If even this can't be encoded, the exit status still reports the defect.
             self.format.frame(made, &frame, lines).ok();
         }
         false
@@ -309,7 +309,7 @@ fn patch_text(frame: &Frame) -> Option<&str> {
     None
 }
 
-/// The frame ends a segment, and so carries all that the engine said in it.
+/// Whether the frame ends a segment, and so carries the whole text of it.
 fn is_segment(frame: &Frame) -> bool {
     let Some(payload) = payload(frame) else { return false };
     matches!(payload, Any::Shared(shared) if shared.is_segment_end())
@@ -337,7 +337,7 @@ fn payload(frame: &Frame) -> Option<&Any> {
     payload.as_ref()
 }
 
-/// Has `open` say what both say. False, with nothing changed, if one frame can't.
+/// Merges `next` into `open`. False, with nothing changed, if they can't be merged.
 fn merge(open: &mut Patch, next: &mut Patch) -> bool {
     if open.frame.request_id != next.frame.request_id {
         return false;

@@ -1,5 +1,5 @@
-//! A line on a terminal that shows a person that the model is at work. On standard error, and gone
-//! before anything is written where the person reads the answer.
+//! A progress line on a terminal while the model works. It is on standard error, and is cleared
+//! before anything is written to the same terminal.
 
 mod screen;
 
@@ -13,13 +13,13 @@ use screen::Screen;
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
-/// Time between two pictures of the line.
+/// Time between two drawings of the line.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Pictures that are drawn in a second, however much there is to show.
+/// Drawings of the line per second.
 const PICTURES_PER_SECOND_MAX: u8 = 20;
 
-/// The line.
+/// The progress line.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
@@ -29,7 +29,7 @@ pub(crate) struct Progress {
     bytes: u64,
 }
 
-/// What is written to the terminal besides the line.
+/// What standard output writes to the same terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
     /// Standard output goes elsewhere.
@@ -41,14 +41,13 @@ pub(crate) enum Shown {
 }
 
 impl Progress {
-    /// One for a person, if a terminal is where errors go. `shown` is what standard output writes
-    /// to a terminal as well.
+    /// A line, if standard error is a terminal. `shown` is what standard output writes to a terminal.
     pub(crate) fn for_person(shown: Shown) -> Option<Self> {
-        let wanted = io::stderr().is_terminal() && !terminal::is_dumb();
-        wanted.then(|| Self { bar: None, next_tick: None, shown, bytes: 0 })
+        let is_shown = io::stderr().is_terminal() && !terminal::is_dumb();
+        is_shown.then(|| Self { bar: None, next_tick: None, shown, bytes: 0 })
     }
 
-    /// Shows what `frame` tells.
+    /// Updates the line for `frame`.
     pub(super) fn take(&mut self, frame: &Frame) {
         match &frame.frame {
             Some(Body::UiEvent(event)) => {
@@ -67,14 +66,14 @@ impl Progress {
             self.tick();
         }
         if let Any::ChatReasoningPatch(_) = payload {
-            self.tell("thinking".to_owned());
+            self.show("thinking".to_owned());
         }
         if let Any::ChatTextPatch(patch) = payload {
             if self.shown == Shown::Text {
                 return self.end();
             }
             self.bytes += patch.text.len() as u64;
-            self.tell(format!("receiving the answer, {}", BinaryBytes(self.bytes)));
+            self.show(format!("receiving the answer, {}", BinaryBytes(self.bytes)));
         }
     }
 
@@ -91,7 +90,7 @@ impl Progress {
         });
     }
 
-    fn tell(&self, what: String) {
+    fn show(&self, what: String) {
         if let Some(bar) = &self.bar {
             bar.set_message(what);
         }
@@ -108,7 +107,7 @@ impl Progress {
             }
             match self.shown {
                 Shown::Nothing => {}
-                // What is printed must not come before it on the same terminal.
+                // The line must be cleared before standard output is written.
                 Shown::Text | Shown::Document => stderr::flush(),
             }
         }
@@ -125,7 +124,7 @@ fn begin() -> ProgressBar {
     let screen = Box::<Screen>::default();
     let target = ProgressDrawTarget::term_like_with_hz(screen, PICTURES_PER_SECOND_MAX);
     let bar = ProgressBar::with_draw_target(None, target);
-    // What is cut off where the terminal is narrow comes last.
+    // Last, the part that may be cut off on a narrow terminal.
     if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
         bar.set_style(style);
     }

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 pub(super) enum Reader {
     Watched(oneshot::Receiver<()>),
-    /// That it is gone is noticed only by a write.
+    /// Only a failed write shows that it is gone.
     Unwatched,
     Gone,
 }

@@ -11,7 +11,7 @@ use crate::support::threads::NoThread;
 use rustix::io::Errno;
 use std::io;
 
-/// What the system says when a process may have no more of something.
+/// Errors of the system for a resource that has run out.
 const SHORTAGES: [Errno; 3] = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
 
 /// Whether `error` is that the system has no thread, descriptor or memory to give.
@@ -22,12 +22,12 @@ pub(crate) fn is_shortage(error: &anyhow::Error) -> bool {
     })
 }
 
-/// What a client is told if the process could not start because of `error`.
+/// The client's error for a process that could not start because of `error`.
 pub(crate) fn unable(error: &anyhow::Error) -> ClientError {
     ClientError {
         code: Code::Internal,
         message: format!(
-            "the process could not start, so nothing was asked: {error:#}; raise its limits \
+            "the process could not start, so nothing was sent to a model: {error:#}; raise its limits \
              (`ulimit -n`, `ulimit -u`, `ulimit -v`), or end other programs"
         ),
         detail: error.root_cause().to_string(),
@@ -35,8 +35,8 @@ pub(crate) fn unable(error: &anyhow::Error) -> ClientError {
     }
 }
 
-/// All that the reader of a process gets that ends with `trouble` before it has begun, and the
-/// status of that process. Pure.
+/// The whole output of a process that ends with `client_error` before it has begun, and its exit
+/// status. Pure.
 pub(crate) fn refusal(settings: Settings, client_error: ClientError) -> (Vec<u8>, u8) {
     let now = Uptime::default();
     let (mut host, greeting) = Host::new(settings.host);
@@ -52,7 +52,7 @@ pub(crate) fn refusal(settings: Settings, client_error: ClientError) -> (Vec<u8>
                 status = code;
                 outbox.end(now, code);
             }
-            // Nothing was asked.
+            // No run, so no token counts.
             Effect::Usage(_) => {}
         }
     }

@@ -16,40 +16,40 @@ pub(crate) enum Requests {
         /// Bytes a line may have.
         line_bytes_max: usize,
     },
-    /// There is one.
+    /// One prompt.
     Once(Prompt),
-    /// There is one, which is still being read. What can't be asked is told instead.
+    /// The prompt is still being read. If that fails, its error is the answer.
     Awaited(oneshot::Receiver<Result<Prompt, ClientError>>),
-    /// There is none, because of this.
+    /// There are no requests, because of this error.
     Refused(ClientError),
-    /// There is none, because a signal came before it was known.
+    /// There is no prompt, because a signal came before it was read.
     Interrupted(Signal),
 }
 
-/// How the front end is to run.
+/// Settings of the front end.
 #[derive(Debug)]
 pub(crate) struct Settings {
     /// How the conversation behaves, and which engine answers.
     pub host: HostSettings,
-    /// What is asked.
+    /// The requests.
     pub requests: Requests,
-    /// What standard output is made of.
+    /// The format of standard output.
     pub format: Format,
-    /// What a person sees until the answer comes.
+    /// The progress line, if one is shown.
     pub progress: Option<Progress>,
-    /// Where frames are copied to.
+    /// The file that frames are copied to.
     pub debug_file: Option<DebugFile>,
-    /// What a person should know, for the log.
+    /// Warnings for the log.
     pub notices: Vec<&'static str>,
-    /// Standard input, if the run leaves it alone.
+    /// Standard input, if the run does not read it.
     pub unread: Option<UnreadInput>,
 }
 
 /// How a process ends.
 #[derive(Debug)]
 pub(crate) struct Finish {
-    /// Its status.
+    /// The exit status.
     pub status: u8,
-    /// What went wrong with the only request, for a person.
+    /// The error of the only request, for a person.
     pub complaint: Option<String>,
 }

@@ -1,11 +1,11 @@
-//! Standard input of a run that does not read it. If it holds data, the person may have meant it to
-//! be part of the prompt. Nothing here reads or waits.
+//! Standard input of a run that does not read it. If it holds data, the user may have meant it to be
+//! part of the prompt. Nothing here reads or waits.
 
 use rustix::fs::{FileType, fstat, tell};
 use rustix::io::ioctl_fionread;
 use std::fs::File;
 
-/// Standard input that is left alone.
+/// Standard input that is not read.
 #[derive(Debug)]
 pub(crate) struct UnreadInput {
     input: File,
@@ -18,7 +18,7 @@ impl UnreadInput {
         Self { input, advice }
     }
 
-    /// What to log if data waits.
+    /// The advice, if data waits.
     pub(super) fn notice(&self) -> Option<&'static str> {
         self.has_data().then_some(self.advice)
     }
@@ -29,7 +29,7 @@ impl UnreadInput {
             FileType::Fifo | FileType::Socket => {
                 ioctl_fionread(&self.input).is_ok_and(|bytes| bytes > 0)
             }
-            // A file that was read from before belongs to a loop over its lines.
+            // A file that was read from before is read line by line by a loop in a shell.
             FileType::RegularFile => stat.st_size > 0 && tell(&self.input) == Ok(0),
             FileType::Directory
             | FileType::Symlink

@@ -23,7 +23,7 @@ const ROOM_POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Size up to which a buffer is used again.
 const BUFFER_KEPT_BYTES_MAX: usize = 256 * 1024;
 
-/// The loop's end.
+/// Writes batches of lines; belongs to the loop.
 #[derive(Debug)]
 pub(super) struct Writer {
     output: Arc<File>,
@@ -46,11 +46,11 @@ enum State {
     Idle(Vec<u8>),
     /// The thread writes, from this moment on.
     Busy(Instant),
-    /// The system has no thread to give: the loop writes, whenever there is room.
+    /// The system has no thread: the loop writes, whenever there is room.
     Threadless(Threadless),
-    /// Writing failed, which is still to be told.
+    /// Writing failed, and [`Writer::written`] has not returned the error yet.
     Failed(io::Error),
-    /// Writing failed, which was told: nothing more can be written.
+    /// Writing failed, and the error was returned: nothing more can be written.
     Broken,
 }
 
@@ -72,7 +72,7 @@ impl Writer {
 
     /// The buffer for the next batch, if there can be one now.
     pub(super) fn ready(&mut self) -> Option<Vec<u8>> {
-        // Looked at without waiting, so that a loop with much to do does not think the thread slow.
+        // Checked without waiting, so that a busy loop does not take the thread for slow.
         if let State::Busy(_) = self.state
             && let Some(thread) = &mut self.thread
             && let Ok(written) = thread.written.try_recv()
@@ -149,7 +149,7 @@ impl Writer {
         let Some(thread) = &mut self.thread else {
             return State::Threadless(Threadless { batch, written_bytes: 0, since });
         };
-        // A thread that has ended says so when it is asked what it has written.
+        // If the thread has ended, `written` returns an error.
         drop(thread.batches.try_send(batch));
         State::Busy(since)
     }
@@ -185,8 +185,8 @@ fn modest(buffer: Vec<u8>) -> Vec<u8> {
 impl Thread {
     fn spawn(output: Arc<File>) -> Result<Self, NoThread> {
         let (batches, to_write) = blocking::sync_channel(1);
-        let (tell, written) = mpsc::channel(1);
-        let write = move || write(&output, &to_write, &tell);
+        let (results, written) = mpsc::channel(1);
+        let write = move || write(&output, &to_write, &results);
         threads::spawn("stdout", write)?;
         Ok(Self { batches, written })
     }
@@ -195,12 +195,12 @@ impl Thread {
 fn write(
     output: &File,
     to_write: &blocking::Receiver<Vec<u8>>,
-    tell: &mpsc::Sender<io::Result<Vec<u8>>>,
+    results: &mpsc::Sender<io::Result<Vec<u8>>>,
 ) {
     while let Ok(batch) = to_write.recv() {
         let written = write_all(output, &batch);
         let is_over = written.is_err();
-        if tell.blocking_send(written.map(|()| batch)).is_err() || is_over {
+        if results.blocking_send(written.map(|()| batch)).is_err() || is_over {
             return;
         }
     }
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_is_gone_is_told_once() {
+    async fn a_reader_that_is_gone_is_reported_once() {
         let (input, output) = rustix::pipe::pipe().expect("a pipe");
         drop(input);
         let mut writer = Writer::new(Arc::new(File::from(output)), FailPoint::default());

@@ -102,7 +102,7 @@ fn files_that_are_standard_output_are_not_the_protocol() {
             transcript.stderr.lines().filter(|line| line.starts_with('{')).collect();
         let copied: Vec<_> = copied.iter().map(|line| Frame::parse(line.as_bytes())).collect();
         assert_eq!(copied, transcript.frames, "{path}");
-        assert!(transcript.stderr.contains("the engine says"), "{path}");
+        assert!(transcript.stderr.contains("engine event"), "{path}");
     }
 }
 
@@ -131,8 +131,8 @@ fn a_debug_file_is_written_to_its_end_when_standard_output_fails() {
 fn each_log_level_tells_more_and_none_tells_what_was_said() {
     const TOLD: [(&str, &[&str]); 3] = [
         ("info", &["a run starts", "the engine has answered", "the process ends"]),
-        ("debug", &["a request", "a line that is no request"]),
-        ("trace", &["the engine says"]),
+        ("debug", &["received a request", "invalid request line"]),
+        ("trace", &["engine event"]),
     ];
     for (at, (level, _)) in TOLD.iter().enumerate() {
         let mut server = echo(&["--log-level", level, "--echo-reasoning"])

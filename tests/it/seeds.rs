@@ -176,11 +176,11 @@ fn the_event_stream_names_the_host_that_is_asked() {
     let of = |base_url: &str| {
         let words = ["exec", "hello", "--json-stream", "--model", "m", "--base-url", base_url];
         let ended = run(&folder, &[&words[..], &["--retries", "0"]].concat());
-        assert!(!ended.stdout.contains("word"), "{ended:?}");
+        assert!(!ended.stdout.contains("p4ss"), "{ended:?}");
         provider_of(&ended)
     };
-    assert_eq!(of("http://user:word@127.0.0.1:1/v1?key=word"), "127.0.0.1:1");
-    assert_eq!(of("http://user:pass/word@127.0.0.1:1/v1"), Value::Null, "not an address");
+    assert_eq!(of("http://user:p4ss@127.0.0.1:1/v1?key=p4ss"), "127.0.0.1:1");
+    assert_eq!(of("http://user:pass/p4ss@127.0.0.1:1/v1"), Value::Null, "not an address");
     let echo = run(&folder, &["exec", "hello", "--json-stream", "--engine", "echo"]);
     assert_eq!(provider_of(&echo), "echo");
 }

@@ -47,7 +47,7 @@ pub(super) struct Answer<'a> {
     finish_reason: Option<String>,
     finish: Finish,
     done: bool,
-    /// The body has ended: what is read now may have been cut by its end.
+    /// The body has ended, so the last event may have been cut by its end.
     ended: bool,
     /// The body has no length and no last chunk, so its end may be that of a broken connection.
     ends_with_connection: bool,
@@ -118,7 +118,7 @@ impl<'a> Answer<'a> {
         self.done
     }
 
-    /// What is known of its end.
+    /// Whether it is complete.
     pub(super) fn finish(&self) -> Finish {
         self.finish
     }
@@ -168,9 +168,9 @@ impl<'a> Answer<'a> {
     /// Gives out what was held back for its other half: the answer goes no further.
     pub(super) fn flush(&mut self, events: &mut Vec<EngineEvent>) {
         let text = self.reasoning.end();
-        self.reasoned(text, events);
+        self.push_reasoning(text, events);
         let text = self.text.end();
-        self.said(text, events);
+        self.push_text(text, events);
     }
 
     fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
@@ -224,7 +224,7 @@ impl<'a> Answer<'a> {
         self.ignored.count += 1;
     }
 
-    /// What an `error` event tells, whose data may be of any form.
+    /// The failure in an `error` event, whose data may have any form.
     fn reported(&self, data: &[u8]) -> Failure {
         match json::read::<serde_json::Value>(data) {
             Ok(value) => match value.get("error") {
@@ -280,8 +280,8 @@ impl<'a> Answer<'a> {
     ) -> Result<(), Failure> {
         let reason = choice.finish_reason().map(str::to_owned);
         let before = events.len();
-        let said = choice.said(shape, &mut self.by_delta);
-        self.say(said, events)?;
+        let piece = choice.piece(shape, &mut self.by_delta);
+        self.piece(piece, events)?;
         let holds = Holds { output: events.len() > before, reason: reason.is_some() };
         let is_new = reason.is_some() && reason != self.finish_reason;
         self.finish = self.finish.after(holds, self.has_answer());
@@ -290,18 +290,18 @@ impl<'a> Answer<'a> {
         Ok(())
     }
 
-    fn say(&mut self, said: Delta, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let (field, reasoning) = said.reasoning();
+    fn piece(&mut self, piece: Delta, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let (field, reasoning) = piece.reasoning();
         if !reasoning.is_empty() {
             self.reasoning_field = field;
             let text = self.reasoning.push(reasoning);
-            self.reasoned(text, events);
+            self.push_reasoning(text, events);
         }
-        for text in said.text() {
+        for text in piece.text() {
             let text = self.text.push(text);
-            self.said(text, events);
+            self.push_text(text, events);
         }
-        for delta in said.tool_calls() {
+        for delta in piece.tool_calls() {
             let delta = delta.shown(|word, bytes_max| self.failures.shown(word, bytes_max));
             self.calls.push(&delta, events).map_err(|bad| self.bad_call(bad))?;
         }
@@ -319,14 +319,14 @@ impl<'a> Answer<'a> {
         self.has_text || !self.calls.is_empty()
     }
 
-    fn reasoned(&mut self, text: String, events: &mut Vec<EngineEvent>) {
+    fn push_reasoning(&mut self, text: String, events: &mut Vec<EngineEvent>) {
         if !text.is_empty() {
             self.has_reasoning = true;
             events.push(EngineEvent::Reasoning { source: self.reasoning_field, text });
         }
     }
 
-    fn said(&mut self, text: String, events: &mut Vec<EngineEvent>) {
+    fn push_text(&mut self, text: String, events: &mut Vec<EngineEvent>) {
         if !text.is_empty() {
             self.has_text = true;
             self.has_words |= !text.trim().is_empty();
@@ -341,7 +341,7 @@ impl<'a> Answer<'a> {
                 return Err(self.failures.gave_up("finish reason \"error\""));
             }
             Some(reason) => reason,
-            // What was not understood may have reported that the answer was cut off.
+            // An event that was not understood may have reported that the answer was cut off.
             None if self.done && has_output && self.ignored.count == 0 => String::new(),
             None if self.done => return Err(self.failures.cut_off(missing(true), &self.ignored)),
             None => {
@@ -373,7 +373,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// What is wrong with an answer that stops too early.
+    /// The failure of an answer that ends too early.
     fn at_end(&self, failure: Failure) -> Failure {
         match (self.ends_with_connection, failure.class) {
             (true, ErrorClass::MalformedStream) => self.failures.closed_early(&self.ignored),
@@ -398,7 +398,7 @@ impl<'a> Answer<'a> {
 /// The words of OpenAI, and those that other providers let through from the model below them.
 fn finish_class(reason: &str) -> FinishClass {
     match reason {
-        // Empty: the stream said that it was done, and not why.
+        // Empty: the stream ended with its end mark and no reason.
         "stop" | "end_turn" | "stop_sequence" | "eos" | "eos_token" | "" => FinishClass::Completed,
         "length" | "max_tokens" => FinishClass::MaxTokens,
         "tool_calls" | "tool_use" | "function_call" => FinishClass::ToolCalls,

@@ -27,7 +27,7 @@ struct OpenCall {
 
 #[derive(Debug)]
 enum CallStage {
-    /// The tool is not known yet; what has come of the arguments waits.
+    /// The tool has no name yet; the arguments that have come wait.
     Unnamed(String),
     /// Announced under this id.
     Started(ToolCall),
@@ -80,7 +80,7 @@ impl Calls {
     }
 
     /// Where the call of `delta` stands, or will stand if it is new. Providers that leave out the
-    /// index tell a new call by a new id, or by a name.
+    /// index mark a new call with a new id, or with a name.
     fn place(&self, delta: &ToolDelta) -> usize {
         let new = self.0.len();
         if let Some(index) = delta.index() {
@@ -163,7 +163,7 @@ mod tests {
         for delta in deltas {
             let json = format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{delta}]}}}}]}}"#);
             let choice = decode(json.as_bytes()).expect("decodes").choice.expect("choice");
-            for delta in choice.said(Shape::Piece, &mut false).tool_calls() {
+            for delta in choice.piece(Shape::Piece, &mut false).tool_calls() {
                 result = result.and_then(|()| calls.push(&delta, &mut events));
             }
         }

@@ -20,11 +20,11 @@ const ID_BYTES_MAX: usize = 1024;
 /// Bytes of a tool's name that are kept. OpenAI allows 64.
 const NAME_BYTES_MAX: usize = 200;
 
-/// What one document says.
+/// One document of an answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Chunk {
-    /// The choice with index 0, or without an index: one is all that is asked for.
+    /// The choice with index 0, or without an index: only one is requested.
     #[serde(rename = "choices", deserialize_with = "first_choice")]
     pub(super) choice: Option<Choice>,
     /// Null unless something went wrong.
@@ -32,7 +32,7 @@ pub(super) struct Chunk {
     usage: Value,
 }
 
-/// What the model says.
+/// A piece of the answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Choice {
@@ -128,10 +128,10 @@ impl Choice {
         self.finish_reason.as_str().filter(|reason| !reason.is_empty())
     }
 
-    /// What it says. A streamed piece has it in `delta`; some servers have it in `message` or `text`
-    /// in its place, and some repeat there what the deltas have said: those are read only where no
-    /// delta has said anything, which `by_delta` remembers.
-    pub(super) fn said(self, shape: Shape, by_delta: &mut bool) -> Delta {
+    /// The piece of the answer in it. A streamed choice has it in `delta`; some servers send `message`
+    /// or `text` instead, and some repeat the text of the deltas there: those are read only if no
+    /// delta had any text, which `by_delta` records.
+    pub(super) fn piece(self, shape: Shape, by_delta: &mut bool) -> Delta {
         let delta = self.delta.unwrap_or_default();
         *by_delta |= shape == Shape::Piece && !delta.is_empty();
         if *by_delta {
@@ -139,7 +139,7 @@ impl Choice {
         }
         let text = Delta { content: self.text, ..Delta::default() };
         let others = [self.message.unwrap_or_default(), text, delta];
-        others.into_iter().find(|said| !said.is_empty()).unwrap_or_default()
+        others.into_iter().find(|piece| !piece.is_empty()).unwrap_or_default()
     }
 
     /// Providers number choices from 0; other choices than that are alternatives of it.
@@ -183,17 +183,17 @@ impl Delta {
 }
 
 impl ToolDelta {
-    /// Which call of the answer it is, if told.
+    /// The index of the call in the answer, if given.
     pub(super) fn index(&self) -> Option<u64> {
         self.index.as_u64()
     }
 
-    /// The id, if told.
+    /// The id, if given.
     pub(super) fn id(&self) -> Option<&str> {
         self.id.as_str().filter(|id| !id.trim().is_empty())
     }
 
-    /// The tool's name, if told.
+    /// The tool's name, if given.
     pub(super) fn name(&self) -> Option<&str> {
         let name = self.function.as_ref()?.name.as_str()?;
         (!name.is_empty()).then_some(name)
@@ -266,7 +266,7 @@ struct Part {
     text: Text,
 }
 
-/// The choice that was asked for; `None` if it is not among them, or null stands in their stead.
+/// The requested choice; `None` if it is not among them, or if they are null.
 fn first_choice<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Choice>, D::Error> {
     deserializer.deserialize_option(FirstChoice)
 }

@@ -1,7 +1,7 @@
-//! Whether an answer is complete. A finish reason alone does not say so: some servers send `"stop"`
+//! Whether an answer is complete. A finish reason alone does not mean that: some servers send `"stop"`
 //! with every chunk, or after the reasoning and before the text.
 
-/// What the finish reasons of an answer say about its end.
+/// What the finish reasons of an answer mean for its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Finish {
     /// There was none.
@@ -26,7 +26,7 @@ pub(super) struct Holds {
 }
 
 impl Finish {
-    /// What is known after one more chunk; `has_answer` if text or a tool call has come by then.
+    /// The state after one more chunk; `has_answer` if text or a tool call has come by then.
     pub(super) fn after(self, chunk: Holds, has_answer: bool) -> Self {
         match (self, chunk) {
             (Self::Doubtful, _) => Self::Doubtful,

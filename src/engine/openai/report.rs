@@ -11,11 +11,11 @@ pub(super) enum WithoutChoice {
     Error(Value),
     /// Token counts, or a chunk that leaves out what it would hold.
     Known,
-    /// Something that no chat-completions server is known to send.
+    /// No part of a chat completion.
     Unknown,
 }
 
-/// Judges `json`, whose `error` field holds no error.
+/// Classifies `json`, whose `error` field holds no error.
 pub(super) fn without_choice(json: &[u8]) -> WithoutChoice {
     let Ok(value) = json::read::<Value>(json) else { return WithoutChoice::Unknown };
     if is_error_object(&value) {

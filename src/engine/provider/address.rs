@@ -3,11 +3,11 @@
 use reqwest::Url;
 use url::ParseError;
 
-/// Characters that are shown of an address that is none. What a mix-up put in its place may be a
-/// key; so much of one tells what it is, and no more.
+/// Characters that are shown of a text that is not an address. It may be a key that was put there by
+/// mistake: this much lets its owner recognize it.
 const ODD_CHARS_MAX: usize = 8;
 
-/// What is wrong with an address that is not one of a web server.
+/// The error for an address that does not belong to a web server.
 const NO_SCHEME: &str = "does not begin with http:// or https://";
 
 /// `base_url` without `endpoint`, the path of the provider's interface, if it ends in that.
@@ -20,7 +20,7 @@ pub(in crate::engine) fn without_endpoint<'a>(base_url: &'a str, endpoint: &str)
 /// and its login if `has_login`.
 ///
 /// # Errors
-/// What is wrong with the address.
+/// If the address can't be used: the reason, for a message.
 pub(in crate::engine) fn endpoint(
     base_url: &str,
     endpoint: &str,
@@ -36,7 +36,7 @@ pub(in crate::engine) fn endpoint(
     Ok(url)
 }
 
-/// What is wrong with an address that has no path or no login to take away.
+/// The error for a URL that can have no path or no login.
 const UNUSABLE: &str = "can't be used";
 
 fn checked(base_url: &str, has_login: bool) -> Result<Url, String> {
@@ -45,7 +45,7 @@ fn checked(base_url: &str, has_login: bool) -> Result<Url, String> {
         return Err(NO_SCHEME.into());
     }
     if has_stray_at(&url) {
-        // Whatever stands before it would be taken for the host and get the key.
+        // The text before it would be taken for the host and get the key.
         return Err("has an @ after its host (in a password write / as %2F, ? as %3F and # as \
                     %23; elsewhere write @ as %40)"
             .into());
@@ -58,7 +58,7 @@ fn checked(base_url: &str, has_login: bool) -> Result<Url, String> {
     Ok(url)
 }
 
-/// What a person can do something about in what the parser of addresses reports.
+/// The error of the parser, in words that help a person to correct the address.
 fn unusable(error: ParseError) -> String {
     let why = match error {
         ParseError::RelativeUrlWithoutBase => NO_SCHEME,
@@ -122,7 +122,7 @@ fn shown_odd(text: &str) -> String {
         let shown = text.char_indices().nth(ODD_CHARS_MAX);
         return shown.map_or(text.to_owned(), |(end, _)| format!("{}\u{2026}", &text[..end]));
     };
-    // The last @ ends the login, whatever the login holds.
+    // The last @ ends the login, even if the login holds another.
     let rest = rest.rsplit('@').take(1).collect::<String>();
     let rest = rest.split(['?', '#']).take(1).collect::<String>();
     match rest.split_once(':') {

@@ -1,12 +1,11 @@
-//! The body of a good answer: events, or one JSON document from a provider that doesn't stream.
+//! The body of a successful response: events, or one JSON document from a provider that doesn't stream.
 
 use super::sse;
 
 /// Bytes of an answer that comes as one JSON document.
 pub(in crate::engine) const WHOLE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Bytes of a body in any pieces; gives what is complete. Decides by the first byte which form it
-/// has, because providers send either under either content type.
+/// Splits the body into its parts as its bytes come. The first byte decides which form it has, because providers send either under either content type.
 #[derive(Debug, Default)]
 pub(in crate::engine) enum Body {
     /// Nothing but white space has come.
@@ -36,7 +35,7 @@ pub(in crate::engine) struct Ignored {
     pub(in crate::engine) first: Vec<u8>,
 }
 
-/// What is too long.
+/// A part that is longer than its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum TooLong {
     /// One event: longer than [`sse::EVENT_BYTES_MAX`].

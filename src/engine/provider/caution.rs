@@ -1,4 +1,4 @@
-//! What a person should know of the way to the provider before anything is sent. Holds no value of a
+//! Warnings about the connection to the provider, before anything is sent. They hold no value of a
 //! variable: the address of a proxy may hold a password.
 
 use super::http::is_this_machine;
@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 const PROXY_VARIABLES: [&str; 6] =
     ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
-/// What to warn of, for requests to `url` that carry a key if `has_key`.
+/// The warnings for requests to `url`, which carry a key if `has_key`.
 pub(in crate::engine) fn warnings(
     url: &Url,
     has_key: bool,
@@ -95,7 +95,7 @@ mod tests {
         let url = Url::parse("https://provider.example").expect("an address");
         let check = |value: &str, words: Option<&str>| {
             for name in PROXY_VARIABLES {
-                let warnings = warnings(&url, true, |asked| (asked == name).then(|| value.into()));
+                let warnings = warnings(&url, true, |read| (read == name).then(|| value.into()));
                 assert_eq!(warnings.len(), usize::from(words.is_some()), "{value}: {warnings:?}");
                 for warning in warnings {
                     assert!(warning.starts_with(name), "{warning}");

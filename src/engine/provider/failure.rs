@@ -6,7 +6,7 @@ use crate::engine::{ErrorClass, RunError, Stage};
 use crate::support::secret::{Secret, unescaped, without_userinfo};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use complaint::{Complaint, Told, is_out_of_credit};
+use complaint::{Complaint, ErrorNumber, is_out_of_credit};
 use reqwest::Url;
 use serde_json::Value;
 use std::error::Error;
@@ -25,7 +25,7 @@ const QUOTE_CHARS_MAX: usize = 300;
 /// Characters of the provider's words that a detail holds.
 const DETAIL_CHARS_MAX: usize = 2_000;
 
-/// Bytes of the provider's words that are looked at for a quote.
+/// Bytes of the provider's words that are searched for secrets before they are quoted.
 const QUOTED_BYTES_MAX: usize = 64 * 1024;
 
 /// The options and variables from which an engine's settings come, as messages name them.
@@ -46,28 +46,28 @@ pub(in crate::engine) struct Failure {
     pub(in crate::engine) retry: Retry,
 }
 
-/// Puts troubles into words. Everything that others wrote goes through [`Failures::quote`], so that
-/// no trouble holds a secret.
+/// Makes the failures of a call. All text that others wrote goes through [`Failures::quote`], so that
+/// no failure holds a secret.
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct Failures {
     /// The key, and what the login in the base URL holds.
     secrets: Vec<Secret>,
     has_key: bool,
-    /// As it may be shown.
+    /// Without login and query.
     base_url: String,
-    /// As the user named it.
+    /// As in the settings.
     model: String,
     sources: SettingSources,
 }
 
-/// Which time ran out.
+/// Which time limit ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum Elapsed {
-    /// Nothing came for so long.
+    /// No byte came within this time.
     Idle(Duration),
-    /// Nothing but keep-alive messages came for so long.
+    /// Only keep-alive messages came within this time.
     Pings(Duration),
-    /// The call took so long.
+    /// The call was not complete within this time.
     Total(Duration),
 }
 
@@ -77,7 +77,7 @@ impl Failure {
         Self { stage, class, message: message.into(), detail: detail.into(), retry }
     }
 
-    /// Found before anything was sent.
+    /// Marks the failure as one before anything was sent.
     fn at_init(self) -> Self {
         Self { stage: Stage::Init, ..self }
     }
@@ -86,12 +86,12 @@ impl Failure {
         Self { retry, ..self }
     }
 
-    /// For people; holds no secret.
+    /// The message, for people; holds no secret.
     pub(in crate::engine) fn message(&self) -> &str {
         &self.message
     }
 
-    /// The end of a run that this happened in.
+    /// The error of the run that the call belongs to.
     pub(in crate::engine) fn into_error(self) -> RunError {
         let Self { stage, class, message, detail, retry: _ } = self;
         RunError { stage, class, message, detail }
@@ -99,7 +99,7 @@ impl Failure {
 }
 
 impl Failures {
-    /// Of calls with these settings.
+    /// For calls with these settings.
     pub(in crate::engine) fn new(
         sources: SettingSources,
         key: Option<&Secret>,
@@ -116,7 +116,7 @@ impl Failures {
         }
     }
 
-    /// The base URL can't be used. `why` goes on from "the base URL".
+    /// The base URL can't be used. `why` continues a sentence that begins with "the base URL".
     pub(in crate::engine) fn bad_base_url(&self, why: &str) -> Failure {
         let SettingSources { base_url_source, .. } = self.sources;
         let message = format!(
@@ -126,11 +126,11 @@ impl Failures {
         Failure::new(ErrorClass::Config, message, "").at_init()
     }
 
-    /// There is no key, and `provider` answers nobody without one.
+    /// There is no key, and `provider` requires one.
     pub(in crate::engine) fn no_key(&self, provider: &str) -> Failure {
         let SettingSources { base_url_source, key_source, .. } = self.sources;
         let message = format!(
-            "{provider} wants a key: set {key_source}; for another provider name its address with \
+            "{provider} requires a key: set {key_source}; for another provider name its address with \
              {base_url_source}"
         );
         Failure::new(ErrorClass::Auth, message, "no key").at_init()
@@ -143,7 +143,7 @@ impl Failures {
         Failure::new(ErrorClass::Auth, message, "the key can't be a header").at_init()
     }
 
-    /// No model is named where one must be.
+    /// No model is named, and the provider has no default.
     pub(in crate::engine) fn no_model(&self) -> Failure {
         let SettingSources { model_source, .. } = self.sources;
         let message = format!(
@@ -173,7 +173,7 @@ impl Failures {
         Failure::new(ErrorClass::Config, message, why).at_init()
     }
 
-    /// The provider answered with an error status. `after` is the wait it asks for.
+    /// The provider answered with an error status. `after` is the wait that it requests.
     pub(in crate::engine) fn status(
         &self,
         status: u16,
@@ -181,12 +181,12 @@ impl Failures {
         after: Option<Duration>,
     ) -> Failure {
         let complaint = Complaint::from_body(body);
-        let failure = self.complaint(Told::Status(status), &complaint);
+        let failure = self.complaint(ErrorNumber::Status(status), &complaint);
         let passing = is_passing(status) && !is_out_of_credit(status, &complaint);
         match after {
             Some(wait) if passing && wait > RETRY_AFTER_MAX => {
                 let seconds = wait.as_secs();
-                let message = format!("{}; it asks to wait {seconds} s", failure.message);
+                let message = format!("{}; it requests a wait of {seconds} s", failure.message);
                 Failure { message, ..failure }
             }
             Some(wait) if passing => failure.or(Retry::After(wait)),
@@ -198,8 +198,8 @@ impl Failures {
     /// The provider reports an error inside an answer that began well.
     pub(in crate::engine) fn reported(&self, error: &Value) -> Failure {
         let complaint = Complaint::from_value(error);
-        let told = complaint.status.map_or(Told::Nothing, Told::Code);
-        let failure = self.complaint(told, &complaint);
+        let number = complaint.status.map_or(ErrorNumber::Missing, ErrorNumber::Code);
+        let failure = self.complaint(number, &complaint);
         match complaint.status {
             Some(status) if is_passing(status) && !is_out_of_credit(status, &complaint) => {
                 failure.or(Retry::Backoff)
@@ -213,15 +213,15 @@ impl Failures {
         self.reported(&Value::String(String::from_utf8_lossy(text).into_owned()))
     }
 
-    /// The provider sends us to another address.
+    /// The provider redirects to another address.
     pub(in crate::engine) fn redirected(&self, status: u16, location: Option<&Url>) -> Failure {
         let SettingSources { base_url_source, .. } = self.sources;
         let location = location.map(address::shown_url);
         let location = location.as_deref().unwrap_or("nowhere that can be read");
         let location = self.quote(location, QUOTE_CHARS_MAX);
         let message = format!(
-            "{} sends us on to {location} (status {status}), and the key must not follow by \
-             itself: if that is the right address, name it with {base_url_source}",
+            "{} redirects to {location} (status {status}), and the key is not sent there \
+             without your consent: if that is the right address, name it with {base_url_source}",
             self.base()
         );
         Failure::new(ErrorClass::Config, message, format!("status {status}, location {location}"))
@@ -234,8 +234,8 @@ impl Failures {
         let base = self.base();
         if error.is_connect() && error.is_timeout() {
             let message = format!(
-                "no connection to {base} came about in time: check your network and {base_url_source}, or \
-                 raise --connect-timeout-ms"
+                "connecting to {base} took too long: check your network and {base_url_source}, or raise \
+                 --connect-timeout-ms"
             );
             return Failure::new(ErrorClass::Timeout, message, detail);
         }
@@ -249,9 +249,9 @@ impl Failures {
         }
         if tls == Some(TlsFault::Other) {
             let message = format!(
-                "no safe connection to {base} came about, because of its certificate or its TLS: \
-                 check {base_url_source} and the clock of this computer, and name the provider's own root \
-                 certificates, if it has some, with SSL_CERT_FILE"
+                "no secure connection to {base} could be made, because of its certificate or its TLS: \
+                 check {base_url_source} and the clock of this computer, and name the provider's \
+                 own root certificates, if it has some, with SSL_CERT_FILE"
             );
             return Failure::new(ErrorClass::Network, message, detail);
         }
@@ -276,15 +276,14 @@ impl Failures {
         Failure::new(ErrorClass::Internal, message, why.to_string())
     }
 
-    /// A word of the provider's as events may show it: without secrets, and of `bytes_max` bytes at
-    /// most.
+    /// A word of the provider's for an event: without secrets, and of `bytes_max` bytes at most.
     pub(in crate::engine) fn shown(&self, word: &str, bytes_max: usize) -> String {
         let mut word = self.redacted(word);
         word.truncate(word.floor_char_boundary(bytes_max));
         word
     }
 
-    /// What came of a text of the provider's that then broke off, without secrets, whole or begun.
+    /// A text of the provider's that was cut off, without secrets, including one that is cut by its end.
     pub(in crate::engine) fn broken_off(&self, text: &[u8]) -> Vec<u8> {
         let text = String::from_utf8_lossy(text).into_owned();
         let redact = |text: String, secret: &Secret| secret.redact_cut(&text);
@@ -296,10 +295,10 @@ impl Failures {
         self.secrets.iter().fold(text.to_owned(), redact)
     }
 
-    /// What another wrote, without secrets, cut to `chars_max` characters.
+    /// Text that the provider or the user wrote, without secrets, cut to `chars_max` characters.
     fn quote(&self, text: &str, chars_max: usize) -> String {
         let text = match text.get(..text.floor_char_boundary(QUOTED_BYTES_MAX)) {
-            // To look for secrets takes time that grows with the text.
+            // The search for secrets takes time that grows with the text.
             Some(start) if start.len() < text.len() => {
                 String::from_utf8_lossy(&self.broken_off(start.as_bytes())).into_owned()
             }
@@ -320,17 +319,17 @@ impl Failures {
         Failure::new(ErrorClass::MalformedStream, format!("{} {what}", self.base()), detail)
     }
 
-    fn complaint(&self, told: Told, complaint: &Complaint) -> Failure {
-        let class = complaint.class(told.number());
-        let mut message = self.headline(class, told, complaint);
+    fn complaint(&self, number: ErrorNumber, complaint: &Complaint) -> Failure {
+        let class = complaint.class(number.status());
+        let mut message = self.headline(class, number, complaint);
         if !complaint.message.is_empty() {
             let words = self.quote(&complaint.message, QUOTE_CHARS_MAX);
             message += &format!("; the provider says: {words}");
         }
-        let number = told.number().map(|number| number.to_string());
-        let codes = complaint.codes.iter().filter(|code| Some(*code) != number.as_ref());
+        let status = number.status().map(|status| status.to_string());
+        let codes = complaint.codes.iter().filter(|code| Some(*code) != status.as_ref());
         let codes = codes.map(String::as_str).collect::<Vec<_>>().join(" ");
-        let mut detail = told.words().unwrap_or_else(|| "in the answer".into());
+        let mut detail = number.words().unwrap_or_else(|| "in the answer".into());
         for more in [&codes, &complaint.message] {
             if !more.is_empty() {
                 detail += ": ";
@@ -341,46 +340,48 @@ impl Failures {
     }
 
     /// What happened, what it means and what to do.
-    fn headline(&self, class: ErrorClass, told: Told, complaint: &Complaint) -> String {
+    fn headline(&self, class: ErrorClass, number: ErrorNumber, complaint: &Complaint) -> String {
         let SettingSources { base_url_source, model_source, key_source } = self.sources;
         let base = self.base();
-        let status = told.number();
-        let told = told.words().map_or(String::new(), |words| format!(" ({words})"));
+        let status = number.status();
+        let number = number.words().map_or(String::new(), |words| format!(" ({words})"));
         let model = self.quote(&self.model, QUOTE_CHARS_MAX);
         match (class, status) {
             (ErrorClass::Auth, _) if !self.has_key => {
-                format!("{base} wants a key{told}: set {key_source}")
+                format!("{base} requires a key{number}: set {key_source}")
             }
             (ErrorClass::Auth, _) => format!(
-                "{base} refuses the key{told}: check {key_source}, and that the key may use model \
+                "{base} refuses the key{number}: check {key_source}, and that the key may use model \
                  {model}"
             ),
             (ErrorClass::RateLimited, _)
                 if is_out_of_credit(status.unwrap_or_default(), complaint) =>
             {
-                format!("the account at {base} has run out{told}: check its plan and billing")
+                format!(
+                    "the account at {base} has no credit left{number}: check its plan and billing"
+                )
             }
             (ErrorClass::RateLimited, _) => {
-                format!("{base} wants us to slow down{told}: wait a while, then try again")
+                format!("{base} limits the rate of requests{number}: wait a while, then try again")
             }
             (ErrorClass::ContextOverflow, _) => format!(
-                "the conversation is too long for model {model}{told}: begin a new session, or \
+                "the conversation is too long for model {model}{number}: begin a new session, or \
                  choose one with a larger context with {model_source}"
             ),
             (_, Some(404)) => format!(
-                "{base} doesn't know this address or model {model}{told}: check {base_url_source}, and \
-                 {model_source}"
+                "{base} doesn't know this address or model {model}{number}: check \
+                 {base_url_source}, and {model_source}"
             ),
             (_, Some(400..=499)) => {
-                format!("{base} refuses the request{told}: check {model_source} (now {model})")
+                format!("{base} refuses the request{number}: check {model_source} (now {model})")
             }
-            (_, Some(_) | None) => format!("{base} failed{told}: try again later"),
+            (_, Some(_) | None) => format!("{base} failed{number}: try again later"),
         }
     }
 }
 
-/// What is secret of the login in `url`: the password and the header that it becomes, or a user
-/// name without one, which is a key.
+/// The secrets of the login in `url`: the password and its form in the header, or a user name
+/// without a password, which is a key.
 fn login(url: &Url) -> Vec<Secret> {
     let user = url.username();
     let secrets = match url.password() {

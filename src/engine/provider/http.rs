@@ -33,7 +33,7 @@ pub(in crate::engine) fn client(
         // The key goes to the address that the user named and to no other.
         .redirect(redirect::Policy::none())
         .referer(false)
-        // What is sent again, and when, is decided in one place: here it isn't.
+        // Retries are decided in `retry` alone.
         .retry(reqwest::retry::never());
     if is_this_machine(url) {
         // A proxy's loopback is another machine.

@@ -9,15 +9,15 @@ use std::str::from_utf8;
 const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 const HALF_BYTES: usize = 3;
 
-/// Takes pieces of WTF-8 in, gives text out. What is given out concatenates to the joined text;
-/// each part of it that is no text becomes U+FFFD.
+/// Takes pieces of WTF-8, returns text. The returned pieces concatenate to the joined text; each part
+/// of the input that is not text becomes U+FFFD.
 #[derive(Clone, Debug, Default)]
 pub(in crate::engine) struct Joiner {
     /// The beginning of a character: five bytes at most.
     held: Vec<u8>,
 }
 
-/// What bytes begin with.
+/// What a run of bytes begins with.
 enum Head<'a> {
     /// Text.
     Text(&'a str),
@@ -30,7 +30,7 @@ enum Head<'a> {
 }
 
 impl Joiner {
-    /// Takes the next piece; gives the text that is certain by now, which may be empty.
+    /// Takes the next piece; returns the text that is complete, which may be empty.
     pub(in crate::engine) fn push(&mut self, piece: &[u8]) -> String {
         let joined;
         let mut rest = if self.held.is_empty() {
@@ -65,7 +65,7 @@ impl Joiner {
         text
     }
 
-    /// No piece follows: gives what is left.
+    /// Ends the text; returns a replacement for a character that is incomplete.
     pub(in crate::engine) fn end(&mut self) -> String {
         match std::mem::take(&mut self.held).len() {
             0 => String::new(),

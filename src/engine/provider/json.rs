@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 /// Bytes of `\\u` and four digits.
 const ESCAPE_BYTES: usize = 6;
 
-/// Reads one JSON document. What is no text is replaced only where `T` can't take it: a `T` that
+/// Reads one JSON document. Invalid text is replaced only where `T` can't take it: a `T` that
 /// takes its strings as bytes still gets them as they are, unless another string is at fault.
 pub(in crate::engine) fn read<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
     serde_json::from_slice(json).or_else(|why| serde_json::from_str(&mended(json)).map_err(|_| why))

@@ -1,4 +1,4 @@
-//! A request to a provider, and what comes of it up to the head of a good answer.
+//! A request to a provider, up to the head of a successful response.
 
 use super::clock::Clock;
 use super::failure::{Failure, Failures};
@@ -7,11 +7,11 @@ use reqwest::header::{HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
 use std::time::{Duration, SystemTime};
 
-/// For what comes after an answer is complete: token counts and the end mark, however many bytes
-/// come. Also for the body of an error answer.
+/// Time limit for what follows a complete answer, token counts and the end mark, and for the body of
+/// an error response.
 pub(in crate::engine) const TAIL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Bytes of an error answer that are read.
+/// Bytes of an error response that are read.
 pub(in crate::engine) const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
 
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
@@ -27,12 +27,12 @@ pub(in crate::engine) struct Post<'a> {
     pub(in crate::engine) client: &'a Client,
     pub(in crate::engine) target: Target,
     pub(in crate::engine) body: Vec<u8>,
-    /// Before the first byte of the answer.
+    /// Time limit for the first byte of the response.
     pub(in crate::engine) idle_timeout: Duration,
 }
 
 impl Post<'_> {
-    /// Sends the request; gives the head of a good answer.
+    /// Sends the request; returns the head of a successful response.
     ///
     /// # Errors
     /// If the provider can't be reached, answers with another status than success, or takes too long.
@@ -67,8 +67,7 @@ impl Post<'_> {
     }
 }
 
-/// What a provider says with an error status, as far as it comes: the status alone is an error
-/// already.
+/// The body of an error response, as far as it comes: the status alone is enough for an error.
 async fn error_body(mut response: Response, clock: &mut Clock, failures: &Failures) -> Vec<u8> {
     let mut body = Vec::new();
     let reading = async {

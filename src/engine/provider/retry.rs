@@ -1,8 +1,8 @@
 //! When to send a request again.
 //!
 //! A request is sent again only while nothing of its answer has been given on, after a broken or
-//! refused connection and after a status that tells of a passing trouble. Time-outs are not tried
-//! again: whoever waits has waited long enough, and the request may still be worked on.
+//! refused connection and after a status that stands for a temporary error. Time-outs are not tried
+//! again: the user has waited long enough, and the provider may still be working on the request.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +12,7 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 /// Back-off grows no longer than this.
 const BACKOFF_MAX: Duration = Duration::from_secs(8);
 
-/// A provider that asks for a longer wait than this is not waited for.
+/// If a provider requests a longer wait than this, the call fails instead.
 pub(in crate::engine) const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
 /// Whether a failed request may be sent again.
@@ -22,14 +22,14 @@ pub(in crate::engine) enum Retry {
     Never,
     /// After a while of our choice.
     Backoff,
-    /// After what the provider asks for.
+    /// After the wait that the provider requests.
     After(Duration),
 }
 
 impl Retry {
     /// The wait before retry number `retry` (from 1); `None` if it is not to be sent again.
     /// `seed` spreads the retries of many processes. From the second retry on there is always a
-    /// wait: a provider that asks for none must not be hammered.
+    /// wait: a provider that requests none must not be overloaded.
     pub(in crate::engine) fn wait(self, retry: u32, seed: u64) -> Option<Duration> {
         match self {
             Self::Never => None,
@@ -41,7 +41,7 @@ impl Retry {
     }
 }
 
-/// True for a status that tells of a passing trouble: a time-out, a conflict or an overload.
+/// True for a status of a temporary error: a time-out, a conflict or an overload.
 pub(in crate::engine) fn is_passing(status: u16) -> bool {
     // 529 is not registered; providers use it for "overloaded".
     matches!(status, 408 | 409 | 429 | 500 | 502 | 503 | 504 | 529)
@@ -122,8 +122,8 @@ mod tests {
         assert_eq!(Retry::After(Duration::ZERO).wait(1, 0), Some(Duration::ZERO));
         for retry in 2..400 {
             assert_eq!(Retry::After(Duration::ZERO).wait(retry, 0), Some(BACKOFF_FIRST));
-            let asked = Duration::from_secs(3);
-            assert_eq!(Retry::After(asked).wait(retry, 0), Some(asked));
+            let requested = Duration::from_secs(3);
+            assert_eq!(Retry::After(requested).wait(retry, 0), Some(requested));
         }
     }
 }

@@ -25,8 +25,8 @@ pub(in crate::engine) type Roots = Result<RootCertStore, String>;
 #[derive(Debug)]
 pub(in crate::engine) struct RootsFile {
     path: PathBuf,
-    /// Runs that are cancelled while it is read must not leave a thread each: the next one waits for
-    /// the same.
+    /// Runs that are cancelled while the file is read must not leave a thread each: the next run waits
+    /// for the same thread.
     reading: Mutex<Option<watch::Receiver<Option<Roots>>>>,
 }
 
@@ -68,7 +68,7 @@ impl RootsFile {
         Ok(receiver)
     }
 
-    /// The next run reads the file again: it may have been mended.
+    /// The next run reads the file again: it may have been corrected.
     fn forget(&self) {
         *self.reading.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -88,7 +88,7 @@ fn read(path: &Path) -> Result<RootCertStore, Box<dyn Error>> {
     let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>()?;
     let mut roots = mozilla();
     // One that can't be used is ignored, as in any other such file of a system; if all are, the file
-    // isn't what it should be.
+    // is the wrong one.
     match roots.add_parsable_certificates(certificates) {
         (0, unusable) => {
             Err(format!("it has no usable certificate, and {unusable} unusable ones").into())

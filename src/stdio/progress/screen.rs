@@ -21,7 +21,7 @@ const FREE_COLUMNS: u16 = 4;
 const COLUMNS_MIN: u16 = 12;
 
 /// Whether the line may be drawn: the terminal is wide enough, and this process's to draw on. A
-/// shell's background job shares it with whatever the person does there meanwhile.
+/// shell's background job shares it with the job in the foreground.
 pub(super) fn is_ours() -> bool {
     // An error means that it is not the terminal whose jobs a shell controls.
     let is_in_foreground = tcgetpgrp(stdio::stderr()).map_or(true, |group| group == getpgrp());

@@ -10,7 +10,7 @@ fn check(json: &str, expected: &str) {
     let usage = chunk.usage();
     if let Some(choice) = chunk.choice {
         let reason = choice.finish_reason().map(str::to_owned);
-        let said = choice.said(Shape::Piece, &mut false);
+        let said = choice.piece(Shape::Piece, &mut false);
         let (field, reasoning) = said.reasoning();
         if !reasoning.is_empty() {
             seen.push(format!("{field}={}", lossy(reasoning)));
@@ -92,7 +92,7 @@ fn what_is_not_needed_may_be_anything() {
 fn half_a_character_is_kept_as_bytes() {
     let decode = |json: &[u8]| {
         let said =
-            decode(json).expect("decodes").choice.expect("choice").said(Shape::Piece, &mut false);
+            decode(json).expect("decodes").choice.expect("choice").piece(Shape::Piece, &mut false);
         said.content.0
     };
     assert_eq!(decode(br#"{"choices":[{"delta":{"content":"a\ud83d"}}]}"#), b"a\xED\xA0\xBD");
@@ -155,7 +155,7 @@ fn what_a_message_repeats_of_the_deltas_is_ignored() {
     let mut by_delta = false;
     let mut said = |json: &str| {
         let choice = decode(json.as_bytes()).expect("decodes").choice.expect("a choice");
-        choice.said(Shape::Piece, &mut by_delta).content.0
+        choice.piece(Shape::Piece, &mut by_delta).content.0
     };
     assert_eq!(said(r#"{"choices":[{"delta":{"content":"a"},"message":{"content":"a"}}]}"#), b"a");
     assert_eq!(said(r#"{"choices":[{"delta":{},"message":{"content":"a"}}]}"#), b"");

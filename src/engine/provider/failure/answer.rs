@@ -6,7 +6,7 @@ use crate::engine::provider::body::Ignored;
 use crate::engine::provider::retry::Retry;
 
 impl Failures {
-    /// Time ran out.
+    /// A time limit ran out.
     pub(in crate::engine) fn timeout(&self, elapsed: Elapsed) -> Failure {
         let base = self.base();
         let (message, detail) = match elapsed {
@@ -35,14 +35,14 @@ impl Failures {
         Failure::new(ErrorClass::Timeout, message, detail)
     }
 
-    /// The answer has a good status and no content.
+    /// The answer has a status of success and no content.
     pub(in crate::engine) fn empty(&self) -> Failure {
         let SettingSources { base_url_source, .. } = self.sources;
         let what = format!("sent an empty answer: check {base_url_source}");
         self.malformed(&what, "the body is empty")
     }
 
-    /// The answer has content, and nothing of it is an answer of the provider's `interface`.
+    /// The answer has content, but none that belongs to the provider's `interface`.
     pub(in crate::engine) fn not_an_answer(
         &self,
         interface: &str,
@@ -58,7 +58,7 @@ impl Failures {
         self.malformed(&what, detail + &self.ignored(ignored))
     }
 
-    /// The answer ended without its end, of which `missing` did not come.
+    /// The answer ended too early: `missing` did not come.
     pub(in crate::engine) fn cut_off(&self, missing: &str, ignored: &Ignored) -> Failure {
         let detail = format!("the stream ended without {missing}") + &self.ignored(ignored);
         self.malformed("cut off its answer: send the prompt again", detail)
@@ -76,7 +76,7 @@ impl Failures {
         Failure::new(ErrorClass::Network, message, detail).or(Retry::Backoff)
     }
 
-    /// The answer ended well and holds nothing that could be shown.
+    /// The answer is complete and has no text.
     pub(in crate::engine) fn no_answer(&self, stop_reason: &str, has_reasoning: bool) -> Failure {
         let SettingSources { model_source, .. } = self.sources;
         let what = match has_reasoning {
@@ -106,7 +106,7 @@ impl Failures {
         let detail = self.quote(&detail, DETAIL_CHARS_MAX);
         let what = format!(
             "sent something that can't be read: send the prompt again, and check {base_url_source} if it \
-             stays so"
+             keeps happening"
         );
         self.malformed(&what, detail)
     }
@@ -121,7 +121,7 @@ impl Failures {
         self.malformed(&what, detail)
     }
 
-    /// A tool call never told its name.
+    /// A tool call has no name.
     pub(in crate::engine) fn nameless_tool(&self) -> Failure {
         let SettingSources { model_source, .. } = self.sources;
         let what = format!(
@@ -131,9 +131,10 @@ impl Failures {
         self.malformed(&what, "a tool call has no name")
     }
 
-    /// The provider gave up in the middle, without saying why.
+    /// The provider stopped in the middle of its answer, without a reason.
     pub(in crate::engine) fn gave_up(&self, detail: &str) -> Failure {
-        let message = format!("{} gave up in its answer: send the prompt again", self.base());
+        let message =
+            format!("{} stopped in the middle of its answer: send the prompt again", self.base());
         Failure::new(ErrorClass::Provider, message, detail)
     }
 }

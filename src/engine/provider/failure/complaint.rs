@@ -1,35 +1,35 @@
-//! What a provider says went wrong, in its own words, and the class of error that it stands for.
+//! A provider's own report of an error, and the class of that error.
 
 use crate::engine::ErrorClass;
 use crate::engine::provider::json;
 use serde_json::Value;
 
-/// What a provider says went wrong.
+/// A provider's report of an error.
 #[derive(Debug, Default)]
 pub(super) struct Complaint {
     pub(super) message: String,
     /// Its words for programs: code and type.
     pub(super) codes: Vec<String>,
-    /// The HTTP status it names, if any.
+    /// The HTTP status in it, if any.
     pub(super) status: Option<u16>,
 }
 
-/// Which number tells what kind of trouble it is.
+/// The number by which an error is classified.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Told {
-    /// The status of the answer.
+pub(super) enum ErrorNumber {
+    /// The HTTP status of the response.
     Status(u16),
-    /// A status in an answer whose own status is good.
+    /// A status in the body of a response whose own status is a success.
     Code(u16),
-    /// None.
-    Nothing,
+    /// The provider gives none.
+    Missing,
 }
 
-impl Told {
-    pub(super) fn number(self) -> Option<u16> {
+impl ErrorNumber {
+    pub(super) fn status(self) -> Option<u16> {
         match self {
             Self::Status(number) | Self::Code(number) => Some(number),
-            Self::Nothing => None,
+            Self::Missing => None,
         }
     }
 
@@ -37,7 +37,7 @@ impl Told {
         match self {
             Self::Status(status) => Some(format!("status {status}")),
             Self::Code(code) => Some(format!("code {code}")),
-            Self::Nothing => None,
+            Self::Missing => None,
         }
     }
 }
@@ -82,16 +82,16 @@ impl Complaint {
     }
 
     pub(super) fn class(&self, status: Option<u16>) -> ErrorClass {
-        let says = |words: &[&str]| {
-            let said = self.codes.iter().chain([&self.message]).map(|said| said.to_lowercase());
-            said.into_iter().any(|said| words.iter().any(|word| said.contains(word)))
+        let contains = |words: &[&str]| {
+            let texts = self.codes.iter().chain([&self.message]).map(|text| text.to_lowercase());
+            texts.into_iter().any(|text| words.iter().any(|word| text.contains(word)))
         };
         let has_code = |words: &[&str]| words.iter().any(|word| self.has_code(word));
         match status {
             Some(401 | 403) => ErrorClass::Auth,
             Some(402 | 429) => ErrorClass::RateLimited,
             Some(404) => ErrorClass::Provider,
-            Some(_) | None if says(OVERFLOW_WORDS) => ErrorClass::ContextOverflow,
+            Some(_) | None if contains(OVERFLOW_WORDS) => ErrorClass::ContextOverflow,
             None if has_code(RATE_LIMIT_WORDS) => ErrorClass::RateLimited,
             None if has_code(&["invalid_api_key", "authentication"]) => ErrorClass::Auth,
             Some(_) | None => ErrorClass::Provider,
@@ -99,10 +99,10 @@ impl Complaint {
     }
 }
 
-/// How providers say that too much was asked of them, where they give no number.
+/// Codes of providers for too many requests, where they give no status.
 const RATE_LIMIT_WORDS: &[&str] = &["rate_limit", "too_many_requests", "insufficient_quota"];
 
-/// How providers say that a conversation is too long: OpenAI's code, its message (vLLM's too),
+/// Words of providers for a conversation that is too long: OpenAI's code, its message (vLLM's too),
 /// that of others, and llama.cpp's.
 const OVERFLOW_WORDS: &[&str] = &[
     "context_length_exceeded",

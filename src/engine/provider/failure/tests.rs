@@ -34,7 +34,7 @@ fn a_status_has_its_class_and_says_what_to_do() {
     check(401, said, E::Auth, &["DUOLOGUE_API_KEY", "no [redacted] here", "https://host/v1"]);
     check(403, "", E::Auth, &["refuses the key"]);
     check(402, "", E::RateLimited, &["billing"]);
-    check(429, said, E::RateLimited, &["slow down"]);
+    check(429, said, E::RateLimited, &["limits the rate"]);
     let quota = r#"{"error":{"message":"x","code":"insufficient_quota"}}"#;
     check(429, quota, E::RateLimited, &["billing"]);
     check(404, r#"{"detail":"Not Found"}"#, E::Provider, &["--base-url", "--model", "Not Found"]);
@@ -48,7 +48,7 @@ fn a_status_has_its_class_and_says_what_to_do() {
 }
 
 #[test]
-fn a_conversation_that_is_too_long_is_told_apart() {
+fn a_conversation_that_is_too_long_is_recognized() {
     for body in [
         r#"{"error":{"message":"x","code":"context_length_exceeded"}}"#,
         r#"{"error":{"message":"This model's maximum context length is 8192 tokens."}}"#,
@@ -62,7 +62,7 @@ fn a_conversation_that_is_too_long_is_told_apart() {
 }
 
 #[test]
-fn only_passing_troubles_are_tried_again() {
+fn only_temporary_errors_are_tried_again() {
     let retry = |status, body: &str, after: Option<u64>| {
         failures(None).status(status, body.as_bytes(), after.map(Duration::from_secs)).retry
     };
@@ -78,7 +78,7 @@ fn only_passing_troubles_are_tried_again() {
 }
 
 #[test]
-fn a_wait_that_is_too_long_is_told() {
+fn a_wait_that_is_too_long_is_reported() {
     let failure = failures(None).status(429, b"", Some(Duration::from_secs(3_600)));
     assert!(failure.message.contains("3600 s"), "{}", failure.message);
 }
@@ -104,11 +104,11 @@ fn an_error_inside_an_answer_is_judged_by_its_code() {
 }
 
 #[test]
-fn a_number_is_told_once_and_for_what_it_is() {
+fn a_number_is_reported_once_and_for_what_it_is() {
     let error = serde_json::json!({ "message": "overloaded", "code": 529 });
     let body = serde_json::json!({ "error": error }).to_string();
-    let check = |failure: Failure, told: &str, detail: &str| {
-        assert!(failure.message.contains(&format!("failed ({told}): ")), "{failure:?}");
+    let check = |failure: Failure, number: &str, detail: &str| {
+        assert!(failure.message.contains(&format!("failed ({number}): ")), "{failure:?}");
         assert_eq!(failure.detail, detail);
     };
     check(failures(None).reported(&error), "code 529", "code 529: overloaded");
@@ -198,7 +198,7 @@ fn the_login_in_the_base_url_is_a_secret_too() {
 }
 
 #[test]
-fn a_missing_key_is_told_apart_from_a_wrong_one() {
+fn a_missing_key_is_distinguished_from_a_wrong_one() {
     let error = failures(None).status(401, b"", None).into_error();
-    assert!(error.message.contains("wants a key"), "{}", error.message);
+    assert!(error.message.contains("requires a key"), "{}", error.message);
 }

@@ -1,4 +1,4 @@
-//! What an error of the HTTP client says: its causes, and whether TLS is among them.
+//! The causes of an error of the HTTP client, and whether TLS is among them.
 
 use rustls::InvalidMessage;
 use std::error::Error;
@@ -20,9 +20,9 @@ pub(super) fn causes(error: &reqwest::Error) -> String {
 /// What is wrong with the provider's TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TlsFault {
-    /// What it answered is no TLS at all.
+    /// Its answer is not TLS.
     Plain,
-    /// Its certificate was refused, or it doesn't speak TLS as it should.
+    /// Its certificate was refused, or it violates TLS.
     Other,
 }
 
