@@ -69,6 +69,12 @@ mod layers;
 // Options, their variables, help, and how the command line is refused.
 mod options;
 
+// Tools that the client runs.
+mod client_tools;
+
+// Prompts that join a run, and cancels that name what they stop.
+mod steering;
+
 // What shells offer when the tab key is pressed.
 mod completions;
 
