@@ -40,6 +40,45 @@ fn the_minimal_client_prints_an_answer() {
     assert!(output.status.success(), "{output:?}");
 }
 
+#[test]
+#[ignore = "needs python3"]
+fn the_python_client_runs_a_tool() {
+    runs_a_tool(
+        "python3",
+        "examples/tool_client.py",
+        "Let me look.\n\
+         [get_time {'city': 'Berlin'} -> {'time': '12:00'}]\n\n\
+         [get_time {'city': 'Oz'} -> KeyError: 'Oz']\n\
+         It is noon in Berlin. I found no city called Oz.\n",
+    );
+}
+
+#[test]
+#[ignore = "needs node"]
+fn the_node_client_runs_a_tool() {
+    runs_a_tool(
+        "node",
+        "examples/tool_client.mjs",
+        "Let me look.\n\
+         [get_time {\"city\":\"Berlin\"} -> {\"time\":\"12:00\"}]\n\n\
+         [get_time {\"city\":\"Oz\"} -> \"no such city: Oz\"]\n\
+         It is noon in Berlin. I found no city called Oz.\n",
+    );
+}
+
+fn runs_a_tool(interpreter: &str, client: &str, expected: &str) {
+    let script = ["--echo-script", "examples/tool_calls.jsonl"];
+    let output = Command::new(interpreter)
+        .args([client, env!("CARGO_BIN_EXE_duologue"), "rpc", "--engine", "echo"])
+        .args(script)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("the interpreter runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(output.status.success());
+}
+
 fn check(interpreter: &str, client: &str) {
     let output = Command::new(interpreter)
         .args([client, env!("CARGO_BIN_EXE_duologue"), "rpc", "--engine", "echo"])
