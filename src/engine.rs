@@ -6,7 +6,7 @@
 
 pub mod echo;
 pub mod openai;
-mod provider;
+pub(crate) mod provider;
 
 use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
 use crate::chat::transcript::Transcript;
