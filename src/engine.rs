@@ -7,7 +7,7 @@
 
 pub mod echo;
 pub mod openai;
-mod provider;
+pub(crate) mod provider;
 
 use crate::chat::event::{FinishClass, ProviderData, ToolCall, Usage};
 use crate::chat::tool::ToolSpec;

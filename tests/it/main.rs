@@ -84,6 +84,10 @@ mod tips;
 // Programs that are not ours on both sides of the binary.
 mod clients;
 
+// MCP servers as tools, and one with faults.
+mod mcp_fixture;
+mod mcp_servers;
+
 // The numbers and types of the fields on the wire.
 mod wire_fields;
 
