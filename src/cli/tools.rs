@@ -1,6 +1,7 @@
 //! Options about tools, and what they mean.
 
 use super::numbers::whole;
+use crate::session::SessionMode;
 use crate::tool::approval::{ApprovalMode, ApprovalRules, ToolGlob};
 use crate::tool::config::{ServerConfig, Servers};
 use crate::tool::limits::ToolLimits;
@@ -67,6 +68,15 @@ pub struct ToolLimitOptions {
     #[arg(long, env = "DUOLOGUE_TOOL_TIMEOUT_MS", value_name = "MS", default_value_t = millis(ToolLimits::default().call_time), value_parser = whole::<u64>(1..=u64::MAX))]
     pub tool_timeout_ms: u64,
 
+    /// Longest time for a person to approve a call, or to answer one
+    #[arg(long, env = "DUOLOGUE_ASK_TIMEOUT_MS", value_name = "MS", default_value_t = millis(ToolLimits::default().ask_time), value_parser = whole::<u64>(1..=u64::MAX))]
+    pub ask_timeout_ms: u64,
+
+    /// Longest time that the first provider call waits for servers that are being started; by
+    /// default 10 s in a conversation, and until each has come or failed in a single run
+    #[arg(long, env = "DUOLOGUE_MCP_WAIT_MS", value_name = "MS", value_parser = whole::<u64>(0..=u64::MAX))]
+    pub mcp_wait_ms: Option<u64>,
+
     /// Longest result of a tool call that the model is given; the rest is cut
     #[arg(long, env = "DUOLOGUE_MAX_TOOL_RESULT_BYTES", value_name = "BYTES", default_value_t = ToolLimits::default().result_bytes, value_parser = whole::<usize>(1..=BYTES_MAX))]
     pub max_tool_result_bytes: usize,
@@ -106,7 +116,7 @@ impl ToolOptions {
     ///
     /// # Errors
     /// If an option or a file can't be used. The message has no value from the file.
-    pub fn settings(&self) -> Result<ToolSettings> {
+    pub(crate) fn settings(&self, mode: SessionMode) -> Result<ToolSettings> {
         let mut servers = Servers::default();
         for path in &self.mcp_config {
             let shown = path.display();
@@ -133,6 +143,13 @@ impl ToolOptions {
             rounds: self.limits.max_tool_rounds,
             calls: self.limits.max_tool_calls,
             call_time: Duration::from_millis(self.limits.tool_timeout_ms),
+            ask_time: Duration::from_millis(self.limits.ask_timeout_ms),
+            start_wait: match (self.limits.mcp_wait_ms, mode) {
+                (Some(wait_ms), _) => Duration::from_millis(wait_ms),
+                (None, SessionMode::Conversation) => ToolLimits::default().start_wait,
+                // Each server has a limit of its own, and what it offers decides the answer.
+                (None, SessionMode::OneShot) => Duration::MAX,
+            },
             result_bytes: self.limits.max_tool_result_bytes,
             argument_bytes: self.limits.max_tool_argument_bytes,
         };
@@ -147,6 +164,8 @@ impl Default for ToolLimitOptions {
             max_tool_rounds: limits.rounds,
             max_tool_calls: limits.calls,
             tool_timeout_ms: millis(limits.call_time),
+            ask_timeout_ms: millis(limits.ask_time),
+            mcp_wait_ms: None,
             max_tool_result_bytes: limits.result_bytes,
             max_tool_argument_bytes: limits.argument_bytes,
         }

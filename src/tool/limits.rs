@@ -12,6 +12,10 @@ pub struct ToolLimits {
     pub calls: u32,
     /// Time of a call, without the time in which a person decides on it.
     pub call_time: Duration,
+    /// Time of a person: to approve a call, or to answer one.
+    pub ask_time: Duration,
+    /// Time for which the first provider call waits for servers that are being started.
+    pub start_wait: Duration,
     /// Bytes of the text of a result; the rest is cut, with a note to the model.
     pub result_bytes: usize,
     /// Bytes of the arguments of a call.
@@ -24,6 +28,8 @@ impl Default for ToolLimits {
             rounds: 50,
             calls: 100,
             call_time: Duration::from_secs(10 * 60),
+            ask_time: Duration::from_secs(60 * 60),
+            start_wait: Duration::from_secs(10),
             result_bytes: 256 * 1024,
             argument_bytes: 1024 * 1024,
         }

@@ -72,6 +72,9 @@ mod options;
 // Tools that the client runs.
 mod client_tools;
 
+// Tools of MCP servers in a conversation.
+mod tool_runs;
+
 // Prompts that join a run, and cancels that name what they stop.
 mod steering;
 

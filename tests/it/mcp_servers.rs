@@ -18,16 +18,16 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// By this variable all processes of a test are found.
-const MARK_VARIABLE: &str = "MCP_TEST_MARK";
+pub(crate) const MARK_VARIABLE: &str = "MCP_TEST_MARK";
 
 /// A mark that no other test has.
-fn mark() -> String {
+pub(crate) fn mark() -> String {
     static MARKS: AtomicU32 = AtomicU32::new(0);
     format!("{}-{}-", std::process::id(), MARKS.fetch_add(1, Ordering::Relaxed))
 }
 
 /// A file of servers, one for each of `faults`, named after it.
-fn config(mark: &str, faults: &[&str], more: &Value) -> String {
+pub(crate) fn config(mark: &str, faults: &[&str], more: &Value) -> String {
     let servers = faults.iter().map(|fault| {
         let words = words();
         let env = json!({MARK_VARIABLE: mark, FAULT_VARIABLE: fault, LOG_VARIABLE: log(mark)});
@@ -41,7 +41,7 @@ fn config(mark: &str, faults: &[&str], more: &Value) -> String {
 }
 
 /// The file of what a server was sent.
-fn log(mark: &str) -> PathBuf {
+pub(crate) fn log(mark: &str) -> PathBuf {
     std::env::temp_dir().join(format!("duologue-mcp-{mark}.log"))
 }
 
@@ -107,7 +107,7 @@ impl Held {
 }
 
 #[track_caller]
-fn assert_gone(mark: &str) {
+pub(crate) fn assert_gone(mark: &str) {
     let left = Process::marked(&format!("{MARK_VARIABLE}={mark}"));
     let left: Vec<_> = left.iter().map(|it| (it.0, it.command_line())).collect();
     // One that is a zombie has no command line.

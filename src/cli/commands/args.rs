@@ -114,10 +114,10 @@ pub enum ListOutput {
 }
 
 /// Help summary of `tools`.
-pub const TOOLS_ABOUT: &str = "List the tools of MCP servers";
+pub(crate) const TOOLS_ABOUT: &str = "List the tools of MCP servers";
 
 /// Long help of `tools`.
-pub const TOOLS_LONG_ABOUT: &str = "\
+pub(crate) const TOOLS_LONG_ABOUT: &str = "\
 List the tools of MCP servers, as a model would be offered them.
 
 Starts the servers, asks each for its tools, ends them, and prints each tool with the name that the
@@ -125,7 +125,7 @@ model is shown, the server, the description and the parameters; `?` marks those 
 out. --output json has the whole schemas, and what --approval, --allow and --deny say.";
 
 /// Text after the options in the help of `tools`.
-pub const TOOLS_AFTER: &str = "\
+pub(crate) const TOOLS_AFTER: &str = "\
 Examples:
   duologue tools --mcp 'npx -y @modelcontextprotocol/server-filesystem /tmp'
   duologue tools --mcp-config servers.json --output json

@@ -129,6 +129,7 @@ impl Run {
             }
             Some(error) => ToolResult::Error(error.clone()),
         };
+        let result = context.tools.cut(result);
         let error = match &result {
             ToolResult::Success(_) => String::new(),
             ToolResult::Error(text) => text.clone(),
@@ -249,7 +250,6 @@ impl Run {
     ) {
         let Some(at) = self.tools.iter().position(|open| open.tool.id == *id) else { return };
         let tool = self.tools.remove(at).tool;
-        let result = context.tools.cut(result);
         self.count.add_result(&result);
         self.record(context.recorder, Event::ToolResultReady { tool: tool.clone(), result });
         self.record(context.recorder, Event::ToolCallFinished { tool });
