@@ -1,7 +1,9 @@
 //! What starts a server, or where it is.
 
-use crate::support::secret::Secret;
+use crate::support::secret::{Secret, without_userinfo};
+use crate::support::terminal::escape_control;
 use crate::tool::catalogue::ServerName;
+use crate::tool::listing::cut;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,6 +14,9 @@ use url::Url;
 /// Default limit on the time in which a server starts, initializes and lists its tools. Programs
 /// like `npx` download the server first.
 pub const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// Bytes of what is said of a server, for people or a model.
+const SHOWN_BYTES_MAX: usize = 1000;
 
 /// A shorter value of a variable or header is not looked for in logs.
 const SECRET_BYTES_MIN: usize = 8;
@@ -51,6 +56,26 @@ pub enum Transport {
         /// Headers of every request.
         headers: BTreeMap<String, Protected>,
     },
+}
+
+impl ServerConfig {
+    /// What is said of the server in `text`, which others may have written: in one line, of limited
+    /// length, without the secrets of the configuration and without control characters.
+    pub(super) fn shown(&self, text: &str) -> String {
+        let (values, query) = match &self.transport {
+            Transport::Stdio { env, .. } => (env, None),
+            // Keys are found in the query of a URL too.
+            Transport::Http { url, headers } => (headers, url.query()),
+        };
+        let mut text = cut(text, SHOWN_BYTES_MAX).to_owned();
+        if let Some(query) = query.filter(|query| !query.is_empty()) {
+            text = text.replace(query, "[redacted]");
+        }
+        for secret in values.values().filter_map(Protected::secret) {
+            text = secret.redact_cut(&text);
+        }
+        escape_control(&without_userinfo(&text)).trim().to_owned()
+    }
 }
 
 /// A value from the configuration that may be a key, and is never shown.

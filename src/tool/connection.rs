@@ -11,7 +11,8 @@ use rmcp::service::{
     ClientInitializeError, NotificationContext, Peer, PeerRequestOptions, RequestHandle,
     RoleClient, RunningService, ServiceError, serve_client,
 };
-use rmcp::transport::Transport;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
+use rmcp::transport::{DynamicTransportError, Transport};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -229,6 +230,7 @@ impl Link {
                  not have been done"
             ),
             (None, ServiceError::TransportClosed) => "the connection was closed".to_owned(),
+            (None, ServiceError::TransportSend(error)) => broken(error),
             (None, error) => error.to_string(),
         }
     }
@@ -261,7 +263,7 @@ fn not_opened(error: &ClientInitializeError) -> NotReady {
             return NotReady::Closed("it ended before it was initialized".to_owned());
         }
         ClientInitializeError::TransportError { error, .. } => {
-            return NotReady::Closed(causes(error));
+            return NotReady::Closed(broken(error));
         }
         ClientInitializeError::JsonRpcError(error) => {
             format!("it refused to initialize: {}", error.message)
@@ -275,6 +277,15 @@ fn not_opened(error: &ClientInitializeError) -> NotReady {
         _ => causes(error),
     };
     NotReady::Refused(why)
+}
+
+/// Why a message could not be sent.
+fn broken(error: &DynamicTransportError) -> String {
+    match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        // The SDK's error leaves out its cause.
+        Some(StreamableHttpError::Client(error)) => causes(error),
+        Some(_) | None => causes(&*error.error),
+    }
 }
 
 /// An error with its causes, each once.

@@ -149,11 +149,6 @@ fn limited(parts: Vec<String>, bytes_max: usize) -> String {
     )
 }
 
-/// An error message, within the same limit.
-pub(super) fn error(text: String, bytes_max: usize) -> ToolResult {
-    ToolResult::Error(limited(vec![text], bytes_max))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

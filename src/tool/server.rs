@@ -1,10 +1,8 @@
 //! One server: started, kept, started again, ended. What is known of it goes to the table.
 
-use crate::support::secret::{Secret, without_userinfo};
-use crate::support::terminal::escape_control;
 use crate::tool::catalogue::{ServerName, ServerTool};
 use crate::tool::child::{Child, Program};
-use crate::tool::config::{Protected, ServerConfig, Transport};
+use crate::tool::config::{ServerConfig, Transport};
 use crate::tool::connection::{Closing, Connection, Link, NotReady};
 use crate::tool::http::HttpTransport;
 use crate::tool::line_transport::{LineTransport, Writer};
@@ -38,7 +36,7 @@ const CLOSED: &str = "this program is ending";
 
 /// Keeps one server.
 pub(super) struct Keeper {
-    pub(super) config: ServerConfig,
+    pub(super) config: Arc<ServerConfig>,
     pub(super) guard: Option<PathBuf>,
     pub(super) table: watch::Sender<Table>,
     /// A call waits for the server.
@@ -233,22 +231,8 @@ impl Keeper {
         }
     }
 
-    /// `text`, which the server may have written, without secrets and control characters.
     fn shown(&self, text: &str) -> String {
-        let (values, url) = match &self.config.transport {
-            Transport::Stdio { env, .. } => (env, None),
-            Transport::Http { url, headers } => (headers, Some(url)),
-        };
-        let mut text = text.to_owned();
-        if let Some(query) = url.and_then(|url| url.query()) {
-            // Keys are found there too.
-            text = text.replace(query, "[redacted]");
-        }
-        let secrets: Vec<Secret> = values.values().filter_map(Protected::secret).collect();
-        for secret in secrets {
-            text = secret.redact(&text);
-        }
-        escape_control(&without_userinfo(&text))
+        self.config.shown(text)
     }
 }
 

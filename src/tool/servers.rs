@@ -37,7 +37,7 @@ pub struct ToolServers {
 
 #[derive(Debug)]
 struct Server {
-    config: ServerConfig,
+    config: Arc<ServerConfig>,
     /// Wakes the task that keeps the server when a call waits for it.
     wanted: Arc<Notify>,
 }
@@ -79,7 +79,8 @@ impl ToolServers {
     pub fn new(configs: Vec<ServerConfig>, limits: ToolLimits, guard: Option<PathBuf>) -> Self {
         let servers: BTreeMap<_, _> = configs
             .into_iter()
-            .map(|config| (config.name.clone(), Server { config, wanted: Arc::default() }))
+            .map(|config| (config.name.clone(), Arc::new(config)))
+            .map(|(name, config)| (name, Server { config, wanted: Arc::default() }))
             .collect();
         let table = watch::Sender::new(Table::new(servers.keys()));
         Self { servers, limits, guard, table, ..Self::default() }
@@ -92,7 +93,7 @@ impl ToolServers {
         }
         for server in self.servers.values() {
             let keeper = Keeper {
-                config: server.config.clone(),
+                config: Arc::clone(&server.config),
                 guard: self.guard.clone(),
                 table: self.table.clone(),
                 wanted: Arc::clone(&server.wanted),
@@ -131,17 +132,21 @@ impl ToolServers {
         arguments: Map<String, Value>,
     ) -> impl Future<Output = ToolResult> + Send + 'static + use<> {
         let table = self.table.subscribe();
-        let wanted = self.servers.get(server).map(|server| Arc::clone(&server.wanted));
+        let known = self.servers.get(server);
+        let known = known.map(|known| (Arc::clone(&known.config), Arc::clone(&known.wanted)));
         let (server, tool) = (server.clone(), tool.to_owned());
         let bytes_max = self.limits.result_bytes;
         async move {
-            let link = match ready(table, &server, wanted).await {
-                Ok(link) => link,
-                Err(why) => return result::error(why, bytes_max),
+            let Some((config, wanted)) = known else {
+                return ToolResult::Error(format!("there is no MCP server `{server}`"));
             };
-            match link.call(tool, arguments).await {
+            let called = match ready(table, &server, &wanted).await {
+                Ok(link) => link.call(tool, arguments).await,
+                Err(why) => Err(why),
+            };
+            match called {
                 Ok(value) => result::render(&value, bytes_max),
-                Err(why) => result::error(why, bytes_max),
+                Err(why) => ToolResult::Error(config.shown(&why)),
             }
         }
     }
@@ -159,7 +164,7 @@ impl ToolServers {
 async fn ready(
     mut table: watch::Receiver<Table>,
     server: &ServerName,
-    wanted: Option<Arc<Notify>>,
+    wanted: &Notify,
 ) -> Result<Link, String> {
     loop {
         let phase = table.borrow_and_update().phase(server);
@@ -168,13 +173,8 @@ async fn ready(
             Some(Phase::Failed { reason }) => {
                 return Err(format!("the MCP server `{server}` is not running: {reason}"));
             }
-            Some(Phase::Gone { .. }) => {
-                if let Some(wanted) = &wanted {
-                    wanted.notify_one();
-                }
-            }
-            Some(Phase::Starting) => {}
-            None => return Err(format!("there is no MCP server `{server}`")),
+            Some(Phase::Gone { .. }) => wanted.notify_one(),
+            Some(Phase::Starting) | None => {}
         }
         if table.changed().await.is_err() {
             return Err(format!("the MCP server `{server}` is not running"));

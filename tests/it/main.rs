@@ -89,6 +89,7 @@ mod clients;
 
 // MCP servers as tools, and one with faults.
 mod mcp_fixture;
+mod mcp_http;
 mod mcp_servers;
 
 // The numbers and types of the fields on the wire.
