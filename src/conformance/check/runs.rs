@@ -131,6 +131,13 @@ impl Runs {
         }
     }
 
+    /// Records that the last cancel was not one of the active run.
+    pub(super) fn go_on(&mut self) {
+        for run in self.live.iter_mut().filter(|run| run.end().is_none()) {
+            run.is_cancelled = false;
+        }
+    }
+
     /// The state of the request's run.
     pub(super) fn seen(&self, request: &Name) -> RunSeen {
         match self.live.iter().find(|run| run.request == *request).map(Run::end) {
