@@ -262,6 +262,9 @@ impl Checker {
         read: &Read,
         report: &mut Report,
     ) {
+        if !self.process.is_cancelled_by_done() {
+            self.runs.forget_cancels();
+        }
         match body {
             Body::Hello(_) => {}
             Body::Snapshot(frame) => self.snapshot(name, frame, read, report),

@@ -131,6 +131,13 @@ impl Runs {
         }
     }
 
+    /// A `done` alone need not have been the answer to a cancel of the run.
+    pub(super) fn forget_cancels(&mut self) {
+        for run in &mut self.live {
+            run.is_cancelled = false;
+        }
+    }
+
     /// The state of the request's run.
     pub(super) fn seen(&self, request: &Name) -> RunSeen {
         match self.live.iter().find(|run| run.request == *request).map(Run::end) {

@@ -332,6 +332,10 @@ fn a_cancel_is_one_only_where_no_extension_is_used() {
         used.0.splice(1..1, frames);
         assert_eq!(used.check(), []);
     }
+    // A submit that waits is withdrawn.
+    let mut withdrawn = plain.clone();
+    withdrawn.0.insert(5, done("y", "stopped"));
+    assert_eq!(withdrawn.check(), []);
     let mut announced = plain;
     announced.0[0] = hello(&[&STDIN[..], &["approvals"]].concat());
     assert_eq!(announced.check(), []);
