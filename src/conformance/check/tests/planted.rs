@@ -55,6 +55,7 @@ fn planted_in_a_loop() -> Vec<Planted> {
             Rule::MissingField,
         ),
         (a_loop().without(frontend), answered as u64, Rule::EventOrder),
+        (a_loop().without(answered), answered as u64 + 1, Rule::FieldChanged),
         (payload(answered, "status", "error"), answered as u64 + 2, Rule::FieldChanged),
         (payload(answered, "status", "pending"), answered as u64 + 1, Rule::WrongWord),
         (a_loop().inserted(31, error("z", "session_busy")), 33, Rule::DoneStatus),
