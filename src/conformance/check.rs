@@ -262,6 +262,9 @@ impl Checker {
         read: &Read,
         report: &mut Report,
     ) {
+        if !self.process.is_cancelled_by_done() {
+            self.runs.forget_cancels();
+        }
         match body {
             Body::Hello(_) => {}
             Body::Snapshot(frame) => self.snapshot(name, frame, read, report),
@@ -443,11 +446,7 @@ impl Checker {
         let is_ok = frame.status == done::OK;
         match (is_bare, &*frame.status) {
             // The cancel of a submit that waits.
-            (true, done::STOPPED) => {
-                self.process.extension_used();
-                // Its cancel, just before, looked like one of the run.
-                self.runs.go_on();
-            }
+            (true, done::STOPPED) => self.process.extension_used(),
             (true, done::OK) if activity == Activity::Running => {
                 if self.process.is_cancelled_by_done() {
                     self.runs.cancel();

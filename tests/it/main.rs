@@ -63,6 +63,9 @@ mod long;
 // The session of the protocol's documentation, word for word.
 mod session_over_pipes;
 
+// Tools of the client, prompts that join a run, cancels of one request.
+mod tool_calls;
+
 // Modules of the program use only those before them.
 mod layers;
 

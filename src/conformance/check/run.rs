@@ -399,14 +399,14 @@ impl Tool {
     /// The result agrees with what became of the call.
     fn check_result(&self, shown: &str, status: &str, report: &mut Report) {
         let expected = match self.stage {
-            ToolStage::Denied => false,
+            // If the client has not answered, there is no result.
+            ToolStage::Denied | ToolStage::AwaitsClient => false,
             ToolStage::Answered(is_success) => is_success,
             ToolStage::Started
             | ToolStage::Requested
             | ToolStage::AwaitsApproval
             | ToolStage::Allowed
             | ToolStage::Executing
-            | ToolStage::AwaitsClient
             | ToolStage::Returned => return,
         };
         if expected != (status == tool_result::SUCCESS) {

@@ -131,9 +131,9 @@ impl Runs {
         }
     }
 
-    /// Records that the last cancel was not one of the active run.
-    pub(super) fn go_on(&mut self) {
-        for run in self.live.iter_mut().filter(|run| run.end().is_none()) {
+    /// A `done` alone need not have been the answer to a cancel of the run.
+    pub(super) fn forget_cancels(&mut self) {
+        for run in &mut self.live {
             run.is_cancelled = false;
         }
     }

@@ -55,6 +55,7 @@ fn planted_in_a_loop() -> Vec<Planted> {
             Rule::MissingField,
         ),
         (a_loop().without(frontend), answered as u64, Rule::EventOrder),
+        (a_loop().without(answered), answered as u64 + 1, Rule::FieldChanged),
         (payload(answered, "status", "error"), answered as u64 + 2, Rule::FieldChanged),
         (payload(answered, "status", "pending"), answered as u64 + 1, Rule::WrongWord),
         (a_loop().inserted(31, error("z", "session_busy")), 33, Rule::DoneStatus),
@@ -332,6 +333,10 @@ fn a_cancel_is_one_only_where_no_extension_is_used() {
         used.0.splice(1..1, frames);
         assert_eq!(used.check(), []);
     }
+    // A submit that waits is withdrawn.
+    let mut withdrawn = plain.clone();
+    withdrawn.0.insert(5, done("y", "stopped"));
+    assert_eq!(withdrawn.check(), []);
     let mut announced = plain;
     announced.0[0] = hello(&[&STDIN[..], &["approvals"]].concat());
     assert_eq!(announced.check(), []);
