@@ -132,6 +132,7 @@ impl Contract {
     }
 
     /// What is answered to requests about calls and to cancels.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only requests about calls, and cancels")]
     fn answers(&self, input: &Input, run: Option<&str>, outputs: &[Output]) -> Result<()> {
         let Input::Request(Request { id, command, .. }) = input else { return Ok(()) };
         let call = |id: &str| self.calls.iter().find(|call| call.id == id && call.is_open());
@@ -185,6 +186,7 @@ impl Contract {
         Ok(())
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other inputs change no call")]
     fn take_in(&mut self, input: &Input, is_live: bool) {
         match input {
             Input::Request(Request { id, command: Command::Submit(submit), .. }) => {

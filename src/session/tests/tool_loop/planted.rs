@@ -71,13 +71,11 @@ impl Faulty {
     /// What the checker expects is decided by `rules`; what the session does may be another thing.
     fn new(fault: Fault) -> Self {
         let mut rules: Rules = rules();
-        match fault {
-            Fault::RunsWithoutApproval => rules.tools.approval.mode = ApprovalMode::Auto,
-            Fault::RunsWhatIsDenied => {
-                rules.tools.approval.deny.clear();
-                rules.tools.approval.mode = ApprovalMode::Auto;
-            }
-            _ => {}
+        if fault == Fault::RunsWithoutApproval || fault == Fault::RunsWhatIsDenied {
+            rules.tools.approval.mode = ApprovalMode::Auto;
+        }
+        if fault == Fault::RunsWhatIsDenied {
+            rules.tools.approval.deny.clear();
         }
         Self { inner: Session::new(rules, 1), fault, tools: Vec::new() }
     }

@@ -141,10 +141,6 @@ impl<M: Machine> Scene<M> {
         self.contract.ledger.is_closed()
     }
 
-    pub(super) fn has_run(&self) -> bool {
-        self.contract.ledger.run().is_some()
-    }
-
     pub(super) fn has_call(&self) -> bool {
         self.contract.ledger.call().is_some()
     }
@@ -165,6 +161,7 @@ impl<M: Machine> Scene<M> {
         self.machine.deadline().is_some()
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all others are one input")]
     pub(super) fn play(&mut self, symbol: Symbol) -> Result<()> {
         match symbol {
             Symbol::Calls(names) => {
