@@ -150,8 +150,8 @@ impl Timeline {
         }
     }
 
-    /// Takes in that the event of `ordinal` has been shown, which changes no entity.
-    pub(crate) fn skip_to(&mut self, ordinal: Ordinal) {
+    /// Something happened that does not change the conversation. Snapshots include it.
+    pub(crate) fn pass(&mut self, ordinal: Ordinal) {
         self.ordinal = ordinal;
     }
 

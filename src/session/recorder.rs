@@ -216,8 +216,7 @@ impl Recorder {
     /// Shows something that happened to the session outside of its runs.
     pub(super) fn announce(&mut self, request: Option<&RequestId>, payload: Any) {
         self.ordinal.0 += 1;
-        // A snapshot's ordinal is that of the newest event, whatever kind it is.
-        self.timeline.skip_to(self.ordinal);
+        self.timeline.pass(self.ordinal);
         let body = wire::ui_event(self.ordinal, payload);
         self.frame(request, body);
     }
