@@ -196,3 +196,71 @@ fn read(path: &Path) -> Result<String> {
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::approval::Ruling;
+    use clap::FromArgMatches;
+
+    fn options(words: &[&str]) -> ToolOptions {
+        let command = ToolOptions::augment_args(clap::Command::new("test").no_binary_name(true));
+        let matches = command.try_get_matches_from(words).expect("right options");
+        ToolOptions::from_arg_matches(&matches).expect("options")
+    }
+
+    #[test]
+    fn without_options_calls_are_asked_about_and_there_is_no_server() {
+        let settings = options(&[]).settings().expect("settings");
+        assert!(settings.servers.is_empty());
+        assert_eq!(settings.rules, ApprovalRules::default());
+        assert_eq!(settings.limits, ToolLimits::default());
+    }
+
+    #[test]
+    fn options_become_settings() {
+        let words = [
+            "--mcp",
+            "npx -y server-x",
+            "--mcp",
+            "https://h/mcp",
+            "--approval",
+            "deny",
+            "--allow",
+            "read*",
+            "--deny",
+            "*secret*",
+            "--max-tool-rounds",
+            "3",
+            "--max-tool-calls",
+            "4",
+            "--tool-timeout-ms",
+            "5",
+            "--max-tool-result-bytes",
+            "6",
+            "--max-tool-argument-bytes",
+            "7",
+        ];
+        let settings = options(&words).settings().expect("settings");
+        let names = settings.servers.iter().map(|server| server.name.as_str());
+        assert_eq!(names.collect::<Vec<_>>(), ["server-x", "h"]);
+        assert_eq!(settings.rules.ruling("read_file"), Ruling::Allow);
+        let denied = |rule: &str| Ruling::Deny { rule: rule.to_owned() };
+        assert_eq!(settings.rules.ruling("read_secret"), denied("--deny '*secret*'"));
+        assert_eq!(settings.rules.ruling("write"), denied("--approval deny"));
+        let limits = ToolLimits {
+            rounds: 3,
+            calls: 4,
+            call_time: Duration::from_millis(5),
+            result_bytes: 6,
+            argument_bytes: 7,
+        };
+        assert_eq!(settings.limits, limits);
+    }
+
+    #[test]
+    fn an_error_has_no_text_of_the_command_line() {
+        let error = options(&["--mcp", "server --key 's3cret"]).settings().expect_err("no quote");
+        assert_eq!(error.to_string(), "--mcp, number 1: quotes that don't match");
+    }
+}

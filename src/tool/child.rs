@@ -9,6 +9,7 @@ use crate::tool::guard::{self, INPUT_GRACE, KILL_GRACE, TERM_GRACE};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -60,6 +61,8 @@ pub(super) struct Child {
     process: tokio::process::Child,
     /// The process group, if there is no guard that ends it.
     group: Option<Pid>,
+    /// The guard, if there is one; also the session that it leads.
+    guard: Option<Pid>,
     log: JoinHandle<()>,
     last_lines: Arc<Mutex<VecDeque<String>>>,
 }
@@ -105,10 +108,8 @@ impl Child {
         let (Some(input), Some(output), Some(stderr)) = pipes else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        let group = match guard {
-            Some(_) => None,
-            None => process.id().and_then(|id| Pid::from_raw(id.cast_signed())),
-        };
+        let id = process.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let (group, guard) = if guard.is_some() { (None, id) } else { (id, None) };
         let last_lines = Arc::default();
         let lines = StderrLines {
             server: program.server.clone(),
@@ -116,13 +117,19 @@ impl Child {
             last: Arc::clone(&last_lines),
         };
         let log = tokio::spawn(lines.read(stderr));
-        Ok((Self { process, group, log, last_lines }, Pipes { input, output }))
+        Ok((Self { process, group, guard, log, last_lines }, Pipes { input, output }))
     }
 
     /// Waits until the process has ended by itself. Returns why it ended, for people.
     pub(super) async fn ended(&mut self) -> String {
         let status = self.process.wait().await;
         self.kill_group(Signal::KILL);
+        if let (Some(guard), Ok(status)) = (self.guard, &status)
+            && status.signal().is_some()
+        {
+            // It catches the signals that ask it to end, so it was killed and could do nothing.
+            guard::kill_session(guard);
+        }
         if !self.log.is_finished() {
             timeout(STDERR_GRACE, &mut self.log).await.ok();
         }
@@ -167,7 +174,6 @@ impl Drop for Child {
 
 /// How a process ended.
 fn described(status: ExitStatus) -> String {
-    use std::os::unix::process::ExitStatusExt;
     // The guard returns the number of a signal in the form of shells.
     let signal =
         status.signal().or(status.code().filter(|code| *code > 128).map(|code| code - 128));

@@ -175,26 +175,48 @@ fn signal_all(server: Pid, signal: Signal) -> bool {
     }
 }
 
-/// The descendants of this process, by their files under `/proc` (proc_pid_stat(5)); `None` where
-/// there are none.
+/// The descendants of this process; `None` where they can't be found.
 #[cfg(target_os = "linux")]
 fn descendants() -> Option<Vec<Pid>> {
-    let own = process::getpid().as_raw_pid();
-    let entries = std::fs::read_dir("/proc").ok()?.filter_map(Result::ok);
-    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let processes: Vec<(i32, i32)> = ids.filter_map(|id| Some((id, living_parent(id)?))).collect();
-    let mut found = vec![own];
+    let processes = living()?;
+    let mut found = vec![process::getpid().as_raw_pid()];
     let mut next = 0;
     while let Some(parent) = found.get(next).copied() {
-        found.extend(processes.iter().filter(|it| it.1 == parent).map(|it| it.0));
+        found.extend(processes.iter().filter(|it| it.parent == parent).map(|it| it.id));
         next += 1;
     }
     Some(found.into_iter().skip(1).filter_map(Pid::from_raw).collect())
 }
 
-/// The parent of a process that is no zombie.
+/// Ends the processes of a guard that was killed: those of the session that it led.
 #[cfg(target_os = "linux")]
-fn living_parent(id: i32) -> Option<i32> {
+pub(super) fn kill_session(guard: Pid) {
+    let processes = living().into_iter().flatten();
+    let own = processes.filter(|process| process.session == guard.as_raw_pid());
+    for process in own.filter_map(|process| Pid::from_raw(process.id)) {
+        process::kill_process(process, Signal::KILL).ok();
+    }
+}
+
+/// A process, as its file under `/proc` describes it.
+#[cfg(target_os = "linux")]
+struct Living {
+    id: i32,
+    parent: i32,
+    session: i32,
+}
+
+/// All processes that are no zombies: those have handed over their children.
+#[cfg(target_os = "linux")]
+fn living() -> Option<Vec<Living>> {
+    let entries = std::fs::read_dir("/proc").ok()?.filter_map(Result::ok);
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    Some(ids.filter_map(described).collect())
+}
+
+/// A process by its `stat` file (proc_pid_stat(5)).
+#[cfg(target_os = "linux")]
+fn described(id: i32) -> Option<Living> {
     let stat = std::fs::read(format!("/proc/{id}/stat")).ok()?;
     // The name, in parentheses, may hold anything.
     let end = memchr::memrchr(b')', &stat)?;
@@ -202,8 +224,8 @@ fn living_parent(id: i32) -> Option<i32> {
     let mut fields = fields.split_ascii_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    // A zombie has handed over its children.
-    (state != "Z").then_some(parent)
+    let session = fields.nth(1)?.parse().ok()?;
+    (state != "Z").then_some(Living { id, parent, session })
 }
 
 /// Other systems have no such files, and nobody who adopts a process but the first one of all.
@@ -211,6 +233,10 @@ fn living_parent(id: i32) -> Option<i32> {
 fn descendants() -> Option<Vec<Pid>> {
     None
 }
+
+/// They are not found there either.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn kill_session(_: Pid) {}
 
 /// Collects the statuses of children, its own and those it adopted, until there are none.
 fn reap(server: Pid, events: &Sender<Event>) {

@@ -16,7 +16,7 @@ use tokio::sync::{Mutex, watch};
 pub(super) const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A line that is still not at its end after this many bytes ends the connection.
-const SKIPPED_BYTES_MAX: usize = 1024 * 1024 * 1024;
+const SKIPPED_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// The notification that is of use here; all others are ignored before they cost a task each.
 const LIST_CHANGED: &str = "notifications/tools/list_changed";

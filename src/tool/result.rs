@@ -20,13 +20,10 @@ const NOTHING: &str = "[the tool returned nothing]";
 /// Structured content takes the place of text blocks, which are meant to repeat it, unless it says
 /// the same as they do, or would have to be cut and they would not.
 pub(super) fn render(result: &Value, bytes_max: usize) -> ToolResult {
-    match result.get("resultType").and_then(Value::as_str) {
-        None | Some("complete") => {}
-        Some(other) => {
-            let other = cut(other, LABEL_BYTES_MAX);
-            let text = format!("the tool returned `{other}`, which this program does not support");
-            return ToolResult::Error(text);
-        }
+    if let Some(kind) = unsupported(result) {
+        let kind = cut(kind, LABEL_BYTES_MAX);
+        let text = format!("the tool returned `{kind}`, which this program does not support");
+        return ToolResult::Error(text);
     }
     let blocks = result.get("content").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let text = limited(parts(result, blocks, bytes_max), bytes_max);
@@ -35,6 +32,15 @@ pub(super) fn render(result: &Value, bytes_max: usize) -> ToolResult {
     } else {
         ToolResult::Success(text)
     }
+}
+
+/// What the server returned in place of a result, if it did: a task to be asked about later, or a
+/// question to a person.
+fn unsupported(result: &Value) -> Option<&str> {
+    let kind = result.get("resultType").and_then(Value::as_str);
+    let kind = kind.filter(|kind| *kind != "complete");
+    let is_task = result.get("content").is_none() && result.get("task").is_some();
+    kind.or(is_task.then_some("task"))
 }
 
 /// The parts of the result, in order.
@@ -238,6 +244,8 @@ mod tests {
         let failed =
             json!({"isError": true, "content": [{"type": "text", "text": "no such file"}]});
         assert_eq!(render(&failed, 1000), ToolResult::Error("no such file".to_owned()));
+        let early = json!({"task": {"taskId": "1"}});
+        assert!(matches!(render(&early, 1000), ToolResult::Error(text) if text.contains("`task`")));
         let task = json!({"resultType": "task", "taskId": "1"});
         assert_eq!(
             render(&task, 1000),

@@ -34,6 +34,9 @@ const STATUS_MAX: Duration = Duration::from_millis(500);
 /// The reason with which the calls of a server that is ended fail.
 const CLOSED: &str = "this program is ending";
 
+/// The same after a panic.
+const DEFECT: &str = "internal error; please report it";
+
 /// Keeps one server.
 pub(super) struct Keeper {
     pub(super) config: Arc<ServerConfig>,
@@ -280,7 +283,8 @@ impl Endpoint {
 impl Drop for Keeper {
     fn drop(&mut self) {
         // Whoever waits for the server must not wait for ever.
+        let reason = if std::thread::panicking() { DEFECT } else { CLOSED };
         let name: &ServerName = &self.config.name;
-        self.table.send_modify(|table| table.close(name, CLOSED));
+        self.table.send_modify(|table| table.close(name, reason));
     }
 }

@@ -320,7 +320,7 @@ async fn a_line_without_an_end_costs_the_server() {
     let mut held = Held::start(&["none"]);
     held.ready().await;
     let flood = error(held.act("none", "flood").await);
-    assert!(flood.contains("wrote a line of more than 1073741824 bytes"), "{flood}");
+    assert!(flood.contains("wrote a line of more than 268435456 bytes"), "{flood}");
     held.close().await;
 }
 
@@ -526,6 +526,19 @@ fn a_guard_that_gets_a_signal_takes_its_server_along() {
     let status = child.wait().expect("it ends");
     assert_eq!(status.code(), Some(1));
     assert_gone(&mark);
+}
+
+#[tokio::test]
+async fn a_guard_that_is_killed_does_not_leave_its_server() {
+    let mut held = Held::start(&["stubborn"]);
+    held.ready().await;
+    let marked = Process::marked(&format!("{MARK_VARIABLE}={}", held.mark));
+    let is_guard = |process: &&Process| process.command_line().contains("__guard");
+    marked.iter().find(is_guard).expect("a guard").send(Signal::KILL);
+    let gone = held.changed().await;
+    assert_eq!(gone.state, ServerState::Gone { reason: "it was ended by signal 9".to_owned() });
+    wait_until("they are gone", || marked.iter().all(|it| it.command_line().is_empty())).await;
+    held.close().await;
 }
 
 #[test]

@@ -233,7 +233,7 @@ impl Run {
                 ToolStep::Executing { task, .. } => {
                     context.recorder.cancel_task(task);
                     let text = format!(
-                        "The call was ended before it returned a result: {why} (--tool-timeout). \
+                        "The call was ended before it returned a result: {why} (--tool-timeout-ms). \
                          What it has done so far is not known."
                     );
                     self.tool_result(context, &id, ToolResult::Error(text));
