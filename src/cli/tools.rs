@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn without_options_calls_are_asked_about_and_there_is_no_server() {
-        let settings = options(&[]).settings().expect("settings");
+        let settings = options(&[]).settings(SessionMode::Conversation).expect("settings");
         assert!(settings.servers.is_empty());
         assert_eq!(settings.rules, ApprovalRules::default());
         assert_eq!(settings.limits, ToolLimits::default());
@@ -236,12 +236,16 @@ mod tests {
             "4",
             "--tool-timeout-ms",
             "5",
+            "--ask-timeout-ms",
+            "8",
+            "--mcp-wait-ms",
+            "9",
             "--max-tool-result-bytes",
             "6",
             "--max-tool-argument-bytes",
             "7",
         ];
-        let settings = options(&words).settings().expect("settings");
+        let settings = options(&words).settings(SessionMode::Conversation).expect("settings");
         let names = settings.servers.iter().map(|server| server.name.as_str());
         assert_eq!(names.collect::<Vec<_>>(), ["server-x", "h"]);
         assert_eq!(settings.rules.ruling("read_file"), Ruling::Allow);
@@ -252,6 +256,8 @@ mod tests {
             rounds: 3,
             calls: 4,
             call_time: Duration::from_millis(5),
+            ask_time: Duration::from_millis(8),
+            start_wait: Duration::from_millis(9),
             result_bytes: 6,
             argument_bytes: 7,
         };
@@ -260,7 +266,9 @@ mod tests {
 
     #[test]
     fn an_error_has_no_text_of_the_command_line() {
-        let error = options(&["--mcp", "server --key 's3cret"]).settings().expect_err("no quote");
+        let error = options(&["--mcp", "server --key 's3cret"])
+            .settings(SessionMode::Conversation)
+            .expect_err("no quote");
         assert_eq!(error.to_string(), "--mcp, number 1: quotes that don't match");
     }
 }
