@@ -197,6 +197,7 @@ impl Run {
         if let Step::Preparing { .. } = self.step
             && !context.tools.is_starting()
         {
+            self.take_in_prompts(context);
             self.start_call(context);
         }
     }
@@ -319,6 +320,7 @@ impl Run {
     pub(super) fn expire(&mut self, context: &mut Context<'_>) -> Option<Outcome> {
         match self.step {
             Step::Preparing { deadline } if deadline <= context.now => {
+                self.take_in_prompts(context);
                 self.start_call(context);
                 None
             }

@@ -16,7 +16,34 @@ use url::Url;
 pub const START_LIMIT: Duration = Duration::from_secs(60);
 
 /// Bytes of what is said of a server, for people or a model.
-const SHOWN_BYTES_MAX: usize = 1000;
+const SHOWN_BYTES_MAX: usize = 4096;
+
+/// Largest number of servers.
+pub const SERVERS_MAX: usize = 100;
+
+/// Programs that run another one, which says more of a server than they do.
+const RUNNERS: [&str; 14] = [
+    "npx", "bunx", "pnpx", "uvx", "pipx", "node", "deno", "bun", "python", "python3", "uv",
+    "docker", "podman", "env",
+];
+
+/// Words between such a program and what it runs.
+const RUNNER_WORDS: [&str; 3] = ["run", "exec", "tool"];
+
+/// Members of a server in a file.
+const MEMBERS: [&str; 11] = [
+    "type",
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "url",
+    "headers",
+    "disabled",
+    "startTimeout",
+    "protocolVersion",
+    "description",
+];
 
 /// A shorter value of a variable or header is not looked for in logs.
 const SECRET_BYTES_MIN: usize = 8;
@@ -105,35 +132,8 @@ impl fmt::Debug for Protected {
     }
 }
 
-/// Largest number of servers.
-pub const SERVERS_MAX: usize = 100;
-
 /// Looks up an environment variable.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
-
-/// Programs that run another one, which says more of a server than they do.
-const RUNNERS: [&str; 14] = [
-    "npx", "bunx", "pnpx", "uvx", "pipx", "node", "deno", "bun", "python", "python3", "uv",
-    "docker", "podman", "env",
-];
-
-/// Words between such a program and what it runs.
-const RUNNER_WORDS: [&str; 3] = ["run", "exec", "tool"];
-
-/// Members of a server in a file.
-const MEMBERS: [&str; 11] = [
-    "type",
-    "command",
-    "args",
-    "env",
-    "cwd",
-    "url",
-    "headers",
-    "disabled",
-    "startTimeout",
-    "protocolVersion",
-    "description",
-];
 
 /// What is wrong with a configuration. Never contains a value from it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
