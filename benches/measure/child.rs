@@ -169,6 +169,17 @@ impl Child {
         Ok(())
     }
 
+    /// The processor time that its threads have used, in milliseconds. None of them must have ended.
+    pub(crate) fn cpu_millis(&self) -> io::Result<f64> {
+        let mut nanos = 0.0;
+        for thread in std::fs::read_dir(format!("/proc/{}/task", self.id()))? {
+            let text = std::fs::read_to_string(thread?.path().join("schedstat"))?;
+            let used = text.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok());
+            nanos += used.ok_or(io::ErrorKind::InvalidData)?;
+        }
+        Ok(nanos / 1_000_000.0)
+    }
+
     /// The share of memory that is this process's, in MB (2^20 bytes).
     pub(crate) fn pss(&self) -> io::Result<f64> {
         pss_of(&self.id().to_string())

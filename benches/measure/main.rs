@@ -7,6 +7,8 @@ mod answer;
 mod cancel;
 mod child;
 mod conversations;
+mod cpu;
+mod decode;
 mod encode;
 mod files;
 #[path = "../reference/frames.rs"]
@@ -22,13 +24,15 @@ use std::io;
 
 type Measure = fn() -> io::Result<()>;
 
-const ALL: [(&str, Measure); 9] = [
+const ALL: [(&str, Measure); 11] = [
     // First: it measures this process's own memory, which the other parts leave larger.
     ("conversations", conversations::measure),
     ("start", start::measure),
     ("encode", encode::measure),
+    ("decode", decode::measure),
     ("pace", pace::measure),
     ("answer", answer::measure),
+    ("cpu", cpu::measure),
     ("memory", memory::measure),
     ("turns", turns::measure),
     ("cancel", cancel::measure),

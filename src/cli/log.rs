@@ -11,12 +11,11 @@ use std::fs::OpenOptions;
 use std::io::{self, IsTerminal, Write};
 use std::panic::PanicHookInfo;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::NoSubscriber;
-use tracing_subscriber::filter::filter_fn;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
+use tracing::{Event, Metadata, Subscriber};
 
 /// Begins to log. The log is flushed when the returned guard is dropped, if it has a file of its own.
 ///
@@ -33,19 +32,21 @@ pub(crate) fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush
     // The progress line may occupy the line that the log is about to use.
     let clear = if is_terminal && !terminal::is_dumb() { terminal::CLEAR_LINE } else { "" };
     let lines = LogWriter { queue, clear };
-    // The SDK for MCP logs what servers send and their URLs, in which keys may be.
-    let own = filter_fn(|record| !record.target().starts_with("rmcp"));
-    let own = own.with_max_level_hint(filter(level));
-    let log = tracing_subscriber::fmt()
-        .with_max_level(filter(level))
-        .with_target(false)
-        .with_ansi(has_colour)
-        .with_writer(move || lines.clone());
-    match file {
-        // Timestamps are of no use on a terminal.
-        None => log.without_time().finish().with(own).try_init()?,
-        Some(_) => log.finish().with(own).try_init()?,
-    }
+    let level = filter(level);
+    // Timestamps are of no use on a terminal.
+    let has_time = file.is_some();
+    let make = move || -> Log {
+        let log = tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_target(false)
+            .with_ansi(has_colour)
+            .with_writer(move || lines.clone());
+        match has_time {
+            true => Box::new(log.finish()),
+            false => Box::new(log.without_time().finish()),
+        }
+    };
+    tracing::subscriber::set_global_default(Late { level, log: LazyLock::new(Box::new(make)) })?;
     Ok(flush)
 }
 
@@ -57,6 +58,58 @@ fn queue(file: Option<&Path>) -> Result<(Arc<LineQueue>, Option<Flush>)> {
         .with_context(|| format!("--log-file: {} can't be written", path.display()))?;
     let queue = Arc::new(LineQueue::new(Target::File(file)));
     Ok((Arc::clone(&queue), Some(Flush(queue))))
+}
+
+type Log = Box<dyn Subscriber + Send + Sync>;
+
+/// The log, made when its first line comes: most runs log nothing, and its tables would be filled
+/// before `hello`.
+struct Late {
+    level: LevelFilter,
+    log: LazyLock<Log, Box<dyn FnOnce() -> Log + Send>>,
+}
+
+impl Subscriber for Late {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        // The SDK for MCP logs what servers send and their URLs, in which keys may be.
+        *metadata.level() <= self.level && !metadata.target().starts_with("rmcp")
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.level)
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        self.log.new_span(span)
+    }
+
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        self.log.record(span, values);
+    }
+
+    fn record_follows_from(&self, span: &Id, follows: &Id) {
+        self.log.record_follows_from(span, follows);
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        self.log.event(event);
+    }
+
+    fn enter(&self, span: &Id) {
+        self.log.enter(span);
+    }
+
+    fn exit(&self, span: &Id) {
+        self.log.exit(span);
+    }
+
+    fn clone_span(&self, span: &Id) -> Id {
+        self.log.clone_span(span)
+    }
+
+    fn try_close(&self, span: Id) -> bool {
+        self.log.try_close(span)
+    }
 }
 
 /// Writes log lines to a queue.

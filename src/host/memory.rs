@@ -6,9 +6,14 @@ use crate::protocol::id::RequestId;
 use crate::protocol::wire::Frame;
 use crate::session::ExitCode;
 use std::collections::VecDeque;
+use tokio::task::yield_now;
 
 /// Frames that may wait to be taken before requests are refused.
 pub const FRAMES_WAITING_MAX: usize = 1024;
+
+/// Frames that are given before the other tasks of the thread have a turn: an engine that never
+/// waits must not delay the conversations beside it.
+const FRAMES_AT_ONCE_MAX: usize = 16;
 
 /// A conversation inside this process, with the same frames as over standard output.
 ///
@@ -35,6 +40,8 @@ pub const FRAMES_WAITING_MAX: usize = 1024;
 pub struct Conversation {
     host: Host,
     frames: VecDeque<Frame>,
+    /// Frames given since the last turn of the other tasks.
+    given: usize,
     exit: Option<ExitCode>,
 }
 
@@ -56,7 +63,7 @@ impl Conversation {
     /// Starts a conversation. Its first frame is `hello`.
     pub fn start(settings: HostSettings) -> Self {
         let (host, greeting) = Host::new(settings);
-        Self { host, frames: greeting.into(), exit: None }
+        Self { host, frames: greeting.into(), given: 0, exit: None }
     }
 
     /// Starts a run that answers `prompt`; returns the id that its frames carry. While another run
@@ -96,6 +103,11 @@ impl Conversation {
     /// Waits for the next frame; `None` after the last. Waits for ever if no request is active. May be
     /// dropped at any time; no frame is lost.
     pub async fn next_frame(&mut self) -> Option<Frame> {
+        if self.given >= FRAMES_AT_ONCE_MAX {
+            self.given = 0;
+            yield_now().await;
+        }
+        self.given += 1;
         while self.frames.is_empty() && self.exit.is_none() {
             let effects = self.host.next(true).await;
             self.perform(effects);

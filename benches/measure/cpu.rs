@@ -1,0 +1,85 @@
+//! Processor time of an answer, of all threads together: as fast as it comes, and at the pace of a
+//! model, where each delta is a wake-up.
+
+use crate::child::{Child, Program, submit};
+use crate::provider::{Manner, Provider};
+use crate::table::{Aim, Unit, least, median, row};
+use std::io;
+use std::time::Duration;
+
+/// Deltas of the answer at full speed, and how often that is measured.
+const FAST_DELTAS: usize = 20_000;
+const FAST_ROUNDS: usize = 15;
+
+/// Deltas of the answer at a pace, and how often that is measured.
+const PACED_DELTAS: usize = 200;
+const PACED_ROUNDS: usize = 9;
+
+const PACE_MILLIS: u64 = 5;
+
+const FAST_MAX: f64 = 1.5;
+const PACED_MAX: f64 = 1.6;
+
+const OURS: &[&str] = &["rpc", "--engine", "echo"];
+
+pub(crate) fn measure() -> io::Result<()> {
+    let (mut ours, mut minimal) = (Vec::new(), Vec::new());
+    for _ in 0..FAST_ROUNDS {
+        ours.push(of_answer(Program::Duologue, OURS, FAST_DELTAS)?);
+        minimal.push(of_answer(Program::MinimalLoop, &[], FAST_DELTAS)?);
+    }
+    let what = format!("processor time of {FAST_DELTAS} deltas");
+    row(&what, Unit::Millis, least(&ours), Some(least(&minimal)), Aim::Ratio(FAST_MAX));
+    echo_at_a_pace()?;
+    provider_at_a_pace()
+}
+
+fn echo_at_a_pace() -> io::Result<()> {
+    let pace = PACE_MILLIS.to_string();
+    let args = [OURS, &["--echo-delay-ms", &pace]].concat();
+    let (mut ours, mut minimal) = (Vec::new(), Vec::new());
+    for _ in 0..PACED_ROUNDS {
+        ours.push(of_answer(Program::Duologue, &args, PACED_DELTAS)?);
+        minimal.push(of_answer(Program::MinimalLoop, &[&pace], PACED_DELTAS)?);
+    }
+    let what = format!("processor time of {PACED_DELTAS} deltas at a {PACE_MILLIS} ms pace");
+    row(&what, Unit::Millis, median(&ours), Some(median(&minimal)), Aim::Ratio(PACED_MAX));
+    Ok(())
+}
+
+fn provider_at_a_pace() -> io::Result<()> {
+    let pace = Duration::from_millis(PACE_MILLIS);
+    let provider = Provider::start(Manner::Paced { deltas: PACED_DELTAS, pace })?;
+    let (base_url, address) = (provider.base_url(), provider.address());
+    let our_args = ["rpc", "--engine", "openai", "--base-url", &base_url, "--model", "model"];
+    let (mut ours, mut minimal) = (Vec::new(), Vec::new());
+    for _ in 0..PACED_ROUNDS {
+        ours.push(of_second_run(&provider, Program::Duologue, &our_args)?);
+        minimal.push(of_second_run(&provider, Program::MinimalLoop, &["--provider", &address])?);
+    }
+    let what =
+        format!("processor time of {PACED_DELTAS} deltas of a provider at a {PACE_MILLIS} ms pace");
+    row(&what, Unit::Millis, median(&ours), Some(median(&minimal)), Aim::None);
+    Ok(())
+}
+
+fn of_answer(program: Program, args: &[&str], deltas: usize) -> io::Result<f64> {
+    let mut child = Child::greeted(program, args)?;
+    child.warm_up()?;
+    let before = child.cpu_millis()?;
+    child.answer(deltas)?;
+    Ok(child.cpu_millis()? - before)
+}
+
+/// Of the second answer of `provider`: the first needs what is made once.
+fn of_second_run(provider: &Provider, program: Program, args: &[&str]) -> io::Result<f64> {
+    let mut child = Child::greeted(program, args)?;
+    child.send(&submit("hi"))?;
+    child.line_with("\"done\":{")?;
+    provider.said()?;
+    let before = child.cpu_millis()?;
+    child.send(&submit("again"))?;
+    child.line_with("\"done\":{")?;
+    provider.said()?;
+    Ok(child.cpu_millis()? - before)
+}
