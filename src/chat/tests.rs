@@ -108,6 +108,7 @@ impl Recorder {
             usage: None,
             duration_ms: 1,
             has_tool_calls: false,
+            provider_data: None,
         });
         self.scope.call = 0;
         self.event(match ending {
@@ -152,7 +153,7 @@ fn messages(transcript: &Transcript) -> Vec<String> {
     let line = |message: &Message<'_>| match message {
         Message::System(text) => format!("system: {text}"),
         Message::User(text) => format!("user: {text}"),
-        Message::Assistant { text, calls } => {
+        Message::Assistant { text, calls, .. } => {
             let calls = calls.iter().map(|(tool, input)| format!(" {}({input})", tool.id.0));
             format!("model: {text}{}", calls.collect::<String>())
         }

@@ -8,10 +8,10 @@ mod tls;
 
 use super::*;
 use crate::chat::event::{Event, FinishClass, Recorded, Scope, Usage};
-use crate::chat::transcript::Preamble;
+use crate::chat::transcript::{Preamble, Transcript};
 use crate::engine::provider::post::ERROR_BODY_BYTES_MAX;
 use crate::engine::{Engine, ErrorClass, Running, Stage, TaggedEvent};
-use crate::protocol::id::{Ids, Ordinal, RunId};
+use crate::protocol::id::{Ids, Ordinal, TaskId, ToolCallId};
 use provider::{Provider, Step, says};
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -35,16 +35,12 @@ fn engine(settings: Settings) -> Engine {
     Engine::OpenAi(OpenAi::new(settings))
 }
 
-fn run_id() -> RunId {
-    Ids::new(1).run()
-}
-
 fn transcript(prompt: &str) -> Transcript {
     let mut transcript =
         Transcript::new(Preamble { system: Some("be brief".to_owned()), history: Vec::new() });
     transcript.apply(&Recorded {
         ordinal: Ordinal(1),
-        scope: Scope { run: run_id(), turn: 1, call: 0 },
+        scope: Scope { run: Ids::new(1).run(), turn: 1, call: 0 },
         event: Event::PromptAccepted { prompt: prompt.into() },
     });
     transcript
@@ -52,7 +48,8 @@ fn transcript(prompt: &str) -> Transcript {
 
 fn start(engine: &Engine, events_max: usize) -> (Running, mpsc::Receiver<TaggedEvent>) {
     let (sender, receiver) = mpsc::channel(events_max);
-    (engine.start(transcript("hi"), Sink::new(run_id(), sender)), receiver)
+    let spec = CallSpec { transcript: transcript("hi"), tools: Arc::new([]) };
+    (engine.start(spec, Sink::new(TaskId(1), sender)), receiver)
 }
 
 async fn collect(mut events: mpsc::Receiver<TaggedEvent>) -> Vec<EngineEvent> {
@@ -67,7 +64,7 @@ async fn next(events: &mut mpsc::Receiver<TaggedEvent>) -> Option<EngineEvent> {
     events.recv().await.map(|said| said.event)
 }
 
-async fn run(settings: Settings) -> (Vec<EngineEvent>, RunEnd) {
+async fn run(settings: Settings) -> (Vec<EngineEvent>, CallEnd) {
     let (running, events) = start(&engine(settings), EVENTS_MAX);
     let running = tokio::spawn(running);
     (collect(events).await, running.await.expect("no panic"))
@@ -81,8 +78,6 @@ fn text(events: &[EngineEvent]) -> String {
         | EngineEvent::ToolCallStarted(_)
         | EngineEvent::ToolArguments { .. }
         | EngineEvent::ToolCallRequested { .. }
-        | EngineEvent::ToolExecutionStarted { .. }
-        | EngineEvent::ToolReturned { .. }
         | EngineEvent::Usage(_)
         | EngineEvent::CallFinished { .. } => None,
     });
@@ -90,8 +85,8 @@ fn text(events: &[EngineEvent]) -> String {
 }
 
 #[track_caller]
-fn failed(end: RunEnd) -> RunError {
-    let RunEnd::Failed(error) = end else { panic!("it finished") };
+fn failed(end: CallEnd) -> RunError {
+    let CallEnd::Failed(error) = end else { panic!("it finished") };
     for shown in [&error.message, &error.detail] {
         assert!(!shown.contains(KEY), "{shown}");
     }
@@ -142,13 +137,17 @@ async fn an_answer_comes_through_in_order() {
     script.insert(0, Step::Reasoning("hm".into()));
     let provider = Provider::start(vec![script]);
     let (events, end) = run(settings(&provider)).await;
-    assert_eq!(end, RunEnd::Finished);
+    assert_eq!(end, CallEnd::Finished);
     let expected = [
         EngineEvent::CallStarted,
         EngineEvent::Reasoning { source: "reasoning_content", text: "hm".into() },
         EngineEvent::Text("hello".into()),
         EngineEvent::Usage(Usage { input_tokens: 3, output_tokens: 2, ..Usage::default() }),
-        EngineEvent::CallFinished { stop_reason: "stop".into(), class: FinishClass::Completed },
+        EngineEvent::CallFinished {
+            stop_reason: "stop".into(),
+            class: FinishClass::Completed,
+            provider_data: None,
+        },
     ];
     assert_eq!(events, expected);
 
@@ -173,7 +172,7 @@ async fn runs_share_one_connection() {
         let (running, events) = start(&engine, EVENTS_MAX);
         let running = tokio::spawn(running);
         assert_eq!(text(&collect(events).await), expected);
-        assert_eq!(running.await.expect("no panic"), RunEnd::Finished);
+        assert_eq!(running.await.expect("no panic"), CallEnd::Finished);
     }
     assert_eq!((provider.requests(), provider.connections()), (2, 1));
     frozen.end().await;
@@ -183,7 +182,7 @@ async fn runs_share_one_connection() {
 async fn without_a_key_no_header_is_sent() {
     let provider = Provider::start(vec![says("a")]);
     let (_, end) = run(Settings { key: None, ..settings(&provider) }).await;
-    assert_eq!(end, RunEnd::Finished);
+    assert_eq!(end, CallEnd::Finished);
     assert_eq!(provider.wait_request(1).header("authorization"), None);
 }
 
@@ -278,7 +277,7 @@ async fn a_passing_trouble_is_tried_again() {
     for first in [vec![busy(429)], vec![busy(503)], vec![Step::Cut], cut(), reported()] {
         let provider = Provider::start(vec![first, says("hello")]);
         let (events, end) = run(settings(&provider)).await;
-        assert_eq!(end, RunEnd::Finished);
+        assert_eq!(end, CallEnd::Finished);
         assert_eq!(text(&events), "hello");
         let started = events.iter().filter(|event| **event == EngineEvent::CallStarted);
         assert_eq!(started.count(), 1);
@@ -332,7 +331,7 @@ async fn a_retry_is_logged_waited_for_and_dropped_with_the_run() {
             drop(running);
         } else {
             tokio::time::advance(Duration::from_millis(140)).await;
-            assert_eq!(running.await, RunEnd::Finished);
+            assert_eq!(running.await, CallEnd::Finished);
         }
         frozen.end().await;
         assert_eq!(text(&collect(events).await), if dropped { "" } else { "hello" });
@@ -370,7 +369,7 @@ impl Write for Log {
 }
 
 /// Polls once, after whatever else is ready; `None` if it isn't done.
-async fn poll_once(running: &mut Running) -> Option<RunEnd> {
+async fn poll_once(running: &mut Running) -> Option<CallEnd> {
     tokio::task::yield_now().await;
     tokio::select! {
         biased;
@@ -458,9 +457,12 @@ async fn a_provider_that_does_not_stream_is_understood() {
     let json = vec![("Content-Type", "application/json".into())];
     let provider = Provider::start(vec![vec![Step::Status(200, json, whole.into())]]);
     let (events, end) = run(settings(&provider)).await;
-    let finished =
-        EngineEvent::CallFinished { stop_reason: "length".into(), class: FinishClass::MaxTokens };
-    assert_eq!(end, RunEnd::Finished);
+    let finished = EngineEvent::CallFinished {
+        stop_reason: "length".into(),
+        class: FinishClass::MaxTokens,
+        provider_data: None,
+    };
+    assert_eq!(end, CallEnd::Finished);
     assert_eq!(events, [EngineEvent::CallStarted, EngineEvent::Text("all".into()), finished]);
 }
 
@@ -480,14 +482,14 @@ async fn a_character_cut_by_the_network_is_whole_again() {
 }
 
 #[tokio::test]
-async fn a_tool_call_fails_after_it_was_told() {
+async fn an_answer_that_calls_a_tool_is_whole() {
     let call = r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"look","arguments":"{}"}}]}}]}"#;
     let script = vec![Step::Event(call.into()), Step::Finish("tool_calls", None), Step::Done];
     let provider = Provider::start(vec![script]);
     let (events, end) = run(settings(&provider)).await;
-    let error = failed(end);
-    assert_eq!(error.class, ErrorClass::Tool);
-    assert!(error.message.contains("look"), "{error:?}");
+    assert_eq!(end, CallEnd::Finished);
+    let requested = EngineEvent::ToolCallRequested { id: ToolCallId("c".to_owned()) };
+    assert!(events.contains(&requested), "{events:?}");
     assert!(matches!(events.last(), Some(EngineEvent::CallFinished { .. })), "{events:?}");
 }
 
@@ -591,7 +593,7 @@ async fn the_time_of_a_slow_reader_is_not_the_providers() {
     let rest = collect(events).await;
     frozen.end().await;
     assert_eq!(text(&rest), "x".repeat(10) + ".");
-    assert_eq!(running.await.expect("no panic"), RunEnd::Finished);
+    assert_eq!(running.await.expect("no panic"), CallEnd::Finished);
 }
 
 #[tokio::test]
@@ -607,7 +609,7 @@ async fn a_slow_reader_holds_the_provider_back() {
     let text = text(&collect(events).await);
     assert!(text.len() > FLOOD_BYTES / 2);
     assert_eq!(text, "flood ".repeat(text.len() / "flood ".len()));
-    assert_eq!(running.await.expect("no panic"), RunEnd::Finished);
+    assert_eq!(running.await.expect("no panic"), CallEnd::Finished);
 }
 
 #[tokio::test]
@@ -624,5 +626,5 @@ async fn a_stalled_answer_goes_on_when_released() {
     provider.open_gate();
     provider.release();
     assert_eq!(text(&collect(events).await), "bbb.");
-    assert_eq!(running.await.expect("no panic"), RunEnd::Finished);
+    assert_eq!(running.await.expect("no panic"), CallEnd::Finished);
 }

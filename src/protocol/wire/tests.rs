@@ -15,10 +15,14 @@ fn read(line: &[u8]) -> String {
         Ok(Request { session, id, command }) => {
             let session = session.as_ref().map_or("-", SessionId::as_str);
             let command = match command {
-                Command::Submit(prompt) => format!("submit {:?}", prompt.into_string()),
-                Command::Cancel => "cancel".to_owned(),
+                Command::Submit(submit) => format!("submit {:?}", submit.prompt.into_string()),
+                Command::Cancel(_) => "cancel".to_owned(),
                 Command::Snapshot => "snapshot".to_owned(),
                 Command::Shutdown => "shutdown".to_owned(),
+                Command::Enable(_) => "enable".to_owned(),
+                Command::DeclareTools(_) => "declareTools".to_owned(),
+                Command::ToolResult(_) => "toolResult".to_owned(),
+                Command::Approve(_) => "approve".to_owned(),
             };
             format!("{command} in {session} as {}", id.as_str())
         }
@@ -209,7 +213,7 @@ fn a_refused_line_does_not_end_the_process() {
         RequestFault::TooLong { bytes_max: 1 },
         RequestFault::UnsupportedVersion(2),
         RequestFault::UnknownRequest,
-        RequestFault::EmptyPrompt,
+        RequestFault::Command(CommandFault::EmptyPrompt),
         RequestFault::Internal { detail: String::new() },
     ] {
         let client_error = fault.client_error();

@@ -25,7 +25,7 @@ impl Contract {
 
     /// Checks one step: `outputs` is what the session answered to `input`.
     pub(super) fn watch(&mut self, input: &Input, outputs: &[Output]) -> Result<()> {
-        let is_live = self.ledger.is_of_live_run(input);
+        let is_live = self.ledger.is_of_live_task(input);
         self.ledger.watch(input, outputs)?;
         self.story.watch(input, is_live, outputs)?;
         let (expected, actual) = (self.model.step(input, is_live), outline(outputs));

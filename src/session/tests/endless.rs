@@ -3,31 +3,32 @@
 use crate::chat::transcript::TurnState;
 use crate::engine::EngineEvent;
 use crate::protocol::any::Any;
-use crate::protocol::id::{RequestId, RunId};
+use crate::protocol::command::{Command, Prompt, Submit};
+use crate::protocol::id::{RequestId, TaskId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
-use crate::protocol::wire::{Command, Done, Frame, Prompt, Request, done};
+use crate::protocol::wire::{Done, Frame, Request, done};
 use crate::session::{
-    ANSWER_BYTES_MAX, ANSWER_SEGMENTS_MAX, Input, OnBusy, Output, Rules, Session, Uptime,
+    ANSWER_BYTES_MAX, ANSWER_SEGMENTS_MAX, Input, OnBusy, Output, Rules, Session, TaskEvent, Uptime,
 };
 
 fn submit(session: &mut Session, id: &str) -> Vec<Output> {
     let prompt = Prompt::new("hi".to_owned()).expect("not blank");
     let id = RequestId::new(id).expect("not blank");
-    let request = Request { session: None, id, command: Command::Submit(prompt) };
+    let request = Request { session: None, id, command: Command::Submit(Submit::new(prompt)) };
     session.handle(Uptime(0), Input::Request(request))
 }
 
-fn started(outputs: &[Output]) -> Option<RunId> {
-    outputs.iter().find_map(|output| match output {
-        Output::StartRun { run, .. } => Some(*run),
-        Output::Frame(_) | Output::CancelRun(_) | Output::Exit(_) | Output::Abort(_) => None,
+fn started(outputs: &[Output]) -> Option<TaskId> {
+    outputs.iter().find_map(|output| {
+        let Output::StartCall(task, _) = output else { return None };
+        Some(*task)
     })
 }
 
 fn frames(outputs: &[Output]) -> impl Iterator<Item = &Frame> {
-    outputs.iter().filter_map(|output| match output {
-        Output::Frame(frame) => Some(frame),
-        Output::StartRun { .. } | Output::CancelRun(_) | Output::Exit(_) | Output::Abort(_) => None,
+    outputs.iter().filter_map(|output| {
+        let Output::Frame(frame) = output else { return None };
+        Some(frame)
     })
 }
 
@@ -52,13 +53,13 @@ fn an_answer_past_the_limit_fails_its_run_and_is_kept_until_there() {
     assert_eq!(started(&submit(&mut session, "next")), None);
     let mut say = || {
         let text = EngineEvent::Text(PIECE.to_owned());
-        session.handle(Uptime(0), Input::Engine(run, text))
+        session.handle(Uptime(0), Input::Task(run, TaskEvent::Engine(text)))
     };
     for _ in 0..10 {
         assert_eq!(finished_text(&say()), None);
     }
     let outputs = say();
-    assert!(matches!(outputs[0], Output::CancelRun(cancelled) if cancelled == run));
+    assert!(matches!(outputs[0], Output::CancelTask(cancelled) if cancelled == run));
     assert_eq!(finished_text(&outputs), Some(PIECE.repeat(10)));
     let of_run: Vec<_> = frames(&outputs).filter(|frame| frame.request_id == "endless").collect();
     let [.., error, end] = of_run.as_slice() else { panic!("{of_run:?}") };
@@ -69,13 +70,13 @@ fn an_answer_past_the_limit_fails_its_run_and_is_kept_until_there() {
 
     let next = started(&outputs).expect("the run that waited");
     assert!(say().is_empty(), "the engine of a run that has ended is not heard");
-    let kept = outputs.iter().find_map(|output| match output {
-        Output::StartRun { transcript, .. } => Some(transcript.turns()[0].clone()),
-        Output::Frame(_) | Output::CancelRun(_) | Output::Exit(_) | Output::Abort(_) => None,
+    let kept = outputs.iter().find_map(|output| {
+        let Output::StartCall(_, spec) = output else { return None };
+        Some(spec.transcript.turns()[0].clone())
     });
     assert_eq!(kept.expect("a transcript").state, TurnState::Interrupted);
     let text = EngineEvent::Text(PIECE.to_owned());
-    let outputs = session.handle(Uptime(0), Input::Engine(next, text));
+    let outputs = session.handle(Uptime(0), Input::Task(next, TaskEvent::Engine(text)));
     assert!(!outputs.is_empty(), "each run has a limit of its own");
 }
 
@@ -84,14 +85,14 @@ fn repeated(prompt: &str, segments: usize) -> Vec<usize> {
     let mut session = Session::new(Rules::default(), 1);
     let id = RequestId::new("r").expect("not blank");
     let prompt = Prompt::new(prompt.to_owned()).expect("not blank");
-    let request = Request { session: None, id, command: Command::Submit(prompt) };
+    let request = Request { session: None, id, command: Command::Submit(Submit::new(prompt)) };
     let run = started(&session.handle(Uptime(0), Input::Request(request))).expect("a run");
     let mut repeated = Vec::new();
     for _ in 0..segments {
         let (source, text) = ("reasoning", "hm".to_owned());
         let thought = EngineEvent::Reasoning { source, text };
         for event in [thought, EngineEvent::Text("so".to_owned())] {
-            let outputs = session.handle(Uptime(0), Input::Engine(run, event));
+            let outputs = session.handle(Uptime(0), Input::Task(run, TaskEvent::Engine(event)));
             for frame in frames(&outputs) {
                 let Some(Body::UiEvent(event)) = &frame.frame else { continue };
                 if let Some(Any::ChatTextSegmentStarted(start)) =
@@ -119,14 +120,14 @@ fn an_answer_of_too_many_segments_fails_its_run_and_is_kept_until_there() {
     assert_eq!(session.answer_limits.segments, ANSWER_SEGMENTS_MAX);
     session.answer_limits.segments = 3;
     let run = started(&submit(&mut session, "r")).expect("a run");
-    let mut say = |event| session.handle(Uptime(0), Input::Engine(run, event));
+    let mut say = |event| session.handle(Uptime(0), Input::Task(run, TaskEvent::Engine(event)));
     let text = |text: &str| EngineEvent::Text(text.to_owned());
     let thought = || EngineEvent::Reasoning { source: "reasoning", text: "hm".to_owned() };
     for event in [text("a"), thought(), text("b"), text("c")] {
         assert!(frames(&say(event)).all(|frame| !matches!(frame.frame, Some(Body::Error(_)))));
     }
     let outputs = say(thought());
-    assert!(matches!(outputs[0], Output::CancelRun(cancelled) if cancelled == run));
+    assert!(matches!(outputs[0], Output::CancelTask(cancelled) if cancelled == run));
     assert_eq!(finished_text(&outputs).as_deref(), Some("bc"));
     let error = frames(&outputs).find_map(|frame| match &frame.frame {
         Some(Body::Error(error)) => Some(error.clone()),

@@ -30,8 +30,6 @@ const ENGINE: &[Symbol] = &[
     Symbol::ToolStarted,
     Symbol::ToolArguments,
     Symbol::ToolRequested,
-    Symbol::ToolExecuting,
-    Symbol::ToolReturned,
     Symbol::Usage,
     Symbol::CallFinished,
     Symbol::Finished,

@@ -5,24 +5,32 @@
 //! % queue                     the server's options
 //! > {"submit":…}              a line of input
 //! ~ text "Hel"                the engine of the live run says something
+//! ~ returned t1 "noon"        the tool of the call t1 has returned
 //! ! end of input              something else happens
 //! < {"uiEvent":…}             a line of output, compared as JSON
 //! = start [["user","hi"]]     the engine is started, with these messages; is cancelled; exit
+//! = tool fs read {}           the tool of a server is started, with these arguments
 //! ```
 //!
 //! Generated ids are numbered in the order in which they appear. `UPDATE_GOLDEN=1` writes the `<`
 //! and `=` lines anew; look at the difference before it is kept.
 
+use super::scene::{server, server_tools};
 use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
 use crate::chat::patch::{PatchFields, PatchMode};
 use crate::chat::transcript::{Message, Transcript};
-use crate::engine::{EngineEvent, ErrorClass, RunEnd, RunError, Stage};
-use crate::protocol::id::{Ids, RunId, ToolCallId};
+use crate::engine::{CallEnd, EngineEvent, ErrorClass, RunError, Stage};
+use crate::protocol::command::Extension;
+use crate::protocol::id::{Ids, TaskId, ToolCallId};
 use crate::protocol::json;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, Frame};
 use crate::protocol::words::capability::LEAN_PATCHES;
-use crate::session::{FinalSnapshot, Input, OnBusy, Output, Rules, Session, Signal, Uptime};
+use crate::session::{
+    FinalSnapshot, Input, OnBusy, Output, Rules, Session, Signal, TaskEvent, Uptime,
+};
+use crate::tool::approval::ApprovalMode;
+use crate::tool::servers::ServerState;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -63,6 +71,11 @@ fn rules(script: &str) -> Rules {
             "final snapshot: turn" => rules.final_snapshot = FinalSnapshot::Turn,
             "final snapshot: none" => rules.final_snapshot = FinalSnapshot::None,
             "system prompt" => rules.preamble.system = Some("Be brief.".to_owned()),
+            "tool clock" | "tool count" => rules.tools.approval.mode = ApprovalMode::Auto,
+            "server" => rules.tools.servers = vec![server()],
+            "approvals" => drop(rules.extensions.insert(Extension::Approvals)),
+            "tool servers" => drop(rules.extensions.insert(Extension::ToolServers)),
+            "allow all" => rules.tools.approval.mode = ApprovalMode::Auto,
             other => panic!("no such option: {other}"),
         }
     }
@@ -84,18 +97,26 @@ struct Play {
     /// Of `hello`.
     capabilities: Vec<String>,
     names: Names,
-    live: Option<RunId>,
+    /// The provider call that goes on.
+    call: Option<TaskId>,
+    /// The tools of a server that run, by their own names.
+    tools: Vec<(String, TaskId)>,
     now: Uptime,
 }
 
 impl Play {
     fn new(rules: Rules) -> Self {
+        let mut session = Session::new(rules.clone(), 1);
+        if rules.tools.approval.mode == ApprovalMode::Auto && rules.tools.servers.is_empty() {
+            drop(session.handle(Uptime(0), server_tools(ServerState::Ready, &["clock", "count"])));
+        }
         Self {
             capabilities: capabilities(&rules),
-            session: Session::new(rules, 1),
+            session,
             ids: Ids::new(2),
             names: Names::default(),
-            live: None,
+            call: None,
+            tools: Vec::new(),
             now: Uptime(0),
         }
     }
@@ -111,11 +132,8 @@ impl Play {
                 Ok(request) => Input::Request(request),
                 Err(bad) => Input::BadLine(bad),
             }),
-            ("~ ", said) => {
-                let run = self.live.unwrap_or_else(|| panic!("no live run: {line}"));
-                Some(engine(run, said))
-            }
-            ("! ", what) => Some(other_input(what)),
+            ("~ ", said) => Some(self.task(said)),
+            ("! ", what) => Some(self.other_input(what)),
             ("# " | "% ", _) => None,
             _ => panic!("a line of no kind: {line}"),
         }
@@ -123,8 +141,23 @@ impl Play {
 
     fn step(&mut self, input: Input) -> String {
         self.now.0 += STEP_MS;
-        if let Input::RunEnded(..) = input {
-            self.live = None;
+        match &input {
+            Input::Task(_, TaskEvent::CallEnded(_)) => self.call = None,
+            Input::Task(task, TaskEvent::ToolEnded(_)) => {
+                self.tools.retain(|(_, its)| its != task);
+            }
+            Input::DeadlineReached => {
+                self.now = self.session.deadline().expect("a deadline").max(self.now);
+            }
+            Input::Task(_, TaskEvent::Engine(_))
+            | Input::Request(_)
+            | Input::BadLine(_)
+            | Input::InputEnded
+            | Input::InputFailed { .. }
+            | Input::ServerChanged(_)
+            | Input::Interrupted(_)
+            | Input::ReaderGone
+            | Input::Refused(_) => {}
         }
         let outputs = self.session.handle(self.now, input);
         outputs.into_iter().map(|output| self.output(output)).collect()
@@ -133,14 +166,24 @@ impl Play {
     fn output(&mut self, output: Output) -> String {
         match output {
             Output::Frame(frame) => self.line(frame),
-            Output::StartRun { run, transcript } => {
-                self.live = Some(run);
-                format!("= start {}\n", messages(&transcript))
+            Output::StartCall(task, spec) => {
+                self.call = Some(task);
+                format!("= start {}\n", messages(&spec.transcript))
             }
-            Output::CancelRun(_) => {
-                self.live = None;
-                "= cancel\n".to_owned()
+            Output::StartTool(task, call) => {
+                self.tools.push((call.tool.clone(), task));
+                let arguments = Value::Object(call.arguments);
+                format!("= tool {} {} {arguments}\n", call.server, call.tool)
             }
+            Output::CancelTask(task) => {
+                if self.call == Some(task) {
+                    self.call = None;
+                    return "= cancel\n".to_owned();
+                }
+                let at = self.tools.iter().position(|(_, its)| *its == task).expect("a live task");
+                format!("= cancel tool {}\n", self.tools.remove(at).0)
+            }
+            Output::Warning(warning) => format!("= warning {warning}\n"),
             Output::Exit(code) => format!("= exit {}\n", code.number()),
             Output::Abort(code) => format!("= abort {}\n", code.number()),
         }
@@ -160,57 +203,76 @@ impl Play {
     }
 }
 
-/// What the engine says. Words, of which those in quotes are JSON strings.
-fn engine(run: RunId, said: &str) -> Input {
-    let words = words(said);
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let id = |id: &str| ToolCallId(id.to_owned());
-    let text = |text: &str| text.to_owned();
-    let event = match words.as_slice() {
-        ["call"] => EngineEvent::CallStarted,
-        ["text", it] => EngineEvent::Text(text(it)),
-        ["reasoning", it] => EngineEvent::Reasoning { source: "reasoning", text: text(it) },
-        ["tool", tool, name] => {
-            EngineEvent::ToolCallStarted(ToolCall { id: id(tool), name: text(name) })
+impl Play {
+    /// What a task reports. Words, of which those in quotes are JSON strings.
+    fn task(&self, said: &str) -> Input {
+        let words = words(said);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let result = match words.as_slice() {
+            ["returned", _, text] => ToolResult::Success((*text).to_owned()),
+            ["failed", _, text] => ToolResult::Error((*text).to_owned()),
+            _ => return self.engine(&words),
+        };
+        let tool = self.tools.iter().find(|(name, _)| *name == words[1]);
+        let (_, task) = tool.unwrap_or_else(|| panic!("no such tool runs: {said}"));
+        Input::Task(*task, TaskEvent::ToolEnded(result))
+    }
+
+    fn engine(&self, words: &[&str]) -> Input {
+        let call = self.call.unwrap_or_else(|| panic!("no provider call: {words:?}"));
+        let id = |id: &str| ToolCallId(id.to_owned());
+        let text = |text: &str| text.to_owned();
+        let event = match words {
+            ["call"] => EngineEvent::CallStarted,
+            ["text", it] => EngineEvent::Text(text(it)),
+            ["reasoning", it] => EngineEvent::Reasoning { source: "reasoning", text: text(it) },
+            ["tool", tool, name] => {
+                EngineEvent::ToolCallStarted(ToolCall { id: id(tool), name: text(name) })
+            }
+            ["arguments", tool, it] => EngineEvent::ToolArguments { id: id(tool), text: text(it) },
+            ["requested", tool] => EngineEvent::ToolCallRequested { id: id(tool) },
+            ["usage", input, output] => EngineEvent::Usage(Usage {
+                input_tokens: input.parse().expect("a number"),
+                output_tokens: output.parse().expect("a number"),
+                ..Usage::default()
+            }),
+            ["stop"] => call_finished("stop", FinishClass::Completed),
+            ["tool_calls"] => call_finished("tool_calls", FinishClass::ToolCalls),
+            ["end"] => return Input::Task(call, TaskEvent::CallEnded(CallEnd::Finished)),
+            ["not", "ready", message] => {
+                return failed(call, Stage::Init, ErrorClass::Config, message);
+            }
+            ["fail", message] => return failed(call, Stage::Run, ErrorClass::Network, message),
+            _ => panic!("an engine does not say: {words:?}"),
+        };
+        Input::Task(call, TaskEvent::Engine(event))
+    }
+
+    fn other_input(&self, what: &str) -> Input {
+        match what {
+            "end of input" => Input::InputEnded,
+            "input failed" => Input::InputFailed { reason: "an I/O error".to_owned() },
+            "SIGTERM" => Input::Interrupted(Signal::Terminate),
+            "reader gone" => Input::ReaderGone,
+            "deadline" => Input::DeadlineReached,
+            "server ready" => server_tools(ServerState::Ready, &["read", "write"]),
+            "server failed" => {
+                server_tools(ServerState::Failed { reason: "no such program".to_owned() }, &[])
+            }
+            _ => panic!("this does not happen: {what}"),
         }
-        ["arguments", tool, it] => EngineEvent::ToolArguments { id: id(tool), text: text(it) },
-        ["requested", tool] => EngineEvent::ToolCallRequested { id: id(tool) },
-        ["executing", tool] => EngineEvent::ToolExecutionStarted { id: id(tool) },
-        ["returned", tool, it] => {
-            EngineEvent::ToolReturned { id: id(tool), result: ToolResult::Success(text(it)) }
-        }
-        ["usage", input, output] => EngineEvent::Usage(Usage {
-            input_tokens: input.parse().expect("a number"),
-            output_tokens: output.parse().expect("a number"),
-            ..Usage::default()
-        }),
-        ["stop"] => call_finished("stop", FinishClass::Completed),
-        ["tool_calls"] => call_finished("tool_calls", FinishClass::ToolCalls),
-        ["end"] => return Input::RunEnded(run, RunEnd::Finished),
-        ["not", "ready", message] => return failed(run, Stage::Init, ErrorClass::Config, message),
-        ["fail", message] => return failed(run, Stage::Run, ErrorClass::Network, message),
-        _ => panic!("an engine does not say: {said}"),
-    };
-    Input::Engine(run, event)
+    }
 }
 
 fn call_finished(stop_reason: &str, class: FinishClass) -> EngineEvent {
-    EngineEvent::CallFinished { stop_reason: stop_reason.to_owned(), class }
+    let stop_reason = stop_reason.to_owned();
+    EngineEvent::CallFinished { stop_reason, class, provider_data: None }
 }
 
-fn failed(run: RunId, stage: Stage, class: ErrorClass, message: &str) -> Input {
+fn failed(call: TaskId, stage: Stage, class: ErrorClass, message: &str) -> Input {
     let (message, detail) = (message.to_owned(), "more".to_owned());
-    Input::RunEnded(run, RunEnd::Failed(RunError { stage, class, message, detail }))
-}
-
-fn other_input(what: &str) -> Input {
-    match what {
-        "end of input" => Input::InputEnded,
-        "input failed" => Input::InputFailed { reason: "an I/O error".to_owned() },
-        "SIGTERM" => Input::Interrupted(Signal::Terminate),
-        "reader gone" => Input::ReaderGone,
-        _ => panic!("this does not happen: {what}"),
-    }
+    let error = RunError { stage, class, message, detail };
+    Input::Task(call, TaskEvent::CallEnded(CallEnd::Failed(error)))
 }
 
 fn words(mut text: &str) -> Vec<String> {
@@ -235,7 +297,7 @@ fn messages(transcript: &Transcript) -> Value {
     let message = |message: Message<'_>| match message {
         Message::System(text) => json!(["system", text]),
         Message::User(text) => json!(["user", text]),
-        Message::Assistant { text, calls } => {
+        Message::Assistant { text, calls, .. } => {
             let calls = calls.iter().map(|(tool, input)| json!([tool.id.0, tool.name, input]));
             json!(["assistant", text, calls.collect::<Vec<_>>()])
         }

@@ -1,13 +1,14 @@
 //! What holds whatever a session is asked, and whatever breaks inside it: one `done` for each
-//! request and last, one live run, rising ordinals, the right names on every frame, silence after
-//! the end.
+//! request and last, one live run with one provider call, no task after its run, rising ordinals, the
+//! right names on every frame, silence after the end.
 
-use crate::protocol::id::{RunId, SessionId};
+use crate::protocol::command::Command;
+use crate::protocol::id::{SessionId, TaskId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
-use crate::protocol::wire::{Command, Frame, Request, VERSION};
-use crate::session::{Input, Output, Rules, Session};
+use crate::protocol::wire::{Frame, Request, VERSION};
+use crate::session::{Input, Output, Rules, Session, TaskEvent};
 use anyhow::{Result, bail, ensure};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
@@ -16,7 +17,12 @@ pub(super) struct Ledger {
     owed: Vec<Owed>,
     over: HashSet<String>,
     ordinal: u64,
-    live: Option<RunId>,
+    /// The request whose run is active.
+    run: Option<String>,
+    /// The provider call that goes on.
+    call: Option<TaskId>,
+    /// The tools that run.
+    tools: BTreeSet<TaskId>,
     is_closed: bool,
 }
 
@@ -44,7 +50,9 @@ impl Ledger {
             owed: Vec::new(),
             over: HashSet::new(),
             ordinal: 0,
-            live: None,
+            run: None,
+            call: None,
+            tools: BTreeSet::new(),
             is_closed: false,
         }
     }
@@ -53,13 +61,23 @@ impl Ledger {
         self.is_closed
     }
 
-    pub(super) fn live(&self) -> Option<RunId> {
-        self.live
+    /// The provider call that goes on.
+    pub(super) fn call(&self) -> Option<TaskId> {
+        self.call
     }
 
-    /// Whether `input` comes from the engine of the live run.
-    pub(super) fn is_of_live_run(&self, input: &Input) -> bool {
-        matches!(input, Input::Engine(run, _) | Input::RunEnded(run, _) if Some(*run) == self.live)
+    /// The request whose run is active.
+    pub(super) fn run(&self) -> Option<&str> {
+        self.run.as_deref()
+    }
+
+    /// Whether `input` comes from a task that goes on.
+    pub(super) fn is_of_live_task(&self, input: &Input) -> bool {
+        matches!(input, Input::Task(task, _) if self.is_live(*task))
+    }
+
+    fn is_live(&self, task: TaskId) -> bool {
+        self.call == Some(task) || self.tools.contains(&task)
     }
 
     pub(super) fn watch(&mut self, input: &Input, outputs: &[Output]) -> Result<()> {
@@ -69,8 +87,10 @@ impl Ledger {
         for output in outputs {
             self.output(input, output)?;
         }
-        let late = self.owed.iter().find(|owed| owed.due == Due::Now || self.live.is_none());
+        let late = self.owed.iter().find(|owed| owed.due == Due::Now || self.run.is_none());
         ensure!(late.is_none(), "no done for {late:?}");
+        let has_tasks = self.call.is_some() || !self.tools.is_empty();
+        ensure!(self.run.is_some() || !has_tasks, "a task goes on without a run");
         Ok(())
     }
 
@@ -90,8 +110,14 @@ impl Ledger {
                 self.drop_farewell();
                 self.owe("", Due::Now);
             }
-            Input::RunEnded(run, _) if Some(*run) == self.live => self.live = None,
-            Input::RunEnded(..) | Input::Engine(..) | Input::InputEnded | Input::ReaderGone => {}
+            Input::Task(task, TaskEvent::CallEnded(_) | TaskEvent::ToolEnded(_)) => {
+                self.over(*task);
+            }
+            Input::Task(_, TaskEvent::Engine(_))
+            | Input::DeadlineReached
+            | Input::ServerChanged(_)
+            | Input::InputEnded
+            | Input::ReaderGone => {}
         }
     }
 
@@ -106,11 +132,21 @@ impl Ledger {
             || request.session.is_none();
         let due = match request.command {
             Command::Submit(_) | Command::Shutdown if is_mine => Due::WithRun,
-            Command::Submit(_) | Command::Shutdown | Command::Cancel | Command::Snapshot => {
-                Due::Now
-            }
+            Command::Submit(_)
+            | Command::Shutdown
+            | Command::Cancel(_)
+            | Command::Snapshot
+            | Command::Enable(_)
+            | Command::DeclareTools(_)
+            | Command::ToolResult(_)
+            | Command::Approve(_) => Due::Now,
         };
         self.owe(request.id.as_str(), due);
+    }
+
+    fn over(&mut self, task: TaskId) {
+        self.call.take_if(|call| *call == task);
+        self.tools.remove(&task);
     }
 
     fn owe(&mut self, id: &str, due: Due) {
@@ -130,19 +166,27 @@ impl Ledger {
         }
         match output {
             Output::Frame(frame) => self.frame(frame),
-            Output::StartRun { run, .. } => {
-                ensure!(self.live.is_none(), "two live runs");
-                self.live = Some(*run);
+            Output::StartCall(task, _) => {
+                ensure!(self.run.is_some(), "a provider call without a run");
+                ensure!(self.call.is_none() && self.tools.is_empty(), "a call beside another task");
+                self.call = Some(*task);
                 Ok(())
             }
-            Output::CancelRun(run) => {
-                ensure!(self.live == Some(*run), "cancels a run that is not live");
-                self.live = None;
+            Output::StartTool(task, _) => {
+                ensure!(self.run.is_some(), "a tool without a run");
+                ensure!(self.call.is_none(), "a tool runs during a provider call");
+                ensure!(self.tools.insert(*task), "the task {task} twice");
                 Ok(())
             }
+            Output::CancelTask(task) => {
+                ensure!(self.is_live(*task), "cancels a task that is not live");
+                self.over(*task);
+                Ok(())
+            }
+            Output::Warning(_) => Ok(()),
             Output::Exit(_) => {
                 ensure!(self.owed.is_empty(), "exit without done for {:?}", self.owed);
-                ensure!(self.live.is_none(), "exit with a live run");
+                ensure!(self.run.is_none(), "exit with a live run");
                 self.is_closed = true;
                 Ok(())
             }
@@ -166,13 +210,20 @@ impl Ledger {
         match &frame.frame {
             Some(Body::Done(_)) => {
                 self.owed.remove(at);
+                self.run.take_if(|run| run == id);
                 if !id.is_empty() {
                     self.over.insert(id.clone());
                 }
             }
             Some(Body::UiEvent(event)) => {
-                ensure!(event.ordinal > self.ordinal, "ordinal {} again", event.ordinal);
+                // Two payloads that come of one event have its ordinal.
+                let is_same = event.name == "SteeringAccepted" && event.ordinal == self.ordinal;
+                ensure!(event.ordinal > self.ordinal || is_same, "ordinal {} again", event.ordinal);
                 self.ordinal = event.ordinal;
+                if event.name == "ChatUserMessageAccepted" {
+                    let run = self.run.get_or_insert_with(|| id.clone());
+                    ensure!(run == id, "two live runs");
+                }
             }
             Some(Body::Snapshot(_) | Body::Error(_)) => {}
             Some(Body::Hello(_) | Body::BackendEvent(_)) | None => bail!("not expected: {frame:?}"),

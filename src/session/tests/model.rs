@@ -1,14 +1,15 @@
 //! What a session answers, in outline: the contract's table of requests and phases, written a
 //! second time and more simply, to hold the session against.
 
-use crate::engine::{RunEnd, Stage};
-use crate::protocol::id::SessionId;
+use crate::engine::{CallEnd, EngineEvent, Stage};
+use crate::protocol::command::Command;
+use crate::protocol::id::{SessionId, ToolCallId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
-use crate::protocol::wire::{Command, Request};
+use crate::protocol::wire::Request;
 use crate::session::{
-    ExitCode, FinalSnapshot, Input, OnBusy, Output, QUEUED_SUBMITS_MAX, Rules, Signal,
+    ExitCode, FinalSnapshot, Input, OnBusy, Output, QUEUED_SUBMITS_MAX, Rules, Signal, TaskEvent,
 };
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 /// An output, without what is inside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +36,9 @@ pub(super) fn outline(outputs: &[Output]) -> Vec<Item> {
 fn item(output: &Output) -> Option<Item> {
     let frame = match output {
         Output::Frame(frame) => frame,
-        Output::StartRun { .. } => return Some(Item::Start),
-        Output::CancelRun(_) => return Some(Item::Cancel),
+        Output::StartCall(..) => return Some(Item::Start),
+        Output::StartTool(..) | Output::Warning(_) => return None,
+        Output::CancelTask(_) => return Some(Item::Cancel),
         Output::Exit(code) => return Some(Item::Exit(*code)),
         Output::Abort(code) => return Some(Item::Abort(*code)),
     };
@@ -63,6 +65,10 @@ pub(super) struct Model {
     session: Option<SessionId>,
     is_bound: bool,
     running: Option<String>,
+    /// Tool calls that the model has begun and not made, and whether it has made one. No tools are
+    /// offered here.
+    begun: HashSet<ToolCallId>,
+    has_called: bool,
     waiting: VecDeque<String>,
     shutdowns: Vec<String>,
     is_draining: bool,
@@ -86,6 +92,8 @@ impl Model {
             session: rules.session.clone(),
             is_bound: rules.session.is_some(),
             running: None,
+            begun: HashSet::new(),
+            has_called: false,
             waiting: VecDeque::new(),
             shutdowns: Vec::new(),
             is_draining: false,
@@ -111,8 +119,8 @@ impl Model {
                 self.farewell = ExitCause::InputFailed;
                 self.drain()
             }
-            Input::RunEnded(_, end) if is_live => self.ended(end),
-            Input::RunEnded(..) | Input::Engine(..) => Vec::new(),
+            Input::Task(_, event) if is_live => self.task_event(event),
+            Input::Task(..) | Input::DeadlineReached | Input::ServerChanged(_) => Vec::new(),
             Input::Interrupted(signal) => {
                 self.farewell = ExitCause::Interrupted(*signal);
                 self.end_now()
@@ -137,16 +145,18 @@ impl Model {
         }
         match request.command {
             Command::Submit(_) => self.submit(id),
-            Command::Cancel if self.running.is_some() => {
+            Command::Cancel(_) if self.running.is_some() => {
                 let stopped = self.stop();
                 [vec![done(id, "ok")], stopped, self.next()].concat()
             }
-            Command::Cancel => vec![error(id, "no_active_request"), done(id, "ok")],
+            Command::Cancel(_) => vec![error(id, "no_active_request"), done(id, "ok")],
             Command::Snapshot => vec![Item::Snapshot(id.to_owned()), done(id, "ok")],
             Command::Shutdown => {
                 self.shutdowns.push(id.to_owned());
                 self.drain()
             }
+            Command::Enable(_) | Command::DeclareTools(_) => vec![done(id, "ok")],
+            Command::ToolResult(_) | Command::Approve(_) => refused(id, "unknown_tool_call"),
         }
     }
 
@@ -166,13 +176,33 @@ impl Model {
 
     fn begin(&mut self, id: String) -> Vec<Item> {
         self.running = Some(id.clone());
+        self.begun.clear();
+        self.has_called = false;
         vec![Item::Begin(id), Item::Start]
     }
 
-    fn ended(&mut self, end: &RunEnd) -> Vec<Item> {
+    fn task_event(&mut self, event: &TaskEvent) -> Vec<Item> {
+        match event {
+            TaskEvent::Engine(EngineEvent::ToolCallStarted(tool)) if !self.has_called => {
+                self.begun.insert(tool.id.clone());
+            }
+            TaskEvent::Engine(EngineEvent::ToolCallRequested { id }) => {
+                self.has_called |= self.begun.remove(id);
+            }
+            TaskEvent::Engine(_) | TaskEvent::ToolEnded(_) => {}
+            TaskEvent::CallEnded(end) => return self.ended(end),
+        }
+        Vec::new()
+    }
+
+    fn ended(&mut self, end: &CallEnd) -> Vec<Item> {
         let items = match end {
-            RunEnd::Finished => self.run_end("ChatRunFinished", Vec::new(), "ok"),
-            RunEnd::Failed(why) => {
+            CallEnd::Finished if self.has_called => {
+                let id = self.running.clone().unwrap_or_default();
+                self.run_end("ChatRunFailed", vec![error(&id, "run_failed")], "failed")
+            }
+            CallEnd::Finished => self.run_end("ChatRunFinished", Vec::new(), "ok"),
+            CallEnd::Failed(why) => {
                 let code = match why.stage {
                     Stage::Init => "engine_init_failed",
                     Stage::Run => "run_failed",

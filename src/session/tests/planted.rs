@@ -5,10 +5,11 @@ use super::exhaustive::{everything, explore};
 use super::scene::{Machine, Scene, rules};
 use crate::chat::patch::PatchMode;
 use crate::protocol::any::Any;
-use crate::protocol::id::Ids;
+use crate::protocol::command::{Cancel, Command};
+use crate::protocol::id::TaskId;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
-use crate::protocol::wire::{Command, Frame};
-use crate::session::{FinalSnapshot, Input, OnBusy, Output, Rules, Session, Uptime};
+use crate::protocol::wire::Frame;
+use crate::session::{FinalSnapshot, Input, OnBusy, Output, Rules, Session, TaskEvent, Uptime};
 
 /// Inputs in a sequence that shows the fault.
 const DEPTH: usize = 3;
@@ -18,7 +19,7 @@ enum RequestFault {
     DropsTheDoneOfACancel,
     SaysDoneBeforeTheLastFrame,
     SaysDoneTwice,
-    SwallowsCancelRun,
+    SwallowsCancelTask,
     SwapsRequestIds,
     StampsAnotherSession,
     BeginsOrdinalsAgain,
@@ -42,6 +43,8 @@ struct Faulty {
     inner: Session,
     fault: RequestFault,
     runs: u32,
+    /// The newest provider call.
+    call: Option<TaskId>,
     /// Frames that the fault keeps for later.
     held: Vec<Output>,
     has_exited: bool,
@@ -49,20 +52,21 @@ struct Faulty {
 
 impl Faulty {
     fn new(inner: Session, fault: RequestFault) -> Self {
-        Self { inner, fault, runs: 0, held: Vec::new(), has_exited: false }
+        Self { inner, fault, runs: 0, call: None, held: Vec::new(), has_exited: false }
     }
 }
 
 impl Machine for Faulty {
     fn handle(&mut self, now: Uptime, input: Input) -> Vec<Output> {
         let is_submit = is_submit(&input);
-        let is_live = self.inner.live().is_some();
+        let is_live = self.is_live();
         if self.fault == RequestFault::LosesAQueuedSubmit && is_submit && is_live {
             return Vec::new();
         }
         let input = self.bend(input);
         let mut outputs = self.inner.handle(now, input.clone());
-        self.runs += count(&outputs, |output| matches!(output, Output::StartRun { .. }));
+        self.runs += count(&outputs, |output| matches!(output, Output::StartCall(..)));
+        self.call = outputs.iter().filter_map(started).last().or(self.call);
         self.spoil(&input, &mut outputs);
         self.has_exited |= outputs.iter().any(|output| matches!(output, Output::Exit(_)));
         outputs
@@ -70,12 +74,17 @@ impl Machine for Faulty {
 }
 
 impl Faulty {
+    fn is_live(&mut self) -> bool {
+        self.inner.live(Uptime(0)).is_some()
+    }
+
     fn bend(&self, input: Input) -> Input {
-        let live = self.inner.clone().live().map(|(live, _)| live.run.id());
-        match (self.fault, input, live) {
-            (RequestFault::ListensToStaleEngines, Input::RunEnded(_, end), Some(run)) => {
-                Input::RunEnded(run, end)
-            }
+        match (self.fault, input, self.call) {
+            (
+                RequestFault::ListensToStaleEngines,
+                Input::Task(_, TaskEvent::CallEnded(end)),
+                Some(call),
+            ) => Input::Task(call, TaskEvent::CallEnded(end)),
             (_, input, _) => input,
         }
     }
@@ -83,7 +92,7 @@ impl Faulty {
     fn spoil(&mut self, input: &Input, outputs: &mut Vec<Output>) {
         match self.fault {
             RequestFault::DropsTheDoneOfACancel => {
-                if is(input, &Command::Cancel) {
+                if is(input, &Command::Cancel(Cancel::default())) {
                     remove_first(outputs, is_done);
                 }
             }
@@ -95,12 +104,12 @@ impl Faulty {
                 }
             }
             RequestFault::SaysDoneTwice => double(outputs, is_done),
-            RequestFault::SwallowsCancelRun => {
-                outputs.retain(|output| !matches!(output, Output::CancelRun(_)));
+            RequestFault::SwallowsCancelTask => {
+                outputs.retain(|output| !matches!(output, Output::CancelTask(_)));
             }
             RequestFault::SwapsRequestIds => {
                 // As a writer does that keeps the id of the line read last.
-                if let Input::Engine(..) = input {
+                if let Input::Task(_, TaskEvent::Engine(_)) = input {
                     each_frame(outputs, |frame| "other".clone_into(&mut frame.request_id));
                 }
             }
@@ -116,7 +125,7 @@ impl Faulty {
                 if let Some(event) = outputs.iter().find(|output| is_event(output)).cloned() {
                     self.held.push(event);
                 }
-                if let Input::RunEnded(..) = input {
+                if let Input::Task(_, TaskEvent::CallEnded(_)) = input {
                     outputs.append(&mut self.held);
                 }
             }
@@ -127,15 +136,11 @@ impl Faulty {
                 outputs.retain(|output| !matches!(payload(output), Some(Any::ChatRunStopped(_))))
             }
             RequestFault::StartsTwoRuns => {
-                let start = outputs.iter().find_map(|output| match output {
-                    Output::StartRun { transcript, .. } => Some(transcript.clone()),
-                    Output::Frame(_)
-                    | Output::CancelRun(_)
-                    | Output::Exit(_)
-                    | Output::Abort(_) => None,
-                });
-                let run = Ids::new(77).run();
-                outputs.extend(start.map(|transcript| Output::StartRun { run, transcript }));
+                let mut start = outputs.iter().find(|output| started(output).is_some()).cloned();
+                if let Some(Output::StartCall(task, _)) = &mut start {
+                    task.0 += 1000;
+                }
+                outputs.extend(start);
             }
             RequestFault::StaysAfterShutdown => {
                 if is(input, &Command::Shutdown) {
@@ -163,7 +168,7 @@ impl Faulty {
                 }
             }
             RequestFault::SkipsTheFinalSnapshot => {
-                if let Input::RunEnded(..) = input {
+                if let Input::Task(_, TaskEvent::CallEnded(_)) = input {
                     remove_first(outputs, is_snapshot);
                 }
             }
@@ -176,14 +181,19 @@ impl Faulty {
             }
             RequestFault::HoldsAnswersBackInARun => {
                 // As a reader does that waits for the run before it reads on.
-                if is(input, &Command::Snapshot) && self.inner.live().is_some() {
+                if is(input, &Command::Snapshot) && self.is_live() {
                     self.held.append(outputs);
-                } else if self.inner.live().is_none() {
+                } else if !self.is_live() {
                     outputs.splice(0..0, std::mem::take(&mut self.held));
                 }
             }
         }
     }
+}
+
+fn started(output: &Output) -> Option<TaskId> {
+    let Output::StartCall(task, _) = output else { return None };
+    Some(*task)
 }
 
 fn is_submit(input: &Input) -> bool {
@@ -267,7 +277,7 @@ fn planted_faults_are_seen() {
         RequestFault::DropsTheDoneOfACancel,
         RequestFault::SaysDoneBeforeTheLastFrame,
         RequestFault::SaysDoneTwice,
-        RequestFault::SwallowsCancelRun,
+        RequestFault::SwallowsCancelTask,
         RequestFault::SwapsRequestIds,
         RequestFault::StampsAnotherSession,
         RequestFault::BeginsOrdinalsAgain,

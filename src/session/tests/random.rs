@@ -20,8 +20,6 @@ fn symbol() -> impl Strategy<Value = Symbol> {
         Symbol::ToolStarted,
         Symbol::ToolArguments,
         Symbol::ToolRequested,
-        Symbol::ToolExecuting,
-        Symbol::ToolReturned,
         Symbol::Usage,
         Symbol::CallFinished,
     ];

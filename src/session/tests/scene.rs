@@ -1,13 +1,23 @@
 //! Short names for inputs, made into inputs for the session at hand, and the sessions to try.
 
 use super::contract::Contract;
-use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
+use crate::chat::event::{FinishClass, ToolCall, Usage};
 use crate::chat::patch::{PatchMode, Patches};
-use crate::engine::{EngineEvent, ErrorClass, RunEnd, RunError, Stage};
-use crate::protocol::id::{Ids, RequestId, RunId, SessionId, ToolCallId};
-use crate::protocol::wire::{BadLine, Command, Prompt, Request, RequestFault};
-use crate::session::{FinalSnapshot, Input, OnBusy, Output, Rules, Session, Signal, Uptime};
+use crate::engine::{CallEnd, EngineEvent, ErrorClass, RunError, Stage};
+use crate::protocol::command::{
+    Cancel, ClientTool, Command, CommandFault, Prompt, Submit, ToolManifest,
+};
+use crate::protocol::id::{RequestId, SessionId, TaskId, ToolCallId};
+use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
+use crate::protocol::wire::{BadLine, Request, RequestFault};
+use crate::session::{
+    FinalSnapshot, Input, OnBusy, Output, Rules, Session, Signal, TaskEvent, Uptime,
+};
+use crate::tool::catalogue::{ServerName, ServerTool};
+use crate::tool::servers::{ServerChange, ServerState};
 use anyhow::{Context, Result};
+use serde_json::Map;
+use std::sync::Arc;
 
 /// An input by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +41,6 @@ pub(super) enum Symbol {
     ToolStarted,
     ToolArguments,
     ToolRequested,
-    ToolExecuting,
-    ToolReturned,
     Usage,
     CallFinished,
     Finished,
@@ -64,8 +72,8 @@ pub(super) struct Scene<M> {
     pub(super) machine: M,
     pub(super) contract: Contract,
     steps: u32,
-    live: Option<RunId>,
-    stale: RunId,
+    live: Option<TaskId>,
+    stale: TaskId,
 }
 
 impl Scene<Session> {
@@ -79,7 +87,7 @@ impl<M: Machine> Scene<M> {
     pub(super) fn with(rules: Rules, wrap: impl FnOnce(Session) -> M) -> Self {
         let session = Session::new(rules.clone(), 1);
         let contract = Contract::new(&rules, &session);
-        let stale = Ids::new(2).run();
+        let stale = TaskId(u64::MAX);
         Self { machine: wrap(session), contract, steps: 0, live: None, stale }
     }
 
@@ -107,19 +115,23 @@ impl<M: Machine> Scene<M> {
     }
 
     fn note(&mut self, input: &Input, outputs: &[Output]) {
-        if let Input::RunEnded(run, _) = input {
+        if let Input::Task(run, TaskEvent::CallEnded(_)) = input {
             self.over(*run);
         }
         for output in outputs {
             match output {
-                Output::StartRun { run, .. } => self.live = Some(*run),
-                Output::CancelRun(run) => self.over(*run),
-                Output::Frame(_) | Output::Exit(_) | Output::Abort(_) => {}
+                Output::StartCall(run, _) => self.live = Some(*run),
+                Output::CancelTask(run) => self.over(*run),
+                Output::StartTool(..)
+                | Output::Warning(_)
+                | Output::Frame(_)
+                | Output::Exit(_)
+                | Output::Abort(_) => {}
             }
         }
     }
 
-    fn over(&mut self, run: RunId) {
+    fn over(&mut self, run: TaskId) {
         if self.live == Some(run) {
             self.live = None;
             self.stale = run;
@@ -129,15 +141,19 @@ impl<M: Machine> Scene<M> {
     fn input(&self, symbol: Symbol) -> Input {
         match symbol {
             Symbol::Submit => self.request(None, submit(self.steps)),
-            Symbol::Blank => self.bad_line(self.request_id(), RequestFault::EmptyPrompt),
-            Symbol::Cancel => self.request(None, Command::Cancel),
+            Symbol::Blank => {
+                self.bad_line(self.request_id(), RequestFault::Command(CommandFault::EmptyPrompt))
+            }
+            Symbol::Cancel => self.request(None, Command::Cancel(Cancel::default())),
             Symbol::Snapshot => self.request(None, Command::Snapshot),
             Symbol::Shutdown => self.request(None, Command::Shutdown),
             Symbol::Malformed => {
                 self.bad_line(None, RequestFault::InvalidJson { reason: String::new() })
             }
             Symbol::ToMine => self.request(SessionId::new("mine"), submit(self.steps)),
-            Symbol::ToOther => self.request(SessionId::new("other"), Command::Cancel),
+            Symbol::ToOther => {
+                self.request(SessionId::new("other"), Command::Cancel(Cancel::default()))
+            }
             Symbol::InputEnded => Input::InputEnded,
             Symbol::InputFailed => Input::InputFailed { reason: "gone".to_owned() },
             Symbol::CallStarted => self.engine(EngineEvent::CallStarted),
@@ -153,26 +169,21 @@ impl<M: Machine> Scene<M> {
                 self.engine(EngineEvent::ToolArguments { id: tool_id(), text: self.piece() })
             }
             Symbol::ToolRequested => self.engine(EngineEvent::ToolCallRequested { id: tool_id() }),
-            Symbol::ToolExecuting => {
-                self.engine(EngineEvent::ToolExecutionStarted { id: tool_id() })
-            }
-            Symbol::ToolReturned => {
-                let result = ToolResult::Success("noon".to_owned());
-                self.engine(EngineEvent::ToolReturned { id: tool_id(), result })
-            }
             Symbol::Usage => self.engine(EngineEvent::Usage(Usage::default())),
             Symbol::CallFinished => {
                 let stop_reason = "stop".to_owned();
                 let class = FinishClass::Completed;
-                self.engine(EngineEvent::CallFinished { stop_reason, class })
+                let provider_data = None;
+                self.engine(EngineEvent::CallFinished { stop_reason, class, provider_data })
             }
-            Symbol::Finished => self.end(RunEnd::Finished),
+            Symbol::Finished => self.end(CallEnd::Finished),
             Symbol::Failed => self.end(failed(Stage::Run)),
             Symbol::NotReady => self.end(failed(Stage::Init)),
             Symbol::StaleText => {
-                Input::Engine(self.stale, EngineEvent::Text("from the past".to_owned()))
+                let text = EngineEvent::Text("from the past".to_owned());
+                Input::Task(self.stale, TaskEvent::Engine(text))
             }
-            Symbol::StaleEnd => Input::RunEnded(self.stale, RunEnd::Finished),
+            Symbol::StaleEnd => Input::Task(self.stale, TaskEvent::CallEnded(CallEnd::Finished)),
             Symbol::Signal(signal) => Input::Interrupted(signal),
             Symbol::ReaderGone => Input::ReaderGone,
         }
@@ -192,11 +203,11 @@ impl<M: Machine> Scene<M> {
     }
 
     fn engine(&self, event: EngineEvent) -> Input {
-        Input::Engine(self.live.unwrap_or(self.stale), event)
+        Input::Task(self.live.unwrap_or(self.stale), TaskEvent::Engine(event))
     }
 
-    fn end(&self, end: RunEnd) -> Input {
-        Input::RunEnded(self.live.unwrap_or(self.stale), end)
+    fn end(&self, end: CallEnd) -> Input {
+        Input::Task(self.live.unwrap_or(self.stale), TaskEvent::CallEnded(end))
     }
 
     /// Text of one to four bytes a character, sometimes none.
@@ -207,15 +218,16 @@ impl<M: Machine> Scene<M> {
 }
 
 fn submit(step: u32) -> Command {
-    Command::Submit(Prompt::new(format!("prompt {step}")).expect("a prompt that is not blank"))
+    let prompt = Prompt::new(format!("prompt {step}")).expect("a prompt that is not blank");
+    Command::Submit(Submit::new(prompt))
 }
 
 fn tool_id() -> ToolCallId {
     ToolCallId("tool".to_owned())
 }
 
-fn failed(stage: Stage) -> RunEnd {
-    RunEnd::Failed(RunError {
+fn failed(stage: Stage) -> CallEnd {
+    CallEnd::Failed(RunError {
         stage,
         class: ErrorClass::Network,
         message: "the connection broke".to_owned(),
@@ -230,4 +242,32 @@ pub(super) fn rules(
 ) -> Rules {
     let patches = Patches { mode: patch_mode, ..Patches::default() };
     Rules { on_busy, patches, final_snapshot, ..Rules::default() }
+}
+
+/// Tools that the client runs; those whose name begins with `human` are answered by a person.
+pub(super) fn client_tools(names: &[&str]) -> ToolManifest {
+    let tool = |name: &&str| ClientTool {
+        name: (*name).to_owned(),
+        description: String::new(),
+        input_schema: Arc::new(Map::new()),
+        is_human: name.starts_with("human"),
+    };
+    let message = FrontendToolManifestCommand::default();
+    ToolManifest { tools: names.iter().map(tool).collect(), message }
+}
+
+/// The server of these tests.
+pub(super) fn server() -> ServerName {
+    ServerName::new("fs").expect("a name")
+}
+
+/// The server reports its state and its tools.
+pub(super) fn server_tools(state: ServerState, names: &[&str]) -> Input {
+    let tool = |name: &&str| ServerTool {
+        name: (*name).to_owned(),
+        description: String::new(),
+        input_schema: Arc::new(Map::new()),
+    };
+    let tools = names.iter().map(tool).collect();
+    Input::ServerChanged(ServerChange { server: server(), state, tools })
 }

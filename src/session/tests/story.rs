@@ -7,13 +7,15 @@ use crate::protocol::any::Any;
 use crate::protocol::proto::chat::{ChatStreamPatchMode, CorrelationInfo};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame, UiEventFrame};
-use crate::session::{FinalSnapshot, Input, Output, Rules};
+use crate::session::{FinalSnapshot, Input, Output, Rules, TaskEvent};
 use anyhow::{Context, Result, bail, ensure};
 
 #[derive(Clone, Debug)]
 pub(super) struct Story {
     patch_mode: PatchMode,
     final_snapshot: FinalSnapshot,
+    /// A run may wait for tool servers before its first provider call.
+    may_prepare: bool,
     ordinal: u64,
     entities: Vec<Entity>,
     /// Where the entities of the newest turn begin.
@@ -100,6 +102,7 @@ impl Story {
         Self {
             patch_mode: rules.patches.mode,
             final_snapshot: rules.final_snapshot,
+            may_prepare: !rules.tools.servers.is_empty(),
             ordinal: 0,
             entities: Vec::new(),
             turn: 0,
@@ -108,7 +111,7 @@ impl Story {
     }
 
     pub(super) fn watch(&mut self, input: &Input, is_live: bool, outputs: &[Output]) -> Result<()> {
-        if let (Input::Engine(_, event), true) = (input, is_live) {
+        if let (Input::Task(_, TaskEvent::Engine(event)), true) = (input, is_live) {
             self.engine_said(event)?;
         }
         for output in outputs {
@@ -120,14 +123,30 @@ impl Story {
                     Some(Body::Done(_)) => self.done(&frame.request_id)?,
                     Some(Body::Hello(_) | Body::BackendEvent(_)) | None => bail!("{frame:?}"),
                 },
-                Output::StartRun { .. } => self.advance(Step::Started, Step::Going)?,
-                Output::CancelRun(_) | Output::Exit(_) | Output::Abort(_) => {}
+                Output::StartCall(..) => self.call_asked()?,
+                Output::StartTool(..)
+                | Output::CancelTask(_)
+                | Output::Warning(_)
+                | Output::Exit(_)
+                | Output::Abort(_) => {}
             }
         }
         if let Some(run) = &self.run {
-            ensure!(run.step == Step::Going, "left at {:?}", run.step);
+            let is_preparing = self.may_prepare && run.step == Step::Started;
+            ensure!(run.step == Step::Going || is_preparing, "left at {:?}", run.step);
             ensure!(run.said == run.shown, "said {:?}, shown {:?}", run.said, run.shown);
         }
+        Ok(())
+    }
+
+    /// The first provider call begins the run; a later one comes when all tools have returned.
+    fn call_asked(&mut self) -> Result<()> {
+        let run = self.run()?;
+        if run.step == Step::Started {
+            run.step = Step::Going;
+        }
+        let is_closed = run.segment.is_none() && run.call.is_none() && run.tools.is_empty();
+        ensure!(run.step == Step::Going && is_closed, "a provider call is started at {run:?}");
         Ok(())
     }
 
@@ -147,8 +166,15 @@ impl Story {
         if let Any::ChatUserMessageAccepted(accepted) = payload {
             return self.accepted(request, &accepted.message_id, &accepted.text);
         }
+        if is_of_session(payload) {
+            return Ok(());
+        }
         ensure!(self.run()?.request == request, "a frame of the run with the id {request:?}");
         match payload {
+            Any::ToolApprovalRequested(m) => self.is_requested(&m.tool_call_id),
+            Any::ToolApprovalResolved(m) => self.is_requested(&m.tool_call_id),
+            Any::FrontendToolCallRequested(m) => self.is_executing(&m.tool_call_id),
+            Any::FrontendToolResultReceived(m) => self.is_executing(&m.tool_call_id),
             Any::ChatRunStarted(_) => self.advance(Step::Accepted, Step::Started),
             Any::ChatProviderCallStarted(m) => self.call_started(&m.correlation),
             Any::ChatTextSegmentStarted(m) => self.opened(&m.message_id, &m.correlation),
@@ -186,7 +212,11 @@ impl Story {
     }
 
     fn accepted(&mut self, request: &str, id: &str, text: &str) -> Result<()> {
-        ensure!(self.run.is_none(), "a run begins in a run");
+        if let Some(run) = &self.run {
+            let is_boundary = run.segment.is_none() && run.call.is_none() && run.tools.is_empty();
+            ensure!(run.request == request && is_boundary, "a prompt joins at {run:?}");
+            return self.add("ChatMessage", id.to_owned(), text, "accepted");
+        }
         self.run = Some(Run {
             request: request.to_owned(),
             step: Step::Accepted,
@@ -263,6 +293,14 @@ impl Story {
         ensure!(tool.arguments == input, "patches say {:?}, the call {input:?}", tool.arguments);
         tool.step = ToolStep::Requested;
         self.change("ChatToolCall", id, |entity| entity.status = "pending".to_owned())
+    }
+
+    fn is_requested(&mut self, id: &str) -> Result<()> {
+        self.tool(id, ToolStep::Requested..=ToolStep::Requested).map(drop)
+    }
+
+    fn is_executing(&mut self, id: &str) -> Result<()> {
+        self.tool(id, ToolStep::Executing..=ToolStep::Executing).map(drop)
     }
 
     fn executing(&mut self, id: &str) -> Result<()> {
@@ -357,8 +395,10 @@ impl Story {
     }
 
     fn going(&mut self) -> Result<&mut Run> {
+        let may_prepare = self.may_prepare;
         let run = self.run()?;
-        ensure!(run.step == Step::Going, "an event of a run at {:?}", run.step);
+        let is_preparing = may_prepare && run.step == Step::Started;
+        ensure!(run.step == Step::Going || is_preparing, "an event of a run at {:?}", run.step);
         Ok(run)
     }
 
@@ -430,6 +470,14 @@ impl Patch<'_> {
         *text += new;
         Ok(())
     }
+}
+
+/// Whether the event belongs to no run, or to one beside that of its frame.
+fn is_of_session(payload: &Any) -> bool {
+    matches!(
+        payload,
+        Any::SteeringAccepted(_) | Any::ToolServerChanged(_) | Any::FrontendToolManifestUpdated(_)
+    )
 }
 
 fn call_id(ids: &Option<CorrelationInfo>) -> Result<&str> {

@@ -1,10 +1,11 @@
 //! The contract's table: what each request is answered with in each phase.
 
 use super::model::{Item, outline};
-use crate::engine::RunEnd;
-use crate::protocol::id::{Ids, RequestId, SessionId};
+use crate::engine::CallEnd;
+use crate::protocol::command::{Cancel, Command};
+use crate::protocol::id::{Ids, RequestId, SessionId, TaskId};
 use crate::protocol::wire::{self, Request};
-use crate::session::{ExitCode, Input, OnBusy, Output, Rules, Session, Signal, Uptime};
+use crate::session::{ExitCode, Input, OnBusy, Output, Rules, Session, Signal, TaskEvent, Uptime};
 
 /// Where a session is when the line comes.
 #[derive(Clone, Copy, Debug)]
@@ -137,8 +138,8 @@ fn answer(outputs: &[Output]) -> Vec<String> {
 }
 
 fn finish(session: &mut Session) -> Vec<Output> {
-    let run = session.live().map(|(live, _)| live.run.id()).expect("a live run");
-    session.handle(Uptime(2), Input::RunEnded(run, RunEnd::Finished))
+    // The session's first provider call, which is its first task.
+    session.handle(Uptime(2), Input::Task(TaskId(1), TaskEvent::CallEnded(CallEnd::Finished)))
 }
 
 fn check(line: &str, phase: Phase, expected: &[&str], then: Then) {
@@ -214,7 +215,7 @@ fn a_first_request_without_a_session_binds_to_the_generated_one() {
     let named = Request {
         session: SessionId::new(&session.hello(Vec::new()).session_id),
         id: RequestId::new("x").expect("a name"),
-        command: wire::Command::Cancel,
+        command: Command::Cancel(Cancel::default()),
     };
     let same = session.handle(Uptime(0), Input::Request(named));
     assert_eq!(answer(&same), ["no_active_request", "ok"]);

@@ -20,7 +20,7 @@ fn bytes(text: impl Into<String>) -> Step {
 struct Scene {
     provider: Provider,
     frozen: Frozen,
-    running: JoinHandle<RunEnd>,
+    running: JoinHandle<CallEnd>,
     events: mpsc::Receiver<TaggedEvent>,
 }
 
@@ -45,7 +45,7 @@ impl Scene {
     }
 
     /// The clock runs again: what comes until the end.
-    async fn end(self) -> (Vec<EngineEvent>, RunEnd) {
+    async fn end(self) -> (Vec<EngineEvent>, CallEnd) {
         self.frozen.end().await;
         (collect(self.events).await, self.running.await.expect("no panic"))
     }
@@ -71,7 +71,7 @@ async fn text_that_comes_late_after_a_finish_reason_is_read() {
         scene.expect("c").await;
         let (rest, end) = scene.end().await;
         assert!(matches!(rest.as_slice(), [EngineEvent::CallFinished { .. }]), "{rest:?}");
-        assert_eq!(end, RunEnd::Finished);
+        assert_eq!(end, CallEnd::Finished);
     }
 }
 
@@ -84,7 +84,7 @@ async fn text_after_reasoning_with_a_finish_reason_is_waited_for() {
     assert_eq!(next(&mut scene.events).await, Some(thought));
     scene.pass(IDLE_TIMEOUT * 9 / 10).await;
     scene.expect("a").await;
-    assert_eq!(scene.end().await.1, RunEnd::Finished);
+    assert_eq!(scene.end().await.1, CallEnd::Finished);
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,7 +95,7 @@ async fn an_answer_that_is_finished_is_not_lost_to_a_stall_or_a_cut() {
             scene.expect("a").await;
             let (rest, end) = scene.end().await;
             assert!(matches!(rest.as_slice(), [EngineEvent::CallFinished { .. }]), "{rest:?}");
-            assert_eq!(end, RunEnd::Finished);
+            assert_eq!(end, CallEnd::Finished);
         }
     }
 }
@@ -122,7 +122,7 @@ async fn a_finished_answer_ends_in_time_though_bytes_go_on_coming() {
     let begin = Instant::now();
     scene.pass(TAIL_TIMEOUT * 3 / 5).await;
     scene.pass(TAIL_TIMEOUT * 3 / 5).await;
-    assert_eq!(scene.end().await.1, RunEnd::Finished);
+    assert_eq!(scene.end().await.1, CallEnd::Finished);
     assert!(begin.elapsed() < TAIL_TIMEOUT * 7 / 5, "{:?}", begin.elapsed());
     assert!(log.text().contains("anything sent later was not read"), "{}", log.text());
 }
@@ -188,6 +188,6 @@ async fn an_unframed_answer_that_stops_before_its_text_is_tried_again() {
     let running = tokio::spawn(running);
     let events = collect(events).await;
     assert!(events.contains(&EngineEvent::Text("whole".into())), "{events:?}");
-    assert_eq!(running.await.expect("no panic"), RunEnd::Finished);
+    assert_eq!(running.await.expect("no panic"), CallEnd::Finished);
     assert_eq!(provider.requests(), 2);
 }

@@ -68,7 +68,7 @@ async fn a_provider_is_trusted_by_the_authority_in_the_named_file() {
     };
     let (served, text, end) = run_tls(Some(tls_data("ca.pem"))).await;
     served.expect("trusted");
-    assert_eq!((text.as_str(), end), ("safe", RunEnd::Finished));
+    assert_eq!((text.as_str(), end), ("safe", CallEnd::Finished));
 
     let (served, _, end) = run_tls(None).await;
     served.expect_err("not trusted");
@@ -90,7 +90,7 @@ async fn a_file_without_certificates_is_a_trouble_with_settings_where_tls_is_spo
     }
     let plain = OpenAi::with_roots(settings(&provider), Some(tls_data("nowhere.pem")));
     let (running, _events) = start(&Engine::OpenAi(plain), EVENTS_MAX);
-    assert_eq!(running.await, RunEnd::Finished);
+    assert_eq!(running.await, CallEnd::Finished);
 }
 
 #[tokio::test]

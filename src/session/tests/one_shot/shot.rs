@@ -1,15 +1,16 @@
 //! A single run and its inputs, checked step by step by rules of its own.
 
 use crate::chat::event::{FinishClass, Usage};
-use crate::engine::{EngineEvent, ErrorClass, RunEnd, RunError, Stage};
+use crate::engine::{CallEnd, EngineEvent, ErrorClass, RunError, Stage};
 use crate::extract::{ResponseType, Schema};
-use crate::protocol::id::{Ids, RequestId, RunId};
+use crate::protocol::command::{Command, Prompt, Submit};
+use crate::protocol::id::{RequestId, TaskId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
-use crate::protocol::wire::{ClientError, Code, Command, Frame, Prompt, Request};
+use crate::protocol::wire::{ClientError, Code, Frame, Request};
 use crate::session::tests::scene::Machine;
 use crate::session::{
     ExitCode, Extraction, ExtractionReport, Input, Output, Retention, Rules, Session, SessionMode,
-    Signal, Uptime,
+    Signal, TaskEvent, Uptime,
 };
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
@@ -66,7 +67,7 @@ pub(super) struct Shot<M> {
     pub(super) machine: M,
     keep: Retention,
     extracts: bool,
-    pub(super) live: Option<RunId>,
+    pub(super) live: Option<TaskId>,
     steps: u64,
     pub(super) seen: Seen,
 }
@@ -107,7 +108,7 @@ impl<M: Machine> Shot<M> {
         self.steps += 1;
         self.expect(symbol);
         let input = self.input(symbol);
-        if let Input::RunEnded(run, _) = input
+        if let Input::Task(run, TaskEvent::CallEnded(_)) = input
             && self.live == Some(run)
         {
             self.live = None;
@@ -139,7 +140,10 @@ impl<M: Machine> Shot<M> {
                 (seen.in_call, seen.cut_off) = (true, false);
                 seen.begun = symbol == Symbol::Begun;
             }
-            Symbol::CallStarted if is_live => (seen.in_call, seen.cut_off) = (true, false),
+            // The answer is what the model writes last: another call begins it again.
+            Symbol::CallStarted if is_live => {
+                (seen.in_call, seen.cut_off, seen.begun) = (true, false, false);
+            }
             Symbol::NotReady | Symbol::Failed(_) if is_live => seen.failed = true,
             Symbol::Signal(signal) => seen.signal = Some(signal),
             Symbol::ReaderGone => seen.reader_gone = true,
@@ -169,14 +173,15 @@ impl<M: Machine> Shot<M> {
         ensure!(self.seen.exit.is_none(), "after the exit: {output:?}");
         match output {
             Output::Frame(frame) => self.frame(&frame),
-            Output::StartRun { run, .. } => {
+            Output::StartCall(run, _) => {
                 ensure!(self.live.replace(run).is_none(), "two runs");
                 Ok(())
             }
-            Output::CancelRun(run) => {
+            Output::CancelTask(run) => {
                 ensure!(self.live.take() == Some(run), "cancels a run that is not live");
                 Ok(())
             }
+            Output::StartTool(..) | Output::Warning(_) => anyhow::bail!("no tools: {output:?}"),
             Output::Exit(code) => {
                 self.seen.exit = Some(code);
                 Ok(())
@@ -242,12 +247,15 @@ impl<M: Machine> Shot<M> {
     }
 
     fn input(&self, symbol: Symbol) -> Input {
-        let stale = Ids::new(2).run();
+        let stale = TaskId(u64::MAX);
         let live = self.live.unwrap_or(stale);
-        let says = |event| Input::Engine(live, event);
+        let says = |event| Input::Task(live, TaskEvent::Engine(event));
+        let ends = |task, end| Input::Task(task, TaskEvent::CallEnded(end));
         let text = |text: &str| EngineEvent::Text(text.to_owned());
-        let call_end =
-            |class| says(EngineEvent::CallFinished { stop_reason: String::new(), class });
+        let call_end = |class| {
+            let (stop_reason, provider_data) = (String::new(), None);
+            says(EngineEvent::CallFinished { stop_reason, class, provider_data })
+        };
         match symbol {
             Symbol::Submit => submit(self.steps),
             Symbol::InputEnded => Input::InputEnded,
@@ -258,11 +266,11 @@ impl<M: Machine> Shot<M> {
             Symbol::Usage => says(EngineEvent::Usage(Usage::default())),
             Symbol::Completed => call_end(FinishClass::Completed),
             Symbol::CutOff => call_end(FinishClass::MaxTokens),
-            Symbol::Finished => Input::RunEnded(live, RunEnd::Finished),
-            Symbol::NotReady => Input::RunEnded(live, failed(Stage::Init, ErrorClass::Config)),
-            Symbol::Failed(class) => Input::RunEnded(live, failed(Stage::Run, class)),
-            Symbol::StaleText => Input::Engine(stale, text("from the past")),
-            Symbol::StaleEnd => Input::RunEnded(stale, RunEnd::Finished),
+            Symbol::Finished => ends(live, CallEnd::Finished),
+            Symbol::NotReady => ends(live, failed(Stage::Init, ErrorClass::Config)),
+            Symbol::Failed(class) => ends(live, failed(Stage::Run, class)),
+            Symbol::StaleText => Input::Task(stale, TaskEvent::Engine(text("from the past"))),
+            Symbol::StaleEnd => ends(stale, CallEnd::Finished),
             Symbol::Signal(signal) => Input::Interrupted(signal),
             Symbol::ReaderGone => Input::ReaderGone,
             Symbol::Refused => Input::Refused(ClientError {
@@ -287,10 +295,10 @@ fn verdict(seen: &Seen) -> ExitCode {
 fn submit(step: u64) -> Input {
     let id = RequestId::new(&format!("r{step}")).expect("a name");
     let prompt = Prompt::new("hello".to_owned()).expect("a prompt");
-    Input::Request(Request { session: None, id, command: Command::Submit(prompt) })
+    Input::Request(Request { session: None, id, command: Command::Submit(Submit::new(prompt)) })
 }
 
-fn failed(stage: Stage, class: ErrorClass) -> RunEnd {
+fn failed(stage: Stage, class: ErrorClass) -> CallEnd {
     let (message, detail) = ("it broke".to_owned(), String::new());
-    RunEnd::Failed(RunError { stage, class, message, detail })
+    CallEnd::Failed(RunError { stage, class, message, detail })
 }
