@@ -11,6 +11,7 @@ pub mod prepare;
 mod session;
 pub mod shell;
 mod tips;
+pub mod tools;
 mod words;
 
 pub(crate) use output::{Mode, OutputArgs, RpcOutputArgs};
@@ -19,7 +20,7 @@ pub(crate) use session::{
 };
 
 use crate::cli::commands::args::{
-    self, CheckArgs, CompletionsArgs, ListEventsArgs, ManArgs, SchemaArgs,
+    self, CheckArgs, CompletionsArgs, ListEventsArgs, ManArgs, SchemaArgs, ToolsArgs,
 };
 use crate::command_file::CommandFile;
 use clap::builder::Resettable;
@@ -95,6 +96,13 @@ pub enum Command {
         after_help = args::LIST_EVENTS_AFTER
     )]
     ListEvents(ListEventsArgs),
+    /// List the tools of MCP servers.
+    #[command(
+        about = args::TOOLS_ABOUT,
+        long_about = args::TOOLS_LONG_ABOUT,
+        after_help = args::TOOLS_AFTER
+    )]
+    Tools(ToolsArgs),
     /// Print the schema of the protocol.
     Schema(SchemaArgs),
     /// Print a completion script for a shell.
@@ -294,8 +302,17 @@ impl Cli {
 
 /// The command of this name, if it has output formats other than text.
 fn named(word: &str) -> Option<&'static str> {
-    let names =
-        ["rpc", "exec", RUN_COMMAND, "check", "list-events", "schema", "completions", "man"];
+    let names = [
+        "rpc",
+        "exec",
+        RUN_COMMAND,
+        "check",
+        "list-events",
+        "tools",
+        "schema",
+        "completions",
+        "man",
+    ];
     names.into_iter().find(|name| *name == word)
 }
 

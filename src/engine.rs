@@ -8,7 +8,7 @@
 pub mod anthropic;
 pub mod echo;
 pub mod openai;
-mod provider;
+pub(crate) mod provider;
 
 pub(crate) use provider::settings::{CONNECT_TIMEOUT, IDLE_TIMEOUT, RETRIES, TOTAL_TIMEOUT};
 

@@ -5,6 +5,7 @@ use duologue::cli::prepare::Job;
 use duologue::cli::{Cli, Command, Invocation, RUN_COMMAND};
 use duologue::cli::{commands, log, shell};
 use duologue::support::stderr;
+use duologue::tool::guard;
 use std::ffi::OsString;
 use std::panic::catch_unwind;
 use std::process::ExitCode;
@@ -22,6 +23,10 @@ fn main() -> ExitCode {
 
 /// Runs the command line `words`; returns the exit status of the process.
 fn run(words: Vec<OsString>) -> u8 {
+    // Started by this program itself, and for a long time: nothing else is needed for it.
+    if words.get(1).is_some_and(|word| word == guard::COMMAND) {
+        return guard::main(&words[2..]);
+    }
     if let Some(status) = commands::complete(&words) {
         return status;
     }
@@ -43,6 +48,7 @@ fn run(words: Vec<OsString>) -> u8 {
         Command::RunCommand(_) => shell::run(Job::RunCommand(words)),
         Command::Check(args) => tool(|| commands::check(&args)),
         Command::ListEvents(args) => tool(|| commands::list_events(&args)),
+        Command::Tools(args) => tool(|| commands::tools(&args)),
         Command::Schema(args) => tool(|| commands::schema(&args)),
         Command::Completions(args) => tool(|| commands::completions(&args, &Cli::command())),
         Command::Man(args) => tool(|| commands::man(&args, &Cli::command())),

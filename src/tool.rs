@@ -3,4 +3,17 @@
 pub mod approval;
 pub mod catalogue;
 pub mod config;
+pub mod limits;
+
+mod listing;
+mod result;
+mod scan;
+
+mod child;
+mod connection;
+pub mod guard;
+mod http;
+mod line_transport;
+mod server;
 pub mod servers;
+mod table;

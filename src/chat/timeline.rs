@@ -150,6 +150,11 @@ impl Timeline {
         }
     }
 
+    /// Something happened that does not change the conversation. Snapshots include it.
+    pub(crate) fn pass(&mut self, ordinal: Ordinal) {
+        self.ordinal = ordinal;
+    }
+
     /// The text so far of a segment of `run`; empty if there is no such segment.
     pub(crate) fn text(&self, run: RunId, wanted: Segment) -> Text {
         let newest = self.entities.iter().rev().take_while(|entity| entity.scope.run == run);

@@ -11,19 +11,21 @@ mod lines;
 mod list_events;
 mod output;
 mod schema;
+mod tools;
 
 pub use check::check;
 pub use complete::complete;
 pub use descriptions::{completions, man, manifest};
 pub use list_events::list_events;
 pub use schema::schema;
+pub use tools::tools;
 
 /// Longest accepted line of a stream, in bytes; a longer one is skipped. The longest frame that
 /// this program writes is the end of a segment, which contains the answer twice, plus ids and
 /// escapes. A snapshot of several such answers is longer. Whole lines are held in memory.
 const LINE_BYTES_MAX: usize = 2 * crate::session::ANSWER_BYTES_MAX + 128 * 1024 * 1024;
 
-/// Exit status if contract violations, or lines that are not frames, were found.
+/// Exit status if contract violations, lines that are not frames, or servers that don't run were found.
 const FOUND: u8 = 1;
 
 /// Exit status if a file can't be read or written, or the command line is wrong.

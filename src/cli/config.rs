@@ -6,6 +6,7 @@ mod format;
 
 use crate::chat::patch::{PatchFields, PatchMode, Patches};
 use crate::chat::transcript::{HistoryMessage, Preamble};
+use crate::cli::tools::guard;
 use crate::cli::{self, CommandMode, Mode, RpcArgs, SessionArgs};
 use crate::engine::echo::Echo;
 use crate::engine::{Engine, ErrorClass};
@@ -21,6 +22,8 @@ use crate::stdio::{self, DebugFile, Progress, Requests, Settings, Shown, UnreadI
 #[cfg(debug_assertions)]
 use crate::support::fail_point::Place;
 use crate::support::fail_point::Plan as Faults;
+use crate::support::terminal::escape_control;
+use crate::tool::servers::ToolServers;
 use anyhow::{Context, Result, ensure};
 use capabilities::{capabilities, capabilities_of_nobody};
 use engine::engine;
@@ -213,13 +216,19 @@ impl Plan {
         let mut notices = Vec::new();
         let engine = engine(&self.session, &mut notices)?;
         let session = session_id(&self.session)?;
+        // Before the debug file is truncated: a wrong option changes no file.
+        let tools = self.session.tools.settings(self.mode.session_mode())?;
         let debug_file = debug_file(&self.session)?;
         let extraction = self.extraction();
         let Self { command, mode, session: args, request } = self;
         // The debug file holds all frames.
-        let is_kept = mode.is_protocol() || debug_file.is_some();
+        // The debug file holds all frames; and after tool calls the model is sent its own words.
+        let is_kept = mode.is_protocol() || debug_file.is_some() || !tools.servers.is_empty();
         let system = request.preamble.system.or(not_blank(args.system.clone()));
         let format = format(mode, request.response, RunFacts::new(command, request.name, &engine));
+        for warning in &tools.warnings {
+            tracing::warn!("--mcp-config: {}", escape_control(warning));
+        }
         let host = HostSettings {
             capabilities: capabilities(mode, &args, &engine, extraction.as_ref()),
             rules: Rules {
@@ -238,8 +247,9 @@ impl Plan {
                 },
                 final_snapshot: args.final_snapshot.into(),
                 extensions: args.extensions.iter().copied().collect(),
-                tools: ToolRules::default(),
+                tools: ToolRules::new(tools.rules, &tools.limits),
             },
+            servers: ToolServers::new(tools.servers, tools.limits, guard()),
             faults: faults(),
             ..HostSettings::new(engine)
         };

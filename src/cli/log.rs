@@ -14,6 +14,9 @@ use std::path::Path;
 use std::sync::Arc;
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::NoSubscriber;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Begins to log. The log is flushed when the returned guard is dropped, if it has a file of its own.
 ///
@@ -30,6 +33,9 @@ pub(crate) fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush
     // The progress line may occupy the line that the log is about to use.
     let clear = if is_terminal && !terminal::is_dumb() { terminal::CLEAR_LINE } else { "" };
     let lines = LogWriter { queue, clear };
+    // The SDK for MCP logs what servers send and their URLs, in which keys may be.
+    let own = filter_fn(|record| !record.target().starts_with("rmcp"));
+    let own = own.with_max_level_hint(filter(level));
     let log = tracing_subscriber::fmt()
         .with_max_level(filter(level))
         .with_target(false)
@@ -37,8 +43,8 @@ pub(crate) fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush
         .with_writer(move || lines.clone());
     match file {
         // Timestamps are of no use on a terminal.
-        None => log.without_time().init(),
-        Some(_) => log.init(),
+        None => log.without_time().finish().with(own).try_init()?,
+        Some(_) => log.finish().with(own).try_init()?,
     }
     Ok(flush)
 }

@@ -86,6 +86,18 @@ const CHECK: Facts = Facts {
     ],
 };
 
+const TOOLS: Facts = Facts {
+    streaming_default: false,
+    supports_streaming: false,
+    output_formats: &["text", "json"],
+    exit_codes: &[
+        (0, "all servers could be used, or the reader of the output has gone"),
+        (1, "some servers could not be used; the tools of the others are listed"),
+        WRONG,
+        (74, "standard output could not be written"),
+    ],
+};
+
 const TEXT: Facts = Facts {
     streaming_default: false,
     supports_streaming: false,
@@ -104,6 +116,7 @@ pub(crate) fn facts(command: &str) -> Facts {
         "exec" | "run-command" => RUN,
         "list-events" => LIST_EVENTS,
         "check" => CHECK,
+        "tools" => TOOLS,
         _ => TEXT,
     }
 }

@@ -80,7 +80,7 @@ fn resources(stdio: &Stdio) -> Result<(Runtime, Signals, Terminal)> {
 }
 
 /// The runtime that waits for I/O. The library panics if some of its descriptors can't be opened.
-fn runtime() -> io::Result<Runtime> {
+pub(crate) fn runtime() -> io::Result<Runtime> {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
     let built = catch_unwind(|| runtime::Builder::new_current_thread().enable_all().build());

@@ -8,6 +8,7 @@ mod answers;
 mod change;
 mod conversation;
 mod entity;
+mod extension;
 mod fields;
 mod hello;
 mod identity;
@@ -27,14 +28,16 @@ mod text;
 pub(crate) use line::is_cut_off;
 pub use rule::{Rule, Violation};
 
+use crate::protocol::any::Any;
 use crate::protocol::proto::chat::ChatStreamPatchMode;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{BackendEventFrame, DoneFrame, SnapshotFrame, UiEventFrame};
 use crate::protocol::wire;
-use crate::protocol::words::done;
-use answers::check_error;
+use crate::protocol::words::{code, done};
+use answers::{Answer, check_error};
 use conversation::{Conversation, Position};
 use entity::check_entities;
+use extension::check_extension_fields;
 use fields::{Context, Fields};
 use lean::LeanPatches;
 use line::{Read, Reader};
@@ -65,6 +68,10 @@ pub struct Checker {
     conversation: Conversation,
     /// The mode of the patches of segments.
     mode: Option<i32>,
+    /// The client has declared tools.
+    has_client_tools: bool,
+    /// The last frame is the answer to a cancel that may have withdrawn submits.
+    withdraws: bool,
 }
 
 /// Counts of what was read, and notes.
@@ -111,6 +118,8 @@ impl Checker {
             runs: Runs::new(),
             conversation: Conversation::default(),
             mode: None,
+            has_client_tools: false,
+            withdraws: false,
         }
     }
 
@@ -231,12 +240,15 @@ impl Checker {
         }
         self.process.check_end(&name, body, report);
         let is_first_state = self.process.begins_with(body);
-        self.process.check_one_shot(body, report);
+        let is_of_process = is_of_process(body);
+        if !is_of_process {
+            self.process.check_one_shot(body, report);
+        }
         if !self.is_expected(&name, id, body, report) {
             return;
         }
         // The first frames of a process of one request belong to no request.
-        if !(is_first_state && id.is_empty()) {
+        if !((is_first_state || is_of_process) && id.is_empty()) {
             self.requests.see(&name, self.summary.lines);
         }
         self.body(&name, id.is_empty(), body, read, report);
@@ -250,6 +262,9 @@ impl Checker {
         read: &Read,
         report: &mut Report,
     ) {
+        if !self.process.is_cancelled_by_done() {
+            self.runs.forget_cancels();
+        }
         match body {
             Body::Hello(_) => {}
             Body::Snapshot(frame) => self.snapshot(name, frame, read, report),
@@ -258,26 +273,53 @@ impl Checker {
             Body::Error(frame) => {
                 let id = read.frame.request_id.trim();
                 self.process.check_terminal(id, frame, report);
-                check_error(frame, (self.runs.seen(name), self.runs.activity()), report);
+                let activity = self.runs.activity();
+                check_error(frame, (self.runs.seen(name), activity), report);
+                if is_error_of_extension(&frame.code, activity) {
+                    self.process.extension_used();
+                }
                 self.requests.error(name, frame);
                 self.process.error(name, frame);
             }
-            Body::Done(frame) => self.done(name, is_nameless, frame, report),
+            Body::Done(frame) => return self.done(name, is_nameless, frame, report),
+        }
+        self.withdraws = false;
+    }
+
+    /// A prompt that joins the run of another request. Its event is of both.
+    fn steered(&mut self, name: &Name, payload: &Any, report: &mut Report) -> Option<Name> {
+        let Any::SteeringAccepted(joined) = payload else { return None };
+        let message = self.namer.name(&joined.message_id);
+        let target = self.namer.name(joined.target_request_id.trim());
+        self.runs.steered(name, (&message, &target), report);
+        Some(target)
+    }
+
+    /// What is between the client and its tools.
+    fn check_client_tools(&mut self, payload: &Any, report: &mut Report) {
+        if let Any::FrontendToolManifestUpdated(_) = payload {
+            self.has_client_tools = true;
+        }
+        if let Any::FrontendToolCallRequested(_) = payload
+            && !self.has_client_tools
+        {
+            let message = "FrontendToolCallRequested before the client has declared tools";
+            report.add(Rule::EventOrder, message);
         }
     }
 
     fn check_strange(&mut self, strange: &[String], report: &mut Report) {
         for name in strange {
             if let Some(extension) = line::extension(name) {
-                self.process.need_announced(extension, report);
+                self.process.need_extension(extension, report);
             }
         }
     }
 
-    fn check_extension(&self, payload: &str, report: &mut Report) -> bool {
+    fn check_extension(&mut self, payload: &str, report: &mut Report) -> bool {
         let extension = self.extensions.get(payload);
         if let Some(extension) = extension {
-            self.process.need_announced(extension, report);
+            self.process.need_extension(extension, report);
         }
         extension.is_some()
     }
@@ -306,7 +348,8 @@ impl Checker {
         }
         let is_of_request =
             matches!(body, Body::Snapshot(_) | Body::UiEvent(_) | Body::BackendEvent(_));
-        if id.is_empty() && is_of_request && self.process.reads_requests() {
+        let is_missing = id.is_empty() && is_of_request && !is_of_process(body);
+        if is_missing && self.process.reads_requests() {
             report.add(Rule::NamelessFrame, "the frame does not name its request");
             return false;
         }
@@ -341,17 +384,24 @@ impl Checker {
         let payload_name = payload.map_or("", |payload| payload.name());
         check_event_name(&frame.name, payload_name, strange, report);
         let is_extension = self.check_extension(payload_name, report) || strange.is_some();
-        self.order.event(frame.ordinal, name, &frame.name, is_extension, report);
+        let is_of_two = matches!(payload, Some(Any::SteeringAccepted(_)));
+        self.order.event(frame.ordinal, name, &frame.name, (is_extension, is_of_two), report);
         let Some(payload) = payload else { return };
+        check_extension_fields(payload, report);
+        self.check_client_tools(payload, report);
+        let target = self.steered(name, payload, report);
         let step = Step::of(payload);
         if let Step::RunEnded(_) = step {
             self.process.run_ended();
         }
         self.runs.step(name, step, &self.namer, report);
+        if !self.runs.has(name) {
+            self.requests.event(name);
+        }
         let fields = Fields::of(payload);
         fields.check(self.context(read), report);
         self.check_mode(&fields, report);
-        self.runs.identify(name, &fields, &self.namer, report);
+        self.runs.identify(target.as_ref().unwrap_or(name), &fields, &self.namer, report);
         let at = Position { request: name, ordinal: frame.ordinal, line: report.line() };
         self.conversation.event(at, payload, &fields);
     }
@@ -389,12 +439,48 @@ impl Checker {
         }
         let run = self.runs.end(name);
         let activity = self.runs.activity();
-        let answer = self.requests.done(name, is_nameless, (run, activity), frame, report);
-        let is_bare = answer.is_some_and(|answer| answer.is_bare());
-        if is_bare && frame.status == done::OK && activity == Activity::Running {
-            self.runs.cancel();
+        let state = (run, activity, self.withdraws && !is_nameless);
+        let answer = self.requests.done(name, is_nameless, state, frame, report);
+        let is_bare = answer.as_ref().is_some_and(Answer::is_bare);
+        let is_other = answer.as_ref().is_some_and(Answer::is_other);
+        let is_ok = frame.status == done::OK;
+        match (is_bare, &*frame.status) {
+            // The cancel of a submit that waits.
+            (true, done::STOPPED) => self.process.extension_used(),
+            (true, done::OK) if activity == Activity::Running => {
+                if self.process.is_cancelled_by_done() {
+                    self.runs.cancel();
+                }
+            }
+            (true, done::OK) if activity == Activity::Idle => self.process.extension_used(),
+            _ => {}
         }
+        if is_other {
+            self.process.other_answer();
+        }
+        let was_withdrawn = self.withdraws && is_bare && frame.status == done::STOPPED;
+        self.withdraws = was_withdrawn || is_other && is_ok && activity == Activity::Running;
         self.process.done(frame);
+    }
+}
+
+/// Whether the frame is about the process and not about a request.
+fn is_of_process(body: &Body) -> bool {
+    let payload = match body {
+        Body::UiEvent(event) => event.payload.as_ref(),
+        Body::BackendEvent(event) => event.payload.as_ref(),
+        Body::Hello(_) | Body::Snapshot(_) | Body::Error(_) | Body::Done(_) => None,
+    };
+    matches!(payload, Some(Any::ToolServerChanged(_)))
+}
+
+/// Whether only the request of an extension is answered so.
+fn is_error_of_extension(code: &str, activity: Activity) -> bool {
+    match code {
+        code::UNKNOWN_EXTENSION | code::INVALID_TOOLS | code::UNKNOWN_TOOL_CALL => true,
+        // A cancel that names a request.
+        code::NO_ACTIVE_REQUEST => activity == Activity::Running,
+        _ => false,
     }
 }
 

@@ -42,10 +42,10 @@ pub(crate) struct Entry {
     /// The role: `user`, `assistant`, `thinking`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// The status, as in `streaming`.
+    /// The status, as in `streaming`; of an approval the decision, of a tool server its state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// Why its run failed or was stopped.
+    /// Why its run failed or was stopped, a call was denied, or a tool server is not there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Bytes of its text, of its arguments or of its result.
@@ -114,6 +114,11 @@ struct Payload {
     text: Option<TextBytes>,
     arguments: Option<TextBytes>,
     result: Option<Text>,
+    /// Of an approval: what was decided.
+    decision: Option<String>,
+    /// Of a tool server.
+    state: Option<String>,
+    reason: Option<String>,
 }
 
 /// The length of a text, which may have hundreds of megabytes: it is not copied.
@@ -196,6 +201,9 @@ impl Lister {
             Some(Text::Text(text)) => Some(text.0),
             Some(Text::Other(_)) | None => None,
         };
+        // Only these have a status under another name, and then a reason for it.
+        let other_status = payload.decision.or(payload.state);
+        let reason = other_status.as_ref().and(payload.reason);
         let text_bytes = payload.text.or(payload.arguments).map(|text| text.0).or(result);
         Entry {
             id: self.id(event.ordinal.map_or(0, |ordinal| ordinal.0)),
@@ -207,8 +215,8 @@ impl Lister {
             tool_call_id: payload.tool_call_id,
             tool_name: payload.tool_name,
             role: payload.role,
-            status: payload.status,
-            error: payload.error.filter(|error| !error.is_empty()),
+            status: payload.status.or(other_status),
+            error: payload.error.or(reason).filter(|error| !error.is_empty()),
             text_bytes,
         }
     }
@@ -250,6 +258,31 @@ mod tests {
             serde_json::to_string(&entry).expect("JSON"),
             r#"{"id":"e7","type":"ChatTextPatch","ts":10,"line":2,"requestId":"r","messageId":"m","role":"assistant","status":"streaming","textBytes":7}"#
         );
+    }
+
+    #[test]
+    fn events_of_extensions() {
+        let mut lister = Lister::new();
+        let mut entry = |name: &str, payload: &str| {
+            let line = format!(
+                r#"{{"uiEvent":{{"ordinal":"1","name":"{name}","payload":{{{payload}}}}}}}"#
+            );
+            lister.line(UnixSeconds(1), line.as_bytes()).expect("a frame").expect("an event")
+        };
+        let denied = entry(
+            "ToolApprovalResolved",
+            r#""toolCallId":"c","toolName":"t","decision":"DENY","reason":"no","correlation":{}"#,
+        );
+        let of_call = (denied.tool_call_id.as_deref(), denied.tool_name.as_deref());
+        assert_eq!(of_call, (Some("c"), Some("t")));
+        assert_eq!((denied.status.as_deref(), denied.error.as_deref()), (Some("DENY"), Some("no")));
+        let gone = entry("ToolServerChanged", r#""server":"s","state":"GONE","reason":"killed""#);
+        assert_eq!((gone.status.as_deref(), gone.error.as_deref()), (Some("GONE"), Some("killed")));
+        assert_eq!(gone.request_id, None);
+        let asked = entry("FrontendToolCallRequested", r#""input":{"a":[1]},"status":"pending""#);
+        assert_eq!((asked.status.as_deref(), asked.text_bytes), (Some("pending"), None));
+        let rejected = entry("LineRejected", r#""reason":"no JSON""#);
+        assert_eq!(rejected.error, None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! secrets. The modules stand in reading order; each uses only those above it.
 
 pub(super) mod address;
-pub(super) mod http;
+pub(crate) mod http;
 pub(super) mod join;
 pub(super) mod json;
 pub(super) mod sse;
@@ -14,7 +14,7 @@ pub(super) mod retry;
 
 mod caution;
 pub(super) mod failure;
-mod roots;
+pub(crate) mod roots;
 
 pub(super) mod clock;
 pub(super) mod connection;

@@ -1,12 +1,14 @@
 //! One document at the end: `ok`, `data`, `error`, `warnings`, `meta`. For readers that parse the
 //! whole output at once. Always written, failures included.
 
-use super::view::{View, cut_off, error_document, nothing_found};
+use super::view::{CallBreaks, View, cut_off, error_document, nothing_found};
 use crate::chat::event::Usage;
 use crate::protocol::json::{self, Error};
+use crate::protocol::proto::chat::{ChatToolCallRequested, ChatToolResultReady, UsageInfo};
 use crate::protocol::proto::extract::ObjectExtracted;
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::wire::Frame;
+use crate::protocol::words::tool_result;
 use crate::session::{ExitCode, Uptime};
 use crate::support::terminal::Escapes;
 use serde::Serialize;
@@ -24,6 +26,9 @@ const FRAME_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// counted.
 const WARNINGS_MAX: usize = 100;
 
+/// Tool calls that are listed; further ones are left out.
+const TOOL_CALLS_MAX: usize = 1000;
+
 /// The syntax of the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
@@ -36,9 +41,9 @@ pub(crate) enum Layout {
 /// The content of `data`.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// The answer as text; null if there is none.
+    /// The text of all provider calls; null if there is none.
     Text(String),
-    /// The document that the answer is, or its text if it is not one.
+    /// The document that the text of the last provider call is, or that text if it is not one.
     Document(Option<Box<RawValue>>, String),
     /// The values of an answer in JSON Lines.
     Objects(Vec<Box<RawValue>>),
@@ -51,6 +56,8 @@ pub(crate) enum Answer {
 pub(crate) struct Envelope {
     layout: Layout,
     answer: Answer,
+    breaks: CallBreaks,
+    tool_calls: Vec<Value>,
     session: String,
     error: Option<Value>,
     warnings: Vec<Value>,
@@ -59,7 +66,7 @@ pub(crate) struct Envelope {
     bytes: usize,
     lost: u64,
     omitted: u64,
-    reasoning_tokens: Option<i32>,
+    reasoning_tokens: Option<i64>,
 }
 
 #[derive(Serialize)]
@@ -78,6 +85,8 @@ impl Envelope {
         Self {
             layout,
             answer,
+            breaks: CallBreaks::default(),
+            tool_calls: Vec::new(),
             session: String::new(),
             error: None,
             warnings: Vec::new(),
@@ -104,15 +113,13 @@ impl Envelope {
             self.session.clone_from(&frame.session_id);
         }
         match View::of(frame) {
-            View::Text(piece) => {
-                if let Answer::Text(text) | Answer::Document(_, text) = &mut self.answer {
-                    text.push_str(piece);
-                }
-            }
+            View::CallStarted => self.call_started(),
+            View::Text(piece) => self.text(piece),
+            View::ToolRequested(call) => self.tool_requested(call),
+            View::ToolReturned(result) => self.tool_returned(result),
             View::CallFinished(call) => {
                 if let Some(usage) = &call.usage {
-                    let usage = serde_json::to_value(usage)?;
-                    self.meta.insert("usage".to_owned(), usage);
+                    self.add_usage(usage)?;
                 }
                 self.is_truncated = false;
                 if let Some(why) = cut_off(call) {
@@ -134,8 +141,7 @@ impl Envelope {
             View::Hello
             | View::RunStarted
             | View::Thinking(_)
-            | View::ToolRequested(_)
-            | View::ToolReturned(_)
+            | View::ToolStarted(_)
             | View::Other => {}
         }
         Ok(())
@@ -149,9 +155,69 @@ impl Envelope {
         Ok(())
     }
 
-    /// Reasoning tokens of the last call, like the rest of `usage`.
+    /// Reasoning tokens of all calls together, like the rest of `usage`.
     pub(super) fn usage(&mut self, usage: Usage) {
-        self.reasoning_tokens = usage.reasoning_tokens;
+        if let Some(tokens) = usage.reasoning_tokens {
+            *self.reasoning_tokens.get_or_insert(0) += i64::from(tokens);
+        }
+    }
+
+    /// What the values are looked for in is the text of the last call.
+    fn call_started(&mut self) {
+        self.breaks.call_started();
+        match &mut self.answer {
+            Answer::Document(document, text) => {
+                *document = None;
+                text.clear();
+            }
+            Answer::Objects(objects) => objects.clear(),
+            Answer::Text(_) | Answer::Frames(_) => {}
+        }
+    }
+
+    fn text(&mut self, piece: &str) {
+        match &mut self.answer {
+            Answer::Text(text) => {
+                text.push_str(self.breaks.before(piece));
+                text.push_str(piece);
+            }
+            Answer::Document(_, text) => text.push_str(piece),
+            Answer::Objects(_) | Answer::Frames(_) => {}
+        }
+    }
+
+    /// A conversation has its calls among its frames.
+    fn lists_tool_calls(&self) -> bool {
+        !matches!(self.answer, Answer::Frames(_))
+    }
+
+    fn tool_requested(&mut self, call: &ChatToolCallRequested) {
+        if self.lists_tool_calls() && self.tool_calls.len() < TOOL_CALLS_MAX {
+            self.tool_calls.push(json!({
+                "id": call.tool_call_id, "name": call.tool_name, "input": call.input,
+            }));
+        }
+    }
+
+    fn tool_returned(&mut self, result: &ChatToolResultReady) {
+        let is_it = |call: &&mut Value| call["id"] == *result.tool_call_id;
+        let Some(call) = self.tool_calls.iter_mut().rev().find(is_it) else { return };
+        let success = result.status == tool_result::SUCCESS;
+        call["success"] = success.into();
+        if !success {
+            call["error"] = result.result.as_str().into();
+        }
+    }
+
+    fn add_usage(&mut self, usage: &UsageInfo) -> Result<(), Error> {
+        let sum = self.meta.entry("usage").or_insert_with(|| json!({}));
+        if let Value::Object(members) = serde_json::to_value(usage)? {
+            for (name, count) in members {
+                let so_far = sum[&name].as_i64().unwrap_or(0);
+                sum[&name] = so_far.saturating_add(count.as_i64().unwrap_or(0)).into();
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn end(
@@ -174,6 +240,10 @@ impl Envelope {
         }
         if let (Some(tokens), Some(usage)) = (self.reasoning_tokens, self.meta.get_mut("usage")) {
             usage["reasoningTokens"] = tokens.into();
+        }
+        if !self.tool_calls.is_empty() {
+            let calls = std::mem::take(&mut self.tool_calls);
+            self.meta.insert("tool_calls".to_owned(), calls.into());
         }
         self.meta.extend(self.totals(now, code));
         match self.layout {

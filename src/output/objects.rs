@@ -43,7 +43,9 @@ impl Objects {
             | View::RunStarted
             | View::Text(_)
             | View::Thinking(_)
+            | View::CallStarted
             | View::ToolRequested(_)
+            | View::ToolStarted(_)
             | View::ToolReturned(_)
             | View::CallFinished(_)
             | View::Rejected(_)

@@ -1,12 +1,12 @@
 //! Events for programs that don't know the protocol: newline-delimited JSON in an envelope of its
 //! own. `start` comes first and exactly one `done` comes last, whatever happens in between.
 
-use super::view::{View, class, cut_off, nothing_found, rejected};
+use super::view::{CallBreaks, View, class, cut_off, nothing_found, rejected};
 use crate::chat::event::Usage;
 use crate::engine::ErrorClass;
 use crate::protocol::json::{self, Error};
 use crate::protocol::proto::chat::{
-    ChatProviderCallFinished, ChatToolCallRequested, ChatToolResultReady,
+    ChatProviderCallFinished, ChatToolCallRequested, ChatToolExecutionStarted, ChatToolResultReady,
 };
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::wire::Frame;
@@ -41,11 +41,24 @@ pub(crate) struct JsonStream {
     beginning: Beginning,
     session: String,
     is_streaming: bool,
+    breaks: CallBreaks,
     tools_used: Vec<String>,
-    running: BTreeMap<String, Uptime>,
+    open_tools: BTreeMap<String, OpenTool>,
     tokens: Option<i64>,
     cut_off: Option<CutOff>,
     reasoning_tokens: Option<i64>,
+}
+
+/// A tool call without a result.
+#[derive(Clone, Debug)]
+enum OpenTool {
+    /// The model has made it. It may have to wait for an approval, or never run.
+    Requested {
+        /// The arguments as the model wrote them.
+        input: String,
+    },
+    /// It was reported as started.
+    Started(Uptime),
 }
 
 /// An incomplete answer.
@@ -73,8 +86,9 @@ impl JsonStream {
             beginning,
             session: String::new(),
             is_streaming: false,
+            breaks: CallBreaks::default(),
             tools_used: Vec::new(),
-            running: BTreeMap::new(),
+            open_tools: BTreeMap::new(),
             tokens: None,
             cut_off: None,
             reasoning_tokens: None,
@@ -95,9 +109,18 @@ impl JsonStream {
                 if !std::mem::replace(&mut self.is_streaming, true) {
                     self.status(now, ("streaming", "Streaming AI response"), out)?;
                 }
-                self.event(now, "text_delta", json!({ "content": text }), out)
+                let content = format!("{}{text}", self.breaks.before(text));
+                self.event(now, "text_delta", json!({ "content": content }), out)
             }
-            View::ToolRequested(call) => self.tool_started(now, call, out),
+            View::CallStarted => {
+                self.breaks.call_started();
+                Ok(())
+            }
+            View::ToolRequested(call) => {
+                self.tool_requested(call);
+                Ok(())
+            }
+            View::ToolStarted(call) => self.tool_executing(now, call, out),
             View::ToolReturned(result) => self.tool_completed(now, result, out),
             View::CallFinished(call) => self.call_finished(now, call, out),
             View::Rejected(line) => self.status(now, ("warning", &rejected(line)), out),
@@ -179,22 +202,35 @@ impl JsonStream {
         }
     }
 
-    fn tool_started(
+    fn tool_requested(&mut self, call: &ChatToolCallRequested) {
+        let requested = OpenTool::Requested { input: call.input.clone() };
+        self.open_tools.insert(call.tool_call_id.clone(), requested);
+    }
+
+    fn tool_executing(
         &mut self,
         now: Uptime,
-        call: &ChatToolCallRequested,
+        call: &ChatToolExecutionStarted,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        self.running.insert(call.tool_call_id.clone(), now);
+        self.open_tools.insert(call.tool_call_id.clone(), OpenTool::Started(now));
         if !self.tools_used.contains(&call.tool_name) {
             self.tools_used.push(call.tool_name.clone());
         }
+        self.tool_started(now, (&call.tool_name, &call.tool_call_id), &call.input, out)
+    }
+
+    fn tool_started(
+        &self,
+        now: Uptime,
+        (name, id): (&str, &str),
+        input: &str,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         // Clients of this format expect an object: any other value is wrapped in one, unchanged.
-        let parameters = serde_json::from_str::<Map<String, Value>>(&call.input);
-        let parameters = parameters.map_or_else(|_| json!({ "input": call.input }), Value::Object);
-        let started = json!({
-            "tool": call.tool_name, "toolId": call.tool_call_id, "parameters": parameters
-        });
+        let parameters = serde_json::from_str::<Map<String, Value>>(input);
+        let parameters = parameters.map_or_else(|_| json!({ "input": input }), Value::Object);
+        let started = json!({ "tool": name, "toolId": id, "parameters": parameters });
         self.event(now, "tool_started", started, out)
     }
 
@@ -204,12 +240,20 @@ impl JsonStream {
         result: &ChatToolResultReady,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        // A call that was never reported as started is not reported as completed.
-        let Some(started) = self.running.remove(&result.tool_call_id) else { return Ok(()) };
+        let (name, id) = (&result.tool_name, &result.tool_call_id);
+        let since = match self.open_tools.remove(id) {
+            Some(OpenTool::Started(since)) => since,
+            // A call that was refused has both events at once, as each comes with the other.
+            Some(OpenTool::Requested { input }) => {
+                self.tool_started(now, (name, id), &input, out)?;
+                now
+            }
+            None => return Ok(()),
+        };
         let success = result.status == tool_result::SUCCESS;
         let mut completed = json!({
-            "tool": result.tool_name, "toolId": result.tool_call_id, "success": success,
-            "duration": now.0.saturating_sub(started.0),
+            "tool": name, "toolId": id, "success": success,
+            "duration": now.0.saturating_sub(since.0),
         });
         if !success {
             completed["error"] = result.result.clone().into();

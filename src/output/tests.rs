@@ -1,7 +1,12 @@
-//! Tool calls in the stream of events, which no built-in engine makes.
+//! Runs with tools in every format for one answer.
 
-use super::{Beginning, Format, JsonStream};
-use crate::protocol::proto::chat::{ChatToolCallRequested, ChatToolResultReady};
+use super::{Answer, Beginning, Envelope, Format, JsonStream, Layout, Text};
+use crate::chat::event::Usage;
+use crate::protocol::proto::chat::{
+    ChatProviderCallFinished, ChatProviderCallStarted, ChatTextPatch, ChatToolCallRequested,
+    ChatToolExecutionStarted, ChatToolResultReady, UsageInfo,
+};
+use crate::protocol::proto::extract::ObjectExtracted;
 use crate::protocol::wire;
 use crate::session::{ExitCode, Uptime};
 use serde_json::{Value, json};
@@ -12,15 +17,37 @@ fn requested(id: &str, input: &str) -> crate::protocol::any::Any {
     ChatToolCallRequested { tool_call_id, tool_name, input, ..Default::default() }.into()
 }
 
+fn executing(id: &str, input: &str) -> crate::protocol::any::Any {
+    let (tool_call_id, tool_name) = (id.to_owned(), "clock".to_owned());
+    let input = input.to_owned();
+    ChatToolExecutionStarted { tool_call_id, tool_name, input, ..Default::default() }.into()
+}
+
+fn call_started() -> crate::protocol::any::Any {
+    ChatProviderCallStarted::default().into()
+}
+
+fn call_finished(input_tokens: i32, output_tokens: i32) -> crate::protocol::any::Any {
+    let usage = Some(UsageInfo { input_tokens, output_tokens, ..Default::default() });
+    ChatProviderCallFinished { usage, ..Default::default() }.into()
+}
+
+fn text(text: &str) -> crate::protocol::any::Any {
+    ChatTextPatch { text: text.to_owned(), ..Default::default() }.into()
+}
+
+fn object(json: &str) -> crate::protocol::any::Any {
+    ObjectExtracted { json: json.to_owned(), ..Default::default() }.into()
+}
+
 fn returned(id: &str, status: &str) -> crate::protocol::any::Any {
     let (tool_call_id, tool_name) = (id.to_owned(), "clock".to_owned());
     let (status, result) = (status.to_owned(), "noon".to_owned());
     ChatToolResultReady { tool_call_id, tool_name, status, result, ..Default::default() }.into()
 }
 
-/// The type and payload of each event written for these payloads, ten milliseconds apart.
-fn events(payloads: Vec<crate::protocol::any::Any>) -> Vec<(String, Value)> {
-    let mut format = Format::JsonStream(Box::new(JsonStream::new(Beginning::default())));
+/// What `format` writes for these payloads, ten milliseconds apart.
+fn written(mut format: Format, payloads: Vec<crate::protocol::any::Any>) -> String {
     let mut out = Vec::new();
     let session = crate::protocol::id::SessionId::new("mine").expect("a name");
     let mut now = Uptime::default();
@@ -31,18 +58,55 @@ fn events(payloads: Vec<crate::protocol::any::Any>) -> Vec<(String, Value)> {
         format.frame(now, &frame, &mut out).expect("it has a JSON form");
     }
     format.end(now, ExitCode::Ok, &mut out).expect("it has a JSON form");
-    let lines = std::str::from_utf8(&out).expect("UTF-8").lines();
-    let events = lines.map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    String::from_utf8(out).expect("UTF-8")
+}
+
+/// The type and payload of each event written for these payloads.
+fn events(payloads: Vec<crate::protocol::any::Any>) -> Vec<(String, Value)> {
+    let stream = Format::JsonStream(Box::new(JsonStream::new(Beginning::default())));
+    let out = written(stream, payloads);
+    let events = out.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let typed = |event: &Value| event["type"].as_str().unwrap_or_default().to_owned();
     events.map(|event| (typed(&event), event["payload"].clone())).collect()
+}
+
+/// The document for these payloads.
+fn document(answer: Answer, payloads: Vec<crate::protocol::any::Any>) -> Value {
+    let envelope = Envelope::new(Layout::Json, answer, serde_json::Map::new());
+    let mut format = Format::Envelope(Box::new(envelope));
+    format.usage(Usage { reasoning_tokens: Some(2), ..Usage::default() });
+    format.usage(Usage { reasoning_tokens: None, ..Usage::default() });
+    format.usage(Usage { reasoning_tokens: Some(3), ..Usage::default() });
+    serde_json::from_str(&written(format, payloads)).expect("JSON")
+}
+
+/// Two provider calls with words each, and two tool calls between them.
+fn a_loop() -> Vec<crate::protocol::any::Any> {
+    vec![
+        call_started(),
+        text("Let me "),
+        text("look."),
+        requested("1", "{}"),
+        requested("2", "{}"),
+        call_finished(10, 3),
+        executing("1", "{}"),
+        returned("2", "error"),
+        returned("1", "success"),
+        call_started(),
+        text("It is "),
+        text("noon."),
+        call_finished(20, 4),
+    ]
 }
 
 #[test]
 fn tools_start_and_end_in_the_stream() {
     let written = events(vec![
         requested("1", "{\"zone\":\"UTC\"}"),
-        returned("1", "success"),
         requested("2", "{}"),
+        executing("1", "{\"zone\":\"UTC\"}"),
+        returned("1", "success"),
+        executing("2", "{}"),
         returned("2", "error"),
         returned("3", "success"),
     ]);
@@ -57,7 +121,7 @@ fn tools_start_and_end_in_the_stream() {
     };
     let mut failed = completed("2", false);
     failed.1["error"] = "noon".into();
-    let done = json!({ "exitCode": 0, "duration": 50, "toolsUsed": ["clock"], "success": true });
+    let done = json!({ "exitCode": 0, "duration": 70, "toolsUsed": ["clock"], "success": true });
     let expected = [
         started("1", json!({ "zone": "UTC" })),
         completed("1", true),
@@ -69,9 +133,57 @@ fn tools_start_and_end_in_the_stream() {
 }
 
 #[test]
+fn a_call_that_never_ran_starts_and_fails_at_once() {
+    let written = events(vec![requested("1", "{}"), returned("1", "error")]);
+    let kinds: Vec<_> = written.iter().map(|(kind, _)| kind.as_str()).collect();
+    assert_eq!(kinds, ["tool_started", "tool_completed", "done"]);
+    assert_eq!((&written[1].1["duration"], &written[1].1["success"]), (&json!(0), &json!(false)));
+    assert_eq!(written[2].1["toolsUsed"], json!([]));
+}
+
+#[test]
+fn the_texts_of_two_calls_are_on_two_lines() {
+    assert_eq!(written(Format::Text(Text::default()), a_loop()), "Let me look.\nIt is noon.\n");
+    let deltas = events(a_loop()).into_iter().filter(|(kind, _)| kind == "text_delta");
+    let deltas: String =
+        deltas.map(|(_, payload)| payload["content"].as_str().expect("text").to_owned()).collect();
+    assert_eq!(deltas, "Let me look.\nIt is noon.");
+    for (before, after, both) in
+        [("a\n", "b", "a\nb\n"), ("a", "\nb", "a\nb\n"), ("", "b", "b\n"), ("a", "", "a\n")]
+    {
+        let calls = vec![call_started(), text(before), call_started(), text(""), text(after)];
+        assert_eq!(written(Format::Text(Text::default()), calls), both, "{before:?} {after:?}");
+    }
+}
+
+#[test]
+fn a_document_has_the_tool_calls_and_the_usage_of_all_provider_calls() {
+    let document = document(Answer::Text(String::new()), a_loop());
+    assert_eq!(document["data"], "Let me look.\nIt is noon.");
+    let usage = json!({ "inputTokens": 30, "outputTokens": 7, "reasoningTokens": 5 });
+    assert_eq!(document["meta"]["usage"], usage);
+    let calls = json!([
+        { "id": "1", "name": "clock", "input": "{}", "success": true },
+        { "id": "2", "name": "clock", "input": "{}", "success": false, "error": "noon" },
+    ]);
+    assert_eq!(document["meta"]["tool_calls"], calls);
+}
+
+#[test]
+fn values_are_those_of_the_last_call() {
+    let mut calls = a_loop();
+    calls.insert(3, object("1"));
+    calls.push(object("2"));
+    assert_eq!(document(Answer::Objects(Vec::new()), calls.clone())["data"], json!([2]));
+    assert_eq!(document(Answer::Document(None, String::new()), calls)["data"], json!(2));
+    let without = document(Answer::Document(None, String::new()), a_loop());
+    assert_eq!(without["data"], "It is noon.");
+}
+
+#[test]
 fn parameters_are_an_object_whatever_the_model_wrote() {
     for input in ["", "[1]", "5", "{\"a\":", "null"] {
-        let written = events(vec![requested("1", input)]);
+        let written = events(vec![requested("1", input), executing("1", input)]);
         assert_eq!(written[0].1["parameters"], json!({ "input": input }));
     }
 }

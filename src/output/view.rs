@@ -3,7 +3,7 @@
 use crate::engine::ErrorClass;
 use crate::protocol::any::Any;
 use crate::protocol::proto::chat::{
-    ChatProviderCallFinished, ChatToolCallRequested, ChatToolResultReady,
+    ChatProviderCallFinished, ChatToolCallRequested, ChatToolExecutionStarted, ChatToolResultReady,
 };
 use crate::protocol::proto::extract::{ExtractionFinished, LineRejected, ObjectExtracted};
 use crate::protocol::proto::rpc::ErrorFrame;
@@ -33,7 +33,9 @@ pub(super) enum View<'a> {
     RunStarted,
     Text(&'a str),
     Thinking(&'a str),
+    CallStarted,
     ToolRequested(&'a ChatToolCallRequested),
+    ToolStarted(&'a ChatToolExecutionStarted),
     ToolReturned(&'a ChatToolResultReady),
     CallFinished(&'a ChatProviderCallFinished),
     Object(&'a ObjectExtracted),
@@ -65,6 +67,9 @@ impl<'a> View<'a> {
         if let Any::ChatToolCallRequested(call) = payload {
             return Self::ToolRequested(call);
         }
+        if let Any::ChatToolExecutionStarted(call) = payload {
+            return Self::ToolStarted(call);
+        }
         if let Any::ChatToolResultReady(result) = payload {
             return Self::ToolReturned(result);
         }
@@ -80,10 +85,41 @@ impl<'a> View<'a> {
         if let Any::ExtractionFinished(tally) = payload {
             return Self::Extracted(tally);
         }
+        if let Any::ChatProviderCallStarted(_) = payload {
+            return Self::CallStarted;
+        }
         if let Any::ChatRunStarted(_) = payload {
             return Self::RunStarted;
         }
         Self::Other
+    }
+}
+
+/// Separates the texts of a run's provider calls: the words before a tool call and those after it
+/// are different sentences, and models put nothing between them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CallBreaks {
+    /// The last byte of text.
+    pub(super) last: Option<u8>,
+    is_new_call: bool,
+}
+
+impl CallBreaks {
+    /// A provider call begins.
+    pub(super) fn call_started(&mut self) {
+        self.is_new_call = true;
+    }
+
+    /// What comes before the next piece of text: a line feed if it is the first of its call, there
+    /// is text of an earlier call, and none of the two has one.
+    pub(super) fn before(&mut self, text: &str) -> &'static str {
+        let Some(newest) = text.bytes().next_back() else { return "" };
+        let is_new_call = std::mem::take(&mut self.is_new_call);
+        let needs_break = is_new_call
+            && self.last.is_some_and(|last| last != b'\n')
+            && !text.starts_with(['\n', '\r']);
+        self.last = Some(newest);
+        if needs_break { "\n" } else { "" }
     }
 }
 

@@ -219,7 +219,10 @@ pub(crate) fn statuses(payload: &str) -> &'static [&'static str] {
         | "ChatToolExecutionStarted"
         | "ChatToolCallFinished"
         | "ToolCallEntity" => tool_call::ALL,
-        "ChatToolResultReady" | "ToolResultEntity" => tool_result::ALL,
+        "FrontendToolCallRequested" => &[tool_call::PENDING],
+        "ChatToolResultReady" | "ToolResultEntity" | "FrontendToolResultReceived" => {
+            tool_result::ALL
+        }
         "ChatRunFinished" => &[ending::FINISHED],
         "ChatRunStopped" => &[ending::STOPPED],
         "ChatRunFailed" => &[ending::FAILED],

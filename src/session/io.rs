@@ -11,29 +11,10 @@ use crate::protocol::id::{SessionId, TaskId};
 use crate::protocol::wire::{BadLine, ClientError, Frame, Request};
 use crate::tool::approval::ApprovalRules;
 use crate::tool::catalogue::ServerName;
+use crate::tool::limits::ToolLimits;
 use crate::tool::servers::ServerChange;
 use std::collections::BTreeSet;
-
-/// Rounds of tool calls in one run, unless set.
-pub(crate) const ROUNDS_MAX: u32 = 100;
-
-/// Tool calls in one answer, unless set.
-pub(crate) const CALLS_PER_ROUND_MAX: usize = 128;
-
-/// Milliseconds that a tool may take, unless set.
-pub(crate) const CALL_MS: u64 = 5 * 60 * 1000;
-
-/// Milliseconds that a person may take, unless set.
-pub(crate) const ASK_MS: u64 = 60 * 60 * 1000;
-
-/// Milliseconds that a first provider call waits for tool servers, unless set.
-pub(crate) const START_MS: u64 = 10 * 1000;
-
-/// Bytes of a tool's result, unless set.
-pub(crate) const RESULT_BYTES_MAX: usize = 256 * 1024;
-
-/// Bytes of a tool call's arguments, unless set.
-pub(crate) const ARGUMENT_BYTES_MAX: usize = 1024 * 1024;
+use std::time::Duration;
 
 /// Milliseconds since the process began. Never goes back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -189,18 +170,26 @@ pub struct ToolRules {
     pub argument_bytes_max: usize,
 }
 
-impl Default for ToolRules {
-    fn default() -> Self {
+impl ToolRules {
+    /// Rules with these limits. The servers are those of the host.
+    pub fn new(approval: ApprovalRules, limits: &ToolLimits) -> Self {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Self {
             servers: Vec::new(),
-            approval: ApprovalRules::default(),
-            rounds_max: ROUNDS_MAX,
-            calls_per_round_max: CALLS_PER_ROUND_MAX,
-            call_ms: CALL_MS,
-            ask_ms: ASK_MS,
-            start_ms: START_MS,
-            result_bytes_max: RESULT_BYTES_MAX,
-            argument_bytes_max: ARGUMENT_BYTES_MAX,
+            approval,
+            rounds_max: limits.rounds,
+            calls_per_round_max: usize::try_from(limits.calls).unwrap_or(usize::MAX),
+            call_ms: millis(limits.call_time),
+            ask_ms: millis(limits.ask_time),
+            start_ms: millis(limits.start_wait),
+            result_bytes_max: limits.result_bytes,
+            argument_bytes_max: limits.argument_bytes,
         }
+    }
+}
+
+impl Default for ToolRules {
+    fn default() -> Self {
+        Self::new(ApprovalRules::default(), &ToolLimits::default())
     }
 }

@@ -216,13 +216,9 @@ impl Recorder {
     /// Shows something that happened to the session outside of its runs.
     pub(super) fn announce(&mut self, request: Option<&RequestId>, payload: Any) {
         self.ordinal.0 += 1;
+        self.timeline.pass(self.ordinal);
         let body = wire::ui_event(self.ordinal, payload);
         self.frame(request, body);
-    }
-
-    /// Shows something to `request` that came of the newest event, which belongs to another one.
-    pub(super) fn show_to(&mut self, request: &RequestId, payload: Any) {
-        self.show(request, [payload]);
     }
 
     pub(super) fn snapshot(&mut self, request: &RequestId, span: Span) {

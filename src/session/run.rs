@@ -29,7 +29,9 @@ pub(super) struct Context<'a> {
     pub(super) recorder: &'a mut Recorder,
     pub(super) tools: &'a mut Toolbox,
     pub(super) limits: AnswerLimits,
-    /// A client reads what is asked, and can answer.
+    /// Lines of a client may still come, and with them the results of its tools.
+    pub(super) has_client: bool,
+    /// The client can be asked for approval.
     pub(super) can_ask: bool,
 }
 
@@ -299,7 +301,7 @@ impl Run {
                 target_request_id: self.request.as_str().to_owned(),
                 correlation: Some(correlation(context.recorder.session(), self.scope)),
             };
-            context.recorder.show_to(&request, accepted.into());
+            context.recorder.announce(Some(&request), accepted.into());
             context.recorder.done(Some(&request), Done::Ok);
         }
     }

@@ -161,7 +161,8 @@ impl Toolbox {
         }
     }
 
-    /// The result as the model gets it: cut if it is longer than the limit.
+    /// A client's result as the model gets it: cut if it is longer than the limit. Those of servers
+    /// are cut where they are read.
     pub(super) fn cut(&self, result: ToolResult) -> ToolResult {
         let limit = self.rules.result_bytes_max;
         let cut = |mut text: String| {

@@ -87,6 +87,11 @@ impl ServerName {
         (!text.is_empty()).then(|| Self(text.to_owned()))
     }
 
+    /// The name `text`, or one for a server without any.
+    pub(super) fn or_default(text: &str) -> Self {
+        Self(if text.is_empty() { "server" } else { text }.to_owned())
+    }
+
     /// The name as it was given.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,8 +1,12 @@
 //! What starts a server, or where it is.
 
-use crate::support::secret::Secret;
+use crate::support::secret::{Secret, without_userinfo};
+use crate::support::terminal::escape_control;
 use crate::tool::catalogue::ServerName;
+use crate::tool::listing::cut;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
@@ -10,6 +14,12 @@ use url::Url;
 /// Default limit on the time in which a server starts, initializes and lists its tools. Programs
 /// like `npx` download the server first.
 pub const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// Bytes of what is said of a server, for people or a model.
+const SHOWN_BYTES_MAX: usize = 1000;
+
+/// A shorter value of a variable or header is not looked for in logs.
+const SECRET_BYTES_MIN: usize = 8;
 
 /// An MCP server.
 #[derive(Clone, Debug)]
@@ -35,7 +45,7 @@ pub enum Transport {
         /// Its arguments.
         args: Vec<String>,
         /// Variables beside the few that every server gets. Values may be keys.
-        env: BTreeMap<String, Secret>,
+        env: BTreeMap<String, Protected>,
         /// Its working directory, if not ours.
         cwd: Option<PathBuf>,
     },
@@ -44,6 +54,374 @@ pub enum Transport {
         /// The address of its MCP endpoint.
         url: Url,
         /// Headers of every request.
-        headers: BTreeMap<String, Secret>,
+        headers: BTreeMap<String, Protected>,
     },
 }
+
+impl ServerConfig {
+    /// What is said of the server in `text`, which others may have written: in one line, of limited
+    /// length, without the secrets of the configuration and without control characters.
+    pub(super) fn shown(&self, text: &str) -> String {
+        let (values, query) = match &self.transport {
+            Transport::Stdio { env, .. } => (env, None),
+            // Keys are found in the query of a URL too.
+            Transport::Http { url, headers } => (headers, url.query()),
+        };
+        let mut text = cut(text, SHOWN_BYTES_MAX).to_owned();
+        if let Some(query) = query.filter(|query| !query.is_empty()) {
+            text = text.replace(query, "[redacted]");
+        }
+        for secret in values.values().filter_map(Protected::secret) {
+            text = secret.redact_cut(&text);
+        }
+        escape_control(&without_userinfo(&text)).trim().to_owned()
+    }
+}
+
+/// A value from the configuration that may be a key, and is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Protected(String);
+
+impl Protected {
+    /// The value `text`.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The value itself, for the process or request that needs it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// The secret to keep out of logs; `None` for a short value, which may be any word.
+    pub(super) fn secret(&self) -> Option<Secret> {
+        (self.0.len() >= SECRET_BYTES_MIN).then(|| Secret::new(&self.0)).flatten()
+    }
+}
+
+impl fmt::Debug for Protected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Protected([redacted])")
+    }
+}
+
+/// Largest number of servers.
+pub const SERVERS_MAX: usize = 100;
+
+/// Looks up an environment variable.
+pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Programs that run another one, which says more of a server than they do.
+const RUNNERS: [&str; 14] = [
+    "npx", "bunx", "pnpx", "uvx", "pipx", "node", "deno", "bun", "python", "python3", "uv",
+    "docker", "podman", "env",
+];
+
+/// Words between such a program and what it runs.
+const RUNNER_WORDS: [&str; 3] = ["run", "exec", "tool"];
+
+/// Members of a server in a file.
+const MEMBERS: [&str; 11] = [
+    "type",
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "url",
+    "headers",
+    "disabled",
+    "startTimeout",
+    "protocolVersion",
+    "description",
+];
+
+/// What is wrong with a configuration. Never contains a value from it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(String);
+
+/// The servers of a configuration.
+#[derive(Debug, Default)]
+pub struct Servers {
+    /// The servers, in the order in which they were added.
+    pub configs: Vec<ServerConfig>,
+    /// What was ignored, for people.
+    pub warnings: Vec<String>,
+}
+
+impl Servers {
+    /// Adds the server that `text` names: a URL, or a command line, split into words as a shell does
+    /// but without variables, globs and operators. It gets a name from its host or program.
+    ///
+    /// # Errors
+    /// If there is nothing in it, or quotes don't match, or the URL is none.
+    pub fn add_command(&mut self, text: &str) -> Result<(), ConfigError> {
+        let is_url = ["http://", "https://"].iter().any(|scheme| text.trim().starts_with(scheme));
+        let (name, transport) = if is_url {
+            let url = url_of(text.trim()).map_err(ConfigError)?;
+            let name = url.host_str().unwrap_or("http").to_owned();
+            (name, Transport::Http { url, headers: BTreeMap::new() })
+        } else {
+            let words = shlex::split(text);
+            let words = words.ok_or_else(|| ConfigError("quotes that don't match".to_owned()))?;
+            let name = name_of(&words);
+            let mut words = words.into_iter();
+            let command = words.next().filter(|command| !command.is_empty());
+            let command = command.ok_or_else(|| ConfigError("no command".to_owned()))?;
+            let args = words.collect();
+            (name, Transport::Stdio { command, args, env: BTreeMap::new(), cwd: None })
+        };
+        let name = self.free_name(&name);
+        self.add(ServerConfig { name, transport, start_limit: START_LIMIT, protocol_version: None })
+    }
+
+    /// Adds the servers of the file that holds `json`: its member `mcpServers`, in the form that
+    /// other clients use. `${NAME}`, `${NAME:-default}` and `${env:NAME}` in values are replaced by
+    /// variables.
+    ///
+    /// # Errors
+    /// If it can't be used; names the member that is wrong.
+    pub fn add_file(&mut self, json: &str, variables: Lookup<'_>) -> Result<(), ConfigError> {
+        let json = json.trim_start_matches('\u{feff}');
+        let file: Value = serde_json::from_str(json)
+            .map_err(|error| ConfigError(format!("it is not JSON: {error}")))?;
+        let Some(servers) = file.get("mcpServers") else {
+            return Err(ConfigError("it has no member `mcpServers`".to_owned()));
+        };
+        let Some(servers) = servers.as_object() else {
+            return Err(ConfigError("mcpServers: must be an object".to_owned()));
+        };
+        for (name, server) in servers {
+            let Some(server_name) = ServerName::new(name) else {
+                return Err(ConfigError("mcpServers: a server has an empty name".to_owned()));
+            };
+            if self.configs.iter().any(|config| config.name == server_name) {
+                return Err(ConfigError(format!("mcpServers.{name}: there is already one")));
+            }
+            let path = format!("mcpServers.{name}");
+            let Some(members) = server.as_object() else {
+                return Err(ConfigError(format!("{path}: must be an object")));
+            };
+            let reader = Reader { path, members, variables };
+            let config = reader.config(server_name, &mut self.warnings).map_err(ConfigError)?;
+            if let Some(config) = config {
+                self.add(config)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, config: ServerConfig) -> Result<(), ConfigError> {
+        if self.configs.len() == SERVERS_MAX {
+            return Err(ConfigError(format!("more than {SERVERS_MAX} servers")));
+        }
+        self.configs.push(config);
+        Ok(())
+    }
+
+    /// `name`, with a number if another server has it.
+    fn free_name(&self, name: &str) -> ServerName {
+        let free = ServerName::or_default(name);
+        let (name, mut free, mut number) = (free.to_string(), free, 2);
+        while self.configs.iter().any(|config| config.name == free) {
+            free = ServerName::or_default(&format!("{name}-{number}"));
+            number += 1;
+        }
+        free
+    }
+}
+
+/// Reads the members of one server. Errors name the member and never its value.
+struct Reader<'a> {
+    path: String,
+    members: &'a Map<String, Value>,
+    variables: Lookup<'a>,
+}
+
+impl Reader<'_> {
+    /// The server; `None` if it is disabled.
+    fn config(
+        &self,
+        name: ServerName,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<ServerConfig>, String> {
+        match self.members.get("disabled") {
+            None | Some(Value::Null | Value::Bool(false)) => {}
+            Some(Value::Bool(true)) => return Ok(None),
+            Some(_) => return Err(self.wrong("disabled", "must be true or false")),
+        }
+        for member in self.members.keys().filter(|member| !MEMBERS.contains(&member.as_str())) {
+            warnings.push(format!("{}.{member}: not known here, ignored", self.path));
+        }
+        Ok(Some(ServerConfig {
+            name,
+            transport: self.transport(warnings)?,
+            start_limit: self.start_limit()?,
+            protocol_version: self.text("protocolVersion")?,
+        }))
+    }
+
+    fn transport(&self, warnings: &mut Vec<String>) -> Result<Transport, String> {
+        let (command, url) = (self.text("command")?, self.text("url")?);
+        let kind = self.text("type")?;
+        let is_http = match (kind.as_deref(), &command, &url) {
+            (None | Some("stdio"), Some(_), None) => false,
+            (None | Some("http" | "streamable-http" | "streamableHttp"), None, Some(_)) => true,
+            (Some("sse"), ..) => {
+                let why = "the transport `sse` is not supported; use the server's streamable HTTP";
+                return Err(self.wrong("type", why));
+            }
+            (None, None, None) => return Err(format!("{}: has no command and no url", self.path)),
+            (None, Some(_), Some(_)) => {
+                return Err(format!("{}: has both a command and a url", self.path));
+            }
+            (Some("stdio"), ..) => return Err(self.wrong("type", "goes with a command and no url")),
+            (Some("http" | "streamable-http" | "streamableHttp"), ..) => {
+                return Err(self.wrong("type", "goes with a url and no command"));
+            }
+            (Some(_), ..) => return Err(self.wrong("type", "must be stdio or http")),
+        };
+        let unused: &[&str] = if is_http { &["args", "env", "cwd"] } else { &["headers"] };
+        for member in unused.iter().filter(|member| self.members.contains_key(**member)) {
+            warnings.push(format!("{}.{member}: of no use there, ignored", self.path));
+        }
+        match (command, url) {
+            (Some(command), _) => Ok(Transport::Stdio {
+                command,
+                args: self.texts("args")?,
+                env: self.values("env")?,
+                cwd: self.text("cwd")?.map(PathBuf::from),
+            }),
+            (None, text) => Ok(Transport::Http {
+                url: url_of(&text.unwrap_or_default()).map_err(|why| self.wrong("url", &why))?,
+                headers: self.values("headers")?,
+            }),
+        }
+    }
+
+    fn start_limit(&self) -> Result<Duration, String> {
+        match self.members.get("startTimeout") {
+            None | Some(Value::Null) => Ok(START_LIMIT),
+            Some(value) => match value.as_u64() {
+                Some(millis @ 1..) => Ok(Duration::from_millis(millis)),
+                Some(0) | None => {
+                    Err(self.wrong("startTimeout", "must be a number of milliseconds above 0"))
+                }
+            },
+        }
+    }
+
+    fn text(&self, member: &str) -> Result<Option<String>, String> {
+        match self.members.get(member) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => self.expanded(member, value).map(Some),
+        }
+    }
+
+    fn texts(&self, member: &str) -> Result<Vec<String>, String> {
+        match self.members.get(member) {
+            None | Some(Value::Null) => Ok(Vec::new()),
+            Some(Value::Array(values)) => {
+                let values = values.iter().enumerate();
+                values.map(|(at, value)| self.expanded(&format!("{member}[{at}]"), value)).collect()
+            }
+            Some(_) => Err(self.wrong(member, "must be an array of strings")),
+        }
+    }
+
+    fn values(&self, member: &str) -> Result<BTreeMap<String, Protected>, String> {
+        match self.members.get(member) {
+            None | Some(Value::Null) => Ok(BTreeMap::new()),
+            Some(Value::Object(values)) => {
+                let values = values.iter().map(|(name, value)| {
+                    let path = format!("{member}.{name}");
+                    // The system would refuse it with an error that does not name it.
+                    if name.is_empty() || name.contains(['=', '\0']) {
+                        return Err(self.wrong(&path, "is no name"));
+                    }
+                    Ok((name.clone(), Protected::new(self.expanded(&path, value)?)))
+                });
+                values.collect()
+            }
+            Some(_) => Err(self.wrong(member, "must be an object of strings")),
+        }
+    }
+
+    /// A string, with its variables replaced. Numbers and booleans are taken as well, for values of
+    /// variables are often written so.
+    fn expanded(&self, member: &str, value: &Value) -> Result<String, String> {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Number(_) | Value::Bool(_) => value.to_string(),
+            Value::Null | Value::Array(_) | Value::Object(_) => {
+                return Err(self.wrong(member, "must be a string"));
+            }
+        };
+        let text = expand(&text, self.variables).map_err(|why| self.wrong(member, &why))?;
+        if text.contains('\0') {
+            return Err(self.wrong(member, "contains a NUL character"));
+        }
+        Ok(text)
+    }
+
+    fn wrong(&self, member: &str, why: &str) -> String {
+        format!("{}.{member}: {why}", self.path)
+    }
+}
+
+/// `text` with `${NAME}`, `${NAME:-default}` and `${env:NAME}` replaced; any other `$` stays.
+fn expand(text: &str, variables: Lookup<'_>) -> Result<String, String> {
+    let mut expanded = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        expanded += &rest[..start];
+        let after = &rest[start + 2..];
+        let end = after.find('}').ok_or("`${` without a `}`")?;
+        let (name, default) = match after[..end].split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (&after[..end], None),
+        };
+        let name = name.strip_prefix("env:").unwrap_or(name);
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if name.is_empty() || !name.chars().all(is_name) {
+            return Err("`${…}` must hold the name of a variable".to_owned());
+        }
+        let value = variables(name).filter(|value| !value.is_empty() || default.is_none());
+        let value = value.or_else(|| default.map(str::to_owned));
+        expanded += &value.ok_or_else(|| format!("the variable {name} is not set"))?;
+        rest = &after[end + 1..];
+    }
+    Ok(expanded + rest)
+}
+
+fn url_of(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("is no URL: {error}"))?;
+    let is_http = ["http", "https"].contains(&url.scheme()) && url.has_host();
+    if is_http { Ok(url) } else { Err("must begin with http:// or https://".to_owned()) }
+}
+
+/// A name for the server that `words` start: that of the program, or of what a runner runs, without
+/// folders, version and extension.
+fn name_of(words: &[String]) -> String {
+    let program = words.first().map_or("", String::as_str);
+    let base = base_of(program);
+    if !RUNNERS.contains(&base) {
+        return base.to_owned();
+    }
+    let is_name = |word: &&String| !word.starts_with('-') && !word.contains('=');
+    let mut rest = words[1..].iter().filter(is_name).map(String::as_str);
+    let run = rest.find(|word| !RUNNER_WORDS.contains(word));
+    run.map(base_of).filter(|name| !name.is_empty()).unwrap_or(base).to_owned()
+}
+
+fn base_of(word: &str) -> &str {
+    let base = word.trim_end_matches('/').rsplit('/').next().unwrap_or(word);
+    let base =
+        base.split_once('@').map_or(base, |(name, _)| if name.is_empty() { base } else { name });
+    let extension =
+        base.rsplit_once('.').filter(|(_, it)| ["py", "js", "mjs", "ts", "sh"].contains(it));
+    extension.map_or(base, |(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,37 +4,42 @@
 use crate::chat::event::ToolResult;
 use crate::tool::catalogue::{ServerName, ServerTool};
 use crate::tool::config::ServerConfig;
+use crate::tool::connection::Link;
+use crate::tool::limits::ToolLimits;
+use crate::tool::result;
+use crate::tool::server::Keeper;
+use crate::tool::table::{Phase, Table};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::sync::watch;
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
-/// Limits on what servers may do.
-#[derive(Clone, Copy, Debug)]
-pub struct ToolLimits {
-    /// Bytes of the text of a result; the rest is cut, with a note to the model.
-    pub result_bytes: usize,
-}
+/// How long the servers' processes are waited for at the end. Each ends sooner, if the system ends it
+/// at all.
+const CLOSE_MAX: Duration = Duration::from_secs(6);
 
-/// The MCP servers of a process.
+/// The MCP servers of a process. When it is dropped, they are ended without being waited for.
 #[derive(Debug, Default)]
 pub struct ToolServers {
-    configs: BTreeMap<ServerName, ServerConfig>,
+    servers: BTreeMap<ServerName, Server>,
+    limits: ToolLimits,
+    guard: Option<PathBuf>,
     table: watch::Sender<Table>,
     /// Revisions of the rows that [`ToolServers::changed`] has returned.
     reported: BTreeMap<ServerName, u64>,
+    closing: watch::Sender<bool>,
+    keepers: JoinSet<()>,
 }
 
-/// What is known of each server.
-type Table = BTreeMap<ServerName, Row>;
-
 #[derive(Debug)]
-struct Row {
-    /// Rises with every change.
-    revision: u64,
-    state: ServerState,
-    tools: Arc<[ServerTool]>,
+struct Server {
+    config: Arc<ServerConfig>,
+    /// Wakes the task that keeps the server when a call waits for it.
+    wanted: Arc<Notify>,
 }
 
 /// What state a server is in.
@@ -67,32 +72,40 @@ pub struct ServerChange {
     pub tools: Arc<[ServerTool]>,
 }
 
-impl Default for ToolLimits {
-    fn default() -> Self {
-        Self { result_bytes: 256 * 1024 }
-    }
-}
-
 impl ToolServers {
     /// The servers of `configs`, none of which is started yet. `guard` is an executable of this
-    /// program, which can act as guard of a server's processes (`guard::main`); without it, only the
+    /// program, which can act as the guard of a server's processes (`guard::main`). Without it only the
     /// server's process group is ended, and nothing is if this process is killed.
     pub fn new(configs: Vec<ServerConfig>, limits: ToolLimits, guard: Option<PathBuf>) -> Self {
-        let _ = (limits, guard);
-        let configs: BTreeMap<_, _> = configs.into_iter().map(|it| (it.name.clone(), it)).collect();
-        let rows = configs.keys().map(|name| {
-            (name.clone(), Row { revision: 0, state: ServerState::Starting, tools: Arc::new([]) })
-        });
-        let table = watch::Sender::new(rows.collect());
-        Self { configs, table, reported: BTreeMap::new() }
+        let servers: BTreeMap<_, _> = configs
+            .into_iter()
+            .map(|config| (config.name.clone(), Arc::new(config)))
+            .map(|(name, config)| (name, Server { config, wanted: Arc::default() }))
+            .collect();
+        let table = watch::Sender::new(Table::new(servers.keys()));
+        Self { servers, limits, guard, table, ..Self::default() }
     }
 
-    /// Starts all servers, in parallel. Call it once, inside of a runtime.
-    pub fn start(&mut self) {}
+    /// Starts all servers, in parallel. Needs a runtime; a second call does nothing.
+    pub fn start(&mut self) {
+        if !self.keepers.is_empty() || *self.closing.borrow() {
+            return;
+        }
+        for server in self.servers.values() {
+            let keeper = Keeper {
+                config: Arc::clone(&server.config),
+                guard: self.guard.clone(),
+                table: self.table.clone(),
+                wanted: Arc::clone(&server.wanted),
+                closing: self.closing.subscribe(),
+            };
+            self.keepers.spawn(keeper.keep());
+        }
+    }
 
     /// The names of all servers, in order.
     pub fn names(&self) -> impl Iterator<Item = &ServerName> {
-        self.configs.keys()
+        self.servers.keys()
     }
 
     /// Waits for a change of a server and returns the server's latest state; several changes may
@@ -100,7 +113,7 @@ impl ToolServers {
     pub async fn changed(&mut self) -> ServerChange {
         let mut table = self.table.subscribe();
         loop {
-            if let Some(change) = self.unreported() {
+            if let Some(change) = table.borrow_and_update().unreported(&mut self.reported) {
                 return change;
             }
             if table.changed().await.is_err() {
@@ -109,30 +122,62 @@ impl ToolServers {
         }
     }
 
-    fn unreported(&mut self) -> Option<ServerChange> {
-        let table = self.table.borrow();
-        let is_new = |(name, row): &(&ServerName, &Row)| {
-            row.revision > self.reported.get(*name).copied().unwrap_or(0)
-        };
-        let (server, row) = table.iter().find(is_new)?;
-        self.reported.insert(server.clone(), row.revision);
-        let (server, state) = (server.clone(), row.state.clone());
-        Some(ServerChange { server, state, tools: Arc::clone(&row.tools) })
-    }
-
-    /// Calls a server's tool. Whatever goes wrong is a [`ToolResult::Error`] for the model. A future
-    /// that is dropped cancels the call at the server. There is no limit on the time.
+    /// Calls a server's tool. Whatever goes wrong is a [`ToolResult::Error`] for the model. A server
+    /// that is being started, or started again, is waited for; a call that was sent is never repeated.
+    /// A future that is dropped cancels the call at the server. There is no limit on the time.
     pub fn call(
         &self,
         server: &ServerName,
         tool: &str,
         arguments: Map<String, Value>,
-    ) -> impl Future<Output = ToolResult> + Send + 'static {
-        let _ = (tool, arguments);
-        let text = format!("the server `{server}` is not running");
-        async move { ToolResult::Error(text) }
+    ) -> impl Future<Output = ToolResult> + Send + 'static + use<> {
+        let table = self.table.subscribe();
+        let known = self.servers.get(server);
+        let known = known.map(|known| (Arc::clone(&known.config), Arc::clone(&known.wanted)));
+        let (server, tool) = (server.clone(), tool.to_owned());
+        let bytes_max = self.limits.result_bytes;
+        async move {
+            let Some((config, wanted)) = known else {
+                return ToolResult::Error(format!("there is no MCP server `{server}`"));
+            };
+            let called = match ready(table, &server, &wanted).await {
+                Ok(link) => link.call(tool, arguments).await,
+                Err(why) => Err(why),
+            };
+            match called {
+                Ok(value) => result::render(&value, bytes_max),
+                Err(why) => ToolResult::Error(config.shown(&why)),
+            }
+        }
     }
 
-    /// Ends all servers, within a few seconds.
-    pub async fn close(&mut self) {}
+    /// Ends all servers and waits until their processes have ended: a few seconds at most.
+    pub async fn close(&mut self) {
+        self.closing.send_replace(true);
+        let all = async { while self.keepers.join_next().await.is_some() {} };
+        timeout(CLOSE_MAX, all).await.ok();
+        self.keepers.abort_all();
+    }
+}
+
+/// The link to a server, once it can be called.
+async fn ready(
+    mut table: watch::Receiver<Table>,
+    server: &ServerName,
+    wanted: &Notify,
+) -> Result<Link, String> {
+    loop {
+        let phase = table.borrow_and_update().phase(server);
+        match phase {
+            Some(Phase::Ready(link)) => return Ok(link),
+            Some(Phase::Failed { reason }) => {
+                return Err(format!("the MCP server `{server}` is not running: {reason}"));
+            }
+            Some(Phase::Gone { .. }) => wanted.notify_one(),
+            Some(Phase::Starting) | None => {}
+        }
+        if table.changed().await.is_err() {
+            return Err(format!("the MCP server `{server}` is not running"));
+        }
+    }
 }

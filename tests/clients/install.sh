@@ -18,6 +18,13 @@ install_python() {
         --only-binary :all: --requirement "$sources/python/requirements.txt"
 }
 
+# MCP servers in Python, apart from the clients: they bring many packages.
+install_python_servers() {
+    python3 -m venv "$clients/mcp/python"
+    "$clients/mcp/python/bin/python" -m pip install --quiet --disable-pip-version-check \
+        --only-binary :all: --requirement "$sources/mcp/requirements.txt"
+}
+
 # npm_package NAME FILE...: the files are linked, not copied, so that they are never stale.
 npm_package() {
     name=$1
@@ -39,5 +46,7 @@ for tool in python3 node npm go; do need "$tool"; done
 install_python
 npm_package node check_frames.mjs follow.mjs
 npm_package third_party
+npm_package mcp
+install_python_servers
 install_go
 echo "install.sh: installed in $clients"

@@ -67,6 +67,9 @@ mod long;
 // The session of the protocol's documentation, word for word.
 mod session_over_pipes;
 
+// Tools of the client, prompts that join a run, cancels of one request.
+mod tool_calls;
+
 // Modules of the program use only those before them.
 mod layers;
 
@@ -75,6 +78,9 @@ mod options;
 
 // Tools that the client runs.
 mod client_tools;
+
+// Tools of MCP servers in a conversation.
+mod tool_runs;
 
 // Prompts that join a run, and cancels that name what they stop.
 mod steering;
@@ -87,6 +93,11 @@ mod tips;
 
 // Programs that are not ours on both sides of the binary.
 mod clients;
+
+// MCP servers as tools, and one with faults.
+mod mcp_fixture;
+mod mcp_http;
+mod mcp_servers;
 
 // The numbers and types of the fields on the wire.
 mod wire_fields;

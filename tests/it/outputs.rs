@@ -114,6 +114,27 @@ fn play(folder: &Folder, words: &[&str], script: &[Step], end: End, shape: Shape
     ended
 }
 
+/// The built-in engine calls a tool, and there is none.
+#[test]
+fn a_tool_that_is_not_offered() {
+    let folder = folder();
+    let call = r#"{"reasoning":"Hm.","text":"Let me look.","tools":[{"name":"get_time","arguments":{"zone":"UTC"}}]}"#;
+    fs::write(folder.path("script.jsonl"), call).expect("a file");
+    let mut golden = String::new();
+    for (words, shape) in RUNS {
+        let words = [words, &["--engine", "echo", "--echo-script", "script.jsonl"]].concat();
+        let mut once = Once::start(duologue(&folder, &words));
+        if let Shape::Conversation(_) | Shape::Frames = shape {
+            writeln!(once.stdin(), "{}", submit("r1", "hello")).expect("the process reads");
+        }
+        once.close_stdin();
+        let ended = once.finish();
+        shape.check(&ended);
+        golden += &section(&words, &ended, &folder);
+    }
+    compare("tool_not_offered", &golden);
+}
+
 #[test]
 fn an_answer() {
     let script = [

@@ -28,15 +28,15 @@ struct Transcript {
 #[test]
 fn transcripts_are_what_their_commands_print() {
     for (text, least, _) in TEXTS {
-        check(text, |command| !needs_jq(command), least);
+        check(text, |command| !needs_tools(command), least);
     }
 }
 
 #[test]
-#[ignore = "needs jq"]
-fn transcripts_of_jq_recipes_are_what_their_commands_print() {
+#[ignore = "needs jq and python3"]
+fn transcripts_with_other_programs_are_what_their_commands_print() {
     for (text, _, least) in TEXTS {
-        check(text, needs_jq, least);
+        check(text, needs_tools, least);
     }
 }
 
@@ -44,7 +44,7 @@ fn transcripts_of_jq_recipes_are_what_their_commands_print() {
 fn the_first_command_needs_nothing_but_cargo() {
     let first = &transcripts(README)[0];
     assert!(first.command.contains(FROM_A_CLONE), "{first:?}");
-    assert!(!needs_jq(&first.command));
+    assert!(!needs_tools(&first.command));
 }
 
 /// The examples are run by tests of their own.
@@ -65,8 +65,9 @@ fn check(text: &str, wanted: impl Fn(&str) -> bool, least: usize) {
     assert!(seen >= least, "only {seen} transcripts were found");
 }
 
-fn needs_jq(command: &str) -> bool {
-    command.contains("jq ")
+/// Whether it needs a program that not every machine has.
+fn needs_tools(command: &str) -> bool {
+    ["jq ", "python3 "].iter().any(|program| command.contains(program))
 }
 
 fn run(command: &str) -> String {

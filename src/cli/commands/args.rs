@@ -1,5 +1,7 @@
-//! Command-line arguments of `check`, `list-events`, `schema`, `completions` and `man`.
+//! Command-line arguments of `check`, `list-events`, `tools`, `schema`, `completions` and `man`.
 
+use crate::cli::LogLevel;
+use crate::cli::tools::ToolOptions;
 use clap::{Args, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
@@ -109,6 +111,49 @@ pub enum ListOutput {
     Jsonl,
     /// One JSON object at the end
     Json,
+}
+
+/// Help summary of `tools`.
+pub(crate) const TOOLS_ABOUT: &str = "List the tools of MCP servers";
+
+/// Long help of `tools`.
+pub(crate) const TOOLS_LONG_ABOUT: &str = "\
+List the tools of MCP servers, as a model would be offered them.
+
+Starts the servers, asks each for its tools, ends them, and prints each tool with the name that the
+model is shown, the server, the description and the parameters; `?` marks those that may be left
+out. --output json has the whole schemas, and what --approval, --allow and --deny say.";
+
+/// Text after the options in the help of `tools`.
+pub(crate) const TOOLS_AFTER: &str = "\
+Examples:
+  duologue tools --mcp 'npx -y @modelcontextprotocol/server-filesystem /tmp'
+  duologue tools --mcp-config servers.json --output json
+
+Exit status:
+  0    all servers could be used
+  1    some servers could not be used, or not in time; the tools of the others are listed
+  2    the command line or a configuration file is wrong
+  74   standard output could not be written";
+
+/// Arguments of `tools`.
+#[derive(Args, Debug)]
+pub struct ToolsArgs {
+    /// The servers, and rules for their tools.
+    #[command(flatten)]
+    pub tools: ToolOptions,
+
+    /// Format of the list
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub output: TextOutput,
+
+    /// One JSON object at the end; the same as --output json
+    #[arg(long)]
+    pub no_stream: bool,
+
+    /// How much is logged to standard error
+    #[arg(long, env = "DUOLOGUE_LOG_LEVEL", value_name = "LEVEL", value_enum, default_value_t)]
+    pub log_level: LogLevel,
 }
 
 /// Arguments of `schema`.

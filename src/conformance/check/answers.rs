@@ -14,6 +14,8 @@ pub(super) struct Answer {
     pub(super) run: RunSeen,
     pub(super) error: Option<ErrorSeen>,
     pub(super) has_snapshot: bool,
+    /// It has an event that is not of a run.
+    pub(super) has_event: bool,
 }
 
 /// The relevant parts of a request's last error.
@@ -33,9 +35,21 @@ impl ErrorSeen {
 }
 
 impl Answer {
-    /// The request has only its `done`: a successful cancel, or a shutdown.
+    /// The request has only its `done`: a successful cancel, a shutdown, or a request of an
+    /// extension.
     pub(super) fn is_bare(&self) -> bool {
-        self.run == RunSeen::None && self.error.is_none() && !self.has_snapshot
+        self.is_other() && self.error.is_none() && !self.has_event
+    }
+
+    /// The request is neither a submit that was accepted nor a snapshot.
+    pub(super) fn is_other(&self) -> bool {
+        self.run == RunSeen::None && !self.has_snapshot
+    }
+
+    /// The run has ended, and not by a defect of the server.
+    pub(super) fn has_ended_run(&self) -> bool {
+        let is_defect = self.error.as_ref().is_some_and(|error| error.is_defect);
+        matches!(self.run, RunSeen::Ended(_)) && !is_defect
     }
 }
 
@@ -109,21 +123,27 @@ fn wrong_with_state(error: &ErrorFrame, run: RunSeen, activity: Activity) -> Opt
         | code::EMPTY_PROMPT
         | code::NO_ACTIVE_REQUEST
         | code::SHUTTING_DOWN
+        | code::UNKNOWN_EXTENSION
+        | code::INVALID_TOOLS
+        | code::UNKNOWN_TOOL_CALL
         | code::STDIN_READ_FAILED => run == RunSeen::None,
         _ => true,
     };
     match &*error.code {
         _ if !is_right => Some("does not fit the run of its request, or that it has none"),
         code::SESSION_BUSY if activity == Activity::Idle => Some("while no run is under way"),
-        code::NO_ACTIVE_REQUEST if activity == Activity::Running => {
-            Some("while a run is under way")
-        }
         _ => None,
     }
 }
 
 /// Checks the status of a `done`, which is one of the known values.
-pub(super) fn check_done(status: &str, answer: &Answer, activity: Activity, report: &mut Report) {
+/// `withdraws`: the cancel of submits that wait was answered just before.
+pub(super) fn check_done(
+    status: &str,
+    answer: &Answer,
+    (activity, withdraws): (Activity, bool),
+    report: &mut Report,
+) {
     let expected = match (&answer.error, answer.run) {
         (Some(error), _) if error.is_defect => return,
         (Some(error), _) => expected_after(error),
@@ -135,7 +155,10 @@ pub(super) fn check_done(status: &str, answer: &Answer, activity: Activity, repo
         (None, RunSeen::Live) => {
             return report.add(Rule::LeftOpen, "the done of a run that has not ended");
         }
-        (None, RunSeen::None) => return check_without_run(status, answer, activity, report),
+        (None, RunSeen::None) if answer.has_event => done::OK,
+        (None, RunSeen::None) => {
+            return check_without_run(status, answer, (activity, withdraws), report);
+        }
     };
     if answer.run == RunSeen::Live {
         report.add(Rule::LeftOpen, "the done of a run that has not ended");
@@ -155,17 +178,18 @@ fn expected_after(error: &ErrorSeen) -> &'static str {
 }
 
 /// Checks the `done` of a request with neither an error nor a run.
-fn check_without_run(status: &str, answer: &Answer, activity: Activity, report: &mut Report) {
+fn check_without_run(
+    status: &str,
+    answer: &Answer,
+    (activity, withdraws): (Activity, bool),
+    report: &mut Report,
+) {
     let wrong = match status {
         done::FAILED => "done \"failed\" without an error before it",
-        done::STOPPED => "done \"stopped\" of a request without a run",
+        done::STOPPED if !withdraws => "done \"stopped\" of a request without a run",
         done::SHUTDOWN if answer.has_snapshot => "done \"shutdown\" of a request for a snapshot",
         done::SHUTDOWN if activity == Activity::Running => {
             "done \"shutdown\" while a run is under way"
-        }
-        done::OK if !answer.has_snapshot && activity == Activity::Idle => {
-            "done \"ok\" without an answer while no run is under way: a snapshot needs its frame, \
-             and a cancel its error no_active_request"
         }
         _ => return,
     };

@@ -9,6 +9,7 @@ use super::runs::Runs;
 use crate::protocol::any::Any;
 use crate::protocol::proto::chat::CorrelationInfo;
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
+use crate::protocol::words::kind;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
@@ -79,6 +80,9 @@ impl Conversation {
         if fields.name == "ChatRunStarted" {
             self.identify_prompt(at.request, fields);
         }
+        if let Any::SteeringAccepted(joined) = payload {
+            self.identify_joined(&joined.message_id, fields);
+        }
         let Some(change) = change_of(payload) else { return };
         let key = self.key(change.kind, &change.id);
         if change.is_new {
@@ -131,6 +135,14 @@ impl Conversation {
                     entity.ids = entity.ids.or(Some(ids));
                 }
             }
+        }
+    }
+
+    /// The event of a prompt that joined a run names no ids; the event after it does.
+    fn identify_joined(&mut self, message: &str, fields: &Fields<'_>) {
+        let (key, ids) = (self.key(kind::MESSAGE, message), self.ids(fields.ids()));
+        if let Some(entity) = self.entities.get_mut(&key) {
+            entity.ids = entity.ids.or(Some(ids));
         }
     }
 

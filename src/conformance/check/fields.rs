@@ -10,6 +10,9 @@ use crate::protocol::words::{finish, message, role, roles, sources, statuses, to
 /// The prefix of a run's root message id.
 const ROOT_PREFIX: &str = "chat-msg-";
 
+/// Follows the root in the message id of a prompt.
+const PROMPT_SUFFIX: &str = "-user";
+
 /// The fields of a payload that are checked. `None` if its message has no such field, and empty if
 /// the payload leaves it out.
 #[derive(Debug, Default)]
@@ -33,6 +36,8 @@ pub(super) struct Fields<'a> {
     r#final: Option<bool>,
     streaming: Option<bool>,
     executing: Option<bool>,
+    /// The `final` of a message, which is not that of a patch.
+    is_final: Option<bool>,
     has_correlation: bool,
     correlation: Option<&'a CorrelationInfo>,
 }
@@ -48,6 +53,8 @@ pub(super) enum Place {
     Warning,
     Error,
     Tool,
+    /// A prompt that has joined a run, with the ids of that run.
+    Steering,
     /// An extension, at any place in a run.
     Extension,
     /// Nothing that has ids of a run.
@@ -101,6 +108,9 @@ impl<'a> Fields<'a> {
                 message_id parent_message_id role prompt text content status, streaming;
             ToolCallEntity: message_id tool_call_id tool_name status, executing;
             ToolResultEntity: message_id tool_call_id tool_name status;
+            ToolApprovalRequested: message_id tool_call_id tool_name;
+            ToolApprovalResolved: message_id tool_call_id tool_name;
+            SteeringAccepted: message_id;
             ObjectExtracted: message_id;
             LineRejected: message_id;
             ExtractionFinished: message_id;
@@ -109,6 +119,22 @@ impl<'a> Fields<'a> {
             (fields.message_id, fields.role) = (Some(&*it.message_id), Some(&*it.role));
             (fields.prompt, fields.status) = (Some(&*it.prompt), Some(&*it.status));
             (fields.text, fields.content) = (Some(&*it.text), Some(&*it.content));
+        }
+        if let Any::FrontendToolCallRequested(it) = payload {
+            (fields.message_id, fields.status) = (Some(&*it.message_id), Some(&*it.status));
+            fields.tool_call_id = Some(&*it.tool_call_id);
+            fields.tool_name = Some(&*it.tool_name);
+        }
+        if let Any::FrontendToolResultReceived(it) = payload {
+            (fields.message_id, fields.status) = (Some(&*it.message_id), Some(&*it.status));
+            fields.tool_call_id = Some(&*it.tool_call_id);
+            fields.tool_name = Some(&*it.tool_name);
+        }
+        if let Any::ChatTextSegmentFinished(it) = payload {
+            fields.is_final = Some(it.r#final);
+        }
+        if let Any::ChatMessageEntity(it) = payload {
+            fields.is_final = Some(it.r#final);
         }
         fields
     }
@@ -126,6 +152,7 @@ impl<'a> Fields<'a> {
                 role::ERROR => Place::Error,
                 _ => Place::Elsewhere,
             },
+            "SteeringAccepted" => Place::Steering,
             "ObjectExtracted" | "LineRejected" | "ExtractionFinished" => Place::Extension,
             _ if self.parent_message_id.is_some() => Place::Thinking,
             _ if self.tool_call_id.is_some() => Place::Tool,
@@ -147,7 +174,7 @@ impl<'a> Fields<'a> {
     pub(super) fn root(&self) -> Option<&'a str> {
         let id = self.message_id?;
         let root = match self.place() {
-            Place::Prompt => id.strip_suffix("-user"),
+            Place::Prompt | Place::Steering => root_of_prompt(id),
             Place::Text => self.root_of_segment(id, ":text:"),
             Place::Thinking => self.root_of_segment(id, ":thinking:"),
             Place::Warning => id.strip_suffix(":warning"),
@@ -159,6 +186,12 @@ impl<'a> Fields<'a> {
             | Place::Elsewhere => Some(id),
         };
         root.filter(|root| root.len() > ROOT_PREFIX.len() && root.starts_with(ROOT_PREFIX))
+    }
+
+    /// A prompt that joined the run of an earlier one.
+    pub(super) fn is_joined_prompt(&self) -> bool {
+        let id = self.message_id.unwrap_or_default();
+        self.place() == Place::Prompt && !id.ends_with(PROMPT_SUFFIX)
     }
 
     fn root_of_segment(&self, id: &'a str, kind: &str) -> Option<&'a str> {
@@ -268,6 +301,11 @@ impl<'a> Fields<'a> {
                 report.add(Rule::WrongWord, message);
             }
         }
+        if self.is_final.is_some_and(|is_final| is_final == (status == message::STREAMING)) {
+            let (name, status) = (self.name, shown(status));
+            let message = format!("final of {name} does not agree with its status {status:?}");
+            report.add(Rule::WrongWord, message);
+        }
     }
 
     fn check_stream(&self, report: &mut Report) {
@@ -304,6 +342,16 @@ impl<'a> Fields<'a> {
     pub(super) fn segment_mode(&self) -> Option<i32> {
         self.mode.filter(|_| self.tool_call_id.is_none())
     }
+}
+
+/// The root in the message id of a prompt, which has a number from the second one of a run on.
+fn root_of_prompt(id: &str) -> Option<&str> {
+    let (root, number) = id.rsplit_once(PROMPT_SUFFIX)?;
+    let is_later = || {
+        let number = number.strip_prefix('-').and_then(|number| number.parse().ok());
+        number.is_some_and(|number: u32| number > 1)
+    };
+    (number.is_empty() || is_later()).then_some(root)
 }
 
 /// Whether it is the class of a cancelled call.

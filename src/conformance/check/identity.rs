@@ -70,6 +70,7 @@ impl Identity {
     ) {
         self.check_root(fields, namer, &mut earlier.roots, report);
         self.check_prompt(fields, namer, report);
+        self.check_tool_name(fields, namer, report);
         let place = fields.place();
         let Some(ids) = fields.ids() else { return };
         if place == Place::Elsewhere {
@@ -89,10 +90,11 @@ impl Identity {
                 call.check(&mut self.call, namer, &mut earlier.calls, report);
             }
             Place::Tool => self.check_tool(fields, &call, namer, report),
-            Place::Extension if !call.id.is_empty() => {
+            Place::Extension | Place::Steering if !call.id.is_empty() => {
                 call.check(&mut self.call, namer, &mut earlier.calls, report);
             }
             Place::Extension
+            | Place::Steering
             | Place::Prompt
             | Place::Run
             | Place::Warning
@@ -127,6 +129,9 @@ impl Identity {
     fn check_prompt(&mut self, fields: &Fields<'_>, namer: &Namer, report: &mut Report) {
         let Some(prompt) = fields.prompt else { return };
         self.prompt_bytes += prompt.len();
+        if fields.is_joined_prompt() {
+            return;
+        }
         if prompt.is_empty() && fields.place() == Place::Text && self.has_repeated_prompt() {
             return;
         }
@@ -146,15 +151,20 @@ impl Identity {
         report: &mut Report,
     ) {
         let id = namer.key(fields.tool_call_id.unwrap_or_default());
-        let name = fields.tool_name.unwrap_or_default();
         if fields.name == "ChatToolCallStarted" && self.tools.len() < TOOLS_MAX {
-            let tool = Tool { call: self.call.clone(), name: namer.name(name) };
-            self.tools.insert(id, tool);
+            let name = namer.name(fields.tool_name.unwrap_or_default());
+            self.tools.insert(id, Tool { call: self.call.clone(), name });
         }
         let Some(tool) = self.tools.get_mut(&id) else { return };
         // A tool call belongs to a provider call that is already known.
         let mut known = Remembered::new(0);
         call.check(&mut tool.call, namer, &mut known, report);
+    }
+
+    fn check_tool_name(&self, fields: &Fields<'_>, namer: &Namer, report: &mut Report) {
+        let Some(name) = fields.tool_name else { return };
+        let id = namer.key(fields.tool_call_id.unwrap_or_default());
+        let Some(tool) = self.tools.get(&id) else { return };
         if !name.is_empty() && namer.key(name) != tool.name.key() {
             let known = &tool.name.shown;
             let message = format!("{} does not name the tool {known:?}", fields.name);

@@ -6,6 +6,7 @@ use crate::protocol::any::message_from_value;
 use crate::protocol::descriptors::{Field, Kind, Types};
 use crate::protocol::json;
 use crate::protocol::proto::rpc::RpcLine;
+use crate::protocol::words::capability::{APPROVALS, CLIENT_TOOLS, STEER, TOOL_SERVERS};
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 use std::sync::LazyLock;
@@ -20,6 +21,9 @@ const URL: &str = "type.googleapis.com/";
 
 /// Packages of this server's extensions, `duologue.<extension>.v1`.
 const EXTENSIONS: &str = "duologue.";
+
+/// The package of the messages about tools that the client runs.
+const CLIENT_TOOLS_PACKAGE: &str = "pinocchio.chatapp.frontendtools.";
 
 /// A frame, and the types of the payloads that were removed because they are unknown.
 #[derive(Debug)]
@@ -235,9 +239,18 @@ impl Walk<'_> {
     }
 }
 
-/// The extension that a message belongs to: `extract` for `duologue.extract.v1.LineRejected`.
+/// The extension that a message belongs to: `extract` for `duologue.extract.v1.LineRejected`. Some
+/// packages have the messages of several extensions, or one with another name.
 pub(super) fn extension(full_name: &str) -> Option<&str> {
-    full_name.strip_prefix(EXTENSIONS)?.split('.').next()
+    match full_name {
+        "duologue.tools.v1.ToolApprovalRequested" | "duologue.tools.v1.ToolApprovalResolved" => {
+            Some(APPROVALS)
+        }
+        "duologue.tools.v1.ToolServerChanged" => Some(TOOL_SERVERS),
+        "duologue.session.v1.SteeringAccepted" => Some(STEER),
+        _ if full_name.starts_with(CLIENT_TOOLS_PACKAGE) => Some(CLIENT_TOOLS),
+        _ => full_name.strip_prefix(EXTENSIONS)?.split('.').next(),
+    }
 }
 
 /// Whether the text after the last line feed is incomplete: more bytes could make it a frame,

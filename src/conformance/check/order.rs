@@ -21,13 +21,14 @@ pub(super) struct Order {
 
 impl Order {
     /// Checks the ordinal of a UI event. Events of an extension may share theirs with others of
-    /// their name: one backend event may result in several.
+    /// their name: one backend event may result in several. `is_of_two`: it may also share that of
+    /// another request.
     pub(super) fn event(
         &mut self,
         ordinal: u64,
         request: &Name,
         name: &str,
-        is_extension: bool,
+        (is_extension, is_of_two): (bool, bool),
         report: &mut Report,
     ) {
         if ordinal == 0 {
@@ -44,7 +45,7 @@ impl Order {
             }
             self.sharing.clear();
             self.sharer = request.key();
-        } else if self.sharer != request.key() {
+        } else if self.sharer != request.key() && !is_of_two {
             let message = format!("ordinal {ordinal} again, for another request");
             report.add(Rule::OrdinalOrder, message);
         } else if !is_extension && self.sharing.iter().any(|other| other == name) {

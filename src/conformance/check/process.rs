@@ -5,6 +5,7 @@ use super::answers::needs_no_request;
 use super::hello::check_hello;
 use super::names::{Name, shown};
 use super::rule::{Report, Rule};
+use crate::protocol::command::Extension;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{DoneFrame, ErrorFrame, HelloFrame};
 use crate::protocol::words::{capability, code, done};
@@ -18,6 +19,10 @@ pub(super) struct Process {
     end: End,
     /// It has reported an internal error that ends it, and its run.
     pub(super) is_defective: bool,
+    /// A request was answered that is neither a submit nor a snapshot.
+    has_other_answers: bool,
+    /// A client uses requests that the published contract doesn't have.
+    uses_extensions: bool,
 }
 
 /// The kind of process, from `hello`.
@@ -60,7 +65,14 @@ enum End {
 
 impl Process {
     pub(super) fn new() -> Self {
-        Self { mode: Mode::Unknown, words: Vec::new(), end: End::Open, is_defective: false }
+        Self {
+            mode: Mode::Unknown,
+            words: Vec::new(),
+            end: End::Open,
+            is_defective: false,
+            has_other_answers: false,
+            uses_extensions: false,
+        }
     }
 
     /// Whether it reads requests, as far as is known.
@@ -95,16 +107,55 @@ impl Process {
     fn hello(&mut self, hello: &HelloFrame, report: &mut Report) {
         check_hello(hello, report);
         self.words.clone_from(&hello.capabilities);
+        self.uses_extensions = self.words.iter().any(|word| Extension::named(word).is_some());
         let reads_requests = self.words.iter().any(|word| word == capability::STDIN_RPC);
         self.mode = if reads_requests { Mode::Stdin } else { Mode::OneShot(OneShot::Begins) };
     }
 
-    pub(super) fn need_announced(&self, extension: &str, report: &mut Report) {
-        if !self.words.iter().any(|word| word == extension) {
-            let extension = shown(extension);
-            let message = format!("hello does not announce the extension {extension}");
-            report.add(Rule::UnannouncedExtension, message);
+    /// An extension is on if `hello` announces it, or if a request has turned it on. The stream
+    /// doesn't contain requests, but it contains their answers.
+    pub(super) fn need_extension(&mut self, extension: &str, report: &mut Report) {
+        let by_request = Extension::named(extension).filter(|_| self.reads_requests());
+        self.uses_extensions |= by_request.is_some();
+        let is_announced = self.words.iter().any(|word| word == extension);
+        if is_announced || by_request.is_some_and(|extension| self.may_be_on(extension)) {
+            return;
         }
+        let extension = shown(extension);
+        let message = match by_request {
+            None => format!("hello does not announce the extension {extension}"),
+            Some(_) => format!(
+                "hello does not announce the extension {extension}, and no request has been \
+                 answered that can have turned it on"
+            ),
+        };
+        report.add(Rule::UnannouncedExtension, message);
+    }
+
+    /// Whether a request can have turned the extension on by now.
+    fn may_be_on(&self, extension: Extension) -> bool {
+        match extension {
+            // By the request that the event answers.
+            Extension::ClientTools | Extension::Steer | Extension::TargetedCancel => true,
+            // By `enable`, or by an `approve` that came too early.
+            Extension::Approvals | Extension::ToolServers => self.has_other_answers,
+        }
+    }
+
+    /// Records an answer that only the request of an extension has.
+    pub(super) fn extension_used(&mut self) {
+        self.uses_extensions = true;
+    }
+
+    /// Whether a `done` alone, during a run, must be the answer to a cancel of that run. Once a
+    /// client uses extensions it may be that to an `approve`, or to a cancel of something else.
+    pub(super) fn is_cancelled_by_done(&self) -> bool {
+        !self.uses_extensions
+    }
+
+    /// Records an answer to a request that is neither a submit nor a snapshot.
+    pub(super) fn other_answer(&mut self) {
+        self.has_other_answers = true;
     }
 
     /// Checks which frames may come close to the end of the process.

@@ -22,6 +22,7 @@ pub(super) struct Request {
     line: u64,
     error: Option<ErrorSeen>,
     has_snapshot: bool,
+    has_event: bool,
 }
 
 /// All tracked requests.
@@ -32,12 +33,23 @@ pub(super) struct Requests {
     /// How many had a `done`.
     pub(super) done: u64,
     is_too_wide: bool,
+    /// Whether runs end with a snapshot, from the first of them.
+    has_final_snapshots: Option<bool>,
+    /// Requests with a `done` alone, `ok`, while no run was under way.
+    unexplained: u64,
 }
 
 impl Requests {
     pub(super) fn new() -> Self {
         let finished = Remembered::new(FINISHED_MAX);
-        Self { open: HashMap::new(), finished, done: 0, is_too_wide: false }
+        Self {
+            open: HashMap::new(),
+            finished,
+            done: 0,
+            is_too_wide: false,
+            has_final_snapshots: None,
+            unexplained: 0,
+        }
     }
 
     /// Whether a frame may still come for the request; false if it has its `done`.
@@ -51,8 +63,21 @@ impl Requests {
             self.is_too_wide = true;
             return;
         }
-        let request = || Request { name: name.clone(), line, error: None, has_snapshot: false };
+        let request = || Request {
+            name: name.clone(),
+            line,
+            error: None,
+            has_snapshot: false,
+            has_event: false,
+        };
         self.open.entry(name.key()).or_insert_with(request);
+    }
+
+    /// Records an event of the request that is not of its run.
+    pub(super) fn event(&mut self, name: &Name) {
+        if let Some(request) = self.open.get_mut(&name.key()) {
+            request.has_event = true;
+        }
     }
 
     /// Records a snapshot of the request.
@@ -75,7 +100,7 @@ impl Requests {
         &mut self,
         name: &Name,
         is_nameless: bool,
-        (run, activity): (RunSeen, Activity),
+        (run, activity, withdraws): (RunSeen, Activity, bool),
         done: &DoneFrame,
         report: &mut Report,
     ) -> Option<Answer> {
@@ -83,16 +108,39 @@ impl Requests {
         if !is_nameless {
             self.finished.insert(name);
         }
-        let Request { error, has_snapshot, .. } = self.open.remove(&name.key())?;
-        let answer = Answer { run, error, has_snapshot };
+        let Request { error, has_snapshot, has_event, .. } = self.open.remove(&name.key())?;
+        let answer = Answer { run, error, has_snapshot, has_event };
+        self.check_final_snapshot(&answer, report);
+        let is_ok = done.status == done::OK;
+        self.unexplained += u64::from(answer.is_bare() && is_ok && activity == Activity::Idle);
         if done::ALL.contains(&&*done.status) {
-            check_done(&done.status, &answer, activity, report);
+            check_done(&done.status, &answer, (activity, withdraws), report);
         } else {
             let status = shown(&done.status);
             let known = done::ALL.join(", ");
             report.add(Rule::UnknownStatus, format!("{status:?} is none of {known}"));
         }
         Some(answer)
+    }
+
+    /// The snapshot at the end of a run is an option of the process.
+    fn check_final_snapshot(&mut self, answer: &Answer, report: &mut Report) {
+        if !answer.has_ended_run() {
+            return;
+        }
+        let has_snapshot = answer.has_snapshot;
+        let message = match self.has_final_snapshots {
+            Some(true) if !has_snapshot => "the run has no snapshot at its end; earlier ones have",
+            Some(false) if has_snapshot => {
+                "the run has a snapshot at its end; earlier ones have not"
+            }
+            Some(_) => return,
+            None => {
+                self.has_final_snapshots = Some(has_snapshot);
+                return;
+            }
+        };
+        report.add(Rule::FinalSnapshot, message);
     }
 
     /// The requests without a `done`, by the line of their first frame, with their names.
@@ -108,6 +156,13 @@ impl Requests {
         let mut notes = Vec::new();
         if self.is_too_wide {
             notes.push(format!("more than {OPEN_MAX} requests were open at once; not all checked"));
+        }
+        if self.unexplained > 0 {
+            let count = self.unexplained;
+            notes.push(format!(
+                "{count} requests have a done \"ok\" alone while no run was under way: right for \
+                 enable and for a cancel with waiting, wrong for any other"
+            ));
         }
         if self.finished.forgotten > 0 {
             notes.push(format!(

@@ -89,9 +89,10 @@ pub enum Rule {
     MessageId,
     /// A correlation names the session and its run.
     Correlation,
-    /// Repeated prompts, tool names and inputs stay the same.
+    /// Repeated prompts, tool names, inputs and finish reasons stay the same.
     FieldChanged,
-    /// Payloads of an extension require it to be announced in `hello`.
+    /// Payloads of an extension require it to be on: announced in `hello`, or turned on by a
+    /// request.
     UnannouncedExtension,
     /// One run is active at a time.
     TwoRuns,
@@ -117,6 +118,8 @@ pub enum Rule {
     SegmentText,
     /// `text` and `content` of a message are the same.
     TextContent,
+    /// Every run ends with a snapshot, or none does.
+    FinalSnapshot,
     /// A process of one request writes a snapshot, events, a snapshot unless turned off, `done`.
     OneShotOrder,
 }
@@ -124,7 +127,7 @@ pub enum Rule {
 impl Rule {
     /// All rules, in the order of the documentation.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 57] = [
+    pub(super) const ALL: [Self; 58] = [
         Self::InvalidUtf8,
         Self::RawSeparator,
         Self::LineTooLong,
@@ -181,6 +184,7 @@ impl Rule {
         Self::PatchStream,
         Self::SegmentText,
         Self::TextContent,
+        Self::FinalSnapshot,
         Self::OneShotOrder,
     ];
 
@@ -243,6 +247,7 @@ impl Rule {
             Self::PatchStream => "patch-stream",
             Self::SegmentText => "segment-text",
             Self::TextContent => "text-content",
+            Self::FinalSnapshot => "final-snapshot",
             Self::OneShotOrder => "one-shot-order",
         }
     }

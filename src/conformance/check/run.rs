@@ -7,6 +7,8 @@ use super::names::{Name, Namer, shown};
 use super::rule::{Report, Rule};
 use super::step::{RunEnd, SegmentStep, Step, ToolStep};
 use super::text::Text;
+use crate::protocol::any::Struct;
+use crate::protocol::words::tool_result;
 
 /// Most open segments, or tool calls, of one run that are tracked. A run with more of them is not
 /// tracked any further.
@@ -26,6 +28,12 @@ pub(super) struct Run {
     pub(super) is_cancelled: bool,
     stage: RunStage,
     has_call: bool,
+    /// The finish reason of its last call, as far as it was shown.
+    reason: Option<Name>,
+    /// Prompts in it.
+    prompts: u32,
+    /// The prompt that has joined it and has no SteeringAccepted yet.
+    joined: Option<Name>,
     /// How a segment of its open call was cut off.
     segment_end: Option<RunEnd>,
     /// How it must end, given what was cut off in it.
@@ -55,20 +63,28 @@ struct Tool {
     input: Text,
     /// The hash of the whole input.
     requested: Option<u64>,
+    /// The hash of the whole input as the client of a tool gets it.
+    arguments: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ToolStage {
     Started,
     Requested,
+    AwaitsApproval,
+    Allowed,
+    Denied,
     Executing,
+    AwaitsClient,
+    /// The client has answered, with success or not.
+    Answered(bool),
     Returned,
 }
 
 impl Run {
     /// A run whose first event is `step`.
     pub(super) fn begin(request: Name, step: &Step<'_>, report: &mut Report) -> Self {
-        let is_first = matches!(step, Step::PromptAccepted);
+        let is_first = matches!(step, Step::PromptAccepted { .. });
         if !is_first {
             let message = "a run begins with ChatUserMessageAccepted, not with this event";
             report.add(Rule::EventOrder, message);
@@ -83,6 +99,9 @@ impl Run {
             expected_end: None,
             stage: if is_started { RunStage::Started } else { RunStage::Accepted },
             has_call: is_started && !matches!(step, Step::CallStarted),
+            reason: None,
+            prompts: 1,
+            joined: None,
             segments: Vec::new(),
             tools: Vec::new(),
             is_too_wide: false,
@@ -106,15 +125,28 @@ impl Run {
         if let (RunStage::Ended(_), false) = (self.stage, matches!(step, Step::Other)) {
             return report.add(Rule::EventOrder, "an event after the end of its run");
         }
+        if self.joined.take().is_some() {
+            let message = "a prompt has joined the run, but its SteeringAccepted does not follow";
+            report.add(Rule::EventOrder, message);
+        }
         match step {
-            Step::PromptAccepted => {
-                report.add(Rule::EventOrder, "a second ChatUserMessageAccepted in a run");
-            }
+            Step::PromptAccepted { id } => self.join(namer.name(id), id, report),
             Step::RunStarted => self.start(report),
             Step::CallStarted => self.start_call(report),
-            Step::CallUpdated => self.need_call("ChatProviderCallMetadataUpdated", report),
-            Step::CallFinished { class } => self.finish_call(class, report),
-            Step::Segment(id, step) => self.segment(namer.name(id), step, report),
+            Step::CallUpdated { reason } => {
+                self.need_call("ChatProviderCallMetadataUpdated", report);
+                self.check_reason(reason, namer, report);
+            }
+            Step::CallFinished { class, reason } => {
+                self.check_last_reason(reason, namer, report);
+                self.finish_call(class, report);
+            }
+            Step::Segment(id, step) => {
+                if let SegmentStep::Finished { reason, .. } = step {
+                    self.check_reason(reason, namer, report);
+                }
+                self.segment(namer.name(id), step, report);
+            }
             Step::Tool(id, step) => self.tool(namer.name(id), step, namer, report),
             Step::RunEnded(end) => self.finish(end, report),
             Step::Other => {}
@@ -128,6 +160,42 @@ impl Run {
         self.stage = RunStage::Started;
     }
 
+    /// Another prompt joins the run, at a boundary: no provider call and no tool is open.
+    fn join(&mut self, name: Name, id: &str, report: &mut Report) {
+        self.prompts += 1;
+        let number = self.prompts;
+        if self.stage != RunStage::Started || self.has_call || !self.tools.is_empty() {
+            let message = "ChatUserMessageAccepted in a run that is not between provider calls";
+            report.add(Rule::EventOrder, message);
+        }
+        if !id.ends_with(&format!("-user-{number}")) {
+            let message = format!("prompt {number} of the run has the id {}", name.shown);
+            report.add(Rule::MessageId, message);
+        }
+        self.joined = Some(name);
+    }
+
+    /// Whether this prompt has just joined the run, for the event that says so.
+    pub(super) fn has_joined(&mut self, message: &Name) -> bool {
+        self.joined.take_if(|joined| joined == message).is_some()
+    }
+
+    /// Compares a finish reason with the earlier ones of its provider call; it may be unknown.
+    fn check_reason(&mut self, reason: &str, namer: &Namer, report: &mut Report) {
+        if !reason.is_empty() {
+            self.check_last_reason(reason, namer, report);
+            self.reason.get_or_insert_with(|| namer.name(reason));
+        }
+    }
+
+    fn check_last_reason(&self, reason: &str, namer: &Namer, report: &mut Report) {
+        if let Some(known) = self.reason.as_ref().filter(|known| known.key() != namer.key(reason)) {
+            let (reason, known) = (shown(reason), &known.shown);
+            let message = format!("the finish reason of the call is {reason:?}; it was {known:?}");
+            report.add(Rule::FieldChanged, message);
+        }
+    }
+
     fn start_call(&mut self, report: &mut Report) {
         if self.stage != RunStage::Started {
             let message = "ChatProviderCallStarted before ChatRunStarted";
@@ -138,7 +206,13 @@ impl Run {
             let message = "ChatProviderCallStarted before the previous call has finished";
             report.add(Rule::EventOrder, message);
         }
+        for tool in &self.tools {
+            let message =
+                format!("a provider call starts but tool call {} is open", tool.name.shown);
+            report.add(Rule::LeftOpen, message);
+        }
         self.has_call = true;
+        self.reason = None;
     }
 
     fn finish_call(&mut self, class: &str, report: &mut Report) {
@@ -218,7 +292,7 @@ impl Run {
                 self.segments[at].text.patch(&shown, patch, report);
                 self.limit_text();
             }
-            (SegmentStep::Finished { text, status }, Some(at)) => {
+            (SegmentStep::Finished { text, status, .. }, Some(at)) => {
                 let open = self.segments.remove(at);
                 open.text.finish(&shown, text, report);
                 if let Some(end) = RunEnd::of_cut(status) {
@@ -243,12 +317,13 @@ impl Run {
                 self.need_call("a tool call", report);
                 if self.has_room_for(self.tools.len()) {
                     let (stage, input) = (ToolStage::Started, Text::new());
-                    self.tools.push(Tool { name, stage, input, requested: None });
+                    let (requested, arguments) = (None, None);
+                    self.tools.push(Tool { name, stage, input, requested, arguments });
                 }
             }
             (ToolStep::Finished, Some(at)) => {
                 let open = self.tools.remove(at);
-                if matches!(open.stage, ToolStage::Requested | ToolStage::Executing) {
+                if !matches!(open.stage, ToolStage::Started | ToolStage::Returned) {
                     let message = format!("{shown} finishes without a result");
                     report.add(Rule::EventOrder, message);
                 }
@@ -286,46 +361,125 @@ impl Run {
 impl Tool {
     /// A step between the first and the last.
     fn step(&mut self, shown: &str, step: ToolStep<'_>, namer: &Namer, report: &mut Report) {
-        let (allowed, next): (&[ToolStage], _) = match step {
-            ToolStep::Started | ToolStep::Patched(_) | ToolStep::Finished => {
-                (&[ToolStage::Started], ToolStage::Started)
-            }
-            ToolStep::Requested { .. } => (&[ToolStage::Started], ToolStage::Requested),
-            ToolStep::Executing { .. } => (&[ToolStage::Requested], ToolStage::Executing),
-            ToolStep::Returned => {
-                (&[ToolStage::Requested, ToolStage::Executing], ToolStage::Returned)
-            }
-        };
-        if !allowed.contains(&self.stage) {
+        if !self.stage.allows(step) {
             let message = format!("{shown}: a step out of order, after {}", self.stage.as_str());
             report.add(Rule::EventOrder, message);
         }
-        self.stage = next;
         match step {
             ToolStep::Patched(patch) => self.input.patch(shown, patch, report),
             ToolStep::Requested { input } => {
                 self.requested = Some(namer.key(input));
+                self.arguments = arguments(input).map(|arguments| namer.key(&arguments));
                 if self.input.patches > 0 {
                     self.input.finish(shown, input, report);
                 }
             }
-            ToolStep::Executing { input } => {
+            ToolStep::ApprovalRequested { input } | ToolStep::Executing { input } => {
                 if self.requested.is_some_and(|requested| requested != namer.key(input)) {
-                    let message = format!("{shown} is executed with another input");
+                    let message = format!("the input of {shown} is not the one that was requested");
                     report.add(Rule::FieldChanged, message);
                 }
             }
-            ToolStep::Started | ToolStep::Returned | ToolStep::Finished => {}
+            ToolStep::ClientAsked { input } => {
+                let input = input.map(written).unwrap_or_else(|| "{}".to_owned());
+                if self.arguments.is_some_and(|arguments| arguments != namer.key(&input)) {
+                    let message = format!("the client gets another input for {shown}");
+                    report.add(Rule::FieldChanged, message);
+                }
+            }
+            ToolStep::Returned { status } => self.check_result(shown, status, report),
+            ToolStep::Started
+            | ToolStep::ApprovalResolved { .. }
+            | ToolStep::ClientAnswered { .. }
+            | ToolStep::Finished => {}
+        }
+        self.stage = ToolStage::after(step);
+    }
+
+    /// The result agrees with what became of the call.
+    fn check_result(&self, shown: &str, status: &str, report: &mut Report) {
+        let expected = match self.stage {
+            // If the client has not answered, there is no result.
+            ToolStage::Denied | ToolStage::AwaitsClient => false,
+            ToolStage::Answered(is_success) => is_success,
+            ToolStage::Started
+            | ToolStage::Requested
+            | ToolStage::AwaitsApproval
+            | ToolStage::Allowed
+            | ToolStage::Executing
+            | ToolStage::Returned => return,
+        };
+        if expected != (status == tool_result::SUCCESS) {
+            let before = self.stage.as_str();
+            let message = format!("the result of {shown} does not agree with its status: {before}");
+            report.add(Rule::FieldChanged, message);
         }
     }
 }
 
+/// The arguments that a model wrote, as the client of a tool gets them, if they are an object.
+fn arguments(input: &str) -> Option<String> {
+    match input.trim() {
+        "" => Some("{}".to_owned()),
+        input => serde_json::from_str(input).ok().as_ref().map(written),
+    }
+}
+
+fn written(input: &Struct) -> String {
+    serde_json::to_string(input).unwrap_or_default()
+}
+
 impl ToolStage {
+    /// The stage after such a step.
+    fn after(step: ToolStep<'_>) -> Self {
+        match step {
+            ToolStep::Started | ToolStep::Patched(_) => Self::Started,
+            ToolStep::Requested { .. } => Self::Requested,
+            ToolStep::ApprovalRequested { .. } => Self::AwaitsApproval,
+            ToolStep::ApprovalResolved { is_allowed: true } => Self::Allowed,
+            ToolStep::ApprovalResolved { is_allowed: false } => Self::Denied,
+            ToolStep::Executing { .. } => Self::Executing,
+            ToolStep::ClientAsked { .. } => Self::AwaitsClient,
+            ToolStep::ClientAnswered { status } => Self::Answered(status == tool_result::SUCCESS),
+            ToolStep::Returned { .. } | ToolStep::Finished => Self::Returned,
+        }
+    }
+
+    /// Whether such a step may come next.
+    fn allows(self, step: ToolStep<'_>) -> bool {
+        match step {
+            ToolStep::Started
+            | ToolStep::Patched(_)
+            | ToolStep::Requested { .. }
+            | ToolStep::Finished => self == Self::Started,
+            ToolStep::ApprovalRequested { .. } => self == Self::Requested,
+            ToolStep::ApprovalResolved { .. } => self == Self::AwaitsApproval,
+            ToolStep::Executing { .. } => matches!(self, Self::Requested | Self::Allowed),
+            ToolStep::ClientAsked { .. } => self == Self::Executing,
+            ToolStep::ClientAnswered { .. } => self == Self::AwaitsClient,
+            // A call may be refused, or its time may be up.
+            ToolStep::Returned { .. } => matches!(
+                self,
+                Self::Requested
+                    | Self::Denied
+                    | Self::Executing
+                    | Self::AwaitsClient
+                    | Self::Answered(_)
+            ),
+        }
+    }
+
     fn as_str(self) -> &'static str {
         match self {
             Self::Started => "its start",
             Self::Requested => "it was requested",
+            Self::AwaitsApproval => "its approval was requested",
+            Self::Allowed => "it was allowed",
+            Self::Denied => "it was denied",
             Self::Executing => "it was started",
+            Self::AwaitsClient => "the client was asked to run it",
+            Self::Answered(true) => "the client returned a result",
+            Self::Answered(false) => "the client returned an error",
             Self::Returned => "its result",
         }
     }

@@ -75,10 +75,29 @@ impl Runs {
             self.live.remove(0);
         }
         let mut run = Run::begin(request.clone(), &step, report);
-        if !matches!(step, Step::PromptAccepted) {
+        if !matches!(step, Step::PromptAccepted { .. }) {
             run.step(step, namer, report);
         }
         self.live.push(run);
+    }
+
+    /// Checks that the prompt `message` of the request has just joined the run of `target`.
+    pub(super) fn steered(
+        &mut self,
+        request: &Name,
+        (message, target): (&Name, &Name),
+        report: &mut Report,
+    ) {
+        let live = self.live.iter_mut().find(|run| run.request == *target && run.end().is_none());
+        let has_joined = live.is_some_and(|run| run.has_joined(message));
+        if !has_joined || self.has(request) {
+            let (message, target) = (&message.shown, &target.shown);
+            let message = format!(
+                "SteeringAccepted of {message}, which is no prompt that has just joined the run of \
+                 {target}"
+            );
+            report.add(Rule::EventOrder, message);
+        }
     }
 
     /// Compares what an event of the request repeats with the earlier events of its run.
@@ -109,6 +128,13 @@ impl Runs {
     pub(super) fn cancel(&mut self) {
         for run in self.live.iter_mut().filter(|run| run.end().is_none()) {
             run.is_cancelled = true;
+        }
+    }
+
+    /// A `done` alone need not have been the answer to a cancel of the run.
+    pub(super) fn forget_cancels(&mut self) {
+        for run in &mut self.live {
+            run.is_cancelled = false;
         }
     }
 

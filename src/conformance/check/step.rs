@@ -1,7 +1,8 @@
 //! The effect of an event on the state of a run.
 
 use super::text::Patch;
-use crate::protocol::any::Any;
+use crate::protocol::any::{Any, Struct};
+use crate::protocol::proto::tools::ApprovalDecision;
 use crate::protocol::words::ending;
 
 /// How a run ended.
@@ -35,12 +36,17 @@ impl RunEnd {
 /// An event, as far as the order of a run is concerned.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step<'a> {
-    PromptAccepted,
+    PromptAccepted {
+        id: &'a str,
+    },
     RunStarted,
     CallStarted,
-    CallUpdated,
+    CallUpdated {
+        reason: &'a str,
+    },
     CallFinished {
         class: &'a str,
+        reason: &'a str,
     },
     Segment(&'a str, SegmentStep<'a>),
     Tool(&'a str, ToolStep<'a>),
@@ -54,7 +60,7 @@ pub(super) enum Step<'a> {
 pub(super) enum SegmentStep<'a> {
     Started,
     Patched(Patch<'a>),
-    Finished { text: &'a str, status: &'a str },
+    Finished { text: &'a str, status: &'a str, reason: &'a str },
 }
 
 /// A change of a tool call.
@@ -62,9 +68,28 @@ pub(super) enum SegmentStep<'a> {
 pub(super) enum ToolStep<'a> {
     Started,
     Patched(Patch<'a>),
-    Requested { input: &'a str },
-    Executing { input: &'a str },
-    Returned,
+    Requested {
+        input: &'a str,
+    },
+    ApprovalRequested {
+        input: &'a str,
+    },
+    ApprovalResolved {
+        is_allowed: bool,
+    },
+    Executing {
+        input: &'a str,
+    },
+    /// The client is to run it.
+    ClientAsked {
+        input: Option<&'a Struct>,
+    },
+    ClientAnswered {
+        status: &'a str,
+    },
+    Returned {
+        status: &'a str,
+    },
     Finished,
 }
 
@@ -74,20 +99,26 @@ impl<'a> Step<'a> {
             .or_else(|| of_text(payload))
             .or_else(|| of_reasoning(payload))
             .or_else(|| of_tool(payload))
+            .or_else(|| of_approval(payload))
+            .or_else(|| of_client_tool(payload))
             .unwrap_or(Self::Other)
     }
 }
 
 fn of_run(payload: &Any) -> Option<Step<'_>> {
     if let Any::ChatProviderCallFinished(it) = payload {
-        return Some(Step::CallFinished { class: &it.finish_class });
+        return Some(Step::CallFinished { class: &it.finish_class, reason: &it.stop_reason });
+    }
+    if let Any::ChatProviderCallMetadataUpdated(it) = payload {
+        return Some(Step::CallUpdated { reason: &it.stop_reason });
+    }
+    if let Any::ChatUserMessageAccepted(it) = payload {
+        return Some(Step::PromptAccepted { id: &it.message_id });
     }
     // By name: no other field matters here.
     Some(match payload.name() {
-        "ChatUserMessageAccepted" => Step::PromptAccepted,
         "ChatRunStarted" => Step::RunStarted,
         "ChatProviderCallStarted" => Step::CallStarted,
-        "ChatProviderCallMetadataUpdated" => Step::CallUpdated,
         "ChatRunFinished" => Step::RunEnded(RunEnd::Finished),
         "ChatRunStopped" => Step::RunEnded(RunEnd::Stopped),
         "ChatRunFailed" => Step::RunEnded(RunEnd::Failed),
@@ -105,7 +136,8 @@ fn of_text(payload: &Any) -> Option<Step<'_>> {
         return Some(Step::Segment(&it.message_id, SegmentStep::Started));
     }
     if let Any::ChatTextSegmentFinished(it) = payload {
-        let end = SegmentStep::Finished { text: &it.text, status: &it.status };
+        let end =
+            SegmentStep::Finished { text: &it.text, status: &it.status, reason: &it.finish_reason };
         return Some(Step::Segment(&it.message_id, end));
     }
     None
@@ -121,7 +153,8 @@ fn of_reasoning(payload: &Any) -> Option<Step<'_>> {
         return Some(Step::Segment(&it.message_id, SegmentStep::Started));
     }
     if let Any::ChatReasoningSegmentFinished(it) = payload {
-        let end = SegmentStep::Finished { text: &it.text, status: &it.status };
+        let end =
+            SegmentStep::Finished { text: &it.text, status: &it.status, reason: &it.finish_reason };
         return Some(Step::Segment(&it.message_id, end));
     }
     None
@@ -143,10 +176,39 @@ fn of_tool(payload: &Any) -> Option<Step<'_>> {
         return Some(Step::Tool(&it.tool_call_id, ToolStep::Executing { input: &it.input }));
     }
     if let Any::ChatToolResultReady(it) = payload {
-        return Some(Step::Tool(&it.tool_call_id, ToolStep::Returned));
+        return Some(Step::Tool(&it.tool_call_id, ToolStep::Returned { status: &it.status }));
     }
     if let Any::ChatToolCallFinished(it) = payload {
         return Some(Step::Tool(&it.tool_call_id, ToolStep::Finished));
+    }
+    None
+}
+
+fn of_approval(payload: &Any) -> Option<Step<'_>> {
+    if let Any::ToolApprovalRequested(it) = payload {
+        return Some(Step::Tool(
+            &it.tool_call_id,
+            ToolStep::ApprovalRequested { input: &it.input },
+        ));
+    }
+    if let Any::ToolApprovalResolved(it) = payload {
+        let is_allowed = match it.decision() {
+            ApprovalDecision::AllowOnce | ApprovalDecision::AllowSession => true,
+            ApprovalDecision::Deny | ApprovalDecision::Unspecified => false,
+        };
+        return Some(Step::Tool(&it.tool_call_id, ToolStep::ApprovalResolved { is_allowed }));
+    }
+    None
+}
+
+fn of_client_tool(payload: &Any) -> Option<Step<'_>> {
+    if let Any::FrontendToolCallRequested(it) = payload {
+        let input = it.input.as_ref();
+        return Some(Step::Tool(&it.tool_call_id, ToolStep::ClientAsked { input }));
+    }
+    if let Any::FrontendToolResultReceived(it) = payload {
+        let answered = ToolStep::ClientAnswered { status: &it.status };
+        return Some(Step::Tool(&it.tool_call_id, answered));
     }
     None
 }

@@ -8,15 +8,15 @@ mod tails;
 
 use super::{Checker, Rule};
 use sample::{
-    STDIN, Stream, cancelled, check_lines, done, error, hello, one_shot, refused, run, state,
-    terminal,
+    STDIN, Stream, a_loop, cancelled, check_lines, done, error, hello, one_shot, refused, run,
+    state, terminal,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 #[test]
 fn right_streams_have_no_violation() {
-    for stream in [run(), one_shot(), refused(), cancelled()] {
+    for stream in [run(), one_shot(), refused(), cancelled(), a_loop()] {
         assert_eq!(stream.check(), []);
     }
     // The snapshot at the end is an option.

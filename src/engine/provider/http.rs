@@ -15,7 +15,7 @@ const USER_AGENT: &str = concat!("duologue/", env!("CARGO_PKG_VERSION"));
 const IDLE_CONNECTIONS_MAX: usize = 1;
 
 /// Builds the client, which trusts `roots`; reads the proxies from the environment.
-pub(in crate::engine) fn client(
+pub(crate) fn client(
     url: &Url,
     connect_timeout: Duration,
     roots: RootCertStore,

@@ -19,11 +19,11 @@ use tokio::time::timeout;
 pub(in crate::engine) const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// Mozilla's root certificates and those of the file, or why it can't be used.
-pub(in crate::engine) type Roots = Result<RootCertStore, String>;
+pub(crate) type Roots = Result<RootCertStore, String>;
 
 /// A file of root certificates.
 #[derive(Debug)]
-pub(in crate::engine) struct RootsFile {
+pub(crate) struct RootsFile {
     path: PathBuf,
     /// Runs that are cancelled while the file is read must not leave a thread each: the next run waits
     /// for the same thread.
@@ -32,12 +32,12 @@ pub(in crate::engine) struct RootsFile {
 
 impl RootsFile {
     /// The file at `path`, which is not read yet.
-    pub(in crate::engine) fn new(path: PathBuf) -> Self {
+    pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, reading: Mutex::new(None) }
     }
 
     /// Mozilla's root certificates and those of the file, if it can be read within `limit`.
-    pub(in crate::engine) async fn roots(&self, limit: Duration) -> Roots {
+    pub(crate) async fn roots(&self, limit: Duration) -> Roots {
         let read = match self.reading() {
             Ok(mut reading) => match timeout(limit, reading.wait_for(Option::is_some)).await {
                 Ok(read) => {
@@ -75,7 +75,7 @@ impl RootsFile {
 }
 
 /// The root certificates that are built in.
-pub(in crate::engine) fn mozilla() -> RootCertStore {
+pub(crate) fn mozilla() -> RootCertStore {
     webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect()
 }
 

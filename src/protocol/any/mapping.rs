@@ -143,7 +143,7 @@ fn every_message_is_a_payload() {
             payloads += 1;
         }
     }
-    assert_eq!(payloads, 39);
+    assert_eq!(payloads, 43);
 }
 
 /// One line in wire format.

@@ -175,6 +175,37 @@ fn what_is_fixed_fits_in_no_other_form() {
     }
 }
 
+/// The payloads of extensions have a schema like the others.
+#[test]
+fn events_of_extensions_fit() {
+    let frames = validator(frame());
+    let of = |package: &str, name: &str, field: &str, value: Value| {
+        let payload = json!({
+            "@type": format!("type.googleapis.com/{package}.v1.{name}"), field: value,
+        });
+        event(json!("1"), name, payload)
+    };
+    let (tools, session) = ("duologue.tools", "duologue.session");
+    let client = "pinocchio.chatapp.frontendtools";
+    let pairs = [
+        (tools, "ToolApprovalRequested", "server", json!("s"), json!(1)),
+        (tools, "ToolApprovalResolved", "decision", json!("DENY"), json!("MAYBE")),
+        (tools, "ToolServerChanged", "state", json!("GONE"), json!(4)),
+        (tools, "ToolServerChanged", "tools", json!(["t"]), json!("t")),
+        (session, "SteeringAccepted", "targetRequestId", json!("r"), json!(["r"])),
+        (client, "FrontendToolCallRequested", "status", json!("pending"), json!("success")),
+        (client, "FrontendToolCallRequested", "input", json!({ "a": [1] }), json!("{}")),
+        (client, "FrontendToolResultReceived", "status", json!("error"), json!("pending")),
+        (client, "FrontendToolManifestUpdated", "revision", json!("1"), json!(1)),
+    ];
+    for (package, name, field, right, wrong) in pairs {
+        let right = of(package, name, field, right);
+        assert!(frames.is_valid(&right), "{right}");
+        let wrong = of(package, name, field, wrong);
+        assert!(!frames.is_valid(&wrong), "{wrong}");
+    }
+}
+
 /// A version matches if and only if it is accepted.
 #[test]
 fn versions_fit_if_they_are_taken() {
@@ -208,6 +239,18 @@ fn requests_fit_if_they_are_read() {
         (true, r#"{"version":"1e0","snapshot":{}}"#),
         (true, r#"{"shutdown":{},"cancel":null,"requestId":null}"#),
         (true, r#"{"submit":{}}"#),
+        (true, r#"{"submit":{"prompt":"p","targetRequestId":"r"}}"#),
+        (true, r#"{"cancel":{"target_request_id":"r","waiting":true}}"#),
+        (true, r#"{"enable":{"extensions":["steer"]}}"#),
+        (true, r#"{"declareTools":{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}}"#),
+        (true, r#"{"tool_result":{"toolCallId":"c","result":{"a":null},"status":"success"}}"#),
+        (true, r#"{"approve":{"toolCallId":"c","decision":"DENY","reason":"no"}}"#),
+        (true, r#"{"approve":{"toolCallId":"c","decision":2}}"#),
+        (false, r#"{"approve":{"toolCallId":"c","decision":"MAYBE"}}"#),
+        (false, r#"{"enable":{"extensions":"steer"}}"#),
+        (false, r#"{"cancel":{"waiting":"yes"}}"#),
+        (false, r#"{"toolResult":{"result":[1]}}"#),
+        (false, r#"{"declareTools":{},"enable":{}}"#),
         (false, r#"{"requestId":"r"}"#),
         (false, r#"{"cancel":null}"#),
         (false, r#"{"cancel":{},"submit":{"prompt":"hi"}}"#),

@@ -55,6 +55,11 @@ impl Run {
                 open.step = ToolStep::Approval { call, deadline };
                 self.record(context.recorder, Event::ApprovalRequested { tool, server, input });
             }
+            Verdict::Client { .. } if !context.has_client => {
+                let why =
+                    "The call was not made: the client has ended its input, and can't run it.";
+                self.tool_result(context, id, ToolResult::Error(why.to_owned()));
+            }
             Verdict::Client { arguments, is_human } => {
                 let rules = context.tools.rules();
                 let wait_ms = if is_human { rules.ask_ms } else { rules.call_ms };
@@ -129,6 +134,7 @@ impl Run {
             }
             Some(error) => ToolResult::Error(error.clone()),
         };
+        let result = context.tools.cut(result);
         let error = match &result {
             ToolResult::Success(_) => String::new(),
             ToolResult::Error(text) => text.clone(),
@@ -227,7 +233,7 @@ impl Run {
                 ToolStep::Executing { task, .. } => {
                     context.recorder.cancel_task(task);
                     let text = format!(
-                        "The call was ended before it returned a result: {why} (--tool-timeout). \
+                        "The call was ended before it returned a result: {why} (--tool-timeout-ms). \
                          What it has done so far is not known."
                     );
                     self.tool_result(context, &id, ToolResult::Error(text));
@@ -249,7 +255,6 @@ impl Run {
     ) {
         let Some(at) = self.tools.iter().position(|open| open.tool.id == *id) else { return };
         let tool = self.tools.remove(at).tool;
-        let result = context.tools.cut(result);
         self.count.add_result(&result);
         self.record(context.recorder, Event::ToolResultReady { tool: tool.clone(), result });
         self.record(context.recorder, Event::ToolCallFinished { tool });

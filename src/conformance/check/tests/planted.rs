@@ -1,8 +1,8 @@
 //! Violations planted in correct streams: each is found in its line.
 
 use super::sample::{
-    STDIN, Stream, accepted, cancelled, check_lines, done, error, event, frame, hello, one_shot,
-    prompt_of, refused, run, state,
+    STDIN, Stream, a_loop, accepted, cancelled, check_lines, done, error, event, frame, hello,
+    one_shot, prompt_of, refused, run, state, turn,
 };
 use super::{Checker, Rule};
 use serde_json::json;
@@ -12,7 +12,67 @@ use std::collections::BTreeSet;
 type Planted = (Stream, u64, Rule);
 
 fn planted() -> Vec<Planted> {
-    [planted_in_frames(), planted_in_payloads(), planted_in_answers()].concat()
+    [planted_in_frames(), planted_in_payloads(), planted_in_answers(), planted_in_a_loop()].concat()
+}
+
+/// Violations in the events of tools and of extensions.
+fn planted_in_a_loop() -> Vec<Planted> {
+    let payload = |at: usize, field: &str, value: &str| {
+        a_loop().with(at, &format!("/uiEvent/payload/{field}"), json!(value))
+    };
+    let (approval, frontend, resolved, denied) = (15, 17, 19, 22);
+    let (answered, prompt, steered) = (26, 35, 36);
+    vec![
+        (a_loop().without(1), 2, Rule::UnannouncedExtension),
+        (a_loop().without(3), 17, Rule::EventOrder),
+        (a_loop().with(2, "/uiEvent/payload/state", json!(null)), 3, Rule::MissingField),
+        (payload(2, "server", ""), 3, Rule::MissingField),
+        (a_loop().with(2, "/uiEvent/payload/tools", json!([""])), 3, Rule::MissingField),
+        (a_loop().with(3, "/uiEvent/payload/tools/0/name", json!("")), 4, Rule::MissingField),
+        (a_loop().with(4, "/done/status", json!("failed")), 5, Rule::DoneStatus),
+        (payload(approval, "input", "{}"), approval as u64 + 1, Rule::FieldChanged),
+        (payload(approval, "toolCallId", "z"), approval as u64 + 1, Rule::EventOrder),
+        (payload(approval, "server", ""), approval as u64 + 1, Rule::MissingField),
+        (a_loop().without(approval), resolved as u64, Rule::EventOrder),
+        (a_loop().without(resolved), resolved as u64 + 1, Rule::EventOrder),
+        (payload(resolved, "decision", "DENY"), resolved as u64 + 2, Rule::EventOrder),
+        (payload(resolved, "decision", "PERHAPS"), resolved as u64 + 1, Rule::WrongValue),
+        (
+            a_loop().with(resolved, "/uiEvent/payload/decision", json!(null)),
+            resolved as u64 + 1,
+            Rule::MissingField,
+        ),
+        (payload(denied + 1, "status", "success"), denied as u64 + 2, Rule::FieldChanged),
+        (
+            a_loop().with(frontend, "/uiEvent/payload/input/z", json!(2)),
+            frontend as u64 + 1,
+            Rule::FieldChanged,
+        ),
+        (payload(frontend, "toolName", "other"), frontend as u64 + 1, Rule::FieldChanged),
+        (
+            a_loop().with(frontend, "/uiEvent/payload/mode", json!(null)),
+            frontend as u64 + 1,
+            Rule::MissingField,
+        ),
+        (a_loop().without(frontend), answered as u64, Rule::EventOrder),
+        (a_loop().without(answered), answered as u64 + 1, Rule::FieldChanged),
+        (payload(answered, "status", "error"), answered as u64 + 2, Rule::FieldChanged),
+        (payload(answered, "status", "pending"), answered as u64 + 1, Rule::WrongWord),
+        (a_loop().inserted(31, error("z", "session_busy")), 33, Rule::DoneStatus),
+        (payload(prompt, "messageId", "chat-msg-1-user-3"), prompt as u64 + 1, Rule::MessageId),
+        (payload(prompt, "messageId", "chat-msg-1-user-1"), prompt as u64 + 1, Rule::MessageId),
+        (payload(prompt, "messageId", "chat-msg-1-user"), prompt as u64 + 1, Rule::MessageId),
+        (a_loop().without(34), prompt as u64, Rule::EventOrder),
+        (a_loop().without(prompt), steered as u64, Rule::EventOrder),
+        (a_loop().without(steered), steered as u64 + 2, Rule::EventOrder),
+        (payload(steered, "targetRequestId", "m"), steered as u64 + 1, Rule::EventOrder),
+        (payload(steered, "messageId", "chat-msg-1-user"), steered as u64 + 1, Rule::EventOrder),
+        (payload(steered, "correlation/runId", "run-2"), steered as u64 + 1, Rule::Correlation),
+        (a_loop().with(37, "/done/status", json!("stopped")), 38, Rule::DoneStatus),
+        (payload(40, "finishReason", "length"), 42, Rule::FieldChanged),
+        (a_loop().with(40, "/uiEvent/payload/final", json!(false)), 41, Rule::WrongWord),
+        (a_loop().without(34), 38, Rule::LeftOpen),
+    ]
 }
 
 /// Violations in the answers to clients of a server that is idle, running or ending.
@@ -28,17 +88,15 @@ fn planted_in_answers() -> Vec<Planted> {
     vec![
         (refused().with(5, "/error/code", json!("session_busy")), 6, Rule::ErrorState),
         (refused().with(5, "/error/code", json!("empty_prompt")), 7, Rule::DoneStatus),
-        (refused().without(5), 6, Rule::DoneStatus),
         (refused().with(6, "/done/status", json!("failed")), 7, Rule::DoneStatus),
         (refused().with(5, "/error/message", json!("")), 6, Rule::MissingField),
         (refused().with(5, "/error/terminal", json!(true)), 6, Rule::ErrorState),
         (refused().with(5, "/requestId", json!("")), 6, Rule::NamelessFrame),
         (refused().with(6, "/requestId", json!("")), 7, Rule::NamelessFrame),
         (cancelled().with(11, "/error/code", json!("run_failed")), 12, Rule::ErrorState),
-        (cancelled().with(4, "/error/code", json!("no_active_request")), 5, Rule::ErrorState),
+        (cancelled().with(4, "/error/code", json!("no_active_request")), 6, Rule::DoneStatus),
         (cancelled().with(6, "/done/status", json!("failed")), 7, Rule::DoneStatus),
-        (cancelled().with(13, "/done/status", json!("ok")), 14, Rule::DoneStatus),
-        (cancelled().without(11), 12, Rule::DoneStatus),
+        (cancelled().with(13, "/done/status", json!("failed")), 14, Rule::DoneStatus),
         (cancelled().swapped(7, 9), 8, Rule::EventOrder),
         (cancelled().with(7, "/uiEvent/payload/finishClass", json!("late")), 8, Rule::WrongWord),
         (stopped("Finished"), 9, Rule::EndMismatch),
@@ -219,6 +277,18 @@ fn planted_in_frames() -> Vec<Planted> {
             17,
             Rule::TwoRuns,
         ),
+        (
+            Stream(
+                [
+                    &run().0[..18],
+                    &turn("x", 2, 16, ("ChatRunFinished", "finished")),
+                    &[done("x", "ok")],
+                ]
+                .concat(),
+            ),
+            22,
+            Rule::FinalSnapshot,
+        ),
         (one_shot().inserted(7, state("o", 3, vec![])), 8, Rule::AfterTerminal),
         (one_shot().without(1), 2, Rule::OneShotOrder),
         (one_shot().with(6, "/error/terminal", json!(false)), 7, Rule::OneShotOrder),
@@ -235,6 +305,41 @@ fn every_planted_violation_is_found() {
         let found = stream.check();
         assert!(found.contains(&(line, rule)), "{rule} in line {line}; found: {found:?}");
     }
+}
+
+/// The stream has no requests: what may be the answer to one of an extension is no violation.
+#[test]
+fn a_done_alone_is_noted() {
+    for stream in [refused().without(5), cancelled().without(11)] {
+        let mut checker = Checker::new();
+        let found: Vec<_> = stream.lines().iter().flat_map(|line| checker.line(line)).collect();
+        assert_eq!(found, []);
+        let notes = checker.summary().notes;
+        assert!(notes[0].starts_with("1 requests have a done \"ok\" alone"), "{notes:?}");
+    }
+}
+
+/// Once extensions are used, a `done` alone says nothing about the run.
+#[test]
+fn a_cancel_is_one_only_where_no_extension_is_used() {
+    let plain = run().inserted(4, done("z", "ok"));
+    assert_eq!(plain.check(), [(17, Rule::CancelIgnored)]);
+    for sign in [done("y", "ok"), error("y", "unknown_tool_call")] {
+        let frames = match sign.get("error") {
+            None => vec![sign],
+            Some(_) => vec![sign, done("y", "failed")],
+        };
+        let mut used = run().inserted(4, done("z", "ok"));
+        used.0.splice(1..1, frames);
+        assert_eq!(used.check(), []);
+    }
+    // A submit that waits is withdrawn.
+    let mut withdrawn = plain.clone();
+    withdrawn.0.insert(5, done("y", "stopped"));
+    assert_eq!(withdrawn.check(), []);
+    let mut announced = plain;
+    announced.0[0] = hello(&[&STDIN[..], &["approvals"]].concat());
+    assert_eq!(announced.check(), []);
 }
 
 /// Bytes that are not JSON, or not a line. With these, every rule has a test.

@@ -1,7 +1,7 @@
 //! Recorded streams have no violation, and every field that the contract fixes is checked: if it is
 //! replaced, removed or emptied, that is reported.
 
-use super::sample::{STDIN, cancelled, check_lines, one_shot, refused, run};
+use super::sample::{STDIN, a_loop, cancelled, check_lines, one_shot, refused, run};
 use super::{Checker, Rule};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -110,7 +110,7 @@ fn kept_conversations_have_no_violation() {
 
 /// The streams whose fields are mutated: each recorded conversation once, and the samples.
 fn to_be_mutated() -> Vec<Recorded> {
-    let samples = [run(), one_shot(), refused(), cancelled()].into_iter();
+    let samples = [run(), one_shot(), refused(), cancelled(), a_loop()].into_iter();
     let samples = samples.map(|stream| Recorded {
         name: "sample".to_owned(),
         frames: stream.0,
@@ -215,7 +215,7 @@ fn replaced(key: &str, value: &Value) -> Value {
             json!("CHAT_STREAM_PATCH_MODE_APPEND")
         }
         Value::String(_) if key == "mode" => json!("CHAT_STREAM_PATCH_MODE_REPLACE"),
-        Value::Number(number) => json!(number.as_i64().expect("a whole number") + 1),
+        Value::Number(number) => json!(number.as_f64().expect("a number") as i64 + 1),
         Value::Bool(flag) => json!(!flag),
         Value::String(_) | Value::Null | Value::Array(_) | Value::Object(_) => json!(OTHER),
     }
@@ -252,11 +252,45 @@ fn is_free(frames: &[Value], at: usize, pointer: &str, mutation: Mutation) -> bo
         "/hello/server" | "/error/message" => mutation == Mutation::Replaced,
         "/error/detail" => is_detail_free(frame, mutation),
         _ if pointer.starts_with("/uiEvent/payload/") || pointer.starts_with("/snapshot/") => {
-            is(&["durationMs", "stopReason", "finishReason", "final", "hasToolCalls", "error"])
+            is(&["durationMs", "hasToolCalls", "error"])
+                || is(&["revision", "description", "available"])
+                || is_reason_free(frames, at, key, mutation)
+                || is_of_tool_free(frame, pointer, mutation)
                 || is(&["index", "line", "type", "json", "reason", "objects", "rejected"])
                 || is(&["truncated"])
                 || is_payload_free(frame, pointer, mutation)
         }
+        _ => false,
+    }
+}
+
+/// A finish reason may be unknown until the call ends; then it is the one that was shown before.
+fn is_reason_free(frames: &[Value], at: usize, key: &str, mutation: Mutation) -> bool {
+    let is_last = frames[at]["uiEvent"]["name"] == "ChatProviderCallFinished";
+    match key {
+        "stopReason" if is_last => {
+            let earlier = frames[..at].iter().rev().map(|frame| &frame["uiEvent"]);
+            let mut call = earlier.take_while(|event| event["name"] != "ChatProviderCallStarted");
+            let has = |event: &Value, key: &str| {
+                event["payload"][key].as_str().is_some_and(|reason| !reason.is_empty())
+            };
+            !call.any(|event| has(event, "stopReason") || has(event, "finishReason"))
+        }
+        "stopReason" | "finishReason" => mutation != Mutation::Replaced,
+        _ => false,
+    }
+}
+
+/// What clients declare, and what servers are, is theirs.
+fn is_of_tool_free(frame: &Value, pointer: &str, mutation: Mutation) -> bool {
+    let name = frame["uiEvent"]["name"].as_str().unwrap_or_default();
+    let key = pointer.rsplit('/').next().unwrap_or_default();
+    let is_removed = mutation == Mutation::Removed;
+    match (name, key) {
+        ("FrontendToolManifestUpdated", "mode") => is_removed,
+        ("FrontendToolManifestUpdated", "name") => mutation == Mutation::Replaced,
+        ("ToolServerChanged" | "ToolApprovalRequested", "server") => mutation == Mutation::Replaced,
+        ("ToolServerChanged", _) if pointer.contains("/tools/") => mutation != Mutation::Emptied,
         _ => false,
     }
 }

@@ -104,12 +104,13 @@ fn runs_have_their_own_ids() {
         for event in &mut second[1..] {
             event["uiEvent"]["payload"]["correlation"][field] = ids(1, &[])[field].clone();
         }
-        let turns = [short_turn("a", 1, &[1]), second, vec![done("b", "ok")]];
+        let first = turn("a", 1, 1, ("ChatRunFinished", "finished"));
+        let turns = [first, vec![done("a", "ok")], second, vec![done("b", "ok")]];
         Stream(vec![hello(&STDIN)]).and(turns.concat()).check()
     };
     assert_eq!(two("sessionId"), []);
-    assert_eq!(two("runId"), [(8, Rule::Correlation)]);
-    assert_eq!(two("turnId"), [(8, Rule::Correlation)]);
+    assert_eq!(two("runId"), [(7, Rule::Correlation)]);
+    assert_eq!(two("turnId"), [(7, Rule::Correlation)]);
 }
 
 /// Patches may leave out the fields given at the start of their segment, if `hello` announces that.

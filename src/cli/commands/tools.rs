@@ -1,0 +1,175 @@
+//! `duologue tools`: the tools of MCP servers, as a model would be offered them.
+
+use super::args::{TextOutput, ToolsArgs};
+use super::envelope::{Envelope, Error};
+use super::output::{Failure, Out, message, status};
+use super::{FOUND, OUTPUT};
+use crate::cli::tools::{ToolSettings, guard};
+use crate::cli::{log, shell};
+use crate::session::SessionMode;
+use crate::support::terminal::escape_control;
+use crate::tool::approval::{ApprovalRules, Ruling};
+use crate::tool::catalogue::{Catalogue, Entry, ServerName, ServerTool, Source};
+use crate::tool::servers::{ServerState, ToolServers};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the servers offer, and those that offer nothing.
+struct Found {
+    catalogue: Catalogue,
+    failed: BTreeMap<ServerName, String>,
+}
+
+/// A tool as it is written in the envelope.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed<'a> {
+    name: &'a str,
+    server: &'a str,
+    server_tool: &'a str,
+    description: &'a str,
+    input_schema: &'a Map<String, Value>,
+    approval: &'static str,
+}
+
+/// Lists the tools of the servers that `args` name; returns the exit status.
+pub fn tools(args: &ToolsArgs) -> u8 {
+    status(run(args))
+}
+
+fn run(args: &ToolsArgs) -> Result<u8, Failure> {
+    let wrong = |error: anyhow::Error| Failure::Usage(format!("{error:#}"));
+    let settings = args.tools.settings(SessionMode::OneShot).map_err(wrong)?;
+    if settings.servers.is_empty() {
+        let why = "no MCP server is named; name one with --mcp or --mcp-config, as in: \
+                   duologue tools --mcp 'npx -y @modelcontextprotocol/server-everything'";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    log::start(args.log_level, None).map_err(wrong)?;
+    for warning in &settings.warnings {
+        tracing::warn!("--mcp-config: {}", escape_control(warning));
+    }
+    let rules = settings.rules.clone();
+    let runtime = match shell::runtime() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            message(&format!("events can't be waited for: {error}"));
+            return Ok(OUTPUT);
+        }
+    };
+    let found = runtime.block_on(find(settings));
+    runtime.shutdown_background();
+    for (server, reason) in &found.failed {
+        message(&format!("MCP server {}: {reason}", escape_control(server.as_str())));
+    }
+    let mut out = Out::new()?;
+    if args.is_json() {
+        print_json(&found, &rules, &mut out)?
+    } else {
+        print_text(&found, &mut out)?
+    }
+    Ok(if found.failed.is_empty() { 0 } else { FOUND })
+}
+
+/// Starts the servers, collects their tools, and ends them.
+async fn find(settings: ToolSettings) -> Found {
+    let mut servers = ToolServers::new(settings.servers, settings.limits, guard());
+    let mut waiting: BTreeSet<ServerName> = servers.names().cloned().collect();
+    let mut tools: BTreeMap<ServerName, Vec<ServerTool>> = BTreeMap::new();
+    let mut failed = BTreeMap::new();
+    servers.start();
+    while !waiting.is_empty() {
+        let change = servers.changed().await;
+        match change.state {
+            ServerState::Starting => continue,
+            ServerState::Ready => {
+                tools.insert(change.server.clone(), change.tools.to_vec());
+            }
+            ServerState::Failed { reason } | ServerState::Gone { reason } => {
+                failed.insert(change.server.clone(), reason);
+            }
+        }
+        waiting.remove(&change.server);
+    }
+    servers.close().await;
+    Found { catalogue: Catalogue::new(&[], &tools), failed }
+}
+
+fn print_json(found: &Found, rules: &ApprovalRules, out: &mut Out) -> Result<(), Failure> {
+    let mut envelope = Envelope::new();
+    for entry in found.catalogue.entries() {
+        let (server, server_tool) = origin(entry);
+        let listed = Listed {
+            name: &entry.spec.name,
+            server,
+            server_tool,
+            description: &entry.spec.description,
+            input_schema: &entry.spec.input_schema,
+            approval: match rules.ruling(&entry.spec.name) {
+                Ruling::Allow => "allow",
+                Ruling::Ask => "ask",
+                Ruling::Deny { .. } => "deny",
+            },
+        };
+        envelope.push(&listed, out)?;
+    }
+    let reasons = found.failed.iter().map(|(server, reason)| format!("{server}: {reason}"));
+    let reasons = reasons.collect::<Vec<_>>().join("; ");
+    let error = (!found.failed.is_empty()).then(|| Error {
+        code: "mcp_server_failed",
+        class: Some("tool"),
+        message: format!("MCP servers that could not be used: {}", found.failed.len()),
+        detail: reasons,
+    });
+    envelope.finish(error.as_ref(), None, out)
+}
+
+fn print_text(found: &Found, out: &mut Out) -> Result<(), Failure> {
+    for entry in found.catalogue.entries() {
+        let (server, _) = origin(entry);
+        out.line(&format!("{} ({})", entry.spec.name, escape_control(server)))?;
+        for line in entry.spec.description.trim().lines() {
+            out.line(format!("    {}", escape_control(line)).trim_end())?;
+        }
+        let parameters = parameters(&entry.spec.input_schema);
+        out.line(&format!("    parameters: {}", escape_control(&parameters)))?;
+    }
+    out.flush()
+}
+
+fn origin(entry: &Entry) -> (&str, &str) {
+    match &entry.source {
+        Source::Server { server, tool } => (server.as_str(), tool),
+        Source::Client { .. } => ("", &entry.spec.name),
+    }
+}
+
+/// The parameters of a schema, with their types.
+fn parameters(schema: &Map<String, Value>) -> String {
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| required.is_some_and(|list| list.iter().any(|it| it == name));
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let described = properties.into_iter().flatten().map(|(name, property)| {
+        let optional = if is_required(name) { "" } else { "?" };
+        format!("{name}{optional}: {}", kind(property))
+    });
+    let described: Vec<_> = described.collect();
+    if described.is_empty() { "none".to_owned() } else { described.join(", ") }
+}
+
+fn kind(property: &Value) -> String {
+    match property.get("type") {
+        Some(Value::String(kind)) => kind.clone(),
+        Some(Value::Array(kinds)) => {
+            kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|")
+        }
+        Some(_) | None => "any".to_owned(),
+    }
+}
+
+impl ToolsArgs {
+    fn is_json(&self) -> bool {
+        self.no_stream || self.output == TextOutput::Json
+    }
+}

@@ -1,0 +1,266 @@
+//! Options about tools, and what they mean.
+
+use super::numbers::whole;
+use crate::session::SessionMode;
+use crate::tool::approval::{ApprovalMode, ApprovalRules, ToolGlob};
+use crate::tool::config::{ServerConfig, Servers};
+use crate::tool::limits::ToolLimits;
+use anyhow::{Result, anyhow, ensure};
+use clap::{Args, ValueEnum, ValueHint};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Bytes of a file of servers.
+const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Largest limit on bytes that can be set: results are held in memory.
+const BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Options about tools.
+#[derive(Args, Debug, Default)]
+pub struct ToolOptions {
+    /// Start this MCP server: a command line, without a shell; or connect to this URL. May be repeated
+    #[arg(long, value_name = "COMMAND|URL", hide_env_values = true)]
+    pub mcp: Vec<String>,
+
+    /// Start the MCP servers of this file, which has them under `mcpServers`. May be repeated
+    #[arg(
+        long,
+        env = "DUOLOGUE_MCP_CONFIG",
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath,
+        help = "Start the MCP servers of this file, which has them under mcpServers. May be repeated"
+    )]
+    pub mcp_config: Vec<PathBuf>,
+
+    /// What happens to a tool call for which neither --allow nor --deny decides
+    #[arg(long, env = "DUOLOGUE_APPROVAL", value_name = "MODE", value_enum, default_value_t)]
+    pub approval: Approval,
+
+    /// Run calls of these tools without asking; * stands for any characters, ? for one. May be
+    /// repeated
+    #[arg(long, value_name = "GLOB")]
+    pub allow: Vec<String>,
+
+    /// Never run calls of these tools, whatever --allow says. May be repeated
+    #[arg(long, value_name = "GLOB")]
+    pub deny: Vec<String>,
+
+    /// Limits on tools.
+    #[command(flatten)]
+    pub limits: ToolLimitOptions,
+}
+
+/// Limits on tools.
+#[derive(Args, Debug)]
+pub struct ToolLimitOptions {
+    /// Most rounds of tool calls in a run
+    #[arg(long, env = "DUOLOGUE_MAX_TOOL_ROUNDS", value_name = "N", default_value_t = ToolLimits::default().rounds, value_parser = whole::<u32>(1..=10_000))]
+    pub max_tool_rounds: u32,
+
+    /// Most tool calls in a round
+    #[arg(long, env = "DUOLOGUE_MAX_TOOL_CALLS", value_name = "N", default_value_t = ToolLimits::default().calls, value_parser = whole::<u32>(1..=10_000))]
+    pub max_tool_calls: u32,
+
+    /// Longest time of a tool call
+    #[arg(long, env = "DUOLOGUE_TOOL_TIMEOUT_MS", value_name = "MS", default_value_t = millis(ToolLimits::default().call_time), value_parser = whole::<u64>(1..=u64::MAX))]
+    pub tool_timeout_ms: u64,
+
+    /// Longest time for a person to approve a call, or to answer one
+    #[arg(long, env = "DUOLOGUE_ASK_TIMEOUT_MS", value_name = "MS", default_value_t = millis(ToolLimits::default().ask_time), value_parser = whole::<u64>(1..=u64::MAX))]
+    pub ask_timeout_ms: u64,
+
+    /// Longest time that the first provider call waits for servers that are being started; by
+    /// default 10 s in a conversation, and until each has come or failed in a single run
+    #[arg(long, env = "DUOLOGUE_MCP_WAIT_MS", value_name = "MS", value_parser = whole::<u64>(0..=u64::MAX))]
+    pub mcp_wait_ms: Option<u64>,
+
+    /// Longest result of a tool call that the model is given; the rest is cut
+    #[arg(long, env = "DUOLOGUE_MAX_TOOL_RESULT_BYTES", value_name = "BYTES", default_value_t = ToolLimits::default().result_bytes, value_parser = whole::<usize>(1..=BYTES_MAX))]
+    pub max_tool_result_bytes: usize,
+
+    /// Longest arguments of a tool call
+    #[arg(long, env = "DUOLOGUE_MAX_TOOL_ARGUMENT_BYTES", value_name = "BYTES", default_value_t = ToolLimits::default().argument_bytes, value_parser = whole::<usize>(1..=BYTES_MAX))]
+    pub max_tool_argument_bytes: usize,
+}
+
+/// What happens to a tool call for which no rule decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Approval {
+    /// It runs
+    Auto,
+    /// The client is asked
+    #[default]
+    Ask,
+    /// It is denied
+    Deny,
+}
+
+/// What the options mean.
+#[derive(Debug, Default)]
+pub struct ToolSettings {
+    /// The MCP servers.
+    pub servers: Vec<ServerConfig>,
+    /// Which calls may run.
+    pub rules: ApprovalRules,
+    /// Limits on calls.
+    pub limits: ToolLimits,
+    /// What in the files was ignored.
+    pub warnings: Vec<String>,
+}
+
+impl ToolOptions {
+    /// What the options mean. Reads the files that they name and the variables that those use.
+    ///
+    /// # Errors
+    /// If an option or a file can't be used. The message has no value from the file.
+    pub(crate) fn settings(&self, mode: SessionMode) -> Result<ToolSettings> {
+        let mut servers = Servers::default();
+        for path in &self.mcp_config {
+            let shown = path.display();
+            let text = read(path)?;
+            let added = servers.add_file(&text, &|name| std::env::var(name).ok());
+            added.map_err(|error| anyhow!("--mcp-config: {shown}: {error}"))?;
+        }
+        for (at, text) in self.mcp.iter().enumerate() {
+            // Not with its text: arguments of a server may be keys.
+            let added = servers.add_command(text);
+            added.map_err(|error| anyhow!("--mcp, number {}: {error}", at + 1))?;
+        }
+        let globs = |texts: &[String]| texts.iter().map(|text| ToolGlob::new(text)).collect();
+        let rules = ApprovalRules {
+            mode: match self.approval {
+                Approval::Auto => ApprovalMode::Auto,
+                Approval::Ask => ApprovalMode::Ask,
+                Approval::Deny => ApprovalMode::Deny,
+            },
+            allow: globs(&self.allow),
+            deny: globs(&self.deny),
+        };
+        let limits = ToolLimits {
+            rounds: self.limits.max_tool_rounds,
+            calls: self.limits.max_tool_calls,
+            call_time: Duration::from_millis(self.limits.tool_timeout_ms),
+            ask_time: Duration::from_millis(self.limits.ask_timeout_ms),
+            start_wait: match (self.limits.mcp_wait_ms, mode) {
+                (Some(wait_ms), _) => Duration::from_millis(wait_ms),
+                (None, SessionMode::Conversation) => ToolLimits::default().start_wait,
+                // Each server has a limit of its own, and what it offers decides the answer.
+                (None, SessionMode::OneShot) => Duration::MAX,
+            },
+            result_bytes: self.limits.max_tool_result_bytes,
+            argument_bytes: self.limits.max_tool_argument_bytes,
+        };
+        Ok(ToolSettings { servers: servers.configs, rules, limits, warnings: servers.warnings })
+    }
+}
+
+impl Default for ToolLimitOptions {
+    fn default() -> Self {
+        let limits = ToolLimits::default();
+        Self {
+            max_tool_rounds: limits.rounds,
+            max_tool_calls: limits.calls,
+            tool_timeout_ms: millis(limits.call_time),
+            ask_timeout_ms: millis(limits.ask_time),
+            mcp_wait_ms: None,
+            max_tool_result_bytes: limits.result_bytes,
+            max_tool_argument_bytes: limits.argument_bytes,
+        }
+    }
+}
+
+/// The executable that can act as the guard of servers: this one, also after it was replaced.
+pub fn guard() -> Option<PathBuf> {
+    let own = Path::new("/proc/self/exe");
+    if own.exists() { Some(own.to_owned()) } else { std::env::current_exe().ok() }
+}
+
+/// The text of a file of servers.
+fn read(path: &Path) -> Result<String> {
+    let shown = path.display();
+    let unreadable = |error| anyhow!("--mcp-config: {shown} can't be read: {error}");
+    // Opening a named pipe would wait.
+    let about = path.metadata().map_err(unreadable)?;
+    ensure!(about.is_file(), "--mcp-config: {shown} is not a regular file");
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(CONFIG_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    let is_small = u64::try_from(bytes.len()).is_ok_and(|bytes| bytes <= CONFIG_BYTES_MAX);
+    ensure!(is_small, "--mcp-config: {shown} is larger than {CONFIG_BYTES_MAX} bytes");
+    String::from_utf8(bytes).map_err(|_| anyhow!("--mcp-config: {shown} is not UTF-8"))
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::approval::Ruling;
+    use clap::FromArgMatches;
+
+    fn options(words: &[&str]) -> ToolOptions {
+        let command = ToolOptions::augment_args(clap::Command::new("test").no_binary_name(true));
+        let matches = command.try_get_matches_from(words).expect("right options");
+        ToolOptions::from_arg_matches(&matches).expect("options")
+    }
+
+    #[test]
+    fn without_options_calls_are_asked_about_and_there_is_no_server() {
+        let settings = options(&[]).settings().expect("settings");
+        assert!(settings.servers.is_empty());
+        assert_eq!(settings.rules, ApprovalRules::default());
+        assert_eq!(settings.limits, ToolLimits::default());
+    }
+
+    #[test]
+    fn options_become_settings() {
+        let words = [
+            "--mcp",
+            "npx -y server-x",
+            "--mcp",
+            "https://h/mcp",
+            "--approval",
+            "deny",
+            "--allow",
+            "read*",
+            "--deny",
+            "*secret*",
+            "--max-tool-rounds",
+            "3",
+            "--max-tool-calls",
+            "4",
+            "--tool-timeout-ms",
+            "5",
+            "--max-tool-result-bytes",
+            "6",
+            "--max-tool-argument-bytes",
+            "7",
+        ];
+        let settings = options(&words).settings().expect("settings");
+        let names = settings.servers.iter().map(|server| server.name.as_str());
+        assert_eq!(names.collect::<Vec<_>>(), ["server-x", "h"]);
+        assert_eq!(settings.rules.ruling("read_file"), Ruling::Allow);
+        let denied = |rule: &str| Ruling::Deny { rule: rule.to_owned() };
+        assert_eq!(settings.rules.ruling("read_secret"), denied("--deny '*secret*'"));
+        assert_eq!(settings.rules.ruling("write"), denied("--approval deny"));
+        let limits = ToolLimits {
+            rounds: 3,
+            calls: 4,
+            call_time: Duration::from_millis(5),
+            result_bytes: 6,
+            argument_bytes: 7,
+        };
+        assert_eq!(settings.limits, limits);
+    }
+
+    #[test]
+    fn an_error_has_no_text_of_the_command_line() {
+        let error = options(&["--mcp", "server --key 's3cret"]).settings().expect_err("no quote");
+        assert_eq!(error.to_string(), "--mcp, number 1: quotes that don't match");
+    }
+}

@@ -1,0 +1,174 @@
+use super::*;
+use serde_json::json;
+
+fn variable(name: &str) -> Option<String> {
+    match name {
+        "TOKEN" => Some("s3cret-token".to_owned()),
+        "EMPTY" => Some(String::new()),
+        _ => None,
+    }
+}
+
+fn read(file: &Value) -> Result<Servers, String> {
+    let mut servers = Servers::default();
+    let added = servers.add_file(&file.to_string(), &variable);
+    added.map(|()| servers).map_err(|error| error.to_string())
+}
+
+/// What is read of a server with the members `server`, in a form that can be compared.
+fn one(server: Value) -> Result<Value, String> {
+    let servers = read(&json!({"mcpServers": {"s": server}}))?;
+    let Some(config) = servers.configs.first() else { return Ok(Value::Null) };
+    let shown = |values: &BTreeMap<String, Protected>| {
+        let values = values.iter().map(|(name, value)| (name.clone(), value.expose().into()));
+        Value::Object(values.collect())
+    };
+    let mut read = match &config.transport {
+        Transport::Stdio { command, args, env, cwd } => {
+            json!({"command": command, "args": args, "env": shown(env), "cwd": cwd})
+        }
+        Transport::Http { url, headers } => json!({"url": url.as_str(), "headers": shown(headers)}),
+    };
+    if config.start_limit != START_LIMIT {
+        read["ms"] = u64::try_from(config.start_limit.as_millis()).expect("small").into();
+    }
+    if let Some(version) = &config.protocol_version {
+        read["version"] = version.clone().into();
+    }
+    Ok(read)
+}
+
+#[test]
+fn servers_are_read_as_other_clients_write_them() {
+    let stdio = |command: &str| json!({"command": command, "args": [], "env": {}, "cwd": null});
+    assert_eq!(one(json!({"command": "a"})), Ok(stdio("a")));
+    assert_eq!(one(json!({"type": "stdio", "command": "a", "args": null})), Ok(stdio("a")));
+    assert_eq!(one(json!({"command": "a", "disabled": true})), Ok(Value::Null));
+    assert_eq!(one(json!({"command": "a", "disabled": false})), Ok(stdio("a")));
+    assert_eq!(
+        one(json!({
+            "command": "${HOME:-/home/x}/bin", "args": ["-y", "${TOKEN}", 7], "cwd": "/tmp",
+            "env": {"A": "x${env:TOKEN}y", "N": 1, "B": true, "D": "${EMPTY:-d}", "P": "$HOME"},
+        })),
+        Ok(json!({
+            "command": "/home/x/bin", "args": ["-y", "s3cret-token", "7"], "cwd": "/tmp",
+            "env": {"A": "xs3cret-tokeny", "N": "1", "B": "true", "D": "d", "P": "$HOME"},
+        }))
+    );
+    let remote = json!({"url": "https://h/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}});
+    let expected =
+        json!({"url": "https://h/mcp", "headers": {"Authorization": "Bearer s3cret-token"}});
+    for kind in [json!(null), json!("http"), json!("streamable-http")] {
+        let mut remote = remote.clone();
+        remote["type"] = kind;
+        assert_eq!(one(remote), Ok(expected.clone()));
+    }
+    let with_limits =
+        json!({"url": "http://h", "startTimeout": 5, "protocolVersion": "2025-06-18"});
+    let expected = json!({"url": "http://h/", "headers": {}, "ms": 5, "version": "2025-06-18"});
+    assert_eq!(one(with_limits), Ok(expected));
+}
+
+#[test]
+fn what_is_wrong_is_named_without_its_value() {
+    let cases = [
+        (json!({}), "mcpServers.s: has no command and no url"),
+        (json!({"command": "a", "url": "http://h"}), "mcpServers.s: has both a command and a url"),
+        (
+            json!({"type": "stdio", "url": "http://h"}),
+            "mcpServers.s.type: goes with a command and no url",
+        ),
+        (
+            json!({"type": "http", "command": "x"}),
+            "mcpServers.s.type: goes with a url and no command",
+        ),
+        (json!({"type": "ws", "url": "http://h"}), "mcpServers.s.type: must be stdio or http"),
+        (json!({"command": ["s3cret-token"]}), "mcpServers.s.command: must be a string"),
+        (
+            json!({"command": "a", "args": "s3cret-token"}),
+            "mcpServers.s.args: must be an array of strings",
+        ),
+        (json!({"command": "a", "args": ["x", {}]}), "mcpServers.s.args[1]: must be a string"),
+        (json!({"command": "a", "env": {"K": null}}), "mcpServers.s.env.K: must be a string"),
+        (json!({"command": "a", "env": {"K=": ""}}), "mcpServers.s.env.K=: is no name"),
+        (json!({"command": "a\u{0}"}), "mcpServers.s.command: contains a NUL character"),
+        (
+            json!({"command": "a", "env": {"K": "${NONE}"}}),
+            "mcpServers.s.env.K: the variable NONE is not set",
+        ),
+        (json!({"command": "${"}), "mcpServers.s.command: `${` without a `}`"),
+        (
+            json!({"command": "${input:x}"}),
+            "mcpServers.s.command: `${…}` must hold the name of a variable",
+        ),
+        (json!({"url": "ftp://h"}), "mcpServers.s.url: must begin with http:// or https://"),
+        (
+            json!({"command": "a", "startTimeout": 0}),
+            "mcpServers.s.startTimeout: must be a number of milliseconds above 0",
+        ),
+        (json!({"command": "a", "disabled": "no"}), "mcpServers.s.disabled: must be true or false"),
+        (json!("a"), "mcpServers.s: must be an object"),
+    ];
+    for (server, expected) in cases {
+        assert_eq!(one(server.clone()), Err(expected.to_owned()), "{server}");
+    }
+    let sse = one(json!({"type": "sse", "url": "http://h"})).expect_err("not supported");
+    assert!(sse.starts_with("mcpServers.s.type: the transport `sse`"), "{sse}");
+    assert_eq!(read(&json!({})).expect_err("nothing"), "it has no member `mcpServers`");
+    assert_eq!(read(&json!({"mcpServers": []})).expect_err("no"), "mcpServers: must be an object");
+    let broken = Servers::default().add_file("{\"a\": s3cret}", &variable).expect_err("no JSON");
+    assert_eq!(broken.to_string(), "it is not JSON: expected value at line 1 column 7");
+    let config = &read(&json!({"mcpServers": {"s": {"command": "a", "env": {"K": "${TOKEN}"}}}}))
+        .expect("a server")
+        .configs;
+    assert!(!format!("{config:?}").contains("s3cret"), "{config:?}");
+}
+
+#[test]
+fn what_is_ignored_is_reported() {
+    let server = json!({"command": "a", "autoApprove": [], "headers": {}});
+    let warnings = read(&json!({"mcpServers": {"s": server}})).expect("a server").warnings;
+    let expected = [
+        "mcpServers.s.autoApprove: not known here, ignored",
+        "mcpServers.s.headers: of no use there, ignored",
+    ];
+    assert_eq!(warnings, expected);
+}
+
+#[test]
+fn a_command_line_has_words_and_a_name() {
+    let mut servers = Servers::default();
+    let lines = [
+        ("/usr/bin/mcp-server-git --repository '/my repo'", "mcp-server-git"),
+        ("npx -y @modelcontextprotocol/server-filesystem@1.2.3 /tmp", "server-filesystem"),
+        ("npx -y @modelcontextprotocol/server-filesystem /etc", "server-filesystem-2"),
+        ("uv run server.py", "server"),
+        ("python3 -m mcp_server_time", "mcp_server_time"),
+        ("docker run -i --rm mcp/fetch", "fetch"),
+        ("env KEY=x node dist/index.js", "node"),
+        ("npx", "npx"),
+        ("/", "server-2"),
+        ("https://mcp.example.com/mcp?x=1", "mcp.example.com"),
+        ("http://localhost:3000/mcp", "localhost"),
+    ];
+    for (line, name) in lines {
+        servers.add_command(line).expect(line);
+        assert_eq!(servers.configs.last().map(|it| it.name.as_str()), Some(name), "{line}");
+    }
+    let Transport::Stdio { command, args, .. } = &servers.configs[0].transport else {
+        panic!("not a command")
+    };
+    assert_eq!(
+        (command.as_str(), args.as_slice()),
+        ("/usr/bin/mcp-server-git", &["--repository".to_owned(), "/my repo".to_owned()][..])
+    );
+    for (wrong, why) in
+        [("", "no command"), ("''", "no command"), ("a 'b", "quotes that don't match")]
+    {
+        let error = servers.add_command(wrong).expect_err(wrong);
+        assert_eq!(error.to_string(), why);
+    }
+    assert!(servers.add_command("http://").is_err());
+    let again = servers.add_file(r#"{"mcpServers": {"npx": {"command": "a"}}}"#, &variable);
+    assert_eq!(again.expect_err("twice").to_string(), "mcpServers.npx: there is already one");
+}

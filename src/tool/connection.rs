@@ -1,0 +1,303 @@
+//! A connection to one server: handshake, lists of tools, calls. Each wait ends with the connection.
+
+use crate::tool::catalogue::ServerTool;
+use crate::tool::listing::{Listing, Next};
+use rmcp::ClientHandler;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest,
+    Implementation, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerResult,
+};
+use rmcp::service::{
+    ClientInitializeError, NotificationContext, Peer, PeerRequestOptions, RequestHandle,
+    RoleClient, RunningService, ServiceError, serve_client,
+};
+use rmcp::transport::streamable_http_client::StreamableHttpError;
+use rmcp::transport::{DynamicTransportError, Transport};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
+
+/// How long a connection is given to end in order.
+const CLOSE_MAX: Duration = Duration::from_millis(500);
+
+/// How long a call whose connection was closed waits for the reason.
+const REASON_MAX: Duration = Duration::from_secs(1);
+
+/// Set by a transport when nothing more comes.
+pub(super) type Closed = watch::Sender<Option<Closing>>;
+
+/// Why a server can't be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NotReady {
+    /// The connection was closed, or can't be written to; the process may know why.
+    Closed(String),
+    /// What the server answered, or did not.
+    Refused(String),
+}
+
+/// Why nothing more comes, as far as a transport knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Closing {
+    /// It was closed on the other side.
+    Remote,
+    /// What came can't be read any further.
+    Fault(String),
+}
+
+/// An open connection. The server is told when it is dropped.
+#[derive(Debug)]
+pub(super) struct Connection {
+    service: RunningService<RoleClient, Client>,
+    list_changed: Arc<Notify>,
+    closed: watch::Receiver<Option<Closing>>,
+    ended: watch::Sender<Option<String>>,
+}
+
+/// What a call needs of a connection. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    peer: Peer<RoleClient>,
+    /// Why the connection is no more, once that is known.
+    ended: watch::Receiver<Option<String>>,
+}
+
+/// Our side, as servers see it: a client that declares no capability, so that no server waits for a
+/// person who is not there.
+#[derive(Debug)]
+struct Client {
+    config: ClientConfig,
+    list_changed: Arc<Notify>,
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        self.config.clone()
+    }
+
+    fn on_tool_list_changed(
+        &self,
+        _: NotificationContext<RoleClient>,
+    ) -> impl Future<Output = ()> + Send + '_ {
+        self.list_changed.notify_one();
+        std::future::ready(())
+    }
+}
+
+impl Client {
+    /// Offers `version`, or the latest one that has the handshake which is used here.
+    fn new(version: Option<ProtocolVersion>) -> Self {
+        let about = Implementation::new("duologue", env!("CARGO_PKG_VERSION"));
+        let version = version.unwrap_or(ProtocolVersion::LATEST_WITH_INITIALIZE);
+        let config = ClientConfig::new(ClientCapabilities::default(), about);
+        Self { config: config.with_protocol_version(version), list_changed: Arc::default() }
+    }
+}
+
+impl Connection {
+    /// Shakes hands over `transport`, which sets `closed` when nothing more comes.
+    ///
+    /// # Errors
+    /// If the server does not answer as it should.
+    pub(super) async fn open<T>(
+        transport: T,
+        version: Option<ProtocolVersion>,
+        closed: watch::Receiver<Option<Closing>>,
+    ) -> Result<Self, NotReady>
+    where
+        T: Transport<RoleClient> + 'static,
+    {
+        let client = Client::new(version);
+        let list_changed = Arc::clone(&client.list_changed);
+        let service = serve_client(client, transport).await.map_err(|error| not_opened(&error))?;
+        Ok(Self { service, list_changed, closed, ended: watch::Sender::new(None) })
+    }
+
+    /// What calls need of the connection.
+    pub(super) fn link(&self) -> Link {
+        Link { peer: self.service.peer().clone(), ended: self.ended.subscribe() }
+    }
+
+    /// Waits until the server says that its tools have changed. What it said before counts.
+    pub(super) async fn list_changed(&self) {
+        self.list_changed.notified().await;
+    }
+
+    /// Whether nothing more comes.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.borrow().is_some()
+    }
+
+    /// Waits until nothing more comes.
+    pub(super) async fn closed(&self) -> Closing {
+        let mut closed = self.closed.clone();
+        let closing = closed.wait_for(Option::is_some).await.map(|closing| closing.clone());
+        // Its sender is gone with the transport.
+        closing.ok().flatten().unwrap_or(Closing::Remote)
+    }
+
+    /// Ends the connection; open calls fail with `reason`.
+    pub(super) async fn close(mut self, reason: &str) {
+        self.ended.send_replace(Some(reason.to_owned()));
+        // An error would mean that its task panicked: it is closed then as well.
+        self.service.close_with_timeout(CLOSE_MAX).await.ok();
+    }
+}
+
+impl Link {
+    /// All tools of the server, and what is to be said about those that were left out.
+    ///
+    /// # Errors
+    /// If the server does not list them.
+    pub(super) async fn tools(&self) -> Result<(Arc<[ServerTool]>, Vec<String>), String> {
+        let mut listing = Listing::default();
+        let mut cursor = None;
+        loop {
+            let page = PaginatedRequestParams::default().with_cursor(cursor.take());
+            let request = ListToolsRequest::with_param(page);
+            let result = self.ask(ClientRequest::ListToolsRequest(request)).await?;
+            match listing.add(result)? {
+                Next::Page(next) => cursor = Some(next),
+                Next::End => break,
+            }
+        }
+        let warnings = std::mem::take(&mut listing.warnings);
+        Ok((listing.tools(), warnings))
+    }
+
+    /// Calls a tool. Returns its result as the server wrote it.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(super) async fn call(
+        &self,
+        tool: String,
+        arguments: Map<String, Value>,
+    ) -> Result<Value, String> {
+        let params = CallToolRequestParams::new(tool).with_arguments(arguments);
+        let request = CallToolRequest::new(params);
+        let called = self.ask(ClientRequest::CallToolRequest(request)).await;
+        called.map_err(|why| format!("the call failed: {why}"))
+    }
+
+    /// Sends a request and waits for the answer or the end of the connection. A future that is
+    /// dropped meanwhile cancels the request at the server.
+    async fn ask(&self, request: ClientRequest) -> Result<Value, String> {
+        let options = PeerRequestOptions::no_options();
+        let sent = self.peer.send_request_with_option(request, options).await;
+        let answer = match sent {
+            Ok(handle) => self.answer(OpenRequest(Some(handle))).await,
+            Err(error) => Err(error),
+        };
+        match answer {
+            Ok(answer) => serde_json::to_value(answer).map_err(|error| error.to_string()),
+            Err(ServiceError::TransportClosed) => {
+                // The reason is known a moment after the pipe is closed, when the process has ended.
+                let mut ended = self.ended.clone();
+                timeout(REASON_MAX, ended.wait_for(Option::is_some)).await.ok();
+                Err(self.failed(&ServiceError::TransportClosed))
+            }
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    async fn answer(&self, mut open: OpenRequest) -> Result<ServerResult, ServiceError> {
+        let mut ended = self.ended.clone();
+        let answer = tokio::select! {
+            biased;
+            answer = open.answer() => answer,
+            _ = ended.wait_for(Option::is_some) => Err(ServiceError::TransportClosed),
+        };
+        // There is nothing left to cancel.
+        open.0 = None;
+        answer
+    }
+
+    fn failed(&self, error: &ServiceError) -> String {
+        if let ServiceError::McpError(error) = error {
+            let data = error.data.as_ref().map(|data| format!(" ({data})")).unwrap_or_default();
+            return format!(
+                "the server answered with error {}: {}{data}",
+                error.code.0, error.message
+            );
+        }
+        let reason = self.ended.borrow().clone();
+        match (reason, error) {
+            (Some(reason), _) => format!(
+                "the server ended before it answered: {reason}; whatever was asked for may or may \
+                 not have been done"
+            ),
+            (None, ServiceError::TransportClosed) => "the connection was closed".to_owned(),
+            (None, ServiceError::TransportSend(error)) => broken(error),
+            (None, error) => error.to_string(),
+        }
+    }
+}
+
+/// A request whose answer is waited for.
+struct OpenRequest(Option<RequestHandle<RoleClient>>);
+
+impl OpenRequest {
+    async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
+        match &mut self.0 {
+            Some(handle) => (&mut handle.rx).await.unwrap_or(Err(ServiceError::TransportClosed)),
+            None => Err(ServiceError::TransportClosed),
+        }
+    }
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        let (Some(handle), Ok(runtime)) = (self.0.take(), Handle::try_current()) else { return };
+        runtime.spawn(async move { handle.cancel(None).await.ok() });
+    }
+}
+
+/// Why there is no connection, without the debug text of the SDK.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the list of the SDK's errors is open")]
+fn not_opened(error: &ClientInitializeError) -> NotReady {
+    let why = match error {
+        ClientInitializeError::ConnectionClosed(_) => {
+            return NotReady::Closed("it ended before it was initialized".to_owned());
+        }
+        ClientInitializeError::TransportError { error, .. } => {
+            return NotReady::Closed(broken(error));
+        }
+        ClientInitializeError::JsonRpcError(error) => {
+            format!("it refused to initialize: {}", error.message)
+        }
+        ClientInitializeError::ExpectedInitResult(_)
+        | ClientInitializeError::ExpectedInitResponse(_)
+        | ClientInitializeError::ConflictInitResponseId(..)
+        | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
+            "it did not answer as MCP servers do".to_owned()
+        }
+        _ => causes(error),
+    };
+    NotReady::Refused(why)
+}
+
+/// Why a message could not be sent.
+fn broken(error: &DynamicTransportError) -> String {
+    match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        // The SDK's error leaves out its cause.
+        Some(StreamableHttpError::Client(error)) => causes(error),
+        Some(_) | None => causes(&*error.error),
+    }
+}
+
+/// An error with its causes, each once.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        next = cause.source();
+    }
+    text
+}

@@ -1,0 +1,94 @@
+//! Streamable HTTP: the SDK's transport over the HTTP client of this program.
+
+use crate::engine::provider::http;
+use crate::engine::provider::roots::{self, RootsFile};
+use crate::tool::config::Protected;
+use crate::tool::connection::{Closed, Closing};
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::{Client, Url};
+use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::{StreamableHttpClientTransport, Transport};
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest time to connect, and to read the file of root certificates.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How often a broken stream of notifications is opened again; the SDK has no limit of its own.
+const RECONNECTS_MAX: usize = 5;
+
+/// Longest wait before that.
+const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(30);
+
+/// Names a file of root certificates, here as in other programs that use TLS.
+const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
+
+/// A connection over HTTP.
+pub(super) struct HttpTransport {
+    inner: StreamableHttpClientTransport<Client>,
+    closed: Closed,
+}
+
+impl HttpTransport {
+    /// A connection to `url`; nothing is sent yet. Needs a runtime.
+    ///
+    /// # Errors
+    /// If certificates can't be read, or a header can't be sent.
+    pub(super) async fn new(
+        url: &Url,
+        headers: &BTreeMap<String, Protected>,
+        closed: Closed,
+    ) -> Result<Self, String> {
+        let roots = match std::env::var_os(ROOTS_VARIABLE).filter(|path| !path.is_empty()) {
+            Some(path) if url.scheme() == "https" => {
+                RootsFile::new(PathBuf::from(path)).roots(CONNECT_TIMEOUT).await?
+            }
+            Some(_) | None => roots::mozilla(),
+        };
+        let client = http::client(url, CONNECT_TIMEOUT, roots).map_err(|why| why.to_string())?;
+        let headers = headers.iter().map(|(name, value)| header(name, value));
+        let mut retry = ExponentialBackoff::default();
+        retry.max_times = Some(RECONNECTS_MAX);
+        retry.max_delay = Some(RECONNECT_DELAY_MAX);
+        let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+            .custom_headers(headers.collect::<Result<HashMap<_, _>, _>>()?);
+        config.retry_config = Arc::new(retry);
+        Ok(Self { inner: StreamableHttpClientTransport::with_client(client, config), closed })
+    }
+}
+
+fn header(name: &str, value: &Protected) -> Result<(HeaderName, HeaderValue), String> {
+    let unusable = |what| format!("its header {name:?} can't be sent: {what}");
+    let name = HeaderName::try_from(name).map_err(|_| unusable("that is no header name"))?;
+    let mut value = HeaderValue::try_from(value.expose())
+        .map_err(|_| unusable("its value has characters that a header can't hold"))?;
+    value.set_sensitive(true);
+    Ok((name, value))
+}
+
+impl Transport<RoleClient> for HttpTransport {
+    type Error = <StreamableHttpClientTransport<Client> as Transport<RoleClient>>::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.inner.send(item)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        let message = self.inner.receive().await;
+        if message.is_none() {
+            self.closed.send_replace(Some(Closing::Remote));
+        }
+        message
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.inner.close().await
+    }
+}

@@ -1,0 +1,261 @@
+//! The result of a tool as text for the model.
+
+use crate::chat::event::ToolResult;
+use crate::tool::listing::cut;
+use serde_json::{Map, Value};
+
+/// Longest URI, name or media type that is repeated to the model, in bytes.
+const LABEL_BYTES_MAX: usize = 1024;
+
+/// Strings in structured content that are compared with the data of images, in bytes.
+const DATA_BYTES_MIN: usize = 256;
+
+/// Says that a tool returned nothing: an empty result looks like a lost one.
+const NOTHING: &str = "[the tool returned nothing]";
+
+/// The result of `tools/call` in `result`, in at most `bytes_max` bytes of the server's text and a
+/// note that the rest was cut.
+///
+/// Text is passed on, also that of embedded resources; images, audio and other data are described.
+/// Structured content takes the place of text blocks, which are meant to repeat it, unless it says
+/// the same as they do, or would have to be cut and they would not.
+pub(super) fn render(result: &Value, bytes_max: usize) -> ToolResult {
+    if let Some(kind) = unsupported(result) {
+        let kind = cut(kind, LABEL_BYTES_MAX);
+        let text = format!("the tool returned `{kind}`, which this program does not support");
+        return ToolResult::Error(text);
+    }
+    let blocks = result.get("content").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let text = limited(parts(result, blocks, bytes_max), bytes_max);
+    if result.get("isError").and_then(Value::as_bool).unwrap_or(false) {
+        ToolResult::Error(text)
+    } else {
+        ToolResult::Success(text)
+    }
+}
+
+/// What the server returned in place of a result, if it did: a task to be asked about later, or a
+/// question to a person.
+fn unsupported(result: &Value) -> Option<&str> {
+    let kind = result.get("resultType").and_then(Value::as_str);
+    let kind = kind.filter(|kind| *kind != "complete");
+    let is_task = result.get("content").is_none() && result.get("task").is_some();
+    kind.or(is_task.then_some("task"))
+}
+
+/// The parts of the result, in order.
+fn parts(result: &Value, blocks: &[Value], bytes_max: usize) -> Vec<String> {
+    let structured = result.get("structuredContent").filter(|it| !it.is_null());
+    let texts: Vec<&str> = blocks.iter().filter_map(text_of).collect();
+    let structured = structured.and_then(|value| instead_of(&texts, value, blocks, bytes_max));
+    let is_shown = |block: &&Value| structured.is_none() || text_of(block).is_none();
+    let shown = blocks.iter().filter(is_shown).map(described);
+    structured.iter().cloned().chain(shown).collect()
+}
+
+fn text_of(block: &Value) -> Option<&str> {
+    (block.get("type")? == "text").then(|| block.get("text")?.as_str()).flatten()
+}
+
+/// The structured content as text, if it is better than `texts`.
+fn instead_of(
+    texts: &[&str],
+    structured: &Value,
+    blocks: &[Value],
+    bytes_max: usize,
+) -> Option<String> {
+    let repeats =
+        |text: &&str| serde_json::from_str::<Value>(text).is_ok_and(|value| value == *structured);
+    if texts.iter().any(repeats) {
+        return None;
+    }
+    let text = without_data(structured, blocks).to_string();
+    let texts_bytes: usize = texts.iter().map(|text| text.len()).sum();
+    let is_cut = text.len() > bytes_max && (1..=bytes_max).contains(&texts_bytes);
+    (!is_cut).then_some(text)
+}
+
+/// `value` without the base64 of blocks that are described anyway.
+fn without_data(value: &Value, blocks: &[Value]) -> Value {
+    match value {
+        Value::String(text) if text.len() >= DATA_BYTES_MIN => {
+            let same = blocks.iter().find(|block| block.get("data") == Some(value));
+            same.map_or_else(|| value.clone(), |block| described(block).into())
+        }
+        Value::Array(items) => items.iter().map(|item| without_data(item, blocks)).collect(),
+        Value::Object(members) => {
+            let members = members.iter().map(|(key, it)| (key.clone(), without_data(it, blocks)));
+            Value::Object(members.collect::<Map<_, _>>())
+        }
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+/// A block as text.
+fn described(block: &Value) -> String {
+    let member = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
+    match member("type") {
+        "text" => member("text").to_owned(),
+        kind @ ("image" | "audio") => data(kind, member("mimeType"), member("data"), ""),
+        "resource" => block.get("resource").map_or_else(|| unknown("resource"), resource),
+        "resource_link" => link(block),
+        other => unknown(other),
+    }
+}
+
+fn unknown(kind: &str) -> String {
+    format!("[content of type `{}`, which can't be shown]", cut(kind, LABEL_BYTES_MAX))
+}
+
+/// Data that the model is not shown.
+fn data(kind: &str, media_type: &str, base64: &str, uri: &str) -> String {
+    let media_type = if media_type.is_empty() { "unknown type" } else { media_type };
+    let media_type = cut(media_type, LABEL_BYTES_MAX);
+    let padding = base64.bytes().rev().take_while(|byte| *byte == b'=').count();
+    let bytes = (base64.len() / 4 * 3).saturating_sub(padding);
+    let of = if uri.is_empty() { String::new() } else { format!(" {}", cut(uri, LABEL_BYTES_MAX)) };
+    format!("[{kind}{of}: {media_type}, {bytes} bytes, not shown]")
+}
+
+fn resource(resource: &Value) -> String {
+    let member = |name: &str| resource.get(name).and_then(Value::as_str);
+    let uri = member("uri").unwrap_or_default();
+    match (member("text"), member("blob")) {
+        (Some(text), _) => format!("[resource {}]\n{text}", cut(uri, LABEL_BYTES_MAX)),
+        (None, blob) => {
+            let media_type = member("mimeType").unwrap_or_default();
+            data("resource", media_type, blob.unwrap_or_default(), uri)
+        }
+    }
+}
+
+fn link(block: &Value) -> String {
+    let member = |name: &str| block.get(name).and_then(Value::as_str).filter(|it| !it.is_empty());
+    let uri = cut(member("uri").unwrap_or_default(), LABEL_BYTES_MAX);
+    let labels = [member("title").or(member("name")), member("description"), member("mimeType")];
+    let labels: Vec<_> = labels.into_iter().flatten().map(|it| cut(it, LABEL_BYTES_MAX)).collect();
+    let about = if labels.is_empty() { String::new() } else { format!(": {}", labels.join(", ")) };
+    format!("[link to the resource {uri}{about}]")
+}
+
+/// The parts as one text, cut after `bytes_max` bytes.
+fn limited(parts: Vec<String>, bytes_max: usize) -> String {
+    let text = parts.join("\n");
+    if text.trim().is_empty() {
+        return NOTHING.to_owned();
+    }
+    if text.len() <= bytes_max {
+        return text;
+    }
+    let kept = cut(&text, bytes_max);
+    format!(
+        "{kept}\n[The result was cut here: it has {} bytes, of which the first {} are shown.]",
+        text.len(),
+        kept.len()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(result: Value, expected: &str) {
+        assert_eq!(render(&result, 1000), ToolResult::Success(expected.to_owned()), "{result}");
+    }
+
+    #[test]
+    fn every_kind_of_content_is_text() {
+        let text = |text: &str| json!({"type": "text", "text": text});
+        check(json!({"content": [text("a"), text("b")]}), "a\nb");
+        check(json!({"content": []}), NOTHING);
+        check(json!({"content": [text("")]}), NOTHING);
+        check(json!({}), NOTHING);
+        check(json!(null), NOTHING);
+        check(json!("odd"), NOTHING);
+        let image = json!({"type": "image", "mimeType": "image/png", "data": "aGVsbG8="});
+        check(json!({"content": [image]}), "[image: image/png, 5 bytes, not shown]");
+        let audio = json!({"type": "audio", "data": ""});
+        check(json!({"content": [audio]}), "[audio: unknown type, 0 bytes, not shown]");
+        let note = json!({"type": "resource", "resource": {"uri": "file:///a", "text": "x"}});
+        check(json!({"content": [note]}), "[resource file:///a]\nx");
+        let blob = json!({"uri": "file:///b", "mimeType": "application/pdf", "blob": "aGVsbA=="});
+        let blob = json!({"type": "resource", "resource": blob});
+        check(
+            json!({"content": [blob]}),
+            "[resource file:///b: application/pdf, 4 bytes, not shown]",
+        );
+        let link =
+            json!({"type": "resource_link", "uri": "file:///c", "name": "c", "mimeType": "t/x"});
+        check(json!({"content": [link]}), "[link to the resource file:///c: c, t/x]");
+        let odd = json!({"type": "hologram", "data": "x"});
+        check(
+            json!({"content": [odd, 7]}),
+            "[content of type `hologram`, which can't be shown]\n\
+                                            [content of type ``, which can't be shown]",
+        );
+    }
+
+    #[test]
+    fn structured_content_has_one_form() {
+        let content = |text: &str| json!([{"type": "text", "text": text}]);
+        let value = json!({"n": 1});
+        check(json!({"content": [], "structuredContent": value}), "{\"n\":1}");
+        check(
+            json!({"content": content("{ \"n\": 1 }"), "structuredContent": value}),
+            "{ \"n\": 1 }",
+        );
+        check(json!({"content": content("One."), "structuredContent": value}), "{\"n\":1}");
+        check(json!({"content": content("One."), "structuredContent": null}), "One.");
+        let long = json!({"n": "x".repeat(2000)});
+        check(json!({"content": content("One."), "structuredContent": long}), "One.");
+    }
+
+    #[test]
+    fn an_image_is_not_repeated_as_text() {
+        let base64 = "QUJD".repeat(100);
+        let image = json!({"type": "image", "mimeType": "image/png", "data": base64});
+        let result = json!({"content": [image], "structuredContent": {"all": [base64, "QUJD"]}});
+        let described = "[image: image/png, 300 bytes, not shown]";
+        check(result, &format!("{{\"all\":[\"{described}\",\"QUJD\"]}}\n{described}"));
+    }
+
+    #[test]
+    fn the_limit_is_for_all_parts_together() {
+        let texts: Vec<_> =
+            (0..10).map(|_| json!({"type": "text", "text": "é".repeat(10)})).collect();
+        let ToolResult::Success(text) = render(&json!({"content": texts}), 50) else {
+            panic!("an error")
+        };
+        assert_eq!(
+            text,
+            format!(
+                "{0}\n{0}\n{1}\n[The result was cut here: it has 209 bytes, of which the first 50 are \
+                 shown.]",
+                "é".repeat(10),
+                "é".repeat(4)
+            )
+        );
+    }
+
+    #[test]
+    fn errors_are_errors() {
+        let failed =
+            json!({"isError": true, "content": [{"type": "text", "text": "no such file"}]});
+        assert_eq!(render(&failed, 1000), ToolResult::Error("no such file".to_owned()));
+        let early = json!({"task": {"taskId": "1"}});
+        assert!(matches!(render(&early, 1000), ToolResult::Error(text) if text.contains("`task`")));
+        let task = json!({"resultType": "task", "taskId": "1"});
+        assert_eq!(
+            render(&task, 1000),
+            ToolResult::Error(
+                "the tool returned `task`, which this program does not support".into()
+            )
+        );
+        assert_eq!(
+            render(&json!({"resultType": "complete", "isError": true}), 1000),
+            ToolResult::Error(NOTHING.to_owned())
+        );
+    }
+}

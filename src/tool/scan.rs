@@ -1,0 +1,155 @@
+//! Finds the id of a message that is too long, or too deep, to be parsed, so that the call which
+//! waits for it gets an error instead of waiting for ever.
+
+/// Bytes of a key or number that are kept: an id of ours has fewer.
+const TOKEN_BYTES_MAX: usize = 24;
+
+/// Reads a JSON object piece by piece, and keeps only the number under the key `id` of the outermost
+/// object. Of text that is no JSON it makes anything, but never panics.
+#[derive(Debug, Default)]
+pub(super) struct IdScanner {
+    depth: u32,
+    is_in_string: bool,
+    is_escaped: bool,
+    /// The next token of the outermost object is a key.
+    expects_key: bool,
+    is_under_id: bool,
+    /// The current token of the outermost object, as far as it is kept.
+    token: Vec<u8>,
+    id: Option<i64>,
+}
+
+impl IdScanner {
+    /// Takes the next piece.
+    pub(super) fn feed(&mut self, mut bytes: &[u8]) {
+        while let Some((byte, rest)) = bytes.split_first() {
+            bytes = rest;
+            if !self.is_in_string {
+                self.outside(*byte);
+                continue;
+            }
+            self.in_string(*byte);
+            if self.is_in_string && !self.is_escaped && !self.keeps() {
+                // What makes a message long is a long string.
+                let end = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
+                bytes = &bytes[end..];
+            }
+        }
+    }
+
+    /// The id, if it has been found.
+    pub(super) fn id(&self) -> Option<i64> {
+        self.id
+    }
+
+    fn in_string(&mut self, byte: u8) {
+        match byte {
+            _ if self.is_escaped => self.is_escaped = false,
+            b'\\' => self.is_escaped = true,
+            b'"' => {
+                self.is_in_string = false;
+                if self.depth == 1 && self.expects_key {
+                    self.is_under_id = self.token == b"id";
+                }
+                return;
+            }
+            _ => {}
+        }
+        self.keep(byte);
+    }
+
+    fn outside(&mut self, byte: u8) {
+        match byte {
+            b'"' => {
+                self.is_in_string = true;
+                self.token.clear();
+            }
+            b'{' | b'[' => {
+                self.depth = self.depth.saturating_add(1);
+                self.expects_key = self.depth == 1;
+            }
+            b'}' | b']' => {
+                self.end_value();
+                self.depth = self.depth.saturating_sub(1);
+            }
+            b':' if self.depth == 1 => {
+                self.expects_key = false;
+                self.token.clear();
+            }
+            b',' if self.depth == 1 => {
+                self.end_value();
+                self.expects_key = true;
+            }
+            b'-' | b'0'..=b'9' => self.keep(byte),
+            _ => {}
+        }
+    }
+
+    fn keep(&mut self, byte: u8) {
+        if self.keeps() {
+            self.token.push(byte);
+        }
+    }
+
+    fn keeps(&self) -> bool {
+        self.depth == 1 && self.token.len() < TOKEN_BYTES_MAX
+    }
+
+    /// Servers return the id as the number that it was, or as a string of its digits.
+    fn end_value(&mut self) {
+        if self.depth == 1 && self.is_under_id && !self.expects_key {
+            let digits = std::str::from_utf8(&self.token).unwrap_or_default();
+            self.id = digits.parse().ok().or(self.id);
+            self.is_under_id = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn id(text: &str) -> Option<i64> {
+        let mut scanner = IdScanner::default();
+        scanner.feed(text.as_bytes());
+        scanner.id()
+    }
+
+    #[test]
+    fn the_id_of_the_outermost_object_is_found() {
+        let cases = [
+            (r#"{"jsonrpc":"2.0","id":7,"result":{"id":8}}"#, Some(7)),
+            (r#"{"result":{"id":8,"a":[{"id":9}]},"jsonrpc":"2.0","id": 7 }"#, Some(7)),
+            (r#"{"id":"7","result":{}}"#, Some(7)),
+            (r#"{"a":"\"id\":5,","b":"}","id":7}"#, Some(7)),
+            (r#"{"a":"\\","id":7}"#, Some(7)),
+            (r#"{"result":{"id":8}}"#, None),
+            (r#"{"method":"id","params":{}}"#, None),
+            (r#"{"id":null,"a":1}"#, None),
+            (r#"{"id":-3}"#, Some(-3)),
+            (r#"[{"id":1}]"#, None),
+            ("no JSON, \"id\":1", None),
+            (r#"{"id":99999999999999999999999999}"#, None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(id(text), expected, "{text}");
+        }
+        assert_eq!(
+            id(&format!("{{\"a\":{}{},\"id\":7}}", "[".repeat(500), "]".repeat(500))),
+            Some(7)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_make_no_difference(text in "[{}\\[\\]\",:id0-9\\\\ ]{0,60}", cut in 0_usize..60) {
+            let bytes = text.as_bytes();
+            let (left, right) = bytes.split_at(cut.min(bytes.len()));
+            let mut scanner = IdScanner::default();
+            scanner.feed(left);
+            scanner.feed(right);
+            prop_assert_eq!(scanner.id(), id(&text));
+        }
+    }
+}

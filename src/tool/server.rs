@@ -1,0 +1,290 @@
+//! One server: started, kept, started again, ended. What is known of it goes to the table.
+
+use crate::tool::catalogue::{ServerName, ServerTool};
+use crate::tool::child::{Child, Program};
+use crate::tool::config::{ServerConfig, Transport};
+use crate::tool::connection::{Closing, Connection, Link, NotReady};
+use crate::tool::http::HttpTransport;
+use crate::tool::line_transport::{LineTransport, Writer};
+use crate::tool::table::{Phase, Table};
+use rmcp::model::ProtocolVersion;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::process::ChildStdin;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, timeout};
+
+/// How often a server that ended is started again, unless it ran for [`STABLE_AFTER`] meanwhile.
+const RESTARTS_MAX: u32 = 3;
+
+/// Wait before the first restart, which doubles with each; a call ends it.
+const RESTART_DELAY: Duration = Duration::from_millis(500);
+
+/// A server that ran for so long is given all its restarts again.
+const STABLE_AFTER: Duration = Duration::from_secs(60);
+
+/// Changes of a list of tools within this time are one.
+const LIST_DELAY: Duration = Duration::from_millis(50);
+
+/// How long the status of a process is waited for after it has closed its output.
+const STATUS_MAX: Duration = Duration::from_millis(500);
+
+/// The reason with which the calls of a server that is ended fail.
+const CLOSED: &str = "this program is ending";
+
+/// The same after a panic.
+const DEFECT: &str = "internal error; please report it";
+
+/// Keeps one server.
+pub(super) struct Keeper {
+    pub(super) config: Arc<ServerConfig>,
+    pub(super) guard: Option<PathBuf>,
+    pub(super) table: watch::Sender<Table>,
+    /// A call waits for the server.
+    pub(super) wanted: Arc<Notify>,
+    pub(super) closing: watch::Receiver<bool>,
+}
+
+/// How a server's run ended.
+enum End {
+    /// By our will.
+    Closing,
+    /// Before its tools were known.
+    NotStarted(String),
+    /// After that; how long they could be called.
+    Ended(String, Duration),
+}
+
+/// What a connection leads to.
+enum Endpoint {
+    Process(Box<Child>, Writer<ChildStdin>),
+    Remote,
+}
+
+type Opening = Pin<Box<dyn Future<Output = Result<Connection, NotReady>> + Send>>;
+
+impl Keeper {
+    /// Keeps the server until all are closed, or it can't be kept.
+    pub(super) async fn keep(self) {
+        let mut restarts = 0;
+        let mut has_run = false;
+        loop {
+            self.set(Phase::Starting, Arc::new([]));
+            let reason = match self.run().await {
+                End::Closing => return,
+                End::NotStarted(reason) if !has_run => {
+                    self.set(Phase::Failed { reason: self.shown(&reason) }, Arc::new([]));
+                    return;
+                }
+                End::NotStarted(reason) => reason,
+                End::Ended(reason, lifetime) => {
+                    has_run = true;
+                    if lifetime >= STABLE_AFTER {
+                        restarts = 0;
+                    }
+                    reason
+                }
+            };
+            let reason = self.shown(&reason);
+            if restarts == RESTARTS_MAX {
+                let reason = format!("{reason}; it was started again {RESTARTS_MAX} times");
+                self.set(Phase::Failed { reason }, Arc::new([]));
+                return;
+            }
+            self.set(Phase::Gone { reason }, Arc::new([]));
+            tokio::select! {
+                biased;
+                () = self.closed() => return,
+                () = self.wanted.notified() => {}
+                () = sleep(RESTART_DELAY * 2_u32.pow(restarts)) => {}
+            }
+            restarts += 1;
+        }
+    }
+
+    /// Starts the server once and stays with it until it has ended.
+    async fn run(&self) -> End {
+        let (mut endpoint, opening) = match self.begin().await {
+            Ok(begun) => begun,
+            Err(reason) => return End::NotStarted(reason),
+        };
+        let opened = tokio::select! {
+            biased;
+            () = self.closed() => None,
+            opened = timeout(self.config.start_limit, initialized(opening)) => Some(opened),
+            reason = endpoint.ended() => Some(Ok(Err(NotReady::Refused(reason)))),
+        };
+        let end = match opened {
+            None => End::Closing,
+            Some(Ok(Ok((connection, tools, warnings)))) => {
+                self.warn(&warnings);
+                return self.stay(endpoint, connection, tools).await;
+            }
+            Some(Ok(Err(NotReady::Refused(reason)))) => End::NotStarted(reason),
+            Some(Ok(Err(NotReady::Closed(reason)))) => {
+                End::NotStarted(endpoint.reason(reason).await)
+            }
+            Some(Err(_)) => {
+                let limit = self.config.start_limit;
+                End::NotStarted(format!("it was not ready within {limit:?}"))
+            }
+        };
+        endpoint.end().await;
+        end
+    }
+
+    /// Stays with a server whose tools are known.
+    async fn stay(
+        &self,
+        mut endpoint: Endpoint,
+        connection: Connection,
+        tools: Arc<[ServerTool]>,
+    ) -> End {
+        let begun = Instant::now();
+        let link = connection.link();
+        self.set(Phase::Ready(link.clone()), tools);
+        let closing = tokio::select! {
+            biased;
+            () = self.closed() => None,
+            reason = endpoint.ended() => Some(Closing::Fault(reason)),
+            closing = connection.closed() => Some(closing),
+            () = self.follow_list(&connection, &link) => None,
+        };
+        let lifetime = begun.elapsed();
+        let end = match closing {
+            None => End::Closing,
+            Some(Closing::Fault(reason)) => End::Ended(reason, lifetime),
+            Some(Closing::Remote) => {
+                End::Ended(endpoint.reason("it closed the connection".to_owned()).await, lifetime)
+            }
+        };
+        let reason = match &end {
+            End::Closing => CLOSED.to_owned(),
+            End::NotStarted(reason) | End::Ended(reason, _) => self.shown(reason),
+        };
+        connection.close(&reason).await;
+        endpoint.end().await;
+        end
+    }
+
+    /// Begins to start the server. Needs a runtime.
+    async fn begin(&self) -> Result<(Endpoint, Opening), String> {
+        let version = self.version()?;
+        let closed = watch::Sender::new(None);
+        let is_closed = closed.subscribe();
+        match &self.config.transport {
+            Transport::Stdio { command, args, env, cwd } => {
+                let server = &self.config.name;
+                let program = Program { server, command, args, env, cwd: cwd.as_deref() };
+                let started = Child::start(&program, self.guard.as_ref());
+                let (child, pipes) = started.map_err(|error| format!("can't start it: {error}"))?;
+                let transport = LineTransport::new(pipes.output, pipes.input, closed);
+                let endpoint = Endpoint::Process(Box::new(child), transport.writer());
+                Ok((endpoint, Box::pin(Connection::open(transport, version, is_closed))))
+            }
+            Transport::Http { url, headers } => {
+                let transport = HttpTransport::new(url, headers, closed).await?;
+                Ok((Endpoint::Remote, Box::pin(Connection::open(transport, version, is_closed))))
+            }
+        }
+    }
+
+    fn version(&self) -> Result<Option<ProtocolVersion>, String> {
+        let Some(text) = &self.config.protocol_version else { return Ok(None) };
+        let known = ProtocolVersion::KNOWN_VERSIONS.iter();
+        let mut known = known.filter(|version| version.has_initialize());
+        match known.find(|version| version.as_str() == text) {
+            Some(version) => Ok(Some(version.clone())),
+            None => Err(format!("its protocolVersion {text:?} is not known here")),
+        }
+    }
+
+    /// Lists the server's tools again whenever it says that they have changed. Never ends.
+    async fn follow_list(&self, connection: &Connection, link: &Link) {
+        loop {
+            connection.list_changed().await;
+            sleep(LIST_DELAY).await;
+            match timeout(self.config.start_limit, link.tools()).await {
+                Ok(Ok((tools, warnings))) => {
+                    self.warn(&warnings);
+                    self.set(Phase::Ready(link.clone()), tools);
+                }
+                Ok(Err(reason)) => self.warn(&[format!("its tools can't be listed: {reason}")]),
+                Err(_) => self.warn(&["it did not list its changed tools in time".to_owned()]),
+            }
+        }
+    }
+
+    /// Waits until all servers are closed.
+    async fn closed(&self) {
+        let mut closing = self.closing.clone();
+        // Also if whoever could say so is gone.
+        closing.wait_for(|closing| *closing).await.ok();
+    }
+
+    fn set(&self, phase: Phase, tools: Arc<[ServerTool]>) {
+        self.table.send_modify(|table| table.set(&self.config.name, phase, tools));
+    }
+
+    fn warn(&self, warnings: &[String]) {
+        for warning in warnings {
+            tracing::warn!("MCP server {}: {}", self.config.name, self.shown(warning));
+        }
+    }
+
+    fn shown(&self, text: &str) -> String {
+        self.config.shown(text)
+    }
+}
+
+/// An open connection and the server's tools, with what is to be said about those left out.
+async fn initialized(
+    opening: Opening,
+) -> Result<(Connection, Arc<[ServerTool]>, Vec<String>), NotReady> {
+    let connection = opening.await?;
+    match connection.link().tools().await {
+        Ok((tools, warnings)) => Ok((connection, tools, warnings)),
+        Err(reason) if connection.is_closed() => Err(NotReady::Closed(reason)),
+        Err(reason) => Err(NotReady::Refused(reason)),
+    }
+}
+
+impl Endpoint {
+    /// Waits until the process has ended by itself; returns how. There is none elsewhere.
+    async fn ended(&mut self) -> String {
+        match self {
+            Self::Process(child, _) => child.ended().await,
+            Self::Remote => std::future::pending().await,
+        }
+    }
+
+    /// Why the server ended, if its process says so within a moment; else `otherwise`.
+    async fn reason(&mut self, otherwise: String) -> String {
+        match self {
+            Self::Process(child, _) => match timeout(STATUS_MAX, child.ended()).await {
+                Ok(how) => how,
+                Err(_) => otherwise,
+            },
+            Self::Remote => otherwise,
+        }
+    }
+
+    /// Ends the process and all that it started, within a few seconds.
+    async fn end(&mut self) {
+        if let Self::Process(child, input) = self {
+            input.close().await;
+            child.end().await;
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // Whoever waits for the server must not wait for ever.
+        let reason = if std::thread::panicking() { DEFECT } else { CLOSED };
+        let name: &ServerName = &self.config.name;
+        self.table.send_modify(|table| table.close(name, reason));
+    }
+}

@@ -1,0 +1,78 @@
+//! What is known of the servers: one row for each.
+
+use crate::tool::catalogue::{ServerName, ServerTool};
+use crate::tool::connection::Link;
+use crate::tool::servers::{ServerChange, ServerState};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The state of all servers.
+#[derive(Debug, Default)]
+pub(super) struct Table(BTreeMap<ServerName, Row>);
+
+#[derive(Debug)]
+struct Row {
+    /// Rises with every change.
+    revision: u64,
+    phase: Phase,
+    tools: Arc<[ServerTool]>,
+}
+
+/// The state of a server, with what it takes to call its tools.
+#[derive(Clone, Debug)]
+pub(super) enum Phase {
+    Starting,
+    Ready(Link),
+    Failed { reason: String },
+    Gone { reason: String },
+}
+
+impl Table {
+    /// A table in which all `servers` are to be started.
+    pub(super) fn new<'a>(servers: impl Iterator<Item = &'a ServerName>) -> Self {
+        let row = || Row { revision: 0, phase: Phase::Starting, tools: Arc::new([]) };
+        Self(servers.map(|server| (server.clone(), row())).collect())
+    }
+
+    /// Sets the state and the tools of a server.
+    pub(super) fn set(&mut self, server: &ServerName, phase: Phase, tools: Arc<[ServerTool]>) {
+        if let Some(row) = self.0.get_mut(server) {
+            row.revision += 1;
+            row.phase = phase;
+            row.tools = tools;
+        }
+    }
+
+    /// Has calls of a server that nobody keeps any more fail, unless they fail already.
+    pub(super) fn close(&mut self, server: &ServerName, reason: &str) {
+        let is_failed = matches!(self.phase(server), None | Some(Phase::Failed { .. }));
+        if !is_failed {
+            self.set(server, Phase::Failed { reason: reason.to_owned() }, Arc::new([]));
+        }
+    }
+
+    /// The state of a server, if it is one of ours.
+    pub(super) fn phase(&self, server: &ServerName) -> Option<Phase> {
+        self.0.get(server).map(|row| row.phase.clone())
+    }
+
+    /// The state of the first server that has changed since its revision in `reported`, which is set
+    /// to the new one.
+    pub(super) fn unreported(
+        &self,
+        reported: &mut BTreeMap<ServerName, u64>,
+    ) -> Option<ServerChange> {
+        let is_new = |(server, row): &(&ServerName, &Row)| {
+            row.revision > reported.get(*server).copied().unwrap_or(0)
+        };
+        let (server, row) = self.0.iter().find(is_new)?;
+        reported.insert(server.clone(), row.revision);
+        let state = match &row.phase {
+            Phase::Starting => ServerState::Starting,
+            Phase::Ready(_) => ServerState::Ready,
+            Phase::Failed { reason } => ServerState::Failed { reason: reason.clone() },
+            Phase::Gone { reason } => ServerState::Gone { reason: reason.clone() },
+        };
+        Some(ServerChange { server: server.clone(), state, tools: Arc::clone(&row.tools) })
+    }
+}

@@ -1,0 +1,226 @@
+//! MCP servers that others wrote do real work, and end with us.
+
+use super::installed;
+use crate::process::{DEADLINE, Process, eventually};
+use anyhow::{Context, Result, bail, ensure};
+use duologue::chat::event::ToolResult;
+use duologue::tool::catalogue::ServerName;
+use duologue::tool::config::Servers;
+use duologue::tool::limits::ToolLimits;
+use duologue::tool::servers::{ServerState, ToolServers};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use tokio::time::timeout;
+
+const MARK_VARIABLE: &str = "MCP_CLIENTS_TEST_MARK";
+
+/// Servers, and how many tools each has.
+struct Running {
+    servers: ToolServers,
+    tools: BTreeMap<String, usize>,
+    mark: String,
+}
+
+impl Running {
+    /// Starts the servers of `list`, members of `mcpServers`, and waits until all are ready.
+    async fn start(mark: &str, mut list: Value) -> Result<Self> {
+        let mark = format!("{mark}-{}", std::process::id());
+        for server in list.as_object_mut().context("an object")?.values_mut() {
+            if server.get("command").is_some() {
+                server["env"] = json!({MARK_VARIABLE: mark});
+            }
+        }
+        let mut configs = Servers::default();
+        configs.add_file(&json!({"mcpServers": list}).to_string(), &|_| None)?;
+        let guard = Some(PathBuf::from(env!("CARGO_BIN_EXE_duologue")));
+        let mut servers = ToolServers::new(configs.configs, ToolLimits::default(), guard);
+        servers.start();
+        let mut tools = BTreeMap::new();
+        while tools.len() < servers.names().count() {
+            let change = timeout(DEADLINE, servers.changed()).await?;
+            match change.state {
+                ServerState::Starting => {}
+                ServerState::Ready => {
+                    tools.insert(change.server.to_string(), change.tools.len());
+                }
+                ServerState::Failed { reason } | ServerState::Gone { reason } => {
+                    bail!("{}: {reason}; see tests/clients/README.md", change.server)
+                }
+            }
+        }
+        Ok(Self { servers, tools, mark })
+    }
+
+    async fn call(&self, server: &str, tool: &str, arguments: Value) -> Result<ToolResult> {
+        let server = ServerName::new(server).context("a name")?;
+        let Value::Object(arguments) = arguments else { bail!("not an object") };
+        Ok(timeout(DEADLINE, self.servers.call(&server, tool, arguments)).await?)
+    }
+
+    async fn text(&self, server: &str, tool: &str, arguments: Value) -> Result<String> {
+        match self.call(server, tool, arguments).await? {
+            ToolResult::Success(text) => Ok(text),
+            ToolResult::Error(text) => bail!("{tool}: {text}"),
+        }
+    }
+
+    async fn close(mut self) -> Result<()> {
+        self.servers.close().await;
+        let left = Process::marked(&self.mark);
+        let left: Vec<_> = left.iter().filter(|it| !it.command_line().is_empty()).collect();
+        ensure!(left.is_empty(), "{left:?}");
+        Ok(())
+    }
+}
+
+fn node_server(name: &str) -> String {
+    installed(&format!("mcp/node_modules/.bin/{name}")).to_string_lossy().into_owned()
+}
+
+fn python_server(name: &str) -> String {
+    installed(&format!("mcp/python/bin/{name}")).to_string_lossy().into_owned()
+}
+
+fn everything() -> Value {
+    json!({"command": "node", "args": [node_server("mcp-server-everything")]})
+}
+
+#[tokio::test]
+#[ignore = "needs node with MCP servers; tests/clients/install.sh installs them"]
+async fn the_servers_of_others_do_real_work() -> Result<()> {
+    let folder = std::env::temp_dir().join(format!("duologue-mcp-clients-{}", std::process::id()));
+    fs::create_dir_all(&folder)?;
+    let folder = folder.canonicalize()?;
+    let list = json!({
+        "all": everything(),
+        "files": {"command": "node", "args": [node_server("mcp-server-filesystem"), folder]},
+        "time": {"command": python_server("mcp-server-time")},
+        "git": {"command": python_server("mcp-server-git")},
+    });
+    let running = Running::start("work", list).await?;
+    ensure!(running.tools.values().all(|tools| *tools >= 2), "{:?}", running.tools);
+
+    let note = folder.join("note.txt");
+    running.text("files", "write_file", json!({"path": note, "content": "Grüße\n"})).await?;
+    ensure!(fs::read_to_string(&note)? == "Grüße\n");
+    let read = running.text("files", "read_text_file", json!({"path": note})).await?;
+    ensure!(read.contains("Grüße"), "{read}");
+    let outside = running.call("files", "read_text_file", json!({"path": "/etc/passwd"})).await?;
+    ensure!(matches!(&outside, ToolResult::Error(text) if text.contains("denied")), "{outside:?}");
+
+    let times = json!({
+        "source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo",
+    });
+    let time = running.text("time", "convert_time", times).await?;
+    ensure!(time.contains("21:00"), "{time}");
+
+    let repository = json!({"repo_path": env!("CARGO_MANIFEST_DIR"), "max_count": 1});
+    let log = running.text("git", "git_log", repository).await?;
+    ensure!(log.contains("Author"), "{log}");
+    fs::remove_dir_all(folder)?;
+    running.close().await
+}
+
+#[tokio::test]
+#[ignore = "needs node with MCP servers; tests/clients/install.sh installs them"]
+async fn every_kind_of_result_arrives() -> Result<()> {
+    let running = Running::start("kinds", json!({"all": everything()})).await?;
+    every_kind(&running).await?;
+    running.close().await
+}
+
+#[tokio::test]
+#[ignore = "needs node with MCP servers; tests/clients/install.sh installs them"]
+async fn every_kind_of_result_arrives_over_http() -> Result<()> {
+    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let mut command = Command::new("node");
+    command.arg(node_server("mcp-server-everything")).arg("streamableHttp");
+    command.env("PORT", port.to_string()).stdin(Stdio::null());
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let _server = KilledOnDrop(command.spawn()?);
+    eventually("the server listens", || TcpStream::connect(("127.0.0.1", port)).ok());
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    let running = Running::start("http", json!({"all": {"url": url}})).await?;
+    every_kind(&running).await?;
+    running.close().await
+}
+
+struct KilledOnDrop(Child);
+
+impl Drop for KilledOnDrop {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+async fn every_kind(running: &Running) -> Result<()> {
+    let sum = running.text("all", "get-sum", json!({"a": 2, "b": 3})).await?;
+    ensure!(sum.contains('5'), "{sum}");
+    let image = running.text("all", "get-tiny-image", json!({})).await?;
+    ensure!(image.contains("[image: image/png, ") && image.len() < 1000, "{image}");
+    let structured = json!({"location": "New York"});
+    let structured = running.text("all", "get-structured-content", structured).await?;
+    ensure!(serde_json::from_str::<Map<String, Value>>(&structured).is_ok(), "{structured}");
+    let links = running.text("all", "get-resource-links", json!({"count": 2})).await?;
+    ensure!(links.matches("[link to the resource ").count() == 2, "{links}");
+    let reference = json!({"resourceType": "Text", "resourceId": 1});
+    let reference = running.text("all", "get-resource-reference", reference).await?;
+    ensure!(reference.contains("[resource "), "{reference}");
+    let environment = running.text("all", "get-env", json!({})).await?;
+    ensure!(!environment.contains("API_KEY"), "{environment}");
+    // What is wrong in a call is for the model to read.
+    let wrong = running.call("all", "get-sum", json!({"a": "two"})).await?;
+    ensure!(matches!(&wrong, ToolResult::Error(text) if !text.is_empty()), "{wrong:?}");
+    let unknown = running.call("all", "no-such-tool", json!({})).await?;
+    ensure!(
+        matches!(&unknown, ToolResult::Error(text) if text.contains("no-such-tool")),
+        "{unknown:?}"
+    );
+    // Progress on the way, ten of them at once.
+    let long = json!({"duration": 1, "steps": 5});
+    let server = ServerName::new("all").context("a name")?;
+    let Value::Object(long) = long else { bail!("not an object") };
+    let calls = (0..10)
+        .map(|_| running.servers.call(&server, "trigger-long-running-operation", long.clone()));
+    for call in calls.map(tokio::spawn).collect::<Vec<_>>() {
+        let done = timeout(DEADLINE, call).await??;
+        ensure!(matches!(done, ToolResult::Success(_)), "{done:?}");
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs node with MCP servers; tests/clients/install.sh installs them"]
+fn a_server_behind_wrappers_ends_with_us() -> Result<()> {
+    let mark = format!("wrapped-{}", std::process::id());
+    // As npx does it: a wrapper that waits for a shell that waits for node.
+    let inner = format!("node {}; true", node_server("mcp-server-everything"));
+    let file = std::env::temp_dir().join(format!("duologue-{mark}.json"));
+    let mute = json!({"command": "sleep", "args": ["600"], "env": {MARK_VARIABLE: mark}});
+    let list = json!({
+        "wrapped": {"command": "sh", "args": ["-c", inner], "env": {MARK_VARIABLE: mark}},
+        // Keeps the command waiting.
+        "mute": mute,
+    });
+    fs::write(&file, json!({"mcpServers": list}).to_string())?;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
+    command.arg("tools").arg("--mcp-config").arg(&file);
+    let mut child = command.stdout(Stdio::null()).spawn()?;
+    let is_node = |process: &Process| process.command_line().contains("server-everything");
+    eventually("node has started", || {
+        let marked = Process::marked(&mark);
+        (marked.iter().filter(|it| is_node(it)).count() >= 3).then_some(())
+    });
+    child.kill()?;
+    child.wait()?;
+    eventually("all are gone", || {
+        Process::marked(&mark).iter().all(|it| it.command_line().is_empty()).then_some(())
+    });
+    fs::remove_file(file)?;
+    Ok(())
+}

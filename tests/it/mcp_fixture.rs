@@ -1,0 +1,228 @@
+//! A small MCP server with faults, as a program: this test binary, started again with one test that
+//! serves. What the harness prints around it is what a server prints that has not heard of its
+//! standard output.
+
+use rustix::process::{Signal, WaitOptions};
+use serde_json::{Value, json};
+use std::fs::OpenOptions;
+use std::io::{self, BufRead, Write};
+use std::process::{Command, Stdio, exit};
+use std::thread;
+use std::time::Duration;
+
+/// Names the fault; without it the test does nothing.
+pub(crate) const FAULT_VARIABLE: &str = "MCP_FIXTURE";
+
+/// A file to which each message that is read is appended.
+pub(crate) const LOG_VARIABLE: &str = "MCP_FIXTURE_LOG";
+
+/// Longer than any test waits.
+const LONG: Duration = Duration::from_secs(600);
+
+/// The words that start the server.
+pub(crate) fn words() -> Vec<String> {
+    let own = std::env::current_exe().expect("a path").to_string_lossy().into_owned();
+    let words = ["--exact", "mcp_fixture::serve", "--ignored", "--nocapture"];
+    std::iter::once(own).chain(words.map(str::to_owned)).collect()
+}
+
+#[test]
+#[ignore = "a server that other tests start"]
+fn serve() {
+    let Ok(fault) = std::env::var(FAULT_VARIABLE) else { return };
+    match fault.as_str() {
+        "crash-at-start" => {
+            say("no configuration \u{1b}[31mfound");
+            exit(3);
+        }
+        "mute" => wait(),
+        "stubborn" => ignore_term(),
+        "forks" => fork(),
+        "sleep-in-own-session" => {
+            rustix::process::setsid().expect("a session");
+            ignore_term();
+            wait();
+        }
+        _ => {}
+    }
+    Fixture { fault, is_changed: false }.serve();
+}
+
+fn wait() {
+    loop {
+        thread::sleep(LONG);
+    }
+}
+
+/// SIGTERM is caught and nothing is done.
+fn ignore_term() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+    let runtime = runtime.expect("a runtime");
+    let _inside = runtime.enter();
+    let kind = tokio::signal::unix::SignalKind::from_raw(Signal::TERM.as_raw());
+    drop(tokio::signal::unix::signal(kind).expect("a signal"));
+    std::mem::forget(runtime);
+}
+
+/// Leaves a child behind, one that has a session of its own, and one whose parent has ended.
+#[expect(clippy::zombie_processes, reason = "a thread collects them all")]
+fn fork() {
+    let start = |command: &mut Command| {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("a child")
+    };
+    start(Command::new("sleep").arg("600"));
+    let words = words();
+    start(Command::new(&words[0]).args(&words[1..]).env(FAULT_VARIABLE, "sleep-in-own-session"));
+    let mut wrapper = Command::new("/bin/sh");
+    let mut wrapper = start(wrapper.args(["-c", "sleep 600 & sleep 600 &"]));
+    wrapper.wait().expect("the wrapper ends");
+    // As a server that collects its children.
+    thread::spawn(|| while rustix::process::wait(WaitOptions::empty()).is_ok() {});
+}
+
+struct Fixture {
+    fault: String,
+    is_changed: bool,
+}
+
+impl Fixture {
+    fn serve(&mut self) {
+        print(b"\n");
+        let mut log = std::env::var_os(LOG_VARIABLE)
+            .map(|path| OpenOptions::new().append(true).create(true).open(path).expect("a log"));
+        for line in io::stdin().lock().lines() {
+            let line = line.expect("UTF-8");
+            if let Some(log) = &mut log {
+                writeln!(log, "{line}").expect("a log");
+            }
+            let message: Value = serde_json::from_str(&line).expect("JSON");
+            if self.fault == "junk" {
+                print(b"Listening on stdio\n{\"level\":30,\"id\":1,\"msg\":\"x\"}\n\xff\xfe\n");
+            }
+            if let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id"))
+                && let Some(result) = self.result(method, &message["params"])
+            {
+                send(&json!({"result": result, "jsonrpc": "2.0", "id": id}));
+            }
+        }
+        if self.fault == "stubborn" {
+            wait();
+        }
+        exit(0);
+    }
+
+    fn result(&mut self, method: &str, params: &Value) -> Option<Value> {
+        match method {
+            "initialize" => {
+                if self.fault == "crash-at-init" {
+                    say("database is locked");
+                    exit(4);
+                }
+                let version = if self.fault == "old" { "2024-11-05" } else { "2025-11-25" };
+                Some(json!({
+                    "protocolVersion": version,
+                    "capabilities": {"tools": {"listChanged": true}},
+                    "serverInfo": {"name": "fixture", "version": "1"},
+                }))
+            }
+            "tools/list" => self.page(params),
+            "tools/call" => self.call(params),
+            _ => Some(json!({})),
+        }
+    }
+
+    fn page(&self, params: &Value) -> Option<Value> {
+        let cursor = params["cursor"].as_str();
+        match (self.fault.as_str(), cursor) {
+            ("no-list", _) => None,
+            ("odd", _) => Some(json!({"tools": [
+                {"name": "fine", "inputSchema": {"type": "object"}},
+                {"name": "null", "inputSchema": null},
+                {"name": "list", "inputSchema": ["object"]},
+                {"name": "with.dots/and more", "description": "\u{1b}[31mred\nsecond line"},
+            ]})),
+            ("repeats", _) => Some(json!({"tools": [{"name": "once"}], "nextCursor": "again"})),
+            ("pages", None) => Some(json!({"tools": [{"name": "first"}], "nextCursor": "2"})),
+            ("pages", Some(_)) => Some(json!({"tools": [{"name": "second"}]})),
+            _ => {
+                let properties = json!({"text": {"type": "string"}});
+                let schema =
+                    json!({"type": "object", "properties": properties, "required": ["text"]});
+                let mut tools = vec![
+                    json!({"name": "echo", "description": "Repeats.", "inputSchema": schema}),
+                    json!({"name": "act", "inputSchema": {"type": "object"}}),
+                ];
+                if self.is_changed {
+                    tools.push(json!({"name": "new"}));
+                }
+                Some(json!({ "tools": tools }))
+            }
+        }
+    }
+
+    fn call(&mut self, params: &Value) -> Option<Value> {
+        let text = params["arguments"]["text"].as_str().unwrap_or_default();
+        let answer = |text: &str| Some(json!({"content": [{"type": "text", "text": text}]}));
+        if params["name"] == "echo" {
+            return answer(text);
+        }
+        match text {
+            "crash" => {
+                say("segmentation fault, as it were");
+                exit(5);
+            }
+            "close" => {
+                // Closes its output and lives on.
+                rustix::stdio::dup2_stdout(std::fs::File::open("/dev/null").expect("null"))
+                    .expect("a descriptor");
+                None
+            }
+            "nothing" => None,
+            "change" => {
+                self.is_changed = true;
+                for _ in 0..100 {
+                    send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+                }
+                answer("changed")
+            }
+            "long" => answer(&"x".repeat(17 * 1024 * 1024)),
+            "flood" => {
+                print(b"\"");
+                let piece = vec![b'x'; 1024 * 1024];
+                loop {
+                    print(&piece);
+                }
+            }
+            "stderr" => {
+                for number in 0..100_000 {
+                    say(&format!("line {number} {}", "x".repeat(100)));
+                }
+                answer("written")
+            }
+            "environment" => {
+                let names = std::env::vars().map(|(name, value)| format!("{name}={value}"));
+                answer(&names.collect::<Vec<_>>().join("\n"))
+            }
+            "folder" => answer(&std::env::current_dir().expect("a folder").to_string_lossy()),
+            "error" => Some(json!({"isError": true, "content": [{"type": "text", "text": "no"}]})),
+            "hologram" => Some(json!({"content": [{"type": "hologram"}]})),
+            other => answer(&format!("unknown: {other}")),
+        }
+    }
+}
+
+fn say(line: &str) {
+    writeln!(io::stderr(), "{line}").ok();
+}
+
+fn send(message: &Value) {
+    print((message.to_string() + "\n").as_bytes());
+}
+
+/// Past the harness, which would collect what is printed. Ends with the reader.
+fn print(bytes: &[u8]) {
+    let mut stdout = io::stdout().lock();
+    if stdout.write_all(bytes).and_then(|()| stdout.flush()).is_err() {
+        exit(0);
+    }
+}

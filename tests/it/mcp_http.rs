@@ -1,0 +1,217 @@
+//! MCP servers over HTTP.
+
+use crate::process::DEADLINE;
+use duologue::chat::event::ToolResult;
+use duologue::tool::catalogue::ServerName;
+use duologue::tool::config::Servers;
+use duologue::tool::limits::ToolLimits;
+use duologue::tool::servers::{ServerState, ToolServers};
+use serde_json::{Map, Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use tokio::time::timeout;
+
+const KEY: &str = "s3cret-key-0123456789";
+
+/// A server that keeps the requests it got: the method of HTTP and that of MCP, and the headers.
+struct HttpServer {
+    address: String,
+    requests: Arc<Mutex<Vec<Request>>>,
+}
+
+#[derive(Clone)]
+struct Request {
+    line: String,
+    head: String,
+    message: Value,
+}
+
+impl HttpServer {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let requests: Arc<Mutex<Vec<Request>>> = Arc::default();
+        let log = Arc::clone(&requests);
+        thread::spawn(move || {
+            for stream in listener.incoming().filter_map(Result::ok) {
+                let log = Arc::clone(&log);
+                thread::spawn(move || serve(stream, &log));
+            }
+        });
+        Self { address, requests }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    fn requests(&self) -> Vec<Request> {
+        self.requests.lock().expect("no panic").clone()
+    }
+
+    /// How many requests had this method of MCP.
+    fn count(&self, method: &str) -> usize {
+        self.requests().iter().filter(|it| it.message["method"] == method).count()
+    }
+}
+
+/// Answers the requests of a connection.
+fn serve(mut stream: TcpStream, log: &Mutex<Vec<Request>>) -> Option<()> {
+    let mut input = BufReader::new(stream.try_clone().ok()?);
+    loop {
+        let request = read(&mut input)?;
+        log.lock().expect("no panic").push(request.clone());
+        let answer = answer(&request)?;
+        stream.write_all(answer.as_bytes()).ok()?;
+    }
+}
+
+fn read(input: &mut impl BufRead) -> Option<Request> {
+    let mut line = String::new();
+    input.read_line(&mut line).ok().filter(|bytes| *bytes > 0)?;
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") && head != "\r\n" {
+        input.read_line(&mut head).ok().filter(|bytes| *bytes > 0)?;
+    }
+    let length = head
+        .lines()
+        .find_map(|it| it.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    input.read_exact(&mut body).ok()?;
+    let message = serde_json::from_slice(&body).unwrap_or_default();
+    Some(Request { line, head, message })
+}
+
+fn response(status: &str, more: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\n{more}Content-Length: {}\r\n\r\n{body}", body.len())
+}
+
+/// `None` is no answer: the connection is closed.
+fn answer(request: &Request) -> Option<String> {
+    let json_answer = |result: Value| {
+        let answer = json!({"jsonrpc": "2.0", "id": request.message["id"], "result": result});
+        let more = "Content-Type: application/json\r\nMcp-Session-Id: session-1\r\n";
+        Some(response("200 OK", more, &answer.to_string()))
+    };
+    if request.line.contains("/missing") {
+        return Some(response("404 Not Found", "", "<html>not here</html>"));
+    }
+    if request.line.contains("/private") {
+        return Some(response("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", ""));
+    }
+    if !request.line.starts_with("POST ") {
+        return Some(response("405 Method Not Allowed", "", ""));
+    }
+    let params = &request.message["params"];
+    match request.message["method"].as_str() {
+        Some("initialize") => json_answer(json!({
+            "protocolVersion": params["protocolVersion"],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "http", "version": "1"},
+        })),
+        Some("tools/list") => json_answer(json!({"tools": [
+            {"name": "search", "inputSchema": {"type": "object"}},
+            {"name": "odd", "inputSchema": [1]},
+            {"name": "empty", "inputSchema": null},
+        ]})),
+        Some("tools/call") if params["name"] == "empty" => None,
+        Some("tools/call") => {
+            let content = json!([{"type": "text", "text": "found"}, {"type": "hologram"}]);
+            let result = json!({"content": content});
+            let message = json!({"jsonrpc": "2.0", "id": request.message["id"], "result": result});
+            let event = format!("event: message\ndata: {message}\n\n");
+            Some(response("200 OK", "Content-Type: text/event-stream\r\n", &event))
+        }
+        _ => Some(response("202 Accepted", "", "")),
+    }
+}
+
+fn servers(url: &str) -> ToolServers {
+    let headers = json!({"Authorization": format!("Bearer {KEY}"), "X-Team": "seven"});
+    let file =
+        json!({"mcpServers": {"web": {"url": url, "headers": headers, "startTimeout": 20000}}});
+    let mut servers = Servers::default();
+    servers.add_file(&file.to_string(), &|_| None).expect("a configuration");
+    ToolServers::new(servers.configs, ToolLimits::default(), None)
+}
+
+async fn first_state(servers: &mut ToolServers) -> (ServerState, Vec<String>) {
+    servers.start();
+    loop {
+        let change = timeout(DEADLINE, servers.changed()).await.expect("a change");
+        if change.state != ServerState::Starting {
+            return (change.state, change.tools.iter().map(|tool| tool.name.clone()).collect());
+        }
+    }
+}
+
+async fn call(servers: &ToolServers, tool: &str) -> ToolResult {
+    let server = ServerName::new("web").expect("a name");
+    timeout(DEADLINE, servers.call(&server, tool, Map::new())).await.expect("a result")
+}
+
+#[tokio::test]
+async fn tools_are_listed_and_called_over_http() {
+    let server = HttpServer::start();
+    let mut servers = servers(&server.url("/mcp"));
+    let (state, tools) = first_state(&mut servers).await;
+    assert_eq!((state, tools), (ServerState::Ready, vec!["search".to_owned(), "empty".to_owned()]));
+    let found = call(&servers, "search").await;
+    let expected = "found\n[content of type `hologram`, which can't be shown]";
+    assert_eq!(found, ToolResult::Success(expected.to_owned()));
+    let posts = server.requests();
+    let posts: Vec<_> = posts.iter().filter(|it| it.line.starts_with("POST")).collect();
+    let has = |request: &Request, header: &str| request.head.to_lowercase().contains(header);
+    assert!(posts.iter().all(|it| has(it, &format!("authorization: bearer {KEY}"))));
+    assert!(posts.iter().all(|it| has(it, "x-team: seven") && has(it, "user-agent: duologue/")));
+    assert!(posts[1..].iter().all(|it| has(it, "mcp-session-id: session-1")));
+    assert_eq!(posts[0].message["params"]["protocolVersion"], "2025-11-25");
+    assert_eq!(posts[0].message["params"]["capabilities"], json!({}));
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn a_call_whose_connection_breaks_is_not_sent_again() {
+    let server = HttpServer::start();
+    let mut servers = servers(&server.url("/mcp"));
+    assert_eq!(first_state(&mut servers).await.0, ServerState::Ready);
+    let ToolResult::Error(broken) = call(&servers, "empty").await else { panic!("a success") };
+    assert!(broken.starts_with("the call failed: "), "{broken}");
+    assert_eq!(server.count("tools/call"), 1);
+    assert!(matches!(call(&servers, "search").await, ToolResult::Success(_)));
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn why_a_server_can_not_be_reached_is_said_without_keys() {
+    let server = HttpServer::start();
+    let unused = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = unused.local_addr().expect("an address");
+    drop(unused);
+    let cases = [
+        (server.url(&format!("/missing?key={KEY}")), "404"),
+        (server.url(&format!("/private?key={KEY}")), "uth"),
+        (format!("http://user:{KEY}@{address}/mcp?key={KEY}"), "Connection refused"),
+    ];
+    for (url, expected) in cases {
+        let mut servers = servers(&url);
+        let (ServerState::Failed { reason }, _) = first_state(&mut servers).await else {
+            panic!("it started")
+        };
+        assert!(reason.contains(expected), "{reason}");
+        assert!(!reason.contains(KEY) && !reason.contains("duologue::"), "{reason}");
+        let ToolResult::Error(late) = call(&servers, "search").await else { panic!("a success") };
+        assert!(!late.contains(KEY), "{late}");
+        // Also in the log, which the SDK writes to as well.
+        let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
+        command.env_clear().args(["tools", "--log-level", "trace", "--mcp", &url]);
+        let output = command.output().expect("the binary");
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(err.contains(expected) && !err.contains(KEY), "{err}");
+        servers.close().await;
+    }
+}

@@ -1,0 +1,329 @@
+//! Tools of MCP servers in a conversation: approval, faults in the middle of a call, and processes
+//! that must not be left behind.
+
+use crate::frames::{Frame, cancel, errors, finished_text, snapshot, submit};
+use crate::mcp_servers::{assert_gone, config, log, mark};
+use crate::once::run;
+use crate::oracle::Answers;
+use crate::server::{Folder, Server, echo};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+
+/// Cancels of one conversation.
+const CANCELS: usize = 300;
+
+/// A conversation whose engine plays a script, with servers of the fixture.
+struct Scene {
+    mark: String,
+    folder: Folder,
+}
+
+impl Scene {
+    /// `calls` are the tool calls of the first answer: name and text of each.
+    fn new(faults: &[&str], calls: &[(&str, &str)]) -> Self {
+        Self::with(faults, &[calls])
+    }
+
+    /// The same with several answers that call tools.
+    fn with(faults: &[&str], answers: &[&[(&str, &str)]]) -> Self {
+        let (mark, folder) = (mark(), Folder::new());
+        fs::write(folder.path("servers"), config(&mark, faults, &json!({}))).expect("a file");
+        let call =
+            |(name, text): &(&str, &str)| json!({ "name": name, "arguments": { "text": text } });
+        let answer = |calls: &&[(&str, &str)]| {
+            let tools: Vec<Value> = calls.iter().map(call).collect();
+            json!({ "text": "Let me look.", "tools": tools }).to_string()
+        };
+        let mut script: Vec<String> = answers.iter().map(answer).collect();
+        script.push(json!({ "text": "Done." }).to_string());
+        fs::write(folder.path("script"), script.join("\n")).expect("a file");
+        Self { mark, folder }
+    }
+
+    fn words(&self) -> [String; 4] {
+        let (servers, script) = (self.folder.name("servers"), self.folder.name("script"));
+        ["--mcp-config".to_owned(), servers, "--echo-script".to_owned(), script]
+    }
+
+    fn start(&self, args: &[&str]) -> Server {
+        let words = self.words();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        echo(&[words.as_slice(), args].concat()).start()
+    }
+
+    /// What the servers were sent.
+    fn sent(&self) -> String {
+        fs::read_to_string(log(&self.mark)).unwrap_or_default()
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        fs::remove_file(log(&self.mark)).ok();
+        if !std::thread::panicking() {
+            assert_gone(&self.mark);
+        }
+    }
+}
+
+fn approve(id: &str, call: &str, decision: &str, reason: &str) -> String {
+    let approve = json!({ "toolCallId": call, "decision": decision, "reason": reason });
+    json!({ "requestId": id, "approve": approve }).to_string()
+}
+
+fn results(frames: &[Frame]) -> Vec<(&str, &str)> {
+    let ready = frames.iter().filter(|frame| frame.is_event("ChatToolResultReady"));
+    ready.map(|frame| (frame.payload("status"), frame.payload("result"))).collect()
+}
+
+fn count(frames: &[Frame], event: &str) -> usize {
+    frames.iter().filter(|frame| frame.is_event(event)).count()
+}
+
+#[test]
+fn an_allowed_tool_runs_and_its_result_reaches_the_model() {
+    let scene = Scene::new(&["none"], &[("echo", "hello"), ("echo", "again")]);
+    let mut server = scene.start(&["--allow", "echo"]);
+    server.send(submit("run", "go"));
+    assert_eq!(server.wait_done("run"), "ok");
+    let frames = server.finish().frames;
+    let mut all = results(&frames);
+    all.sort_unstable();
+    assert_eq!(all, [("success", "again"), ("success", "hello")]);
+    assert_eq!(finished_text(&frames, "run"), "Let me look.Done.");
+    assert_eq!(count(&frames, "ToolApprovalRequested"), 0);
+    assert_eq!(count(&frames, "ToolServerChanged"), 0);
+}
+
+#[test]
+fn without_anybody_to_ask_a_tool_does_not_run() {
+    let scene = Scene::new(&["none"], &[("echo", "hello")]);
+    let mut server = scene.start(&[]);
+    server.send(submit("run", "go"));
+    assert_eq!(server.wait_done("run"), "ok");
+    let transcript = server.finish();
+    let all = results(&transcript.frames);
+    assert!(all[0].0 == "error" && all[0].1.contains("approval"), "{all:?}");
+    assert!(transcript.stderr.contains("--allow 'echo'"), "{}", transcript.stderr);
+    assert!(!scene.sent().contains("hello"));
+}
+
+#[test]
+fn the_client_allows_once_for_the_session_or_not_at_all() {
+    let one: &[(&str, &str)] = &[("echo", "one"), ("act", "error")];
+    let two: &[(&str, &str)] = &[("echo", "two"), ("act", "error")];
+    let scene = Scene::with(&["none"], &[one, two]);
+    let mut server = scene.start(&["--extensions", "approvals"]);
+    server.send(submit("run", "go"));
+    let first = server.wait_event("ToolApprovalRequested");
+    assert_eq!((first.payload("toolName"), first.payload("server")), ("echo", "none"));
+    assert_eq!(first.payload("input"), r#"{"text":"one"}"#);
+    let second = server.wait_event("ToolApprovalRequested");
+    let (first, second) = (first.payload("toolCallId"), second.payload("toolCallId"));
+    server.send(approve("unknown", "call_9", "ALLOW_ONCE", ""));
+    server.send(approve("a", first, "ALLOW_SESSION", ""));
+    server.send(approve("b", second, "DENY", "not today"));
+    assert_eq!(server.wait_done("b"), "ok");
+    server.send(approve("twice", second, "ALLOW_ONCE", ""));
+    // In the second answer only the other tool is asked about.
+    let third = server.wait_event("ToolApprovalRequested");
+    assert_eq!(third.payload("toolName"), "act");
+    server.send(approve("c", third.payload("toolCallId"), "ALLOW_ONCE", ""));
+    assert_eq!(server.wait_done("run"), "ok");
+    let frames = server.finish().frames;
+    for id in ["unknown", "twice"] {
+        assert_eq!(errors(&frames, id), ["unknown_tool_call"], "{id}");
+    }
+    assert_eq!(count(&frames, "ToolApprovalRequested"), 3);
+    assert_eq!(count(&frames, "ToolApprovalResolved"), 3);
+    let mut all = results(&frames);
+    all.sort_unstable();
+    let denied = "The call was not made: it was denied: not today";
+    assert_eq!(all, [("error", denied), ("error", "no"), ("success", "one"), ("success", "two")]);
+}
+
+#[test]
+fn a_cancel_resolves_an_approval_and_a_late_answer_is_an_error() {
+    let scene = Scene::new(&["none"], &[("echo", "hello")]);
+    let mut server = scene.start(&["--extensions", "approvals"]);
+    server.send(submit("run", "go"));
+    let asked = server.wait_event("ToolApprovalRequested");
+    server.send(cancel("stop"));
+    assert_eq!(server.wait_done("run"), "stopped");
+    server.send(approve("late", asked.payload("toolCallId"), "ALLOW_ONCE", ""));
+    assert_eq!(server.wait_done("late"), "failed");
+    let frames = server.finish().frames;
+    assert_eq!(count(&frames, "ToolApprovalResolved"), 1);
+    assert!(!scene.sent().contains("hello"));
+}
+
+#[test]
+fn the_end_of_input_denies_what_waits_for_approval() {
+    let scene = Scene::new(&["none"], &[("echo", "hello")]);
+    let mut server = scene.start(&["--extensions", "approvals"]);
+    server.send(submit("run", "go"));
+    server.wait_event("ToolApprovalRequested");
+    server.close_stdin();
+    assert_eq!(server.wait_done("run"), "ok");
+    let frames = server.finish().frames;
+    assert!(results(&frames)[0].1.contains("input has ended"), "{:?}", results(&frames));
+}
+
+#[test]
+fn a_rule_denies_whatever_else_allows() {
+    let scene = Scene::new(&["none"], &[("echo", "hello")]);
+    let mut server = scene.start(&["--approval", "auto", "--allow", "*", "--deny", "e?ho"]);
+    server.send(submit("run", "go"));
+    assert_eq!(server.wait_done("run"), "ok");
+    let frames = server.finish().frames;
+    assert!(results(&frames)[0].1.contains("--deny 'e?ho'"), "{:?}", results(&frames));
+}
+
+#[test]
+fn faults_of_a_server_in_mid_call_cost_the_call_and_not_the_run() {
+    for fault in ["crash", "close", "long", "stderr", "error"] {
+        let scene = Scene::new(&["none"], &[("act", fault), ("echo", "fine")]);
+        let mut server = scene.start(&["--allow", "*"]);
+        server.send(submit("run", "go"));
+        assert_eq!(server.wait_done("run"), "ok", "{fault}");
+        let frames = server.finish().frames;
+        assert_eq!(results(&frames).len(), 2, "{fault}");
+        assert_eq!(finished_text(&frames, "run"), "Let me look.Done.", "{fault}");
+    }
+}
+
+#[test]
+fn a_tool_that_never_answers_is_ended_by_its_time_limit() {
+    let scene = Scene::new(&["none"], &[("act", "nothing")]);
+    let mut server = scene.start(&["--allow", "*", "--tool-timeout-ms", "200"]);
+    server.send(submit("run", "go"));
+    assert_eq!(server.wait_done("run"), "ok");
+    let frames = server.finish().frames;
+    let all = results(&frames);
+    assert!(all[0].0 == "error" && all[0].1.contains("--tool-timeout"), "{all:?}");
+}
+
+#[test]
+fn a_long_result_is_cut() {
+    let scene = Scene::new(&["none"], &[("echo", &"x".repeat(500))]);
+    let mut server = scene.start(&["--allow", "*", "--max-tool-result-bytes", "100"]);
+    server.send(submit("run", "go"));
+    assert_eq!(server.wait_done("run"), "ok");
+    let frames = server.finish().frames;
+    let text = results(&frames)[0].1;
+    assert!(
+        text.starts_with(&"x".repeat(100)) && text.len() < 300 && text.contains("500"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_run_has_a_limit_on_its_rounds() {
+    let again: &[(&str, &str)] = &[("echo", "again")];
+    let scene = Scene::with(&["none"], &[again; 4]);
+    let mut server = scene.start(&["--allow", "*", "--max-tool-rounds", "2"]);
+    server.send(submit("run", "go"));
+    assert_eq!(server.wait_done("run"), "failed");
+    let frames = server.finish().frames;
+    assert_eq!(errors(&frames, "run"), ["run_failed"]);
+    let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
+    assert!(error.text("/error/detail").starts_with("tool: "), "{error:?}");
+    assert_eq!(count(&frames, "ChatToolCallStarted"), 3);
+    assert_eq!(count(&frames, "ChatToolResultReady"), 3);
+}
+
+#[test]
+fn a_signal_in_mid_call_ends_everything() {
+    for (signal, status) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
+        let scene = Scene::new(&["none", "stubborn", "forks"], &[("none__act", "nothing")]);
+        let mut server = scene.start(&["--allow", "*"]);
+        server.send(submit("run", "go"));
+        server.wait_event("ChatToolExecutionStarted");
+        server.signal(signal);
+        assert_eq!(server.wait_done("run"), "stopped");
+        server.finish_with(status, Answers::AllAndFarewell);
+        assert_gone(&scene.mark);
+    }
+}
+
+#[test]
+fn nothing_outlives_a_process_that_is_killed_in_mid_call() {
+    let scene = Scene::new(&["none", "stubborn", "forks"], &[("none__act", "nothing")]);
+    let mut server = scene.start(&["--allow", "*"]);
+    server.send(submit("run", "go"));
+    server.wait_event("ChatToolExecutionStarted");
+    server.signal(Signal::KILL);
+    server.finish_with(137, Answers::Some);
+    crate::process::eventually("all are gone", || {
+        let mark = format!("{}={}", crate::mcp_servers::MARK_VARIABLE, scene.mark);
+        let left = crate::process::Process::marked(&mark);
+        left.iter().all(|it| it.command_line().is_empty()).then_some(())
+    });
+}
+
+#[test]
+fn cancels_at_any_moment_leave_each_call_with_one_result() {
+    let scene = Scene::new(&["none"], &[("echo", "one"), ("act", "error"), ("act", "nothing")]);
+    let mut server = scene.start(&["--allow", "*", "--final-snapshot", "none"]);
+    server.send(submit("first", "go"));
+    server.wait_event("ChatToolExecutionStarted");
+    server.send(cancel("stop-first"));
+    assert_eq!(server.wait_done("first"), "stopped");
+    for turn in 0..CANCELS {
+        let (run, stop) = (format!("r{turn}"), format!("c{turn}"));
+        server.send(submit(&run, "go"));
+        // A run without its cancel waits after some twenty frames, for the call that never answers.
+        let frames = turn % 20;
+        for _ in 0..frames {
+            server.wait("a frame of the run", |frame| frame.id() == run);
+        }
+        server.send(cancel(&stop));
+        assert_eq!(server.wait_done(&stop), "ok");
+        assert_eq!(server.wait_done(&run), "stopped");
+    }
+    server.send(snapshot("look"));
+    server.wait_done("look");
+    let frames = server.finish().frames;
+    let look = frames.iter().find(|frame| frame.is_snapshot() && frame.id() == "look");
+    let entities = look.expect("a snapshot").0["snapshot"]["entities"].clone();
+    let entities = entities.as_array().expect("entities").clone();
+    let of = |kind: &str| -> Vec<&Value> {
+        entities.iter().filter(|entity| entity["kind"] == kind).collect()
+    };
+    for call in of("ChatToolCall") {
+        assert_eq!(call["payload"]["status"], "completed");
+    }
+    assert!(of("ChatToolResult").len() > CANCELS / 4);
+}
+
+#[test]
+fn changes_of_servers_are_events_where_the_extension_is_on() {
+    let scene = Scene::new(&["none", "crash-at-init"], &[("echo", "hello")]);
+    let mut server = scene.start(&["--allow", "*", "--extensions", "tool-servers"]);
+    server.send(submit("run", "go"));
+    assert_eq!(server.wait_done("run"), "ok");
+    let frames = server.finish().frames;
+    let changes = frames.iter().filter(|frame| frame.is_event("ToolServerChanged"));
+    let changes: Vec<_> =
+        changes.map(|frame| (frame.payload("server"), frame.payload("state"))).collect();
+    assert!(changes.contains(&("none", "READY")), "{changes:?}");
+    assert!(changes.contains(&("crash-at-init", "UNAVAILABLE")), "{changes:?}");
+    assert_eq!(results(&frames), [("success", "hello")]);
+}
+
+#[test]
+fn a_single_run_uses_tools_that_are_allowed() {
+    let scene = Scene::new(&["none"], &[("echo", "hello")]);
+    let words = scene.words();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let exec = [&["exec", "--engine", "echo", "go"], words.as_slice()].concat();
+    let allowed = run(&scene.folder, &[exec.as_slice(), &["--allow", "echo"]].concat());
+    assert_eq!((allowed.status, allowed.stderr.as_str()), (0, ""));
+    assert!(allowed.stdout.contains("Done."), "{}", allowed.stdout);
+    let asked = run(&scene.folder, &exec);
+    assert_eq!(asked.status, 0);
+    assert!(asked.stderr.contains("--allow 'echo'"), "{}", asked.stderr);
+    let wrong = run(&scene.folder, &["exec", "go", "--mcp-config", "nowhere"]);
+    assert_eq!(wrong.status, 2);
+}
