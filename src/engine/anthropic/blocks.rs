@@ -125,25 +125,25 @@ impl Blocks {
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Bad> {
         match &delta {
-            Delta::ThinkingDelta { thinking: kept } | Delta::SignatureDelta { signature: kept } => {
+            Delta::Thinking { thinking: kept } | Delta::Signature { signature: kept } => {
                 self.keep(kept.len())?;
             }
-            Delta::TextDelta { .. } | Delta::InputJsonDelta { .. } | Delta::Unknown => {}
+            Delta::Text { .. } | Delta::InputJson { .. } | Delta::Unknown => {}
         }
         let open = self.open.get_mut(&index).ok_or(Bad::Unopened)?;
         match (open, delta) {
-            (OpenBlock::Text { bytes }, Delta::TextDelta { text }) => {
+            (OpenBlock::Text { bytes }, Delta::Text { text }) => {
                 *bytes += text.len();
                 push_text(text, events);
             }
-            (OpenBlock::Thinking { thinking, .. }, Delta::ThinkingDelta { thinking: more }) => {
+            (OpenBlock::Thinking { thinking, .. }, Delta::Thinking { thinking: more }) => {
                 *thinking += &more;
                 push_reasoning(more, events);
             }
-            (OpenBlock::Thinking { signature, .. }, Delta::SignatureDelta { signature: more }) => {
+            (OpenBlock::Thinking { signature, .. }, Delta::Signature { signature: more }) => {
                 *signature += &more;
             }
-            (OpenBlock::ToolUse { id, has_pieces, .. }, Delta::InputJsonDelta { partial_json }) => {
+            (OpenBlock::ToolUse { id, has_pieces, .. }, Delta::InputJson { partial_json }) => {
                 *has_pieces |= !partial_json.is_empty();
                 push_arguments(id, partial_json, events);
             }
@@ -238,7 +238,11 @@ impl Blocks {
 fn whole_arguments(input: &Value) -> String {
     match input {
         Value::Null => "{}".to_owned(),
-        input => input.to_string(),
+        Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => input.to_string(),
     }
 }
 
