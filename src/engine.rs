@@ -5,9 +5,12 @@
 //! An engine is stopped by dropping its future, which must release everything that the engine
 //! holds: a connection, a timer, a child process.
 
+pub mod anthropic;
 pub mod echo;
 pub mod openai;
 pub(crate) mod provider;
+
+pub(crate) use provider::settings::{CONNECT_TIMEOUT, IDLE_TIMEOUT, RETRIES, TOTAL_TIMEOUT};
 
 use crate::chat::event::{FinishClass, ProviderData, ToolCall, Usage};
 use crate::chat::tool::ToolSpec;
@@ -226,6 +229,8 @@ pub enum Engine {
     Echo(echo::Echo),
     /// Any provider with OpenAI's chat completions.
     OpenAi(openai::OpenAi),
+    /// Any provider with Anthropic's Messages.
+    Anthropic(anthropic::Anthropic),
 }
 
 impl Engine {
@@ -234,7 +239,8 @@ impl Engine {
     pub fn start(&self, spec: CallSpec, sink: Sink) -> Running {
         match self {
             Self::Echo(echo) => Box::pin(echo.clone().answer(spec, sink)),
-            Self::OpenAi(openai) => Box::pin(openai.clone().answer(spec, sink)),
+            Self::OpenAi(openai) => Box::pin(openai.remote.clone().answer(spec, sink)),
+            Self::Anthropic(anthropic) => Box::pin(anthropic.remote.clone().answer(spec, sink)),
         }
     }
 
@@ -243,6 +249,7 @@ impl Engine {
         match self {
             Self::Echo(_) => "echo",
             Self::OpenAi(_) => "openai",
+            Self::Anthropic(_) => anthropic::NAME,
         }
     }
 
@@ -251,7 +258,8 @@ impl Engine {
     pub fn provider(&self) -> String {
         match self {
             Self::Echo(_) => self.name().to_owned(),
-            Self::OpenAi(openai) => openai.host(),
+            Self::OpenAi(openai) => openai.remote.host(),
+            Self::Anthropic(anthropic) => anthropic.remote.host(),
         }
     }
 
@@ -259,7 +267,8 @@ impl Engine {
     pub fn model(&self) -> &str {
         match self {
             Self::Echo(_) => "echo",
-            Self::OpenAi(openai) => openai.model(),
+            Self::OpenAi(openai) => openai.remote.model(),
+            Self::Anthropic(anthropic) => anthropic.remote.model(),
         }
     }
 }

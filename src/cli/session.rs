@@ -2,7 +2,7 @@
 
 use super::numbers::whole;
 use super::tools::ToolOptions;
-use crate::engine::openai;
+use crate::engine;
 use crate::protocol::command::Extension;
 use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
@@ -20,16 +20,17 @@ const RETRIES_MAX: u64 = 10;
 /// Options of every command that holds a conversation.
 #[derive(Args, Debug)]
 pub struct SessionArgs {
-    /// Engine that answers; openai is any OpenAI-compatible server. By default openai if a key, a
-    /// base URL or a model is set, else echo
+    /// Engine that answers. By default anthropic if ANTHROPIC_API_KEY is set and neither another key
+    /// nor a base URL is, else openai if a key, a base URL or a model is set, else echo
     #[arg(long, env = "DUOLOGUE_ENGINE", value_enum)]
     pub engine: Option<EngineName>,
 
-    /// Model for the openai engine; for OpenAI itself the default is gpt-4o-mini
+    /// Model of the provider; the default for OpenAI itself is gpt-4o-mini, for Anthropic itself
+    /// claude-sonnet-5
     #[arg(long, short, env = "DUOLOGUE_MODEL")]
     pub model: Option<String>,
 
-    /// Base URL of the server for the openai engine, for example http://localhost:11434/v1
+    /// Base URL of the provider, for example http://localhost:11434/v1
     #[arg(long, env = "DUOLOGUE_BASE_URL", value_name = "URL", hide_env_values = true)]
     pub base_url: Option<String>,
 
@@ -124,7 +125,7 @@ pub struct EngineArgs {
         long,
         env = "DUOLOGUE_CONNECT_TIMEOUT_MS",
         value_name = "MS",
-        default_value_t = millis(openai::CONNECT_TIMEOUT),
+        default_value_t = millis(engine::CONNECT_TIMEOUT),
         value_parser = whole::<u64>(1..=u64::MAX)
     )]
     pub connect_timeout_ms: u64,
@@ -134,7 +135,7 @@ pub struct EngineArgs {
         long,
         env = "DUOLOGUE_IDLE_TIMEOUT_MS",
         value_name = "MS",
-        default_value_t = millis(openai::IDLE_TIMEOUT),
+        default_value_t = millis(engine::IDLE_TIMEOUT),
         value_parser = whole::<u64>(1..=u64::MAX)
     )]
     pub idle_timeout_ms: u64,
@@ -144,7 +145,7 @@ pub struct EngineArgs {
         long,
         env = "DUOLOGUE_TOTAL_TIMEOUT_MS",
         value_name = "MS",
-        default_value_t = millis(openai::TOTAL_TIMEOUT),
+        default_value_t = millis(engine::TOTAL_TIMEOUT),
         value_parser = whole::<u64>(1..=u64::MAX)
     )]
     pub total_timeout_ms: u64,
@@ -154,7 +155,7 @@ pub struct EngineArgs {
         long,
         env = "DUOLOGUE_RETRIES",
         value_name = "N",
-        default_value_t = openai::RETRIES,
+        default_value_t = engine::RETRIES,
         value_parser = whole::<u32>(0..=RETRIES_MAX)
     )]
     pub retries: u32,
@@ -167,6 +168,8 @@ pub enum EngineName {
     Echo,
     /// Any OpenAI-compatible chat-completions server
     Openai,
+    /// Anthropic, or any server with its Messages
+    Anthropic,
 }
 
 /// What happens to a submit while a run is active.

@@ -8,11 +8,19 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
 
 /// Options that people try for the key of a provider.
-const KEY_OPTIONS: [&str; 7] =
-    ["--api-key", "--apikey", "--api_key", "--key", "--token", "--api-token", "--openai-api-key"];
+const KEY_OPTIONS: [&str; 8] = [
+    "--api-key",
+    "--apikey",
+    "--api_key",
+    "--key",
+    "--token",
+    "--api-token",
+    "--openai-api-key",
+    "--anthropic-api-key",
+];
 
-const KEY_TIP: &str = "set the variable DUOLOGUE_API_KEY or OPENAI_API_KEY instead; other users of the machine can \
-     see the options of a process";
+const KEY_TIP: &str = "set the variable DUOLOGUE_API_KEY, OPENAI_API_KEY or ANTHROPIC_API_KEY instead; other users \
+     of the machine can see the options of a process";
 
 /// Longest question repeated in a tip, in characters.
 const QUESTION_CHARS_MAX: usize = 60;

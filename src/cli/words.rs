@@ -43,10 +43,13 @@ const RUN_EXAMPLES: &str = "  duologue run-command summarize.yaml report.txt
   duologue run-command summarize.yaml report.txt --print-prompt
   duologue run-command assistant.yaml --rpc --stdin-rpc";
 
-const ENVIRONMENT: &str = "  DUOLOGUE_API_KEY, OPENAI_API_KEY   key for the openai engine; the first one that is set is used
-  OPENAI_BASE_URL                    base URL, if neither --base-url nor DUOLOGUE_BASE_URL is set
-  SSL_CERT_FILE                      more root certificates (PEM) to trust
-  NO_COLOR                           no colours on a terminal
+const ENVIRONMENT: &str = "  DUOLOGUE_API_KEY       key of the provider
+  OPENAI_API_KEY         key for the openai engine, if DUOLOGUE_API_KEY is not set
+  OPENAI_BASE_URL        its base URL, if neither --base-url nor DUOLOGUE_BASE_URL is set
+  ANTHROPIC_API_KEY      key for the anthropic engine, if DUOLOGUE_API_KEY is not set
+  ANTHROPIC_BASE_URL     its base URL, if neither --base-url nor DUOLOGUE_BASE_URL is set
+  SSL_CERT_FILE          more root certificates (PEM) to trust
+  NO_COLOR               no colours on a terminal
   An option that names a variable can also be set by it; the option has precedence. An empty
   variable counts as not set.";
 

@@ -7,6 +7,7 @@ pub(crate) mod http;
 pub(super) mod join;
 pub(super) mod json;
 pub(super) mod sse;
+pub(super) mod tool;
 
 pub(super) mod body;
 pub(super) mod retry;
@@ -18,3 +19,7 @@ pub(crate) mod roots;
 pub(super) mod clock;
 pub(super) mod connection;
 pub(super) mod post;
+pub(super) mod settings;
+
+pub(super) mod call;
+pub(super) mod remote;

@@ -4,38 +4,40 @@ use super::not_blank;
 use crate::cli::{EngineName, SessionArgs};
 use crate::command_file::is_stdin;
 use crate::engine::Engine;
+use crate::engine::anthropic::Anthropic;
 use crate::engine::echo::Echo;
-use crate::engine::openai::{self, OpenAi};
+use crate::engine::openai::{OpenAi, Settings};
 use crate::support::secret::Secret;
 use anyhow::{Result, anyhow, bail, ensure};
 use std::env::VarError;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Variables that may hold the key of the openai engine; the first one that is set is used.
-const KEY_VARIABLES: [&str; 2] = ["DUOLOGUE_API_KEY", "OPENAI_API_KEY"];
+/// Variable that holds the key of whichever provider is used; it has precedence over the provider's.
+const OWN_KEY_VARIABLE: &str = "DUOLOGUE_API_KEY";
 
-/// Variable from which other programs read the base URL; our own has precedence.
-const COMMON_BASE_URL_VARIABLE: &str = "OPENAI_BASE_URL";
+/// Variables from which other programs read the settings of a provider, too.
+#[derive(Clone, Copy, Debug)]
+struct CommonVariables {
+    key: &'static str,
+    base_url: &'static str,
+}
+
+const OPENAI_VARIABLES: CommonVariables =
+    CommonVariables { key: "OPENAI_API_KEY", base_url: "OPENAI_BASE_URL" };
+
+const ANTHROPIC_VARIABLES: CommonVariables =
+    CommonVariables { key: "ANTHROPIC_API_KEY", base_url: "ANTHROPIC_BASE_URL" };
 
 /// Shown when no provider is configured.
 const ECHO_ANSWERS: &str = "no provider is configured, so the built-in echo engine answers; to talk to a model set \
-     OPENAI_API_KEY, or --base-url and --model";
+     OPENAI_API_KEY or ANTHROPIC_API_KEY, or --base-url and --model";
 
 /// The engine, and a note for the user about how it was chosen.
 pub(super) fn engine(args: &SessionArgs, notices: &mut Vec<&'static str>) -> Result<Engine> {
-    let key = key()?;
-    let common_base_url = variable(COMMON_BASE_URL_VARIABLE)?;
-    let base_url = not_blank(args.base_url.clone()).or(not_blank(common_base_url));
-    let model = not_blank(args.model.clone());
-    let is_configured = key.is_some() || base_url.is_some() || model.is_some();
     let name = match args.engine {
         Some(name) => name,
-        None if is_configured => EngineName::Openai,
-        None => {
-            notices.push(ECHO_ANSWERS);
-            EngineName::Echo
-        }
+        None => default_engine(args, notices)?,
     };
     Ok(match name {
         EngineName::Echo => Engine::Echo(Echo {
@@ -44,15 +46,40 @@ pub(super) fn engine(args: &SessionArgs, notices: &mut Vec<&'static str>) -> Res
             answer: text_file("--echo-answer", args.engines.echo_answer.as_deref())?,
             script: text_file("--echo-script", args.engines.echo_script.as_deref())?,
         }),
-        EngineName::Openai => Engine::OpenAi(OpenAi::new(openai::Settings {
-            base_url: base_url.unwrap_or_else(|| openai::DEFAULT_BASE_URL.to_owned()),
-            model,
-            key,
-            connect_timeout: Duration::from_millis(args.engines.connect_timeout_ms),
-            idle_timeout: Duration::from_millis(args.engines.idle_timeout_ms),
-            total_timeout: Duration::from_millis(args.engines.total_timeout_ms),
-            retries: args.engines.retries,
-        })),
+        EngineName::Openai => Engine::OpenAi(OpenAi::new(settings(args, OPENAI_VARIABLES)?)),
+        EngineName::Anthropic => {
+            Engine::Anthropic(Anthropic::new(settings(args, ANTHROPIC_VARIABLES)?))
+        }
+    })
+}
+
+/// The engine that the settings are for. Anthropic's key alone chooses its engine only where no other
+/// setting names a provider: a key must not go to a server that it is not for.
+fn default_engine(args: &SessionArgs, notices: &mut Vec<&'static str>) -> Result<EngineName> {
+    let openai = settings(args, OPENAI_VARIABLES)?;
+    let anthropic = settings(args, ANTHROPIC_VARIABLES)?;
+    let has_provider = openai.key.is_some() || openai.base_url.is_some();
+    if !has_provider && anthropic.key.is_some() {
+        return Ok(EngineName::Anthropic);
+    }
+    if has_provider || openai.model.is_some() {
+        return Ok(EngineName::Openai);
+    }
+    notices.push(ECHO_ANSWERS);
+    Ok(EngineName::Echo)
+}
+
+/// The settings of a provider whose variables are `common`; our own have precedence.
+fn settings(args: &SessionArgs, common: CommonVariables) -> Result<Settings> {
+    let base_url = not_blank(args.base_url.clone()).or(not_blank(variable(common.base_url)?));
+    Ok(Settings {
+        base_url,
+        model: not_blank(args.model.clone()),
+        key: key(common)?,
+        connect_timeout: Duration::from_millis(args.engines.connect_timeout_ms),
+        idle_timeout: Duration::from_millis(args.engines.idle_timeout_ms),
+        total_timeout: Duration::from_millis(args.engines.total_timeout_ms),
+        retries: args.engines.retries,
     })
 }
 
@@ -70,8 +97,8 @@ fn text_file(option: &str, path: Option<&Path>) -> Result<Option<PathBuf>> {
 }
 
 /// The key from the environment.
-fn key() -> Result<Option<Secret>> {
-    for name in KEY_VARIABLES {
+fn key(common: CommonVariables) -> Result<Option<Secret>> {
+    for name in [OWN_KEY_VARIABLE, common.key] {
         if let Some(key) = variable(name)?.as_deref().and_then(Secret::new) {
             return Ok(Some(key));
         }

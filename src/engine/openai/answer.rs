@@ -1,16 +1,18 @@
 //! From the bytes of an answer to what happened. Pure: the same bytes in other pieces give the same
 //! events, but for where a text is cut.
 
-use super::calls::{Bad, CALLS_MAX, Calls};
+use super::calls::{Bad, Calls};
 use super::chunk::{Choice, Chunk, Delta, Shape, decode};
 use super::finish::{Finish, Holds};
 use super::report::{WithoutChoice, in_list, is_error, without_choice};
 use crate::chat::event::{FinishClass, Usage};
-use crate::engine::provider::body::{Body, Ignored, Part, TooLong, WHOLE_BYTES_MAX};
+use crate::engine::EngineEvent;
+use crate::engine::provider::body::{Body, BodyEnd, Ignored, Part};
+use crate::engine::provider::call::{self, Completeness};
 use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::join::Joiner;
+use crate::engine::provider::tool::CALLS_MAX;
 use crate::engine::provider::{json, sse};
-use crate::engine::{EngineEvent, ErrorClass};
 use std::borrow::Cow;
 use std::mem::take;
 
@@ -28,15 +30,12 @@ mod tests;
 /// Bytes of a finish reason that are shown. The longest known word has fourteen.
 const STOP_REASON_BYTES_MAX: usize = 200;
 
-/// Bytes that are shown of data that was ignored.
-const IGNORED_BYTES_MAX: usize = 200;
-
 /// What follows the last event of a stream.
 const DONE: &[u8] = b"[DONE]";
 
 /// One answer as it arrives.
 #[derive(Debug)]
-pub(super) struct Answer<'a> {
+pub(in crate::engine) struct Answer<'a> {
     failures: &'a Failures,
     body: Body,
     text: Joiner,
@@ -49,8 +48,7 @@ pub(super) struct Answer<'a> {
     done: bool,
     /// The body has ended, so the last event may have been cut by its end.
     ended: bool,
-    /// The body has no length and no last chunk, so its end may be that of a broken connection.
-    ends_with_connection: bool,
+    body_end: BodyEnd,
     /// Some part of it could be read.
     understood: bool,
     /// The text is that of deltas; what else the chunks hold repeats it.
@@ -65,8 +63,8 @@ pub(super) struct Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// An answer of which nothing has come.
-    pub(super) fn new(failures: &'a Failures) -> Self {
+    /// An answer of which nothing has come, in a body that ends so.
+    pub(super) fn new(failures: &'a Failures, body_end: BodyEnd) -> Self {
         Self {
             failures,
             body: Body::default(),
@@ -79,7 +77,7 @@ impl<'a> Answer<'a> {
             finish: Finish::default(),
             done: false,
             ended: false,
-            ends_with_connection: false,
+            body_end,
             understood: false,
             by_delta: false,
             has_reasoning: false,
@@ -88,89 +86,6 @@ impl<'a> Answer<'a> {
             ignored: Ignored::default(),
             progress: 0,
         }
-    }
-
-    /// The same, of which nothing but the end of the connection shows that its body has ended.
-    pub(super) fn ending_with_connection(self) -> Self {
-        Self { ends_with_connection: true, ..self }
-    }
-
-    /// Takes the next bytes; adds what happened to `events`, also if it fails.
-    pub(super) fn push(
-        &mut self,
-        bytes: &[u8],
-        events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Failure> {
-        let mut parts = Vec::new();
-        let pushed = self.body.push(bytes, &mut parts);
-        for part in parts {
-            self.part(part, events)?;
-        }
-        self.progress += u64::from(self.body.is_filling());
-        pushed.map_err(|too_long| match too_long {
-            TooLong::Event => self.too_long("an event", sse::EVENT_BYTES_MAX),
-            TooLong::Whole => self.too_long("the answer", WHOLE_BYTES_MAX),
-        })
-    }
-
-    /// True when nothing that matters can follow.
-    pub(super) fn is_done(&self) -> bool {
-        self.done
-    }
-
-    /// Whether it is complete.
-    pub(super) fn finish(&self) -> Finish {
-        self.finish
-    }
-
-    /// A number that rises with all that brings the answer further, and not with what only keeps the
-    /// connection alive: comments, empty events, data that is not understood.
-    pub(super) fn progress(&self) -> u64 {
-        self.progress
-    }
-
-    /// Events that were ignored because they are no part of a chat completion.
-    pub(super) fn ignored(&self) -> u64 {
-        self.ignored.count
-    }
-
-    /// The answer is nothing but white space.
-    pub(super) fn is_blank(&self) -> bool {
-        self.has_text && !self.has_words
-    }
-
-    /// Nothing follows. Adds the last events to `events`; `content_type` is the provider's name
-    /// for what it sent.
-    pub(super) fn end(
-        &mut self,
-        content_type: &str,
-        events: &mut Vec<EngineEvent>,
-    ) -> Result<(), Failure> {
-        if !self.done {
-            self.ended = true;
-            let blank = matches!(self.body, Body::Blank);
-            let last = take(&mut self.body).end().map_or(Ok(()), |part| self.part(part, events));
-            // An answer is not undone by half an event after its end.
-            if self.finish_reason.is_none() {
-                last.map_err(|failure| self.at_end(failure))?;
-            }
-            if blank {
-                return Err(self.failures.empty());
-            }
-        }
-        self.flush(events);
-        if !self.understood {
-            return Err(self.failures.not_an_answer(INTERFACE, content_type, &self.ignored));
-        }
-        self.conclude(events)
-    }
-
-    /// Gives out what was held back for its other half: the answer goes no further.
-    pub(super) fn flush(&mut self, events: &mut Vec<EngineEvent>) {
-        let text = self.reasoning.end();
-        self.push_reasoning(text, events);
-        let text = self.text.end();
-        self.push_text(text, events);
     }
 
     fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
@@ -217,11 +132,7 @@ impl<'a> Answer<'a> {
     }
 
     fn ignore(&mut self, data: &[u8]) {
-        if self.ignored.count == 0 {
-            let end = data.len().min(IGNORED_BYTES_MAX);
-            self.ignored.first = self.failures.broken_off(&data[..end]);
-        }
-        self.ignored.count += 1;
+        self.failures.ignore(data, &mut self.ignored);
     }
 
     /// The failure in an `error` event, whose data may have any form.
@@ -373,16 +284,8 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// The failure of an answer that ends too early.
     fn at_end(&self, failure: Failure) -> Failure {
-        match (self.ends_with_connection, failure.class) {
-            (true, ErrorClass::MalformedStream) => self.failures.closed_early(&self.ignored),
-            (_, _) => failure,
-        }
-    }
-
-    fn too_long(&self, what: &str, limit_bytes: usize) -> Failure {
-        self.failures.too_long(format!("{what} is longer than {limit_bytes} bytes"))
+        self.failures.at_end(failure, self.body_end, &self.ignored)
     }
 
     fn bad_call(&self, bad: Bad) -> Failure {
@@ -392,6 +295,69 @@ impl<'a> Answer<'a> {
             }
             Bad::Nameless => self.failures.nameless_tool(),
         }
+    }
+}
+
+impl call::Answer for Answer<'_> {
+    fn push(&mut self, bytes: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let mut parts = Vec::new();
+        let pushed = self.body.push(bytes, &mut parts);
+        for part in parts {
+            self.part(part, events)?;
+        }
+        self.progress += u64::from(self.body.is_filling());
+        pushed.map_err(|part| self.failures.too_long_part(part))
+    }
+
+    fn is_done(&self) -> bool {
+        self.done
+    }
+
+    fn completeness(&self) -> Completeness {
+        match self.finish {
+            Finish::Open | Finish::Doubtful => Completeness::Open,
+            Finish::Likely => Completeness::Likely,
+            Finish::Settled => Completeness::Settled,
+        }
+    }
+
+    fn progress(&self) -> u64 {
+        self.progress
+    }
+
+    fn ignored(&self) -> u64 {
+        self.ignored.count
+    }
+
+    fn is_blank(&self) -> bool {
+        self.has_text && !self.has_words
+    }
+
+    fn flush(&mut self, events: &mut Vec<EngineEvent>) {
+        let text = self.reasoning.end();
+        self.push_reasoning(text, events);
+        let text = self.text.end();
+        self.push_text(text, events);
+    }
+
+    fn end(&mut self, content_type: &str, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        if !self.done {
+            self.ended = true;
+            let blank = matches!(self.body, Body::Blank);
+            let last = take(&mut self.body).end().map_or(Ok(()), |part| self.part(part, events));
+            // An answer is not undone by half an event after its end.
+            if self.finish_reason.is_none() {
+                last.map_err(|failure| self.at_end(failure))?;
+            }
+            if blank {
+                return Err(self.failures.empty());
+            }
+        }
+        self.flush(events);
+        if !self.understood {
+            return Err(self.failures.not_an_answer(INTERFACE, content_type, &self.ignored));
+        }
+        self.conclude(events)
     }
 }
 

@@ -4,10 +4,8 @@ use super::chunk::ToolDelta;
 use crate::chat::event::ToolCall;
 use crate::engine::EngineEvent;
 use crate::engine::provider::join::Joiner;
+use crate::engine::provider::tool::CALLS_MAX;
 use crate::protocol::id::ToolCallId;
-
-/// Tool calls of one answer.
-pub(super) const CALLS_MAX: usize = 256;
 
 /// Bytes of arguments that may come before the tool is named.
 const UNNAMED_BYTES_MAX: usize = 1024 * 1024;

@@ -6,6 +6,7 @@
 
 use crate::chat::event::Usage;
 use crate::engine::provider::json;
+use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 use serde_json::Value;
@@ -13,12 +14,6 @@ use std::fmt;
 
 #[cfg(test)]
 mod tests;
-
-/// Bytes of a tool call's id that are kept.
-const ID_BYTES_MAX: usize = 1024;
-
-/// Bytes of a tool's name that are kept. OpenAI allows 64.
-const NAME_BYTES_MAX: usize = 200;
 
 /// One document of an answer.
 #[derive(Debug, Default, Deserialize)]

@@ -39,14 +39,6 @@ impl Finish {
             }
         }
     }
-
-    /// Whether silence, or a connection that breaks, is an end like any other.
-    pub(super) fn may_end(self) -> bool {
-        match self {
-            Self::Likely | Self::Settled => true,
-            Self::Open | Self::Doubtful => false,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -10,21 +10,27 @@ use super::*;
 use crate::chat::event::{Event, FinishClass, Recorded, Scope, Usage};
 use crate::chat::transcript::{Preamble, Transcript};
 use crate::engine::provider::post::ERROR_BODY_BYTES_MAX;
-use crate::engine::{Engine, ErrorClass, Running, Stage, TaggedEvent};
+use crate::engine::{
+    CONNECT_TIMEOUT, CallEnd, Engine, EngineEvent, ErrorClass, RunError, Running, Sink, Stage,
+    TaggedEvent,
+};
 use crate::protocol::id::{Ids, Ordinal, TaskId, ToolCallId};
 use provider::{Provider, Step, says};
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::sync::Mutex;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::Instant;
 
 const KEY: &str = "sk-test-0123456789";
 const EVENTS_MAX: usize = 16;
 
 fn settings(provider: &Provider) -> Settings {
     Settings {
-        base_url: provider.base_url(),
+        base_url: Some(provider.base_url()),
         model: Some("scripted".into()),
         key: Secret::new(KEY),
         ..Settings::default()
@@ -33,6 +39,10 @@ fn settings(provider: &Provider) -> Settings {
 
 fn engine(settings: Settings) -> Engine {
     Engine::OpenAi(OpenAi::new(settings))
+}
+
+fn with_roots(settings: Settings, roots_file: Option<PathBuf>) -> OpenAi {
+    OpenAi { remote: Remote::with_roots(settings, roots_file) }
 }
 
 fn transcript(prompt: &str) -> Transcript {
@@ -196,13 +206,13 @@ async fn settings_are_checked_by_the_run_before_anything_is_sent() {
         assert_eq!(events, []);
     };
     let with_url = |base_url: &str| Settings {
-        base_url: base_url.into(),
+        base_url: Some(base_url.into()),
         model: Some("m".into()),
         key: Secret::new(KEY),
         ..Settings::default()
     };
     check(Settings::default(), ErrorClass::Auth, "DUOLOGUE_API_KEY or OPENAI_API_KEY").await;
-    let slash = Settings { base_url: format!("{DEFAULT_BASE_URL}/"), ..Settings::default() };
+    let slash = Settings { base_url: Some(format!("{DEFAULT_BASE_URL}/")), ..Settings::default() };
     check(slash, ErrorClass::Auth, "OPENAI_API_KEY").await;
     for (bad, shown) in [
         ("", "\"\""),
@@ -231,7 +241,7 @@ async fn settings_are_checked_by_the_run_before_anything_is_sent() {
 fn the_model_has_a_default_at_openai_alone() {
     let model = |base_url: &str, model: Option<&str>| {
         let settings = Settings {
-            base_url: base_url.into(),
+            base_url: Some(base_url.into()),
             model: model.map(str::to_owned),
             ..Settings::default()
         };
@@ -247,7 +257,7 @@ async fn nothing_is_done_before_the_first_poll() {
     let provider = Provider::start(vec![says("a")]);
     let openai = OpenAi::new(settings(&provider));
     let (running, _events) = start(&Engine::OpenAi(openai.clone()), EVENTS_MAX);
-    assert!(openai.shared.connection.client.get().is_none());
+    assert!(!openai.remote.has_client());
     drop(running);
     assert_eq!(provider.connections(), 0);
 }
@@ -564,7 +574,7 @@ async fn the_beginning_of_a_key_that_the_end_of_an_error_body_cuts_is_not_shown(
         let base_url = format!("http://{}", listener.local_addr().expect("an address"));
         let serving = spawn_blocking(move || break_off(&listener, &part));
         let settings = Settings {
-            base_url,
+            base_url: Some(base_url),
             model: Some("m".into()),
             key: Secret::new(KEY),
             ..Settings::default()

@@ -10,12 +10,6 @@ const ODD_CHARS_MAX: usize = 8;
 /// The error for an address that does not belong to a web server.
 const NO_SCHEME: &str = "does not begin with http:// or https://";
 
-/// `base_url` without `endpoint`, the path of the provider's interface, if it ends in that.
-pub(in crate::engine) fn without_endpoint<'a>(base_url: &'a str, endpoint: &str) -> &'a str {
-    let base = base_url.trim().trim_end_matches('/');
-    base.strip_suffix(endpoint).unwrap_or(base).trim_end_matches('/')
-}
-
 /// `base_url` with the path `endpoint` after its own, which it may end in already; its query stays,
 /// and its login if `has_login`.
 ///
@@ -180,13 +174,6 @@ mod tests {
         check("http://[::1]:80/v1", Some("[::1]"));
         check("http://user:p@ss/word@127.0.0.1:9/v1", None);
         check("localhost:1234", None);
-    }
-
-    #[test]
-    fn the_endpoint_is_no_part_of_the_base() {
-        for base_url in ["http://h/v1", " http://h/v1/ ", "http://h/v1/chat/completions/"] {
-            assert_eq!(without_endpoint(base_url, "/chat/completions"), "http://h/v1");
-        }
     }
 
     #[test]

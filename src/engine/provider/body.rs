@@ -26,13 +26,22 @@ pub(in crate::engine) enum Part {
     Whole(Vec<u8>),
 }
 
-/// Events that are no part of a chat completion: data that is no JSON object, or an object with none
-/// of its fields. Some servers send them to keep the connection alive.
+/// Events that are no part of an answer: data that is no JSON object, or an object that is not known.
+/// Some servers send them to keep the connection alive.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Ignored {
     pub(in crate::engine) count: u64,
     /// The first one's data, or the beginning of it.
     pub(in crate::engine) first: Vec<u8>,
+}
+
+/// What ends a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum BodyEnd {
+    /// Its length, or a last chunk.
+    Marked,
+    /// Nothing but the end of the connection, which may be that of a broken one.
+    Connection,
 }
 
 /// A part that is longer than its limit.

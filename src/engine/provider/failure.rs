@@ -32,6 +32,8 @@ const QUOTED_BYTES_MAX: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine) struct SettingSources {
     pub(in crate::engine) base_url_source: &'static str,
+    /// A base URL, for a message.
+    pub(in crate::engine) base_url_example: &'static str,
     pub(in crate::engine) model_source: &'static str,
     pub(in crate::engine) key_source: &'static str,
 }
@@ -118,9 +120,9 @@ impl Failures {
 
     /// The base URL can't be used. `why` continues a sentence that begins with "the base URL".
     pub(in crate::engine) fn bad_base_url(&self, why: &str) -> Failure {
-        let SettingSources { base_url_source, .. } = self.sources;
+        let SettingSources { base_url_source, base_url_example, .. } = self.sources;
         let message = format!(
-            "the base URL {:?} {why}: name one like http://localhost:11434/v1 with {base_url_source}",
+            "the base URL {:?} {why}: name one like {base_url_example} with {base_url_source}",
             self.base()
         );
         Failure::new(ErrorClass::Config, message, "").at_init()
@@ -197,7 +199,13 @@ impl Failures {
 
     /// The provider reports an error inside an answer that began well.
     pub(in crate::engine) fn reported(&self, error: &Value) -> Failure {
-        let complaint = Complaint::from_value(error);
+        self.reported_as(error, None)
+    }
+
+    /// The same; `status` is the HTTP status that its own word for the error stands for.
+    pub(in crate::engine) fn reported_as(&self, error: &Value, status: Option<u16>) -> Failure {
+        let mut complaint = Complaint::from_value(error);
+        complaint.status = complaint.status.or(status);
         let number = complaint.status.map_or(ErrorNumber::Missing, ErrorNumber::Code);
         let failure = self.complaint(number, &complaint);
         match complaint.status {
@@ -341,7 +349,7 @@ impl Failures {
 
     /// What happened, what it means and what to do.
     fn headline(&self, class: ErrorClass, number: ErrorNumber, complaint: &Complaint) -> String {
-        let SettingSources { base_url_source, model_source, key_source } = self.sources;
+        let SettingSources { base_url_source, model_source, key_source, .. } = self.sources;
         let base = self.base();
         let status = number.status();
         let number = number.words().map_or(String::new(), |words| format!(" ({words})"));

@@ -1,7 +1,7 @@
 //! The HTTP client: HTTP/1.1, TLS by rustls with ring, Mozilla's root certificates and the user's.
 
 use crate::support::secret::Secret;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
 use rustls::{ClientConfig, RootCertStore, crypto};
 use std::error::Error;
@@ -42,9 +42,14 @@ pub(crate) fn client(
     Ok(builder.build()?)
 }
 
-/// The headers of a request for a streamed answer; `None` if the key has characters that a header
+/// The headers of a request for a streamed answer, with the key in the header `name` after `prefix`;
+/// `None` if the key has characters that a header
 /// can't hold, or that are no ASCII: no provider gives such keys.
-pub(in crate::engine) fn headers(key: Option<&Secret>) -> Option<HeaderMap> {
+pub(in crate::engine) fn headers(
+    key: Option<&Secret>,
+    name: &HeaderName,
+    prefix: &str,
+) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -52,9 +57,9 @@ pub(in crate::engine) fn headers(key: Option<&Secret>) -> Option<HeaderMap> {
         if !key.expose().is_ascii() {
             return None;
         }
-        let mut value = HeaderValue::try_from(format!("Bearer {}", key.expose())).ok()?;
+        let mut value = HeaderValue::try_from(format!("{prefix}{}", key.expose())).ok()?;
         value.set_sensitive(true);
-        headers.insert(AUTHORIZATION, value);
+        headers.insert(name, value);
     }
     Some(headers)
 }

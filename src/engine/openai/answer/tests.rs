@@ -3,6 +3,7 @@
 use super::*;
 use crate::engine::ErrorClass;
 use crate::engine::openai::SOURCES;
+use crate::engine::provider::call::Answer as _;
 use crate::support::secret::Secret;
 
 const KEY: &str = "sk-secret/123456";
@@ -10,7 +11,7 @@ const KEY: &str = "sk-secret/123456";
 /// Reads a body that arrives in `pieces`; tells it in words, adjacent texts joined.
 fn read(pieces: &[&[u8]]) -> String {
     let failures = Failures::new(SOURCES, Secret::new(KEY).as_ref(), "http://host", "m");
-    let mut answer = Answer::new(&failures);
+    let mut answer = Answer::new(&failures, BodyEnd::Marked);
     let mut events = Vec::new();
     let mut result = Ok(());
     for piece in pieces {
@@ -236,7 +237,7 @@ fn words_of_the_provider_are_shown_without_the_key() {
     let odd = stop("x sk-secret%2F123456");
     check(&(text("a") + &odd + END), "<text>a END \"x [redacted]\" other");
     let failures = Failures::new(SOURCES, Secret::new("stop").as_ref(), "http://host", "m");
-    let mut answer = Answer::new(&failures);
+    let mut answer = Answer::new(&failures, BodyEnd::Marked);
     let mut events = Vec::new();
     answer.push((text("a") + &stop("stop")).as_bytes(), &mut events).expect("reads");
     answer.end("", &mut events).expect("finished");
@@ -270,7 +271,7 @@ fn a_key_that_the_end_of_an_answer_cuts_is_not_quoted_in_part() {
     for head in ["data: {\"error\":\"bad ", "event: error\ndata: bad ", "{\"error\":\"bad "] {
         for cut_bytes in 1..KEY.len() {
             let mut events = Vec::new();
-            let mut answer = Answer::new(&failures);
+            let mut answer = Answer::new(&failures, BodyEnd::Marked);
             let body = format!("{head}{}", &KEY[..KEY.len() - cut_bytes]);
             answer.push(body.as_bytes(), &mut events).expect("not an event yet");
             let error = answer.end("", &mut events).expect_err("half a body").into_error();
@@ -295,7 +296,7 @@ fn a_whole_answer_is_read_like_a_stream() {
 #[test]
 fn an_event_without_end_is_not_held_for_ever() {
     let failures = Failures::new(SOURCES, None, "", "");
-    let mut answer = Answer::new(&failures);
+    let mut answer = Answer::new(&failures, BodyEnd::Marked);
     let mut events = Vec::new();
     answer.push(text("a").as_bytes(), &mut events).expect("fits");
     let failure = answer.push(&vec![b'x'; sse::EVENT_BYTES_MAX + 1], &mut events);
@@ -359,7 +360,7 @@ fn data_that_is_no_json_is_ignored_and_counted() {
     check(pings, "FAILED malformed_stream");
     check(&event(r#"[{"error":{"message":"x","code":429}}]"#), "FAILED rate_limited");
     let failures = Failures::new(SOURCES, Secret::new(KEY).as_ref(), "http://host", "m");
-    let mut answer = Answer::new(&failures);
+    let mut answer = Answer::new(&failures, BodyEnd::Marked);
     let body = format!("data: no {KEY}\n\n{pings}");
     answer.push(body.as_bytes(), &mut Vec::new()).expect("nothing unreadable");
     assert_eq!(answer.ignored(), 4);
@@ -384,7 +385,7 @@ fn a_choice_that_was_not_asked_for_is_no_part_of_the_answer() {
 #[test]
 fn what_only_keeps_the_connection_alive_is_no_progress() {
     let failures = Failures::new(SOURCES, None, "http://host", "m");
-    let mut answer = Answer::new(&failures);
+    let mut answer = Answer::new(&failures, BodyEnd::Marked);
     let role = delta(r#"{"role":"assistant"}"#);
     for (bytes, is_progress) in [
         (": ping\n\n", false),

@@ -1,6 +1,8 @@
 //! When an answer is over, and when a provider has been silent for too long.
 
 use super::*;
+use crate::engine::IDLE_TIMEOUT;
+use crate::engine::provider::post::TAIL_TIMEOUT;
 
 /// An event with a piece of text; `more` stands beside the delta.
 fn piece(said: &str, more: &str) -> String {
@@ -172,7 +174,7 @@ async fn an_answer_of_nothing_is_an_error_after_its_token_counts() {
 #[tokio::test]
 async fn an_address_with_its_endpoint_is_taken_as_it_is_meant() {
     let provider = Provider::start(vec![says("a")]);
-    let base_url = format!("{}/chat/completions", provider.base_url());
+    let base_url = Some(format!("{}/chat/completions", provider.base_url()));
     let (events, _) = run(Settings { base_url, ..settings(&provider) }).await;
     assert_eq!(text(&events), "a");
     assert_eq!(provider.wait_request(1).path, "/v1/chat/completions");

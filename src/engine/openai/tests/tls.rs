@@ -8,7 +8,7 @@ use std::path::Path;
 #[tokio::test]
 async fn a_server_without_tls_is_told_apart_and_not_tried_again() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let base_url = format!("https://{}", listener.local_addr().expect("an address"));
+    let base_url = Some(format!("https://{}", listener.local_addr().expect("an address")));
     let serving = spawn_blocking(move || {
         let (mut stream, _) = listener.accept().expect("a client");
         let mut hello = [0; 4_096];
@@ -57,11 +57,11 @@ fn serve_tls(listener: &TcpListener) -> std::io::Result<()> {
 async fn a_provider_is_trusted_by_the_authority_in_the_named_file() {
     let run_tls = async |roots_file: Option<PathBuf>| {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let base_url = format!("https://{}", listener.local_addr().expect("an address"));
+        let base_url = Some(format!("https://{}", listener.local_addr().expect("an address")));
         let serving = spawn_blocking(move || serve_tls(&listener));
         let settings =
             Settings { base_url, model: Some("m".into()), retries: 0, ..Settings::default() };
-        let engine = Engine::OpenAi(OpenAi::with_roots(settings, roots_file));
+        let engine = Engine::OpenAi(with_roots(settings, roots_file));
         let (running, events) = start(&engine, EVENTS_MAX);
         let end = running.await;
         (serving.await.expect("no panic"), text(&collect(events).await), end)
@@ -81,14 +81,14 @@ async fn a_provider_is_trusted_by_the_authority_in_the_named_file() {
 async fn a_file_without_certificates_is_a_trouble_with_settings_where_tls_is_spoken() {
     let provider = Provider::start(vec![says("plain")]);
     for file in ["nowhere.pem", "server.key", "README.md"] {
-        let tls = Settings { base_url: "https://127.0.0.1:9".into(), ..settings(&provider) };
-        let engine = Engine::OpenAi(OpenAi::with_roots(tls, Some(tls_data(file))));
+        let tls = Settings { base_url: Some("https://127.0.0.1:9".into()), ..settings(&provider) };
+        let engine = Engine::OpenAi(with_roots(tls, Some(tls_data(file))));
         let error = failed(start(&engine, EVENTS_MAX).0.await);
         assert_eq!((error.stage, error.class), (Stage::Init, ErrorClass::Config), "{file}");
         assert!(error.message.contains("SSL_CERT_FILE"), "{error:?}");
         assert!(error.message.contains(file), "{error:?}");
     }
-    let plain = OpenAi::with_roots(settings(&provider), Some(tls_data("nowhere.pem")));
+    let plain = with_roots(settings(&provider), Some(tls_data("nowhere.pem")));
     let (running, _events) = start(&Engine::OpenAi(plain), EVENTS_MAX);
     assert_eq!(running.await, CallEnd::Finished);
 }
@@ -97,7 +97,7 @@ async fn a_file_without_certificates_is_a_trouble_with_settings_where_tls_is_spo
 async fn certificates_that_have_no_end_or_never_come_are_an_error() {
     let provider = Provider::start(Vec::new());
     let https = |connect_timeout| Settings {
-        base_url: "https://127.0.0.1:9".into(),
+        base_url: Some("https://127.0.0.1:9".into()),
         connect_timeout,
         ..settings(&provider)
     };
@@ -108,7 +108,7 @@ async fn certificates_that_have_no_end_or_never_come_are_an_error() {
     for (file, limit, words) in
         [("/dev/zero", CONNECT_TIMEOUT, "larger than"), (silent.as_str(), short, "within 50ms")]
     {
-        let engine = Engine::OpenAi(OpenAi::with_roots(https(limit), Some(file.into())));
+        let engine = Engine::OpenAi(with_roots(https(limit), Some(file.into())));
         // Twice: the second run does not wait for the first one's thread without a limit.
         for _ in 0..2 {
             let error = failed(start(&engine, EVENTS_MAX).0.await);

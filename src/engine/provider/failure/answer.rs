@@ -2,8 +2,12 @@
 
 use super::{DETAIL_CHARS_MAX, Elapsed, Failure, Failures, QUOTE_CHARS_MAX, SettingSources};
 use crate::engine::ErrorClass;
-use crate::engine::provider::body::Ignored;
+use crate::engine::provider::body::{BodyEnd, Ignored, TooLong, WHOLE_BYTES_MAX};
 use crate::engine::provider::retry::Retry;
+use crate::engine::provider::sse::EVENT_BYTES_MAX;
+
+/// Bytes that are kept of data that was ignored.
+const IGNORED_BYTES_MAX: usize = 200;
 
 impl Failures {
     /// A time limit ran out.
@@ -119,6 +123,37 @@ impl Failures {
              answer, or choose another model with {model_source}"
         );
         self.malformed(&what, detail)
+    }
+
+    /// A part of the body is longer than its limit.
+    pub(in crate::engine) fn too_long_part(&self, part: TooLong) -> Failure {
+        let (what, limit_bytes) = match part {
+            TooLong::Event => ("an event", EVENT_BYTES_MAX),
+            TooLong::Whole => ("the answer", WHOLE_BYTES_MAX),
+        };
+        self.too_long(format!("{what} is longer than {limit_bytes} bytes"))
+    }
+
+    /// The failure of an answer that ends too early, at this end of its body.
+    pub(in crate::engine) fn at_end(
+        &self,
+        failure: Failure,
+        end: BodyEnd,
+        ignored: &Ignored,
+    ) -> Failure {
+        match (end, failure.class) {
+            (BodyEnd::Connection, ErrorClass::MalformedStream) => self.closed_early(ignored),
+            (BodyEnd::Connection | BodyEnd::Marked, _) => failure,
+        }
+    }
+
+    /// Counts an event that is no part of an answer, and keeps the beginning of the first.
+    pub(in crate::engine) fn ignore(&self, data: &[u8], ignored: &mut Ignored) {
+        if ignored.count == 0 {
+            let end = data.len().min(IGNORED_BYTES_MAX);
+            ignored.first = self.broken_off(&data[..end]);
+        }
+        ignored.count += 1;
     }
 
     /// A tool call has no name.

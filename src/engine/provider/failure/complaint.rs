@@ -91,6 +91,7 @@ impl Complaint {
             Some(401 | 403) => ErrorClass::Auth,
             Some(402 | 429) => ErrorClass::RateLimited,
             Some(404) => ErrorClass::Provider,
+            Some(status) if is_out_of_credit(status, self) => ErrorClass::RateLimited,
             Some(_) | None if contains(OVERFLOW_WORDS) => ErrorClass::ContextOverflow,
             None if has_code(RATE_LIMIT_WORDS) => ErrorClass::RateLimited,
             None if has_code(&["invalid_api_key", "authentication"]) => ErrorClass::Auth,
@@ -103,16 +104,22 @@ impl Complaint {
 const RATE_LIMIT_WORDS: &[&str] = &["rate_limit", "too_many_requests", "insufficient_quota"];
 
 /// Words of providers for a conversation that is too long: OpenAI's code, its message (vLLM's too),
-/// that of others, and llama.cpp's.
+/// that of others, llama.cpp's, and Anthropic's.
 const OVERFLOW_WORDS: &[&str] = &[
     "context_length_exceeded",
     "maximum context length",
     "context window",
     "context size",
     "context_size",
+    "prompt is too long",
+    "exceed context limit",
+    "request_too_large",
 ];
 
 /// Waiting doesn't help an empty account.
 pub(super) fn is_out_of_credit(status: u16, complaint: &Complaint) -> bool {
-    status == 402 || complaint.has_code("insufficient_quota")
+    // Anthropic has its message under status 400 and a code that stands for other errors too.
+    status == 402
+        || complaint.has_code("insufficient_quota")
+        || complaint.message.contains("credit balance is too low")
 }

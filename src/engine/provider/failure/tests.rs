@@ -5,6 +5,7 @@ use crate::engine::provider::body::Ignored;
 
 const SOURCES: SettingSources = SettingSources {
     base_url_source: "--base-url",
+    base_url_example: "http://localhost:11434/v1",
     model_source: "--model",
     key_source: "DUOLOGUE_API_KEY",
 };

@@ -1,0 +1,113 @@
+//! Any provider with Anthropic's Messages (<https://platform.claude.com/docs/en/api/messages>).
+//!
+//! What bytes mean is decided in the pure modules of this folder, which stand here in reading order:
+//! each uses only those above it. `engine/provider` waits: for bytes, for the reader.
+
+mod event;
+
+mod kept;
+mod usage;
+
+mod blocks;
+mod report;
+
+mod answer;
+mod request;
+
+#[cfg(test)]
+mod tests;
+
+pub use super::provider::settings::Settings;
+
+use super::CallSpec;
+use crate::engine::provider::body::BodyEnd;
+use crate::engine::provider::failure::{Failures, SettingSources};
+use crate::engine::provider::remote::{Interface, Remote};
+use crate::engine::provider::{address, http};
+use crate::support::secret::Secret;
+use answer::Answer;
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+/// Where Anthropic itself answers.
+pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
+
+/// The model where Anthropic itself answers. Other providers have their own names.
+pub const DEFAULT_MODEL: &str = "claude-sonnet-5";
+
+/// The engine's name.
+pub(super) const NAME: &str = "anthropic";
+
+/// The options and variables that the command line has for the settings.
+const SOURCES: SettingSources = SettingSources {
+    base_url_source: "--base-url, DUOLOGUE_BASE_URL or ANTHROPIC_BASE_URL",
+    base_url_example: DEFAULT_BASE_URL,
+    model_source: "--model or DUOLOGUE_MODEL",
+    key_source: "DUOLOGUE_API_KEY or ANTHROPIC_API_KEY",
+};
+
+/// The path of the interface, after the base URL.
+const ENDPOINT: &str = "/v1/messages";
+
+/// The same, after a base URL that ends in the version.
+const ENDPOINT_OF_VERSION: &str = "/messages";
+
+/// What a URL ends in whose base URL ends in the version.
+const DOUBLED_VERSION: &str = "/v1/v1/messages";
+
+const KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
+
+const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
+
+/// The version that every server with this interface knows. What later ones leave out (settings of
+/// the sampling, documents in answers) is not sent here.
+const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
+
+/// The engine. Clones share one client and its connection.
+#[derive(Clone, Debug)]
+pub struct Anthropic {
+    pub(super) remote: Remote<Messages>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Messages;
+
+impl Anthropic {
+    /// An engine with `settings`, and with the root certificates that the environment names.
+    /// Reads no file.
+    pub fn new(settings: Settings) -> Self {
+        Self { remote: Remote::new(settings) }
+    }
+}
+
+impl Interface for Messages {
+    const PROVIDER: &'static str = "Anthropic";
+    const BASE_URL: &'static str = DEFAULT_BASE_URL;
+    const MODEL: &'static str = DEFAULT_MODEL;
+    const SOURCES: SettingSources = SOURCES;
+
+    type Answer<'a> = Answer<'a>;
+
+    fn url(base_url: &str, has_login: bool) -> Result<Url, String> {
+        let url = address::endpoint(base_url, ENDPOINT, has_login)?;
+        // Anthropic's own clients have the version in the path, those of other providers in the base.
+        match url.path().ends_with(DOUBLED_VERSION) {
+            true => address::endpoint(base_url, ENDPOINT_OF_VERSION, has_login),
+            false => Ok(url),
+        }
+    }
+
+    fn headers(key: Option<&Secret>) -> Option<HeaderMap> {
+        let mut headers = http::headers(key, &KEY_HEADER, "")?;
+        headers.insert(VERSION_HEADER, VERSION);
+        Some(headers)
+    }
+
+    fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, serde_json::Error> {
+        request::body(model, &spec.transcript.messages(), &spec.tools)
+    }
+
+    fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Answer<'a> {
+        Answer::new(failures, model, end)
+    }
+}

@@ -1,0 +1,295 @@
+//! From the bytes of an answer to what happened. Pure.
+
+use super::blocks::{Bad, Blocks};
+use super::event::{Block, End, Event, decode};
+use super::usage::Counts;
+use super::{kept, report};
+use crate::chat::event::FinishClass;
+use crate::engine::EngineEvent;
+use crate::engine::provider::body::{Body, BodyEnd, Ignored, Part};
+use crate::engine::provider::call::{self, Completeness};
+use crate::engine::provider::failure::{Failure, Failures};
+use crate::engine::provider::sse::SseEvent;
+use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
+use serde::de::Error;
+use serde_json::Value;
+use std::mem::take;
+
+#[cfg(test)]
+mod tests;
+
+/// What servers of this kind answer, as errors name it.
+const INTERFACE: &str = "messages";
+
+/// Bytes of a stop reason that are shown. The longest known word has twenty-nine.
+const STOP_REASON_BYTES_MAX: usize = 200;
+
+/// One answer as it arrives.
+#[derive(Debug)]
+pub(in crate::engine) struct Answer<'a> {
+    failures: &'a Failures,
+    model: &'a str,
+    body: Body,
+    body_end: BodyEnd,
+    blocks: Blocks,
+    counts: Counts,
+    stop_reason: Option<String>,
+    done: bool,
+    /// Some part of it could be read.
+    understood: bool,
+    has_reasoning: bool,
+    has_text: bool,
+    /// There is more in the text than white space.
+    has_words: bool,
+    ignored: Ignored,
+    progress: u64,
+}
+
+impl<'a> Answer<'a> {
+    /// An answer of `model` of which nothing has come, in a body that ends so.
+    pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
+        Self {
+            failures,
+            model,
+            body: Body::default(),
+            body_end,
+            blocks: Blocks::default(),
+            counts: Counts::default(),
+            stop_reason: None,
+            done: false,
+            understood: false,
+            has_reasoning: false,
+            has_text: false,
+            has_words: false,
+            ignored: Ignored::default(),
+            progress: 0,
+        }
+    }
+
+    fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let before = events.len();
+        let read = match part {
+            Part::Whole(json) => self.json(&json, events),
+            Part::Event(event) => self.sse_event(&event, events),
+        };
+        for event in &events[before..] {
+            self.note(event);
+        }
+        read
+    }
+
+    fn sse_event(
+        &mut self,
+        event: &SseEvent,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Failure> {
+        let data = event.data.trim_ascii();
+        match data {
+            _ if self.done => Ok(()),
+            [] => Ok(()),
+            [b'{', ..] => self.json(data, events),
+            [..] if event.kind == b"error" => Err(self.failures.reported_text(data)),
+            // An end mark of another interface, or a keep-alive message.
+            [..] => {
+                self.failures.ignore(data, &mut self.ignored);
+                Ok(())
+            }
+        }
+    }
+
+    fn json(&mut self, json: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let event = decode(json).map_err(|why| self.failures.unreadable(&why, json))?;
+        match &event {
+            Event::Ping => return Ok(()),
+            Event::Unknown => {
+                self.failures.ignore(json, &mut self.ignored);
+                return Ok(());
+            }
+            Event::Error { error } => return Err(self.reported(error)),
+            Event::MessageStart { .. }
+            | Event::ContentBlockStart { .. }
+            | Event::ContentBlockDelta { .. }
+            | Event::ContentBlockStop { .. }
+            | Event::MessageDelta { .. }
+            | Event::MessageStop
+            | Event::Message { .. } => {}
+        }
+        self.understood = true;
+        self.progress += 1;
+        self.event(event, events).map_err(|bad| self.bad(bad, json))
+    }
+
+    fn event(&mut self, event: Event, events: &mut Vec<EngineEvent>) -> Result<(), Bad> {
+        match event {
+            Event::MessageStart { message } => self.counts.update(&message.usage),
+            Event::ContentBlockStart { index, content_block } => {
+                let block = self.shown(content_block);
+                self.blocks.begin(index, block, events)?;
+            }
+            Event::ContentBlockDelta { index, delta } => self.blocks.push(index, delta, events)?,
+            Event::ContentBlockStop { index } => self.blocks.finish(index, events),
+            Event::MessageDelta { delta, usage } => self.ending(delta, &usage),
+            Event::MessageStop => self.finish(events),
+            Event::Message { content, end, usage } => {
+                for (index, block) in (0..).zip(content) {
+                    let block = self.shown(block);
+                    self.blocks.begin(index, block, events)?;
+                }
+                self.ending(end, &usage);
+                self.finish(events);
+            }
+            Event::Ping | Event::Unknown | Event::Error { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn ending(&mut self, End { stop_reason }: End, usage: &Value) {
+        self.counts.update(usage);
+        self.stop_reason = stop_reason.or(self.stop_reason.take());
+    }
+
+    fn finish(&mut self, events: &mut Vec<EngineEvent>) {
+        self.blocks.finish_all(events);
+        self.done = true;
+    }
+
+    /// The same block without the key in its words, which are shown.
+    fn shown(&self, block: Block) -> Block {
+        match block {
+            Block::ToolUse { id, name, input } => Block::ToolUse {
+                id: self.failures.shown(&id, ID_BYTES_MAX),
+                name: self.failures.shown(&name, NAME_BYTES_MAX),
+                input,
+            },
+            block @ (Block::Text { .. }
+            | Block::Thinking { .. }
+            | Block::RedactedThinking { .. }
+            | Block::Unknown) => block,
+        }
+    }
+
+    fn note(&mut self, event: &EngineEvent) {
+        match event {
+            EngineEvent::Reasoning { .. } => self.has_reasoning = true,
+            EngineEvent::Text(text) => {
+                self.has_text = true;
+                self.has_words |= !text.trim().is_empty();
+            }
+            EngineEvent::CallStarted
+            | EngineEvent::ToolCallStarted(_)
+            | EngineEvent::ToolArguments { .. }
+            | EngineEvent::ToolCallRequested { .. }
+            | EngineEvent::Usage(_)
+            | EngineEvent::CallFinished { .. } => {}
+        }
+    }
+
+    fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let reason = match self.stop_reason.take() {
+            Some(reason) if self.done => reason,
+            None if self.done => return Err(self.cut_off("a stop reason")),
+            Some(_) | None => return Err(self.cut_off("message_stop")),
+        };
+        events.extend(self.counts.usage().map(EngineEvent::Usage));
+        let class = finish_class(&reason);
+        let stop_reason = match class == FinishClass::Other {
+            true => self.failures.shown(&reason, STOP_REASON_BYTES_MAX),
+            // A known word, even if it is the key.
+            false => reason,
+        };
+        events.push(EngineEvent::CallFinished {
+            stop_reason: stop_reason.clone(),
+            class,
+            provider_data: kept::provider_data(self.model, self.blocks.kept()),
+        });
+        // That an answer was cut off is reported with its finish class.
+        match self.has_text || class.cuts_off() || !self.blocks.has_no_calls() {
+            true => Ok(()),
+            false => Err(self.failures.no_answer(&stop_reason, self.has_reasoning)),
+        }
+    }
+
+    fn cut_off(&self, missing: &str) -> Failure {
+        self.at_end(self.failures.cut_off(missing, &self.ignored))
+    }
+
+    fn at_end(&self, failure: Failure) -> Failure {
+        self.failures.at_end(failure, self.body_end, &self.ignored)
+    }
+
+    fn reported(&self, error: &Value) -> Failure {
+        self.failures.reported_as(error, report::status(error))
+    }
+
+    fn bad(&self, bad: Bad, json: &[u8]) -> Failure {
+        match bad {
+            Bad::Calls | Bad::Blocks | Bad::Kept => self.failures.too_long(bad.words()),
+            Bad::Nameless => self.failures.nameless_tool(),
+            Bad::Unopened | Bad::WrongKind => {
+                self.failures.unreadable(&serde_json::Error::custom(bad.words()), json)
+            }
+        }
+    }
+}
+
+impl call::Answer for Answer<'_> {
+    fn push(&mut self, bytes: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let mut parts = Vec::new();
+        let pushed = self.body.push(bytes, &mut parts);
+        for part in parts {
+            self.part(part, events)?;
+        }
+        self.progress += u64::from(self.body.is_filling());
+        pushed.map_err(|part| self.failures.too_long_part(part))
+    }
+
+    fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Only `message_stop` ends an answer.
+    fn completeness(&self) -> Completeness {
+        Completeness::Open
+    }
+
+    fn progress(&self) -> u64 {
+        self.progress
+    }
+
+    fn ignored(&self) -> u64 {
+        self.ignored.count
+    }
+
+    fn is_blank(&self) -> bool {
+        self.has_text && !self.has_words
+    }
+
+    /// Nothing is held back: a text is never cut inside a character.
+    fn flush(&mut self, _events: &mut Vec<EngineEvent>) {}
+
+    fn end(&mut self, content_type: &str, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        if !self.done {
+            if matches!(self.body, Body::Blank) {
+                return Err(self.failures.empty());
+            }
+            let last = take(&mut self.body).end().map_or(Ok(()), |part| self.part(part, events));
+            last.map_err(|failure| self.at_end(failure))?;
+        }
+        if !self.understood {
+            return Err(self.failures.not_an_answer(INTERFACE, content_type, &self.ignored));
+        }
+        self.conclude(events)
+    }
+}
+
+/// The words of <https://platform.claude.com/docs/en/api/handling-stop-reasons>. `pause_turn` belongs
+/// to tools that run at the provider, of which none is offered.
+fn finish_class(reason: &str) -> FinishClass {
+    match reason {
+        "end_turn" | "stop_sequence" => FinishClass::Completed,
+        "max_tokens" | "model_context_window_exceeded" => FinishClass::MaxTokens,
+        "tool_use" => FinishClass::ToolCalls,
+        "refusal" => FinishClass::ContentFilter,
+        _ => FinishClass::Other,
+    }
+}

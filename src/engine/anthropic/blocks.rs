@@ -1,0 +1,265 @@
+//! The content blocks of an answer, put together from their pieces.
+
+use super::event::{Block, Delta};
+use super::kept::KeptBlock;
+use crate::chat::event::ToolCall;
+use crate::engine::EngineEvent;
+use crate::engine::provider::tool::CALLS_MAX;
+use crate::protocol::id::ToolCallId;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Blocks of one answer.
+const BLOCKS_MAX: usize = 10_000;
+
+/// Bytes of one answer that are kept only to be sent back.
+const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The name of the field that holds reasoning.
+const REASONING_FIELD: &str = "thinking";
+
+/// The blocks of one answer.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    open: BTreeMap<u64, OpenBlock>,
+    calls: Vec<ToolCallId>,
+    kept: Vec<KeptBlock>,
+    begun: usize,
+    kept_bytes: usize,
+}
+
+#[derive(Debug)]
+enum OpenBlock {
+    Text {
+        bytes: usize,
+    },
+    Thinking {
+        thinking: String,
+        signature: String,
+    },
+    RedactedThinking {
+        data: String,
+    },
+    ToolUse {
+        id: ToolCallId,
+        /// As the block began; counts if no piece follows.
+        input: Value,
+        has_pieces: bool,
+    },
+    /// One that this program does not know.
+    Unknown,
+}
+
+/// Why blocks can't be put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bad {
+    /// More than [`CALLS_MAX`] calls.
+    Calls,
+    /// More than [`BLOCKS_MAX`] blocks.
+    Blocks,
+    /// More than [`KEPT_BYTES_MAX`] bytes to send back.
+    Kept,
+    /// A call without a name.
+    Nameless,
+    /// A piece of a block that has not begun.
+    Unopened,
+    /// A piece that does not belong to a block of its kind.
+    WrongKind,
+}
+
+impl Bad {
+    /// What is wrong, for the detail of an error.
+    pub(super) fn words(self) -> String {
+        match self {
+            Self::Calls => format!("more than {CALLS_MAX} tool calls"),
+            Self::Blocks => format!("more than {BLOCKS_MAX} content blocks"),
+            Self::Kept => format!("more than {KEPT_BYTES_MAX} bytes of signed reasoning"),
+            Self::Nameless => "a tool call without a name".to_owned(),
+            Self::Unopened => "a piece of a content block that has not begun".to_owned(),
+            Self::WrongKind => "a piece that does not belong to its content block".to_owned(),
+        }
+    }
+}
+
+impl Blocks {
+    /// A block begins; adds what happened to `events`.
+    pub(super) fn begin(
+        &mut self,
+        index: u64,
+        block: Block,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Bad> {
+        // Some servers leave out the end of a block.
+        self.finish(index, events);
+        self.begun += 1;
+        if self.begun > BLOCKS_MAX {
+            return Err(Bad::Blocks);
+        }
+        let open = match block {
+            Block::Text { text } => {
+                let bytes = text.len();
+                push_text(text, events);
+                OpenBlock::Text { bytes }
+            }
+            Block::Thinking { thinking, signature } => {
+                self.keep(thinking.len() + signature.len())?;
+                push_reasoning(thinking.clone(), events);
+                OpenBlock::Thinking { thinking, signature }
+            }
+            Block::RedactedThinking { data } => {
+                self.keep(data.len())?;
+                OpenBlock::RedactedThinking { data }
+            }
+            Block::ToolUse { id, name, input } => self.begin_call(id, name, input, events)?,
+            Block::Unknown => OpenBlock::Unknown,
+        };
+        self.open.insert(index, open);
+        Ok(())
+    }
+
+    /// The next piece of a block; adds what happened to `events`.
+    pub(super) fn push(
+        &mut self,
+        index: u64,
+        delta: Delta,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Bad> {
+        match &delta {
+            Delta::Thinking { thinking: kept } | Delta::Signature { signature: kept } => {
+                self.keep(kept.len())?;
+            }
+            Delta::Text { .. } | Delta::InputJson { .. } | Delta::Unknown => {}
+        }
+        let open = self.open.get_mut(&index).ok_or(Bad::Unopened)?;
+        match (open, delta) {
+            (OpenBlock::Text { bytes }, Delta::Text { text }) => {
+                *bytes += text.len();
+                push_text(text, events);
+            }
+            (OpenBlock::Thinking { thinking, .. }, Delta::Thinking { thinking: more }) => {
+                *thinking += &more;
+                push_reasoning(more, events);
+            }
+            (OpenBlock::Thinking { signature, .. }, Delta::Signature { signature: more }) => {
+                *signature += &more;
+            }
+            (OpenBlock::ToolUse { id, has_pieces, .. }, Delta::InputJson { partial_json }) => {
+                *has_pieces |= !partial_json.is_empty();
+                push_arguments(id, partial_json, events);
+            }
+            (OpenBlock::Unknown, _) | (_, Delta::Unknown) => {}
+            (
+                OpenBlock::Text { .. }
+                | OpenBlock::Thinking { .. }
+                | OpenBlock::RedactedThinking { .. }
+                | OpenBlock::ToolUse { .. },
+                _,
+            ) => return Err(Bad::WrongKind),
+        }
+        Ok(())
+    }
+
+    /// A block is whole, if it is open; adds what happened to `events`.
+    pub(super) fn finish(&mut self, index: u64, events: &mut Vec<EngineEvent>) {
+        let Some(open) = self.open.remove(&index) else { return };
+        let kept = match open {
+            OpenBlock::Text { bytes: 0 } | OpenBlock::Unknown => None,
+            OpenBlock::Text { bytes } => Some(KeptBlock::Text { bytes }),
+            // Without a signature the provider would refuse it.
+            OpenBlock::Thinking { signature, .. } if signature.is_empty() => None,
+            OpenBlock::Thinking { thinking, signature } => {
+                Some(KeptBlock::Thinking { thinking, signature })
+            }
+            OpenBlock::RedactedThinking { data } => Some(KeptBlock::RedactedThinking { data }),
+            OpenBlock::ToolUse { id, input, has_pieces } => {
+                if !has_pieces {
+                    push_arguments(&id, whole_arguments(&input), events);
+                }
+                events.push(EngineEvent::ToolCallRequested { id });
+                Some(KeptBlock::ToolUse)
+            }
+        };
+        self.kept.extend(kept);
+    }
+
+    /// Every block is whole; adds what happened to `events`.
+    pub(super) fn finish_all(&mut self, events: &mut Vec<EngineEvent>) {
+        let open: Vec<u64> = self.open.keys().copied().collect();
+        for index in open {
+            self.finish(index, events);
+        }
+    }
+
+    /// What is kept of the blocks that are whole, in their order.
+    pub(super) fn kept(&self) -> &[KeptBlock] {
+        &self.kept
+    }
+
+    /// No call has begun.
+    pub(super) fn has_no_calls(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    fn begin_call(
+        &mut self,
+        id: String,
+        name: String,
+        input: Value,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<OpenBlock, Bad> {
+        if name.is_empty() {
+            return Err(Bad::Nameless);
+        }
+        if self.calls.len() == CALLS_MAX {
+            return Err(Bad::Calls);
+        }
+        let id = self.call_id(id);
+        self.calls.push(id.clone());
+        events.push(EngineEvent::ToolCallStarted(ToolCall { id: id.clone(), name }));
+        Ok(OpenBlock::ToolUse { id, input, has_pieces: false })
+    }
+
+    /// The provider's id, unless it is missing or would make two calls one.
+    fn call_id(&self, given: String) -> ToolCallId {
+        let is_free = |id: &ToolCallId| !self.calls.contains(id);
+        let made_up = (self.calls.len()..).map(|number| ToolCallId(format!("call_{number}")));
+        let given = Some(ToolCallId(given)).filter(|id| !id.0.trim().is_empty());
+        given.into_iter().chain(made_up).find(is_free).unwrap_or_else(|| ToolCallId(String::new()))
+    }
+
+    /// Counts bytes that are kept only to be sent back.
+    fn keep(&mut self, bytes: usize) -> Result<(), Bad> {
+        self.kept_bytes += bytes;
+        if self.kept_bytes > KEPT_BYTES_MAX { Err(Bad::Kept) } else { Ok(()) }
+    }
+}
+
+/// Arguments that came with the beginning of their block: none in a stream, all in a whole answer.
+fn whole_arguments(input: &Value) -> String {
+    match input {
+        Value::Null => "{}".to_owned(),
+        Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => input.to_string(),
+    }
+}
+
+fn push_text(text: String, events: &mut Vec<EngineEvent>) {
+    if !text.is_empty() {
+        events.push(EngineEvent::Text(text));
+    }
+}
+
+fn push_reasoning(text: String, events: &mut Vec<EngineEvent>) {
+    if !text.is_empty() {
+        events.push(EngineEvent::Reasoning { source: REASONING_FIELD, text });
+    }
+}
+
+fn push_arguments(id: &ToolCallId, text: String, events: &mut Vec<EngineEvent>) {
+    if !text.is_empty() {
+        events.push(EngineEvent::ToolArguments { id: id.clone(), text });
+    }
+}

@@ -1,0 +1,248 @@
+//! The body of a provider request: Anthropic's "Create a Message"
+//! (<https://platform.claude.com/docs/en/api/messages>), streamed.
+//!
+//! What changes from turn to turn stands last, so that the bodies of two turns begin with the same
+//! bytes but for the cache marks.
+
+use super::kept::{self, KeptBlock};
+use crate::chat::event::{ProviderData, ToolCall};
+use crate::chat::tool::ToolSpec;
+use crate::chat::transcript::Message;
+use crate::engine::provider::tool::{arguments, parameters};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+#[cfg(test)]
+mod tests;
+
+/// Tokens of an answer, its reasoning included: what every model takes that is offered today.
+const OUTPUT_TOKENS_MAX: u32 = 32_000;
+
+/// Messages of the user at whose end the cache is marked: the last, for the next call to read, and
+/// the one before, whose mark was set by the call before. At most four marks are allowed.
+const MARKED_MESSAGES: usize = 2;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    stream: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<WireTool<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Block<'a>>,
+    messages: Vec<WireMessage<'a>>,
+}
+
+#[derive(Serialize)]
+struct WireTool<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
+    input_schema: Cow<'a, Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+struct WireMessage<'a> {
+    role: Role,
+    content: Vec<Block<'a>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Role {
+    User,
+    Assistant,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text {
+        text: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    Thinking {
+        thinking: String,
+        signature: String,
+    },
+    RedactedThinking {
+        data: String,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: &'a str,
+        input: Box<RawValue>,
+    },
+    ToolResult {
+        tool_use_id: Cow<'a, str>,
+        content: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+}
+
+/// The end of a prefix that the provider keeps for later calls.
+#[derive(Clone, Copy, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum CacheControl {
+    Ephemeral,
+}
+
+/// The request, as JSON.
+///
+/// # Errors
+/// If it can't be written, which is a defect.
+pub(super) fn body(
+    model: &str,
+    messages: &[Message<'_>],
+    tools: &[ToolSpec],
+) -> Result<Vec<u8>, serde_json::Error> {
+    let mut body = Body {
+        model,
+        max_tokens: OUTPUT_TOKENS_MAX,
+        stream: true,
+        tools: tools.iter().map(wire_tool).collect(),
+        system: messages.iter().filter_map(system).collect(),
+        messages: wire_messages(model, messages)?,
+    };
+    mark(&mut body);
+    serde_json::to_vec(&body)
+}
+
+fn wire_tool(spec: &ToolSpec) -> WireTool<'_> {
+    WireTool {
+        name: &spec.name,
+        description: &spec.description,
+        input_schema: parameters(&spec.input_schema),
+        cache_control: None,
+    }
+}
+
+/// Instructions stand apart from the messages, wherever they were.
+fn system<'a>(message: &'a Message<'_>) -> Option<Block<'a>> {
+    match message {
+        Message::System(text) => text_block((*text).into()),
+        Message::User(_) | Message::Assistant { .. } | Message::Tool { .. } => None,
+    }
+}
+
+fn wire_messages<'a>(
+    model: &str,
+    messages: &'a [Message<'_>],
+) -> Result<Vec<WireMessage<'a>>, serde_json::Error> {
+    let mut wire: Vec<WireMessage<'a>> = Vec::new();
+    for message in messages {
+        let (role, content) = match message {
+            Message::System(_) => continue,
+            Message::User(text) => {
+                (Role::User, text_block(text.as_ref().into()).into_iter().collect())
+            }
+            Message::Assistant { text, calls, provider_data } => {
+                (Role::Assistant, answer(model, text, calls, *provider_data)?)
+            }
+            Message::Tool { tool, result } => (Role::User, vec![tool_result(tool, result)]),
+        };
+        match wire.last_mut() {
+            // All results of an answer, and what the user adds to them, are one message.
+            Some(last) if last.role == Role::User && role == Role::User => {
+                last.content.extend(content);
+            }
+            Some(_) | None if content.is_empty() => {}
+            Some(_) | None => wire.push(WireMessage { role, content }),
+        }
+    }
+    Ok(wire)
+}
+
+/// A text, unless it is blank: the provider refuses those.
+fn text_block(text: Cow<'_, str>) -> Option<Block<'_>> {
+    (!text.trim().is_empty()).then_some(Block::Text { text, cache_control: None })
+}
+
+fn tool_result<'a>(tool: &'a ToolCall, result: &'a str) -> Block<'a> {
+    Block::ToolResult { tool_use_id: wire_id(&tool.id.0), content: result, cache_control: None }
+}
+
+/// An answer of the model, with its reasoning in the place where it was.
+fn answer<'a>(
+    model: &str,
+    text: &'a str,
+    calls: &[(&'a ToolCall, &'a str)],
+    provider_data: Option<&ProviderData>,
+) -> Result<Vec<Block<'a>>, serde_json::Error> {
+    let mut blocks = Vec::new();
+    let (mut text, mut calls) = (text, calls.iter());
+    for kept in kept::blocks(provider_data, model, calls.len()) {
+        match kept {
+            KeptBlock::Thinking { thinking, signature } => {
+                blocks.push(Block::Thinking { thinking, signature });
+            }
+            KeptBlock::RedactedThinking { data } => blocks.push(Block::RedactedThinking { data }),
+            KeptBlock::Text { bytes } => {
+                // A blank text is left out of the transcript.
+                if let Some((piece, rest)) = text.split_at_checked(bytes) {
+                    blocks.extend(text_block(piece.into()));
+                    text = rest;
+                }
+            }
+            KeptBlock::ToolUse => {
+                for (tool, input) in calls.by_ref().take(1) {
+                    blocks.push(tool_use(tool, input)?);
+                }
+            }
+        }
+    }
+    // Without kept blocks, all of it; with them, what was added to the answer later.
+    blocks.extend(text_block(text.into()));
+    for (tool, input) in calls {
+        blocks.push(tool_use(tool, input)?);
+    }
+    Ok(blocks)
+}
+
+fn tool_use<'a>(tool: &'a ToolCall, input: &str) -> Result<Block<'a>, serde_json::Error> {
+    let input = serde_json::from_str::<Box<RawValue>>(arguments(input).trim())?;
+    Ok(Block::ToolUse { id: wire_id(&tool.id.0), name: &tool.name, input })
+}
+
+/// An id in the form that the provider takes: other engines give others.
+fn wire_id(id: &str) -> Cow<'_, str> {
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    match id.chars().all(is_fine) {
+        true => id.into(),
+        false => id.replace(|c| !is_fine(c), "_").into(),
+    }
+}
+
+/// Marks what later calls begin with: the tools and the system prompt, and the messages so far.
+fn mark(body: &mut Body<'_>) {
+    let mark = Some(CacheControl::Ephemeral);
+    match (body.system.last_mut(), body.tools.last_mut()) {
+        (Some(block), _) => block.mark(),
+        (None, Some(tool)) => tool.cache_control = mark,
+        (None, None) => {}
+    }
+    let by_user = body.messages.iter_mut().rev().filter(|message| message.role == Role::User);
+    for message in by_user.take(MARKED_MESSAGES) {
+        if let Some(block) = message.content.last_mut() {
+            block.mark();
+        }
+    }
+}
+
+impl Block<'_> {
+    fn mark(&mut self) {
+        match self {
+            Self::Text { cache_control, .. } | Self::ToolResult { cache_control, .. } => {
+                *cache_control = Some(CacheControl::Ephemeral);
+            }
+            Self::Thinking { .. } | Self::RedactedThinking { .. } | Self::ToolUse { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! One provider call with its retries: sends the request, reads the answer as it comes, and sends its
+//! events to the sink. What the bytes mean is decided by the engine's [`Answer`].
+
+use super::body::BodyEnd;
+use super::clock::{Clock, Quiet};
+use super::failure::{Elapsed, Failure, Failures};
+use super::post::{Post, TAIL_TIMEOUT, header};
+use super::settings::Settings;
+use crate::engine::{EngineEvent, Sink};
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use reqwest::{Response, Version};
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Deref;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+
+/// Time limit for the end of the body after the end mark, so that the connection can be used again.
+const LINGER_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// One answer as it arrives. Pure: the same bytes in other pieces give the same events, but for where
+/// a text is cut.
+pub(in crate::engine) trait Answer {
+    /// Takes the next bytes; adds what happened to `events`, also if it fails.
+    ///
+    /// # Errors
+    /// If the provider reports one, or the bytes can't be read.
+    fn push(&mut self, bytes: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure>;
+
+    /// True when nothing that matters can follow.
+    fn is_done(&self) -> bool;
+
+    /// Whether it is complete as far as it has come.
+    fn completeness(&self) -> Completeness;
+
+    /// A number that rises with all that brings the answer further, and not with what only keeps the
+    /// connection alive.
+    fn progress(&self) -> u64;
+
+    /// Events that were ignored because they are no part of an answer.
+    fn ignored(&self) -> u64;
+
+    /// The answer is nothing but white space.
+    fn is_blank(&self) -> bool;
+
+    /// Gives out what was held back for its other half: the answer goes no further.
+    fn flush(&mut self, events: &mut Vec<EngineEvent>);
+
+    /// Nothing follows. Adds the last events to `events`; `content_type` is the provider's name for
+    /// what it sent.
+    ///
+    /// # Errors
+    /// If the answer is not complete.
+    fn end(&mut self, content_type: &str, events: &mut Vec<EngineEvent>) -> Result<(), Failure>;
+}
+
+/// Whether an answer is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum Completeness {
+    /// More must follow.
+    Open,
+    /// More may follow. Silence, or a connection that breaks, is an end like any other.
+    Likely,
+    /// The same, and only token counts and the end mark can follow, at once.
+    Settled,
+}
+
+/// One call, with its retries.
+pub(in crate::engine) struct ProviderCall<'a, F> {
+    pub(in crate::engine) settings: &'a Settings,
+    pub(in crate::engine) post: Post<'a>,
+    pub(in crate::engine) failures: &'a Failures,
+    pub(in crate::engine) sink: &'a Sink,
+    /// Begins the answer in a body that ends so.
+    pub(in crate::engine) begin_answer: F,
+}
+
+/// A request that failed.
+struct Failed {
+    failure: Failure,
+    /// Part of the answer has been sent to the sink.
+    has_output: bool,
+}
+
+impl<A: Answer, F: Fn(BodyEnd) -> A> ProviderCall<'_, F> {
+    /// Makes the call: all events of the answer go to the sink.
+    ///
+    /// # Errors
+    /// If no answer came, or only a part of one, after as many retries as the settings allow.
+    pub(in crate::engine) async fn run(&self, mut clock: Clock) -> Result<(), Failure> {
+        let mut attempt = 1;
+        loop {
+            let Err(failed) = self.attempt(&mut clock).await else { return Ok(()) };
+            let Some(wait) = self.retry_wait(&failed, attempt, &clock) else {
+                return Err(failed.failure);
+            };
+            tracing::warn!(
+                class = failed.failure.class.as_str(),
+                why = failed.failure.message(),
+                "attempt {attempt} of {} failed; trying again in {} ms",
+                self.settings.retries.saturating_add(1),
+                wait.as_millis()
+            );
+            clock.sleep(wait).await;
+            attempt += 1;
+        }
+    }
+
+    /// How long to wait before the request is sent again; `None` if it is not.
+    fn retry_wait(&self, failed: &Failed, attempt: u32, clock: &Clock) -> Option<Duration> {
+        if failed.has_output || attempt > self.settings.retries {
+            return None;
+        }
+        // Processes that were refused together must not come back together.
+        let seed = RandomState::new().hash_one(self.sink.call);
+        let wait = failed.failure.retry.wait(attempt, seed)?;
+        (wait < clock.left()).then_some(wait)
+    }
+
+    async fn attempt(&self, clock: &mut Clock) -> Result<(), Failed> {
+        let response = match self.post.send(clock, self.failures).await {
+            Ok(response) => response,
+            Err(failure) => return Err(Failed { failure, has_output: false }),
+        };
+        let mut has_output = false;
+        let read = self.read(response, clock, &mut has_output).await;
+        read.map_err(|failure| Failed { failure, has_output })
+    }
+
+    /// Reads a successful response to its end. Sets `has_output`, also on failure, if part of the
+    /// answer was sent to the sink.
+    async fn read(
+        &self,
+        response: Response,
+        clock: &mut Clock,
+        has_output: &mut bool,
+    ) -> Result<(), Failure> {
+        let mut answer = (self.begin_answer)(body_end(&response));
+        let mut events = Vec::new();
+        let idle_timeout = self.settings.idle_timeout;
+        let quiet = Quiet::default();
+        let mut reader = BodyReader { response, quiet, idle_timeout, failures: self.failures };
+        while !answer.is_done() {
+            let progress = answer.progress();
+            let so_far = answer.completeness();
+            let pushed = match reader.next(clock, so_far).await {
+                Ok(Some(bytes)) => answer.push(&bytes, &mut events),
+                Ok(None) => break,
+                Err(failure) => Err(failure),
+            };
+            if answer.progress() > progress {
+                reader.quiet = Quiet::default();
+            }
+            if pushed.is_err() {
+                answer.flush(&mut events);
+            }
+            self.give(&mut events, has_output).await;
+            pushed?;
+        }
+        let linger = answer.is_done();
+        let content_type = header(&reader.response, &CONTENT_TYPE).unwrap_or("unknown").to_owned();
+        let ended = answer.end(&content_type, &mut events);
+        note_oddities(&answer, ended.is_ok());
+        self.give(&mut events, has_output).await;
+        if linger {
+            // The result does not matter: the answer is complete.
+            drop(timeout(LINGER_TIMEOUT, reader.response.chunk()).await);
+        }
+        ended
+    }
+
+    /// Sends `events` to the sink, at the reader's pace: meanwhile nothing is read from the provider.
+    async fn give(&self, events: &mut Vec<EngineEvent>, has_output: &mut bool) {
+        *has_output |= !events.is_empty();
+        for event in events.drain(..) {
+            self.sink.send(event).await;
+        }
+    }
+}
+
+/// Waits for the bytes of a body.
+struct BodyReader<'a> {
+    response: Response,
+    /// What the provider has taken since its answer last got further.
+    quiet: Quiet,
+    idle_timeout: Duration,
+    failures: &'a Failures,
+}
+
+impl BodyReader<'_> {
+    /// The next bytes; `None` at the end. Once the answer may end, a broken or silent connection is
+    /// an end like any other.
+    async fn next(
+        &mut self,
+        clock: &mut Clock,
+        so_far: Completeness,
+    ) -> Result<Option<impl Deref<Target = [u8]> + use<>>, Failure> {
+        let (limit, may_end) = match so_far {
+            Completeness::Open => (self.idle_timeout, false),
+            Completeness::Likely => (self.idle_timeout, true),
+            Completeness::Settled => (TAIL_TIMEOUT, true),
+        };
+        let begin = Instant::now();
+        let waited = clock.wait(limit.saturating_sub(self.quiet.time), self.response.chunk()).await;
+        self.quiet.time += begin.elapsed();
+        match waited {
+            Ok(Ok(bytes)) => {
+                self.quiet.has_pings = true;
+                Ok(bytes)
+            }
+            Ok(Err(_)) if may_end => Ok(None),
+            Ok(Err(error)) => Err(self.failures.network(&error)),
+            Err(_) if may_end => {
+                tracing::warn!(
+                    "the provider gave a finish reason and left the connection open; it was closed \
+                     after {limit:?}, and anything sent later was not read"
+                );
+                Ok(None)
+            }
+            Err(Elapsed::Idle(_)) if self.quiet.has_pings => {
+                Err(self.failures.timeout(Elapsed::Pings(limit)))
+            }
+            Err(Elapsed::Idle(_)) => Err(self.failures.timeout(Elapsed::Idle(limit))),
+            Err(elapsed @ (Elapsed::Pings(_) | Elapsed::Total(_))) => {
+                Err(self.failures.timeout(elapsed))
+            }
+        }
+    }
+}
+
+/// What ends the body of `response` (RFC 9112, section 6.3).
+fn body_end(response: &Response) -> BodyEnd {
+    let has = |name| response.headers().contains_key(name);
+    match response.version() <= Version::HTTP_11 && !has(CONTENT_LENGTH) && !has(TRANSFER_ENCODING)
+    {
+        true => BodyEnd::Connection,
+        false => BodyEnd::Marked,
+    }
+}
+
+/// Logs what is unusual about an answer without being an error.
+fn note_oddities(answer: &impl Answer, is_good: bool) {
+    let ignored = answer.ignored();
+    if ignored > 0 {
+        tracing::info!(ignored, "events of the answer were ignored: they are no part of an answer");
+    }
+    if is_good && answer.is_blank() {
+        tracing::warn!("the answer holds nothing but white space");
+    }
+}

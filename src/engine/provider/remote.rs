@@ -1,0 +1,157 @@
+//! An engine for a remote provider: its settings, its connection, and one call of it. What differs
+//! between providers is their [`Interface`].
+
+use super::address;
+use super::body::BodyEnd;
+use super::call::{Answer, ProviderCall};
+use super::clock::Clock;
+use super::connection::Connection;
+use super::failure::{Failure, Failures, SettingSources};
+use super::post::{Post, Target};
+use super::settings::Settings;
+use crate::engine::{CallEnd, CallSpec, EngineEvent, RunError, Sink};
+use crate::support::secret::Secret;
+use reqwest::Url;
+use reqwest::header::HeaderMap;
+use std::marker::PhantomData;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Names a file of root certificates, here as in other programs that use TLS.
+const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
+
+/// What distinguishes the interface of one provider from that of others.
+pub(in crate::engine) trait Interface {
+    /// The provider whose interface it is, as errors name it.
+    const PROVIDER: &'static str;
+
+    /// Where that provider answers.
+    const BASE_URL: &'static str;
+
+    /// The model there, if none is named. Other providers have their own names.
+    const MODEL: &'static str;
+
+    /// The options and variables that the command line has for the settings.
+    const SOURCES: SettingSources;
+
+    /// An answer of it.
+    type Answer<'a>: Answer;
+
+    /// Where requests go; with the login in `base_url` if `has_login`.
+    ///
+    /// # Errors
+    /// If the address can't be used: the reason, for a message.
+    fn url(base_url: &str, has_login: bool) -> Result<Url, String>;
+
+    /// The headers of a request; `None` if the key can't be in one.
+    fn headers(key: Option<&Secret>) -> Option<HeaderMap>;
+
+    /// The request, as JSON.
+    ///
+    /// # Errors
+    /// If it can't be written, which is a defect.
+    fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, serde_json::Error>;
+
+    /// An answer of `model` of which nothing has come.
+    fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Self::Answer<'a>;
+}
+
+/// The engine. Clones share one client and its connection.
+#[derive(Clone, Debug)]
+pub(in crate::engine) struct Remote<I> {
+    shared: Arc<Shared>,
+    interface: PhantomData<I>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    settings: Settings,
+    connection: Connection,
+}
+
+impl<I: Interface> Remote<I> {
+    /// An engine with `settings`, and with the root certificates that the environment names.
+    /// Reads no file.
+    pub(in crate::engine) fn new(settings: Settings) -> Self {
+        let roots_file = std::env::var_os(ROOTS_VARIABLE).filter(|path| !path.is_empty());
+        Self::with_roots(settings, roots_file.map(PathBuf::from))
+    }
+
+    pub(in crate::engine) fn with_roots(settings: Settings, roots_file: Option<PathBuf>) -> Self {
+        let connection = Connection::new(settings.connect_timeout, roots_file);
+        Self { shared: Arc::new(Shared { settings, connection }), interface: PhantomData }
+    }
+
+    /// The model that answers; empty if one is required and none is named.
+    pub(in crate::engine) fn model(&self) -> &str {
+        match self.shared.settings.model.as_deref().map(str::trim) {
+            Some(model) if !model.is_empty() => model,
+            Some(_) | None if self.is_own() => I::MODEL,
+            Some(_) | None => "",
+        }
+    }
+
+    /// The provider's host, with its port if that is not the scheme's default; empty if the address
+    /// can't be parsed.
+    pub(in crate::engine) fn host(&self) -> String {
+        let host = address::host(self.base_url()).unwrap_or_default();
+        // A host is in lower case, and so is a key that was put in its place by mistake.
+        let key = self.shared.settings.key.as_ref();
+        let key = key.and_then(|key| Secret::new(&key.expose().to_ascii_lowercase()));
+        key.map_or(host.clone(), |key| key.redact(&host))
+    }
+
+    /// Answers the last turn of the transcript. Dropped, it closes the connection.
+    pub(in crate::engine) async fn answer(self, spec: CallSpec, sink: Sink) -> CallEnd {
+        match self.run(&spec, &sink).await {
+            Ok(()) => CallEnd::Finished,
+            Err(error) => CallEnd::Failed(error),
+        }
+    }
+
+    /// The client has been built.
+    #[cfg(test)]
+    pub(in crate::engine) fn has_client(&self) -> bool {
+        self.shared.connection.client.get().is_some()
+    }
+
+    fn base_url(&self) -> &str {
+        self.shared.settings.base_url.as_deref().unwrap_or(I::BASE_URL)
+    }
+
+    /// The provider whose interface it is answers itself.
+    fn is_own(&self) -> bool {
+        I::url(self.base_url(), true).is_ok_and(|url| I::url(I::BASE_URL, true) == Ok(url))
+    }
+
+    async fn run(&self, spec: &CallSpec, sink: &Sink) -> Result<(), RunError> {
+        let Shared { settings, connection } = &*self.shared;
+        let (key, model) = (settings.key.as_ref(), self.model());
+        let failures = Failures::new(I::SOURCES, key, self.base_url(), model);
+        let target = self.target(&failures).map_err(Failure::into_error)?;
+        let client = connection.client(&target.url, key.is_some(), &failures);
+        let client = client.await.map_err(Failure::into_error)?;
+        let body = I::body(model, spec).map_err(|why| failures.unwritable(&why).into_error())?;
+        sink.send(EngineEvent::CallStarted).await;
+        let clock = Clock::new(settings.total_timeout);
+        let post = Post { client, target, body, idle_timeout: settings.idle_timeout };
+        let begin_answer = |end| I::answer(&failures, model, end);
+        let call = ProviderCall { settings, post, failures: &failures, sink, begin_answer };
+        call.run(clock).await.map_err(Failure::into_error)
+    }
+
+    /// Where requests go, checked.
+    fn target(&self, failures: &Failures) -> Result<Target, Failure> {
+        let key = self.shared.settings.key.as_ref();
+        let url = I::url(self.base_url(), key.is_none());
+        let url = url.map_err(|why| failures.bad_base_url(&why))?;
+        if key.is_none() && self.is_own() {
+            return Err(failures.no_key(I::PROVIDER));
+        }
+        if self.model().is_empty() {
+            return Err(failures.no_model());
+        }
+        let headers = I::headers(key).ok_or_else(|| failures.odd_key())?;
+        Ok(Target { url, headers })
+    }
+}

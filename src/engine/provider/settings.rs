@@ -1,0 +1,53 @@
+//! Settings of an engine for a remote provider, whatever its interface.
+
+use crate::support::secret::Secret;
+use std::time::Duration;
+
+/// Time limit for connecting.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time limit for the first byte, and for the time between two parts of an answer; messages that
+/// only keep the connection alive don't count. A model may reason for long before it answers.
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Time limit for the whole call, its retries included.
+pub(crate) const TOTAL_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+
+/// How often a request is sent again.
+pub(crate) const RETRIES: u32 = 2;
+
+/// Settings of an engine. Nothing in them is checked before the first run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What comes before the path of the interface, or all of the address: `http` or `https`. May be
+    /// left out for the provider whose interface it is.
+    pub base_url: Option<String>,
+    /// The model's name, in the provider's spelling; may be left out where `base_url` may.
+    pub model: Option<String>,
+    /// The key; may be left out for any other provider than the one whose interface it is.
+    pub key: Option<Secret>,
+    /// Time limit for connecting.
+    pub connect_timeout: Duration,
+    /// Time limit for the first byte, and for the time between two parts of an answer.
+    pub idle_timeout: Duration,
+    /// Time limit for the whole call, its retries included. None of the three limits counts the
+    /// time that the reader of the events takes.
+    pub total_timeout: Duration,
+    /// How often a failed request is sent again. A request is not sent again once part of its
+    /// answer has been sent to the sink.
+    pub retries: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            base_url: None,
+            model: None,
+            key: None,
+            connect_timeout: CONNECT_TIMEOUT,
+            idle_timeout: IDLE_TIMEOUT,
+            total_timeout: TOTAL_TIMEOUT,
+            retries: RETRIES,
+        }
+    }
+}

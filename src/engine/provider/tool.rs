@@ -1,0 +1,73 @@
+//! Tools and their calls, in the form that providers take.
+
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+/// Tool calls of one answer.
+pub(in crate::engine) const CALLS_MAX: usize = 256;
+
+/// Bytes of a tool call's id that are kept.
+pub(in crate::engine) const ID_BYTES_MAX: usize = 1024;
+
+/// Bytes of a tool's name that are kept. Providers allow 64 or 128.
+pub(in crate::engine) const NAME_BYTES_MAX: usize = 200;
+
+/// The schema in a form that providers take: one tool that they refuse would have them refuse the
+/// whole request. They want an object with its properties, and none of these words at the top.
+pub(in crate::engine) fn parameters(schema: &Map<String, Value>) -> Cow<'_, Map<String, Value>> {
+    const NOT_AT_TOP: [&str; 5] = ["allOf", "anyOf", "enum", "not", "oneOf"];
+    let is_fine = schema.get("type").is_some_and(|kind| kind == "object")
+        && schema.get("properties").is_some_and(Value::is_object)
+        && NOT_AT_TOP.iter().all(|word| !schema.contains_key(*word));
+    if is_fine {
+        return Cow::Borrowed(schema);
+    }
+    let mut schema = schema.clone();
+    schema.retain(|word, _| !NOT_AT_TOP.contains(&word.as_str()));
+    schema.insert("type".to_owned(), json!("object"));
+    if !schema.get("properties").is_some_and(Value::is_object) {
+        schema.insert("properties".to_owned(), json!({}));
+    }
+    Cow::Owned(schema)
+}
+
+/// A model may write arguments that are no JSON object. Providers refuse them when they come back,
+/// and would refuse every later request of the conversation: they are wrapped into an object.
+pub(in crate::engine) fn arguments(input: &str) -> Cow<'_, str> {
+    if input.trim().is_empty() {
+        return "{}".into();
+    }
+    match serde_json::from_str(input) {
+        Ok(Value::Object(_)) => input.into(),
+        Ok(_) | Err(_) => json!({ "unreadable_arguments": input }).to_string().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_has_a_schema_that_the_provider_takes() {
+        let check = |schema: Value, expected: Value| {
+            let Value::Object(schema) = schema else { panic!("no object") };
+            assert_eq!(Value::Object(parameters(&schema).into_owned()), expected);
+        };
+        let whole = json!({ "type": "object", "properties": { "a": { "anyOf": [] } } });
+        check(whole.clone(), whole);
+        check(json!({}), json!({ "type": "object", "properties": {} }));
+        check(
+            json!({ "oneOf": [{}], "anyOf": [{}], "required": ["a"], "properties": { "a": {} } }),
+            json!({ "type": "object", "required": ["a"], "properties": { "a": {} } }),
+        );
+    }
+
+    #[test]
+    fn arguments_are_always_an_object() {
+        let check = |input: &str, expected: &str| assert_eq!(arguments(input), expected);
+        check("", "{}");
+        check(" {\"a\": 1} ", " {\"a\": 1} ");
+        check("{\"a", r#"{"unreadable_arguments":"{\"a"}"#);
+        check("[1]", r#"{"unreadable_arguments":"[1]"}"#);
+    }
+}

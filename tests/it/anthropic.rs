@@ -1,0 +1,325 @@
+//! The anthropic engine: the real binary against a scripted server with Anthropic's Messages.
+
+use crate::frames::{Frame, cancel, errors, finished_text, patched_text, submit};
+use crate::once::run;
+use crate::provider::{Provider, Request, Step};
+use crate::server::{Folder, KEY, Launch};
+use serde_json::{Value, json};
+
+/// `duologue rpc <args>`, with `provider`.
+fn anthropic(provider: &Provider, args: &[&str]) -> Launch {
+    let base_url = provider.base_url();
+    let engine = ["rpc", "--engine", "anthropic", "--model", "scripted"];
+    let launch = Launch::new(&[&engine, args].concat()).secret("ANTHROPIC_API_KEY", KEY);
+    launch.env("ANTHROPIC_BASE_URL", base_url)
+}
+
+fn event(event: Value) -> Step {
+    let kind = event["type"].as_str().expect("a type");
+    Step::Bytes(format!("event: {kind}\ndata: {event}\n\n").into_bytes())
+}
+
+fn start() -> Step {
+    event(json!({ "type": "message_start", "message": {
+        "type": "message", "role": "assistant", "content": [],
+        "usage": { "input_tokens": 3, "cache_creation_input_tokens": 10,
+                   "cache_read_input_tokens": 100, "output_tokens": 1 },
+    } }))
+}
+
+/// One content block: as it begins, its pieces, and its end.
+fn block(index: u64, begin: Value, deltas: &[Value]) -> Vec<Step> {
+    let begin = json!({ "type": "content_block_start", "index": index, "content_block": begin });
+    let delta = |delta| json!({ "type": "content_block_delta", "index": index, "delta": delta });
+    let stop = json!({ "type": "content_block_stop", "index": index });
+    let deltas = deltas.iter().map(|piece| event(delta(piece)));
+    [event(begin)].into_iter().chain(deltas).chain([event(stop)]).collect()
+}
+
+fn text(index: u64, text: &str) -> Vec<Step> {
+    block(
+        index,
+        json!({ "type": "text", "text": "" }),
+        &[json!({ "type": "text_delta", "text": text })],
+    )
+}
+
+fn thinking(index: u64, text: &str, signature: &str) -> Vec<Step> {
+    let text = json!({ "type": "thinking_delta", "thinking": text });
+    let signature = json!({ "type": "signature_delta", "signature": signature });
+    let begin = json!({ "type": "thinking", "thinking": "", "signature": "" });
+    block(index, begin, &[text, signature])
+}
+
+fn tool(index: u64, id: &str, pieces: &[&str]) -> Vec<Step> {
+    let begin = json!({ "type": "tool_use", "id": id, "name": "get_time", "input": {} });
+    let piece = |json: &&str| json!({ "type": "input_json_delta", "partial_json": json });
+    block(index, begin, &pieces.iter().map(piece).collect::<Vec<_>>())
+}
+
+/// An answer of `blocks` that ends for this reason.
+fn answer(blocks: Vec<Vec<Step>>, reason: &str) -> Vec<Step> {
+    let end = json!({ "type": "message_delta", "delta": { "stop_reason": reason },
+        "usage": { "output_tokens": 9, "output_tokens_details": { "thinking_tokens": 5 } } });
+    let ping = event(json!({ "type": "ping" }));
+    let stop = event(json!({ "type": "message_stop" }));
+    [vec![start(), ping], blocks.concat(), vec![event(end), stop]].concat()
+}
+
+fn says(words: &str) -> Vec<Step> {
+    answer(vec![text(0, words)], "end_turn")
+}
+
+/// The messages of a request without cache marks.
+fn messages(request: &Request) -> Value {
+    let mark = r#","cache_control":{"type":"ephemeral"}"#;
+    // A parsed body has its fields in alphabetical order: the mark may be the first.
+    let first = r#""cache_control":{"type":"ephemeral"},"#;
+    let text = request.body["messages"].to_string().replace(mark, "").replace(first, "");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn event_named<'a>(frames: &'a [Frame], name: &str) -> &'a Frame {
+    frames.iter().find(|frame| frame.is_event(name)).expect(name)
+}
+
+#[test]
+fn text_and_reasoning_are_streamed_and_counted() {
+    let script = answer(vec![thinking(0, "hm", "c2ln"), text(1, "hello")], "end_turn");
+    let provider = Provider::start(vec![script]);
+    let mut server = anthropic(&provider, &["--system", "be brief"]).start();
+    let hello = server.wait_hello();
+    let capabilities = hello.0["hello"]["capabilities"].to_string();
+    for capability in ["engine=anthropic", "model=scripted"] {
+        assert!(capabilities.contains(capability), "{capabilities}");
+    }
+    assert_eq!(server.turn("r1", "hi"), "ok");
+    let frames = server.finish().frames;
+    assert_eq!(patched_text(&frames, "r1"), "hello");
+    let reasoning = frames.iter().filter(|frame| frame.is_event("ChatReasoningPatch"));
+    assert_eq!(reasoning.map(|frame| frame.payload("text")).collect::<String>(), "hm");
+    let finished = event_named(&frames, "ChatProviderCallFinished");
+    let payload = &finished.0["uiEvent"]["payload"];
+    assert_eq!(payload["stopReason"], "end_turn", "{payload}");
+    let usage = &payload["usage"];
+    for (name, count) in [("inputTokens", 113), ("outputTokens", 9), ("cachedTokens", 100)] {
+        assert_eq!(usage[name], count, "{payload}");
+    }
+
+    let request = provider.wait_request(1);
+    assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/v1/messages"));
+    assert_eq!(request.header("x-api-key"), Some(KEY));
+    assert_eq!(request.header("anthropic-version"), Some("2023-06-01"));
+    assert_eq!(request.header("authorization"), None);
+    assert_eq!(request.body["model"], "scripted");
+    assert_eq!(request.body["stream"], true);
+    assert_eq!(request.body["system"][0]["text"], "be brief");
+    assert_eq!(messages(&request)[0]["content"], json!([{ "type": "text", "text": "hi" }]));
+}
+
+#[test]
+fn parallel_calls_get_their_results_and_reasoning_goes_back_signed() {
+    let calls = answer(
+        vec![
+            thinking(0, "Two cities.", "c2ln"),
+            block(1, json!({ "type": "redacted_thinking", "data": "eHg" }), &[]),
+            text(2, "Let me look."),
+            tool(3, "toolu_a", &["{\"city\":", "\"Berlin\"}"]),
+            tool(4, "toolu_b", &[]),
+        ],
+        "tool_use",
+    );
+    let provider = Provider::start(vec![calls, says("Noon."), says("Bye.")]);
+    let mut server = anthropic(&provider, &[]).start();
+    let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+    let declared = json!({ "name": "get_time", "description": "The time.", "inputSchema": schema });
+    let declare = json!({ "tools": [declared], "revision": 1 });
+    server.send(json!({ "requestId": "t", "declareTools": declare }).to_string());
+    server.send(submit("r1", "what time is it?"));
+    server.wait_event("FrontendToolCallRequested");
+    for (id, call, time) in [("2", "toolu_b", 2), ("1", "toolu_a", 1)] {
+        let result = json!({ "toolCallId": call, "result": { "t": time } });
+        server.send(json!({ "requestId": id, "toolResult": result }).to_string());
+    }
+    assert_eq!(server.wait_done("r1"), "ok");
+    assert_eq!(server.turn("r2", "thanks"), "ok");
+    let frames = server.finish().frames;
+    assert_eq!(finished_text(&frames, "r1"), "Let me look.Noon.");
+
+    let [first, second, third] = [1, 2, 3].map(|number| provider.wait_request(number));
+    assert_eq!(first.body["tools"][0]["name"], "get_time");
+    assert_eq!(first.body["tools"][0]["input_schema"], schema);
+    let use_of = |id: &str, input: Value| json!({ "type": "tool_use", "id": id, "name": "get_time", "input": input });
+    let result_of = |id: &str, content: &str| json!({ "type": "tool_result", "tool_use_id": id, "content": content });
+    let expected = json!([
+        { "role": "user", "content": [{ "type": "text", "text": "what time is it?" }] },
+        { "role": "assistant", "content": [
+            { "type": "thinking", "thinking": "Two cities.", "signature": "c2ln" },
+            { "type": "redacted_thinking", "data": "eHg" },
+            { "type": "text", "text": "Let me look." },
+            use_of("toolu_a", json!({ "city": "Berlin" })),
+            use_of("toolu_b", json!({})),
+        ] },
+        { "role": "user", "content": [
+            result_of("toolu_a", r#"{"t":1}"#),
+            result_of("toolu_b", r#"{"t":2}"#),
+        ] },
+    ]);
+    assert_eq!(messages(&second), expected);
+    // The next turn begins with all of it.
+    let (second, third) = (messages(&second), messages(&third));
+    let (second, third) = (second.as_array().expect("a list"), third.as_array().expect("a list"));
+    assert_eq!(&third[..second.len()], second);
+    assert_eq!(third.len(), second.len() + 2);
+}
+
+#[test]
+fn each_failure_is_one_typed_error_and_the_session_goes_on() {
+    let report = |kind: &str, message: &str| json!({ "type": "error", "error": { "type": kind, "message": message } });
+    let status = |status, kind: &str, message: &str| {
+        vec![Step::Status(status, Vec::new(), report(kind, message).to_string())]
+    };
+    let begun = || [vec![start()], text(0, "a part")].concat();
+    let with = |more: Vec<Step>| [begun(), more].concat();
+    let refused = format!("invalid x-api-key {KEY}");
+    let cases = [
+        ("401", status(401, "authentication_error", &refused), "auth"),
+        ("403", status(403, "permission_error", "no"), "auth"),
+        ("429", status(429, "rate_limit_error", "slow down"), "rate_limited"),
+        ("400", status(400, "invalid_request_error", "bad"), "provider"),
+        (
+            "too long",
+            status(400, "invalid_request_error", "prompt is too long: 9"),
+            "context_overflow",
+        ),
+        ("413", status(413, "request_too_large", "too large"), "context_overflow"),
+        ("529", status(529, "overloaded_error", "Overloaded"), "provider"),
+        ("no end mark", begun(), "malformed_stream"),
+        ("overloaded", with(vec![event(report("overloaded_error", "Overloaded"))]), "provider"),
+        ("malformed", with(vec![Step::Event("{\"type\":".to_owned())]), "malformed_stream"),
+        ("broken", with(vec![Step::Cut]), "network"),
+        ("another interface", vec![Step::Text("a".to_owned()), Step::Done], "malformed_stream"),
+    ];
+    for (name, steps, class) in cases {
+        let provider = Provider::start(vec![steps, says("better now")]);
+        let mut server = anthropic(&provider, &["--retries", "0"]).start();
+        assert_eq!(server.turn("r1", "hello"), "failed", "{name}");
+        assert_eq!(server.turn("r2", "again"), "ok", "{name}");
+        let frames = server.finish().frames;
+        assert_eq!(errors(&frames, "r1"), ["run_failed"], "{name}");
+        let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
+        assert!(error.text("/error/detail").starts_with(class), "{name}: {error:?}");
+        assert_eq!(patched_text(&frames, "r1"), finished_text(&frames, "r1"), "{name}");
+        assert_eq!(finished_text(&frames, "r2"), "better now", "{name}");
+    }
+}
+
+#[test]
+fn an_overload_is_tried_again_also_in_an_answer_that_has_not_begun() {
+    let later = vec![("retry-after-ms", "1".to_owned())];
+    let report = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+    let busy = vec![Step::Status(529, later, report.to_owned())];
+    let begun = vec![start(), Step::Event(report.to_owned())];
+    let provider = Provider::start(vec![busy, begun, says("now")]);
+    let mut server = anthropic(&provider, &[]).start();
+    assert_eq!(server.turn("r1", "hello"), "ok");
+    let transcript = server.finish();
+    assert_eq!(provider.requests(), 3);
+    assert_eq!(finished_text(&transcript.frames, "r1"), "now");
+    assert_eq!(transcript.stderr.matches("trying again").count(), 2, "{}", transcript.stderr);
+}
+
+#[test]
+fn a_cut_off_answer_says_so() {
+    for (reason, class) in [
+        ("max_tokens", "max_tokens"),
+        ("model_context_window_exceeded", "max_tokens"),
+        ("refusal", "content_filter"),
+        ("pause_turn", "other"),
+    ] {
+        let provider = Provider::start(vec![answer(vec![text(0, "a part")], reason)]);
+        let mut server = anthropic(&provider, &[]).start();
+        assert_eq!(server.turn("r1", "hello"), "ok");
+        let frames = server.finish().frames;
+        let finished = event_named(&frames, "ChatProviderCallFinished");
+        assert_eq!(
+            (finished.payload("stopReason"), finished.payload("finishClass")),
+            (reason, class)
+        );
+    }
+}
+
+#[test]
+fn a_cancel_closes_the_connection() {
+    let silent = vec![Step::Stall];
+    let middle = [vec![start()], text(0, "a part"), vec![Step::Stall]].concat();
+    for (steps, has_text) in [(silent, false), (middle, true)] {
+        let provider = Provider::start(vec![steps]);
+        let mut server = anthropic(&provider, &[]).start();
+        server.send(submit("r1", "hello"));
+        match has_text {
+            true => drop(server.wait_event("ChatTextPatch")),
+            false => drop(provider.wait_request(1)),
+        }
+        server.send(cancel("c"));
+        assert_eq!(server.wait_done("r1"), "stopped");
+        provider.wait_disconnect();
+        server.finish();
+    }
+}
+
+/// Which engine answers if none is named, by what is set.
+#[test]
+fn the_key_alone_chooses_the_engine_where_no_other_provider_is_named() {
+    let cases: [(&[(&str, &str)], &[&str], &str); 8] = [
+        (&[], &[], "engine=echo"),
+        (&[("ANTHROPIC_API_KEY", KEY)], &[], "engine=anthropic"),
+        (&[("ANTHROPIC_API_KEY", KEY)], &["--model", "m"], "engine=anthropic"),
+        (&[("ANTHROPIC_API_KEY", KEY), ("OPENAI_API_KEY", KEY)], &[], "engine=openai"),
+        (&[("ANTHROPIC_API_KEY", KEY), ("DUOLOGUE_API_KEY", KEY)], &[], "engine=openai"),
+        (&[("ANTHROPIC_API_KEY", KEY)], &["--base-url", "http://127.0.0.1:9"], "engine=openai"),
+        (
+            &[("ANTHROPIC_API_KEY", KEY), ("OPENAI_BASE_URL", "http://127.0.0.1:9")],
+            &[],
+            "engine=openai",
+        ),
+        (&[("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")], &[], "engine=echo"),
+    ];
+    for (variables, args, engine) in cases {
+        let mut launch = Launch::new(&[&["rpc"], args].concat());
+        for (name, value) in variables {
+            launch = launch.env(name, value);
+        }
+        let mut server = launch.start();
+        let hello = server.wait_hello();
+        let capabilities = hello.0["hello"]["capabilities"].to_string();
+        assert!(capabilities.contains(engine), "{variables:?} {args:?}: {capabilities}");
+        server.finish();
+    }
+}
+
+#[test]
+fn settings_that_cannot_work_name_the_variables_of_the_engine() {
+    let folder = Folder::new();
+    let fails = |args: &[&str], expected: &str| {
+        let words = [&["exec", "hello", "--engine", "anthropic"], args].concat();
+        let ended = run(&folder, &words);
+        assert_eq!(ended.status, 1, "{args:?}");
+        assert!(ended.stderr.starts_with(expected), "{args:?}: {}", ended.stderr);
+    };
+    fails(
+        &[],
+        "duologue: Anthropic requires a key: set DUOLOGUE_API_KEY or ANTHROPIC_API_KEY; for another \
+         provider name its address with --base-url, DUOLOGUE_BASE_URL or ANTHROPIC_BASE_URL",
+    );
+    fails(
+        &["--base-url", "foo"],
+        "duologue: the base URL \"foo\" does not begin with http:// or https://: name one like \
+         https://api.anthropic.com with --base-url, DUOLOGUE_BASE_URL or ANTHROPIC_BASE_URL",
+    );
+    fails(
+        &["--base-url", "http://127.0.0.1:9"],
+        "duologue: no model is named, and http://127.0.0.1:9 has no default: name one with --model or \
+         DUOLOGUE_MODEL",
+    );
+}

@@ -1,0 +1,100 @@
+//! Each cell of the table in `docs/providers.md` is a test.
+
+use std::fs;
+use std::path::Path;
+
+/// A row of the table: the capability, then for each engine the test that shows it; `None` where the
+/// engine does not have it.
+type Row = (&'static str, [Option<&'static str>; 2]);
+
+const ROWS: [Row; 12] = [
+    (
+        "text, streamed",
+        [
+            Some("an_answer_comes_through_in_order"),
+            Some("text_and_reasoning_are_streamed_and_counted"),
+        ],
+    ),
+    (
+        "reasoning, streamed",
+        [
+            Some("an_answer_comes_through_in_order"),
+            Some("text_and_reasoning_are_streamed_and_counted"),
+        ],
+    ),
+    (
+        "reasoning sent back on the next call",
+        [None, Some("parallel_calls_get_their_results_and_reasoning_goes_back_signed")],
+    ),
+    (
+        "tools, with streamed arguments",
+        [
+            Some("pieces_go_to_their_calls"),
+            Some("parallel_calls_get_their_results_and_reasoning_goes_back_signed"),
+        ],
+    ),
+    (
+        "several tool calls in one answer",
+        [
+            Some("a_provider_gets_the_tools_and_the_results_in_the_order_of_the_calls"),
+            Some("parallel_calls_get_their_results_and_reasoning_goes_back_signed"),
+        ],
+    ),
+    (
+        "token counts, with cached and reasoning tokens",
+        [
+            Some("every_count_is_read_wherever_a_provider_has_it"),
+            Some("later_counts_replace_earlier_ones_and_the_input_is_the_whole_request"),
+        ],
+    ),
+    ("prompt cache", [None, Some("a_turn_begins_with_the_bytes_of_the_turn_before")]),
+    (
+        "typed errors, `Retry-After`",
+        [
+            Some("each_failure_of_a_provider_is_one_typed_error"),
+            Some("each_failure_is_one_typed_error_and_the_session_goes_on"),
+        ],
+    ),
+    (
+        "a cancel closes the connection",
+        [
+            Some("a_dropped_run_closes_its_connection_at_any_stage"),
+            Some("a_cancel_closes_the_connection"),
+        ],
+    ),
+    ("images", [None, None]),
+    ("files", [None, None]),
+    ("structured output by the provider", [None, None]),
+];
+
+#[test]
+fn each_cell_of_the_table_is_shown_by_a_test() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let code = [root.join("src"), root.join("tests/it")].map(|folder| sources(&folder)).concat();
+    let text = include_str!("../../docs/providers.md");
+    let table =
+        text.split("| | `openai` | `anthropic` |\n|---|---|---|\n").nth(1).expect("a table");
+    let rows: Vec<&str> = table.lines().take_while(|line| line.starts_with('|')).collect();
+    let expected = ROWS.map(|(capability, tests)| {
+        let cells = tests.map(|test| if test.is_some() { "yes" } else { "no" });
+        format!("| {capability} | {} |", cells.join(" | "))
+    });
+    assert_eq!(rows, expected);
+    for test in ROWS.iter().flat_map(|(_, tests)| tests).flatten() {
+        assert!(code.contains(&format!("fn {test}()")), "there is no test {test}");
+    }
+}
+
+/// All Rust files below `folder`.
+fn sources(folder: &Path) -> String {
+    let entries =
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let texts = entries.map(|path| match path.is_dir() {
+        true => sources(&path),
+        false if path.extension().is_some_and(|end| end == "rs") => {
+            fs::read_to_string(&path).expect("a text")
+        }
+        false => String::new(),
+    });
+    texts.collect()
+}
