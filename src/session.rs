@@ -628,6 +628,7 @@ impl Session {
             recorder: &mut self.recorder,
             tools: &mut self.toolbox,
             limits: self.answer_limits,
+            has_client: !self.has_input_ended,
             can_ask: self.extensions.contains(&Extension::Approvals) && !self.has_input_ended,
         };
         Some((live, context))

@@ -29,7 +29,9 @@ pub(super) struct Context<'a> {
     pub(super) recorder: &'a mut Recorder,
     pub(super) tools: &'a mut Toolbox,
     pub(super) limits: AnswerLimits,
-    /// A client reads what is asked, and can answer.
+    /// Lines of a client may still come, and with them the results of its tools.
+    pub(super) has_client: bool,
+    /// The client can be asked for approval.
     pub(super) can_ask: bool,
 }
 

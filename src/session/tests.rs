@@ -17,3 +17,4 @@ mod random;
 mod scene;
 mod story;
 mod table;
+mod tool_loop;

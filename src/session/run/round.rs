@@ -55,6 +55,11 @@ impl Run {
                 open.step = ToolStep::Approval { call, deadline };
                 self.record(context.recorder, Event::ApprovalRequested { tool, server, input });
             }
+            Verdict::Client { .. } if !context.has_client => {
+                let why =
+                    "The call was not made: the client has ended its input, and can't run it.";
+                self.tool_result(context, id, ToolResult::Error(why.to_owned()));
+            }
             Verdict::Client { arguments, is_human } => {
                 let rules = context.tools.rules();
                 let wait_ms = if is_human { rules.ask_ms } else { rules.call_ms };

@@ -87,7 +87,8 @@ fn capabilities(rules: &Rules) -> Vec<String> {
         PatchFields::Full => &["single-session"],
         PatchFields::Lean => &["stdin-rpc", LEAN_PATCHES],
     };
-    words.iter().copied().map(str::to_owned).collect()
+    let extensions = rules.extensions.iter().map(|extension| extension.as_str());
+    words.iter().copied().chain(extensions).map(str::to_owned).collect()
 }
 
 /// A session at the place it has in the process: lines on one side, an engine on the other.

@@ -66,6 +66,11 @@ impl Ledger {
         self.call
     }
 
+    /// The tools that run.
+    pub(super) fn tools(&self) -> &BTreeSet<TaskId> {
+        &self.tools
+    }
+
     /// The request whose run is active.
     pub(super) fn run(&self) -> Option<&str> {
         self.run.as_deref()
@@ -201,6 +206,13 @@ impl Ledger {
         let is_farewell_owed = self.owed.iter().any(|owed| owed.id.is_empty());
         if is_defect(frame) && !is_farewell_owed {
             self.owe("", Due::Now);
+        }
+        if let Some(Body::UiEvent(event)) = &frame.frame
+            && event.name == "ToolServerChanged"
+        {
+            ensure!(id.is_empty() && event.ordinal > self.ordinal, "{frame:?}");
+            self.ordinal = event.ordinal;
+            return Ok(());
         }
         ensure!(!self.over.contains(id), "after the done of {id:?}: {frame:?}");
         // The newest first: a nameless line is answered while the nameless farewell is still owed.

@@ -66,7 +66,7 @@ impl Machine for Faulty {
         let input = self.bend(input);
         let mut outputs = self.inner.handle(now, input.clone());
         self.runs += count(&outputs, |output| matches!(output, Output::StartCall(..)));
-        self.call = outputs.iter().filter_map(started).last().or(self.call);
+        self.call = outputs.iter().rev().find_map(started).or(self.call);
         self.spoil(&input, &mut outputs);
         self.has_exited |= outputs.iter().any(|output| matches!(output, Output::Exit(_)));
         outputs

@@ -236,6 +236,10 @@ fn is_free(frames: &[Value], at: usize, pointer: &str, mutation: Mutation) -> bo
     let frame = &frames[at];
     let key = pointer.rsplit('/').next().unwrap_or_default();
     let is = |known: &[&str]| known.contains(&key);
+    // What a client's tool returns is the client's own; the result that the model reads is checked.
+    if pointer.contains("/payload/result/") {
+        return true;
+    }
     if pointer.contains("/payload/usage/") || pointer.contains("/payload/object") {
         return true;
     }
