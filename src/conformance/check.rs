@@ -447,10 +447,10 @@ impl Checker {
         match (is_bare, &*frame.status) {
             // The cancel of a submit that waits.
             (true, done::STOPPED) => self.process.extension_used(),
-            (true, done::OK) if activity == Activity::Running => {
-                if self.process.is_cancelled_by_done() {
-                    self.runs.cancel();
-                }
+            (true, done::OK)
+                if activity == Activity::Running && self.process.is_cancelled_by_done() =>
+            {
+                self.runs.cancel();
             }
             (true, done::OK) if activity == Activity::Idle => self.process.extension_used(),
             _ => {}
