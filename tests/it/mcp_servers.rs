@@ -11,7 +11,7 @@ use duologue::tool::servers::{ServerChange, ServerState, ToolServers};
 use rustix::process::Signal;
 use serde_json::{Map, Value, json};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(crate) fn config(mark: &str, faults: &[&str], more: &Value) -> String {
 
 /// The file of what a server was sent.
 pub(crate) fn log(mark: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("duologue-mcp-{mark}.log"))
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("duologue-mcp-{mark}.log"))
 }
 
 /// Servers that are held by a test, as a host holds them.
@@ -405,7 +405,7 @@ async fn without_a_guard_the_process_group_is_ended() {
 
 /// `duologue tools` with the servers of `faults`.
 fn tools(mark: &str, faults: &[&str], args: &[&str]) -> Command {
-    let path = std::env::temp_dir().join(format!("duologue-mcp-{mark}.json"));
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("duologue-mcp-{mark}.json"));
     fs::write(&path, config(mark, faults, &json!({"startTimeout": 20_000}))).expect("a file");
     let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
@@ -471,7 +471,7 @@ fn a_wrong_configuration_is_a_wrong_command_line() {
     assert!(run(&["--mcp", "a 'b"]).contains("--mcp, number 1: quotes that don't match"));
     assert!(run(&["--mcp-config", "/nowhere.json"]).contains("/nowhere.json can't be read"));
     assert!(run(&["--mcp-config", "/dev/null"]).contains("is not a regular file"));
-    let path = std::env::temp_dir().join(format!("duologue-mcp-{}.json", mark()));
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("duologue-mcp-{}.json", mark()));
     let text = r#"{"mcpServers": {"s": {"command": "a", "env": {"KEY": ["s3cret"]}}}}"#;
     fs::write(&path, text).expect("a file");
     let shown = path.to_string_lossy();

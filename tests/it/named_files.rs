@@ -130,7 +130,7 @@ fn a_debug_file_is_written_to_its_end_when_standard_output_fails() {
 #[test]
 fn each_log_level_tells_more_and_none_tells_what_was_said() {
     const TOLD: [(&str, &[&str]); 3] = [
-        ("info", &["a run starts", "the engine has answered", "the process ends"]),
+        ("info", &["a provider call starts", "the engine has answered", "the process ends"]),
         ("debug", &["received a request", "invalid request line"]),
         ("trace", &["engine event"]),
     ];

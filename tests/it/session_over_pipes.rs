@@ -175,7 +175,7 @@ fn the_log_file_takes_what_standard_error_would_get() {
         assert_eq!(server.wait_done("r"), "stopped");
         assert_eq!(server.finish().stderr.trim(), "");
         let log = fs::read_to_string(&path).expect("the log");
-        assert_eq!(log.matches("the run is stopped").count(), round, "{log}");
+        assert_eq!(log.matches("the task is cancelled").count(), round, "{log}");
         assert!(!log.contains(KEY));
     }
 }

@@ -65,7 +65,7 @@ fn a_signal_cuts_no_frame_that_is_being_written() {
     for (signal, status) in SIGNALS {
         let mut server = blocked();
         server.signal(signal);
-        server.wait_log("the run is stopped");
+        server.wait_log("the task is cancelled");
         server.read_on(Reading::Eager);
         server.wait_end();
         let frames = server.finish_with(status, Answers::AllAndFarewell).frames;
@@ -80,7 +80,7 @@ fn a_second_signal_ends_the_process_at_once() {
     for (signal, status) in SIGNALS {
         let mut server = blocked();
         server.signal(Signal::TERM);
-        server.wait_log("the run is stopped");
+        server.wait_log("the task is cancelled");
         server.signal(signal);
         server.wait_end();
         server.read_on(Reading::Eager);

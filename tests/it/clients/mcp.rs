@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tokio::time::timeout;
 
@@ -92,7 +92,8 @@ fn everything() -> Value {
 #[tokio::test]
 #[ignore = "needs node with MCP servers; tests/clients/install.sh installs them"]
 async fn the_servers_of_others_do_real_work() -> Result<()> {
-    let folder = std::env::temp_dir().join(format!("duologue-mcp-clients-{}", std::process::id()));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("duologue-mcp-clients-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
     let folder = folder.canonicalize()?;
     let list = json!({
@@ -200,7 +201,7 @@ fn a_server_behind_wrappers_ends_with_us() -> Result<()> {
     let mark = format!("wrapped-{}", std::process::id());
     // As npx does it: a wrapper that waits for a shell that waits for node.
     let inner = format!("node {}; true", node_server("mcp-server-everything"));
-    let file = std::env::temp_dir().join(format!("duologue-{mark}.json"));
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("duologue-{mark}.json"));
     let mute = json!({"command": "sleep", "args": ["600"], "env": {MARK_VARIABLE: mark}});
     let list = json!({
         "wrapped": {"command": "sh", "args": ["-c", inner], "env": {MARK_VARIABLE: mark}},
