@@ -221,6 +221,12 @@ impl Recorder {
         self.frame(request, body);
     }
 
+    /// Shows something to `request` that came of the newest event, which belongs to another one: they
+    /// share the ordinal.
+    pub(super) fn show_to(&mut self, request: &RequestId, payload: Any) {
+        self.show(request, [payload]);
+    }
+
     pub(super) fn snapshot(&mut self, request: &RequestId, span: Span) {
         let frame = self.state(Some(request), span);
         self.push(Output::Frame(frame));

@@ -302,7 +302,7 @@ impl Run {
                 target_request_id: self.request.as_str().to_owned(),
                 correlation: Some(correlation(context.recorder.session(), self.scope)),
             };
-            context.recorder.announce(Some(&request), accepted.into());
+            context.recorder.show_to(&request, accepted.into());
             context.recorder.done(Some(&request), Done::Ok);
         }
     }
