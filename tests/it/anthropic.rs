@@ -268,10 +268,13 @@ fn a_cancel_closes_the_connection() {
     }
 }
 
+/// Variables, options, and the engine that they choose.
+type Choice = (&'static [(&'static str, &'static str)], &'static [&'static str], &'static str);
+
 /// Which engine answers if none is named, by what is set.
 #[test]
 fn the_key_alone_chooses_the_engine_where_no_other_provider_is_named() {
-    let cases: [(&[(&str, &str)], &[&str], &str); 8] = [
+    let cases: [Choice; 8] = [
         (&[], &[], "engine=echo"),
         (&[("ANTHROPIC_API_KEY", KEY)], &[], "engine=anthropic"),
         (&[("ANTHROPIC_API_KEY", KEY)], &["--model", "m"], "engine=anthropic"),
