@@ -18,13 +18,14 @@ mod pace;
 mod provider;
 mod start;
 mod table;
+mod tools;
 mod turns;
 
 use std::io;
 
 type Measure = fn() -> io::Result<()>;
 
-const ALL: [(&str, Measure); 11] = [
+const ALL: [(&str, Measure); 12] = [
     // First: it measures this process's own memory, which the other parts leave larger.
     ("conversations", conversations::measure),
     ("start", start::measure),
@@ -37,6 +38,7 @@ const ALL: [(&str, Measure); 11] = [
     ("turns", turns::measure),
     ("cancel", cancel::measure),
     ("files", files::measure),
+    ("tools", tools::measure),
 ];
 
 /// Measures what is named on the command line, or everything.
