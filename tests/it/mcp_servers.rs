@@ -370,8 +370,8 @@ async fn closing_ends_servers_of_every_kind() {
         held.ready().await;
     }
     // The guards, the servers, and what one of them left behind.
-    let marked = Process::marked(&format!("{MARK_VARIABLE}={}", held.mark));
-    assert!(marked.len() >= 10, "{marked:?}");
+    let count = || Process::marked(&format!("{MARK_VARIABLE}={}", held.mark)).len();
+    eventually("all that they start are there", || (count() >= 10).then_some(()));
     held.close().await;
 }
 
@@ -380,7 +380,7 @@ async fn what_is_left_behind_by_a_server_that_ended_is_ended_too() {
     let mut held = Held::start(&["forks"]);
     held.ready().await;
     let count = || Process::marked(&format!("{MARK_VARIABLE}={}", held.mark)).len();
-    assert!(count() >= 6);
+    eventually("all that it starts are there", || (count() >= 6).then_some(()));
     let died = error(held.act("forks", "crash").await);
     assert!(died.contains("status 5"), "{died}");
     held.close().await;
