@@ -1,4 +1,4 @@
-//! The seam between the session and whatever answers. An engine makes one provider call: it turns a
+//! The interface between the session and whatever answers. An engine makes one provider call: it turns a
 //! transcript into a stream of events. It runs no tools, and knows nothing of frames, requests or
 //! other calls.
 //!
@@ -78,11 +78,11 @@ pub struct CallSpec {
 pub enum CallEnd {
     /// The model has answered, or called tools.
     Finished,
-    /// The run failed.
+    /// It failed.
     Failed(RunError),
 }
 
-/// Why a run failed. Holds no secret.
+/// Why a provider call, and with it its run, failed. Holds no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunError {
     /// What was being done.

@@ -166,7 +166,7 @@ impl Host {
         Effects { at, list }
     }
 
-    /// Waits for what comes next of itself: an event of the engine, or its end, which comes after all
+    /// Waits for the next event that is not a request: an event of the engine, or its end, which comes after all
     /// its events; the result of a tool; a change of a tool server; a deadline. May be dropped at any
     /// time; nothing is lost.
     ///
@@ -195,7 +195,7 @@ impl Host {
         Some(self.step(step))
     }
 
-    /// Stops everything that goes on without an answer to anybody: for a front end that can't give
+    /// Cancels all tasks without reporting it: for a front end that can't give
     /// its reader anything more.
     pub fn abandon_run(&mut self) {
         self.tasks.cancel_all();

@@ -25,6 +25,10 @@ mod limits;
 
 mod run;
 
+mod waiting;
+
+mod recovery;
+
 #[cfg(test)]
 mod tests;
 
@@ -38,7 +42,7 @@ pub use io::{
 pub use toolbox::ServerCall;
 
 use crate::chat::timeline::Span;
-use crate::protocol::command::{self, Cancel, Command, Extension, Prompt, ToolManifest};
+use crate::protocol::command::{self, Cancel, Command, Extension, ToolManifest};
 use crate::protocol::id::{Ids, RequestId, SessionId, TaskId, ToolCallId};
 use crate::protocol::proto::frontendtools::FrontendToolManifestUpdated;
 use crate::protocol::proto::tools::{ToolServerChanged, ToolServerState};
@@ -46,17 +50,19 @@ use crate::protocol::wire::{self, BadLine, ClientError, Code, Done, Frame, Reque
 use crate::support::fail_point::FailPoint;
 use crate::tool::servers::{ServerChange, ServerState};
 use client_error::{
-    busy, fatal, internal, interrupted, mismatch, no_active_request, no_such_request, queue_full,
-    run_failed, shutting_down, stdin_read_failed, too_many_shutdowns, unknown_tool_call,
+    busy, interrupted, mismatch, no_active_request, no_such_request, queue_full, shutting_down,
+    stdin_read_failed, too_many_shutdowns, unknown_tool_call,
 };
 use limits::AnswerLimits;
 use recorder::Recorder;
+use recovery::About;
 use run::{Context, Outcome, Run, Stop};
 use std::collections::{BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use toolbox::Toolbox;
+use waiting::{ActiveRun, Submit};
 
-/// Bytes of text, reasoning and arguments that a run may bring: a conversation is held in memory.
+/// Bytes of text, reasoning, tool arguments and results of a run: a conversation is held in memory.
 pub(crate) const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Segments of text and reasoning that an answer may have: each is a message of the conversation, and
@@ -109,20 +115,6 @@ enum Phase {
     Closed,
 }
 
-/// A run and what waits for it.
-#[derive(Clone, Debug)]
-struct ActiveRun {
-    run: Run,
-    /// Empty unless submits may wait.
-    waiting: VecDeque<Submit>,
-}
-
-#[derive(Clone, Debug)]
-struct Submit {
-    request: RequestId,
-    prompt: Prompt,
-}
-
 /// What is to be done once the last run has ended.
 #[derive(Clone, Debug)]
 struct Drain {
@@ -171,7 +163,7 @@ impl Session {
         wire::frame(self.recorder.session(), None, wire::hello(capabilities))
     }
 
-    /// What is told before anything is asked: `hello`, and the state that a single run begins with.
+    /// The frames before the first request: `hello`, and the state that a single run begins with.
     pub(crate) fn greeting(&self, capabilities: Vec<String>) -> Vec<Frame> {
         let hello = self.hello(capabilities);
         match (self.rules.mode, self.rules.keep) {
@@ -225,7 +217,7 @@ impl Session {
             Input::ServerChanged(change) => self.server_changed(now, &change),
             Input::Interrupted(signal) => {
                 let reason = format!("the process was ended by {signal}");
-                // A single run has one end, which tells of this as well.
+                // A single run reports the signal with its own end.
                 let error = (self.rules.mode == SessionMode::OneShot).then(|| interrupted(signal));
                 self.end_now(now, Stop { reason, error }, ExitCause::Interrupted(signal));
             }
@@ -238,7 +230,7 @@ impl Session {
     }
 
     fn after_close(&mut self, input: &Input) {
-        // What is still to be written may never be taken: whoever asks twice need not wait for it.
+        // What is still to be written may never be read: a second signal does not wait for it.
         if let Input::Interrupted(signal) = input {
             self.recorder.push(Output::Abort(ExitCode::Interrupted(*signal)));
         }
@@ -557,66 +549,6 @@ impl Session {
         self.recorder.push(Output::Exit(exit));
     }
 
-    /// After a defect: what the input was about ends with an error; the rest goes on.
-    fn recover(&mut self, now: Uptime, about: &About, defect: &str) {
-        let is_of_run = match about {
-            About::Run => true,
-            About::Line(id) | About::Call(id) => {
-                if !self.will_answer(id.as_ref()) {
-                    self.recorder.refuse(id.as_ref(), internal(defect));
-                }
-                matches!(about, About::Call(_))
-            }
-            About::Process => return self.give_up(defect),
-        };
-        if let Phase::Closed = self.phase {
-            return self.give_up(defect);
-        }
-        let Some((live, context)) = self.live(now) else { return };
-        if is_of_run || !live.run.is_going() {
-            context.recorder.cancel_tasks();
-            fail_run(&mut live.run, context.recorder, now, defect);
-            // The run that comes next may meet the same defect. Each has its own end.
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.next(now))) {
-                self.recover(now, &About::Run, &panic_text(panic.as_ref()));
-            }
-        }
-    }
-
-    /// Whether the request has its `done` already, or something is left that will give it one.
-    fn will_answer(&self, id: Option<&RequestId>) -> bool {
-        let is_held = match (&self.phase, id) {
-            (Phase::Running(live), Some(id)) => live.answers(id),
-            (Phase::Draining(live, drain), Some(id)) => {
-                live.answers(id) || drain.shutdowns.contains(id)
-            }
-            (Phase::Idle | Phase::Closed, _) | (_, None) => false,
-        };
-        is_held || self.recorder.is_done(id)
-    }
-
-    /// Ends the process after a defect in ending it. Its events can't be told; whoever waits for an
-    /// answer still gets one.
-    fn give_up(&mut self, defect: &str) {
-        self.recorder.cancel_tasks();
-        let (live, shutdowns) = match std::mem::replace(&mut self.phase, Phase::Closed) {
-            Phase::Running(live) => (Some(live), Vec::new()),
-            Phase::Draining(live, drain) => (Some(live), drain.shutdowns),
-            Phase::Idle | Phase::Closed => (None, Vec::new()),
-        };
-        if let Some(live) = live {
-            answer_defect(&live.run, &mut self.recorder, defect);
-            for submit in live.into_waiting() {
-                self.recorder.refuse(Some(&submit.request), shutting_down());
-            }
-        }
-        for id in &shutdowns {
-            self.recorder.done(Some(id), Done::Shutdown);
-        }
-        self.recorder.refuse(None, fatal(defect));
-        self.recorder.push(Output::Exit(ExitCode::Internal));
-    }
-
     /// The active run, and what its steps need.
     fn live(&mut self, now: Uptime) -> Option<(&mut ActiveRun, Context<'_>)> {
         let live = match &mut self.phase {
@@ -645,63 +577,6 @@ fn server_changed(change: &ServerChange, tools: Vec<String>) -> ToolServerChange
     ToolServerChanged { server: change.server.to_string(), state: state.into(), reason, tools }
 }
 
-/// Gives a run its end after a defect, with its events if they can still be told.
-fn fail_run(run: &mut Run, recorder: &mut Recorder, now: Uptime, defect: &str) {
-    if !run.has_ended() {
-        let outcome = Outcome::Failed(run_defect(defect));
-        if catch_unwind(AssertUnwindSafe(|| run.end(recorder, now, outcome))).is_ok() {
-            return;
-        }
-    }
-    // Its events can't be told; the client still gets its answer.
-    answer_defect(run, recorder, defect);
-}
-
-/// Gives the request of a run its `done` after a defect, if it has none yet.
-fn answer_defect(run: &Run, recorder: &mut Recorder, defect: &str) {
-    if !recorder.is_done(Some(run.request())) {
-        recorder.refuse(Some(run.request()), run_failed(run_defect(defect)));
-    }
-}
-
-impl ActiveRun {
-    fn answers(&self, id: &RequestId) -> bool {
-        self.run.request() == id || self.all_waiting().any(|submit| submit.request == *id)
-    }
-
-    fn has_room(&self) -> bool {
-        let (count, bytes) = self
-            .all_waiting()
-            .fold((0, 0), |(count, bytes), submit| (count + 1, bytes + submit.len_bytes()));
-        count < QUEUED_SUBMITS_MAX && bytes < QUEUED_BYTES_MAX
-    }
-
-    /// Submits that wait to join the run or to follow it.
-    fn all_waiting(&self) -> impl Iterator<Item = &Submit> {
-        self.run.joining().iter().chain(&self.waiting)
-    }
-
-    fn into_waiting(mut self) -> Vec<Submit> {
-        let joining = self.run.take_joining();
-        joining.into_iter().chain(self.waiting).collect()
-    }
-
-    /// Takes the submit of that request out of what waits.
-    fn withdraw(&mut self, request: &RequestId) -> Option<Submit> {
-        let at = self.waiting.iter().position(|submit| submit.request == *request);
-        match at {
-            Some(at) => self.waiting.remove(at),
-            None => self.run.withdraw(request),
-        }
-    }
-}
-
-impl Submit {
-    fn len_bytes(&self) -> usize {
-        self.prompt.len_bytes() + self.request.as_str().len()
-    }
-}
-
 impl Drain {
     fn has_room(&self) -> bool {
         let bytes: usize = self.shutdowns.iter().map(|id| id.as_str().len()).sum();
@@ -709,46 +584,8 @@ impl Drain {
     }
 }
 
-/// What an input is about, for the case that handling it meets a defect.
-enum About {
-    /// A line: it is to be answered.
-    Line(Option<RequestId>),
-    /// A line about a call of the active run: it is to be answered, and the run is to end.
-    Call(Option<RequestId>),
-    /// The active run: it is to end.
-    Run,
-    /// The process.
-    Process,
-}
-
-impl About {
-    fn of(input: &Input) -> Self {
-        match input {
-            Input::Request(request) => {
-                let id = Some(request.id.clone());
-                match request.command {
-                    Command::ToolResult(_) | Command::Approve(_) => Self::Call(id),
-                    Command::Submit(_)
-                    | Command::Cancel(_)
-                    | Command::Snapshot
-                    | Command::Shutdown
-                    | Command::Enable(_)
-                    | Command::DeclareTools(_) => Self::Line(id),
-                }
-            }
-            Input::BadLine(line) => Self::Line(line.id.clone()),
-            Input::Task(..) | Input::DeadlineReached | Input::ServerChanged(_) => Self::Run,
-            Input::InputEnded
-            | Input::InputFailed { .. }
-            | Input::Interrupted(_)
-            | Input::ReaderGone
-            | Input::Refused(_) => Self::Process,
-        }
-    }
-}
-
 impl ExitCause {
-    /// This one is told, unless it has nothing to tell.
+    /// The first cause that is not `Quiet`.
     fn or(self, other: Self) -> Self {
         match self {
             Self::Quiet => other,

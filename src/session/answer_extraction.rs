@@ -15,14 +15,14 @@ pub struct Extraction {
     pub response: ResponseType,
     /// What each value is to be like.
     pub schema: Option<Schema>,
-    /// How it is told.
+    /// How it is reported.
     pub report: ExtractionReport,
 }
 
-/// How frames tell what is found; only whoever asked for these can read them.
+/// How frames report what is found. They are an extension: a client must have asked for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtractionReport {
-    /// They don't.
+    /// Not at all.
     Nothing,
     /// As JSON text.
     Text,
@@ -59,7 +59,7 @@ impl AnswerExtraction {
             }
             Event::SegmentPatched { segment, text, .. } if segment.kind == SegmentKind::Text => {
                 let found = self.extractor.push(text);
-                self.tell(session, recorded, found)
+                self.report(session, recorded, found)
             }
             Event::CallFinished { class, .. } => {
                 self.is_cut_off = class.cuts_off();
@@ -101,18 +101,19 @@ impl AnswerExtraction {
     fn finish(&mut self, session: &SessionId, recorded: &Recorded, is_cut_off: bool) -> Vec<Any> {
         let found = self.extractor.finish(is_cut_off);
         let is_cut_off = is_cut_off || self.extractor.is_cut_off();
-        let mut told = self.tell(session, recorded, found);
-        // A document that is not valid is told by an error.
-        let is_told_else = self.invalid.is_some() && self.wanted.report == ExtractionReport::Text;
-        if self.wanted.report != ExtractionReport::Nothing && !is_told_else {
+        let mut reported = self.report(session, recorded, found);
+        // A document that is not valid is reported by an error.
+        let is_reported_else =
+            self.invalid.is_some() && self.wanted.report == ExtractionReport::Text;
+        if self.wanted.report != ExtractionReport::Nothing && !is_reported_else {
             let ids = correlation(session, recorded.scope);
             let root = recorded.scope.run.root();
-            told.push(extract::finished(&root, self.extractor.tally(), is_cut_off, Some(ids)));
+            reported.push(extract::finished(&root, self.extractor.tally(), is_cut_off, Some(ids)));
         }
-        told
+        reported
     }
 
-    fn tell(&mut self, session: &SessionId, recorded: &Recorded, found: Vec<Found>) -> Vec<Any> {
+    fn report(&mut self, session: &SessionId, recorded: &Recorded, found: Vec<Found>) -> Vec<Any> {
         for found in &found {
             if let Found::Invalid { line, reason } = found {
                 self.invalid = Some(invalid_answer(*line, reason));
@@ -123,8 +124,9 @@ impl AnswerExtraction {
             ExtractionReport::Text => false,
             ExtractionReport::Messages => true,
         };
-        let is_told_else = |found: &Found| !with_object && matches!(found, Found::Invalid { .. });
-        let found = found.into_iter().filter(|found| !is_told_else(found));
+        let is_reported_else =
+            |found: &Found| !with_object && matches!(found, Found::Invalid { .. });
+        let found = found.into_iter().filter(|found| !is_reported_else(found));
         let root = recorded.scope.run.root();
         let ids = || Some(correlation(session, recorded.scope));
         found.map(|found| found.into_payload(&root, ids(), with_object)).collect()

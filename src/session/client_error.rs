@@ -1,4 +1,4 @@
-//! What clients are told when something is wrong: what happened, what it means, what to do.
+//! Errors as clients get them: what happened, what it means, what to do.
 
 use super::exit::Signal;
 use crate::engine::{ErrorClass, RunError, Stage};
@@ -184,7 +184,7 @@ pub(super) fn fatal(defect: &str) -> ClientError {
     }
 }
 
-/// What is told if the thread that reads the prompt has ended without a word.
+/// The error if the thread that reads the prompt has ended without a result.
 pub(crate) fn unread_prompt() -> ClientError {
     let message = "reading the prompt met a defect of this program, so nothing was asked; please \
                    report it"
@@ -204,7 +204,7 @@ pub(crate) fn run_defect(defect: &str) -> RunError {
     }
 }
 
-/// What a client is told of a run that failed.
+/// The error of a run that failed.
 pub(super) fn run_failed(error: RunError) -> ClientError {
     let code = match error.stage {
         Stage::Init => Code::EngineInitFailed,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why the process is told to end.
+/// The signal that ends the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// SIGHUP: the terminal is gone.

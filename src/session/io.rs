@@ -1,4 +1,4 @@
-//! What goes into a session, what comes out of it, and how it can be told to behave.
+//! What goes into a session, what comes out of it, and how it is configured.
 
 use super::toolbox::ServerCall;
 use super::{ExitCode, Extraction, Signal};
@@ -23,9 +23,9 @@ pub struct Uptime(pub u64);
 /// Everything that can happen to a session.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A line that makes sense arrived.
+    /// A valid request arrived.
     Request(Request),
-    /// A line that makes none arrived.
+    /// An invalid line arrived.
     BadLine(BadLine),
     /// No more lines come.
     InputEnded,
@@ -40,7 +40,7 @@ pub enum Input {
     DeadlineReached,
     /// A tool server has changed its state or its tools.
     ServerChanged(ServerChange),
-    /// The process is told to end.
+    /// The process must end.
     Interrupted(Signal),
     /// Nobody reads the output any more.
     ReaderGone,
@@ -107,7 +107,7 @@ pub enum SessionMode {
     /// As long as requests come. What goes wrong is the requests', and the process ends well.
     #[default]
     Conversation,
-    /// One prompt long. What goes wrong is terminal, and the status of the process tells of it.
+    /// One prompt long. What goes wrong is terminal, and the status of the process reports it.
     OneShot,
 }
 
@@ -117,7 +117,7 @@ pub enum Retention {
     /// Everything: for snapshots, and for the model.
     #[default]
     Everything,
-    /// Nothing: whoever reads the pieces needs no more, and an answer may be larger than memory.
+    /// Nothing: a client that reads the pieces needs no more, and an answer may be larger than memory.
     /// There are no snapshots, and segments finish without their text.
     Nothing,
 }

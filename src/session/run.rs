@@ -48,7 +48,7 @@ pub(super) enum Outcome {
 pub(super) struct Stop {
     /// By whom or what, for people.
     pub(super) reason: String,
-    /// What its client is told besides.
+    /// The error that its client gets besides.
     pub(super) error: Option<ClientError>,
 }
 

@@ -1,4 +1,4 @@
-//! Standard input and output, made private: nothing but frames ever reaches the reader, and no
+//! Standard input and output, made private: nothing but what the writer writes reaches the reader, and no
 //! child process takes a request or keeps the pipe open.
 
 use crate::support::threads::{self, NoThread};

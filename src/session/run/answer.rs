@@ -112,7 +112,7 @@ impl Run {
     }
 
     fn open_tool(&mut self, recorder: &mut Recorder, now: Uptime, tool: ToolCall) {
-        // Two open calls of one name could not be told apart.
+        // Two open calls of one id could not be distinguished.
         if self.tools.iter().any(|open| open.engine_id == tool.id) {
             return;
         }

@@ -1,0 +1,59 @@
+//! The active run and the submits that wait: for their turn, or to join the run.
+
+use super::run::Run;
+use super::{QUEUED_BYTES_MAX, QUEUED_SUBMITS_MAX};
+use crate::protocol::command::Prompt;
+use crate::protocol::id::RequestId;
+use std::collections::VecDeque;
+
+/// A run and what waits for it.
+#[derive(Clone, Debug)]
+pub(super) struct ActiveRun {
+    pub(super) run: Run,
+    /// Empty unless submits may wait.
+    pub(super) waiting: VecDeque<Submit>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Submit {
+    pub(super) request: RequestId,
+    pub(super) prompt: Prompt,
+}
+
+impl ActiveRun {
+    pub(super) fn answers(&self, id: &RequestId) -> bool {
+        self.run.request() == id || self.all_waiting().any(|submit| submit.request == *id)
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        let (count, bytes) = self
+            .all_waiting()
+            .fold((0, 0), |(count, bytes), submit| (count + 1, bytes + submit.len_bytes()));
+        count < QUEUED_SUBMITS_MAX && bytes < QUEUED_BYTES_MAX
+    }
+
+    /// Submits that wait to join the run or to follow it.
+    fn all_waiting(&self) -> impl Iterator<Item = &Submit> {
+        self.run.joining().iter().chain(&self.waiting)
+    }
+
+    pub(super) fn into_waiting(mut self) -> Vec<Submit> {
+        let joining = self.run.take_joining();
+        joining.into_iter().chain(self.waiting).collect()
+    }
+
+    /// Takes the submit of that request out of what waits.
+    pub(super) fn withdraw(&mut self, request: &RequestId) -> Option<Submit> {
+        let at = self.waiting.iter().position(|submit| submit.request == *request);
+        match at {
+            Some(at) => self.waiting.remove(at),
+            None => self.run.withdraw(request),
+        }
+    }
+}
+
+impl Submit {
+    fn len_bytes(&self) -> usize {
+        self.prompt.len_bytes() + self.request.as_str().len()
+    }
+}
