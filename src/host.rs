@@ -17,6 +17,7 @@ use crate::session::{
     ExitCode, Input, Output, Rules, ServerCall, Session, TaskEvent, Uptime, panic_text,
 };
 use crate::support::fail_point::{FailPoint, Place, Plan};
+use crate::support::terminal::escape_control;
 use crate::tool::servers::ToolServers;
 pub(crate) use input_log::input as log_input;
 use std::future::{pending, poll_fn};
@@ -170,9 +171,9 @@ impl Host {
     /// its events; the result of a tool; a change of a tool server; a deadline. May be dropped at any
     /// time; nothing is lost.
     ///
-    /// If there is no room for the effects (`has_room`), only deadlines and servers end it, and the
-    /// engine goes on as far as its sink takes events: so an engine that limits the time of its
-    /// provider does not count the time of the reader.
+    /// If there is no room for the effects (`has_room`), it never ends: the engine goes on as far as
+    /// its sink takes events, tools go on to their results, and deadlines wait, so that no limit counts
+    /// the time of the reader.
     pub async fn next(&mut self, has_room: bool) -> Effects {
         if self.has_servers && !self.are_servers_started {
             self.are_servers_started = true;
@@ -183,8 +184,8 @@ impl Host {
         let input = tokio::select! {
             biased;
             step = poll_fn(|context| tasks.poll_next(context, has_room)) => return self.step(step),
-            change = servers.changed(), if *has_servers => Input::ServerChanged(change),
-            () = sleep_until(deadline) => Input::DeadlineReached,
+            change = servers.changed(), if *has_servers && has_room => Input::ServerChanged(change),
+            () = sleep_until(deadline), if has_room => Input::DeadlineReached,
         };
         self.handle(input)
     }
@@ -238,7 +239,7 @@ impl Host {
                 tracing::info!(%task, "the task is cancelled");
                 self.tasks.cancel(task);
             }
-            Output::Warning(warning) => tracing::warn!("{warning}"),
+            Output::Warning(warning) => tracing::warn!("{}", escape_control(&warning)),
             Output::Exit(code) => return Some(Effect::Exit(code)),
             Output::Abort(code) => return Some(Effect::Abort(code)),
         }

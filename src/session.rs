@@ -48,6 +48,7 @@ use crate::protocol::proto::frontendtools::FrontendToolManifestUpdated;
 use crate::protocol::proto::tools::{ToolServerChanged, ToolServerState};
 use crate::protocol::wire::{self, BadLine, ClientError, Code, Done, Frame, Request};
 use crate::support::fail_point::FailPoint;
+use crate::tool::catalogue::ServerName;
 use crate::tool::servers::{ServerChange, ServerState};
 use client_error::{
     busy, interrupted, mismatch, no_active_request, no_such_request, queue_full, shutting_down,
@@ -256,7 +257,11 @@ impl Session {
             }
             Command::Shutdown => self.drain(Some(id), ExitCause::Quiet),
             Command::Enable(extensions) => {
+                let had_servers = self.extensions.contains(&Extension::ToolServers);
                 self.extensions.extend(extensions);
+                if !had_servers {
+                    self.announce_servers();
+                }
                 self.recorder.done(Some(&id), Done::Ok);
             }
             Command::DeclareTools(manifest) => self.declare_tools(&id, manifest),
@@ -269,6 +274,19 @@ impl Session {
                 let call = approve.call.clone();
                 self.answer(now, &id, &call, |run, context| run.approve(context, approve));
             }
+        }
+    }
+
+    /// Shows the state of all tool servers, for a client that begins to follow them.
+    fn announce_servers(&mut self) {
+        if !self.extensions.contains(&Extension::ToolServers) {
+            return;
+        }
+        let states = self.toolbox.states();
+        let changes: Vec<_> =
+            states.map(|(server, state, tools)| server_changed(server, state, tools)).collect();
+        for changed in changes {
+            self.recorder.announce(None, changed.into());
         }
     }
 
@@ -303,9 +321,15 @@ impl Session {
 
     fn server_changed(&mut self, now: Uptime, change: &ServerChange) {
         self.toolbox.server_changed(change);
-        if self.extensions.contains(&Extension::ToolServers) {
-            let tools = self.toolbox.names_of(&change.server);
-            self.recorder.announce(None, server_changed(change, tools).into());
+        let (server, tools) = (&change.server, self.toolbox.names_of(&change.server));
+        if let ServerState::Failed { reason } | ServerState::Gone { reason } = &change.state {
+            let warning = format!("the tools of the MCP server {server} can't be called: {reason}");
+            self.recorder.push(Output::Warning(warning));
+        }
+        // Until it is bound, the session may still get another name.
+        if self.binding == Binding::Bound && self.extensions.contains(&Extension::ToolServers) {
+            let changed = server_changed(server, &change.state, tools);
+            self.recorder.announce(None, changed.into());
         }
         if let Some((live, mut context)) = self.live(now) {
             live.run.servers_changed(&mut context);
@@ -332,7 +356,10 @@ impl Session {
             }
             self.recorder.rename(named);
         }
-        self.binding = Binding::Bound;
+        if self.binding == Binding::Open {
+            self.binding = Binding::Bound;
+            self.announce_servers();
+        }
         Ok(())
     }
 
@@ -567,14 +594,18 @@ impl Session {
     }
 }
 
-fn server_changed(change: &ServerChange, tools: Vec<String>) -> ToolServerChanged {
-    let (state, reason) = match &change.state {
+fn server_changed(
+    server: &ServerName,
+    state: &ServerState,
+    tools: Vec<String>,
+) -> ToolServerChanged {
+    let (state, reason) = match state {
         ServerState::Starting => (ToolServerState::Starting, String::new()),
         ServerState::Ready => (ToolServerState::Ready, String::new()),
         ServerState::Failed { reason } => (ToolServerState::Unavailable, reason.clone()),
         ServerState::Gone { reason } => (ToolServerState::Gone, reason.clone()),
     };
-    ToolServerChanged { server: change.server.to_string(), state: state.into(), reason, tools }
+    ToolServerChanged { server: server.to_string(), state: state.into(), reason, tools }
 }
 
 impl Drain {

@@ -283,7 +283,16 @@ impl<'a> FrontEnd<'a> {
                 () = file.finish() => {}
             }
         }
-        self.host.close().await;
+        if !matches!(self.ending, Ending::Now(_)) {
+            tokio::select! {
+                biased;
+                // The servers' guards end what is left of them.
+                signal = self.signals.next() => {
+                    code = ending::status_after(code, signal, self.outbox.reports_status());
+                }
+                () = self.host.close() => {}
+            }
+        }
         self.notices.log_unread();
         let status = self.outbox.status(code);
         tracing::info!(status, "the process ends");

@@ -61,7 +61,7 @@ pub struct ToolLimitOptions {
     pub max_tool_rounds: u32,
 
     /// Most tool calls in a round
-    #[arg(long, env = "DUOLOGUE_MAX_TOOL_CALLS", value_name = "N", default_value_t = ToolLimits::default().calls, value_parser = whole::<u32>(1..=10_000))]
+    #[arg(long, env = "DUOLOGUE_MAX_TOOL_CALLS", value_name = "N", default_value_t = ToolLimits::default().calls, value_parser = whole::<u32>(1..=256))]
     pub max_tool_calls: u32,
 
     /// Longest time of a tool call

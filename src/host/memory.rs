@@ -115,6 +115,12 @@ impl Conversation {
         self.frames.pop_front()
     }
 
+    /// Ends the conversation's tool servers, within a few seconds. Dropping the conversation ends them
+    /// too, but nothing waits for that.
+    pub async fn close(&mut self) {
+        self.host.close().await;
+    }
+
     /// The status that a process would end with, once the conversation has ended.
     pub fn status(&self) -> Option<ExitCode> {
         self.exit

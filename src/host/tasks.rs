@@ -25,7 +25,14 @@ pub(super) type RunningTool = Pin<Box<dyn Future<Output = ToolResult> + Send>>;
 #[derive(Default)]
 pub(super) struct Tasks {
     call: Option<ActiveCall>,
-    tools: Vec<(TaskId, RunningTool)>,
+    tools: Vec<(TaskId, ToolState)>,
+}
+
+/// The call of a tool.
+enum ToolState {
+    Running(RunningTool),
+    /// Its result, until there is room for it.
+    Ended(ToolResult),
 }
 
 /// A provider call.
@@ -56,7 +63,7 @@ impl Tasks {
     }
 
     pub(super) fn start_tool(&mut self, id: TaskId, running: RunningTool) {
-        self.tools.push((id, running));
+        self.tools.push((id, ToolState::Running(running)));
     }
 
     /// The provider call that goes on.
@@ -83,9 +90,11 @@ impl Tasks {
     }
 
     /// The next thing that a task reports. What waits comes before the engine goes on. Without
-    /// `has_room` nothing is taken, and the engine goes on as far as its sink has room.
+    /// `has_room` nothing is taken: tools go on to their results, and the engine as far as its sink
+    /// has room.
     pub(super) fn poll_next(&mut self, context: &mut Context<'_>, has_room: bool) -> Poll<Step> {
-        if has_room && let Poll::Ready(step) = self.poll_tools(context) {
+        self.poll_tools(context);
+        if has_room && let Some(step) = self.take_result() {
             return Poll::Ready(step);
         }
         if has_room && let Some(step) = self.try_next() {
@@ -109,9 +118,9 @@ impl Tasks {
         Some(step)
     }
 
-    fn poll_tools(&mut self, context: &mut Context<'_>) -> Poll<Step> {
-        for at in 0..self.tools.len() {
-            let (id, running) = &mut self.tools[at];
+    fn poll_tools(&mut self, context: &mut Context<'_>) {
+        for (_, state) in &mut self.tools {
+            let ToolState::Running(running) = state else { continue };
             let polling = AssertUnwindSafe(|| running.as_mut().poll(context));
             let polled = catch_unwind(polling).unwrap_or_else(|panic| {
                 let defect = panic_text(panic.as_ref());
@@ -119,12 +128,18 @@ impl Tasks {
                 Poll::Ready(ToolResult::Error(text))
             });
             if let Poll::Ready(result) = polled {
-                let id = *id;
-                drop_quietly(self.tools.swap_remove(at));
-                return Poll::Ready((id, TaskEvent::ToolEnded(result)));
+                drop_quietly(std::mem::replace(state, ToolState::Ended(result)));
             }
         }
-        Poll::Pending
+    }
+
+    fn take_result(&mut self) -> Option<Step> {
+        let has_ended = |(_, state): &(TaskId, ToolState)| matches!(state, ToolState::Ended(_));
+        let at = self.tools.iter().position(has_ended)?;
+        match self.tools.remove(at) {
+            (id, ToolState::Ended(result)) => Some((id, TaskEvent::ToolEnded(result))),
+            (_, ToolState::Running(_)) => None,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::Uptime;
 use super::limits::{AnswerCount, AnswerLimits};
 use super::recorder::Recorder;
 use super::toolbox::{ServerCall, Toolbox};
-use super::{Submit, TaskEvent};
+use super::{Output, Submit, TaskEvent};
 use crate::chat::event::{
     Ending, Event, FinishClass, ProviderData, Scope, Segment, SegmentKind, ToolCall, ToolResult,
     Usage,
@@ -64,8 +64,6 @@ pub(super) struct Run {
     segments: u32,
     segment: Option<OpenSegment>,
     rounds: u32,
-    /// The model was offered tools.
-    offers_tools: bool,
     tools: Vec<OpenTool>,
     /// Prompts that have joined, the first included.
     prompts: u32,
@@ -149,7 +147,6 @@ impl Run {
             segments: 0,
             segment: None,
             rounds: 0,
-            offers_tools: false,
             tools: Vec::new(),
             prompts: 1,
             joining: VecDeque::new(),
@@ -184,11 +181,9 @@ impl Run {
         let prompt = || self.prompt.clone();
         self.record(context.recorder, Event::PromptAccepted { prompt: prompt() });
         self.record(context.recorder, Event::RunStarted { prompt: prompt() });
-        if context.tools.is_starting() {
-            let deadline = context.after(context.tools.rules().start_ms);
-            self.step = Step::Preparing { deadline };
-        } else {
-            self.start_call(context);
+        match context.tools.start_deadline(context.now) {
+            Some(deadline) => self.step = Step::Preparing { deadline },
+            None => self.start_call(context),
         }
     }
 
@@ -203,9 +198,7 @@ impl Run {
     }
 
     fn start_call(&mut self, context: &mut Context<'_>) {
-        let tools = context.tools.specs();
-        self.offers_tools |= !tools.is_empty();
-        let task = context.recorder.start_call(tools);
+        let task = context.recorder.start_call(context.tools.specs());
         self.step = Step::Calling(task);
     }
 
@@ -320,6 +313,12 @@ impl Run {
     pub(super) fn expire(&mut self, context: &mut Context<'_>) -> Option<Outcome> {
         match self.step {
             Step::Preparing { deadline } if deadline <= context.now => {
+                let warning = format!(
+                    "the model is called without the tools of {}, which is still being started; \
+                     --mcp-wait-ms sets how long it is waited for",
+                    context.tools.starting()
+                );
+                context.recorder.push(Output::Warning(warning));
                 self.take_in_prompts(context);
                 self.start_call(context);
                 None

@@ -1,7 +1,7 @@
 //! The tools of a session: which there are, which may run without a question, and how much a run may
 //! do with them.
 
-use super::io::ToolRules;
+use super::io::{ToolRules, Uptime};
 use crate::chat::event::ToolResult;
 use crate::chat::tool::ToolSpec;
 use crate::protocol::any::Struct;
@@ -24,6 +24,11 @@ pub(super) struct Toolbox {
     servers: BTreeMap<ServerName, Vec<ServerTool>>,
     /// Servers that have neither come nor failed yet.
     starting: BTreeSet<ServerName>,
+    /// Until when provider calls wait for those; set when the first one does.
+    start_deadline: Option<Uptime>,
+    /// The newest state of each server.
+    states: BTreeMap<ServerName, ServerState>,
+    has_declared: bool,
     catalogue: Catalogue,
     /// Definitions of tools that the client allowed for the session.
     allowed: HashSet<u64>,
@@ -62,6 +67,9 @@ impl Toolbox {
             client: Vec::new(),
             servers: BTreeMap::new(),
             starting: rules.servers.iter().cloned().collect(),
+            start_deadline: None,
+            states: BTreeMap::new(),
+            has_declared: false,
             catalogue: Catalogue::default(),
             allowed: HashSet::new(),
         }
@@ -76,13 +84,46 @@ impl Toolbox {
         self.catalogue.specs()
     }
 
+    /// Whether there are, or may be, tools in this session.
+    pub(super) fn has_tools(&self) -> bool {
+        !self.rules.servers.is_empty() || !self.servers.is_empty() || self.has_declared
+    }
+
     /// Whether a server is still being started.
     pub(super) fn is_starting(&self) -> bool {
         !self.starting.is_empty()
     }
 
+    /// Until when a provider call at `now` waits for servers; `None` if it does not.
+    pub(super) fn start_deadline(&mut self, now: Uptime) -> Option<Uptime> {
+        if self.starting.is_empty() {
+            return None;
+        }
+        let until = Uptime(now.0.saturating_add(self.rules.start_ms));
+        // The same for every run: a slow server delays the first one alone.
+        let deadline = *self.start_deadline.get_or_insert(until);
+        (deadline > now).then_some(deadline)
+    }
+
+    /// The servers that are still being started, for people.
+    pub(super) fn starting(&self) -> String {
+        let names = self.starting.iter().map(ServerName::as_str);
+        names.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The newest state of each server, with the names of its tools.
+    pub(super) fn states(&self) -> impl Iterator<Item = (&ServerName, &ServerState, Vec<String>)> {
+        self.states.iter().map(|(server, state)| (server, state, self.names_of(server)))
+    }
+
+    /// Whether the tool `name` is still what it was when it had this definition.
+    pub(super) fn is_current(&self, name: &str, definition: u64) -> bool {
+        self.catalogue.find(name).is_some_and(|entry| entry.definition == definition)
+    }
+
     /// Replaces the tools of the client.
     pub(super) fn declare(&mut self, tools: Vec<command::ClientTool>) {
+        self.has_declared = true;
         self.client = tools.into_iter().map(client_tool).collect();
         self.rebuild();
     }
@@ -93,6 +134,7 @@ impl Toolbox {
             self.starting.remove(&change.server);
         }
         self.servers.insert(change.server.clone(), change.tools.to_vec());
+        self.states.insert(change.server.clone(), change.state.clone());
         self.rebuild();
     }
 
@@ -129,10 +171,10 @@ impl Toolbox {
             Ok(arguments) => arguments,
             Err(why) => return Verdict::Refuse(why),
         };
-        let ruling = self.rules.approval.ruling(name);
+        let ruling = entry.ruling(&self.rules.approval);
         if let Ruling::Deny { rule } = ruling {
             return Verdict::Refuse(format!(
-                "The call was not made: the rule {rule} does not allow this tool."
+                "The call was not made: {rule} does not allow this tool."
             ));
         }
         match &entry.source {

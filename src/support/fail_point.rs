@@ -26,6 +26,7 @@ pub struct Plan(Option<(Place, u32)>);
 
 impl Place {
     /// The site with that name, in lower case.
+    #[cfg(debug_assertions)]
     pub(crate) fn named(name: &str) -> Option<Self> {
         match name {
             "decode" => Some(Self::Decode),

@@ -43,13 +43,21 @@ pub enum Ruling {
 }
 
 impl ApprovalRules {
-    /// What applies to the tool of this shown name: `deny` first, then `allow`, then the mode. The
-    /// order within a list makes no difference.
+    /// What applies to the tool of this shown name, which has no other.
     pub fn ruling(&self, shown_name: &str) -> Ruling {
-        if let Some(glob) = self.deny.iter().find(|glob| glob.matches(shown_name)) {
+        self.ruling_of(&[shown_name], &[])
+    }
+
+    /// What applies to the tool of these `names`: `deny` first, then `allow`, then the mode. The order
+    /// within a list makes no difference. `deny` holds for the `denied_names`, too: a tool must not
+    /// get around a rule because another one has taken its name.
+    pub fn ruling_of(&self, names: &[&str], denied_names: &[&str]) -> Ruling {
+        let is_denied =
+            |glob: &&ToolGlob| names.iter().chain(denied_names).any(|name| glob.matches(name));
+        if let Some(glob) = self.deny.iter().find(is_denied) {
             return Ruling::Deny { rule: format!("--deny '{}'", glob.as_str()) };
         }
-        if self.allow.iter().any(|glob| glob.matches(shown_name)) {
+        if self.allow.iter().any(|glob| names.iter().any(|name| glob.matches(name))) {
             return Ruling::Allow;
         }
         match self.mode {

@@ -1,6 +1,7 @@
 //! All tools that the model is offered, under names that every provider takes.
 
 use crate::chat::tool::ToolSpec;
+use crate::tool::approval::{ApprovalRules, Ruling};
 use ring::digest::{Context, SHA256};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -101,6 +102,20 @@ impl ServerName {
 impl fmt::Display for ServerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl Entry {
+    /// What `rules` say about a call of this tool. They are matched with the name that the model uses
+    /// and with `server__tool`; rules that deny also with the server's own name for it.
+    pub fn ruling(&self, rules: &ApprovalRules) -> Ruling {
+        match &self.source {
+            Source::Client { .. } => rules.ruling(&self.spec.name),
+            Source::Server { server, tool } => {
+                let full = format!("{server}{SEPARATOR}{tool}");
+                rules.ruling_of(&[&self.spec.name, &full], &[tool])
+            }
+        }
     }
 }
 

@@ -113,7 +113,7 @@ impl Child {
         let last_lines = Arc::default();
         let lines = StderrLines {
             server: program.server.clone(),
-            secrets: program.env.values().filter_map(Protected::secret).collect(),
+            secrets: program.env.values().flat_map(Protected::secrets).collect(),
             last: Arc::clone(&last_lines),
         };
         let log = tokio::spawn(lines.read(stderr));

@@ -89,16 +89,19 @@ impl ServerConfig {
     /// What is said of the server in `text`, which others may have written: in one line, of limited
     /// length, without the secrets of the configuration and without control characters.
     pub(super) fn shown(&self, text: &str) -> String {
-        let (values, query) = match &self.transport {
+        let (values, url) = match &self.transport {
             Transport::Stdio { env, .. } => (env, None),
-            // Keys are found in the query of a URL too.
-            Transport::Http { url, headers } => (headers, url.query()),
+            Transport::Http { url, headers } => (headers, Some(url)),
         };
         let mut text = cut(text, SHOWN_BYTES_MAX).to_owned();
-        if let Some(query) = query.filter(|query| !query.is_empty()) {
-            text = text.replace(query, "[redacted]");
+        // Keys are found in the query of a URL too, and as a part of its path.
+        let query = url.and_then(Url::query).filter(|query| !query.is_empty());
+        let segments = url.into_iter().flat_map(|url| url.path().split('/'));
+        let segments = segments.filter(|segment| segment.len() >= SECRET_BYTES_MIN);
+        for part in query.into_iter().chain(segments) {
+            text = text.replace(part, "[redacted]");
         }
-        for secret in values.values().filter_map(Protected::secret) {
+        for secret in values.values().flat_map(Protected::secrets) {
             text = secret.redact_cut(&text);
         }
         escape_control(&without_userinfo(&text)).trim().to_owned()
@@ -120,9 +123,13 @@ impl Protected {
         &self.0
     }
 
-    /// The secret to keep out of logs; `None` for a short value, which may be any word.
-    pub(super) fn secret(&self) -> Option<Secret> {
-        (self.0.len() >= SECRET_BYTES_MIN).then(|| Secret::new(&self.0)).flatten()
+    /// What is to be kept out of logs: the value, and each of its lines, for a log has one line at a
+    /// time. Nothing for a short value, which may be any word.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = Secret> {
+        let whole = std::iter::once(self.0.as_str());
+        let parts =
+            whole.chain(self.0.lines()).filter(|part| part.trim().len() >= SECRET_BYTES_MIN);
+        parts.filter_map(Secret::new)
     }
 }
 

@@ -37,7 +37,10 @@ impl Table {
     /// Sets the state and the tools of a server.
     pub(super) fn set(&mut self, server: &ServerName, phase: Phase, tools: Arc<[ServerTool]>) {
         if let Some(row) = self.0.get_mut(server) {
-            row.revision += 1;
+            // A server may say that its list has changed when it has not, as often as it likes.
+            let is_same = matches!((&row.phase, &phase), (Phase::Ready(_), Phase::Ready(_)))
+                && row.tools == tools;
+            row.revision += u64::from(!is_same);
             row.phase = phase;
             row.tools = tools;
         }

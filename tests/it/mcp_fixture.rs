@@ -185,6 +185,7 @@ impl Fixture {
                 }
                 answer("changed")
             }
+            "wide" => answer(&"x".repeat(200 * 1024)),
             "long" => answer(&"x".repeat(17 * 1024 * 1024)),
             "flood" => {
                 print(b"\"");

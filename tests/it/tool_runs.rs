@@ -5,7 +5,7 @@ use crate::frames::{Frame, cancel, errors, finished_text, snapshot, submit};
 use crate::mcp_servers::{assert_gone, config, log, mark};
 use crate::once::run;
 use crate::oracle::Answers;
-use crate::server::{Folder, Server, echo};
+use crate::server::{Folder, Reading, Server, echo};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -326,4 +326,95 @@ fn a_single_run_uses_tools_that_are_allowed() {
     assert!(asked.stderr.contains("--allow 'echo'"), "{}", asked.stderr);
     let wrong = run(&scene.folder, &["exec", "go", "--mcp-config", "nowhere"]);
     assert_eq!(wrong.status, 2);
+}
+
+#[test]
+fn a_rule_that_denies_holds_when_another_tool_takes_the_name() {
+    let calls = [("none__echo", "one"), ("junk__echo", "two")];
+    let scene = Scene::new(&["none", "junk"], &calls);
+    let mut server = scene.start(&["--allow", "*", "--deny", "echo"]);
+    server.send(submit("run", "go"));
+    assert_eq!(server.wait_done("run"), "ok");
+    let frames = server.finish().frames;
+    let all = results(&frames);
+    assert!(all.iter().all(|(_, text)| text.contains("--deny 'echo'")), "{all:?}");
+}
+
+#[test]
+fn a_server_that_fails_is_warned_of_and_costs_no_run() {
+    let scene = Scene::new(&["crash-at-init"], &[("echo", "hello")]);
+    let mut server = scene.start(&["--allow", "*"]);
+    server.send(submit("run", "go"));
+    assert_eq!(server.wait_done("run"), "ok");
+    let transcript = server.finish();
+    assert!(results(&transcript.frames)[0].1.contains("There is no tool"), "the model reads why");
+    assert!(transcript.stderr.contains("crash-at-init"), "{}", transcript.stderr);
+}
+
+#[test]
+fn what_is_allowed_for_the_session_no_longer_waits() {
+    let scene = Scene::new(&["none"], &[("echo", "one"), ("echo", "two"), ("act", "error")]);
+    let mut server = scene.start(&["--extensions", "approvals", "--deny", "act"]);
+    server.send(submit("run", "go"));
+    let first = server.wait_event("ToolApprovalRequested");
+    server.wait_event("ToolApprovalRequested");
+    server.send(approve("a", first.payload("toolCallId"), "ALLOW_SESSION", ""));
+    assert_eq!(server.wait_done("run"), "ok");
+    let frames = server.finish().frames;
+    assert_eq!(count(&frames, "ToolApprovalResolved"), 2);
+    assert_eq!(results(&frames).iter().filter(|(status, _)| *status == "success").count(), 2);
+}
+
+#[test]
+fn a_slow_reader_loses_no_result() {
+    let calls = [("act", "wide"); 20];
+    let scene = Scene::new(&["none"], &calls);
+    let words = scene.words();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let args = [words.as_slice(), &["--allow", "*", "--tool-timeout-ms", "5000"]].concat();
+    let mut server = echo(&args).stdout(Reading::Held).start();
+    server.send(submit("run", "go"));
+    // All calls have reached the server, and their results more than fill what may wait.
+    crate::process::eventually("all calls are made", || {
+        (scene.sent().matches("tools/call").count() == calls.len()).then_some(())
+    });
+    server.read_on(Reading::Eager);
+    assert_eq!(server.wait_done("run"), "ok");
+    let frames = server.finish().frames;
+    let all = results(&frames);
+    assert_eq!(all.len(), calls.len());
+    assert!(all.iter().all(|(status, _)| *status == "success"), "a result was lost");
+}
+
+#[test]
+fn the_second_signal_does_not_wait_for_servers() {
+    let scene = Scene::new(&["stubborn"], &[("act", "nothing")]);
+    let mut server = scene.start(&["--allow", "*"]);
+    server.send(submit("run", "go"));
+    server.wait_event("ChatToolExecutionStarted");
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait_done("run"), "stopped");
+    server.signal(Signal::TERM);
+    server.finish_with(143, Answers::AllAndFarewell);
+    crate::process::eventually("all are gone", || {
+        let mark = format!("{}={}", crate::mcp_servers::MARK_VARIABLE, scene.mark);
+        let left = crate::process::Process::marked(&mark);
+        left.iter().all(|it| it.command_line().is_empty()).then_some(())
+    });
+}
+
+#[test]
+fn states_of_servers_wait_for_the_name_of_the_session() {
+    let scene = Scene::new(&["none"], &[("echo", "hello")]);
+    let mut server = scene.start(&["--allow", "*", "--extensions", "tool-servers"]);
+    crate::process::eventually("the server is listed", || {
+        scene.sent().contains("tools/list").then_some(())
+    });
+    let named = json!({ "requestId": "run", "sessionId": "mine", "submit": { "prompt": "go" } });
+    server.send(named.to_string());
+    assert_eq!(server.wait_done("run"), "ok");
+    let frames = server.finish().frames;
+    let changes = frames.iter().filter(|frame| frame.is_event("ToolServerChanged"));
+    assert!(changes.clone().count() > 0);
+    assert!(changes.clone().all(|frame| frame.text("/sessionId") == "mine"));
 }

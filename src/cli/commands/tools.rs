@@ -106,7 +106,7 @@ fn print_json(found: &Found, rules: &ApprovalRules, out: &mut Out) -> Result<(),
             server_tool,
             description: &entry.spec.description,
             input_schema: &entry.spec.input_schema,
-            approval: match rules.ruling(&entry.spec.name) {
+            approval: match entry.ruling(rules) {
                 Ruling::Allow => "allow",
                 Ruling::Ask => "ask",
                 Ruling::Deny { .. } => "deny",

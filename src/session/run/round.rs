@@ -15,10 +15,10 @@ impl Run {
     /// Begins the round of the calls that the answer has made.
     ///
     /// # Errors
-    /// If the run has had as many rounds as it may, or the model was offered no tools.
+    /// If the run has had as many rounds as it may, or the session has no tools.
     pub(super) fn begin_round(&mut self, context: &mut Context<'_>) -> Result<(), RunError> {
         let limits = context.tools.rules();
-        if !self.offers_tools {
+        if !context.tools.has_tools() {
             let names = self.tools.iter().map(|open| open.tool.name.as_str());
             return Err(no_tools(&names.collect::<Vec<_>>()));
         }
@@ -159,8 +159,23 @@ impl Run {
         let Some(call) = self.awaits_approval(&id) else {
             return Err(unknown_tool_call(&id));
         };
+        let definition = call.definition;
+        let is_for_session = decision == Decision::AllowSession;
         self.resolve(context, &id, call, decision);
+        if is_for_session {
+            self.allow_others(context, definition);
+        }
         Ok(())
+    }
+
+    /// Allows the other calls of a tool that the client has allowed for the session.
+    fn allow_others(&mut self, context: &mut Context<'_>, definition: u64) {
+        let ids: Vec<_> = self.tools.iter().map(|open| open.tool.id.clone()).collect();
+        for id in ids {
+            if let Some(call) = self.awaits_approval(&id).filter(|it| it.definition == definition) {
+                self.resolve(context, &id, call, Decision::AllowSession);
+            }
+        }
     }
 
     fn awaits_approval(&self, id: &ToolCallId) -> Option<ServerCall> {
@@ -182,6 +197,16 @@ impl Run {
         decision: Decision,
     ) {
         let Some(tool) = self.open_tool_mut(id).map(|open| open.tool.clone()) else { return };
+        let decision = match decision {
+            Decision::Deny { .. } => decision,
+            Decision::AllowOnce | Decision::AllowSession => {
+                match context.tools.is_current(&tool.name, call.definition) {
+                    true => decision,
+                    // What was approved is not what would run.
+                    false => Decision::Deny { reason: "the tool has changed meanwhile".to_owned() },
+                }
+            }
+        };
         let event = Event::ApprovalResolved { tool, decision: decision.clone() };
         self.record(context.recorder, event);
         match decision {
@@ -211,7 +236,7 @@ impl Run {
     /// Ends the calls whose time is up.
     pub(super) fn expire_tools(&mut self, context: &mut Context<'_>) {
         let now = context.now;
-        self.give_up_on(context, "it took longer than it may", |step| {
+        self.give_up_on(context, "the time for it is over", |step| {
             step.deadline().is_some_and(|deadline| deadline <= now)
         });
     }

@@ -36,6 +36,10 @@ pub(super) struct Contract {
     pub(super) submits: Vec<Submit>,
     /// When the first provider call of the run is due, if it waits for servers.
     prepared_by: Option<Uptime>,
+    /// The same of the first run that has waited, which holds for all.
+    start_by: Option<Uptime>,
+    /// What a tool is may have changed.
+    have_servers_changed: bool,
     has_input_ended: bool,
 }
 
@@ -102,6 +106,8 @@ impl Contract {
             allowed: HashSet::new(),
             submits: Vec::new(),
             prepared_by: None,
+            start_by: None,
+            have_servers_changed: false,
             has_input_ended: false,
         }
     }
@@ -128,7 +134,9 @@ impl Contract {
             self.output(now, output).with_context(|| format!("{output:?}"))?;
         }
         self.check_result(input, is_live)?;
-        self.check_rest(now, input, deadline)
+        self.check_rest(now, input, deadline)?;
+        self.start_by = self.start_by.or(self.prepared_by);
+        Ok(())
     }
 
     /// What is answered to requests about calls and to cancels.
@@ -149,7 +157,10 @@ impl Contract {
             ensure!(words == ["ok"], "{words:?} to a right answer");
         } else {
             ensure!(words == ["unknown_tool_call", "failed"], "{words:?} to a wrong answer");
-            ensure!(outputs.len() == 2, "a wrong answer did something");
+            // Any first request names the session, which is when its servers are shown.
+            let of_servers = |output: &&Output| name(output) == Some("ToolServerChanged");
+            let others = outputs.iter().filter(|output| !of_servers(output)).count();
+            ensure!(others == 2, "a wrong answer did something");
         }
         Ok(())
     }
@@ -201,6 +212,7 @@ impl Contract {
                 });
             }
             Input::InputEnded | Input::InputFailed { .. } => self.has_input_ended = true,
+            Input::ServerChanged(_) => self.have_servers_changed = true,
             Input::Task(task, TaskEvent::ToolEnded(_)) if is_live => {
                 for call in self.calls.iter_mut().filter(|call| call.task == Some(*task)) {
                     call.task = None;
@@ -214,9 +226,14 @@ impl Contract {
                     Decision::AllowSession => Approval::Session,
                     Decision::Deny { .. } => Approval::Denied,
                 };
-                let asked = |call: &&mut Call| call.id == approve.call.0 && call.is_asked();
-                if let Some(call) = self.calls.iter_mut().find(asked) {
-                    call.decision = Some(decision);
+                let asked = |call: &&Call| call.id == approve.call.0 && call.is_asked();
+                let name = self.calls.iter().find(asked).map(|call| call.name.clone());
+                for call in self.calls.iter_mut().filter(|call| call.is_asked()) {
+                    let is_allowed_too =
+                        decision == Approval::Session && name.as_ref() == Some(&call.name);
+                    if call.id == approve.call.0 || is_allowed_too {
+                        call.decision = Some(decision);
+                    }
                 }
             }
             _ => {}
@@ -279,7 +296,7 @@ impl Contract {
             Any::ChatUserMessageAccepted(m) => self.accepted(id, &m.text),
             Any::ChatRunStarted(_) => {
                 let deadline = Uptime(now.0 + self.rules.start_ms);
-                self.prepared_by = Some(deadline);
+                self.prepared_by = Some(self.start_by.unwrap_or(deadline));
                 Ok(())
             }
             Any::SteeringAccepted(m) => {
@@ -375,6 +392,7 @@ impl Contract {
     }
 
     fn resolved(&mut self, id: &str, decision: ApprovalDecision) -> Result<()> {
+        let may_be_denied = self.have_servers_changed;
         let call = self.call(id)?;
         let expected = match decision {
             ApprovalDecision::AllowOnce => Approval::Once,
@@ -383,7 +401,8 @@ impl Contract {
             ApprovalDecision::Unspecified => Approval::None,
         };
         // Without the client's decision it is denied.
-        let is_right = call.decision.unwrap_or(Approval::Denied) == expected;
+        let is_right = call.decision.unwrap_or(Approval::Denied) == expected
+            || expected == Approval::Denied && may_be_denied;
         ensure!(is_right && call.is_asked(), "{decision:?} of {call:?}");
         call.deadline = None;
         call.approval = expected;
