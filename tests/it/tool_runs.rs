@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 /// Cancels of one conversation.
-const CANCELS: usize = 300;
+const CANCELS: usize = 1_000;
 
 /// A conversation whose engine plays a script, with servers of the fixture.
 struct Scene {
@@ -39,6 +39,15 @@ impl Scene {
         script.push(json!({ "text": "Done." }).to_string());
         fs::write(folder.path("script"), script.join("\n")).expect("a file");
         Self { mark, folder }
+    }
+
+    /// The same with a defect at the `nth` event of the conversation.
+    #[cfg(debug_assertions)]
+    fn start_planted(&self, nth: usize, args: &[&str]) -> Server {
+        let words = self.words();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let launch = echo(&[words.as_slice(), args].concat());
+        launch.env("DUOLOGUE_FAULT", format!("project:{nth}")).start()
     }
 
     fn words(&self) -> [String; 4] {
@@ -417,4 +426,22 @@ fn states_of_servers_wait_for_the_name_of_the_session() {
     let changes = frames.iter().filter(|frame| frame.is_event("ToolServerChanged"));
     assert!(changes.clone().count() > 0);
     assert!(changes.clone().all(|frame| frame.text("/sessionId") == "mine"));
+}
+
+/// Fault 25.
+#[test]
+#[cfg(debug_assertions)]
+fn a_defect_at_any_event_of_a_run_with_tools_costs_that_run() {
+    let scene = Scene::new(&["none"], &[("echo", "one"), ("act", "error")]);
+    let mut server = scene.start(&["--allow", "*"]);
+    assert_eq!(server.turn("run", "go"), "ok");
+    let frames = server.finish().frames;
+    let events = frames.iter().filter(|frame| frame.event().is_some()).count();
+    for nth in 1..=events {
+        let mut server = scene.start_planted(nth, &["--allow", "*"]);
+        assert_eq!(server.turn("hit", "go"), "failed", "at event {nth}");
+        assert_eq!(server.turn("next", "go"), "ok", "at event {nth}");
+        server.finish();
+        assert_gone(&scene.mark);
+    }
 }

@@ -1,7 +1,11 @@
 //! MCP servers that others wrote do real work, and end with us.
 
 use super::installed;
+use crate::client_tools::calls;
+use crate::frames::submit;
 use crate::process::{DEADLINE, Process, eventually};
+use crate::provider::{Provider, says};
+use crate::server::{Folder, openai};
 use anyhow::{Context, Result, bail, ensure};
 use duologue::chat::event::ToolResult;
 use duologue::tool::catalogue::ServerName;
@@ -75,6 +79,59 @@ impl Running {
         ensure!(left.is_empty(), "{left:?}");
         Ok(())
     }
+}
+
+/// Three rounds of a conversation whose provider is scripted: it converts a time, writes the result
+/// into a file and reads that, each with a server of others.
+#[test]
+#[ignore = "needs node and python3 with MCP servers; tests/clients/install.sh installs them"]
+fn a_conversation_uses_the_servers_of_others() {
+    let folder = Folder::new();
+    let note = folder.name("note.txt");
+    let list = json!({ "mcpServers": {
+        "files": { "command": "node", "args": [node_server("mcp-server-filesystem"), folder.path("")] },
+        "time": { "command": python_server("mcp-server-time") },
+        "all": everything(),
+    } });
+    fs::write(folder.path("servers"), list.to_string()).expect("a file");
+    let time = r#"{"source_timezone":"UTC","time":"12:00","target_timezone":"Asia/Tokyo"}"#;
+    let write = json!({ "path": note, "content": "21:00 in Tokyo" }).to_string();
+    let read = json!({ "path": note }).to_string();
+    let provider = Provider::start(vec![
+        calls(&[("a", "convert_time", time), ("b", "echo", r#"{"message":"hello"}"#)]),
+        calls(&[("c", "write_file", &write)]),
+        calls(&[
+            ("d", "read_text_file", &read),
+            ("e", "read_text_file", r#"{"path":"/etc/passwd"}"#),
+        ]),
+        says("Noted."),
+    ]);
+    let servers = folder.name("servers");
+    let args = ["--mcp-config", &servers, "--allow", "*", "--mcp-wait-ms", "60000"];
+    let mut server = openai(&provider, &args).start();
+    server.send(submit("run", "Note when it is noon in Tokyo."));
+    assert_eq!(server.wait_done("run"), "ok");
+    let frames = server.finish().frames;
+    let results: Vec<_> = frames
+        .iter()
+        .filter(|frame| frame.is_event("ChatToolResultReady"))
+        .map(|frame| (frame.payload("toolName"), frame.payload("status"), frame.payload("result")))
+        .collect();
+    let has = |tool: &str, status: &str, text: &str| {
+        let fits = |it: &&(&str, &str, &str)| it.0 == tool && it.1 == status && it.2.contains(text);
+        assert!(results.iter().any(|it| fits(&it)), "{tool} {status} {text}: {results:?}");
+    };
+    has("convert_time", "success", "21:00");
+    has("echo", "success", "hello");
+    has("read_text_file", "success", "21:00 in Tokyo");
+    has("read_text_file", "error", "denied");
+    assert_eq!(fs::read_to_string(note).expect("a file"), "21:00 in Tokyo");
+    let last = provider.wait_request(4).body;
+    let messages = last["messages"].as_array().expect("messages");
+    let roles: Vec<_> = messages.iter().filter_map(|message| message["role"].as_str()).collect();
+    let expected =
+        ["user", "assistant", "tool", "tool", "assistant", "tool", "assistant", "tool", "tool"];
+    assert_eq!(roles, expected);
 }
 
 fn node_server(name: &str) -> String {
