@@ -42,8 +42,9 @@ impl Run {
         self.close_call(recorder, now, CallFinish::cut(FinishClass::Other, Ending::Finished));
         self.calls += 1;
         self.scope.call = self.calls;
-        self.call = Some(OpenCall { started: now, usage: None, has_tool_calls: false });
         self.record(recorder, Event::CallStarted);
+        // Only now: after a defect in recording it there is nothing to finish.
+        self.call = Some(OpenCall { started: now, usage: None, has_tool_calls: false });
     }
 
     pub(super) fn close_call(&mut self, recorder: &mut Recorder, now: Uptime, end: CallFinish) {
