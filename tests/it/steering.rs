@@ -1,6 +1,6 @@
 //! Prompts that join a run, and cancels that name what they stop.
 
-use crate::frames::{Frame, ends, errors, submit};
+use crate::frames::{Frame, ends, errors, snapshot, submit};
 use crate::provider::{Provider, Step, says};
 use crate::server::{Server, openai};
 use serde_json::{Value, json};
@@ -44,6 +44,9 @@ fn a_prompt_joins_the_run_after_its_answer() {
     let provider = Provider::start(vec![gated("One."), says("Two.")]);
     let mut server = running(&provider, &[]);
     server.send(steer("more", "run", "second"));
+    // Requests are handled in their order: the prompt is there before the answer ends.
+    server.send(snapshot("look"));
+    assert_eq!(server.wait_done("look"), "ok");
     provider.open_gate();
     assert_eq!(server.wait_done("more"), "ok");
     assert_eq!(server.wait_done("run"), "ok");

@@ -17,6 +17,7 @@ pub(super) static DESCRIPTORS_FILE: LazyLock<PathBuf> =
 
 fn write_descriptors() -> Result<PathBuf> {
     let mut set = FileDescriptorSet::decode(DESCRIPTORS)?;
+    without_extended_requests(&mut set);
     let extension = FileDescriptorProto {
         name: Some("duologue/v1/test_extension.proto".to_owned()),
         package: Some("duologue.v1".to_owned()),
@@ -36,6 +37,20 @@ fn write_descriptors() -> Result<PathBuf> {
     std::fs::write(&unfinished, set.encode_to_vec())?;
     std::fs::rename(unfinished, &path)?;
     Ok(path)
+}
+
+/// Leaves out what requests of the extensions have: these clients read frames, and none of them may
+/// need the types of an extension for that.
+fn without_extended_requests(set: &mut FileDescriptorSet) {
+    const EXTENSION_FIELDS_FROM: i32 = 200;
+    let is_published = |name: &str| !["EnableRequest", "ApproveRequest"].contains(&name);
+    for file in set.file.iter_mut().filter(|file| file.package().ends_with(".rpc.v1")) {
+        file.message_type.retain(|message| is_published(message.name()));
+        for message in &mut file.message_type {
+            message.field.retain(|field| field.number() < EXTENSION_FIELDS_FROM);
+        }
+        file.dependency.retain(|name| !name.starts_with("duologue/"));
+    }
 }
 
 fn add_extension_field(set: &mut FileDescriptorSet, extension: &FileDescriptorProto) -> Result<()> {
