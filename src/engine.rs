@@ -9,6 +9,7 @@ pub mod anthropic;
 pub mod echo;
 pub mod openai;
 pub(crate) mod provider;
+pub mod responses;
 
 pub(crate) use provider::settings::{CONNECT_TIMEOUT, IDLE_TIMEOUT, RETRIES, TOTAL_TIMEOUT};
 
@@ -229,6 +230,8 @@ pub enum Engine {
     Echo(echo::Echo),
     /// Any provider with OpenAI's chat completions.
     OpenAi(openai::OpenAi),
+    /// Any provider with OpenAI's Responses.
+    Responses(responses::Responses),
     /// Any provider with Anthropic's Messages.
     Anthropic(anthropic::Anthropic),
 }
@@ -240,6 +243,7 @@ impl Engine {
         match self {
             Self::Echo(echo) => Box::pin(echo.clone().answer(spec, sink)),
             Self::OpenAi(openai) => Box::pin(openai.remote.clone().answer(spec, sink)),
+            Self::Responses(responses) => Box::pin(responses.remote.clone().answer(spec, sink)),
             Self::Anthropic(anthropic) => Box::pin(anthropic.remote.clone().answer(spec, sink)),
         }
     }
@@ -249,6 +253,7 @@ impl Engine {
         match self {
             Self::Echo(_) => "echo",
             Self::OpenAi(_) => "openai",
+            Self::Responses(_) => responses::NAME,
             Self::Anthropic(_) => anthropic::NAME,
         }
     }
@@ -259,6 +264,7 @@ impl Engine {
         match self {
             Self::Echo(_) => self.name().to_owned(),
             Self::OpenAi(openai) => openai.remote.host(),
+            Self::Responses(responses) => responses.remote.host(),
             Self::Anthropic(anthropic) => anthropic.remote.host(),
         }
     }
@@ -268,6 +274,7 @@ impl Engine {
         match self {
             Self::Echo(_) => "echo",
             Self::OpenAi(openai) => openai.remote.model(),
+            Self::Responses(responses) => responses.remote.model(),
             Self::Anthropic(anthropic) => anthropic.remote.model(),
         }
     }

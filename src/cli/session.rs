@@ -168,6 +168,8 @@ pub enum EngineName {
     Echo,
     /// Any OpenAI-compatible chat-completions server
     Openai,
+    /// OpenAI, or any server with its Responses
+    Responses,
     /// Anthropic, or any server with its Messages
     Anthropic,
 }

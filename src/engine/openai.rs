@@ -34,8 +34,8 @@ pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 /// The model where OpenAI itself answers. Other providers have their own names.
 pub const DEFAULT_MODEL: &str = "gpt-4o-mini";
 
-/// The options and variables that the command line has for the settings.
-const SOURCES: SettingSources = SettingSources {
+/// The options and variables that the command line has for the settings of OpenAI's interfaces.
+pub(super) const OPENAI_SOURCES: SettingSources = SettingSources {
     base_url_source: "--base-url, DUOLOGUE_BASE_URL or OPENAI_BASE_URL",
     base_url_example: "http://localhost:11434/v1",
     model_source: "--model or DUOLOGUE_MODEL",
@@ -66,7 +66,7 @@ impl Interface for ChatCompletions {
     const PROVIDER: &'static str = "OpenAI";
     const BASE_URL: &'static str = DEFAULT_BASE_URL;
     const MODEL: &'static str = DEFAULT_MODEL;
-    const SOURCES: SettingSources = SOURCES;
+    const SOURCES: SettingSources = OPENAI_SOURCES;
 
     type Answer<'a> = Answer<'a>;
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::ErrorClass;
-use crate::engine::openai::SOURCES;
+use crate::engine::openai::OPENAI_SOURCES as SOURCES;
 use crate::engine::provider::call::Answer as _;
 use crate::support::secret::Secret;
 

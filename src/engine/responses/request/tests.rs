@@ -1,0 +1,192 @@
+//! What a conversation becomes in a request.
+
+use super::*;
+use crate::protocol::id::ToolCallId;
+use serde_json::json;
+use std::sync::Arc;
+
+fn call(id: &str) -> ToolCall {
+    ToolCall { id: ToolCallId(id.into()), name: "look".into() }
+}
+
+fn look() -> ToolSpec {
+    let schema = json!({ "properties": { "city": { "type": "string" } }, "oneOf": [{}] });
+    let Value::Object(schema) = schema else { panic!("no object") };
+    ToolSpec { name: "look".into(), description: "Looks.".into(), input_schema: Arc::new(schema) }
+}
+
+fn data(engine: &'static str, model: &str, items: Value) -> ProviderData {
+    ProviderData { engine, model: model.into(), json: items.to_string().into() }
+}
+
+fn user(text: &str) -> Message<'_> {
+    Message::User(text.into())
+}
+
+fn says(text: &str) -> Message<'_> {
+    Message::Assistant { text: text.into(), calls: Vec::new(), provider_data: None }
+}
+
+fn sent(messages: &[Message<'_>], tools: &[ToolSpec]) -> String {
+    String::from_utf8(body("m", messages, tools).expect("serializes")).expect("UTF-8")
+}
+
+fn json_of(messages: &[Message<'_>], tools: &[ToolSpec]) -> Value {
+    serde_json::from_str(&sent(messages, tools)).expect("JSON")
+}
+
+fn said_by(role: &str, kind: &str, text: &str) -> Value {
+    json!({ "type": "message", "role": role, "content": [{ "type": kind, "text": text }] })
+}
+
+#[test]
+fn a_conversation_takes_the_form_of_the_interface() {
+    let (a, b) = (call("a"), call("b"));
+    let messages = [
+        Message::System("be brief"),
+        Message::System("be kind"),
+        user("q\u{2028}\u{0}"),
+        Message::Assistant {
+            text: "Let me look.".into(),
+            calls: vec![(&a, r#" {"city": "Rome"} "#), (&b, "{\"ci")],
+            provider_data: None,
+        },
+        Message::Tool { tool: &a, result: "sun".into() },
+        Message::Tool { tool: &b, result: "".into() },
+        Message::System("be exact"),
+        says("done"),
+        user("thanks"),
+    ];
+    let called = |id: &str, arguments: &str| json!({ "type": "function_call", "call_id": id, "name": "look", "arguments": arguments });
+    let returned = |id: &str, output: &str| json!({ "type": "function_call_output", "call_id": id, "output": output });
+    let expected = json!({
+        "model": "m",
+        "stream": true,
+        "store": false,
+        "include": ["reasoning.encrypted_content"],
+        "tools": [{ "type": "function", "name": "look", "description": "Looks.", "strict": false,
+            "parameters": { "type": "object", "properties": { "city": { "type": "string" } } } }],
+        "instructions": "be brief\n\nbe kind",
+        "input": [
+            said_by("user", "input_text", "q\u{2028}\u{0}"),
+            said_by("assistant", "output_text", "Let me look."),
+            called("a", r#" {"city": "Rome"} "#),
+            called("b", r#"{"unreadable_arguments":"{\"ci"}"#),
+            returned("a", "sun"),
+            returned("b", ""),
+            said_by("system", "input_text", "be exact"),
+            said_by("assistant", "output_text", "done"),
+            said_by("user", "input_text", "thanks"),
+        ],
+    });
+    assert_eq!(json_of(&messages, &[look()]), expected);
+    let bare = json_of(&[user("q")], &[]);
+    assert!(bare.get("tools").is_none() && bare.get("instructions").is_none(), "{bare}");
+}
+
+#[test]
+fn reasoning_goes_back_in_its_place_to_the_model_that_wrote_it() {
+    let reasoning = |encrypted: &str| json!({ "type": "reasoning", "summary": [], "encrypted_content": encrypted });
+    let text = |bytes: usize| json!({ "type": "text", "bytes": bytes, "phase": "commentary" });
+    let items = json!([
+        reasoning("1"), reasoning("2"), text(3), reasoning("3"), { "type": "text", "bytes": 2 },
+        { "type": "call" }, reasoning("4"), { "type": "call" }, reasoning("5"),
+    ]);
+    let (a, b) = (call("a"), call("b"));
+    let input = |data: &ProviderData, text: &str, calls: &[&ToolCall]| {
+        let calls = calls.iter().map(|tool| (*tool, "{}")).collect();
+        let answer =
+            Message::Assistant { text: text.to_owned().into(), calls, provider_data: Some(data) };
+        let mut input = json_of(&[answer], &[])["input"].clone();
+        // The phase apart, to compare the rest.
+        let phases: Vec<Value> = input
+            .as_array_mut()
+            .expect("a list")
+            .iter_mut()
+            .filter_map(|item| item.as_object_mut()?.remove("phase"))
+            .collect();
+        (input, phases)
+    };
+    let says = |text: &str| said_by("assistant", "output_text", text);
+    let called = |id: &str| json!({ "type": "function_call", "call_id": id, "name": "look", "arguments": "{}" });
+    let own = data("responses", "m", items.clone());
+    // The last reasoning has nothing after it, and is refused alone.
+    let whole = json!([
+        reasoning("1"),
+        reasoning("2"),
+        says("one"),
+        reasoning("3"),
+        says("tw"),
+        called("a"),
+        reasoning("4"),
+        called("b"),
+    ]);
+    assert_eq!(input(&own, "onetw", &[&a, &b]), (whole, vec![json!("commentary")]));
+    // What was added to the answer follows it; what was left out of it takes no reasoning along.
+    assert_eq!(input(&own, "onetw!", &[&a, &b]).0[8], says("!"));
+    let blank = json!([
+        reasoning("1"),
+        reasoning("2"),
+        reasoning("3"),
+        called("a"),
+        reasoning("4"),
+        called("b"),
+    ]);
+    assert_eq!(input(&own, "", &[&a, &b]).0, blank);
+    // Not what another model or engine wrote, or what belongs to another answer.
+    let plain = json!([says("onetw"), called("a"), called("b")]);
+    for other in [
+        data("responses", "other", items.clone()),
+        data("openai", "m", items.clone()),
+        data("responses", "m", json!({ "odd": 1 })),
+    ] {
+        assert_eq!(input(&other, "onetw", &[&a, &b]), (plain.clone(), Vec::new()), "{other:?}");
+    }
+    assert_eq!(input(&own, "onetw", &[&a]).0, json!([says("onetw"), called("a")]));
+}
+
+/// OpenAI answers with status 400 where a model that doesn't reason is asked for its reasoning.
+#[test]
+fn only_models_that_may_reason_are_asked_for_it() {
+    for model in ["gpt-5.1", "o3", "gpt-oss-20b", "codex-mini-latest", "openai/gpt-5", "m"] {
+        assert!(reasons(model), "{model}");
+    }
+    for model in
+        ["gpt-4o-mini", "gpt-4.1", "GPT-4", "ft:gpt-4o:x", "openai/gpt-4o", "gpt-5-chat-latest"]
+    {
+        assert!(!reasons(model), "{model}");
+    }
+    let body = body("gpt-4o-mini", &[user("q")], &[]).expect("serializes");
+    assert!(!String::from_utf8_lossy(&body).contains("include"));
+}
+
+/// Each turn begins with the bytes of the one before: the provider reads them from its cache.
+#[test]
+fn a_turn_begins_with_all_bytes_of_the_turn_before() {
+    let tool = call("a");
+    let reasoned = data(
+        "responses",
+        "m",
+        json!([{ "type": "reasoning", "summary": [], "encrypted_content": "s" }, { "type": "call" }]),
+    );
+    let mut messages = vec![Message::System("be brief")];
+    let mut before = String::new();
+    for turn in 0..8 {
+        messages.push(user("question"));
+        for result in [false, true] {
+            if result {
+                messages.push(Message::Assistant {
+                    text: "".into(),
+                    calls: vec![(&tool, "{\"a\": [1, 2]}")],
+                    provider_data: Some(&reasoned),
+                });
+                messages.push(Message::Tool { tool: &tool, result: "42".into() });
+            }
+            let now = sent(&messages, &[look()]);
+            let shared = before.strip_suffix("]}").unwrap_or_default();
+            assert!(now.starts_with(shared), "turn {turn}:\n{before}\n{now}");
+            before = now;
+        }
+        messages.push(says("answer"));
+    }
+}
