@@ -6,6 +6,7 @@ pub(super) mod address;
 pub(crate) mod http;
 pub(super) mod join;
 pub(super) mod json;
+pub(super) mod schema;
 pub(super) mod sse;
 pub(super) mod tool;
 
@@ -22,6 +23,7 @@ pub(super) mod post;
 pub(super) mod settings;
 
 pub(super) mod call;
+pub(super) mod media;
 pub(super) mod reading;
 pub(super) mod remote;
 

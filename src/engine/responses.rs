@@ -19,11 +19,11 @@ mod tests;
 
 pub use super::provider::settings::Settings;
 
-use super::CallSpec;
+use super::{CallSettings, CallSpec};
 use super::openai::{DEFAULT_BASE_URL, DEFAULT_MODEL, OPENAI_SOURCES};
 use crate::engine::provider::body::BodyEnd;
 use crate::engine::provider::failure::{Failures, SettingSources};
-use crate::engine::provider::remote::{Interface, Remote};
+use crate::engine::provider::remote::{Interface, Refused, Remote};
 use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
 use answer::Answer;
@@ -69,8 +69,12 @@ impl Interface for ResponsesApi {
         http::headers(key, &AUTHORIZATION, "Bearer ")
     }
 
-    fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, serde_json::Error> {
-        request::body(model, &spec.transcript.messages(), &spec.tools)
+    fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
+        request::body(model, spec)
+    }
+
+    fn ignored_settings(_model: &str, settings: &CallSettings) -> Vec<&'static str> {
+        request::ignored_settings(settings)
     }
 
     fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Answer<'a> {

@@ -104,6 +104,8 @@ impl<'a> Reading<'a> {
                 | EngineEvent::ToolArguments { .. }
                 | EngineEvent::ToolCallRequested { .. }
                 | EngineEvent::Usage(_)
+                | EngineEvent::RetryScheduled(_)
+                | EngineEvent::RetryStarted(_)
                 | EngineEvent::CallFinished { .. } => {}
             }
         }

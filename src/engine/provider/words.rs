@@ -39,6 +39,9 @@ fn word(event: &EngineEvent) -> (String, String) {
             (format!("END {stop_reason:?} {}{data}", class.as_str()), String::new())
         }
         EngineEvent::CallStarted => ("CALL".into(), String::new()),
+        EngineEvent::RetryScheduled(_) | EngineEvent::RetryStarted(_) => {
+            ("RETRY".into(), String::new())
+        }
     }
 }
 
@@ -52,6 +55,8 @@ pub(in crate::engine) fn texts(events: &[EngineEvent]) -> String {
         | EngineEvent::ToolCallStarted(_)
         | EngineEvent::ToolCallRequested { .. }
         | EngineEvent::Usage(_)
+        | EngineEvent::RetryScheduled(_)
+        | EngineEvent::RetryStarted(_)
         | EngineEvent::CallFinished { .. } => None,
     });
     texts.collect()

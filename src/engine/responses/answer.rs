@@ -74,36 +74,38 @@ impl<'a> Answer<'a> {
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Failure> {
         let event = event.map_err(|why| self.reading.failures.unreadable(&why, json))?;
-        match &event {
-            Event::Ping => return Ok(()),
+        match event {
+            Event::Ping => Ok(()),
             Event::Unknown => {
                 self.reading.ignore(json);
-                return Ok(());
+                Ok(())
             }
-            Event::Error(event) => return Err(self.reported(report::error(event))),
+            Event::Error(event) => Err(self.reported(report::error(&event))),
             Event::Begun => {
                 // Some servers repeat it to keep the connection alive.
                 let is_first = self.reading.understand();
                 self.reading.advance(is_first);
-                return Ok(());
+                Ok(())
             }
-            Event::ItemAdded { .. }
+            Event::Completed { response } => self.ended("completed", response, json, events),
+            Event::Incomplete { response } => self.ended("incomplete", response, json, events),
+            Event::Failed { response } => self.ended("failed", response, json, events),
+            Event::Done { mut response } => {
+                let status = response.status.take();
+                let status = status.as_deref().unwrap_or("completed");
+                self.ended(status, response, json, events)
+            }
+            event @ (Event::ItemAdded { .. }
             | Event::ItemDone { .. }
             | Event::TextDelta { .. }
             | Event::SummaryDelta { .. }
             | Event::ReasoningDelta { .. }
             | Event::ArgumentsDelta { .. }
-            | Event::Repeated
-            | Event::Completed { .. }
-            | Event::Incomplete { .. }
-            | Event::Failed { .. }
-            | Event::Done { .. } => {}
-        }
-        self.reading.understand();
-        self.reading.advance(true);
-        match ending(event) {
-            Ok((status, response)) => self.ended(status, response, json, events),
-            Err(event) => self.item_event(event, events).map_err(|bad| self.bad(bad, json)),
+            | Event::Repeated) => {
+                self.reading.understand();
+                self.reading.advance(true);
+                self.item_event(event, events).map_err(|bad| self.bad(bad, json))
+            }
         }
     }
 
@@ -146,13 +148,15 @@ impl<'a> Answer<'a> {
     /// The answer has ended, with this status of the provider's.
     fn ended(
         &mut self,
-        status: String,
+        status: &str,
         response: Response,
         json: &[u8],
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Failure> {
         let Response { error, incomplete_details, output, usage, .. } = response;
-        match status.as_str() {
+        self.reading.understand();
+        self.reading.advance(true);
+        match status {
             "failed" if !error.is_null() => return Err(self.reported(&error)),
             "failed" | "cancelled" => {
                 return Err(self.reading.failures.gave_up(&format!("status {status:?}")));
@@ -163,7 +167,7 @@ impl<'a> Answer<'a> {
         }
         self.usage = super::usage::usage(&usage);
         let detail = incomplete_details["reason"].as_str().filter(|_| status == "incomplete");
-        self.reason = Some(detail.map_or(status.clone(), str::to_owned));
+        self.reason = Some(detail.unwrap_or(status).to_owned());
         let output = output.into_iter().map(|item| self.shown(item)).collect();
         self.items.finish_all(output, events).map_err(|bad| self.bad(bad, json))?;
         self.reading.done = true;
@@ -256,30 +260,6 @@ impl call::Answer for Answer<'_> {
         }
         self.reading.check_understood(INTERFACE, content_type)?;
         self.conclude(events)
-    }
-}
-
-/// The status and the answer in an event that ends it; any other event is given back.
-fn ending(event: Event) -> Result<(String, Response), Event> {
-    match event {
-        Event::Completed { response } => Ok(("completed".to_owned(), response)),
-        Event::Incomplete { response } => Ok(("incomplete".to_owned(), response)),
-        Event::Failed { response } => Ok(("failed".to_owned(), response)),
-        Event::Done { mut response } => {
-            let status = response.status.take().unwrap_or_else(|| "completed".to_owned());
-            Ok((status, response))
-        }
-        event @ (Event::Begun
-        | Event::Ping
-        | Event::ItemAdded { .. }
-        | Event::ItemDone { .. }
-        | Event::TextDelta { .. }
-        | Event::SummaryDelta { .. }
-        | Event::ReasoningDelta { .. }
-        | Event::ArgumentsDelta { .. }
-        | Event::Repeated
-        | Event::Error(_)
-        | Event::Unknown) => Err(event),
     }
 }
 

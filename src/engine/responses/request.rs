@@ -9,7 +9,12 @@ use super::kept::{self, KeptItem};
 use crate::chat::event::{ProviderData, ToolCall};
 use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
+use crate::engine::provider::media::{Detail, Media, media};
+use crate::engine::provider::remote::Refused;
 use crate::engine::provider::tool::{arguments, parameters};
+use crate::engine::provider::schema;
+use crate::engine::{CallSettings, CallSpec, ResponseSchema};
+use crate::protocol::attachment::Attachment;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -31,11 +36,39 @@ struct Body<'a> {
     store: bool,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     include: &'static [&'static str],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<WireReasoning<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<WireText<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<WireTool<'a>>,
     #[serde(skip_serializing_if = "String::is_empty")]
     instructions: String,
     input: Vec<WireItem<'a>>,
+}
+
+#[derive(Serialize)]
+struct WireReasoning<'a> {
+    effort: &'a str,
+}
+
+#[derive(Serialize)]
+struct WireText<'a> {
+    format: WireFormat<'a>,
+}
+
+#[derive(Serialize)]
+struct WireFormat<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    schema: &'a Map<String, Value>,
+    strict: bool,
 }
 
 #[derive(Serialize)]
@@ -84,30 +117,72 @@ enum Role {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum WirePart<'a> {
-    InputText { text: &'a str },
-    OutputText { text: &'a str },
+    InputText {
+        text: Cow<'a, str>,
+    },
+    InputImage {
+        image_url: Cow<'a, str>,
+        detail: Detail,
+    },
+    InputFile {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        filename: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        file_data: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        file_url: Option<&'a str>,
+    },
+    OutputText {
+        text: &'a str,
+    },
 }
 
 /// The request, as JSON.
 ///
 /// # Errors
-/// If it can't be written, which is a defect.
-pub(super) fn body(
-    model: &str,
-    messages: &[Message<'_>],
-    tools: &[ToolSpec],
-) -> Result<Vec<u8>, serde_json::Error> {
+/// If the interface has no place for an attachment, or the request can't be written.
+pub(super) fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
+    let messages = spec.transcript.messages();
     let first = messages.iter().take_while(|message| matches!(message, Message::System(_)));
     let (system, conversation) = messages.split_at(first.count());
-    serde_json::to_vec(&Body {
+    let native = schema::native(spec).filter(|schema| schema.is_taken(&spec.settings));
+    let instruction = schema::instruction(spec, native.is_some());
+    let CallSettings { temperature, top_p, max_tokens, reasoning_effort, .. } = &*spec.settings;
+    let body = Body {
         model,
         stream: true,
         store: false,
         include: if reasons(model) { &[ENCRYPTED_REASONING] } else { &[] },
-        tools: tools.iter().map(wire_tool).collect(),
-        instructions: instructions(system),
-        input: input(model, conversation),
-    })
+        temperature: *temperature,
+        top_p: *top_p,
+        max_output_tokens: *max_tokens,
+        reasoning: reasoning_effort.as_deref().map(|effort| WireReasoning { effort }),
+        text: native.map(text),
+        tools: spec.tools.iter().map(wire_tool).collect(),
+        instructions: instructions(system, instruction),
+        input: input(model, conversation)?,
+    };
+    serde_json::to_vec(&body).map_err(Refused::Unwritable)
+}
+
+/// Names of the settings that are set and that the interface has no place for.
+pub(super) fn ignored_settings(settings: &CallSettings) -> Vec<&'static str> {
+    let ignored = [
+        ("stop", settings.stop.is_some()),
+        ("seed", settings.seed.is_some()),
+        ("reasoning_budget", settings.reasoning_budget.is_some()),
+    ];
+    ignored.into_iter().filter_map(|(name, is_set)| is_set.then_some(name)).collect()
+}
+
+fn text(schema: &ResponseSchema) -> WireText<'_> {
+    let format = WireFormat {
+        r#type: "json_schema",
+        name: &schema.name,
+        schema: &schema.schema,
+        strict: schema.is_strict(),
+    };
+    WireText { format }
 }
 
 /// Whether `model` may reason, by its name: possibly one with the provider before it, or of a model
@@ -128,35 +203,63 @@ fn wire_tool(spec: &ToolSpec) -> WireTool<'_> {
     }
 }
 
-/// The instructions before the conversation.
-fn instructions(system: &[Message<'_>]) -> String {
+/// The instructions before the conversation, and what is added to them.
+fn instructions(system: &[Message<'_>], more: Option<String>) -> String {
     let texts = system.iter().filter_map(|message| match message {
         Message::System(text) => Some(*text),
-        Message::User(_) | Message::Assistant { .. } | Message::Tool { .. } => None,
+        Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
     });
-    texts.collect::<Vec<_>>().join("\n\n")
+    texts.chain(more.as_deref()).collect::<Vec<_>>().join("\n\n")
 }
 
-fn input<'a>(model: &str, messages: &'a [Message<'_>]) -> Vec<WireItem<'a>> {
+fn input<'a>(model: &str, messages: &'a [Message<'_>]) -> Result<Vec<WireItem<'a>>, Refused> {
     let mut items = Vec::new();
     for message in messages {
         match message {
-            Message::System(text) => items.push(said(Role::System, text)),
-            Message::User(text) => items.push(said(Role::User, text)),
+            Message::System(text) => {
+                let content = vec![WirePart::InputText { text: (*text).into() }];
+                items.push(WireItem::Message { role: Role::System, content, phase: None });
+            }
+            Message::User { text, attachments } => {
+                let content = user_parts(text, attachments)?;
+                items.push(WireItem::Message { role: Role::User, content, phase: None });
+            }
             Message::Assistant { text, calls, provider_data } => {
                 items.extend(answer(model, text, calls, *provider_data));
             }
-            Message::Tool { tool, result } => {
-                items.push(WireItem::FunctionCallOutput { call_id: &tool.id.0, output: result })
+            Message::Tool { tool, result, .. } => {
+                items.push(WireItem::FunctionCallOutput { call_id: &tool.id.0, output: result });
             }
         }
     }
-    items
+    Ok(items)
 }
 
-fn said(role: Role, text: &str) -> WireItem<'_> {
-    let content = vec![WirePart::InputText { text }];
-    WireItem::Message { role, content, phase: None }
+/// What the user sends: images and files, then the text.
+fn user_parts<'a>(
+    text: &'a str,
+    attachments: &'a [Attachment],
+) -> Result<Vec<WirePart<'a>>, Refused> {
+    let mut parts = attachments.iter().map(part).collect::<Result<Vec<_>, _>>()?;
+    if !text.is_empty() || parts.is_empty() {
+        parts.push(WirePart::InputText { text: text.into() });
+    }
+    Ok(parts)
+}
+
+fn part(attachment: &Attachment) -> Result<WirePart<'_>, Refused> {
+    Ok(match media(attachment)? {
+        Media::Text(text) => WirePart::InputText { text: text.into() },
+        Media::Image { url, detail } => WirePart::InputImage { image_url: url, detail },
+        Media::Pdf { filename, data_url } => WirePart::InputFile {
+            filename: Some(filename),
+            file_data: Some(data_url),
+            file_url: None,
+        },
+        Media::PdfUrl(url) => {
+            WirePart::InputFile { filename: None, file_data: None, file_url: Some(url) }
+        }
+    })
 }
 
 /// An answer of the model, with its reasoning in the place where it was. The provider takes a

@@ -265,7 +265,7 @@ fn a_refusal_is_an_answer() {
         + &added(0, json!({ "type": "message", "content": [] }))
         + &delta("refusal", 0, "No.")
         + &done(0, refusal.clone())
-        + &ending(&[refusal.clone()]);
+        + &ending(std::slice::from_ref(&refusal));
     check(&streamed, r#"<text>No. 113/9 END "completed" completed"#);
     check(
         &(start() + &done(0, refusal) + &ending(&[])),
