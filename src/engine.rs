@@ -266,7 +266,7 @@ impl Engine {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Echo(_) => "echo",
-            Self::OpenAi(_) => "openai",
+            Self::OpenAi(_) => openai::NAME,
             Self::Responses(_) => responses::NAME,
             Self::Anthropic(_) => anthropic::NAME,
         }

@@ -8,6 +8,8 @@ mod chunk;
 mod calls;
 mod finish;
 
+mod kept;
+
 mod report;
 mod request;
 
@@ -25,6 +27,7 @@ use crate::engine::provider::remote::{Interface, Refused, Remote};
 use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
 use answer::Answer;
+use request::Server;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 
@@ -41,6 +44,9 @@ pub(super) const OPENAI_SOURCES: SettingSources = SettingSources {
     model_source: "--model or DUOLOGUE_MODEL",
     key_source: "DUOLOGUE_API_KEY or OPENAI_API_KEY",
 };
+
+/// The engine's name.
+pub(super) const NAME: &str = "openai";
 
 /// The path of the interface, after the base URL.
 const ENDPOINT: &str = "/chat/completions";
@@ -79,14 +85,18 @@ impl Interface for ChatCompletions {
     }
 
     fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
-        request::body(model, &spec.transcript.messages(), &spec.tools).map_err(Refused::Unwritable)
+        request::body(model, spec, Server::OpenAi)
     }
 
-    fn ignored_settings(_model: &str, _settings: &CallSettings) -> Vec<&'static str> {
-        Vec::new()
+    fn body_for_others(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
+        request::body(model, spec, Server::Other)
     }
 
-    fn answer<'a>(failures: &'a Failures, _model: &'a str, end: BodyEnd) -> Answer<'a> {
-        Answer::new(failures, end)
+    fn ignored_settings(_model: &str, settings: &CallSettings) -> Vec<&'static str> {
+        request::ignored_settings(settings)
+    }
+
+    fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Answer<'a> {
+        Answer::new(failures, model, end)
     }
 }

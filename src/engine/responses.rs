@@ -19,8 +19,8 @@ mod tests;
 
 pub use super::provider::settings::Settings;
 
-use super::{CallSettings, CallSpec};
 use super::openai::{DEFAULT_BASE_URL, DEFAULT_MODEL, OPENAI_SOURCES};
+use super::{CallSettings, CallSpec};
 use crate::engine::provider::body::BodyEnd;
 use crate::engine::provider::failure::{Failures, SettingSources};
 use crate::engine::provider::remote::{Interface, Refused, Remote};

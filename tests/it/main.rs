@@ -16,9 +16,10 @@ mod process;
 mod provider;
 mod provider_quirks;
 
-// The engine for Anthropic's Messages, and what each engine can do.
+// The engines for Anthropic's Messages and OpenAI's Responses, and what each engine can do.
 mod anthropic;
 mod provider_table;
+mod responses;
 
 // Runs, requests and their ends, one process long.
 mod lean_patches;

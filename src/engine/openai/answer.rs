@@ -4,6 +4,7 @@
 use super::calls::{Bad, Calls};
 use super::chunk::{Choice, Chunk, Delta, Shape, decode};
 use super::finish::{Finish, Holds};
+use super::kept::Keeper;
 use super::report::{WithoutChoice, in_list, is_error, without_choice};
 use crate::chat::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
@@ -28,6 +29,9 @@ fn missing(has_mark: bool) -> &'static str {
 #[cfg(test)]
 mod tests;
 
+/// The field of the reasoning that servers want back.
+const KEPT_FIELD: &str = "reasoning_content";
+
 /// What follows the last event of a stream.
 const DONE: &[u8] = b"[DONE]";
 
@@ -35,9 +39,11 @@ const DONE: &[u8] = b"[DONE]";
 #[derive(Debug)]
 pub(in crate::engine) struct Answer<'a> {
     reading: Reading<'a>,
+    model: &'a str,
     text: Joiner,
     reasoning: Joiner,
     reasoning_field: &'static str,
+    keeper: Keeper,
     calls: Calls,
     usage: Option<Usage>,
     finish_reason: Option<String>,
@@ -49,13 +55,15 @@ pub(in crate::engine) struct Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// An answer of which nothing has come, in a body that ends so.
-    pub(super) fn new(failures: &'a Failures, body_end: BodyEnd) -> Self {
+    /// An answer of `model` of which nothing has come, in a body that ends so.
+    pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
         Self {
             reading: Reading::new(failures, body_end),
+            model,
             text: Joiner::default(),
             reasoning: Joiner::default(),
             reasoning_field: "",
+            keeper: Keeper::default(),
             calls: Calls::default(),
             usage: None,
             finish_reason: None,
@@ -175,7 +183,8 @@ impl<'a> Answer<'a> {
         Ok(())
     }
 
-    fn piece(&mut self, piece: Delta, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+    fn piece(&mut self, mut piece: Delta, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        self.keeper.push_details(piece.take_details());
         let (field, reasoning) = piece.reasoning();
         if !reasoning.is_empty() {
             self.reasoning_field = field;
@@ -206,6 +215,9 @@ impl<'a> Answer<'a> {
 
     fn push_reasoning(&mut self, text: String, events: &mut Vec<EngineEvent>) {
         if !text.is_empty() {
+            if self.reasoning_field == KEPT_FIELD {
+                self.keeper.push_content(&text);
+            }
             self.send(EngineEvent::Reasoning { source: self.reasoning_field, text }, events);
         }
     }
@@ -239,7 +251,8 @@ impl<'a> Answer<'a> {
             "" if has_calls => FinishClass::ToolCalls,
             reason => finish_class(reason),
         };
-        let (usage, provider_data) = (self.usage, None);
+        let usage = self.usage;
+        let provider_data = take(&mut self.keeper).provider_data(self.model);
         let end = AnswerEnd { reason, class, usage, provider_data, has_calls };
         self.reading.finish(end, events)
     }

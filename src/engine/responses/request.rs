@@ -11,8 +11,8 @@ use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
 use crate::engine::provider::media::{Detail, Media, media};
 use crate::engine::provider::remote::Refused;
-use crate::engine::provider::tool::{arguments, parameters};
 use crate::engine::provider::schema;
+use crate::engine::provider::tool::{arguments, parameters};
 use crate::engine::{CallSettings, CallSpec, ResponseSchema};
 use crate::protocol::attachment::Attachment;
 use serde::Serialize;
@@ -142,7 +142,10 @@ enum WirePart<'a> {
 /// # Errors
 /// If the interface has no place for an attachment, or the request can't be written.
 pub(super) fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
-    let messages = spec.transcript.messages();
+    body_of(&spec.transcript.messages(), model, spec)
+}
+
+fn body_of(messages: &[Message<'_>], model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
     let first = messages.iter().take_while(|message| matches!(message, Message::System(_)));
     let (system, conversation) = messages.split_at(first.count());
     let native = schema::native(spec).filter(|schema| schema.is_taken(&spec.settings));

@@ -1,6 +1,7 @@
 //! What a conversation becomes in a request.
 
 use super::*;
+use crate::engine::provider::media::{attached, linked};
 use crate::protocol::id::ToolCallId;
 use serde_json::json;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ fn data(engine: &'static str, model: &str, items: Value) -> ProviderData {
 }
 
 fn user(text: &str) -> Message<'_> {
-    Message::User(text.into())
+    Message::user(text, &[])
 }
 
 fn says(text: &str) -> Message<'_> {
@@ -28,7 +29,23 @@ fn says(text: &str) -> Message<'_> {
 }
 
 fn sent(messages: &[Message<'_>], tools: &[ToolSpec]) -> String {
-    String::from_utf8(body("m", messages, tools).expect("serializes")).expect("UTF-8")
+    let spec = CallSpec { tools: tools.into(), ..CallSpec::default() };
+    String::from_utf8(body_of(messages, "m", &spec).expect("serializes")).expect("UTF-8")
+}
+
+/// The request of a call with these settings, and with a schema.
+fn sent_with(settings: &Value, schema: Option<Value>, messages: &[Message<'_>]) -> Value {
+    let mut call_settings = CallSettings::default();
+    for (name, value) in settings.as_object().expect("an object") {
+        call_settings.set(name, value).expect("a setting");
+    }
+    let schema = schema.map(|schema| {
+        let Value::Object(schema) = schema else { panic!("no object") };
+        Arc::new(ResponseSchema { name: "answer".to_owned(), schema })
+    });
+    let spec = CallSpec { settings: Arc::new(call_settings), schema, ..CallSpec::default() };
+    let body = body_of(messages, "m", &spec).expect("serializes");
+    serde_json::from_slice(&body).expect("JSON")
 }
 
 fn json_of(messages: &[Message<'_>], tools: &[ToolSpec]) -> Value {
@@ -51,8 +68,8 @@ fn a_conversation_takes_the_form_of_the_interface() {
             calls: vec![(&a, r#" {"city": "Rome"} "#), (&b, "{\"ci")],
             provider_data: None,
         },
-        Message::Tool { tool: &a, result: "sun".into() },
-        Message::Tool { tool: &b, result: "".into() },
+        Message::Tool { tool: &a, result: "sun".into(), is_error: false },
+        Message::Tool { tool: &b, result: "".into(), is_error: true },
         Message::System("be exact"),
         says("done"),
         user("thanks"),
@@ -156,7 +173,7 @@ fn only_models_that_may_reason_are_asked_for_it() {
     {
         assert!(!reasons(model), "{model}");
     }
-    let body = body("gpt-4o-mini", &[user("q")], &[]).expect("serializes");
+    let body = body("gpt-4o-mini", &CallSpec::default()).expect("serializes");
     assert!(!String::from_utf8_lossy(&body).contains("include"));
 }
 
@@ -180,7 +197,7 @@ fn a_turn_begins_with_all_bytes_of_the_turn_before() {
                     calls: vec![(&tool, "{\"a\": [1, 2]}")],
                     provider_data: Some(&reasoned),
                 });
-                messages.push(Message::Tool { tool: &tool, result: "42".into() });
+                messages.push(Message::Tool { tool: &tool, result: "42".into(), is_error: false });
             }
             let now = sent(&messages, &[look()]);
             let shared = before.strip_suffix("]}").unwrap_or_default();
@@ -189,4 +206,80 @@ fn a_turn_begins_with_all_bytes_of_the_turn_before() {
         }
         messages.push(says("answer"));
     }
+}
+
+#[test]
+fn settings_have_the_names_of_the_interface() {
+    let settings = json!({
+        "temperature": 0.5, "top_p": 0.9, "max_tokens": 100, "reasoning_effort": "low",
+        "stop": ["END"], "seed": 7, "reasoning_budget": 10,
+    });
+    let sent = sent_with(&settings, None, &[user("q")]);
+    let expected = json!({
+        "model": "m", "stream": true, "store": false, "include": ["reasoning.encrypted_content"],
+        "temperature": 0.5, "top_p": 0.9, "max_output_tokens": 100,
+        "reasoning": { "effort": "low" },
+        "input": [said_by("user", "input_text", "q")],
+    });
+    assert_eq!(sent, expected);
+    let mut all = CallSettings::default();
+    assert!(ignored_settings(&all).is_empty());
+    for (name, value) in settings.as_object().expect("an object") {
+        all.set(name, value).expect("a setting");
+    }
+    assert_eq!(ignored_settings(&all), ["stop", "seed", "reasoning_budget"]);
+}
+
+#[test]
+fn a_schema_is_sent_in_its_field_or_in_the_instructions() {
+    let open = json!({ "type": "object", "properties": { "a": {} } });
+    let closed = json!({ "type": "object", "properties": { "a": { "type": "string" } },
+        "required": ["a"], "additionalProperties": false });
+    let list = json!({ "type": "array" });
+    let messages = [Message::System("be brief"), user("q")];
+    for (schema, is_strict) in [(&open, false), (&closed, true)] {
+        let sent = sent_with(&json!({}), Some(schema.clone()), &messages);
+        let format = json!({ "type": "json_schema", "name": "answer", "schema": schema,
+            "strict": is_strict });
+        assert_eq!(sent["text"]["format"], format);
+        assert_eq!(sent["instructions"], "be brief");
+    }
+    // OpenAI takes nothing but objects.
+    for (settings, schema) in [(json!({ "structured": "prompt" }), open), (json!({}), list.clone())]
+    {
+        let sent = sent_with(&settings, Some(schema.clone()), &messages);
+        assert!(sent.get("text").is_none(), "{sent}");
+        let instructions = sent["instructions"].as_str().expect("a text");
+        assert!(instructions.starts_with("be brief\n\n"), "{instructions}");
+        assert!(instructions.ends_with(&schema.to_string()), "{instructions}");
+    }
+    let sent = sent_with(&json!({ "structured": "native" }), Some(list), &messages);
+    assert_eq!(sent["text"]["format"]["schema"]["type"], "array");
+}
+
+#[test]
+fn images_and_files_come_before_the_text() {
+    let attachments = [
+        attached("image/png", "a.png", b"abc"),
+        linked("image/jpeg", "https://h/b.jpg"),
+        attached("application/pdf", "c.pdf", b"abc"),
+        linked("application/pdf", "https://h/d.pdf"),
+        attached("text/plain", "e.txt", b"hi"),
+    ];
+    let sent = json_of(&[Message::user("what is it?", &attachments)], &[]);
+    let expected = json!([
+        { "type": "input_image", "image_url": "data:image/png;base64,YWJj", "detail": "auto" },
+        { "type": "input_image", "image_url": "https://h/b.jpg", "detail": "auto" },
+        { "type": "input_file", "filename": "c.pdf",
+          "file_data": "data:application/pdf;base64,YWJj" },
+        { "type": "input_file", "file_url": "https://h/d.pdf" },
+        { "type": "input_text", "text": "<file name=\"e.txt\">\nhi\n</file>" },
+        { "type": "input_text", "text": "what is it?" },
+    ]);
+    assert_eq!(sent["input"][0]["content"], expected);
+    let alone = json_of(&[Message::user("", &attachments[..1])], &[]);
+    assert_eq!(alone["input"][0]["content"].as_array().map(Vec::len), Some(1));
+    let sound = [attached("audio/wav", "a.wav", b"abc")];
+    let refused = body_of(&[Message::user("q", &sound)], "m", &CallSpec::default());
+    assert!(matches!(refused, Err(Refused::Unsupported(_))), "{refused:?}");
 }
