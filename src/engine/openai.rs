@@ -11,6 +11,8 @@ mod finish;
 mod kept;
 
 mod report;
+mod wire;
+
 mod request;
 
 mod answer;

@@ -8,10 +8,14 @@ mod event;
 mod kept;
 mod usage;
 
+mod reasoning;
+
 mod items;
 mod report;
 
 mod answer;
+mod wire;
+
 mod request;
 
 #[cfg(test)]

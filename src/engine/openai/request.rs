@@ -4,151 +4,22 @@
 //! What changes from turn to turn stands last, so that the bodies of two turns begin with the same
 //! bytes.
 
-use super::kept::{self, KeptReasoning};
+use super::kept;
+use super::wire::{
+    Body, ImageUrl, ResponseFormat, StreamOptions, UserContent, Wire, WireCall, WireDefinition,
+    WireFile, WireFunction, WirePart, WireSchema, WireSettings, WireTool,
+};
 use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
-use crate::engine::provider::media::{self, Detail, Media};
+use crate::engine::provider::media::{self, Media};
 use crate::engine::provider::remote::Refused;
 use crate::engine::provider::schema;
 use crate::engine::provider::tool::{arguments, parameters};
 use crate::engine::{CallSettings, CallSpec, ResponseSchema};
 use crate::protocol::attachment::Attachment;
-use serde::Serialize;
-use serde_json::{Map, Value};
-use std::borrow::Cow;
 
 #[cfg(test)]
 mod tests;
-
-#[derive(Serialize)]
-struct Body<'a> {
-    model: &'a str,
-    stream: bool,
-    stream_options: StreamOptions,
-    #[serde(flatten)]
-    settings: WireSettings<'a>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<WireTool<'a>>,
-    messages: Vec<Wire<'a>>,
-}
-
-#[derive(Default, Serialize)]
-struct WireSettings<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    top_p: Option<f64>,
-    /// As OpenAI has it; its reasoning models refuse the other name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_completion_tokens: Option<u32>,
-    /// As every other server has it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stop: Option<&'a [String]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seed: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_effort: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<ResponseFormat<'a>>,
-}
-
-#[derive(Serialize)]
-struct ResponseFormat<'a> {
-    r#type: &'static str,
-    json_schema: WireSchema<'a>,
-}
-
-#[derive(Serialize)]
-struct WireSchema<'a> {
-    name: &'a str,
-    schema: &'a Map<String, Value>,
-    strict: bool,
-}
-
-#[derive(Serialize)]
-struct WireTool<'a> {
-    r#type: &'static str,
-    function: WireDefinition<'a>,
-}
-
-#[derive(Serialize)]
-struct WireDefinition<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    description: &'a str,
-    parameters: Cow<'a, Map<String, Value>>,
-}
-
-#[derive(Serialize)]
-struct StreamOptions {
-    include_usage: bool,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "role", rename_all = "lowercase")]
-enum Wire<'a> {
-    System {
-        content: Cow<'a, str>,
-    },
-    User {
-        content: UserContent<'a>,
-    },
-    Assistant {
-        /// Null if the model only called tools: some providers refuse an empty text.
-        content: Option<&'a str>,
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        tool_calls: Vec<WireCall<'a>>,
-        #[serde(flatten)]
-        reasoning: KeptReasoning,
-    },
-    Tool {
-        tool_call_id: &'a str,
-        content: &'a str,
-    },
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum UserContent<'a> {
-    /// Every server takes a plain text.
-    Text(&'a str),
-    Parts(Vec<WirePart<'a>>),
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum WirePart<'a> {
-    Text { text: Cow<'a, str> },
-    ImageUrl { image_url: ImageUrl<'a> },
-    File { file: WireFile<'a> },
-}
-
-#[derive(Serialize)]
-struct ImageUrl<'a> {
-    url: Cow<'a, str>,
-    detail: Detail,
-}
-
-#[derive(Serialize)]
-struct WireFile<'a> {
-    filename: &'a str,
-    file_data: String,
-}
-
-#[derive(Serialize)]
-struct WireCall<'a> {
-    id: &'a str,
-    r#type: &'static str,
-    function: WireFunction<'a>,
-}
-
-#[derive(Serialize)]
-struct WireFunction<'a> {
-    name: &'a str,
-    arguments: Cow<'a, str>,
-}
 
 /// Whose server it is: some settings have other names at OpenAI itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! From the bytes of an answer to what happened. Pure.
 
 use super::event::{Event, Item, Response, decode, decode_whole};
-use super::items::{Bad, Items, ReasoningField};
+use super::items::{Bad, Items};
+use super::reasoning::ReasoningField;
 use super::{kept, report};
 use crate::chat::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;

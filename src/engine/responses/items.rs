@@ -2,6 +2,7 @@
 
 use super::event::{Item, Part};
 use super::kept::KeptItem;
+use super::reasoning::{ReasoningField, ShownReasoning};
 use crate::chat::event::ToolCall;
 use crate::engine::EngineEvent;
 use crate::engine::provider::tool::{CALLS_MAX, CallIds};
@@ -14,9 +15,6 @@ const ITEMS_MAX: usize = 10_000;
 
 /// Bytes of one answer that are kept only to be sent back.
 const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// What stands between two parts of a reasoning.
-const PART_BREAK: &str = "\n\n";
 
 /// The items of one answer.
 #[derive(Debug, Default)]
@@ -42,21 +40,9 @@ enum OpenItem {
         arguments: Value,
         has_pieces: bool,
     },
-    Reasoning {
-        /// What is shown, with the number of its part; `None` before the first piece.
-        shown: Option<(ReasoningField, u64)>,
-    },
+    Reasoning(ShownReasoning),
     /// One that this program does not know.
     Unknown,
-}
-
-/// Where the text of a reasoning comes from. A server that sends both says the same in both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReasoningField {
-    /// A summary by the provider.
-    Summary,
-    /// The reasoning itself.
-    Text,
 }
 
 /// Why items can't be put together.
@@ -87,16 +73,6 @@ impl Bad {
     }
 }
 
-impl ReasoningField {
-    /// The name of the field that holds it.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Summary => "summary",
-            Self::Text => "reasoning_text",
-        }
-    }
-}
-
 impl Items {
     /// An item begins; adds what happened to `events`.
     pub(super) fn begin(
@@ -109,7 +85,7 @@ impl Items {
         self.close(index, None, events)?;
         let open = match item {
             Item::Message { phase, .. } => OpenItem::Message { bytes: 0, phase },
-            Item::Reasoning { .. } => OpenItem::Reasoning { shown: None },
+            Item::Reasoning { .. } => OpenItem::Reasoning(ShownReasoning::default()),
             Item::FunctionCall { call_id, name, arguments } => {
                 let id = self.begin_call(call_id, name, events)?;
                 OpenItem::Call { id, arguments, has_pieces: false }
@@ -152,13 +128,13 @@ impl Items {
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Bad> {
         let is_open =
-            matches!(self.open.get(&index), Some(OpenItem::Reasoning { .. } | OpenItem::Unknown));
+            matches!(self.open.get(&index), Some(OpenItem::Reasoning(_) | OpenItem::Unknown));
         if !is_open {
             self.close(index, None, events)?;
-            self.insert(index, OpenItem::Reasoning { shown: None })?;
+            self.insert(index, OpenItem::Reasoning(ShownReasoning::default()))?;
         }
-        if let Some(OpenItem::Reasoning { shown }) = self.open.get_mut(&index) {
-            push_reasoning(shown, field, part, text, events);
+        if let Some(OpenItem::Reasoning(shown)) = self.open.get_mut(&index) {
+            shown.push(field, part, text, events);
         }
         Ok(())
     }
@@ -177,9 +153,7 @@ impl Items {
                 Ok(())
             }
             Some(OpenItem::Unknown) => Ok(()),
-            Some(OpenItem::Message { .. } | OpenItem::Reasoning { .. }) | None => {
-                Err(Bad::Unopened)
-            }
+            Some(OpenItem::Message { .. } | OpenItem::Reasoning(_)) | None => Err(Bad::Unopened),
         }
     }
 
@@ -244,7 +218,7 @@ impl Items {
     fn whole(&mut self, index: u64, item: Item, events: &mut Vec<EngineEvent>) -> Result<(), Bad> {
         let open = match &item {
             Item::Message { .. } => OpenItem::Message { bytes: 0, phase: None },
-            Item::Reasoning { .. } => OpenItem::Reasoning { shown: None },
+            Item::Reasoning { .. } => OpenItem::Reasoning(ShownReasoning::default()),
             Item::FunctionCall { call_id, name, .. } => {
                 let id = self.begin_call(call_id.clone(), name.clone(), events)?;
                 OpenItem::Call { id, arguments: Value::Null, has_pieces: false }
@@ -304,7 +278,7 @@ impl Items {
                 events.push(EngineEvent::ToolCallRequested { id });
                 Some(KeptItem::Call)
             }
-            OpenItem::Reasoning { shown } => self.reasoning(shown, whole, events)?,
+            OpenItem::Reasoning(shown) => self.reasoning(shown, whole, events)?,
             OpenItem::Unknown => None,
         };
         self.kept.extend(kept);
@@ -315,23 +289,14 @@ impl Items {
     /// without the encrypted form the provider has no use for it.
     fn reasoning(
         &mut self,
-        mut shown: Option<(ReasoningField, u64)>,
+        mut shown: ShownReasoning,
         whole: Option<Item>,
         events: &mut Vec<EngineEvent>,
     ) -> Result<Option<KeptItem>, Bad> {
         let Some(Item::Reasoning { summary, content, encrypted_content }) = whole else {
             return Ok(None);
         };
-        if shown.is_none() {
-            let parts = summary.as_array().map_or(&[][..], Vec::as_slice);
-            let texts = parts.iter().map(|part| part["text"].as_str().unwrap_or_default());
-            for (number, text) in (0..).zip(texts) {
-                push_reasoning(&mut shown, ReasoningField::Summary, number, text, events);
-            }
-            for (number, part) in (0..).zip(&content) {
-                push_reasoning(&mut shown, ReasoningField::Text, number, part.text(), events);
-            }
-        }
+        shown.complete(&summary, &content, events);
         let Some(encrypted_content) = encrypted_content.filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
@@ -370,22 +335,6 @@ fn whole_arguments(first: Value, whole: Option<Item>) -> String {
             other.to_string()
         }
     }
-}
-
-fn push_reasoning(
-    shown: &mut Option<(ReasoningField, u64)>,
-    field: ReasoningField,
-    part: u64,
-    text: &str,
-    events: &mut Vec<EngineEvent>,
-) {
-    if text.is_empty() || shown.is_some_and(|(other, _)| other != field) {
-        return;
-    }
-    let is_next = shown.is_some_and(|(_, last)| last != part);
-    let text = if is_next { PART_BREAK.to_owned() + text } else { text.to_owned() };
-    *shown = Some((field, part));
-    events.push(EngineEvent::Reasoning { source: field.name(), text });
 }
 
 fn push_arguments(id: &ToolCallId, text: String, events: &mut Vec<EngineEvent>) {

@@ -6,18 +6,16 @@
 //! bytes.
 
 use super::kept::{self, KeptItem};
+use super::wire::{Body, Role, WireFormat, WireItem, WirePart, WireReasoning, WireText, WireTool};
 use crate::chat::event::{ProviderData, ToolCall};
 use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
-use crate::engine::provider::media::{Detail, Media, media};
+use crate::engine::provider::media::{Media, media};
 use crate::engine::provider::remote::Refused;
 use crate::engine::provider::schema;
 use crate::engine::provider::tool::{arguments, parameters};
 use crate::engine::{CallSettings, CallSpec, ResponseSchema};
 use crate::protocol::attachment::Attachment;
-use serde::Serialize;
-use serde_json::{Map, Value};
-use std::borrow::Cow;
 
 #[cfg(test)]
 mod tests;
@@ -28,114 +26,6 @@ const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
 /// Beginnings of the names of models that don't reason. They refuse a request for their reasoning;
 /// every later family reasons.
 const WITHOUT_REASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt-", "gpt-5-chat"];
-
-#[derive(Serialize)]
-struct Body<'a> {
-    model: &'a str,
-    stream: bool,
-    store: bool,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    include: &'static [&'static str],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    top_p: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_output_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning: Option<WireReasoning<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<WireText<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<WireTool<'a>>,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    instructions: String,
-    input: Vec<WireItem<'a>>,
-}
-
-#[derive(Serialize)]
-struct WireReasoning<'a> {
-    effort: &'a str,
-}
-
-#[derive(Serialize)]
-struct WireText<'a> {
-    format: WireFormat<'a>,
-}
-
-#[derive(Serialize)]
-struct WireFormat<'a> {
-    r#type: &'static str,
-    name: &'a str,
-    schema: &'a Map<String, Value>,
-    strict: bool,
-}
-
-#[derive(Serialize)]
-struct WireTool<'a> {
-    r#type: &'static str,
-    name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    description: &'a str,
-    parameters: Cow<'a, Map<String, Value>>,
-    /// Without it the provider makes every parameter a required one.
-    strict: bool,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum WireItem<'a> {
-    Message {
-        role: Role,
-        content: Vec<WirePart<'a>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        phase: Option<String>,
-    },
-    Reasoning {
-        summary: Value,
-        encrypted_content: String,
-    },
-    FunctionCall {
-        call_id: &'a str,
-        name: &'a str,
-        arguments: Cow<'a, str>,
-    },
-    FunctionCallOutput {
-        call_id: &'a str,
-        output: &'a str,
-    },
-}
-
-#[derive(Clone, Copy, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Role {
-    System,
-    User,
-    Assistant,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum WirePart<'a> {
-    InputText {
-        text: Cow<'a, str>,
-    },
-    InputImage {
-        image_url: Cow<'a, str>,
-        detail: Detail,
-    },
-    InputFile {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        filename: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        file_data: Option<String>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        file_url: Option<&'a str>,
-    },
-    OutputText {
-        text: &'a str,
-    },
-}
 
 /// The request, as JSON.
 ///

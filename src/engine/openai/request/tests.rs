@@ -4,7 +4,7 @@ use super::*;
 use crate::chat::event::{ProviderData, ToolCall};
 use crate::engine::provider::media::{attached, linked};
 use crate::protocol::id::ToolCallId;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 fn call(id: &str) -> ToolCall {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::engine::provider::media::{attached, linked};
 use crate::protocol::id::ToolCallId;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 fn call(id: &str) -> ToolCall {
@@ -231,7 +231,7 @@ fn settings_have_the_names_of_the_interface() {
 }
 
 #[test]
-fn a_schema_is_sent_in_its_field_or_in_the_instructions() {
+fn a_schema_is_sent_as_the_format_or_in_the_instructions() {
     let open = json!({ "type": "object", "properties": { "a": {} } });
     let closed = json!({ "type": "object", "properties": { "a": { "type": "string" } },
         "required": ["a"], "additionalProperties": false });
@@ -258,7 +258,7 @@ fn a_schema_is_sent_in_its_field_or_in_the_instructions() {
 }
 
 #[test]
-fn images_and_files_come_before_the_text() {
+fn images_and_files_stand_before_the_text() {
     let attachments = [
         attached("image/png", "a.png", b"abc"),
         linked("image/jpeg", "https://h/b.jpg"),
