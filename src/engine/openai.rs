@@ -10,6 +10,7 @@ mod finish;
 
 mod kept;
 
+pub(super) mod model;
 mod report;
 mod wire;
 
@@ -94,8 +95,8 @@ impl Interface for ChatCompletions {
         request::body(model, spec, Server::Other)
     }
 
-    fn ignored_settings(_model: &str, settings: &CallSettings) -> Vec<&'static str> {
-        request::ignored_settings(settings)
+    fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str> {
+        request::ignored_settings(model, settings)
     }
 
     fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Answer<'a> {

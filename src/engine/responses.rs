@@ -77,8 +77,8 @@ impl Interface for ResponsesApi {
         request::body(model, spec)
     }
 
-    fn ignored_settings(_model: &str, settings: &CallSettings) -> Vec<&'static str> {
-        request::ignored_settings(settings)
+    fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str> {
+        request::ignored_settings(model, settings)
     }
 
     fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Answer<'a> {

@@ -5,6 +5,7 @@
 //! bytes.
 
 use super::kept;
+use super::model::taken;
 use super::wire::{
     Body, ImageUrl, ResponseFormat, StreamOptions, UserContent, Wire, WireCall, WireDefinition,
     WireFile, WireFunction, WirePart, WireSchema, WireSettings, WireTool,
@@ -43,13 +44,14 @@ fn body_of(
     server: Server,
 ) -> Result<Vec<u8>, Refused> {
     let native = schema::native(spec).filter(|schema| schema.is_taken(&spec.settings));
+    let (settings, _) = taken(model, &spec.settings);
     let body = Body {
         model,
         stream: true,
         stream_options: StreamOptions { include_usage: true },
         settings: WireSettings {
             response_format: native.map(response_format),
-            ..settings(&spec.settings, server)
+            ..wire_settings(&settings, server)
         },
         tools: spec.tools.iter().map(wire_tool).collect(),
         messages: wire_messages(model, messages, schema::instruction(spec, native.is_some()))?,
@@ -57,12 +59,14 @@ fn body_of(
     serde_json::to_vec(&body).map_err(Refused::Unwritable)
 }
 
-/// Names of the settings that are set and that the interface has no place for.
-pub(super) fn ignored_settings(settings: &CallSettings) -> Vec<&'static str> {
-    settings.reasoning_budget.map(|_| "reasoning_budget").into_iter().collect()
+/// Names of the settings that are set and that the interface, or the model, doesn't take.
+pub(super) fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str> {
+    let (settings, refused) = taken(model, settings);
+    let ignored = settings.reasoning_budget.map(|_| "reasoning_budget");
+    refused.into_iter().chain(ignored).collect()
 }
 
-fn settings(settings: &CallSettings, server: Server) -> WireSettings<'_> {
+fn wire_settings(settings: &CallSettings, server: Server) -> WireSettings<'_> {
     let max_tokens_of = |which| settings.max_tokens.filter(|_| server == which);
     WireSettings {
         temperature: settings.temperature,

@@ -63,7 +63,7 @@ pub(in crate::engine) trait Interface {
         Self::body(model, spec)
     }
 
-    /// Names of the settings that are set and that this interface has no place for.
+    /// Names of the settings that are set and that this interface, or the model, doesn't take.
     fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str>;
 
     /// An answer of `model` of which nothing has come.
@@ -207,8 +207,8 @@ impl<I: Interface> Remote<I> {
         for name in I::ignored_settings(model, settings) {
             if warned.insert(name) {
                 tracing::warn!(
-                    "the setting {name} is ignored: the interface of {} has no place for it; \
-                     extra_body can add what a server takes besides",
+                    "the setting {name} is ignored: the interface of {} has no place for it, or the \
+                     model refuses it; extra_body can add what a server takes besides",
                     I::PROVIDER
                 );
             }

@@ -82,11 +82,11 @@ pub(super) enum Event {
     /// The answer was cut off.
     #[serde(rename = "response.incomplete")]
     Incomplete { response: Response },
-    /// The answer failed.
-    #[serde(rename = "response.failed")]
+    /// The answer failed, or was cancelled by somebody else.
+    #[serde(rename = "response.failed", alias = "response.cancelled")]
     Failed { response: Response },
     /// The end of an answer as some servers send it: its status says how.
-    #[serde(rename = "response.done", alias = "response.cancelled")]
+    #[serde(rename = "response.done")]
     Done { response: Response },
     /// The answer breaks off. OpenAI documents the error flat and sends it in `error`.
     #[serde(rename = "error")]

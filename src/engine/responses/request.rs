@@ -10,6 +10,7 @@ use super::wire::{Body, Role, WireFormat, WireItem, WirePart, WireReasoning, Wir
 use crate::chat::event::{ProviderData, ToolCall};
 use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
+use crate::engine::openai::model::{reasons, taken};
 use crate::engine::provider::media::{Media, media};
 use crate::engine::provider::remote::Refused;
 use crate::engine::provider::schema;
@@ -22,10 +23,6 @@ mod tests;
 
 /// Has the provider send the reasoning in a form that can be sent back to it.
 const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
-
-/// Beginnings of the names of models that don't reason. They refuse a request for their reasoning;
-/// every later family reasons.
-const WITHOUT_REASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt-", "gpt-5-chat"];
 
 /// The request, as JSON.
 ///
@@ -40,7 +37,8 @@ fn body_of(messages: &[Message<'_>], model: &str, spec: &CallSpec) -> Result<Vec
     let (system, conversation) = messages.split_at(first.count());
     let native = schema::native(spec).filter(|schema| schema.is_taken(&spec.settings));
     let instruction = schema::instruction(spec, native.is_some());
-    let CallSettings { temperature, top_p, max_tokens, reasoning_effort, .. } = &*spec.settings;
+    let (settings, _) = taken(model, &spec.settings);
+    let CallSettings { temperature, top_p, max_tokens, reasoning_effort, .. } = &settings;
     let body = Body {
         model,
         stream: true,
@@ -58,14 +56,16 @@ fn body_of(messages: &[Message<'_>], model: &str, spec: &CallSpec) -> Result<Vec
     serde_json::to_vec(&body).map_err(Refused::Unwritable)
 }
 
-/// Names of the settings that are set and that the interface has no place for.
-pub(super) fn ignored_settings(settings: &CallSettings) -> Vec<&'static str> {
+/// Names of the settings that are set and that the interface, or the model, doesn't take.
+pub(super) fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str> {
+    let (settings, refused) = taken(model, settings);
     let ignored = [
         ("stop", settings.stop.is_some()),
         ("seed", settings.seed.is_some()),
         ("reasoning_budget", settings.reasoning_budget.is_some()),
     ];
-    ignored.into_iter().filter_map(|(name, is_set)| is_set.then_some(name)).collect()
+    let ignored = ignored.into_iter().filter_map(|(name, is_set)| is_set.then_some(name));
+    refused.into_iter().chain(ignored).collect()
 }
 
 fn text(schema: &ResponseSchema) -> WireText<'_> {
@@ -76,14 +76,6 @@ fn text(schema: &ResponseSchema) -> WireText<'_> {
         strict: schema.is_strict(),
     };
     WireText { format }
-}
-
-/// Whether `model` may reason, by its name: possibly one with the provider before it, or of a model
-/// made from it.
-fn reasons(model: &str) -> bool {
-    let name = model.rsplit('/').next().unwrap_or(model);
-    let name = name.strip_prefix("ft:").unwrap_or(name).to_ascii_lowercase();
-    !WITHOUT_REASONING.iter().any(|start| name.starts_with(start))
 }
 
 fn wire_tool(spec: &ToolSpec) -> WireTool<'_> {

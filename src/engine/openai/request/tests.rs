@@ -115,8 +115,15 @@ fn settings_have_the_names_of_the_server() {
     let own: Value =
         serde_json::from_str(&text_of(&[user("q")], &spec, Server::OpenAi)).expect("JSON");
     assert_eq!(own, expected);
-    assert_eq!(ignored_settings(&spec.settings), ["reasoning_budget"]);
-    assert!(ignored_settings(&CallSettings::default()).is_empty());
+    assert_eq!(ignored_settings("m", &spec.settings), ["reasoning_budget"]);
+    assert!(ignored_settings("m", &CallSettings::default()).is_empty());
+    // What a model refuses is not sent to it.
+    let refused = ignored_settings("o3", &spec.settings);
+    assert_eq!(refused, ["temperature", "top_p", "stop", "reasoning_budget"]);
+    let body = body("o3", &spec, Server::OpenAi).expect("serializes");
+    let body: Value = serde_json::from_slice(&body).expect("JSON");
+    assert!(["temperature", "top_p", "stop"].iter().all(|name| body.get(name).is_none()), "{body}");
+    assert_eq!(body["reasoning_effort"], "low");
 }
 
 #[test]

@@ -247,6 +247,8 @@ fn every_end_has_its_class() {
     check(&done(json!("cancelled")), "<text>a FAILED provider");
     check(&done(json!("failed")), "<text>a FAILED provider");
     check(&done(json!("in_progress")), "<text>a FAILED malformed_stream");
+    let cancelled = event(json!({ "type": "response.cancelled", "response": {} }));
+    check(&(start() + &text(0, &["a"]) + &cancelled), "<text>a FAILED provider");
     // An answer that ends well says something.
     check(&(start() + &ending(&[])), r#"113/9 END "completed" completed FAILED provider"#);
     let reasoned = start() + &reasoning(0, &["hm"], "") + &ending(&[]);
