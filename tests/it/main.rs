@@ -18,6 +18,7 @@ mod provider_quirks;
 
 // The engines for Anthropic's Messages and OpenAI's Responses, and what each engine can do.
 mod anthropic;
+mod openai_requests;
 mod provider_table;
 mod responses;
 
