@@ -20,6 +20,10 @@ mod provider_quirks;
 mod anthropic;
 mod provider_table;
 
+// Settings, models and schemas of a turn; counts, costs and retries.
+mod chosen_models;
+mod structured;
+
 // Runs, requests and their ends, one process long.
 mod lean_patches;
 mod lifecycle;
