@@ -22,6 +22,10 @@ mod openai_requests;
 mod provider_table;
 mod responses;
 
+// Settings, models and schemas of a turn; counts, costs and retries.
+mod chosen_models;
+mod structured;
+
 // Runs, requests and their ends, one process long.
 mod lean_patches;
 mod lifecycle;
