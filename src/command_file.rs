@@ -24,7 +24,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod values;
-mod yaml;
 
 pub use crate::extract::ResponseType;
 pub use error::{FileError, FlagError, RenderError, Warning};
@@ -80,5 +79,5 @@ pub struct Text {
     /// Its place in the file, for messages: `prompt`, `messages[2]`.
     pub(crate) key: String,
     /// Where its lines are in the file.
-    pub(crate) layout: yaml::Layout,
+    pub(crate) layout: crate::yaml::Layout,
 }

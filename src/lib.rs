@@ -47,6 +47,8 @@ pub mod support;
 
 pub mod protocol;
 
+pub(crate) mod yaml;
+
 pub mod chat;
 pub mod extract;
 pub mod template;

@@ -5,7 +5,7 @@ use super::cost::{self, Cost, NoRoom, RecordsCost, Room, TemplateCost};
 use super::outside::{Contents, FileFacts};
 use super::records::{Found, Maker};
 use super::table::{self, Blanks};
-use super::yaml;
+use crate::yaml;
 use crate::protocol::json::Error;
 use crate::template::{Keys, Record};
 use jiff::{Timestamp, Zoned};

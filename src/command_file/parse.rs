@@ -2,7 +2,7 @@
 
 mod flags;
 
-use super::yaml::{Kind, Node, YamlError};
+use crate::yaml::{Kind, Node, YamlError};
 use super::{CommandFile, FILE_BYTES_MAX, FileError, ResponseType, Role, Text, Warning};
 use std::path::Path;
 

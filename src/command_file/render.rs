@@ -1,6 +1,6 @@
 //! Renders the templates of a command file with values. Template errors refer to lines of the file.
 
-use super::yaml::Layout;
+use crate::yaml::Layout;
 use super::{CommandFile, RenderError, Text};
 use crate::template::{Data, Missing, Template, TemplateError, Types, Values};
 use jiff::Zoned;

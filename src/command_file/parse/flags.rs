@@ -2,7 +2,7 @@
 
 use super::{FileFault, Reading, list, text, texts};
 use crate::command_file::flag::{Flag, Type};
-use crate::command_file::yaml::{Kind, Node};
+use crate::yaml::{Kind, Node};
 use crate::command_file::{CommandFile, default};
 
 const FLAG_KEYS: [&str; 8] =
