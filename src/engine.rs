@@ -10,6 +10,9 @@ pub mod echo;
 pub mod openai;
 pub(crate) mod provider;
 
+pub(crate) use provider::address::{
+    host as host_of_address, is_same as is_same_address, shown as shown_address,
+};
 pub(crate) use provider::settings::{CONNECT_TIMEOUT, IDLE_TIMEOUT, RETRIES, TOTAL_TIMEOUT};
 
 use crate::chat::event::{FinishClass, ProviderData, ToolCall, Usage};

@@ -57,6 +57,8 @@ pub mod engine;
 
 pub mod tool;
 
+pub(crate) mod profile;
+
 pub mod session;
 
 pub mod host;

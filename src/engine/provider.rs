@@ -2,7 +2,7 @@
 //! time that a provider may take, bytes into events, retries, addresses, and errors in words without
 //! secrets. The modules stand in reading order; each uses only those above it.
 
-pub(super) mod address;
+pub(crate) mod address;
 pub(crate) mod http;
 pub(super) mod join;
 pub(super) mod json;

@@ -73,14 +73,25 @@ fn unusable(error: ParseError) -> String {
 }
 
 /// The host of `base_url`, with its port if that is not the scheme's own; `None` if it can't be used.
-pub(in crate::engine) fn host(base_url: &str) -> Option<String> {
+pub(crate) fn host(base_url: &str) -> Option<String> {
     let url = checked(base_url, false).ok()?;
     let host = url.host_str()?;
     Some(url.port().map_or(host.to_owned(), |port| format!("{host}:{port}")))
 }
 
+/// Whether two base URLs name the same address, but for white space and slashes at the end. Those that
+/// can't be used are the same as no other.
+pub(crate) fn is_same(one: &str, other: &str) -> bool {
+    let plain = |text: &str| {
+        let mut url = checked(text, true).ok()?;
+        url.path_segments_mut().ok()?.pop_if_empty();
+        Some(url)
+    };
+    plain(one).is_some_and(|one| plain(other) == Some(one))
+}
+
 /// `base_url` as it may be shown, readable or not: scheme, host, port and path.
-pub(in crate::engine) fn shown(base_url: &str) -> String {
+pub(crate) fn shown(base_url: &str) -> String {
     let text = base_url.trim();
     match Url::parse(text) {
         Ok(url) if is_scheme(url.scheme()) && url.has_host() && !has_stray_at(&url) => {
@@ -174,6 +185,22 @@ mod tests {
         check("http://[::1]:80/v1", Some("[::1]"));
         check("http://user:p@ss/word@127.0.0.1:9/v1", None);
         check("localhost:1234", None);
+    }
+
+    #[test]
+    fn addresses_are_the_same_but_for_their_end() {
+        let check = |one: &str, other: &str, same: bool| {
+            assert_eq!(is_same(one, other), same, "{one} {other}");
+        };
+        check("https://h/v1", " https://H:443/v1/ ", true);
+        check("https://h", "https://h/", true);
+        check("https://h/v1", "http://h/v1", false);
+        check("https://h/v1", "https://h/v2", false);
+        check("https://h/v1", "https://h:8443/v1", false);
+        check("https://h/v1", "https://h.evil/v1", false);
+        check("https://h/v1", "https://u@h/v1", false);
+        check("https://h/v1", "https://h/v1?to=evil", false);
+        check("h/v1", "h/v1", false);
     }
 
     #[test]
