@@ -6,6 +6,7 @@ pub(crate) mod address;
 pub(crate) mod http;
 pub(super) mod join;
 pub(super) mod json;
+pub(super) mod schema;
 pub(super) mod sse;
 pub(super) mod tool;
 

@@ -180,6 +180,8 @@ impl<'a> Answer<'a> {
             | EngineEvent::ToolArguments { .. }
             | EngineEvent::ToolCallRequested { .. }
             | EngineEvent::Usage(_)
+            | EngineEvent::RetryScheduled(_)
+            | EngineEvent::RetryStarted(_)
             | EngineEvent::CallFinished { .. } => {}
         }
     }
