@@ -15,6 +15,8 @@ pub mod table;
 pub(crate) use provider::address::{
     host as host_of_address, is_same as is_same_address, shown as shown_address,
 };
+pub use provider::key::KeySource;
+pub use provider::roots::TlsRoots;
 pub(crate) use provider::settings::{CONNECT_TIMEOUT, IDLE_TIMEOUT, RETRIES, TOTAL_TIMEOUT};
 pub use spec::{CallSettings, CallSpec, ResponseSchema, StructuredMode};
 pub use table::{EngineFacts, EngineRef, Engines};

@@ -13,6 +13,8 @@ pub(super) mod tool;
 pub(super) mod body;
 pub(super) mod retry;
 
+pub(super) mod key;
+
 mod caution;
 pub(super) mod failure;
 pub(crate) mod roots;

@@ -3,6 +3,7 @@
 use super::item::{Item, KeyFrom};
 use super::pinocchio;
 use super::{FILE_BYTES_MAX, PROFILES_MAX};
+use crate::engine::CallSettings;
 use crate::tool::approval::ApprovalMode;
 use crate::tool::config::Protected;
 use crate::yaml::{Kind, Node, YamlError};
@@ -25,17 +26,6 @@ const KEYS: [&str; 14] = [
     "allow",
     "deny",
     "inherits",
-];
-
-const SETTINGS: [&str; 8] = [
-    "temperature",
-    "top-p",
-    "max-tokens",
-    "stop",
-    "seed",
-    "reasoning-effort",
-    "reasoning-budget",
-    "extra-body",
 ];
 
 /// What is wrong in a file, and its line, if it is known.
@@ -194,16 +184,16 @@ fn items(
 
 /// A setting of the calls, checked.
 pub(super) fn setting(name: &str, value: &Node) -> Result<Item, Fault> {
-    let name = name.replace('_', "-");
+    let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
+    let own = CallSettings::NAMES.into_iter().find(|own| plain(own) == plain(name));
+    let name = own.unwrap_or(name).replace('_', "-");
     if name == "extra-headers" {
         let message = "write `extra-headers` beside `settings`, not in it";
         return Err((Some(value.line), message.to_owned()));
     }
     let json = value.json();
-    if !SETTINGS.contains(&name.as_str()) {
-        let message = format!("there is no setting `{name}`; known ones are {}", SETTINGS.join(", "));
-        return Err((Some(value.line), message));
-    }
+    let set = CallSettings::default().set(&name, &json);
+    set.map_err(|why| (Some(value.line), format!("`settings`: {why}")))?;
     Ok(Item::Setting { name, value: json })
 }
 

@@ -3,7 +3,7 @@
 use super::not_blank;
 use crate::cli::{EngineName, SessionArgs};
 use crate::command_file::is_stdin;
-use crate::engine::Engine;
+use crate::engine::{Engine, TlsRoots};
 use crate::engine::anthropic::Anthropic;
 use crate::engine::echo::Echo;
 use crate::engine::openai::{OpenAi, Settings};
@@ -76,6 +76,8 @@ fn settings(args: &SessionArgs, common: CommonVariables) -> Result<Settings> {
         base_url,
         model: not_blank(args.model.clone()),
         key: key(common)?,
+        key_source: None,
+        tls_roots: TlsRoots::default(),
         connect_timeout: Duration::from_millis(args.engines.connect_timeout_ms),
         idle_timeout: Duration::from_millis(args.engines.idle_timeout_ms),
         total_timeout: Duration::from_millis(args.engines.total_timeout_ms),

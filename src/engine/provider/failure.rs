@@ -1,6 +1,7 @@
 //! What can go wrong in a provider call, in words for people and classes for programs.
 
 use super::address;
+use super::key::NoKey;
 use super::remote::Refused;
 use super::retry::{RETRY_AFTER_MAX, Retry, is_passing};
 use crate::engine::{ErrorClass, RunError, Stage};
@@ -146,6 +147,12 @@ impl Failures {
              {base_url_source}"
         );
         Failure::new(ErrorClass::Auth, message, "no key").at_init()
+    }
+
+    /// The key could not be got from where it is kept.
+    pub(in crate::engine) fn no_key_from_source(&self, why: NoKey) -> Failure {
+        let NoKey { message, detail } = why;
+        Failure::new(ErrorClass::Auth, message, detail).at_init()
     }
 
     /// The key can't be sent.

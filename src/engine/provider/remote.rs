@@ -7,6 +7,7 @@ use super::call::{Answer, ProviderCall};
 use super::clock::Clock;
 use super::connection::Connection;
 use super::failure::{Failure, Failures, SettingSources};
+use super::key::Key;
 use super::post::{Post, Target};
 use super::settings::Settings;
 use crate::engine::spec::merge;
@@ -81,6 +82,7 @@ pub(in crate::engine) struct Remote<I> {
 #[derive(Debug)]
 struct Shared {
     settings: Settings,
+    key: Key,
     connection: Connection,
     /// Settings of calls that were warned of, because the provider has no place for them.
     warned: Mutex<BTreeSet<&'static str>>,
@@ -95,8 +97,10 @@ impl<I: Interface> Remote<I> {
     }
 
     pub(in crate::engine) fn with_roots(settings: Settings, roots_file: Option<PathBuf>) -> Self {
-        let connection = Connection::new(settings.connect_timeout, roots_file);
-        let shared = Shared { settings, connection, warned: Mutex::default() };
+        let connection =
+            Connection::new(settings.connect_timeout, settings.tls_roots, roots_file);
+        let key = Key::new(settings.key.clone(), settings.key_source.clone());
+        let shared = Shared { settings, key, connection, warned: Mutex::default() };
         Self { shared: Arc::new(shared), interface: PhantomData }
     }
 
@@ -114,7 +118,7 @@ impl<I: Interface> Remote<I> {
     pub(in crate::engine) fn host(&self) -> String {
         let host = address::host(self.base_url()).unwrap_or_default();
         // A host is in lower case, and so is a key that was put in its place by mistake.
-        let key = self.shared.settings.key.as_ref();
+        let key = self.shared.key.known();
         let key = key.and_then(|key| Secret::new(&key.expose().to_ascii_lowercase()));
         key.map_or(host.clone(), |key| key.redact(&host))
     }
@@ -143,12 +147,19 @@ impl<I: Interface> Remote<I> {
     }
 
     async fn run(&self, spec: &CallSpec, sink: &Sink) -> Result<(), RunError> {
-        let Shared { settings, connection, .. } = &*self.shared;
-        let key = settings.key.as_ref();
+        let Shared { settings, key, connection, .. } = &*self.shared;
         let model = spec.model.as_deref().unwrap_or_else(|| self.model());
-        let failures = Failures::new(I::SOURCES, key, self.base_url(), model)
-            .hiding(spec.settings.extra_headers.values());
-        let mut target = self.target(model, &failures).map_err(Failure::into_error)?;
+        let failures = |key| {
+            Failures::new(I::SOURCES, key, self.base_url(), model)
+                .hiding(spec.settings.extra_headers.values())
+        };
+        // Before the key is got: a person may be asked for it.
+        let unkeyed = failures(key.known());
+        let url = self.url(model, &unkeyed).map_err(Failure::into_error)?;
+        let key = key.get().await.map_err(|why| unkeyed.no_key_from_source(why).into_error())?;
+        let failures = failures(key);
+        let headers = I::headers(key).ok_or_else(|| failures.odd_key().into_error())?;
+        let mut target = Target { url, headers };
         add_headers(&mut target.headers, &spec.settings);
         self.warn_of_ignored(model, &spec.settings);
         let client = connection.client(&target.url, key.is_some(), &failures);
@@ -162,19 +173,25 @@ impl<I: Interface> Remote<I> {
         call.run(clock).await.map_err(Failure::into_error)
     }
 
-    /// Where requests go, checked.
-    fn target(&self, model: &str, failures: &Failures) -> Result<Target, Failure> {
-        let key = self.shared.settings.key.as_ref();
-        let url = I::url(self.base_url(), key.is_none());
+    /// Why no call can ever be made with these settings, if that is so.
+    pub(in crate::engine) fn fault(&self) -> Option<RunError> {
+        let model = self.model();
+        let failures = Failures::new(I::SOURCES, self.shared.key.known(), self.base_url(), model);
+        self.url(model, &failures).err().map(Failure::into_error)
+    }
+
+    /// Where requests go, if the settings are complete.
+    fn url(&self, model: &str, failures: &Failures) -> Result<Url, Failure> {
+        let has_key = self.shared.key.is_configured();
+        let url = I::url(self.base_url(), !has_key);
         let url = url.map_err(|why| failures.bad_base_url(&why))?;
-        if key.is_none() && self.is_own() {
+        if !has_key && self.is_own() {
             return Err(failures.no_key(I::PROVIDER));
         }
         if model.is_empty() {
             return Err(failures.no_model());
         }
-        let headers = I::headers(key).ok_or_else(|| failures.odd_key())?;
-        Ok(Target { url, headers })
+        Ok(url)
     }
 
     /// Warns once of each setting that the provider has no place for: the call goes on without it.
