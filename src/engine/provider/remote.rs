@@ -28,7 +28,11 @@ pub(in crate::engine) trait Interface {
     /// Where that provider answers.
     const BASE_URL: &'static str;
 
-    /// The model there, if none is named. Other providers have their own names.
+    /// That provider requires a key.
+    const REQUIRES_KEY: bool = true;
+
+    /// The model there, if none is named; empty if one has to be. Other providers have their own
+    /// names.
     const MODEL: &'static str;
 
     /// The options and variables that the command line has for the settings.
@@ -37,11 +41,11 @@ pub(in crate::engine) trait Interface {
     /// An answer of it.
     type Answer<'a>: Answer;
 
-    /// Where requests go; with the login in `base_url` if `has_login`.
+    /// Where requests to `model` go; with the login in `base_url` if `has_login`.
     ///
     /// # Errors
     /// If the address can't be used: the reason, for a message.
-    fn url(base_url: &str, has_login: bool) -> Result<Url, String>;
+    fn url(base_url: &str, model: &str, has_login: bool) -> Result<Url, String>;
 
     /// The headers of a request; `None` if the key can't be in one.
     fn headers(key: Option<&Secret>) -> Option<HeaderMap>;
@@ -121,7 +125,8 @@ impl<I: Interface> Remote<I> {
 
     /// The provider whose interface it is answers itself.
     fn is_own(&self) -> bool {
-        I::url(self.base_url(), true).is_ok_and(|url| I::url(I::BASE_URL, true) == Ok(url))
+        // The address is compared for a model without a name: the name depends on the answer.
+        I::url(self.base_url(), "", true).is_ok_and(|url| I::url(I::BASE_URL, "", true) == Ok(url))
     }
 
     async fn run(&self, spec: &CallSpec, sink: &Sink) -> Result<(), RunError> {
@@ -143,9 +148,9 @@ impl<I: Interface> Remote<I> {
     /// Where requests go, checked.
     fn target(&self, failures: &Failures) -> Result<Target, Failure> {
         let key = self.shared.settings.key.as_ref();
-        let url = I::url(self.base_url(), key.is_none());
+        let url = I::url(self.base_url(), self.model(), key.is_none());
         let url = url.map_err(|why| failures.bad_base_url(&why))?;
-        if key.is_none() && self.is_own() {
+        if key.is_none() && I::REQUIRES_KEY && self.is_own() {
             return Err(failures.no_key(I::PROVIDER));
         }
         if self.model().is_empty() {
