@@ -6,6 +6,7 @@ pub(super) mod address;
 pub(crate) mod http;
 pub(super) mod join;
 pub(super) mod json;
+pub(super) mod lines;
 pub(super) mod sse;
 pub(super) mod tool;
 
@@ -14,6 +15,7 @@ pub(super) mod retry;
 
 mod caution;
 pub(super) mod failure;
+pub(super) mod output;
 pub(crate) mod roots;
 
 pub(super) mod clock;
