@@ -9,12 +9,14 @@ pub mod anthropic;
 pub mod echo;
 pub mod openai;
 pub(crate) mod provider;
+pub mod spec;
+pub mod table;
 
 pub(crate) use provider::settings::{CONNECT_TIMEOUT, IDLE_TIMEOUT, RETRIES, TOTAL_TIMEOUT};
+pub use spec::{CallSettings, CallSpec, ResponseSchema, StructuredMode};
+pub use table::{EngineFacts, EngineRef, Engines};
 
 use crate::chat::event::{FinishClass, ProviderData, ToolCall, Usage};
-use crate::chat::tool::ToolSpec;
-use crate::chat::transcript::Transcript;
 use crate::protocol::id::{TaskId, ToolCallId};
 use crate::protocol::words::class;
 use std::future::{Future, pending};
@@ -52,6 +54,10 @@ pub enum EngineEvent {
     },
     /// The provider told its token counts.
     Usage(Usage),
+    /// The request failed and will be sent again.
+    RetryScheduled(Retry),
+    /// The request is sent again, as the last `RetryScheduled` said.
+    RetryStarted(Retry),
     /// The call to the provider ended without being stopped.
     CallFinished {
         /// The reason, in the provider's words.
@@ -63,13 +69,19 @@ pub enum EngineEvent {
     },
 }
 
-/// What a provider call is given.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CallSpec {
-    /// The conversation so far. Its last turn is the one to answer.
-    pub transcript: Transcript,
-    /// The tools that the model may call.
-    pub tools: Arc<[ToolSpec]>,
+/// A request that is sent again. Holds no secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// Number of the attempt that follows, from 2.
+    pub attempt: u32,
+    /// How many attempts there are at most.
+    pub attempts_max: u32,
+    /// Milliseconds between the failure and the next attempt.
+    pub wait_ms: u64,
+    /// Why the last attempt failed.
+    pub class: ErrorClass,
+    /// The same, for people.
+    pub reason: String,
 }
 
 /// How a provider call ended by itself. One that is cancelled has no such end: its engine is
@@ -198,6 +210,8 @@ impl EngineEvent {
             | Self::ToolCallStarted(_)
             | Self::ToolCallRequested { .. }
             | Self::Usage(_)
+            | Self::RetryScheduled(_)
+            | Self::RetryStarted(_)
             | Self::CallFinished { .. } => 0,
         }
     }

@@ -9,7 +9,7 @@ mod input_log;
 mod tasks;
 
 use crate::chat::event::Usage;
-use crate::engine::{Engine, EngineEvent};
+use crate::engine::{EngineEvent, Engines};
 use crate::protocol::command::Command;
 use crate::protocol::id::{Ids, RequestId, TaskId};
 use crate::protocol::wire::{self, Frame, Request};
@@ -30,8 +30,8 @@ use tasks::{Step, Tasks};
 pub struct HostSettings {
     /// How the session behaves.
     pub rules: Rules,
-    /// The engine that answers.
-    pub engine: Engine,
+    /// The engine that answers, and those that requests can choose.
+    pub engines: Engines,
     /// The servers whose tools the model may call. They are started when [`Host::next`] is awaited
     /// for the first time.
     pub servers: ToolServers,
@@ -48,7 +48,7 @@ pub struct HostSettings {
 pub struct Host {
     started: Instant,
     session: Session,
-    engine: Engine,
+    engines: Engines,
     servers: ToolServers,
     has_servers: bool,
     are_servers_started: bool,
@@ -83,10 +83,10 @@ pub enum Effect {
 
 impl HostSettings {
     /// Default rules, no capabilities and a seed from the system's randomness.
-    pub fn new(engine: Engine) -> Self {
+    pub fn new(engines: impl Into<Engines>) -> Self {
         Self {
             rules: Rules::default(),
-            engine,
+            engines: engines.into(),
             servers: ToolServers::default(),
             capabilities: Vec::new(),
             seed: uuid::Uuid::new_v4().as_u128(),
@@ -98,7 +98,7 @@ impl HostSettings {
 impl Host {
     /// A new conversation, and its first frames.
     pub fn new(settings: HostSettings) -> (Self, Vec<Frame>) {
-        let HostSettings { mut rules, engine, servers, capabilities, seed, faults } = settings;
+        let HostSettings { mut rules, engines, servers, capabilities, seed, faults } = settings;
         rules.tools.servers = servers.names().cloned().collect();
         let has_servers = !rules.tools.servers.is_empty();
         let mut session = Session::new(rules, seed);
@@ -107,7 +107,7 @@ impl Host {
         let host = Self {
             started: Instant::now(),
             session,
-            engine,
+            engines,
             servers,
             has_servers,
             are_servers_started: false,
@@ -227,7 +227,7 @@ impl Host {
             Output::StartCall(task, spec) => {
                 tracing::info!(%task, tools = spec.tools.len(), "a provider call starts");
                 let fault = std::mem::take(&mut self.engine_fault);
-                self.tasks.start_call(&self.engine, task, spec, fault);
+                self.tasks.start_call(&self.engines, task, spec, fault);
             }
             Output::StartTool(task, call) => {
                 let ServerCall { server, tool, arguments, .. } = call;

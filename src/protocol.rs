@@ -5,6 +5,7 @@ pub mod json;
 pub mod any;
 pub mod proto;
 
+pub mod attachment;
 pub mod id;
 
 pub(crate) mod words;

@@ -2,6 +2,7 @@
 //! Everything a person or a model sees of a conversation is projected from them.
 
 use crate::protocol::any::Struct;
+use crate::protocol::attachment::Attachment;
 use crate::protocol::command::Decision;
 use crate::protocol::id::{Ordinal, RunId, ToolCallId};
 use crate::protocol::words::{ending, finish, tool_result};
@@ -19,6 +20,9 @@ pub(crate) struct Recorded {
     /// The event.
     pub event: Event,
 }
+
+/// The images and files of a prompt. Clones share them.
+pub(crate) type Attachments = Arc<[Attachment]>;
 
 /// The run, turn and provider call that an event belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +42,15 @@ pub(crate) enum Event {
     PromptAccepted {
         /// The prompt as written by the client.
         prompt: Text,
+        /// What goes with it.
+        attachments: Attachments,
     },
     /// A prompt joined the run after it began.
     PromptJoined {
         /// The prompt as written by the client.
         prompt: Text,
+        /// What goes with it.
+        attachments: Attachments,
         /// Number of the prompt in its run, from 2.
         number: u32,
     },

@@ -12,6 +12,7 @@ use crate::protocol::id::{Ids, Ordinal, RunId, SessionId, ToolCallId};
 use crate::protocol::proto::chat::ChatStreamPatchMode;
 use crate::protocol::proto::rpc::SnapshotFrame;
 use crate::support::text::Text;
+use std::sync::Arc;
 
 /// Records events with their ordinals and scopes.
 struct Recorder {
@@ -35,7 +36,7 @@ impl Recorder {
     /// A turn with one provider call, up to just before its end.
     fn turn(&mut self, prompt: &str, said: &[ModelStep]) {
         self.scope = Scope { run: self.ids.run(), turn: self.scope.turn + 1, call: 0 };
-        self.event(Event::PromptAccepted { prompt: prompt.into() });
+        self.event(Event::PromptAccepted { prompt: prompt.into(), attachments: Arc::new([]) });
         self.event(Event::RunStarted { prompt: prompt.into() });
         self.scope.call = 1;
         self.event(Event::CallStarted);
@@ -152,12 +153,12 @@ fn transcript(recorder: &Recorder, system: Option<&str>) -> Transcript {
 fn messages(transcript: &Transcript) -> Vec<String> {
     let line = |message: &Message<'_>| match message {
         Message::System(text) => format!("system: {text}"),
-        Message::User(text) => format!("user: {text}"),
+        Message::User { text, .. } => format!("user: {text}"),
         Message::Assistant { text, calls, .. } => {
             let calls = calls.iter().map(|(tool, input)| format!(" {}({input})", tool.id.0));
             format!("model: {text}{}", calls.collect::<String>())
         }
-        Message::Tool { tool, result } => format!("tool {}: {result}", tool.id.0),
+        Message::Tool { tool, result, .. } => format!("tool {}: {result}", tool.id.0),
     };
     transcript.messages().iter().map(line).collect()
 }

@@ -1,9 +1,11 @@
 //! The conversation as a person sees it: messages, tool calls and tool results, with their current
 //! state. `apply` the events, and take a `snapshot` at any time.
 
-use super::event::{Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult};
+use super::event::{
+    Attachments, Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult,
+};
 use super::transcript::HistoryMessage;
-use super::ui::{FIRST_PROMPT, correlation, message_id, user_message_id};
+use super::ui::{FIRST_PROMPT, correlation, message_id, shown, user_message_id};
 use crate::protocol::any::{Any, Shared};
 use crate::protocol::id::{Ids, Ordinal, RunId, SessionId};
 use crate::protocol::proto::chat::{self, ChatMessageEntity, CorrelationInfo};
@@ -37,7 +39,7 @@ struct Entity {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Body {
-    Prompt { text: Text, number: u32 },
+    Prompt { text: Text, attachments: Attachments, number: u32 },
     Segment { segment: Segment, prompt: Text, text: Text, state: SegmentState },
     Failure { error: String },
     Tool { tool: ToolCall, input: String, state: ToolState },
@@ -70,7 +72,7 @@ impl Timeline {
             let body = match message {
                 HistoryMessage::BySystem(_) => continue,
                 HistoryMessage::ByUser(text) => {
-                    Body::Prompt { text: text.as_str().into(), number: FIRST_PROMPT }
+                    Body::prompt(&text.as_str().into(), &Attachments::default(), FIRST_PROMPT)
                 }
                 HistoryMessage::ByModel(text) => Body::Segment {
                     segment: Segment { number: 1, kind: SegmentKind::Text },
@@ -90,11 +92,11 @@ impl Timeline {
     pub(crate) fn apply(&mut self, recorded: &Recorded) {
         self.ordinal = recorded.ordinal;
         match &recorded.event {
-            Event::PromptAccepted { prompt } => {
-                self.add(recorded, Body::Prompt { text: prompt.clone(), number: FIRST_PROMPT });
+            Event::PromptAccepted { prompt, attachments } => {
+                self.add(recorded, Body::prompt(prompt, attachments, FIRST_PROMPT));
             }
-            Event::PromptJoined { prompt, number } => {
-                self.add(recorded, Body::Prompt { text: prompt.clone(), number: *number });
+            Event::PromptJoined { prompt, attachments, number } => {
+                self.add(recorded, Body::prompt(prompt, attachments, *number));
             }
             Event::SegmentStarted { segment, prompt } => self.add(
                 recorded,
@@ -233,6 +235,12 @@ impl Timeline {
     }
 }
 
+impl Body {
+    fn prompt(text: &Text, attachments: &Attachments, number: u32) -> Self {
+        Self::Prompt { text: text.clone(), attachments: attachments.clone(), number }
+    }
+}
+
 impl Entity {
     fn on_wire(&self, session: &SessionId) -> SnapshotEntity {
         let (kind, id, payload) = self.payload(session);
@@ -257,8 +265,10 @@ impl Entity {
             _ => correlation(session, self.scope),
         };
         match &self.body {
-            Body::Prompt { text, number } => {
-                as_message(prompt_message(ids, &root, *number), text.clone(), text.clone())
+            Body::Prompt { text, attachments, number } => {
+                let mut message = prompt_message(ids, &root, *number);
+                message.attachments = shown(attachments);
+                as_message(message, text.clone(), text.clone())
             }
             Body::Segment { segment, prompt, text, state } => {
                 let message = segment_message(ids, &root, (*segment, *state));

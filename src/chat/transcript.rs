@@ -1,6 +1,9 @@
 //! The conversation as the model sees it: the turns so far, projected from the events.
 
-use super::event::{Ending, Event, ProviderData, Recorded, SegmentKind, ToolCall, ToolResult};
+use super::event::{
+    Attachments, Ending, Event, ProviderData, Recorded, SegmentKind, ToolCall, ToolResult,
+};
+use crate::protocol::attachment::Attachment;
 use crate::support::text::Text;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -43,7 +46,9 @@ pub enum HistoryMessage {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Turn {
     /// The prompt as written; empty if the model was called with the earlier messages alone.
-    pub prompt: String,
+    pub prompt: Text,
+    /// What goes with the prompt.
+    pub attachments: Attachments,
     /// The model's text and tool calls, in order.
     pub steps: Vec<Step>,
     /// The state of the turn.
@@ -55,8 +60,8 @@ pub(crate) struct Turn {
 pub(crate) enum Step {
     /// A text.
     Text(Text),
-    /// A prompt that joined the turn.
-    Prompt(Text),
+    /// A prompt that joined the turn, and what goes with it.
+    Prompt(Text, Attachments),
     /// What the provider wrote for itself in the steps before, back to the last step of this kind.
     ProviderData(ProviderData),
     /// A tool call.
@@ -89,7 +94,12 @@ pub(crate) enum Message<'a> {
     /// The system prompt.
     System(&'a str),
     /// A message of the user.
-    User(Cow<'a, str>),
+    User {
+        /// What the user wrote.
+        text: Cow<'a, str>,
+        /// Images and files, which come before the text.
+        attachments: Cow<'a, [Attachment]>,
+    },
     /// An answer of the model, with its tool calls.
     Assistant {
         /// Empty if it only called tools.
@@ -105,6 +115,8 @@ pub(crate) enum Message<'a> {
         tool: &'a ToolCall,
         /// The tool's output.
         result: Cow<'a, str>,
+        /// The call failed, or was interrupted.
+        is_error: bool,
     },
 }
 
@@ -122,16 +134,19 @@ impl Transcript {
     /// Applies an event.
     pub(crate) fn apply(&mut self, recorded: &Recorded) {
         match &recorded.event {
-            Event::PromptAccepted { prompt } => {
+            Event::PromptAccepted { prompt, attachments } => {
                 // A turn without an end was cut off by an internal error.
                 self.end(Ending::Failed);
                 self.turns.push(Arc::new(Turn {
-                    prompt: prompt.as_str().to_owned(),
+                    prompt: prompt.clone(),
+                    attachments: attachments.clone(),
                     steps: Vec::new(),
                     state: TurnState::Open,
                 }));
             }
-            Event::PromptJoined { prompt, .. } => self.step(Step::Prompt(prompt.clone())),
+            Event::PromptJoined { prompt, attachments, .. } => {
+                self.step(Step::Prompt(prompt.clone(), attachments.clone()));
+            }
             Event::SegmentFinished { segment, text, .. } => self.answered(segment.kind, text),
             Event::CallFinished { provider_data: Some(data), .. } => {
                 self.step(Step::ProviderData(data.clone()));
@@ -232,7 +247,7 @@ impl Step {
     pub(crate) fn round(&self) -> Option<u32> {
         match self {
             Self::Called { round, .. } => Some(*round),
-            Self::Text(_) | Self::Prompt(_) | Self::ProviderData(_) => None,
+            Self::Text(_) | Self::Prompt(..) | Self::ProviderData(_) => None,
         }
     }
 
@@ -240,7 +255,7 @@ impl Step {
         match self {
             Self::Text(text) => text.trim().is_empty(),
             Self::ProviderData(_) => true,
-            Self::Prompt(_) | Self::Called { .. } => false,
+            Self::Prompt(..) | Self::Called { .. } => false,
         }
     }
 }
@@ -248,7 +263,7 @@ impl Step {
 impl HistoryMessage {
     fn message(&self) -> Message<'_> {
         match self {
-            Self::ByUser(text) => Message::User(text.into()),
+            Self::ByUser(text) => Message::user(text, &[]),
             Self::ByModel(text) => Message::assistant(text.into()),
             Self::BySystem(text) => Message::System(text),
         }
@@ -256,6 +271,11 @@ impl HistoryMessage {
 }
 
 impl<'a> Message<'a> {
+    /// A text of the user, and what goes with it.
+    pub(crate) fn user(text: &'a str, attachments: &'a [Attachment]) -> Self {
+        Self::User { text: text.into(), attachments: attachments.into() }
+    }
+
     /// A text of the model.
     fn assistant(text: Cow<'a, str>) -> Self {
         Self::Assistant { text, calls: Vec::new(), provider_data: None }
@@ -264,9 +284,15 @@ impl<'a> Message<'a> {
     /// Merges the next message of the same role; returns it if the role differs.
     fn join(&mut self, next: Self) -> Option<Self> {
         match (self, next) {
-            (Self::User(said), Self::User(more)) => {
-                *said += "\n\n";
-                *said += more;
+            (
+                Self::User { text, attachments },
+                Self::User { text: more, attachments: more_attachments },
+            ) => {
+                *text += "\n\n";
+                *text += more;
+                if !more_attachments.is_empty() {
+                    attachments.to_mut().extend_from_slice(&more_attachments);
+                }
                 None
             }
             (_, next) => Some(next),
@@ -277,13 +303,13 @@ impl<'a> Message<'a> {
 impl Turn {
     fn messages(&self) -> Vec<Message<'_>> {
         let mut messages = Vec::new();
-        if !self.prompt.is_empty() {
-            messages.push(Message::User(Cow::Borrowed(&self.prompt)));
+        if !self.prompt.is_empty() || !self.attachments.is_empty() {
+            messages.push(Message::user(&self.prompt, &self.attachments));
         }
         let mut steps = self.steps.as_slice();
         while !steps.is_empty() {
-            if let [Step::Prompt(prompt), rest @ ..] = steps {
-                messages.push(Message::User(Cow::Borrowed(prompt.as_str())));
+            if let [Step::Prompt(prompt, attachments), rest @ ..] = steps {
+                messages.push(Message::user(prompt, attachments));
                 steps = rest;
                 continue;
             }
@@ -298,6 +324,7 @@ impl Turn {
             let results = calls.iter().map(|(tool, _, result)| Message::Tool {
                 tool,
                 result: result.map_or(INTERRUPTED_TOOL, ToolResult::text).into(),
+                is_error: result.is_none_or(|result| matches!(result, ToolResult::Error(_))),
             });
             let results: Vec<_> = results.collect();
             let calls = calls.into_iter().map(|(tool, input, _)| (tool, input)).collect();

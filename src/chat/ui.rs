@@ -1,10 +1,11 @@
 //! The conversation as a stream of changes: one UI event for each backend event.
 
 use super::event::{
-    Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult, Usage,
+    Attachments, Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult, Usage,
 };
 use super::patch::{PatchFields, PatchMode, Patches, Piece, lean_arguments_patch, lean_patch};
 use crate::protocol::any::{Any, Shared, Struct};
+use crate::protocol::attachment::Attachment;
 use crate::protocol::command::Decision;
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::chat::{self, ChatStreamPatchMode, CorrelationInfo};
@@ -42,8 +43,12 @@ impl Ui {
         self.names.enter(recorded.scope);
         let names = &self.names;
         match recorded.event {
-            Event::PromptAccepted { prompt } => names.prompt_accepted(prompt, FIRST_PROMPT),
-            Event::PromptJoined { prompt, number } => names.prompt_accepted(prompt, number),
+            Event::PromptAccepted { prompt, attachments } => {
+                names.prompt_accepted(prompt, &attachments, FIRST_PROMPT)
+            }
+            Event::PromptJoined { prompt, attachments, number } => {
+                names.prompt_accepted(prompt, &attachments, number)
+            }
             Event::RunStarted { prompt } => names.run_started(prompt),
             Event::CallStarted => {
                 chat::ChatProviderCallStarted { correlation: names.call() }.into()
@@ -241,6 +246,11 @@ fn signed(duration_ms: u64) -> i64 {
     i64::try_from(duration_ms).unwrap_or(i64::MAX)
 }
 
+/// Attachments as events and snapshots show them.
+pub(super) fn shown(attachments: &[Attachment]) -> Vec<chat::ChatAttachment> {
+    attachments.iter().map(|attachment| attachment.shown.clone()).collect()
+}
+
 impl Names {
     fn new(session: SessionId) -> Self {
         Self { session, scope: None, root: String::new(), correlation: Default::default() }
@@ -277,11 +287,12 @@ impl Names {
         Some(CorrelationInfo { tool_call_id: tool.id.0.clone(), ..self.correlation.clone() })
     }
 
-    fn prompt_accepted(&self, prompt: Text, number: u32) -> Any {
+    fn prompt_accepted(&self, prompt: Text, attachments: &Attachments, number: u32) -> Any {
         let message = chat::ChatUserMessageAccepted {
             message_id: user_message_id(&self.root, number),
             role: role::USER.to_owned(),
             status: message::ACCEPTED.to_owned(),
+            attachments: shown(attachments),
             ..Default::default()
         };
         Shared::payload(message, prompt.clone(), prompt)

@@ -19,10 +19,10 @@ mod tests;
 
 pub use super::provider::settings::Settings;
 
-use super::CallSpec;
+use super::{CallSettings, CallSpec};
 use crate::engine::provider::body::BodyEnd;
 use crate::engine::provider::failure::{Failures, SettingSources};
-use crate::engine::provider::remote::{Interface, Remote};
+use crate::engine::provider::remote::{Interface, Refused, Remote};
 use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
 use answer::Answer;
@@ -103,8 +103,12 @@ impl Interface for Messages {
         Some(headers)
     }
 
-    fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, serde_json::Error> {
-        request::body(model, &spec.transcript.messages(), &spec.tools)
+    fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
+        request::body(model, &spec.transcript.messages(), &spec.tools).map_err(Refused::Unwritable)
+    }
+
+    fn ignored_settings(_model: &str, _settings: &CallSettings) -> Vec<&'static str> {
+        Vec::new()
     }
 
     fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Answer<'a> {

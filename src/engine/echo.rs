@@ -185,10 +185,10 @@ fn reasoning(turns: &[Arc<Turn>]) -> String {
 /// The answer to the last turn: a sentence about it, and one about the turn before.
 fn reply(turns: &[Arc<Turn>]) -> String {
     let Some((turn, earlier)) = turns.split_last() else { return String::new() };
-    let mut reply = format!("Turn {}. You said: {}", turns.len(), turn.prompt);
+    let mut reply = format!("Turn {}. You said: {}", turns.len(), turn.prompt.as_str());
     for step in &turn.steps {
         match step {
-            Step::Prompt(prompt) => {
+            Step::Prompt(prompt, _) => {
                 reply += "\nThen you said: ";
                 reply += &quote(prompt);
             }
@@ -201,7 +201,7 @@ fn reply(turns: &[Arc<Turn>]) -> String {
     }
     if let Some(before) = earlier.last() {
         reply += "\nBefore that you said: ";
-        reply += &quote(&before.prompt);
+        reply += &quote(before.prompt.as_str());
         if before.state == TurnState::Interrupted {
             reply += " (and my answer was interrupted)";
         }
@@ -226,7 +226,12 @@ mod tests {
     use super::*;
 
     fn turn(prompt: &str, state: TurnState) -> Arc<Turn> {
-        Arc::new(Turn { prompt: prompt.to_owned(), steps: Vec::new(), state })
+        Arc::new(Turn {
+            prompt: prompt.into(),
+            attachments: Arc::new([]),
+            steps: Vec::new(),
+            state,
+        })
     }
 
     #[test]

@@ -6,11 +6,12 @@ pub(super) mod address;
 pub(crate) mod http;
 pub(super) mod join;
 pub(super) mod json;
-pub(super) mod lines;
+pub(super) mod schema;
 pub(super) mod sse;
 pub(super) mod tool;
 
 pub(super) mod body;
+pub(super) mod lines;
 pub(super) mod retry;
 
 mod caution;

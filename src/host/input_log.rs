@@ -68,6 +68,8 @@ fn kind(event: &EngineEvent) -> &'static str {
         EngineEvent::ToolArguments { .. } => "tool arguments",
         EngineEvent::ToolCallRequested { .. } => "tool call requested",
         EngineEvent::Usage(_) => "usage",
+        EngineEvent::RetryScheduled(_) => "retry scheduled",
+        EngineEvent::RetryStarted(_) => "retry started",
         EngineEvent::CallFinished { .. } => "call finished",
     }
 }

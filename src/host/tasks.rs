@@ -3,7 +3,7 @@
 //! go on while they are polled, and stop when they are dropped.
 
 use crate::chat::event::ToolResult;
-use crate::engine::{CallEnd, CallSpec, Engine, Running, Sink, TaggedEvent};
+use crate::engine::{CallEnd, CallSpec, Engines, Running, Sink, TaggedEvent};
 use crate::protocol::id::TaskId;
 use crate::session::{TaskEvent, panic_text, run_defect};
 use crate::support::fail_point::FailPoint;
@@ -49,16 +49,16 @@ enum State {
 }
 
 impl Tasks {
-    /// Has `engine` make a call, which does nothing before it is polled.
+    /// Has the engine that `spec` names make a call, which does nothing before it is polled.
     pub(super) fn start_call(
         &mut self,
-        engine: &Engine,
+        engines: &Engines,
         id: TaskId,
         spec: CallSpec,
         fault: FailPoint,
     ) {
         let (to_events, events) = mpsc::channel(EVENTS_AHEAD_MAX);
-        let running = engine.start(spec, Sink::new(id, to_events));
+        let running = engines.start(spec, Sink::new(id, to_events));
         self.call = Some(ActiveCall { id, state: State::Running(running), events, fault });
     }
 

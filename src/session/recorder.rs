@@ -173,7 +173,7 @@ impl Recorder {
     pub(super) fn start_call(&mut self, tools: Arc<[ToolSpec]>) -> TaskId {
         let task = self.new_task();
         let transcript = self.transcript.clone();
-        self.push(Output::StartCall(task, CallSpec { transcript, tools }));
+        self.push(Output::StartCall(task, CallSpec { transcript, tools, ..CallSpec::default() }));
         task
     }
 

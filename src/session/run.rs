@@ -10,8 +10,8 @@ use super::recorder::Recorder;
 use super::toolbox::{ServerCall, Toolbox};
 use super::{Output, Submit, TaskEvent};
 use crate::chat::event::{
-    Ending, Event, FinishClass, ProviderData, Scope, Segment, SegmentKind, ToolCall, ToolResult,
-    Usage,
+    Attachments, Ending, Event, FinishClass, ProviderData, Scope, Segment, SegmentKind, ToolCall,
+    ToolResult, Usage,
 };
 use crate::chat::transcript::INTERRUPTED_TOOL;
 use crate::chat::ui::{correlation, user_message_id};
@@ -179,7 +179,10 @@ impl Run {
     pub(super) fn begin(&mut self, context: &mut Context<'_>, prompt: String) {
         self.prompt = Text::from(prompt);
         let prompt = || self.prompt.clone();
-        self.record(context.recorder, Event::PromptAccepted { prompt: prompt() });
+        self.record(
+            context.recorder,
+            Event::PromptAccepted { prompt: prompt(), attachments: Attachments::default() },
+        );
         self.record(context.recorder, Event::RunStarted { prompt: prompt() });
         match context.tools.start_deadline(context.now) {
             Some(deadline) => self.step = Step::Preparing { deadline },
@@ -289,7 +292,8 @@ impl Run {
             self.prompts += 1;
             let number = self.prompts;
             let prompt = Text::from(prompt.into_string());
-            self.record(context.recorder, Event::PromptJoined { prompt, number });
+            let attachments = Attachments::default();
+            self.record(context.recorder, Event::PromptJoined { prompt, attachments, number });
             let accepted = SteeringAccepted {
                 message_id: user_message_id(&self.id().root(), number),
                 target_request_id: self.request.as_str().to_owned(),
@@ -351,6 +355,8 @@ impl Run {
             | EngineEvent::ToolArguments { .. }
             | EngineEvent::ToolCallRequested { .. }
             | EngineEvent::Usage(_)
+            | EngineEvent::RetryScheduled(_)
+            | EngineEvent::RetryStarted(_)
             | EngineEvent::CallFinished { .. } => return false,
         };
         !self.is_open(kind)

@@ -128,7 +128,7 @@ fn wire_tool(spec: &ToolSpec) -> WireTool<'_> {
 fn system<'a>(message: &'a Message<'_>) -> Option<Block<'a>> {
     match message {
         Message::System(text) => text_block((*text).into()),
-        Message::User(_) | Message::Assistant { .. } | Message::Tool { .. } => None,
+        Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
     }
 }
 
@@ -140,13 +140,13 @@ fn wire_messages<'a>(
     for message in messages {
         let (role, content) = match message {
             Message::System(_) => continue,
-            Message::User(text) => {
+            Message::User { text, .. } => {
                 (Role::User, text_block(text.as_ref().into()).into_iter().collect())
             }
             Message::Assistant { text, calls, provider_data } => {
                 (Role::Assistant, answer(model, text, calls, *provider_data)?)
             }
-            Message::Tool { tool, result } => (Role::User, vec![tool_result(tool, result)]),
+            Message::Tool { tool, result, .. } => (Role::User, vec![tool_result(tool, result)]),
         };
         match wire.last_mut() {
             // All results of an answer, and what the user adds to them, are one message.

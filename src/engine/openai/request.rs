@@ -98,7 +98,7 @@ fn wire_tool(spec: &ToolSpec) -> WireTool<'_> {
 fn wire<'a>(message: &'a Message<'_>) -> Wire<'a> {
     match message {
         Message::System(content) => Wire::System { content },
-        Message::User(content) => Wire::User { content },
+        Message::User { text, .. } => Wire::User { content: text },
         Message::Assistant { text, calls, .. } => Wire::Assistant {
             content: (!text.is_empty() || calls.is_empty()).then_some(text.as_ref()),
             tool_calls: calls
@@ -110,7 +110,7 @@ fn wire<'a>(message: &'a Message<'_>) -> Wire<'a> {
                 })
                 .collect(),
         },
-        Message::Tool { tool, result } => {
+        Message::Tool { tool, result, .. } => {
             Wire::Tool { tool_call_id: &tool.id.0, content: result.as_ref() }
         }
     }
@@ -128,13 +128,13 @@ mod tests {
         let tool = ToolCall { id: ToolCallId("c1".into()), name: "f".into() };
         let messages = [
             Message::System("be brief"),
-            Message::User("a\u{2028}\u{0}\u{1F600}".into()),
+            Message::user("a\u{2028}\u{0}\u{1F600}", &[]),
             Message::Assistant {
                 text: "".into(),
                 calls: vec![(&tool, r#"{"x":1}"#)],
                 provider_data: None,
             },
-            Message::Tool { tool: &tool, result: "out".into() },
+            Message::Tool { tool: &tool, result: "out".into(), is_error: false },
             Message::Assistant { text: "done".into(), calls: Vec::new(), provider_data: None },
         ];
         let body = body("m", &messages, &[]).expect("serializes");

@@ -51,14 +51,14 @@ fn transcript(prompt: &str) -> Transcript {
     transcript.apply(&Recorded {
         ordinal: Ordinal(1),
         scope: Scope { run: Ids::new(1).run(), turn: 1, call: 0 },
-        event: Event::PromptAccepted { prompt: prompt.into() },
+        event: Event::PromptAccepted { prompt: prompt.into(), attachments: Arc::new([]) },
     });
     transcript
 }
 
 fn start(engine: &Engine, events_max: usize) -> (Running, mpsc::Receiver<TaggedEvent>) {
     let (sender, receiver) = mpsc::channel(events_max);
-    let spec = CallSpec { transcript: transcript("hi"), tools: Arc::new([]) };
+    let spec = CallSpec { transcript: transcript("hi"), ..CallSpec::default() };
     (engine.start(spec, Sink::new(TaskId(1), sender)), receiver)
 }
 
@@ -89,6 +89,8 @@ fn text(events: &[EngineEvent]) -> String {
         | EngineEvent::ToolArguments { .. }
         | EngineEvent::ToolCallRequested { .. }
         | EngineEvent::Usage(_)
+        | EngineEvent::RetryScheduled(_)
+        | EngineEvent::RetryStarted(_)
         | EngineEvent::CallFinished { .. } => None,
     });
     texts.collect()

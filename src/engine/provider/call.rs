@@ -6,7 +6,7 @@ use super::clock::{Clock, Quiet};
 use super::failure::{Elapsed, Failure, Failures};
 use super::post::{Post, TAIL_TIMEOUT, header};
 use super::settings::Settings;
-use crate::engine::{EngineEvent, Sink};
+use crate::engine::{EngineEvent, Retry, Sink};
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use reqwest::{Response, Version};
 use std::hash::{BuildHasher, RandomState};
@@ -93,15 +93,20 @@ impl<A: Answer, F: Fn(BodyEnd) -> A> ProviderCall<'_, F> {
             let Some(wait) = self.retry_wait(&failed, attempt, &clock) else {
                 return Err(failed.failure);
             };
+            let attempts_max = self.settings.retries.saturating_add(1);
+            let (class, why) = (failed.failure.class, failed.failure.message());
+            let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
             tracing::warn!(
-                class = failed.failure.class.as_str(),
-                why = failed.failure.message(),
-                "attempt {attempt} of {} failed; trying again in {} ms",
-                self.settings.retries.saturating_add(1),
-                wait.as_millis()
+                class = class.as_str(),
+                why,
+                "attempt {attempt} of {attempts_max} failed; trying again in {wait_ms} ms"
             );
-            clock.sleep(wait).await;
             attempt += 1;
+            let reason = why.to_owned();
+            let retry = Retry { attempt, attempts_max, wait_ms, class, reason };
+            self.sink.send(EngineEvent::RetryScheduled(retry.clone())).await;
+            clock.sleep(wait).await;
+            self.sink.send(EngineEvent::RetryStarted(retry)).await;
         }
     }
 

@@ -1,6 +1,7 @@
 //! What can go wrong in a provider call, in words for people and classes for programs.
 
 use super::address;
+use super::remote::Refused;
 use super::retry::{RETRY_AFTER_MAX, Retry, is_passing};
 use crate::engine::{ErrorClass, RunError, Stage};
 use crate::support::secret::{Secret, unescaped, without_userinfo};
@@ -116,6 +117,15 @@ impl Failures {
             model: model.to_owned(),
             sources,
         }
+    }
+
+    /// Failures that hide `secrets`, too.
+    pub(in crate::engine) fn hiding<'a>(
+        mut self,
+        secrets: impl Iterator<Item = &'a Secret>,
+    ) -> Self {
+        self.secrets.extend(secrets.cloned());
+        self
     }
 
     /// The base URL can't be used. `why` continues a sentence that begins with "the base URL".
@@ -277,11 +287,18 @@ impl Failures {
         Failure::new(ErrorClass::Network, message, detail).or(Retry::Backoff)
     }
 
-    /// The request can't be written.
-    pub(in crate::engine) fn unwritable(&self, why: &serde_json::Error) -> Failure {
-        let message =
-            "the request could not be written: this is a defect of this program, please report it";
-        Failure::new(ErrorClass::Internal, message, why.to_string())
+    /// There is no request.
+    pub(in crate::engine) fn refused(&self, why: Refused) -> Failure {
+        match why {
+            Refused::Unsupported(what) => {
+                Failure::new(ErrorClass::Config, self.redacted(&what), "unsupported").at_init()
+            }
+            Refused::Unwritable(why) => {
+                let message = "the request could not be written: this is a defect of this program, \
+                               please report it";
+                Failure::new(ErrorClass::Internal, message, why.to_string())
+            }
+        }
     }
 
     /// A word of the provider's for an event: without secrets, and of `bytes_max` bytes at most.

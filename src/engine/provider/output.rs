@@ -42,6 +42,8 @@ impl Output {
                 | EngineEvent::ToolArguments { .. }
                 | EngineEvent::ToolCallRequested { .. }
                 | EngineEvent::Usage(_)
+                | EngineEvent::RetryScheduled(_)
+                | EngineEvent::RetryStarted(_)
                 | EngineEvent::CallFinished { .. } => {}
             }
         }

@@ -9,13 +9,16 @@ use super::connection::Connection;
 use super::failure::{Failure, Failures, SettingSources};
 use super::post::{Post, Target};
 use super::settings::Settings;
-use crate::engine::{CallEnd, CallSpec, EngineEvent, RunError, Sink};
+use crate::engine::spec::merge;
+use crate::engine::{CallEnd, CallSettings, CallSpec, EngineEvent, RunError, Sink};
 use crate::support::secret::Secret;
 use reqwest::Url;
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Names a file of root certificates, here as in other programs that use TLS.
 const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
@@ -53,11 +56,23 @@ pub(in crate::engine) trait Interface {
     /// The request, as JSON.
     ///
     /// # Errors
-    /// If it can't be written, which is a defect.
-    fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, serde_json::Error>;
+    /// If the provider has no place for what is in it, or it can't be written.
+    fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused>;
+
+    /// Names of the settings that are set and that this interface has no place for.
+    fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str>;
 
     /// An answer of `model` of which nothing has come.
     fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Self::Answer<'a>;
+}
+
+/// Why there is no request.
+#[derive(Debug)]
+pub(in crate::engine) enum Refused {
+    /// The provider, or its interface, can't take a part of the conversation: what, and what to do.
+    Unsupported(String),
+    /// It can't be written, which is a defect.
+    Unwritable(serde_json::Error),
 }
 
 /// The engine. Clones share one client and its connection.
@@ -71,6 +86,8 @@ pub(in crate::engine) struct Remote<I> {
 struct Shared {
     settings: Settings,
     connection: Connection,
+    /// Settings of calls that were warned of, because the provider has no place for them.
+    warned: Mutex<BTreeSet<&'static str>>,
 }
 
 impl<I: Interface> Remote<I> {
@@ -83,7 +100,8 @@ impl<I: Interface> Remote<I> {
 
     pub(in crate::engine) fn with_roots(settings: Settings, roots_file: Option<PathBuf>) -> Self {
         let connection = Connection::new(settings.connect_timeout, roots_file);
-        Self { shared: Arc::new(Shared { settings, connection }), interface: PhantomData }
+        let shared = Shared { settings, connection, warned: Mutex::default() };
+        Self { shared: Arc::new(shared), interface: PhantomData }
     }
 
     /// The model that answers; empty if one is required and none is named.
@@ -130,13 +148,17 @@ impl<I: Interface> Remote<I> {
     }
 
     async fn run(&self, spec: &CallSpec, sink: &Sink) -> Result<(), RunError> {
-        let Shared { settings, connection } = &*self.shared;
-        let (key, model) = (settings.key.as_ref(), self.model());
-        let failures = Failures::new(I::SOURCES, key, self.base_url(), model);
-        let target = self.target(&failures).map_err(Failure::into_error)?;
+        let Shared { settings, connection, .. } = &*self.shared;
+        let key = settings.key.as_ref();
+        let model = spec.model.as_deref().unwrap_or_else(|| self.model());
+        let failures = Failures::new(I::SOURCES, key, self.base_url(), model)
+            .hiding(spec.settings.extra_headers.values());
+        let mut target = self.target(model, &failures).map_err(Failure::into_error)?;
+        add_headers(&mut target.headers, &spec.settings);
+        self.warn_of_ignored(model, &spec.settings);
         let client = connection.client(&target.url, key.is_some(), &failures);
         let client = client.await.map_err(Failure::into_error)?;
-        let body = I::body(model, spec).map_err(|why| failures.unwritable(&why).into_error())?;
+        let body = body::<I>(model, spec).map_err(|why| failures.refused(why).into_error())?;
         sink.send(EngineEvent::CallStarted).await;
         let clock = Clock::new(settings.total_timeout);
         let post = Post { client, target, body, idle_timeout: settings.idle_timeout };
@@ -146,17 +168,55 @@ impl<I: Interface> Remote<I> {
     }
 
     /// Where requests go, checked.
-    fn target(&self, failures: &Failures) -> Result<Target, Failure> {
+    fn target(&self, model: &str, failures: &Failures) -> Result<Target, Failure> {
         let key = self.shared.settings.key.as_ref();
-        let url = I::url(self.base_url(), self.model(), key.is_none());
+        let url = I::url(self.base_url(), model, key.is_none());
         let url = url.map_err(|why| failures.bad_base_url(&why))?;
         if key.is_none() && I::REQUIRES_KEY && self.is_own() {
             return Err(failures.no_key(I::PROVIDER));
         }
-        if self.model().is_empty() {
+        if model.is_empty() {
             return Err(failures.no_model());
         }
         let headers = I::headers(key).ok_or_else(|| failures.odd_key())?;
         Ok(Target { url, headers })
+    }
+
+    /// Warns once of each setting that the provider has no place for: the call goes on without it.
+    fn warn_of_ignored(&self, model: &str, settings: &CallSettings) {
+        let mut warned = self.shared.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in I::ignored_settings(model, settings) {
+            if warned.insert(name) {
+                tracing::warn!(
+                    "the setting {name} is ignored: the interface of {} has no place for it; \
+                     extra_body can add what a server takes besides",
+                    I::PROVIDER
+                );
+            }
+        }
+    }
+}
+
+/// The request with what the settings add to it.
+fn body<I: Interface>(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
+    let body = I::body(model, spec)?;
+    let extra = &spec.settings.extra_body;
+    if extra.is_empty() {
+        return Ok(body);
+    }
+    let mut members: Map<String, Value> =
+        serde_json::from_slice(&body).map_err(Refused::Unwritable)?;
+    merge(&mut members, extra);
+    serde_json::to_vec(&members).map_err(Refused::Unwritable)
+}
+
+/// Adds the headers of the settings, which have been checked, in the place of those of the same name.
+fn add_headers(headers: &mut HeaderMap, settings: &CallSettings) {
+    for (name, value) in &settings.extra_headers {
+        let name = HeaderName::try_from(name.as_str());
+        if let (Ok(name), Ok(mut value)) = (name, HeaderValue::try_from(value.expose())) {
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
     }
 }

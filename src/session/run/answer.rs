@@ -29,6 +29,7 @@ impl Run {
                     call.usage = Some(usage);
                 }
             }
+            EngineEvent::RetryScheduled(_) | EngineEvent::RetryStarted(_) => {}
             EngineEvent::CallFinished { stop_reason, class, provider_data } => {
                 let segment = Ending::Finished;
                 let finish = CallFinish { stop_reason, class, segment, provider_data };

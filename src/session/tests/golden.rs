@@ -297,12 +297,12 @@ fn words(mut text: &str) -> Vec<String> {
 fn messages(transcript: &Transcript) -> Value {
     let message = |message: Message<'_>| match message {
         Message::System(text) => json!(["system", text]),
-        Message::User(text) => json!(["user", text]),
+        Message::User { text, .. } => json!(["user", text]),
         Message::Assistant { text, calls, .. } => {
             let calls = calls.iter().map(|(tool, input)| json!([tool.id.0, tool.name, input]));
             json!(["assistant", text, calls.collect::<Vec<_>>()])
         }
-        Message::Tool { tool, result } => json!(["tool", tool.id.0, result]),
+        Message::Tool { tool, result, .. } => json!(["tool", tool.id.0, result]),
     };
     transcript.messages().into_iter().map(message).collect()
 }

@@ -66,6 +66,9 @@ fn word(event: &EngineEvent) -> (String, String) {
             (format!("END {stop_reason:?} {}{data}", class.as_str()), String::new())
         }
         EngineEvent::CallStarted => ("CALL".into(), String::new()),
+        EngineEvent::RetryScheduled(_) | EngineEvent::RetryStarted(_) => {
+            ("RETRY".into(), String::new())
+        }
     }
 }
 
@@ -190,6 +193,8 @@ fn a_cut_answer_is_never_a_success() {
             | EngineEvent::ToolCallStarted(_)
             | EngineEvent::ToolCallRequested { .. }
             | EngineEvent::Usage(_)
+            | EngineEvent::RetryScheduled(_)
+            | EngineEvent::RetryStarted(_)
             | EngineEvent::CallFinished { .. } => None,
         });
         texts.collect::<String>()

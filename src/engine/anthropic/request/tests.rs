@@ -23,7 +23,7 @@ fn data(engine: &'static str, model: &str, blocks: Value) -> ProviderData {
 }
 
 fn user(text: &str) -> Message<'_> {
-    Message::User(text.into())
+    Message::user(text, &[])
 }
 
 fn says(text: &str) -> Message<'_> {
@@ -50,8 +50,8 @@ fn a_conversation_takes_the_form_of_the_interface() {
             calls: vec![(&a, r#" {"city": "Rome", "n": 1.50} "#), (&b, "{\"ci")],
             provider_data: None,
         },
-        Message::Tool { tool: &a, result: "sun".into() },
-        Message::Tool { tool: &b, result: "".into() },
+        Message::Tool { tool: &a, result: "sun".into(), is_error: false },
+        Message::Tool { tool: &b, result: "".into(), is_error: false },
         user("and?"),
         Message::System("be exact"),
         says("done"),
@@ -159,7 +159,7 @@ fn a_turn_begins_with_the_bytes_of_the_turn_before() {
                     calls: vec![(&tool, "{\"a\": [1, 2]}")],
                     provider_data: Some(&reasoned),
                 });
-                messages.push(Message::Tool { tool: &tool, result: "42".into() });
+                messages.push(Message::Tool { tool: &tool, result: "42".into(), is_error: false });
             }
             let now = sent(&messages, &[look()]);
             assert!((2..=3).contains(&now.matches(MARK).count()), "{now}");

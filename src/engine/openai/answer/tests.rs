@@ -55,7 +55,9 @@ fn tell(event: &EngineEvent) -> (String, String) {
         EngineEvent::CallFinished { stop_reason, class, .. } => {
             (format!("END {stop_reason:?} {}", class.as_str()), String::new())
         }
-        EngineEvent::CallStarted => (format!("{event:?}"), String::new()),
+        EngineEvent::CallStarted
+        | EngineEvent::RetryScheduled(_)
+        | EngineEvent::RetryStarted(_) => (format!("{event:?}"), String::new()),
     }
 }
 

@@ -148,7 +148,7 @@ fn every_message_says_what_to_do() {
         it.too_long("an event is longer than 8 bytes".into()),
         it.nameless_tool(),
         it.gave_up("finish reason"),
-        it.unwritable(&why),
+        it.refused(Refused::Unwritable(why)),
     ];
     let statuses = [400, 401, 402, 404, 429, 500].map(|status| it.status(status, b"", None));
     let advice = ["check ", "name ", "set ", "send ", "raise ", "ask ", "choose ", "report "];

@@ -21,7 +21,7 @@ pub(super) fn check(messages: &[Message<'_>], results: &HashMap<String, String>)
     // Calls of the newest answer that have no result yet, in their order.
     let mut owed: VecDeque<&str> = VecDeque::new();
     for message in messages {
-        if let Message::Tool { tool, result } = message {
+        if let Message::Tool { tool, result, .. } = message {
             let next = owed.pop_front();
             ensure!(next == Some(tool.id.0.as_str()), "a result of {}, not {next:?}", tool.id.0);
             if let Some(expected) = results.get(&tool.id.0) {
@@ -33,7 +33,7 @@ pub(super) fn check(messages: &[Message<'_>], results: &HashMap<String, String>)
         ensure!(owed.is_empty(), "no results of {owed:?} before {message:?}");
         last = match (message, last) {
             (Message::System(_), Last::Nobody) => Last::Nobody,
-            (Message::User(_), Last::Nobody | Last::Model | Last::Tool) => Last::User,
+            (Message::User { .. }, Last::Nobody | Last::Model | Last::Tool) => Last::User,
             (Message::Assistant { calls, .. }, Last::User | Last::Tool) => {
                 owed = calls.iter().map(|(tool, _)| tool.id.0.as_str()).collect();
                 Last::Model
@@ -52,7 +52,7 @@ fn wrong_messages_are_seen() {
     use crate::protocol::id::ToolCallId;
     let call = |id: &str| ToolCall { id: ToolCallId(id.to_owned()), name: "read".to_owned() };
     let (a, b) = (call("a"), call("b"));
-    let user = || Message::User("hi".into());
+    let user = || Message::user("hi", &[]);
     let calls = |calls: &[&'static str]| {
         let of = |id: &&str| if *id == "a" { (&a, "{}") } else { (&b, "{}") };
         let calls = calls.iter().map(of).collect();
@@ -61,6 +61,7 @@ fn wrong_messages_are_seen() {
     let result = |id: &str| Message::Tool {
         tool: if id == "a" { &a } else { &b },
         result: id.to_owned().into(),
+        is_error: false,
     };
     let results = [("a", "a"), ("b", "b")].map(|(id, text)| (id.to_owned(), text.to_owned()));
     let results = HashMap::from(results);
