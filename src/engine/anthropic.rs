@@ -88,7 +88,7 @@ impl Interface for Messages {
 
     type Answer<'a> = Answer<'a>;
 
-    fn url(base_url: &str, has_login: bool) -> Result<Url, String> {
+    fn url(base_url: &str, _model: &str, has_login: bool) -> Result<Url, String> {
         let url = address::endpoint(base_url, ENDPOINT, has_login)?;
         // Anthropic's own clients have the version in the path, those of other providers in the base.
         match url.path().ends_with(DOUBLED_VERSION) {

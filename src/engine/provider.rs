@@ -11,12 +11,14 @@ pub(super) mod sse;
 pub(super) mod tool;
 
 pub(super) mod body;
+pub(super) mod lines;
 pub(super) mod retry;
 
 pub(super) mod key;
 
 mod caution;
 pub(super) mod failure;
+pub(super) mod output;
 pub(crate) mod roots;
 
 pub(super) mod clock;

@@ -9,6 +9,7 @@ use crate::engine::EngineEvent;
 use crate::engine::provider::body::{Body, BodyEnd, Ignored, Part};
 use crate::engine::provider::call::{self, Completeness};
 use crate::engine::provider::failure::{Failure, Failures};
+use crate::engine::provider::output::{Ending, Output};
 use crate::engine::provider::sse::SseEvent;
 use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
 use serde::de::Error;
@@ -20,9 +21,6 @@ mod tests;
 
 /// What servers of this kind answer, as errors name it.
 const INTERFACE: &str = "messages";
-
-/// Bytes of a stop reason that are shown. The longest known word has twenty-nine.
-const STOP_REASON_BYTES_MAX: usize = 200;
 
 /// One answer as it arrives.
 #[derive(Debug)]
@@ -37,10 +35,7 @@ pub(in crate::engine) struct Answer<'a> {
     done: bool,
     /// Some part of it could be read.
     understood: bool,
-    has_reasoning: bool,
-    has_text: bool,
-    /// There is more in the text than white space.
-    has_words: bool,
+    output: Output,
     ignored: Ignored,
     progress: u64,
 }
@@ -58,9 +53,7 @@ impl<'a> Answer<'a> {
             stop_reason: None,
             done: false,
             understood: false,
-            has_reasoning: false,
-            has_text: false,
-            has_words: false,
+            output: Output::default(),
             ignored: Ignored::default(),
             progress: 0,
         }
@@ -72,9 +65,7 @@ impl<'a> Answer<'a> {
             Part::Whole(json) => self.json(&json, events),
             Part::Event(event) => self.sse_event(&event, events),
         };
-        for event in &events[before..] {
-            self.note(event);
-        }
+        self.output.note(&events[before..]);
         read
     }
 
@@ -168,47 +159,19 @@ impl<'a> Answer<'a> {
         }
     }
 
-    fn note(&mut self, event: &EngineEvent) {
-        match event {
-            EngineEvent::Reasoning { .. } => self.has_reasoning = true,
-            EngineEvent::Text(text) => {
-                self.has_text = true;
-                self.has_words |= !text.trim().is_empty();
-            }
-            EngineEvent::CallStarted
-            | EngineEvent::ToolCallStarted(_)
-            | EngineEvent::ToolArguments { .. }
-            | EngineEvent::ToolCallRequested { .. }
-            | EngineEvent::Usage(_)
-            | EngineEvent::RetryScheduled(_)
-            | EngineEvent::RetryStarted(_)
-            | EngineEvent::CallFinished { .. } => {}
-        }
-    }
-
     fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
         let reason = match self.stop_reason.take() {
             Some(reason) if self.done => reason,
             None if self.done => return Err(self.cut_off("a stop reason")),
             Some(_) | None => return Err(self.cut_off("message_stop")),
         };
-        events.extend(self.counts.usage().map(EngineEvent::Usage));
-        let class = finish_class(&reason);
-        let stop_reason = match class == FinishClass::Other {
-            true => self.failures.shown(&reason, STOP_REASON_BYTES_MAX),
-            // A known word, even if it is the key.
-            false => reason,
-        };
-        events.push(EngineEvent::CallFinished {
-            stop_reason: stop_reason.clone(),
-            class,
+        let ending = Ending {
+            class: finish_class(&reason),
+            stop_reason: reason,
+            usage: self.counts.usage(),
             provider_data: kept::provider_data(self.model, self.blocks.kept()),
-        });
-        // That an answer was cut off is reported with its finish class.
-        match self.has_text || class.cuts_off() || !self.blocks.has_no_calls() {
-            true => Ok(()),
-            false => Err(self.failures.no_answer(&stop_reason, self.has_reasoning)),
-        }
+        };
+        self.output.end(self.failures, ending, events)
     }
 
     fn cut_off(&self, missing: &str) -> Failure {
@@ -263,7 +226,7 @@ impl call::Answer for Answer<'_> {
     }
 
     fn is_blank(&self) -> bool {
-        self.has_text && !self.has_words
+        self.output.is_blank()
     }
 
     /// Nothing is held back: a text is never cut inside a character.

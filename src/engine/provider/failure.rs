@@ -202,7 +202,7 @@ impl Failures {
         let complaint = Complaint::from_body(body);
         let failure = self.complaint(ErrorNumber::Status(status), &complaint);
         let passing = is_passing(status) && !is_out_of_credit(status, &complaint);
-        match after {
+        match after.or(complaint.after) {
             Some(wait) if passing && wait > RETRY_AFTER_MAX => {
                 let seconds = wait.as_secs();
                 let message = format!("{}; it requests a wait of {seconds} s", failure.message);
@@ -227,7 +227,7 @@ impl Failures {
         let failure = self.complaint(number, &complaint);
         match complaint.status {
             Some(status) if is_passing(status) && !is_out_of_credit(status, &complaint) => {
-                failure.or(Retry::Backoff)
+                failure.or(complaint.after.map_or(Retry::Backoff, Retry::After))
             }
             Some(_) | None => failure,
         }

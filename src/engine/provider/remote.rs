@@ -32,7 +32,11 @@ pub(in crate::engine) trait Interface {
     /// Where that provider answers.
     const BASE_URL: &'static str;
 
-    /// The model there, if none is named. Other providers have their own names.
+    /// That provider requires a key.
+    const REQUIRES_KEY: bool = true;
+
+    /// The model there, if none is named; empty if one has to be. Other providers have their own
+    /// names.
     const MODEL: &'static str;
 
     /// The options and variables that the command line has for the settings.
@@ -41,11 +45,11 @@ pub(in crate::engine) trait Interface {
     /// An answer of it.
     type Answer<'a>: Answer;
 
-    /// Where requests go; with the login in `base_url` if `has_login`.
+    /// Where requests to `model` go; with the login in `base_url` if `has_login`.
     ///
     /// # Errors
     /// If the address can't be used: the reason, for a message.
-    fn url(base_url: &str, has_login: bool) -> Result<Url, String>;
+    fn url(base_url: &str, model: &str, has_login: bool) -> Result<Url, String>;
 
     /// The headers of a request; `None` if the key can't be in one.
     fn headers(key: Option<&Secret>) -> Option<HeaderMap>;
@@ -143,7 +147,8 @@ impl<I: Interface> Remote<I> {
 
     /// The provider whose interface it is answers itself.
     fn is_own(&self) -> bool {
-        I::url(self.base_url(), true).is_ok_and(|url| I::url(I::BASE_URL, true) == Ok(url))
+        // The address is compared for a model without a name: the name depends on the answer.
+        I::url(self.base_url(), "", true).is_ok_and(|url| I::url(I::BASE_URL, "", true) == Ok(url))
     }
 
     async fn run(&self, spec: &CallSpec, sink: &Sink) -> Result<(), RunError> {
@@ -183,9 +188,9 @@ impl<I: Interface> Remote<I> {
     /// Where requests go, if the settings are complete.
     fn url(&self, model: &str, failures: &Failures) -> Result<Url, Failure> {
         let has_key = self.shared.key.is_configured();
-        let url = I::url(self.base_url(), !has_key);
+        let url = I::url(self.base_url(), model, !has_key);
         let url = url.map_err(|why| failures.bad_base_url(&why))?;
-        if !has_key && self.is_own() {
+        if !has_key && I::REQUIRES_KEY && self.is_own() {
             return Err(failures.no_key(I::PROVIDER));
         }
         if model.is_empty() {

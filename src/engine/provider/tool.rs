@@ -1,5 +1,6 @@
 //! Tools and their calls, in the form that providers take.
 
+use crate::protocol::id::ToolCallId;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
@@ -43,6 +44,30 @@ pub(in crate::engine) fn arguments(input: &str) -> Cow<'_, str> {
     }
 }
 
+/// The ids of the calls of one answer, each different.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct CallIds(Vec<ToolCallId>);
+
+/// More than [`CALLS_MAX`] calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct TooManyCalls;
+
+impl CallIds {
+    /// The id of the next call: the provider's, unless it is missing or would make two calls one.
+    pub(in crate::engine) fn next(&mut self, given: &str) -> Result<ToolCallId, TooManyCalls> {
+        let number = self.0.len();
+        if number == CALLS_MAX {
+            return Err(TooManyCalls);
+        }
+        let given = Some(given).filter(|id| !id.trim().is_empty()).map(str::to_owned);
+        let made_up = (number..=number + CALLS_MAX).map(|number| format!("call_{number}"));
+        let mut ids = given.into_iter().chain(made_up).map(ToolCallId);
+        let id = ids.find(|id| !self.0.contains(id)).ok_or(TooManyCalls)?;
+        self.0.push(id.clone());
+        Ok(id)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,6 +85,18 @@ mod tests {
             json!({ "oneOf": [{}], "anyOf": [{}], "required": ["a"], "properties": { "a": {} } }),
             json!({ "type": "object", "required": ["a"], "properties": { "a": {} } }),
         );
+    }
+
+    #[test]
+    fn each_call_has_an_id_of_its_own() {
+        let mut ids = CallIds::default();
+        let given = ["", "a", "a", " ", "call_5", ""];
+        let next = given.map(|given| ids.next(given).expect("few").0);
+        assert_eq!(next, ["call_0", "a", "call_2", "call_3", "call_5", "call_6"]);
+        for _ in given.len()..CALLS_MAX {
+            ids.next("").expect("few");
+        }
+        assert_eq!(ids.next("b"), Err(TooManyCalls));
     }
 
     #[test]
