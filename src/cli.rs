@@ -1,5 +1,6 @@
 //! The command line as it is typed. `config` turns it into settings.
 
+mod calls;
 pub mod commands;
 pub(crate) mod config;
 mod file_flags;
@@ -8,6 +9,7 @@ pub(crate) mod manifest;
 mod numbers;
 mod output;
 pub mod prepare;
+mod provider;
 mod session;
 pub mod shell;
 mod tips;
@@ -15,6 +17,7 @@ pub mod tools;
 mod words;
 
 pub(crate) use output::{Mode, OutputArgs, RpcOutputArgs};
+pub(crate) use provider::{ProfileFiles, ProviderArgs, TlsRoots};
 pub(crate) use session::{
     EngineName, FinalSnapshot, LogLevel, OnBusy, PatchFields, PatchMode, SessionArgs,
 };
@@ -219,8 +222,10 @@ impl Cli {
         let run = RunCommandArgs::augment_args(clap::Command::new(RUN_COMMAND));
         let takes_next = |option: &str| {
             run.get_arguments().any(|arg| {
-                let long =
-                    option.strip_prefix("--").is_some_and(|name| arg.get_long() == Some(name));
+                let long = option.strip_prefix("--").is_some_and(|name| {
+                    let aliases = arg.get_all_aliases().unwrap_or_default();
+                    arg.get_long() == Some(name) || aliases.contains(&name)
+                });
                 let short = option.strip_prefix('-').and_then(|rest| rest.chars().next());
                 let short = option.len() == 2 && short.is_some() && arg.get_short() == short;
                 (long || short) && arg.get_action().takes_values()
@@ -271,7 +276,10 @@ impl Cli {
             }
         };
         let mut args = RunCommandArgs::from_arg_matches(&typed)?;
-        args.is_system_typed = typed.value_source("system") == Some(ValueSource::CommandLine);
+        let is_typed = |id: &str| typed.value_source(id) == Some(ValueSource::CommandLine);
+        args.is_system_typed = is_typed("system");
+        let ids = typed.ids().map(clap::Id::as_str);
+        args.session.calls.typed = ids.filter(|id| is_typed(id)).map(str::to_owned).collect();
         Ok((args, typed))
     }
 

@@ -11,6 +11,7 @@ pub mod openai;
 pub(crate) mod provider;
 pub mod spec;
 pub mod table;
+mod unusable;
 
 pub(crate) use provider::address::{
     host as host_of_address, is_same as is_same_address, shown as shown_address,
@@ -20,6 +21,7 @@ pub use provider::roots::TlsRoots;
 pub(crate) use provider::settings::{CONNECT_TIMEOUT, IDLE_TIMEOUT, RETRIES, TOTAL_TIMEOUT};
 pub use spec::{CallSettings, CallSpec, ResponseSchema, StructuredMode};
 pub use table::{EngineFacts, EngineRef, Engines};
+pub use unusable::Unusable;
 
 use crate::chat::event::{FinishClass, ProviderData, ToolCall, Usage};
 use crate::protocol::id::{TaskId, ToolCallId};
@@ -250,6 +252,8 @@ pub enum Engine {
     OpenAi(openai::OpenAi),
     /// Any provider with Anthropic's Messages.
     Anthropic(anthropic::Anthropic),
+    /// None, because the settings can't be used.
+    Unusable(Unusable),
 }
 
 impl Engine {
@@ -260,6 +264,7 @@ impl Engine {
             Self::Echo(echo) => Box::pin(echo.clone().answer(spec, sink)),
             Self::OpenAi(openai) => Box::pin(openai.remote.clone().answer(spec, sink)),
             Self::Anthropic(anthropic) => Box::pin(anthropic.remote.clone().answer(spec, sink)),
+            Self::Unusable(unusable) => Box::pin(unusable.clone().answer()),
         }
     }
 
@@ -269,6 +274,7 @@ impl Engine {
             Self::Echo(_) => "echo",
             Self::OpenAi(_) => "openai",
             Self::Anthropic(_) => anthropic::NAME,
+            Self::Unusable(_) => "none",
         }
     }
 
@@ -279,6 +285,18 @@ impl Engine {
             Self::Echo(_) => self.name().to_owned(),
             Self::OpenAi(openai) => openai.remote.host(),
             Self::Anthropic(anthropic) => anthropic.remote.host(),
+            Self::Unusable(_) => String::new(),
+        }
+    }
+
+    /// Why no call can ever be made with these settings, if that is so: a key, a model or an address
+    /// is missing or wrong. Nothing is asked for that.
+    pub fn fault(&self) -> Option<RunError> {
+        match self {
+            Self::Echo(_) => None,
+            Self::OpenAi(openai) => openai.remote.fault(),
+            Self::Anthropic(anthropic) => anthropic.remote.fault(),
+            Self::Unusable(unusable) => Some(unusable.error()),
         }
     }
 
@@ -288,6 +306,7 @@ impl Engine {
             Self::Echo(_) => "echo",
             Self::OpenAi(openai) => openai.remote.model(),
             Self::Anthropic(anthropic) => anthropic.remote.model(),
+            Self::Unusable(_) => "",
         }
     }
 }

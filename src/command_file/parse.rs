@@ -2,8 +2,8 @@
 
 mod flags;
 
-use crate::yaml::{Kind, Node, YamlError};
 use super::{CommandFile, FILE_BYTES_MAX, FileError, ResponseType, Role, Text, Warning};
+use crate::yaml::{Kind, Node, YamlError};
 use std::path::Path;
 
 /// Keys that have a meaning in pinocchio or glazed and none here, such as settings of its engines

@@ -78,9 +78,11 @@ pub(super) fn is_one(document: &Node) -> bool {
     }
     let entries = |node: &Node| node.map().unwrap_or_default().len();
     match document.get("profiles") {
-        Some(profiles) => profiles.map().unwrap_or_default().iter().any(|(_, profile)| {
-            REGISTRY_KEYS.iter().any(|key| profile.get(key).is_some())
-        }),
+        Some(profiles) => profiles
+            .map()
+            .unwrap_or_default()
+            .iter()
+            .any(|(_, profile)| REGISTRY_KEYS.iter().any(|key| profile.get(key).is_some())),
         None => {
             let profiles = document.map().unwrap_or_default();
             entries(document) > 0 && profiles.iter().any(|(_, profile)| has_section(profile))
@@ -279,7 +281,8 @@ impl<'a> Reading<'a> {
     /// The profile, with the key and the base URL of its type of API.
     fn end(mut self) -> Result<Draft, Fault> {
         let words = self.keys.iter().map(|(word, _, line)| (word.as_str(), *line));
-        let words = words.chain(self.base_urls.iter().map(|(word, _, line)| (word.as_str(), *line)));
+        let words =
+            words.chain(self.base_urls.iter().map(|(word, _, line)| (word.as_str(), *line)));
         let first = words.into_iter().next().map(|(word, line)| (word.to_owned(), line));
         let Some((api_type, line)) = self.api_type.clone().or(first) else {
             return Ok(self.draft);

@@ -257,9 +257,7 @@ fn approval(node: &Node) -> Result<ApprovalMode, Fault> {
         Some("auto") => Ok(ApprovalMode::Auto),
         Some("ask") => Ok(ApprovalMode::Ask),
         Some("deny") => Ok(ApprovalMode::Deny),
-        Some(_) | None => {
-            Err((Some(node.line), "`approval` must be auto, ask or deny".to_owned()))
-        }
+        Some(_) | None => Err((Some(node.line), "`approval` must be auto, ask or deny".to_owned())),
     }
 }
 

@@ -106,14 +106,20 @@ fn a_wrong_file_is_an_error_with_its_line() {
         assert!(error.contains(expected), "{text}: {error}");
     };
     check("profiles:\n  a:\n    modle: x\n", "profiles.yaml:3: a profile has no key `modle`");
-    check("profiles:\n  a:\n    base_url: x\n", ":3: a profile has no key `base_url`; did you mean `base-url`?");
+    check(
+        "profiles:\n  a:\n    base_url: x\n",
+        ":3: a profile has no key `base_url`; did you mean `base-url`?",
+    );
     check("profiles:\n  a:\n    api-key: sk-0123\n", ":3: a key does not belong in a file");
     check("profles: {}\n", ":1: a file has no key `profles`; known keys are profiles");
     check("profiles: [a]\n", ":1: `profiles` must be a map, not a list");
     check("profiles: {a: 1}\n", "the profile `a` must be a map, not an integer");
     check("profiles:\n  a:\n    model: [x]\n", ":3: `model` must be a string, not a list");
     check("profiles:\n  a:\n    model:\n", ":3: `model` has no value");
-    check("profiles:\n  a:\n    key-command: pass show x\n", ":3: `key-command` is a list of words");
+    check(
+        "profiles:\n  a:\n    key-command: pass show x\n",
+        ":3: `key-command` is a list of words",
+    );
     check("profiles:\n  a:\n    key-command: []\n", ":3: `key-command` is a list of words");
     check("profiles:\n  a:\n    approval: maybe\n", ":3: `approval` must be auto, ask or deny");
     check("profiles:\n  a:\n    settings: {tempo: 1}\n", ":3: ");
@@ -204,7 +210,8 @@ fn what_a_project_that_is_not_trusted_adds_is_left_out() {
 
 #[test]
 fn a_trusted_project_says_everything() {
-    let text = "profiles:\n  work:\n    base-url: https://evil.example\n    mcp: {x: {command: y}}\n";
+    let text =
+        "profiles:\n  work:\n    base-url: https://evil.example\n    mcp: {x: {command: y}}\n";
     let mut trusted = file(Layer::Project, text);
     trusted.is_trusted = true;
     let read = Profiles::read(vec![file(Layer::User, USER), trusted], None).expect("right files");
@@ -294,8 +301,10 @@ profiles:
     for text in [text.to_owned(), format!("registries:\n  r:\n{}", indented(text))] {
         let profiles = profiles(&[(Layer::Named, &text)]);
         let agent = profiles.resolve("agent").expect("a profile");
-        let values: Vec<_> =
-            values(&agent).iter().map(|it| it.split('@').next().expect("a value").to_owned()).collect();
+        let values: Vec<_> = values(&agent)
+            .iter()
+            .map(|it| it.split('@').next().expect("a value").to_owned())
+            .collect();
         assert_eq!(
             values,
             [

@@ -42,7 +42,9 @@ impl Trusted {
         let shown = path.display();
         let (text, about) = match read_limited(path, LIST_BYTES_MAX) {
             Ok(read) => read,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self::default());
+            }
             Err(error) => return Err(anyhow!("the list of trusted files, {shown}: {error}")),
         };
         let user = rustix::process::geteuid().as_raw();

@@ -1,7 +1,7 @@
 //! Streamable HTTP: the SDK's transport over the HTTP client of this program.
 
-use crate::engine::provider::http;
 use crate::engine::TlsRoots;
+use crate::engine::provider::http;
 use crate::engine::provider::roots::{self, RootsReader};
 use crate::tool::config::Protected;
 use crate::tool::connection::{Closed, Closing};

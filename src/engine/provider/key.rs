@@ -212,7 +212,8 @@ async fn in_file(path: &Path) -> Result<Secret, NoKey> {
     let (done, read) = oneshot::channel();
     let owned = path.to_owned();
     let work = move || drop(done.send(read_limited(&owned, KEY_BYTES_MAX)));
-    threads::spawn("key-file", work).map_err(|error| fail(format!("could not be read ({error})")))?;
+    threads::spawn("key-file", work)
+        .map_err(|error| fail(format!("could not be read ({error})")))?;
     let read = match timeout(FILE_TIMEOUT, read).await {
         Ok(Ok(read)) => read,
         Ok(Err(_)) => return Err(fail("could not be read".to_owned())),
@@ -274,7 +275,8 @@ mod tests {
             assert!(!error.contains("sk-one") && !error.contains(script), "{error}");
         };
         check("exit 3", "failed (exit status: 3);").await;
-        check("echo sk-one-two; echo locked: sk-one-two >&2; exit 1", "): locked: [redacted];").await;
+        check("echo sk-one-two; echo locked: sk-one-two >&2; exit 1", "): locked: [redacted];")
+            .await;
         check("printf '\\033[31mlocked\\n' >&2; exit 1", "\\x1b[31mlocked").await;
         check("true", "printed no key;").await;
         check("echo; echo sk-one", "printed no key;").await;
@@ -312,7 +314,8 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("keys-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let count = folder.join("count");
-        let script = format!("echo x >> {0}; test $(wc -l < {0}) -ge 2 && echo sk-one", count.display());
+        let script =
+            format!("echo x >> {0}; test $(wc -l < {0}) -ge 2 && echo sk-one", count.display());
         let key = Key::new(None, Some(KeySource::Command(words(&script))));
         assert!(key.is_configured() && key.known().is_none());
         assert!(key.get().await.is_err());
@@ -332,7 +335,10 @@ mod tests {
         let mode = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode));
         mode(0o640).expect("our own file");
         let open = in_file(&path).await.expect_err("open").message;
-        assert!(open.contains("can be read by other users") && open.contains("chmod 600"), "{open}");
+        assert!(
+            open.contains("can be read by other users") && open.contains("chmod 600"),
+            "{open}"
+        );
         mode(0o600).expect("our own file");
         assert_eq!(in_file(&path).await.expect("a key").expose(), "sk-one");
         std::fs::remove_file(&path).expect("our own file");

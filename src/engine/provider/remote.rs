@@ -101,8 +101,7 @@ impl<I: Interface> Remote<I> {
     }
 
     pub(in crate::engine) fn with_roots(settings: Settings, roots_file: Option<PathBuf>) -> Self {
-        let connection =
-            Connection::new(settings.connect_timeout, settings.tls_roots, roots_file);
+        let connection = Connection::new(settings.connect_timeout, settings.tls_roots, roots_file);
         let key = Key::new(settings.key.clone(), settings.key_source.clone());
         let shared = Shared { settings, key, connection, warned: Mutex::default() };
         Self { shared: Arc::new(shared), interface: PhantomData }
