@@ -23,7 +23,8 @@ pub(crate) use session::{
 };
 
 use crate::cli::commands::args::{
-    self, CheckArgs, CompletionsArgs, ListEventsArgs, ManArgs, SchemaArgs, ToolsArgs,
+    self, CheckArgs, CompletionsArgs, DoctorArgs, ListEventsArgs, ManArgs, ModelsArgs,
+    ProfilesArgs, SchemaArgs, ToolsArgs,
 };
 use crate::command_file::CommandFile;
 use clap::builder::Resettable;
@@ -106,6 +107,19 @@ pub enum Command {
         after_help = args::TOOLS_AFTER
     )]
     Tools(ToolsArgs),
+    /// List profiles and which of them can answer now.
+    #[command(
+        about = args::PROFILES_ABOUT,
+        long_about = args::PROFILES_LONG_ABOUT,
+        after_help = args::PROFILES_AFTER
+    )]
+    Profiles(ProfilesArgs),
+    /// List the models of the provider.
+    #[command(after_help = args::MODELS_AFTER)]
+    Models(ModelsArgs),
+    /// Report what is configured, from where, and whether the provider answers.
+    #[command(after_help = args::DOCTOR_AFTER)]
+    Doctor(DoctorArgs),
     /// Print the schema of the protocol.
     Schema(SchemaArgs),
     /// Print a completion script for a shell.
@@ -317,6 +331,9 @@ fn named(word: &str) -> Option<&'static str> {
         "check",
         "list-events",
         "tools",
+        "profiles",
+        "models",
+        "doctor",
         "schema",
         "completions",
         "man",

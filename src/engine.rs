@@ -300,6 +300,19 @@ impl Engine {
         }
     }
 
+    /// The models that the provider lists, in its order.
+    ///
+    /// # Errors
+    /// If it can't be asked, or has no list.
+    pub async fn models(&self) -> Result<Vec<String>, RunError> {
+        match self {
+            Self::Echo(_) => Ok(vec![self.model().to_owned()]),
+            Self::OpenAi(openai) => openai.remote.models().await,
+            Self::Anthropic(anthropic) => anthropic.remote.models().await,
+            Self::Unusable(unusable) => Err(unusable.error()),
+        }
+    }
+
     /// The model that answers; empty if one is required and the settings name none.
     pub fn model(&self) -> &str {
         match self {

@@ -186,6 +186,22 @@ pub struct EngineArgs {
     pub retries: u32,
 }
 
+impl Default for EngineArgs {
+    fn default() -> Self {
+        Self {
+            echo_delay_ms: 0,
+            echo_answer: None,
+            echo_script: None,
+            echo_reasoning: false,
+            connect_timeout_ms: millis(engine::CONNECT_TIMEOUT),
+            idle_timeout_ms: millis(engine::IDLE_TIMEOUT),
+            total_timeout_ms: millis(engine::TOTAL_TIMEOUT),
+            timeout: None,
+            retries: engine::RETRIES,
+        }
+    }
+}
+
 /// Engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EngineName {

@@ -22,6 +22,7 @@ pub use super::provider::settings::Settings;
 use super::{CallSettings, CallSpec};
 use crate::engine::provider::body::BodyEnd;
 use crate::engine::provider::failure::{Failures, SettingSources};
+use crate::engine::provider::models::ModelList;
 use crate::engine::provider::remote::{Interface, Refused, Remote};
 use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
@@ -84,6 +85,7 @@ impl Interface for Messages {
     const PROVIDER: &'static str = "Anthropic";
     const BASE_URL: &'static str = DEFAULT_BASE_URL;
     const MODEL: &'static str = DEFAULT_MODEL;
+    const MODELS: ModelList = ModelList::Anthropic;
     const SOURCES: SettingSources = SOURCES;
 
     type Answer<'a> = Answer<'a>;

@@ -12,6 +12,7 @@ pub(super) mod tool;
 
 pub(super) mod body;
 pub(super) mod lines;
+pub(super) mod models;
 pub(super) mod retry;
 
 pub(super) mod key;

@@ -76,6 +76,11 @@ impl Profiles {
         self.drafts().map(|(_, draft)| draft.name.as_str()).collect()
     }
 
+    /// The files: layer, path, and whether each is the person's own or trusted.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (Layer, &Path, bool)> {
+        self.files.iter().map(|read| (read.file.layer, &*read.file.path, read.file.is_trusted))
+    }
+
     /// What is ignored in the files.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         self.files.iter().flat_map(|read| {

@@ -80,7 +80,7 @@ fn bash_offers_command_files_and_their_flags() {
 fn files_that_can_not_be_read_offer_the_options_that_every_file_has() {
     for file in ["wrong.yaml", "pipe.yaml", "nothing.yaml", "-", "."] {
         let offered = offered(&["run-command", file, "--o"]);
-        assert_eq!(offered, ["--output", "--on-busy"], "{file}");
+        assert_eq!(offered, ["--output", "--on-busy", "--option"], "{file}");
     }
 }
 

@@ -73,6 +73,9 @@ mod tool_calls;
 // Modules of the program use only those before them.
 mod layers;
 
+// Profiles, keys, and settings of calls.
+mod profiles;
+
 // Options, their variables, help, and how the command line is refused.
 mod options;
 

@@ -39,11 +39,22 @@ pub(crate) fn read(named: &ProfileFiles) -> Result<Profiles> {
     Ok(Profiles::read(places.read(trusted)?, places.home.as_deref())?)
 }
 
+/// The same if the options choose a profile; else there are none, and no file is read.
+///
+/// # Errors
+/// If a file can't be used.
+pub(crate) fn read_if_named(args: &ProviderArgs) -> Result<Profiles> {
+    match &args.profile {
+        Some(_) => read(&args.registries),
+        None => Ok(Profiles::default()),
+    }
+}
+
 /// The profile that the options choose, of those in `profiles`; nothing if they choose none.
 ///
 /// # Errors
 /// If there is none of that name, or it can't be used.
-pub(super) fn chosen(args: &ProviderArgs, profiles: &Profiles) -> Result<ProfileValues> {
+pub(crate) fn chosen(args: &ProviderArgs, profiles: &Profiles) -> Result<ProfileValues> {
     let name = args.profile.as_deref().map(str::trim).filter(|name| !name.is_empty());
     let Some(name) = name else { return Ok(ProfileValues::default()) };
     profiles.warnings().for_each(|warning| tracing::warn!("{warning}"));

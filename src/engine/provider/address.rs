@@ -33,7 +33,11 @@ pub(in crate::engine) fn endpoint(
 /// The error for a URL that can have no path or no login.
 const UNUSABLE: &str = "can't be used";
 
-fn checked(base_url: &str, has_login: bool) -> Result<Url, String> {
+/// `base_url` as an address, with its login if `has_login`.
+///
+/// # Errors
+/// If it can't be used: the reason, for a message.
+pub(in crate::engine) fn checked(base_url: &str, has_login: bool) -> Result<Url, String> {
     let mut url = Url::parse(base_url.trim()).map_err(unusable)?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(NO_SCHEME.into());

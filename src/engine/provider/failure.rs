@@ -162,6 +162,16 @@ impl Failures {
         Failure::new(ErrorClass::Auth, message, "the key can't be a header").at_init()
     }
 
+    /// What the provider sent is no list of models.
+    pub(in crate::engine) fn no_list(&self) -> Failure {
+        let message = format!(
+            "{} answers, but not with a list of models; it may have none, or the base URL may be \
+             wrong",
+            self.base()
+        );
+        Failure::new(ErrorClass::Provider, message, "no list of models")
+    }
+
     /// No model is named, and the provider has no default.
     pub(in crate::engine) fn no_model(&self) -> Failure {
         let SettingSources { model_source, .. } = self.sources;

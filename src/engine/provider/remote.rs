@@ -8,7 +8,8 @@ use super::clock::Clock;
 use super::connection::Connection;
 use super::failure::{Failure, Failures, SettingSources};
 use super::key::Key;
-use super::post::{Post, Target};
+use super::models::ModelList;
+use super::post::{Post, Target, get};
 use super::settings::Settings;
 use crate::engine::spec::merge;
 use crate::engine::{CallEnd, CallSettings, CallSpec, EngineEvent, RunError, Sink};
@@ -24,6 +25,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Names a file of root certificates, here as in other programs that use TLS.
 const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
 
+/// Pages of a list of models that are asked for.
+const LIST_PAGES_MAX: usize = 10;
+
 /// What distinguishes the interface of one provider from that of others.
 pub(in crate::engine) trait Interface {
     /// The provider whose interface it is, as errors name it.
@@ -38,6 +42,9 @@ pub(in crate::engine) trait Interface {
     /// The model there, if none is named; empty if one has to be. Other providers have their own
     /// names.
     const MODEL: &'static str;
+
+    /// How the provider lists its models.
+    const MODELS: ModelList = ModelList::OpenAi;
 
     /// The options and variables that the command line has for the settings.
     const SOURCES: SettingSources;
@@ -184,18 +191,52 @@ impl<I: Interface> Remote<I> {
         self.url(model, &failures).err().map(Failure::into_error)
     }
 
+    /// The models that the provider lists.
+    ///
+    /// # Errors
+    /// If it can't be asked, or has no list.
+    pub(in crate::engine) async fn models(&self) -> Result<Vec<String>, RunError> {
+        let Shared { settings, key, connection, .. } = &*self.shared;
+        let failures = |key| Failures::new(I::SOURCES, key, self.base_url(), "");
+        let unkeyed = failures(key.known());
+        self.ensure_key(&unkeyed).map_err(Failure::into_error)?;
+        let key = key.get().await.map_err(|why| unkeyed.no_key_from_source(why).into_error())?;
+        let failures = failures(key);
+        let headers = I::headers(key).ok_or_else(|| failures.odd_key().into_error())?;
+        let mut clock = Clock::new(settings.total_timeout);
+        let (mut models, mut next) = (Vec::new(), None);
+        for _ in 0..LIST_PAGES_MAX {
+            let url = I::MODELS.url(self.base_url(), key.is_none(), next.as_deref());
+            let url = url.map_err(|why| failures.bad_base_url(&why).into_error())?;
+            let client = connection.client(&url, key.is_some(), &failures);
+            let client = client.await.map_err(Failure::into_error)?;
+            let body = get(client, url, headers.clone(), &mut clock, &failures).await;
+            let page =
+                body.and_then(|body| I::MODELS.read(&body).ok_or_else(|| failures.no_list()));
+            let page = page.map_err(Failure::into_error)?;
+            models.extend(page.models);
+            next = page.next;
+            if next.is_none() {
+                break;
+            }
+        }
+        Ok(models)
+    }
+
     /// Where requests go, if the settings are complete.
     fn url(&self, model: &str, failures: &Failures) -> Result<Url, Failure> {
-        let has_key = self.shared.key.is_configured();
-        let url = I::url(self.base_url(), model, !has_key);
+        let url = I::url(self.base_url(), model, !self.shared.key.is_configured());
         let url = url.map_err(|why| failures.bad_base_url(&why))?;
-        if !has_key && I::REQUIRES_KEY && self.is_own() {
-            return Err(failures.no_key(I::PROVIDER));
-        }
+        self.ensure_key(failures)?;
         if model.is_empty() {
             return Err(failures.no_model());
         }
         Ok(url)
+    }
+
+    fn ensure_key(&self, failures: &Failures) -> Result<(), Failure> {
+        let is_missing = I::REQUIRES_KEY && !self.shared.key.is_configured() && self.is_own();
+        if is_missing { Err(failures.no_key(I::PROVIDER)) } else { Ok(()) }
     }
 
     /// Warns once of each setting that the provider has no place for: the call goes on without it.
