@@ -20,6 +20,7 @@ mod outside;
 mod parse;
 mod records;
 mod render;
+mod settings;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -67,6 +68,12 @@ pub struct CommandFile {
     pub schema_line: u32,
     /// Names of the extensions that the file uses.
     pub extensions: Vec<String>,
+    /// The model that the file is written for.
+    pub model: Option<String>,
+    /// The engine that the file is written for, by its name on the command line.
+    pub engine: Option<String>,
+    /// Settings of the calls, by their names, checked.
+    pub settings: Vec<(String, serde_json::Value)>,
     /// What is ignored in the file.
     pub warnings: Vec<Warning>,
 }

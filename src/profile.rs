@@ -15,7 +15,8 @@ mod tests;
 pub(crate) mod trust;
 
 pub(crate) use item::{Item, KeyFrom, Layer, Origin, Sourced};
-pub(crate) use resolve::{Profiles, Resolved, Withheld};
+pub(crate) use pinocchio::{engine_of, setting_of};
+pub(crate) use resolve::{Profiles, Resolved};
 
 use std::path::PathBuf;
 use thiserror::Error;

@@ -3,6 +3,7 @@
 //! listens for signals.
 
 mod command;
+mod file_settings;
 mod history;
 mod inputs;
 mod prompt;

@@ -576,3 +576,47 @@ fn the_system_s_certificates_are_trusted_by_option() {
     let read = run();
     assert!(read.status == 1 && read.stderr.contains("can't be reached"), "{read:?}");
 }
+
+#[test]
+fn a_command_file_has_settings_over_variables_and_under_options() {
+    let provider = Provider::start((0..4).map(|_| says("hello")).collect());
+    let scene = Scene::new(&with_command(&provider), "");
+    let file = scene.folder.name("ask.yaml");
+    let write = |text: &str| fs::write(&file, format!("{text}\nprompt: hi\n")).expect("a file");
+    let run = |words: &[&str]| {
+        let words = [&["run-command", &file, "--profile", "work"], words].concat();
+        let mut command = scene.command(&words);
+        command.env("DUOLOGUE_MODEL", "of-the-variable");
+        let mut once = Once::start(command);
+        once.close_stdin();
+        once.finish()
+    };
+    let own = "settings:\n  model: of-the-file\n  extra_body: {service_tier: file}";
+    write(own);
+    assert_eq!(run(&[]).stdout, "hello\n");
+    let typed = ["--model", "typed", "--extra-body", r#"{"service_tier":"typed"}"#];
+    assert_eq!(run(&typed).stdout, "hello\n");
+    let factories = "factories:\n  chat:\n    engine: of-pinocchio\n    stream: true\n    stop: []\n    \
+                     api_type: openai\n    logit: 1\n  client: {timeout: 3}";
+    write(factories);
+    let ended = run(&[]);
+    assert_eq!(ended.stdout, "hello\n", "{ended:?}");
+    assert!(ended.stderr.contains("ask.yaml:7: `chat.logit` in `factories`"), "{ended:?}");
+    assert!(ended.stderr.contains("ask.yaml:8: `client.timeout`"), "{ended:?}");
+    let other =
+        run(&["--engine", "anthropic", "--base-url", "http://127.0.0.1:1", "--retries", "0"]);
+    assert!(other.stderr.contains("its model are ignored"), "{other:?}");
+    let request = |number| provider.wait_request(number).body;
+    let seen = [1, 2, 3].map(|number| request(number)["model"].clone());
+    assert_eq!(seen, ["of-the-file", "typed", "of-pinocchio"]);
+    assert_eq!(request(1)["service_tier"], "file");
+    assert_eq!(request(2)["service_tier"], "typed");
+    write("settings:\n  temperature: hot");
+    let wrong = run(&[]);
+    assert!(
+        wrong.status == 2 && wrong.stderr.contains("ask.yaml:2: `settings`: temperature"),
+        "{wrong:?}"
+    );
+    write("flags:\n  - {name: timeout, type: string}\n  - {name: temperature, type: string}");
+    assert_eq!(run(&["--timeout", "x", "--temperature", "y"]).stdout, "hello\n");
+}
