@@ -1,7 +1,8 @@
 //! Options about the provider: which one, where, with which key, and the profile that says so.
 
-use super::EngineName;
+use super::{EngineName, config};
 use clap::{Args, ValueEnum, ValueHint};
+use clap_complete::{ArgValueCandidates, CompletionCandidate};
 use std::path::PathBuf;
 
 /// Options about the provider.
@@ -32,6 +33,7 @@ pub struct ProviderArgs {
         long,
         env = "DUOLOGUE_PROFILE",
         value_name = "NAME",
+        add = ArgValueCandidates::new(names),
         help = "Use the settings of this profile; `duologue profiles` lists them"
     )]
     pub profile: Option<String>,
@@ -65,6 +67,12 @@ pub struct ProfileFiles {
         value_hint = ValueHint::FilePath
     )]
     pub profile_registries: Vec<PathBuf>,
+}
+
+/// The names of the profiles, for completions.
+pub(super) fn names() -> Vec<CompletionCandidate> {
+    let profiles = config::profile::read(&ProfileFiles::default()).unwrap_or_default();
+    profiles.names().into_iter().map(CompletionCandidate::new).collect()
 }
 
 /// Root certificates.

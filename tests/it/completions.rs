@@ -27,6 +27,9 @@ fn folder() -> Folder {
     fs::write(folder.path("wrong.yaml"), "prompt: [1\n").expect("a file");
     fs::write(folder.path("page.txt"), "").expect("a file");
     folder.fifo("pipe.yaml");
+    fs::create_dir(folder.path(".duologue")).expect("a folder");
+    let profiles = "profiles: {work: {}, home: {}}\n";
+    fs::write(folder.path(".duologue/profiles.yaml"), profiles).expect("a file");
     folder
 }
 
@@ -63,6 +66,9 @@ fn bash_offers_commands_options_and_values() {
     check(&["rpc", "--on-busy", ""], &["reject", "queue"]);
     check(&["exec", "hello", "--f"], &["--file", "--final-snapshot"]);
     check(&["exec", "hello", "--file", "pa"], &["page.txt"]);
+    check(&["exec", "hello", "--profile", ""], &["work", "home"]);
+    check(&["profiles", "show", "w"], &["work"]);
+    check(&["profiles", ""], &["show", "trust", "untrust"]);
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Command-line arguments of `check`, `list-events`, `tools`, `profiles`, `models`, `doctor`,
 //! `schema`, `completions` and `man`.
 
+use crate::cli::provider;
 use crate::cli::session::EngineArgs;
 use crate::cli::tools::ToolOptions;
 use crate::cli::{LogLevel, ProfileFiles, ProviderArgs};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use clap_complete::Shell;
+use clap_complete::{ArgValueCandidates, Shell};
 use std::path::PathBuf;
 
 /// Text after the options in the help of `check`.
@@ -215,6 +216,7 @@ pub enum ProfilesCommand {
 #[derive(Args, Debug)]
 pub struct ShowProfileArgs {
     /// Name of the profile
+    #[arg(add = ArgValueCandidates::new(provider::names))]
     pub name: String,
 
     /// Where profiles are.
