@@ -8,6 +8,7 @@
 pub mod anthropic;
 pub mod echo;
 pub mod openai;
+pub mod prices;
 pub(crate) mod provider;
 pub mod spec;
 pub mod table;
