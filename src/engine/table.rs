@@ -73,8 +73,7 @@ impl Engines {
     /// name, which the session does not let happen.
     pub(crate) fn start(&self, spec: CallSpec, sink: Sink) -> Running {
         let entry = self.others.get(&spec.engine).unwrap_or(&self.initial);
-        let settings = Arc::new(entry.settings.overlay(&spec.settings));
-        entry.engine.start(CallSpec { settings, ..spec }, sink)
+        entry.engine.start(spec, sink)
     }
 }
 
