@@ -7,6 +7,8 @@
 
 pub mod anthropic;
 pub mod echo;
+pub mod gemini;
+pub mod ollama;
 pub mod openai;
 pub(crate) mod provider;
 pub mod spec;
@@ -245,6 +247,10 @@ pub enum Engine {
     OpenAi(openai::OpenAi),
     /// Any provider with Anthropic's Messages.
     Anthropic(anthropic::Anthropic),
+    /// Any provider with Google's `generateContent`.
+    Gemini(gemini::Gemini),
+    /// Ollama, by its own interface.
+    Ollama(ollama::Ollama),
 }
 
 impl Engine {
@@ -255,6 +261,8 @@ impl Engine {
             Self::Echo(echo) => Box::pin(echo.clone().answer(spec, sink)),
             Self::OpenAi(openai) => Box::pin(openai.remote.clone().answer(spec, sink)),
             Self::Anthropic(anthropic) => Box::pin(anthropic.remote.clone().answer(spec, sink)),
+            Self::Gemini(gemini) => Box::pin(gemini.remote.clone().answer(spec, sink)),
+            Self::Ollama(ollama) => Box::pin(ollama.remote.clone().answer(spec, sink)),
         }
     }
 
@@ -264,6 +272,8 @@ impl Engine {
             Self::Echo(_) => "echo",
             Self::OpenAi(_) => "openai",
             Self::Anthropic(_) => anthropic::NAME,
+            Self::Gemini(_) => gemini::NAME,
+            Self::Ollama(_) => ollama::NAME,
         }
     }
 
@@ -274,6 +284,8 @@ impl Engine {
             Self::Echo(_) => self.name().to_owned(),
             Self::OpenAi(openai) => openai.remote.host(),
             Self::Anthropic(anthropic) => anthropic.remote.host(),
+            Self::Gemini(gemini) => gemini.remote.host(),
+            Self::Ollama(ollama) => ollama.remote.host(),
         }
     }
 
@@ -283,6 +295,8 @@ impl Engine {
             Self::Echo(_) => "echo",
             Self::OpenAi(openai) => openai.remote.model(),
             Self::Anthropic(anthropic) => anthropic.remote.model(),
+            Self::Gemini(gemini) => gemini.remote.model(),
+            Self::Ollama(ollama) => ollama.remote.model(),
         }
     }
 }

@@ -20,13 +20,14 @@ const RETRIES_MAX: u64 = 10;
 /// Options of every command that holds a conversation.
 #[derive(Args, Debug)]
 pub struct SessionArgs {
-    /// Engine that answers. By default anthropic if ANTHROPIC_API_KEY is set and neither another key
-    /// nor a base URL is, else openai if a key, a base URL or a model is set, else echo
+    /// Engine that answers. By default anthropic or gemini if ANTHROPIC_API_KEY or GEMINI_API_KEY is
+    /// set and neither another key nor a base URL is, else openai if a key, a base URL or a model is
+    /// set, else echo
     #[arg(long, env = "DUOLOGUE_ENGINE", value_enum)]
     pub engine: Option<EngineName>,
 
     /// Model of the provider; the default for OpenAI itself is gpt-4o-mini, for Anthropic itself
-    /// claude-sonnet-5
+    /// claude-sonnet-5, for Google itself gemini-flash-latest
     #[arg(long, short, env = "DUOLOGUE_MODEL")]
     pub model: Option<String>,
 
@@ -170,6 +171,10 @@ pub enum EngineName {
     Openai,
     /// Anthropic, or any server with its Messages
     Anthropic,
+    /// Google's Gemini, or any server with its generateContent
+    Gemini,
+    /// Ollama, by its own interface; name a model that is installed there
+    Ollama,
 }
 
 /// What happens to a submit while a run is active.

@@ -26,3 +26,8 @@ pub(super) mod settings;
 
 pub(super) mod call;
 pub(super) mod remote;
+pub(super) mod unsupported;
+
+/// The events of an answer in words, for the tests of every engine.
+#[cfg(test)]
+pub(super) mod words;

@@ -6,6 +6,8 @@ use crate::command_file::is_stdin;
 use crate::engine::Engine;
 use crate::engine::anthropic::Anthropic;
 use crate::engine::echo::Echo;
+use crate::engine::gemini::Gemini;
+use crate::engine::ollama::{self, Ollama};
 use crate::engine::openai::{OpenAi, Settings};
 use crate::support::secret::Secret;
 use anyhow::{Result, anyhow, bail, ensure};
@@ -19,19 +21,27 @@ const OWN_KEY_VARIABLE: &str = "DUOLOGUE_API_KEY";
 /// Variables from which other programs read the settings of a provider, too.
 #[derive(Clone, Copy, Debug)]
 struct CommonVariables {
-    key: &'static str,
+    /// The first that is set counts.
+    keys: &'static [&'static str],
     base_url: &'static str,
 }
 
 const OPENAI_VARIABLES: CommonVariables =
-    CommonVariables { key: "OPENAI_API_KEY", base_url: "OPENAI_BASE_URL" };
+    CommonVariables { keys: &["OPENAI_API_KEY"], base_url: "OPENAI_BASE_URL" };
 
 const ANTHROPIC_VARIABLES: CommonVariables =
-    CommonVariables { key: "ANTHROPIC_API_KEY", base_url: "ANTHROPIC_BASE_URL" };
+    CommonVariables { keys: &["ANTHROPIC_API_KEY"], base_url: "ANTHROPIC_BASE_URL" };
+
+/// The second is Google's name for the key of any of its services: it does not choose the engine.
+const GEMINI_VARIABLES: CommonVariables =
+    CommonVariables { keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"], base_url: "GEMINI_BASE_URL" };
+
+const OLLAMA_VARIABLES: CommonVariables =
+    CommonVariables { keys: &["OLLAMA_API_KEY"], base_url: "OLLAMA_HOST" };
 
 /// Shown when no provider is configured.
 const ECHO_ANSWERS: &str = "no provider is configured, so the built-in echo engine answers; to talk to a model set \
-     OPENAI_API_KEY or ANTHROPIC_API_KEY, or --base-url and --model";
+     OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or --base-url and --model";
 
 /// The engine, and a note for the user about how it was chosen.
 pub(super) fn engine(args: &SessionArgs, notices: &mut Vec<&'static str>) -> Result<Engine> {
@@ -50,17 +60,23 @@ pub(super) fn engine(args: &SessionArgs, notices: &mut Vec<&'static str>) -> Res
         EngineName::Anthropic => {
             Engine::Anthropic(Anthropic::new(settings(args, ANTHROPIC_VARIABLES)?))
         }
+        EngineName::Gemini => Engine::Gemini(Gemini::new(settings(args, GEMINI_VARIABLES)?)),
+        EngineName::Ollama => Engine::Ollama(Ollama::new(ollama_settings(args)?)),
     })
 }
 
-/// The engine that the settings are for. Anthropic's key alone chooses its engine only where no other
-/// setting names a provider: a key must not go to a server that it is not for.
+/// The engine that the settings are for. The key of Anthropic or Gemini alone chooses its engine only
+/// where no other setting names a provider: a key must not go to a server that it is not for.
 fn default_engine(args: &SessionArgs, notices: &mut Vec<&'static str>) -> Result<EngineName> {
     let openai = settings(args, OPENAI_VARIABLES)?;
     let anthropic = settings(args, ANTHROPIC_VARIABLES)?;
     let has_provider = openai.key.is_some() || openai.base_url.is_some();
     if !has_provider && anthropic.key.is_some() {
         return Ok(EngineName::Anthropic);
+    }
+    let gemini_key = GEMINI_VARIABLES.keys.first().map_or(Ok(None), |name| variable(name))?;
+    if !has_provider && gemini_key.as_deref().and_then(Secret::new).is_some() {
+        return Ok(EngineName::Gemini);
     }
     if has_provider || openai.model.is_some() {
         return Ok(EngineName::Openai);
@@ -83,6 +99,16 @@ fn settings(args: &SessionArgs, common: CommonVariables) -> Result<Settings> {
     })
 }
 
+/// The settings of Ollama, whose variable for its address may leave out most of it.
+fn ollama_settings(args: &SessionArgs) -> Result<Settings> {
+    let settings = settings(args, OLLAMA_VARIABLES)?;
+    let base_url = match (not_blank(args.base_url.clone()), settings.base_url) {
+        (None, Some(host)) => Some(ollama::base_url(&host)),
+        (base_url, _) => base_url,
+    };
+    Ok(Settings { base_url, ..settings })
+}
+
 /// A file that the echo engine reads, which must exist before the run starts. It is not opened:
 /// opening a named pipe would block.
 fn text_file(option: &str, path: Option<&Path>) -> Result<Option<PathBuf>> {
@@ -98,7 +124,7 @@ fn text_file(option: &str, path: Option<&Path>) -> Result<Option<PathBuf>> {
 
 /// The key from the environment.
 fn key(common: CommonVariables) -> Result<Option<Secret>> {
-    for name in [OWN_KEY_VARIABLE, common.key] {
+    for name in [OWN_KEY_VARIABLE].iter().chain(common.keys) {
         if let Some(key) = variable(name)?.as_deref().and_then(Secret::new) {
             return Ok(Some(key));
         }
