@@ -12,6 +12,10 @@ mod blocks;
 mod report;
 
 mod answer;
+
+mod generation;
+mod media;
+
 mod request;
 
 #[cfg(test)]
@@ -104,11 +108,11 @@ impl Interface for Messages {
     }
 
     fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
-        request::body(model, &spec.transcript.messages(), &spec.tools).map_err(Refused::Unwritable)
+        request::body(model, spec, &spec.transcript.messages())
     }
 
-    fn ignored_settings(_model: &str, _settings: &CallSettings) -> Vec<&'static str> {
-        Vec::new()
+    fn ignored_settings(_model: &str, settings: &CallSettings) -> Vec<&'static str> {
+        generation::ignored_settings(settings)
     }
 
     fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Answer<'a> {
