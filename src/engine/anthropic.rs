@@ -16,6 +16,8 @@ mod answer;
 mod generation;
 mod media;
 
+mod wire;
+
 mod request;
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ mod answer;
 
 mod generation;
 
+mod wire;
+
 mod request;
 
 #[cfg(test)]

@@ -28,6 +28,5 @@ pub(super) mod call;
 pub(super) mod remote;
 pub(super) mod unsupported;
 
-/// The events of an answer in words, for the tests of every engine.
 #[cfg(test)]
-pub(super) mod words;
+pub(super) mod testing;

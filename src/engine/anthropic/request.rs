@@ -1,12 +1,10 @@
 //! The body of a provider request: Anthropic's "Create a Message"
 //! (<https://platform.claude.com/docs/en/api/messages>), streamed.
-//!
-//! What changes from turn to turn stands last, so that the bodies of two turns begin with the same
-//! bytes but for the cache marks.
 
-use super::generation::{Generation, generation};
+use super::generation::generation;
 use super::kept::{self, KeptBlock};
-use super::media::{Media, Source, media};
+use super::media::{Media, media};
+use super::wire::{Block, Body, CacheControl, Role, WireMessage, WireTool};
 use crate::chat::event::{ProviderData, ToolCall};
 use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
@@ -15,9 +13,7 @@ use crate::engine::provider::remote::Refused;
 use crate::engine::provider::schema;
 use crate::engine::provider::tool::{arguments, parameters};
 use crate::protocol::attachment::Attachment;
-use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 #[cfg(test)]
@@ -29,90 +25,6 @@ const MARKED_MESSAGES: usize = 2;
 
 /// The result of a tool that failed and said nothing.
 const NO_ERROR_TEXT: &str = "The tool failed without a message.";
-
-#[derive(Serialize)]
-struct Body<'a> {
-    model: &'a str,
-    #[serde(flatten)]
-    generation: Generation<'a>,
-    stream: bool,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<WireTool<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    system: Vec<Block<'a>>,
-    messages: Vec<WireMessage<'a>>,
-}
-
-#[derive(Serialize)]
-struct WireTool<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    description: &'a str,
-    input_schema: Cow<'a, Map<String, Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cache_control: Option<CacheControl>,
-}
-
-#[derive(Serialize)]
-struct WireMessage<'a> {
-    role: Role,
-    content: Vec<Block<'a>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Role {
-    User,
-    Assistant,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Block<'a> {
-    Text {
-        text: Cow<'a, str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        cache_control: Option<CacheControl>,
-    },
-    Image {
-        source: Source<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        cache_control: Option<CacheControl>,
-    },
-    Document {
-        source: Source<'a>,
-        title: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        cache_control: Option<CacheControl>,
-    },
-    Thinking {
-        thinking: String,
-        signature: String,
-    },
-    RedactedThinking {
-        data: String,
-    },
-    ToolUse {
-        id: Cow<'a, str>,
-        name: &'a str,
-        input: Box<RawValue>,
-    },
-    ToolResult {
-        tool_use_id: Cow<'a, str>,
-        content: &'a str,
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
-        is_error: bool,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        cache_control: Option<CacheControl>,
-    },
-}
-
-/// The end of a prefix that the provider keeps for later calls.
-#[derive(Clone, Copy, Serialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
-enum CacheControl {
-    Ephemeral,
-}
 
 /// The request, as JSON.
 ///
@@ -273,20 +185,6 @@ fn mark(body: &mut Body<'_>) {
     for message in by_user.take(MARKED_MESSAGES) {
         if let Some(block) = message.content.last_mut() {
             block.mark();
-        }
-    }
-}
-
-impl Block<'_> {
-    fn mark(&mut self) {
-        match self {
-            Self::Text { cache_control, .. }
-            | Self::Image { cache_control, .. }
-            | Self::Document { cache_control, .. }
-            | Self::ToolResult { cache_control, .. } => {
-                *cache_control = Some(CacheControl::Ephemeral);
-            }
-            Self::Thinking { .. } | Self::RedactedThinking { .. } | Self::ToolUse { .. } => {}
         }
     }
 }

@@ -1,12 +1,10 @@
 //! The body of a provider request: Google's `generateContent`
 //! (<https://ai.google.dev/api/generate-content>).
-//!
-//! What changes from turn to turn stands last, so that the bodies of two turns begin with the same
-//! bytes.
 
-use super::generation::{self, GenerationConfig};
+use super::generation;
 use super::kept::{self, KeptPart};
 use super::model::{self, Reasoning};
+use super::wire::{Body, Content, Part, Payload, Response, Role, WireTool, WireTools};
 use crate::chat::event::{ProviderData, ToolCall};
 use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
@@ -16,9 +14,7 @@ use crate::engine::provider::tool::{arguments, parameters};
 use crate::engine::provider::{schema, unsupported};
 use crate::protocol::attachment::{Attachment, Kind};
 use crate::protocol::id::ToolCallId;
-use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -28,93 +24,6 @@ mod tests;
 /// Stands for a signature that is not known, as in calls that another engine's model has made
 /// (<https://ai.google.dev/gemini-api/docs/thought-signatures>).
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Body<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    system_instruction: Option<Content<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<[WireTools<'a>; 1]>,
-    generation_config: GenerationConfig<'a>,
-    contents: Vec<Content<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct WireTools<'a> {
-    function_declarations: Vec<WireTool<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct WireTool<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    description: &'a str,
-    parameters_json_schema: Cow<'a, Map<String, Value>>,
-}
-
-#[derive(Serialize)]
-struct Content<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    role: Option<Role>,
-    parts: Vec<Part<'a>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Role {
-    User,
-    Model,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Part<'a> {
-    #[serde(flatten)]
-    data: Data<'a>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    thought: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thought_signature: Option<Cow<'a, str>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-enum Data<'a> {
-    Text(Cow<'a, str>),
-    #[serde(rename_all = "camelCase")]
-    InlineData {
-        mime_type: &'a str,
-        data: String,
-    },
-    #[serde(rename_all = "camelCase")]
-    FileData {
-        mime_type: &'a str,
-        file_uri: &'a str,
-    },
-    FunctionCall {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        id: Option<String>,
-        name: &'a str,
-        args: Box<RawValue>,
-    },
-    FunctionResponse {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        id: Option<String>,
-        name: &'a str,
-        response: Response<'a>,
-    },
-}
-
-/// A result, under the names that the provider knows.
-#[derive(Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Response<'a> {
-    Output(&'a str),
-    Error(&'a str),
-}
 
 /// The request, as JSON.
 ///
@@ -154,7 +63,7 @@ fn system_instruction<'a>(
         Message::System(text) => text_part((*text).into()),
         Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
     };
-    let schema = schema.map(|schema| plain(Data::Text(schema.into())));
+    let schema = schema.map(|schema| plain(Payload::Text(schema.into())));
     let parts: Vec<_> = messages.iter().filter_map(text).chain(schema).collect();
     (!parts.is_empty()).then_some(Content { role: None, parts })
 }
@@ -178,8 +87,8 @@ fn contents<'a>(model: &str, messages: &'a [Message<'_>]) -> Result<Vec<Content<
                 let id = ids.get(&tool.id).cloned().flatten();
                 let response =
                     if *is_error { Response::Error(result) } else { Response::Output(result) };
-                let data = Data::FunctionResponse { id, name: &tool.name, response };
-                (Role::User, vec![plain(data)])
+                let payload = Payload::FunctionResponse { id, name: &tool.name, response };
+                (Role::User, vec![plain(payload)])
             }
         };
         match contents.last_mut() {
@@ -197,22 +106,22 @@ fn contents<'a>(model: &str, messages: &'a [Message<'_>]) -> Result<Vec<Content<
 
 /// The ids of the calls in `parts`, in order.
 fn own_ids<'p>(parts: &'p [Part<'_>]) -> impl Iterator<Item = Option<String>> + 'p {
-    parts.iter().filter_map(|part| match &part.data {
-        Data::FunctionCall { id, .. } => Some(id.clone()),
-        Data::Text(_)
-        | Data::InlineData { .. }
-        | Data::FileData { .. }
-        | Data::FunctionResponse { .. } => None,
+    parts.iter().filter_map(|part| match &part.payload {
+        Payload::FunctionCall { id, .. } => Some(id.clone()),
+        Payload::Text(_)
+        | Payload::InlineData { .. }
+        | Payload::FileData { .. }
+        | Payload::FunctionResponse { .. } => None,
     })
 }
 
-fn plain(data: Data<'_>) -> Part<'_> {
-    Part { data, thought: false, thought_signature: None }
+fn plain(payload: Payload<'_>) -> Part<'_> {
+    Part { payload, thought: false, thought_signature: None }
 }
 
 /// A text, unless it is blank: the provider refuses those.
 fn text_part(text: Cow<'_, str>) -> Option<Part<'_>> {
-    (!text.trim().is_empty()).then(|| plain(Data::Text(text)))
+    (!text.trim().is_empty()).then(|| plain(Payload::Text(text)))
 }
 
 fn user<'a>(text: &'a str, attachments: &'a [Attachment]) -> Result<Vec<Part<'a>>, Refused> {
@@ -229,9 +138,9 @@ fn attached(attachment: &Attachment) -> Result<Part<'_>, Refused> {
         Kind::Other => is_media(),
     };
     let data = match (attachment.as_text(), attachment.base64(), attachment.url()) {
-        (Some(text), _, _) => Some(Data::Text(text.into())),
-        (None, Some(data), _) if is_taken => Some(Data::InlineData { mime_type, data }),
-        (None, None, Some(file_uri)) if is_taken => Some(Data::FileData { mime_type, file_uri }),
+        (Some(text), _, _) => Some(Payload::Text(text.into())),
+        (None, Some(data), _) if is_taken => Some(Payload::InlineData { mime_type, data }),
+        (None, None, Some(file_uri)) if is_taken => Some(Payload::FileData { mime_type, file_uri }),
         (None, Some(_) | None, _) => None,
     };
     let taken = "images, PDF documents, sound, video and text files";
@@ -250,7 +159,7 @@ fn answer<'a>(
     for kept in kept::parts(provider_data, model, calls.len()) {
         match kept {
             KeptPart::Thought { text, signature } => parts.push(Part {
-                data: Data::Text(text.into()),
+                payload: Payload::Text(text.into()),
                 thought: true,
                 thought_signature: Some(signature.into()),
             }),
@@ -280,7 +189,7 @@ fn signed(text: &str, signature: Option<String>) -> Option<Part<'_>> {
     match signature {
         Some(signature) => Some(Part {
             thought_signature: Some(signature.into()),
-            ..plain(Data::Text(text.into()))
+            ..plain(Payload::Text(text.into()))
         }),
         None => text_part(text.into()),
     }
@@ -294,8 +203,8 @@ fn function_call<'a>(
 ) -> Result<Part<'a>, Refused> {
     let args = serde_json::from_str::<Box<RawValue>>(arguments(input).trim());
     let args = args.map_err(Refused::Unwritable)?;
-    let data = Data::FunctionCall { id, name: &tool.name, args };
-    Ok(Part { thought_signature: signature.map(Cow::Owned), ..plain(data) })
+    let payload = Payload::FunctionCall { id, name: &tool.name, args };
+    Ok(Part { thought_signature: signature.map(Cow::Owned), ..plain(payload) })
 }
 
 /// Models that need it refuse a request in which the first call of an answer has no signature.
@@ -304,7 +213,7 @@ fn sign_first_call(model: &str, parts: &mut [Part<'_>]) {
         Reasoning::None | Reasoning::Budget => return,
         Reasoning::Level => {}
     }
-    let is_call = |part: &&mut Part<'_>| matches!(part.data, Data::FunctionCall { .. });
+    let is_call = |part: &&mut Part<'_>| matches!(part.payload, Payload::FunctionCall { .. });
     if let Some(call) = parts.iter_mut().find(is_call) {
         call.thought_signature.get_or_insert(NO_SIGNATURE.into());
     }

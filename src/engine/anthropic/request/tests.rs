@@ -2,11 +2,10 @@
 
 use super::*;
 use crate::chat::event::{ProviderData, ToolCall};
-use crate::engine::{CallSettings, ResponseSchema};
+use crate::engine::provider::testing::{attachment, refusal, spec};
 use crate::protocol::attachment::Content;
 use crate::protocol::id::ToolCallId;
-use crate::protocol::proto::chat::ChatAttachment;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
@@ -211,21 +210,9 @@ fn collect_marks(place: &str, value: &Value, found: &mut Vec<String>) {
     }
 }
 
-fn spec(settings: &Value, schema: Option<Value>) -> CallSpec {
-    let mut read = CallSettings::default();
-    for (name, value) in settings.as_object().expect("settings") {
-        read.set(name, value).expect("a setting");
-    }
-    let schema = schema.map(|schema| match schema {
-        Value::Object(schema) => Arc::new(ResponseSchema { name: "answer".into(), schema }),
-        other => panic!("no object: {other}"),
-    });
-    CallSpec { settings: Arc::new(read), schema, ..CallSpec::default() }
-}
-
 /// The members of a request that settings decide.
-fn asked_for(settings: &Value, schema: Option<Value>) -> Value {
-    let body = body("m", &spec(settings, schema), &[user("q")]).expect("serializes");
+fn asked_for(settings: &Value, schema: Option<&Value>) -> Value {
+    let body = body("m", &spec(settings, &[], schema), &[user("q")]).expect("serializes");
     let mut body: Value = serde_json::from_slice(&body).expect("JSON");
     let members = body.as_object_mut().expect("an object");
     for name in ["model", "stream", "messages"] {
@@ -260,22 +247,13 @@ fn settings_have_their_places() {
 #[test]
 fn a_schema_is_the_format_unless_the_model_is_to_get_it() {
     let schema = json!({ "type": "object", "properties": {}, "additionalProperties": false });
-    let native = asked_for(&json!({}), Some(schema.clone()));
+    let native = asked_for(&json!({}), Some(&schema));
     let format = json!({ "format": { "type": "json_schema", "schema": schema } });
     assert_eq!(native, json!({ "max_tokens": 32_000, "output_config": format }));
-    let prompt = asked_for(&json!({ "structured": "prompt" }), Some(schema));
+    let prompt = asked_for(&json!({ "structured": "prompt" }), Some(&schema));
     assert_eq!(prompt.get("output_config"), None);
     let instruction = prompt["system"][0]["text"].as_str().expect("an instruction");
     assert!(instruction.contains("JSON Schema"), "{instruction}");
-}
-
-fn attachment(media_type: &str, content: Content) -> Attachment {
-    let shown = ChatAttachment {
-        media_type: media_type.to_owned(),
-        filename: "it".to_owned(),
-        ..ChatAttachment::default()
-    };
-    Attachment { shown, content }
 }
 
 #[test]
@@ -323,12 +301,8 @@ fn an_attachment_of_another_kind_is_refused_before_anything_is_sent() {
         ("text/plain", url()),
     ] {
         let attachments = [attachment(media_type, content)];
-        match body("m", &CallSpec::default(), &[Message::user("look", &attachments)]) {
-            Err(Refused::Unsupported(why)) => {
-                assert!(why.contains("\"it\"") && why.contains("Anthropic"), "{why}");
-            }
-            other => panic!("{media_type}: {other:?}"),
-        }
+        let why = refusal(body("m", &CallSpec::default(), &[Message::user("look", &attachments)]));
+        assert!(why.contains("\"it\"") && why.contains("Anthropic"), "{why}");
     }
 }
 

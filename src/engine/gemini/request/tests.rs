@@ -1,10 +1,10 @@
 //! What a conversation becomes in a request.
 
 use super::*;
-use crate::engine::{CallSettings, ResponseSchema, StructuredMode};
+use crate::engine::StructuredMode;
+use crate::engine::provider::testing::{attachment, refusal, spec};
 use crate::protocol::attachment::Content as Source;
-use crate::protocol::proto::chat::ChatAttachment;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// A model that reasons at levels.
@@ -30,18 +30,6 @@ fn user(text: &str) -> Message<'_> {
 
 fn says(text: &str) -> Message<'_> {
     Message::Assistant { text: text.into(), calls: Vec::new(), provider_data: None }
-}
-
-fn spec(settings: &Value, tools: &[ToolSpec], schema: Option<Value>) -> CallSpec {
-    let mut read = CallSettings::default();
-    for (name, value) in settings.as_object().expect("settings") {
-        read.set(name, value).expect("a setting");
-    }
-    let schema = schema.map(|schema| match schema {
-        Value::Object(schema) => Arc::new(ResponseSchema { name: "answer".into(), schema }),
-        other => panic!("no object: {other}"),
-    });
-    CallSpec { settings: Arc::new(read), tools: tools.into(), schema, ..CallSpec::default() }
 }
 
 fn sent(model: &str, spec: &CallSpec, messages: &[Message<'_>]) -> Value {
@@ -228,7 +216,7 @@ fn settings_have_their_places() {
 fn a_schema_has_a_field_of_its_own_where_the_model_takes_it() {
     let schema = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
     let request = |model: &str, settings: Value, tools: &[ToolSpec]| {
-        sent(model, &spec(&settings, tools, Some(schema.clone())), &[user("q")])
+        sent(model, &spec(&settings, tools, Some(&schema)), &[user("q")])
     };
     let is_native = |request: &Value| {
         let config = &request["generationConfig"];
@@ -242,18 +230,9 @@ fn a_schema_has_a_field_of_its_own_where_the_model_takes_it() {
     assert!(is_native(&request(NEW, json!({}), &[look()])));
     assert!(is_native(&request("gemini-2.5-pro", json!({}), &[])));
     assert!(!is_native(&request("gemini-2.5-pro", json!({}), &[look()])));
-    let prompt = spec(&json!({ "structured": "prompt" }), &[], Some(schema.clone()));
+    let prompt = spec(&json!({ "structured": "prompt" }), &[], Some(&schema));
     assert_eq!(prompt.settings.structured, Some(StructuredMode::Prompt));
     assert!(!is_native(&sent(NEW, &prompt, &[user("q")])));
-}
-
-fn attachment(media_type: &str, content: Source) -> Attachment {
-    let shown = ChatAttachment {
-        media_type: media_type.to_owned(),
-        filename: "it".to_owned(),
-        ..ChatAttachment::default()
-    };
-    Attachment { shown, content }
 }
 
 #[test]
@@ -290,11 +269,7 @@ fn an_attachment_of_another_kind_is_refused_before_anything_is_sent() {
         ("", Source::Url("https://example.com/a".to_owned())),
     ] {
         let attachments = [attachment(media_type, content)];
-        match body(NEW, &CallSpec::default(), &[Message::user("look", &attachments)]) {
-            Err(Refused::Unsupported(why)) => {
-                assert!(why.contains("\"it\"") && why.contains("Gemini"), "{why}");
-            }
-            other => panic!("{other:?}"),
-        }
+        let why = refusal(body(NEW, &CallSpec::default(), &[Message::user("look", &attachments)]));
+        assert!(why.contains("\"it\"") && why.contains("Gemini"), "{why}");
     }
 }

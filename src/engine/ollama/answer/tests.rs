@@ -3,7 +3,7 @@
 use super::*;
 use crate::engine::ErrorClass;
 use crate::engine::ollama::SOURCES;
-use crate::engine::provider::words;
+use crate::engine::provider::testing;
 use crate::support::secret::Secret;
 use serde_json::{Value, json};
 
@@ -14,19 +14,19 @@ fn failures() -> Failures {
 }
 
 /// Reads a body that arrives in `pieces`, and what it fails with.
-fn read_pieces(pieces: &[&[u8]], end: BodyEnd) -> words::Read {
-    words::read_pieces(Answer::new(&failures(), "m", end), pieces)
+fn read_pieces(pieces: &[&[u8]], end: BodyEnd) -> testing::Read {
+    testing::read_pieces(Answer::new(&failures(), "m", end), pieces)
 }
 
 fn read(pieces: &[&[u8]]) -> String {
-    words::words(&read_pieces(pieces, BodyEnd::Marked))
+    testing::words(&read_pieces(pieces, BodyEnd::Marked))
 }
 
 /// `body` is read as `expected`, whole, split at every byte, and byte by byte.
 #[track_caller]
 fn check(body: &str, expected: &str) {
     let failures = failures();
-    words::check(|| Answer::new(&failures, "m", BodyEnd::Marked), body, expected);
+    testing::check(|| Answer::new(&failures, "m", BodyEnd::Marked), body, expected);
 }
 
 fn line(message: Value) -> String {
@@ -93,7 +93,7 @@ fn a_cut_answer_is_never_a_success() {
         [(BodyEnd::Marked, ErrorClass::MalformedStream), (BodyEnd::Connection, ErrorClass::Network)]
     {
         let new = || Answer::new(&failures, "m", end);
-        words::check_cuts(new, &body, whole_bytes, |bytes, failure| {
+        testing::check_cuts(new, &body, whole_bytes, |bytes, failure| {
             failure.class == if bytes == 0 { ErrorClass::MalformedStream } else { class }
         });
     }

@@ -2,10 +2,9 @@
 
 use super::*;
 use crate::chat::event::ProviderData;
-use crate::engine::ResponseSchema;
+use crate::engine::provider::testing::{attachment, refusal, spec};
 use crate::protocol::attachment::Content as Source;
 use crate::protocol::id::ToolCallId;
-use crate::protocol::proto::chat::ChatAttachment;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -20,18 +19,6 @@ fn look() -> ToolSpec {
 
 fn user(text: &str) -> Message<'_> {
     Message::user(text, &[])
-}
-
-fn spec(settings: &Value, tools: &[ToolSpec], schema: Option<Value>) -> CallSpec {
-    let mut read = CallSettings::default();
-    for (name, value) in settings.as_object().expect("settings") {
-        read.set(name, value).expect("a setting");
-    }
-    let schema = schema.map(|schema| match schema {
-        Value::Object(schema) => Arc::new(ResponseSchema { name: "answer".into(), schema }),
-        other => panic!("no object: {other}"),
-    });
-    CallSpec { settings: Arc::new(read), tools: tools.into(), schema, ..CallSpec::default() }
 }
 
 fn sent(spec: &CallSpec, messages: &[Message<'_>]) -> Value {
@@ -133,25 +120,16 @@ fn settings_have_their_places() {
 fn a_schema_is_the_format_unless_the_model_is_to_get_it() {
     let schema = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
     let messages = [Message::System("be brief"), user("q")];
-    let native = sent(&spec(&json!({}), &[], Some(schema.clone())), &messages);
+    let native = sent(&spec(&json!({}), &[], Some(&schema)), &messages);
     assert_eq!(native["format"], schema);
     assert_eq!(native["messages"].as_array().map(Vec::len), Some(2));
-    let prompt = spec(&json!({ "structured": "prompt" }), &[], Some(schema));
+    let prompt = spec(&json!({ "structured": "prompt" }), &[], Some(&schema));
     let prompt = sent(&prompt, &messages);
     assert_eq!(prompt.get("format"), None);
     let instruction = &prompt["messages"][1];
     assert_eq!(instruction["role"], "system");
     assert!(instruction["content"].as_str().is_some_and(|text| text.contains("JSON Schema")));
     assert_eq!(prompt["messages"][2]["content"], "q");
-}
-
-fn attachment(media_type: &str, content: Source) -> Attachment {
-    let shown = ChatAttachment {
-        media_type: media_type.to_owned(),
-        filename: "it".to_owned(),
-        ..ChatAttachment::default()
-    };
-    Attachment { shown, content }
 }
 
 #[test]
@@ -167,11 +145,7 @@ fn images_and_texts_go_along_and_nothing_else() {
         [("image/png", url()), ("text/plain", url()), ("application/pdf", bytes()), ("", bytes())]
     {
         let attachments = [attachment(media_type, content)];
-        match body("m", &CallSpec::default(), &[Message::user("look", &attachments)]) {
-            Err(Refused::Unsupported(why)) => {
-                assert!(why.contains("\"it\"") && why.contains("Ollama"), "{why}");
-            }
-            other => panic!("{other:?}"),
-        }
+        let why = refusal(body("m", &CallSpec::default(), &[Message::user("look", &attachments)]));
+        assert!(why.contains("\"it\"") && why.contains("Ollama"), "{why}");
     }
 }

@@ -1,8 +1,46 @@
-//! For tests: the events of an answer in words, and every way to cut its bytes.
+//! For the tests of every engine: calls as they are given to it, the events of an answer in words, and
+//! every way to cut its bytes.
 
 use super::call::Answer;
 use super::failure::Failure;
-use crate::engine::EngineEvent;
+use super::remote::Refused;
+use crate::chat::tool::ToolSpec;
+use crate::engine::{CallSettings, CallSpec, EngineEvent, ResponseSchema};
+use crate::protocol::attachment::{Attachment, Content};
+use crate::protocol::proto::chat::ChatAttachment;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A call with these settings, tools and schema, and without a conversation.
+pub(in crate::engine) fn spec(
+    settings: &Value,
+    tools: &[ToolSpec],
+    schema: Option<&Value>,
+) -> CallSpec {
+    let mut read = CallSettings::default();
+    for (name, value) in settings.as_object().expect("settings") {
+        read.set(name, value).expect("a setting");
+    }
+    let schema = schema.map(|schema| {
+        let schema = schema.as_object().expect("an object").clone();
+        Arc::new(ResponseSchema { name: "answer".to_owned(), schema })
+    });
+    CallSpec { settings: Arc::new(read), tools: tools.into(), schema, ..CallSpec::default() }
+}
+
+/// An attachment with the name "it".
+pub(in crate::engine) fn attachment(media_type: &str, content: Content) -> Attachment {
+    let (media_type, filename) = (media_type.to_owned(), "it".to_owned());
+    Attachment { shown: ChatAttachment { media_type, filename, ..Default::default() }, content }
+}
+
+/// Why there is no request.
+pub(in crate::engine) fn refusal(body: Result<Vec<u8>, Refused>) -> String {
+    match body {
+        Err(Refused::Unsupported(why)) => why,
+        Ok(_) | Err(Refused::Unwritable(_)) => panic!("it is not refused"),
+    }
+}
 
 /// The events and the result of an answer.
 pub(in crate::engine) type Read = (Vec<EngineEvent>, Result<(), Failure>);
