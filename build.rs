@@ -9,22 +9,24 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const PROTOS: [&str; 6] = [
+const PROTOS: [&str; 7] = [
     "pinocchio/chatapp/v1/chat.proto",
     "pinocchio/chatapp/frontendtools/v1/frontend_tool.proto",
     "pinocchio/chatapp/rpc/v1/rpc.proto",
     "duologue/extract/v1/extract.proto",
     "duologue/tools/v1/tools.proto",
     "duologue/session/v1/session.proto",
+    "duologue/provider/v1/provider.proto",
 ];
 
 /// The packages whose messages travel in an `Any`: (package, module of `src/proto.rs`).
-const PAYLOADS: [(&str, &str); 5] = [
+const PAYLOADS: [(&str, &str); 6] = [
     ("pinocchio.chatapp.v1", "chat"),
     ("pinocchio.chatapp.frontendtools.v1", "frontendtools"),
     ("duologue.extract.v1", "extract"),
     ("duologue.tools.v1", "tools"),
     ("duologue.session.v1", "session"),
+    ("duologue.provider.v1", "provider"),
 ];
 
 /// The types of `src/any/wkt.rs` whose JSON stands under `value` in an `Any`, and `Any` itself.

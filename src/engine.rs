@@ -10,6 +10,7 @@ pub mod echo;
 pub mod gemini;
 pub mod ollama;
 pub mod openai;
+pub mod prices;
 pub(crate) mod provider;
 pub mod spec;
 pub mod table;

@@ -100,6 +100,7 @@ impl Host {
     pub fn new(settings: HostSettings) -> (Self, Vec<Frame>) {
         let HostSettings { mut rules, engines, servers, capabilities, seed, faults } = settings;
         rules.tools.servers = servers.names().cloned().collect();
+        rules.engines = engines.facts();
         let has_servers = !rules.tools.servers.is_empty();
         let mut session = Session::new(rules, seed);
         session.plant(faults.at(Place::Project));

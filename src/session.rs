@@ -17,6 +17,10 @@ mod client_error;
 
 mod answer_extraction;
 
+mod model;
+
+mod usage;
+
 mod toolbox;
 
 mod recorder;
@@ -42,7 +46,7 @@ pub use io::{
 pub use toolbox::ServerCall;
 
 use crate::chat::timeline::Span;
-use crate::protocol::command::{self, Cancel, Command, Extension, ToolManifest};
+use crate::protocol::command::{self, Cancel, Command, Extension, ModelChoice, ToolManifest};
 use crate::protocol::id::{Ids, RequestId, SessionId, TaskId, ToolCallId};
 use crate::protocol::proto::frontendtools::FrontendToolManifestUpdated;
 use crate::protocol::proto::tools::{ToolServerChanged, ToolServerState};
@@ -51,17 +55,18 @@ use crate::support::fail_point::FailPoint;
 use crate::tool::catalogue::ServerName;
 use crate::tool::servers::{ServerChange, ServerState};
 use client_error::{
-    busy, interrupted, mismatch, no_active_request, no_such_request, queue_full, shutting_down,
-    stdin_read_failed, too_many_shutdowns, unknown_tool_call,
+    busy, interrupted, invalid_settings, mismatch, no_active_request, no_such_request, queue_full,
+    shutting_down, stdin_read_failed, too_many_shutdowns, unknown_tool_call,
 };
 use limits::AnswerLimits;
+use model::Models;
 use recorder::Recorder;
 use recovery::About;
-use run::{Context, Outcome, Run, Stop};
-use std::collections::{BTreeSet, VecDeque};
+use run::{CallModel, Context, Outcome, Run, Stop};
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use toolbox::Toolbox;
-use waiting::{ActiveRun, Submit};
+use waiting::{ActiveRun, Submit, TurnChoice};
 
 /// Bytes of text, reasoning, tool arguments and results of a run: a conversation is held in memory.
 pub(crate) const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -95,7 +100,7 @@ pub(crate) struct Session {
     phase: Phase,
     recorder: Recorder,
     toolbox: Toolbox,
-    extensions: BTreeSet<Extension>,
+    models: Models,
     /// No more lines come, and so no answers of a client.
     has_input_ended: bool,
 }
@@ -148,7 +153,7 @@ impl Session {
             phase: Phase::Idle,
             recorder,
             toolbox: Toolbox::new(&rules.tools),
-            extensions: rules.extensions.clone(),
+            models: Models::new(rules.engines.clone()),
             has_input_ended: false,
             rules,
         }
@@ -247,9 +252,7 @@ impl Session {
             return self.recorder.refuse(Some(&id), client_error);
         }
         match request.command {
-            Command::Submit(command::Submit { prompt, joins }) => {
-                self.submit(now, Submit { request: id, prompt }, joins.as_ref());
-            }
+            Command::Submit(submit) => self.submitted(now, id, submit),
             Command::Cancel(cancel) => self.cancel(now, &id, &cancel),
             Command::Snapshot => {
                 self.recorder.snapshot(&id, Span::Conversation);
@@ -257,8 +260,8 @@ impl Session {
             }
             Command::Shutdown => self.drain(Some(id), ExitCause::Quiet),
             Command::Enable(extensions) => {
-                let had_servers = self.extensions.contains(&Extension::ToolServers);
-                self.extensions.extend(extensions);
+                let had_servers = self.recorder.is_on(Extension::ToolServers);
+                extensions.into_iter().for_each(|extension| self.recorder.turn_on(extension));
                 if !had_servers {
                     self.announce_servers();
                 }
@@ -269,8 +272,9 @@ impl Session {
                 let call = answer.call.clone();
                 self.answer(now, &id, &call, |run, context| run.client_result(context, answer));
             }
+            Command::SwitchModel(choice) => self.switch_model(&id, &choice),
             Command::Approve(approve) => {
-                self.extensions.insert(Extension::Approvals);
+                self.recorder.turn_on(Extension::Approvals);
                 let call = approve.call.clone();
                 self.answer(now, &id, &call, |run, context| run.approve(context, approve));
             }
@@ -279,7 +283,7 @@ impl Session {
 
     /// Shows the state of all tool servers, for a client that begins to follow them.
     fn announce_servers(&mut self) {
-        if !self.extensions.contains(&Extension::ToolServers) {
+        if !self.recorder.is_on(Extension::ToolServers) {
             return;
         }
         let states = self.toolbox.states();
@@ -291,7 +295,7 @@ impl Session {
     }
 
     fn declare_tools(&mut self, id: &RequestId, manifest: ToolManifest) {
-        self.extensions.insert(Extension::ClientTools);
+        self.recorder.turn_on(Extension::ClientTools);
         let ToolManifest { tools, message } = manifest;
         self.toolbox.declare(tools);
         let updated =
@@ -327,7 +331,7 @@ impl Session {
             self.recorder.push(Output::Warning(warning));
         }
         // Until it is bound, the session may still get another name.
-        if self.binding == Binding::Bound && self.extensions.contains(&Extension::ToolServers) {
+        if self.binding == Binding::Bound && self.recorder.is_on(Extension::ToolServers) {
             let changed = server_changed(server, &change.state, tools);
             self.recorder.announce(None, changed.into());
         }
@@ -363,6 +367,49 @@ impl Session {
         Ok(())
     }
 
+    /// Checks what only the session can check of a submit, before it is taken.
+    fn submitted(&mut self, now: Uptime, request: RequestId, submit: command::Submit) {
+        let choice = match self.turn_choice(&submit) {
+            Ok(choice) => choice,
+            Err(why) => return self.recorder.refuse(Some(&request), invalid_settings(why)),
+        };
+        for (extension, is_used) in [
+            (Extension::Attachments, !submit.attachments.is_empty()),
+            (Extension::Settings, submit.choice.is_some()),
+            (Extension::Structured, submit.schema.is_some()),
+        ] {
+            if is_used {
+                self.recorder.turn_on(extension);
+            }
+        }
+        let command::Submit { prompt, joins, attachments, .. } = submit;
+        let attachments = attachments.into();
+        self.submit(now, Submit { request, prompt, attachments, choice }, joins.as_ref());
+    }
+
+    fn turn_choice(&self, submit: &command::Submit) -> Result<TurnChoice, String> {
+        let selection = submit.choice.as_ref().map(|choice| self.models.choose(choice));
+        let repairs = self.rules.repairs;
+        let extraction =
+            submit.schema.clone().map(|schema| Extraction::of_request(schema, repairs));
+        Ok(TurnChoice { selection: selection.transpose()?, extraction: extraction.transpose()? })
+    }
+
+    fn switch_model(&mut self, id: &RequestId, choice: &ModelChoice) {
+        self.recorder.turn_on(Extension::SwitchModel);
+        if let Phase::Running(live) | Phase::Draining(live, _) = &self.phase {
+            let client_error = busy(live.run.request());
+            return self.recorder.refuse(Some(id), client_error);
+        }
+        match self.models.switch(choice) {
+            Ok(switched) => {
+                self.recorder.announce(Some(id), switched.into());
+                self.recorder.done(Some(id), Done::Ok);
+            }
+            Err(why) => self.recorder.refuse(Some(id), invalid_settings(why)),
+        }
+    }
+
     fn submit(&mut self, now: Uptime, submit: Submit, joins: Option<&RequestId>) {
         match &mut self.phase {
             Phase::Idle => self.start(now, submit, VecDeque::new()),
@@ -391,7 +438,16 @@ impl Session {
     fn start(&mut self, now: Uptime, submit: Submit, waiting: VecDeque<Submit>) {
         self.turns += 1;
         let id = self.ids.run();
-        let run = Run::new(id, self.turns, submit.request, now);
+        let Submit { request, prompt, attachments, choice } = submit;
+        let TurnChoice { selection, extraction } = choice;
+        let selection = selection.unwrap_or_else(|| self.models.current().clone());
+        let model = CallModel {
+            engine: self.models.engine_name(&selection),
+            name: self.models.model(&selection).to_owned(),
+            selection,
+        };
+        let run = Run::new(id, self.turns, request, now).with_model(model);
+        self.recorder.expect_answer(extraction);
         let live = ActiveRun { run, waiting };
         // Set before anything of the run is shown: whatever happens, it can be found and ended.
         self.phase = match std::mem::replace(&mut self.phase, Phase::Idle) {
@@ -399,7 +455,7 @@ impl Session {
             Phase::Idle | Phase::Running(_) | Phase::Closed => Phase::Running(live),
         };
         if let Some((live, mut context)) = self.live(now) {
-            live.run.begin(&mut context, submit.prompt.into_string());
+            live.run.begin(&mut context, prompt.into_string(), attachments);
         }
     }
 
@@ -582,13 +638,14 @@ impl Session {
             Phase::Running(live) | Phase::Draining(live, _) => live,
             Phase::Idle | Phase::Closed => return None,
         };
+        let has_approvals = self.recorder.is_on(Extension::Approvals);
         let context = Context {
             now,
             recorder: &mut self.recorder,
             tools: &mut self.toolbox,
             limits: self.answer_limits,
             has_client: !self.has_input_ended,
-            can_ask: self.extensions.contains(&Extension::Approvals) && !self.has_input_ended,
+            can_ask: has_approvals && !self.has_input_ended,
         };
         Some((live, context))
     }

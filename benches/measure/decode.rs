@@ -64,7 +64,8 @@ fn prompt_bytes(line: &str) -> io::Result<usize> {
             | Command::Enable(_)
             | Command::DeclareTools(_)
             | Command::ToolResult(_)
-            | Command::Approve(_) => Ok(0),
+            | Command::Approve(_)
+            | Command::SwitchModel(_) => Ok(0),
         },
         Err(bad) => Err(io::Error::other(format!("{:?}", bad.fault))),
     }

@@ -54,6 +54,15 @@ pub(crate) enum Event {
         /// Number of the prompt in its run, from 2.
         number: u32,
     },
+    /// The answer does not match its schema, and another one is asked for.
+    RepairRequested {
+        /// Why it does not match, for the model.
+        reason: String,
+        /// Number of the repair in its run, from 1.
+        number: u32,
+        /// How many repairs there are at most.
+        max: u32,
+    },
     /// The run began.
     RunStarted {
         /// The prompt that started it.
@@ -194,6 +203,8 @@ pub(crate) enum Event {
     RunFinished {
         /// Duration of the run.
         duration_ms: u64,
+        /// Why the answer was cut off, in the provider's word; `None` if it was not.
+        cut_off: Option<String>,
     },
     /// The run was stopped.
     RunStopped {

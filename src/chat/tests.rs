@@ -113,7 +113,7 @@ impl Recorder {
         });
         self.scope.call = 0;
         self.event(match ending {
-            Ending::Finished => Event::RunFinished { duration_ms: 2 },
+            Ending::Finished => Event::RunFinished { duration_ms: 2, cut_off: None },
             Ending::Stopped => Event::RunStopped { reason: "cancelled".to_owned() },
             Ending::Failed => Event::RunFailed { error: "broken".to_owned() },
         });

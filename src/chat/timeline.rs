@@ -5,7 +5,7 @@ use super::event::{
     Attachments, Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult,
 };
 use super::transcript::HistoryMessage;
-use super::ui::{FIRST_PROMPT, correlation, message_id, shown, user_message_id};
+use super::ui::{FIRST_PROMPT, correlation, cut_off_text, message_id, shown, user_message_id};
 use crate::protocol::any::{Any, Shared};
 use crate::protocol::id::{Ids, Ordinal, RunId, SessionId};
 use crate::protocol::proto::chat::{self, ChatMessageEntity, CorrelationInfo};
@@ -39,11 +39,31 @@ struct Entity {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Body {
-    Prompt { text: Text, attachments: Attachments, number: u32 },
-    Segment { segment: Segment, prompt: Text, text: Text, state: SegmentState },
-    Failure { error: String },
-    Tool { tool: ToolCall, input: String, state: ToolState },
-    ToolResult { tool: ToolCall, result: ToolResult },
+    Prompt {
+        text: Text,
+        attachments: Attachments,
+        number: u32,
+    },
+    Segment {
+        segment: Segment,
+        prompt: Text,
+        text: Text,
+        state: SegmentState,
+        /// Why it was cut off, in the provider's word.
+        cut_off: Option<String>,
+    },
+    Failure {
+        error: String,
+    },
+    Tool {
+        tool: ToolCall,
+        input: String,
+        state: ToolState,
+    },
+    ToolResult {
+        tool: ToolCall,
+        result: ToolResult,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +99,7 @@ impl Timeline {
                     prompt: Text::default(),
                     text: text.as_str().into(),
                     state: SegmentState::Ended(Ending::Finished),
+                    cut_off: None,
                 },
             };
             let scope = Scope { run: ids.run(), turn: HISTORY_TURN, call: 0 };
@@ -105,6 +126,7 @@ impl Timeline {
                     prompt: prompt.clone(),
                     text: Text::default(),
                     state: SegmentState::Streaming,
+                    cut_off: None,
                 },
             ),
             Event::SegmentPatched { segment, text: piece, .. } => {
@@ -139,7 +161,11 @@ impl Timeline {
             Event::RunFailed { error } => {
                 self.add(recorded, Body::Failure { error: error.clone() });
             }
+            Event::CallFinished { class, stop_reason, .. } if class.cuts_off() => {
+                self.cut_off(recorded, stop_reason);
+            }
             Event::RunStarted { .. }
+            | Event::RepairRequested { .. }
             | Event::CallStarted
             | Event::ApprovalRequested { .. }
             | Event::ApprovalResolved { .. }
@@ -210,6 +236,18 @@ impl Timeline {
         }
     }
 
+    /// Notes why the last segment of a call was cut off.
+    fn cut_off(&mut self, recorded: &Recorded, reason: &str) {
+        let call = recorded.scope.call;
+        for entity in self.newest_first(recorded).take_while(|entity| entity.scope.call == call) {
+            if let Body::Segment { cut_off, .. } = &mut entity.body {
+                *cut_off = Some(reason.to_owned());
+                entity.changed = recorded.ordinal;
+                return;
+            }
+        }
+    }
+
     fn tool(
         &mut self,
         recorded: &Recorded,
@@ -270,8 +308,9 @@ impl Entity {
                 message.attachments = shown(attachments);
                 as_message(message, text.clone(), text.clone())
             }
-            Body::Segment { segment, prompt, text, state } => {
-                let message = segment_message(ids, &root, (*segment, *state));
+            Body::Segment { segment, prompt, text, state, cut_off } => {
+                let mut message = segment_message(ids, &root, (*segment, *state));
+                message.error = cut_off.as_deref().map_or(String::new(), cut_off_text);
                 as_message(message, prompt.clone(), text.clone())
             }
             Body::Failure { error } => {

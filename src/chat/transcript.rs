@@ -147,6 +147,9 @@ impl Transcript {
             Event::PromptJoined { prompt, attachments, .. } => {
                 self.step(Step::Prompt(prompt.clone(), attachments.clone()));
             }
+            Event::RepairRequested { reason, .. } => {
+                self.step(Step::Prompt(repair_prompt(reason).into(), Attachments::default()));
+            }
             Event::SegmentFinished { segment, text, .. } => self.answered(segment.kind, text),
             Event::CallFinished { provider_data: Some(data), .. } => {
                 self.step(Step::ProviderData(data.clone()));
@@ -336,6 +339,14 @@ impl Turn {
         }
         messages
     }
+}
+
+/// Asks the model for an answer that matches its schema.
+fn repair_prompt(reason: &str) -> String {
+    format!(
+        "That answer can't be used: {reason}. Answer again, with one JSON value that matches the \
+         schema and with nothing else."
+    )
 }
 
 fn leading_text<'a>(steps: &mut &'a [Step]) -> Cow<'a, str> {

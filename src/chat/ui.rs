@@ -9,6 +9,7 @@ use crate::protocol::attachment::Attachment;
 use crate::protocol::command::Decision;
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::chat::{self, ChatStreamPatchMode, CorrelationInfo};
+use crate::protocol::proto::extract;
 use crate::protocol::proto::frontendtools::{self, ToolExecutionMode};
 use crate::protocol::proto::tools::{self, ApprovalDecision};
 use crate::protocol::words::{SOURCE, SOURCE_AT_START, message, role, tool_call, tool_result};
@@ -105,7 +106,17 @@ impl Ui {
                 correlation: names.call(),
             }
             .into(),
-            Event::RunFinished { duration_ms } => names.run_finished(duration_ms),
+            Event::RepairRequested { reason, number, max } => extract::AnswerRejected {
+                message_id: names.root.clone(),
+                reason,
+                repair: number,
+                repairs_max: max,
+                correlation: names.run(),
+            }
+            .into(),
+            Event::RunFinished { duration_ms, cut_off } => {
+                names.run_finished(duration_ms, cut_off.as_deref())
+            }
             Event::RunStopped { reason } => names.run_stopped(reason),
             Event::RunFailed { error } => names.run_failed(error),
         }
@@ -246,6 +257,11 @@ fn signed(duration_ms: u64) -> i64 {
     i64::try_from(duration_ms).unwrap_or(i64::MAX)
 }
 
+/// What people read of an answer that was cut off for this reason.
+pub(super) fn cut_off_text(reason: &str) -> String {
+    format!("the answer was cut off: {reason}")
+}
+
 /// Attachments as events and snapshots show them.
 pub(super) fn shown(attachments: &[Attachment]) -> Vec<chat::ChatAttachment> {
     attachments.iter().map(|attachment| attachment.shown.clone()).collect()
@@ -303,11 +319,11 @@ impl Names {
         chat::ChatRunStarted { message_id, prompt: prompt.as_str().to_owned(), correlation }.into()
     }
 
-    fn run_finished(&self, duration_ms: u64) -> Any {
+    fn run_finished(&self, duration_ms: u64, cut_off: Option<&str>) -> Any {
         chat::ChatRunFinished {
             message_id: self.root.clone(),
             status: Ending::Finished.as_str().to_owned(),
-            error: String::new(),
+            error: cut_off.map_or(String::new(), cut_off_text),
             duration_ms: Some(signed(duration_ms)),
             correlation: self.run(),
         }

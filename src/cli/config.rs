@@ -248,6 +248,7 @@ impl Plan {
                 final_snapshot: args.final_snapshot.into(),
                 extensions: args.extensions.iter().copied().collect(),
                 tools: ToolRules::new(tools.rules, &tools.limits),
+                ..Rules::default()
             },
             servers: ToolServers::new(tools.servers, tools.limits, guard()),
             faults: faults(),
@@ -268,6 +269,8 @@ impl Plan {
             response: request.response,
             schema: request.schema.clone(),
             report,
+            response_schema: None,
+            repairs: 0,
         })
     }
 }

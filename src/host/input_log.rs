@@ -56,6 +56,7 @@ fn command(command: &Command) -> &'static str {
         Command::DeclareTools(_) => "declareTools",
         Command::ToolResult(_) => "toolResult",
         Command::Approve(_) => "approve",
+        Command::SwitchModel(_) => "switchModel",
     }
 }
 

@@ -15,7 +15,7 @@ pub use wkt::{
     Int64Value, Kind, ListValue, StringValue, Struct, Timestamp, UInt32Value, UInt64Value, Value,
 };
 
-use crate::protocol::proto::{chat, extract, frontendtools, session, tools};
+use crate::protocol::proto::{chat, extract, frontendtools, provider, session, tools};
 use prost::Message;
 use prost::bytes::{Buf, BufMut};
 use prost::encoding::{self, DecodeContext, WireType};

@@ -3,8 +3,13 @@
 use crate::protocol::proto::chat::ChatAttachment;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use percent_encoding::percent_decode_str;
 use std::path::PathBuf;
 use std::sync::Arc;
+use url::Url;
+
+/// Attachments of a prompt.
+pub const ATTACHMENTS_MAX: usize = 32;
 
 /// An image or a file of a prompt.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +44,55 @@ pub enum Kind {
     Other,
 }
 
+/// The attachments that a request names. Files are not read here.
+///
+/// # Errors
+/// If one can't be used: why, for a message.
+pub(super) fn requested(shown: Vec<ChatAttachment>) -> Result<Vec<Attachment>, String> {
+    if shown.len() > ATTACHMENTS_MAX {
+        return Err(format!("{} attachments; a prompt can have {ATTACHMENTS_MAX}", shown.len()));
+    }
+    let numbered = (1..).zip(shown);
+    numbered.map(|(number, shown)| Attachment::requested(number, shown)).collect()
+}
+
 impl Attachment {
+    /// The attachment of an address: `https://…`, `http://…`, `data:…` (RFC 2397), `file://…`, or the
+    /// path of a file. What else `shown` says of it is kept.
+    ///
+    /// # Errors
+    /// If it can't be one: why, for a message that names it by its number.
+    pub(crate) fn requested(number: u32, mut shown: ChatAttachment) -> Result<Self, String> {
+        let url = std::mem::take(&mut shown.url);
+        let wrong = |why: &str| format!("attachment {number}: {why}");
+        let scheme = url.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+        let content = match scheme.as_deref() {
+            _ if url.trim().is_empty() => return Err(wrong("it has no url")),
+            Some("http" | "https") => {
+                shown.url.clone_from(&url);
+                Content::Url(url)
+            }
+            Some("data") => {
+                let (media_type, data) = data_of(&url)
+                    .ok_or_else(|| wrong("its data: URL can't be read; write base64"))?;
+                if shown.media_type.is_empty() {
+                    shown.media_type = media_type;
+                }
+                shown.size_bytes = data.len() as u64;
+                Content::Data(data.into())
+            }
+            Some("file") => {
+                let path = Url::parse(&url).ok().and_then(|url| url.to_file_path().ok());
+                Content::File(path.ok_or_else(|| wrong("its file: URL has no path here"))?)
+            }
+            Some(_) | None => Content::File(PathBuf::from(url)),
+        };
+        if shown.attachment_id.is_empty() {
+            shown.attachment_id = format!("attachment-{number}");
+        }
+        Ok(Self { shown, content })
+    }
+
     /// The kind, by the media type.
     pub fn kind(&self) -> Kind {
         let media_type = self.shown.media_type.as_str();
@@ -119,6 +172,22 @@ impl std::fmt::Debug for Content {
     }
 }
 
+/// The media type and the bytes of a `data:` URL.
+fn data_of(url: &str) -> Option<(String, Vec<u8>)> {
+    let (about, data) = url.get("data:".len()..)?.split_once(',')?;
+    let (about, is_base64) = match about.strip_suffix(";base64") {
+        Some(about) => (about, true),
+        None => (about, false),
+    };
+    let media_type = about.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let media_type = if media_type.is_empty() { "text/plain".to_owned() } else { media_type };
+    let data = match is_base64 {
+        true => BASE64_STANDARD.decode(data.trim()).ok()?,
+        false => percent_decode_str(data).collect(),
+    };
+    Some((media_type, data))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,6 +199,39 @@ mod tests {
             ..ChatAttachment::default()
         };
         Attachment { shown, content }
+    }
+
+    fn requested(url: &str) -> Result<Attachment, String> {
+        let shown = ChatAttachment { url: url.to_owned(), ..ChatAttachment::default() };
+        Attachment::requested(1, shown)
+    }
+
+    #[test]
+    fn an_address_is_a_url_data_or_a_file() {
+        let check = |url: &str, content: Content, shown_url: &str| {
+            let attachment = requested(url).expect(url);
+            assert_eq!(attachment.content, content, "{url}");
+            assert_eq!(attachment.shown.url, shown_url, "{url}");
+            assert_eq!(attachment.shown.attachment_id, "attachment-1");
+        };
+        let data = |text: &str| Content::Data(text.as_bytes().into());
+        check(
+            "https://e.org/a.png",
+            Content::Url("https://e.org/a.png".into()),
+            "https://e.org/a.png",
+        );
+        check("data:image/png;base64,YWJj", data("abc"), "");
+        check("data:,a%20b", data("a b"), "");
+        check("file:///tmp/a%20b", Content::File("/tmp/a b".into()), "");
+        check("C/a.png", Content::File("C/a.png".into()), "");
+        let typed = requested("data:image/PNG;base64,YWJj").expect("data").shown;
+        assert_eq!((typed.media_type.as_str(), typed.size_bytes), ("image/png", 3));
+        for url in ["", " ", "data:image/png;base64,!", "data:x"] {
+            let why = requested(url).expect_err(url);
+            assert!(why.starts_with("attachment 1: "), "{why}");
+        }
+        let many = vec![ChatAttachment::default(); ATTACHMENTS_MAX + 1];
+        assert!(super::requested(many).is_err());
     }
 
     #[test]

@@ -2,13 +2,16 @@
 //! line and checked as far as that is possible without a session. Pure.
 
 use crate::protocol::any::Struct;
+use crate::protocol::attachment::{self, Attachment};
 use crate::protocol::id::{IdTooLong, RequestId, ToolCallId};
 use crate::protocol::proto::frontendtools::{
     FrontendToolDescriptor, FrontendToolManifestCommand, FrontendToolResultCommand,
     ToolExecutionMode,
 };
 use crate::protocol::proto::rpc::rpc_request_line::Request as Member;
-use crate::protocol::proto::rpc::{ApproveRequest, CancelRequest, SubmitPromptRequest};
+use crate::protocol::proto::rpc::{
+    ApproveRequest, CancelRequest, SubmitPromptRequest, SwitchModelRequest,
+};
 use crate::protocol::proto::tools::ApprovalDecision;
 use crate::protocol::words::{capability, tool_result};
 use serde_json::{Map, Value, json};
@@ -40,15 +43,36 @@ pub enum Command {
     ToolResult(ClientToolResult),
     /// Decide about a tool call.
     Approve(Approve),
+    /// Choose the model that answers from the next submit on.
+    SwitchModel(ModelChoice),
 }
 
 /// A prompt for the model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Submit {
     /// The prompt.
     pub prompt: Prompt,
     /// The request whose run it joins; `None` for a run of its own.
     pub joins: Option<RequestId>,
+    /// Images and files that go with it.
+    pub attachments: Vec<Attachment>,
+    /// The model and settings of its turn; `None` for those of the session.
+    pub choice: Option<ModelChoice>,
+    /// The JSON Schema that the answer must match.
+    pub schema: Option<Map<String, Value>>,
+}
+
+/// The model that is to answer, and how. What is empty stays as it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelChoice {
+    /// A profile, with its engine, model and settings.
+    pub profile: String,
+    /// An engine.
+    pub engine: String,
+    /// A model.
+    pub model: String,
+    /// Settings of the calls, by name.
+    pub settings: Map<String, Value>,
 }
 
 /// A prompt: kept as written; blank only if the model is called without one.
@@ -127,14 +151,26 @@ pub struct ClientToolResult {
 pub enum Extension {
     /// The client decides about tool calls.
     Approvals,
+    /// Images and files go with a prompt.
+    Attachments,
     /// The client offers tools and runs them.
     ClientTools,
+    /// Events report retries of provider calls, and answers that were cut off.
+    Retries,
+    /// A submit has settings of its own.
+    Settings,
     /// A submit joins the run that it names.
     Steer,
+    /// A submit has a schema that its answer must match.
+    Structured,
+    /// A request chooses the model.
+    SwitchModel,
     /// A cancel names what it stops.
     TargetedCancel,
     /// Events report the state of tool servers.
     ToolServers,
+    /// Events report token counts and costs.
+    Usage,
 }
 
 /// Why the member of a request line is no command.
@@ -148,6 +184,10 @@ pub enum CommandFault {
     UnknownExtension(String),
     /// The list of tools can't be used.
     InvalidTools(String),
+    /// An attachment can't be used.
+    InvalidAttachment(String),
+    /// Settings, a choice of a model or a schema can't be used.
+    InvalidSettings(String),
     /// A value is not one of those that the field allows.
     InvalidValue(String),
 }
@@ -155,7 +195,7 @@ pub enum CommandFault {
 impl Submit {
     /// A submit with a run of its own.
     pub fn new(prompt: Prompt) -> Self {
-        Self { prompt, joins: None }
+        Self { prompt, joins: None, attachments: Vec::new(), choice: None, schema: None }
     }
 }
 
@@ -183,17 +223,34 @@ impl Prompt {
 
 impl Extension {
     /// All of them, in the order of their names.
-    pub const ALL: [Self; 5] =
-        [Self::Approvals, Self::ClientTools, Self::Steer, Self::TargetedCancel, Self::ToolServers];
+    pub const ALL: [Self; 11] = [
+        Self::Approvals,
+        Self::Attachments,
+        Self::ClientTools,
+        Self::Retries,
+        Self::Settings,
+        Self::Steer,
+        Self::Structured,
+        Self::SwitchModel,
+        Self::TargetedCancel,
+        Self::ToolServers,
+        Self::Usage,
+    ];
 
     /// The name in `hello`, in `enable` and as an option.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Approvals => capability::APPROVALS,
+            Self::Attachments => capability::ATTACHMENTS,
             Self::ClientTools => capability::CLIENT_TOOLS,
+            Self::Retries => capability::RETRIES,
+            Self::Settings => capability::SETTINGS,
             Self::Steer => capability::STEER,
+            Self::Structured => capability::STRUCTURED,
+            Self::SwitchModel => capability::SWITCH_MODEL,
             Self::TargetedCancel => capability::TARGETED_CANCEL,
             Self::ToolServers => capability::TOOL_SERVERS,
+            Self::Usage => capability::USAGE,
         }
     }
 
@@ -218,6 +275,7 @@ impl Command {
             Member::DeclareTools(message) => Self::DeclareTools(ToolManifest::try_from(message)?),
             Member::ToolResult(result) => Self::ToolResult(ClientToolResult::try_from(result)?),
             Member::Approve(approve) => Self::Approve(Approve::try_from(approve)?),
+            Member::SwitchModel(switch) => Self::SwitchModel(ModelChoice::try_from(switch)?),
         })
     }
 }
@@ -228,7 +286,47 @@ impl TryFrom<SubmitPromptRequest> for Submit {
     fn try_from(submit: SubmitPromptRequest) -> Result<Self, CommandFault> {
         let joins = target(&submit.target_request_id)?;
         let prompt = Prompt::new(submit.prompt).ok_or(CommandFault::EmptyPrompt)?;
-        Ok(Self { prompt, joins })
+        let attachments = attachment::requested(submit.attachments);
+        let attachments = attachments.map_err(CommandFault::InvalidAttachment)?;
+        let choice = submit.settings.map(|settings| members(&settings, "settings"));
+        let choice = choice.transpose()?.map(ModelChoice::from_settings).transpose()?;
+        let schema = submit.response_schema.map(|schema| members(&schema, "responseSchema"));
+        Ok(Self { prompt, joins, attachments, choice, schema: schema.transpose()? })
+    }
+}
+
+impl TryFrom<SwitchModelRequest> for ModelChoice {
+    type Error = CommandFault;
+
+    fn try_from(switch: SwitchModelRequest) -> Result<Self, CommandFault> {
+        let SwitchModelRequest { profile, engine, model, settings } = switch;
+        let settings = settings.map(|settings| members(&settings, "settings")).transpose()?;
+        Ok(Self { profile, engine, model, settings: settings.unwrap_or_default() })
+    }
+}
+
+impl ModelChoice {
+    /// The choice in the settings of a submit, where the names of profile, engine and model stand
+    /// beside the settings of the call.
+    fn from_settings(mut settings: Map<String, Value>) -> Result<Self, CommandFault> {
+        let mut name = |member: &str| match settings.remove(member) {
+            None | Some(Value::Null) => Ok(String::new()),
+            Some(Value::String(name)) => Ok(name),
+            Some(_) => {
+                Err(CommandFault::InvalidSettings(format!("settings.{member} must be a name")))
+            }
+        };
+        let (profile, engine, model) = (name("profile")?, name("engine")?, name("model")?);
+        Ok(Self { profile, engine, model, settings })
+    }
+}
+
+/// The members of a `Struct` in the field of that name.
+fn members(object: &Struct, field: &str) -> Result<Map<String, Value>, CommandFault> {
+    match serde_json::to_value(object) {
+        Ok(Value::Object(members)) => Ok(members),
+        Ok(_) => Err(CommandFault::InvalidSettings(format!("{field} must be an object"))),
+        Err(error) => Err(CommandFault::InvalidSettings(format!("{field}: {error}"))),
     }
 }
 

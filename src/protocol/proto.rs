@@ -19,7 +19,9 @@ macro_rules! package {
     };
 }
 
-pub use duologue::{extract::v1 as extract, session::v1 as session, tools::v1 as tools};
+pub use duologue::{
+    extract::v1 as extract, provider::v1 as provider, session::v1 as session, tools::v1 as tools,
+};
 pub use pinocchio::chatapp::{frontendtools::v1 as frontendtools, rpc::v1 as rpc, v1 as chat};
 
 /// As deep as the packages' names, because the generated code refers to other packages by such paths.
@@ -62,6 +64,12 @@ mod duologue {
         package! {
             /// `duologue.session.v1`: what happens to a session beyond its runs; an extension.
             v1 = "duologue.session.v1"
+        }
+    }
+    pub(super) mod provider {
+        package! {
+            /// `duologue.provider.v1`: what happens between the server and a provider; an extension.
+            v1 = "duologue.provider.v1"
         }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::fmt::Write;
 
 /// The `.proto` files, as (name in imports, text).
-pub const PROTO_FILES: [(&str, &str); 6] = [
+pub const PROTO_FILES: [(&str, &str); 7] = [
     (
         "pinocchio/chatapp/v1/chat.proto",
         include_str!("../../proto/pinocchio/chatapp/v1/chat.proto"),
@@ -30,6 +30,10 @@ pub const PROTO_FILES: [(&str, &str); 6] = [
     (
         "duologue/session/v1/session.proto",
         include_str!("../../proto/duologue/session/v1/session.proto"),
+    ),
+    (
+        "duologue/provider/v1/provider.proto",
+        include_str!("../../proto/duologue/provider/v1/provider.proto"),
     ),
 ];
 

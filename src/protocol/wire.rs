@@ -117,6 +117,10 @@ pub enum Code {
     InvalidTools,
     /// No tool call with that id waits for this.
     UnknownToolCall,
+    /// Settings, a choice of a model or a schema can't be used.
+    InvalidSettings,
+    /// An image or a file of a prompt can't be used.
+    InvalidAttachment,
 }
 
 /// The status of a finished request.
@@ -316,6 +320,8 @@ impl Code {
             Self::UnknownExtension => code::UNKNOWN_EXTENSION,
             Self::InvalidTools => code::INVALID_TOOLS,
             Self::UnknownToolCall => code::UNKNOWN_TOOL_CALL,
+            Self::InvalidSettings => code::INVALID_SETTINGS,
+            Self::InvalidAttachment => code::INVALID_ATTACHMENT,
         }
     }
 }
@@ -410,6 +416,19 @@ fn command_error(fault: &CommandFault) -> (Code, String, String) {
             Code::InvalidTools,
             "the list of tools can't be used and the last one stays in place; correct it and send \
              it again"
+                .to_owned(),
+            reason.clone(),
+        ),
+        CommandFault::InvalidAttachment(reason) => (
+            Code::InvalidAttachment,
+            "an attachment can't be used, so the prompt was not sent; correct it and submit again"
+                .to_owned(),
+            reason.clone(),
+        ),
+        CommandFault::InvalidSettings(reason) => (
+            Code::InvalidSettings,
+            "the settings can't be used, so nothing was changed or sent; correct them and send the \
+             request again"
                 .to_owned(),
             reason.clone(),
         ),

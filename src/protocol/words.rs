@@ -36,6 +36,8 @@ words! {
         UNKNOWN_EXTENSION = "unknown_extension",
         INVALID_TOOLS = "invalid_tools",
         UNKNOWN_TOOL_CALL = "unknown_tool_call",
+        INVALID_SETTINGS = "invalid_settings",
+        INVALID_ATTACHMENT = "invalid_attachment",
     }
 }
 
@@ -183,6 +185,24 @@ pub(crate) mod capability {
 
     /// Extension: events report the state of tool servers.
     pub(crate) const TOOL_SERVERS: &str = "tool-servers";
+
+    /// Extension: images and files go with a prompt.
+    pub(crate) const ATTACHMENTS: &str = "attachments";
+
+    /// Extension: events report the retries of provider calls, and answers that were cut off.
+    pub(crate) const RETRIES: &str = "retries";
+
+    /// Extension: a submit has settings of its own.
+    pub(crate) const SETTINGS: &str = "settings";
+
+    /// Extension: a submit has a schema that its answer must match.
+    pub(crate) const STRUCTURED: &str = "structured";
+
+    /// Extension: a request chooses the model of the submits that follow.
+    pub(crate) const SWITCH_MODEL: &str = "switch-model";
+
+    /// Extension: events report token counts and costs.
+    pub(crate) const USAGE: &str = "usage";
 
     /// Before the longest request line that is read, in bytes.
     pub(crate) const REQUEST_BYTES: &str = "max-request-bytes=";

@@ -3,10 +3,13 @@
 use super::client_error::invalid_answer;
 use crate::chat::event::{Event, Recorded, SegmentKind};
 use crate::chat::ui::correlation;
+use crate::engine::ResponseSchema;
 use crate::extract::{self, Extractor, Found, ResponseType, Schema};
 use crate::protocol::any::Any;
 use crate::protocol::id::SessionId;
 use crate::protocol::wire::ClientError;
+use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// What is wanted of an answer.
 #[derive(Clone, Debug)]
@@ -17,6 +20,39 @@ pub struct Extraction {
     pub schema: Option<Schema>,
     /// How it is reported.
     pub report: ExtractionReport,
+    /// The same schema for the provider, if it is that of the whole answer.
+    pub response_schema: Option<Arc<ResponseSchema>>,
+    /// How often the model is asked again for an answer that matches.
+    pub repairs: u32,
+}
+
+/// The name of a schema that has none.
+const SCHEMA_NAME: &str = "answer";
+
+impl Extraction {
+    /// What a request wants that has a schema for its answer.
+    ///
+    /// # Errors
+    /// If the schema can't be used: why, for a message.
+    pub(super) fn of_request(schema: Map<String, Value>, repairs: u32) -> Result<Self, String> {
+        let compiled = Schema::compile(&Value::Object(schema.clone()));
+        let compiled = compiled.map_err(|error| format!("responseSchema: {error}"))?;
+        let response_schema = ResponseSchema { name: SCHEMA_NAME.to_owned(), schema };
+        Ok(Self {
+            response: ResponseType::Json,
+            schema: Some(compiled),
+            report: ExtractionReport::Messages,
+            response_schema: Some(Arc::new(response_schema)),
+            repairs,
+        })
+    }
+}
+
+/// An answer that does not match its schema.
+#[derive(Clone, Debug)]
+pub(super) struct RejectedAnswer {
+    pub(super) reason: String,
+    pub(super) repairs_max: u32,
 }
 
 /// How frames report what is found. They are an extension: a client must have asked for them.
@@ -72,6 +108,7 @@ impl AnswerExtraction {
             Event::SegmentPatched { .. }
             | Event::PromptAccepted { .. }
             | Event::PromptJoined { .. }
+            | Event::RepairRequested { .. }
             | Event::ApprovalRequested { .. }
             | Event::ApprovalResolved { .. }
             | Event::ClientCallRequested { .. }
@@ -86,6 +123,29 @@ impl AnswerExtraction {
             | Event::ToolCallFinished { .. }
             | Event::CallMetadataUpdated { .. } => Vec::new(),
         }
+    }
+
+    /// The schema that the provider gets.
+    pub(super) fn response_schema(&self) -> Option<Arc<ResponseSchema>> {
+        self.wanted.response_schema.clone()
+    }
+
+    /// Whether frames report what is found.
+    pub(super) fn is_reported(&self) -> bool {
+        self.wanted.report != ExtractionReport::Nothing
+    }
+
+    /// Why the answer, if it ends here, is not what was wanted; `None` if it is, or was cut off.
+    pub(super) fn rejected(&self) -> Option<RejectedAnswer> {
+        if self.is_cut_off || self.wanted.response != ResponseType::Json {
+            return None;
+        }
+        let found = self.extractor.clone().finish(false);
+        let reason = found.into_iter().find_map(|found| match found {
+            Found::Invalid { reason, .. } => Some(reason.to_string()),
+            Found::Value { .. } | Found::Rejected { .. } => None,
+        })?;
+        Some(RejectedAnswer { reason, repairs_max: self.wanted.repairs })
     }
 
     /// What is wrong with the answer as a whole.

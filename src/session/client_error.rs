@@ -140,6 +140,14 @@ pub(super) fn busy(active: &RequestId) -> ClientError {
     )
 }
 
+pub(super) fn invalid_settings(why: String) -> ClientError {
+    let message =
+        "the settings can't be used, so nothing was changed or sent; correct them and send \
+                   the request again"
+            .to_owned();
+    ClientError { detail: why, ..client_error(Code::InvalidSettings, message) }
+}
+
 pub(super) fn shutting_down() -> ClientError {
     client_error(
         Code::ShuttingDown,

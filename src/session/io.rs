@@ -5,7 +5,8 @@ use super::{ExitCode, Extraction, Signal};
 use crate::chat::event::ToolResult;
 use crate::chat::patch::Patches;
 use crate::chat::transcript::Preamble;
-use crate::engine::{CallEnd, CallSpec, EngineEvent};
+use crate::engine::prices::Prices;
+use crate::engine::{CallEnd, CallSpec, EngineEvent, EngineFacts, EngineRef};
 use crate::protocol::command::Extension;
 use crate::protocol::id::{SessionId, TaskId};
 use crate::protocol::wire::{BadLine, ClientError, Frame, Request};
@@ -13,7 +14,8 @@ use crate::tool::approval::ApprovalRules;
 use crate::tool::catalogue::ServerName;
 use crate::tool::limits::ToolLimits;
 use crate::tool::servers::ServerChange;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Milliseconds since the process began. Never goes back.
@@ -145,6 +147,12 @@ pub struct Rules {
     pub extensions: BTreeSet<Extension>,
     /// Which tool calls may run, and how much of them.
     pub tools: ToolRules,
+    /// The engines that requests can choose, the initial one included. They are those of the host.
+    pub engines: BTreeMap<EngineRef, EngineFacts>,
+    /// What tokens cost.
+    pub prices: Arc<Prices>,
+    /// How often the model is asked again for an answer that matches the schema of a request.
+    pub repairs: u32,
 }
 
 /// Which tool calls may run, and how much a run may do with tools.

@@ -1,9 +1,11 @@
 //! What every step of a session writes to: the projections, and the list of what is to be done.
 
-use super::answer_extraction::AnswerExtraction;
+use super::answer_extraction::{AnswerExtraction, Extraction, RejectedAnswer};
 use super::client_error::run_failed;
 use super::exit::Verdict;
+use super::model::Selection;
 use super::toolbox::ServerCall;
+use super::usage::UsageMeter;
 use super::{FinalSnapshot, Output, Retention, Rules, SessionMode};
 use crate::chat::event::{Event, Recorded, Scope, Segment};
 use crate::chat::patch::{PatchFields, Patches};
@@ -13,6 +15,7 @@ use crate::chat::transcript::Transcript;
 use crate::chat::ui::Ui;
 use crate::engine::{CallSpec, RunError};
 use crate::protocol::any::Any;
+use crate::protocol::command::Extension;
 use crate::protocol::id::{Ids, Ordinal, RequestId, RunId, SessionId, TaskId, ToolCallId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, ClientError, Done, Frame};
@@ -42,6 +45,10 @@ pub(super) struct Recorder {
     last_task: TaskId,
     outputs: Vec<Output>,
     fault: FailPoint,
+    extensions: BTreeSet<Extension>,
+    usage: UsageMeter,
+    /// What is looked for in answers unless a submit says otherwise.
+    own_extraction: Option<Extraction>,
 }
 
 impl Recorder {
@@ -63,7 +70,36 @@ impl Recorder {
             last_task: TaskId::default(),
             outputs: Vec::new(),
             fault: FailPoint::default(),
+            extensions: rules.extensions.clone(),
+            usage: UsageMeter::new(Arc::clone(&rules.prices)),
+            own_extraction: rules.extraction.clone(),
         }
+    }
+
+    /// Whether an extension is on.
+    pub(super) fn is_on(&self, extension: Extension) -> bool {
+        self.extensions.contains(&extension)
+    }
+
+    /// Turns an extension on for the rest of the session.
+    pub(super) fn turn_on(&mut self, extension: Extension) {
+        self.extensions.insert(extension);
+    }
+
+    pub(super) fn usage(&mut self) -> &mut UsageMeter {
+        &mut self.usage
+    }
+
+    /// Before a run: what is looked for in its answer, if that is not what the session looks for.
+    pub(super) fn expect_answer(&mut self, extraction: Option<Extraction>) {
+        let extraction = extraction.or_else(|| self.own_extraction.clone());
+        self.answer_extraction = extraction.map(AnswerExtraction::new);
+        self.usage.run_started();
+    }
+
+    /// Why the answer so far does not match its schema, and how often another can be asked for.
+    pub(super) fn rejected_answer(&self) -> Option<RejectedAnswer> {
+        self.answer_extraction.as_ref()?.rejected()
     }
 
     /// What is wrong with the answer of a run that has finished.
@@ -148,11 +184,14 @@ impl Recorder {
             self.verdict = Verdict::CutOff;
         }
         let is_end = recorded.event.ends_run();
+        // Its message belongs to the extension of the values.
+        let is_hidden = matches!(recorded.event, Event::RepairRequested { .. })
+            && !self.answer_extraction.as_ref().is_some_and(AnswerExtraction::is_reported);
         let payload = self.ui.project(recorded);
         // What an event brought follows it; but after the end of a run nothing of it may follow.
         let (before, after) = if is_end { (found, None) } else { (None, found) };
         self.show(request, before.into_iter().flatten());
-        self.show(request, [payload]);
+        self.show(request, (!is_hidden).then_some(payload));
         self.show(request, after.into_iter().flatten());
     }
 
@@ -170,10 +209,13 @@ impl Recorder {
     }
 
     /// Has the engine make a provider call.
-    pub(super) fn start_call(&mut self, tools: Arc<[ToolSpec]>) -> TaskId {
+    pub(super) fn start_call(&mut self, tools: Arc<[ToolSpec]>, selection: &Selection) -> TaskId {
         let task = self.new_task();
+        let Selection { engine, model, settings } = selection.clone();
         let transcript = self.transcript.clone();
-        self.push(Output::StartCall(task, CallSpec { transcript, tools, ..CallSpec::default() }));
+        let schema = self.answer_extraction.as_ref().and_then(AnswerExtraction::response_schema);
+        let spec = CallSpec { transcript, tools, engine, model, settings, schema };
+        self.push(Output::StartCall(task, spec));
         task
     }
 
@@ -292,6 +334,7 @@ impl Recorder {
             Event::RunFailed { .. } => self.verdict = Verdict::Failed,
             Event::PromptAccepted { .. }
             | Event::PromptJoined { .. }
+            | Event::RepairRequested { .. }
             | Event::ApprovalRequested { .. }
             | Event::ApprovalResolved { .. }
             | Event::ClientCallRequested { .. }

@@ -34,7 +34,8 @@ impl About {
                     | Command::Snapshot
                     | Command::Shutdown
                     | Command::Enable(_)
-                    | Command::DeclareTools(_) => Self::Line(id),
+                    | Command::DeclareTools(_)
+                    | Command::SwitchModel(_) => Self::Line(id),
                 }
             }
             Input::BadLine(line) => Self::Line(line.id.clone()),

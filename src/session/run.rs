@@ -5,7 +5,9 @@ mod answer;
 mod round;
 
 use super::Uptime;
+use super::answer_extraction::RejectedAnswer;
 use super::limits::{AnswerCount, AnswerLimits};
+use super::model::Selection;
 use super::recorder::Recorder;
 use super::toolbox::{ServerCall, Toolbox};
 use super::{Output, Submit, TaskEvent};
@@ -70,6 +72,20 @@ pub(super) struct Run {
     /// Submits that join at the next boundary.
     joining: VecDeque<Submit>,
     count: AnswerCount,
+    model: CallModel,
+    /// How often the model was asked again for an answer that matches its schema.
+    repairs: u32,
+    /// Why the last answer was cut off.
+    cut_off: Option<String>,
+}
+
+/// What answers in a run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CallModel {
+    pub(super) selection: Selection,
+    /// The names of engine and model, for the price.
+    pub(super) engine: &'static str,
+    pub(super) name: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +167,14 @@ impl Run {
             prompts: 1,
             joining: VecDeque::new(),
             count: AnswerCount::default(),
+            model: CallModel::default(),
+            repairs: 0,
+            cut_off: None,
         }
+    }
+
+    pub(super) fn with_model(self, model: CallModel) -> Self {
+        Self { model, ..self }
     }
 
     pub(super) fn id(&self) -> RunId {
@@ -176,12 +199,17 @@ impl Run {
     }
 
     /// Records the prompt and the run, and has the engine answer.
-    pub(super) fn begin(&mut self, context: &mut Context<'_>, prompt: String) {
+    pub(super) fn begin(
+        &mut self,
+        context: &mut Context<'_>,
+        prompt: String,
+        attachments: Attachments,
+    ) {
         self.prompt = Text::from(prompt);
         let prompt = || self.prompt.clone();
         self.record(
             context.recorder,
-            Event::PromptAccepted { prompt: prompt(), attachments: Attachments::default() },
+            Event::PromptAccepted { prompt: prompt(), attachments: attachments },
         );
         self.record(context.recorder, Event::RunStarted { prompt: prompt() });
         match context.tools.start_deadline(context.now) {
@@ -201,7 +229,7 @@ impl Run {
     }
 
     fn start_call(&mut self, context: &mut Context<'_>) {
-        let task = context.recorder.start_call(context.tools.specs());
+        let task = context.recorder.start_call(context.tools.specs(), &self.model.selection);
         self.step = Step::Calling(task);
     }
 
@@ -265,12 +293,25 @@ impl Run {
 
     /// The boundary after an answer without tool calls.
     fn after_answer(&mut self, context: &mut Context<'_>) -> Option<Outcome> {
-        if self.joining.is_empty() {
+        if self.joining.is_empty() && !self.repair(context.recorder) {
             return Some(Outcome::Finished);
         }
         self.take_in_prompts(context);
         self.start_call(context);
         None
+    }
+
+    /// Asks for another answer if this one does not match its schema and may be asked for again.
+    fn repair(&mut self, recorder: &mut Recorder) -> bool {
+        let Some(rejected) = recorder.rejected_answer() else { return false };
+        if self.repairs >= rejected.repairs_max {
+            return false;
+        }
+        self.repairs += 1;
+        let RejectedAnswer { reason, repairs_max } = rejected;
+        let number = self.repairs;
+        self.record(recorder, Event::RepairRequested { reason, number, max: repairs_max });
+        true
     }
 
     /// The boundary after a round of tools, once all of them have returned.
@@ -288,11 +329,10 @@ impl Run {
 
     /// Prompts that have come for this run become part of it. Their requests end here.
     fn take_in_prompts(&mut self, context: &mut Context<'_>) {
-        for Submit { request, prompt } in std::mem::take(&mut self.joining) {
+        for Submit { request, prompt, attachments, .. } in std::mem::take(&mut self.joining) {
             self.prompts += 1;
             let number = self.prompts;
             let prompt = Text::from(prompt.into_string());
-            let attachments = Attachments::default();
             self.record(context.recorder, Event::PromptJoined { prompt, attachments, number });
             let accepted = SteeringAccepted {
                 message_id: user_message_id(&self.id().root(), number),
@@ -382,7 +422,8 @@ impl Run {
         match outcome {
             Outcome::Finished => {
                 let duration_ms = now.since(self.started);
-                self.record(recorder, Event::RunFinished { duration_ms });
+                let cut_off = self.cut_off.take();
+                self.record(recorder, Event::RunFinished { duration_ms, cut_off });
                 recorder.final_snapshot(&self.request);
                 match recorder.take_invalid() {
                     None => recorder.done(Some(&self.request), Done::Ok),

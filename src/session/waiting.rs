@@ -1,7 +1,10 @@
 //! The active run and the submits that wait: for their turn, or to join the run.
 
+use super::model::Selection;
 use super::run::Run;
-use super::{QUEUED_BYTES_MAX, QUEUED_SUBMITS_MAX};
+use super::{Extraction, QUEUED_BYTES_MAX, QUEUED_SUBMITS_MAX};
+use crate::chat::event::Attachments;
+use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::command::Prompt;
 use crate::protocol::id::RequestId;
 use std::collections::VecDeque;
@@ -18,6 +21,18 @@ pub(super) struct ActiveRun {
 pub(super) struct Submit {
     pub(super) request: RequestId,
     pub(super) prompt: Prompt,
+    pub(super) attachments: Attachments,
+    /// For a turn of its own.
+    pub(super) choice: TurnChoice,
+}
+
+/// What a submit chooses for its turn.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TurnChoice {
+    /// The model and settings; `None` for those of the session.
+    pub(super) selection: Option<Selection>,
+    /// What is looked for in the answer; `None` for that of the session.
+    pub(super) extraction: Option<Extraction>,
 }
 
 impl ActiveRun {
@@ -54,6 +69,12 @@ impl ActiveRun {
 
 impl Submit {
     fn len_bytes(&self) -> usize {
-        self.prompt.len_bytes() + self.request.as_str().len()
+        let of_attachment = |attachment: &Attachment| match &attachment.content {
+            Content::Data(data) => data.len(),
+            Content::Url(url) => url.len(),
+            Content::File(_) => 0,
+        };
+        let attached: usize = self.attachments.iter().map(of_attachment).sum();
+        self.prompt.len_bytes() + self.request.as_str().len() + attached
     }
 }

@@ -6,7 +6,9 @@ use crate::protocol::any::message_from_value;
 use crate::protocol::descriptors::{Field, Kind, Types};
 use crate::protocol::json;
 use crate::protocol::proto::rpc::RpcLine;
-use crate::protocol::words::capability::{APPROVALS, CLIENT_TOOLS, STEER, TOOL_SERVERS};
+use crate::protocol::words::capability::{
+    APPROVALS, CLIENT_TOOLS, RETRIES, STEER, SWITCH_MODEL, TOOL_SERVERS, USAGE,
+};
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 use std::sync::LazyLock;
@@ -248,6 +250,11 @@ pub(super) fn extension(full_name: &str) -> Option<&str> {
         }
         "duologue.tools.v1.ToolServerChanged" => Some(TOOL_SERVERS),
         "duologue.session.v1.SteeringAccepted" => Some(STEER),
+        "duologue.session.v1.UsageTotals" => Some(USAGE),
+        "duologue.provider.v1.RetryScheduled"
+        | "duologue.provider.v1.RetryStarted"
+        | "duologue.provider.v1.AnswerTruncated" => Some(RETRIES),
+        "duologue.provider.v1.ModelSwitched" => Some(SWITCH_MODEL),
         _ if full_name.starts_with(CLIENT_TOOLS_PACKAGE) => Some(CLIENT_TOOLS),
         _ => full_name.strip_prefix(EXTENSIONS)?.split('.').next(),
     }

@@ -136,9 +136,18 @@ impl Process {
     fn may_be_on(&self, extension: Extension) -> bool {
         match extension {
             // By the request that the event answers.
-            Extension::ClientTools | Extension::Steer | Extension::TargetedCancel => true,
+            Extension::Attachments
+            | Extension::ClientTools
+            | Extension::Settings
+            | Extension::Steer
+            | Extension::Structured
+            | Extension::SwitchModel
+            | Extension::TargetedCancel => true,
             // By `enable`, or by an `approve` that came too early.
-            Extension::Approvals | Extension::ToolServers => self.has_other_answers,
+            Extension::Approvals
+            | Extension::Retries
+            | Extension::ToolServers
+            | Extension::Usage => self.has_other_answers,
         }
     }
 

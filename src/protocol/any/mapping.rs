@@ -3,7 +3,9 @@
 
 use super::{Any, Duration, FieldMask, Kind, Timestamp, read_message};
 use crate::protocol::json::{self, Error};
-use crate::protocol::proto::{DESCRIPTORS, chat, extract, frontendtools, rpc, session, tools};
+use crate::protocol::proto::{
+    DESCRIPTORS, chat, extract, frontendtools, provider, rpc, session, tools,
+};
 use prost::Message;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -61,7 +63,7 @@ messages! {
         ApproveRequest BackendEventFrame CancelRequest DoneFrame EnableRequest ErrorFrame
         HelloFrame RpcLine RpcRequestLine
         ShutdownRequest SnapshotEntity SnapshotFrame SnapshotRequest SubmitPromptRequest
-        UiEventFrame;
+        SwitchModelRequest UiEventFrame;
     chat in "pinocchio.chatapp.v1":
         ChatAttachment ChatMessageEntity ChatProviderCallFinished
         ChatProviderCallMetadataUpdated ChatProviderCallStarted ChatReasoningDelta
@@ -76,11 +78,13 @@ messages! {
         FrontendToolManifestCommand FrontendToolManifestUpdated FrontendToolResultCommand
         FrontendToolResultReceived;
     extract in "duologue.extract.v1":
-        ExtractionFinished LineRejected ObjectExtracted;
+        AnswerRejected ExtractionFinished LineRejected ObjectExtracted;
     tools in "duologue.tools.v1":
         ToolApprovalRequested ToolApprovalResolved ToolServerChanged;
     session in "duologue.session.v1":
-        SteeringAccepted;
+        SteeringAccepted TokenCounts UsageTotals;
+    provider in "duologue.provider.v1":
+        AnswerTruncated ModelSwitched RetryScheduled RetryStarted;
 }
 
 #[test]
@@ -143,7 +147,7 @@ fn every_message_is_a_payload() {
             payloads += 1;
         }
     }
-    assert_eq!(payloads, 43);
+    assert_eq!(payloads, 50);
 }
 
 /// One line in wire format.

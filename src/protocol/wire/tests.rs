@@ -23,6 +23,7 @@ fn read(line: &[u8]) -> String {
                 Command::DeclareTools(_) => "declareTools".to_owned(),
                 Command::ToolResult(_) => "toolResult".to_owned(),
                 Command::Approve(_) => "approve".to_owned(),
+                Command::SwitchModel(_) => "switchModel".to_owned(),
             };
             format!("{command} in {session} as {}", id.as_str())
         }

@@ -2,9 +2,14 @@
 //! provider call, its segments and its tool calls.
 
 use super::{CallFinish, OpenCall, OpenSegment, OpenTool, Run, ToolStep, Uptime};
-use crate::chat::event::{Ending, Event, FinishClass, Segment, SegmentKind, ToolCall};
-use crate::engine::EngineEvent;
+use crate::chat::event::{Ending, Event, FinishClass, Segment, SegmentKind, ToolCall, Usage};
+use crate::chat::ui::correlation;
+use crate::engine::{EngineEvent, Retry};
+use crate::protocol::any::Any;
+use crate::protocol::command::Extension;
 use crate::protocol::id::ToolCallId;
+use crate::protocol::proto::chat::CorrelationInfo;
+use crate::protocol::proto::provider::{AnswerTruncated, RetryScheduled, RetryStarted};
 use crate::session::recorder::Recorder;
 use crate::support::text::Text;
 
@@ -29,7 +34,22 @@ impl Run {
                     call.usage = Some(usage);
                 }
             }
-            EngineEvent::RetryScheduled(_) | EngineEvent::RetryStarted(_) => {}
+            EngineEvent::RetryScheduled(retry) => {
+                let scheduled = RetryScheduled {
+                    attempt: retry.attempt,
+                    attempts_max: retry.attempts_max,
+                    wait_ms: retry.wait_ms,
+                    error_class: retry.class.as_str().to_owned(),
+                    reason: retry.reason,
+                    correlation: self.correlation(recorder),
+                };
+                self.report(recorder, Extension::Retries, scheduled.into());
+            }
+            EngineEvent::RetryStarted(Retry { attempt, attempts_max, .. }) => {
+                let correlation = self.correlation(recorder);
+                let started = RetryStarted { attempt, attempts_max, correlation };
+                self.report(recorder, Extension::Retries, started.into());
+            }
             EngineEvent::CallFinished { stop_reason, class, provider_data } => {
                 let segment = Ending::Finished;
                 let finish = CallFinish { stop_reason, class, segment, provider_data };
@@ -56,6 +76,7 @@ impl Run {
             let stop_reason = stop_reason.clone();
             self.record(recorder, Event::CallMetadataUpdated { stop_reason, usage });
         }
+        self.cut_off = class.cuts_off().then(|| stop_reason.clone());
         let finished = Event::CallFinished {
             stop_reason,
             class,
@@ -65,6 +86,37 @@ impl Run {
             provider_data,
         };
         self.record(recorder, finished);
+        self.report_truncation(recorder, class);
+        self.count_usage(recorder, call.usage.as_ref());
+    }
+
+    fn report_truncation(&self, recorder: &mut Recorder, class: FinishClass) {
+        let Some(stop_reason) = self.cut_off.clone() else { return };
+        let truncated = AnswerTruncated {
+            message_id: self.id().root(),
+            stop_reason,
+            finish_class: class.as_str().to_owned(),
+            correlation: self.correlation(recorder),
+        };
+        self.report(recorder, Extension::Retries, truncated.into());
+    }
+
+    fn count_usage(&self, recorder: &mut Recorder, usage: Option<&Usage>) {
+        let ids = correlation(recorder.session(), self.scope);
+        let (engine, model) = (self.model.engine, self.model.name.as_str());
+        let totals = recorder.usage().call_ended(engine, model, usage, ids);
+        self.report(recorder, Extension::Usage, totals.into());
+    }
+
+    fn correlation(&self, recorder: &Recorder) -> Option<CorrelationInfo> {
+        Some(correlation(recorder.session(), self.scope))
+    }
+
+    /// Shows an event of an extension, if that is on.
+    fn report(&self, recorder: &mut Recorder, extension: Extension, payload: Any) {
+        if recorder.is_on(extension) {
+            recorder.announce(Some(self.request()), payload);
+        }
     }
 
     /// What a model says is always within a call, even if its engine forgot to begin one.

@@ -144,7 +144,8 @@ impl Ledger {
             | Command::Enable(_)
             | Command::DeclareTools(_)
             | Command::ToolResult(_)
-            | Command::Approve(_) => Due::Now,
+            | Command::Approve(_)
+            | Command::SwitchModel(_) => Due::Now,
         };
         self.owe(request.id.as_str(), due);
     }

@@ -157,6 +157,8 @@ impl Model {
             }
             Command::Enable(_) | Command::DeclareTools(_) => vec![done(id, "ok")],
             Command::ToolResult(_) | Command::Approve(_) => refused(id, "unknown_tool_call"),
+            Command::SwitchModel(_) if self.running.is_some() => refused(id, "session_busy"),
+            Command::SwitchModel(_) => vec![done(id, "ok")],
         }
     }
 

@@ -78,6 +78,8 @@ fn rules(keep: Retention, extraction: Option<ResponseType>) -> Rules {
         response,
         schema: Some(schema.clone()),
         report: ExtractionReport::Messages,
+        response_schema: None,
+        repairs: 0,
     };
     Rules {
         mode: SessionMode::OneShot,

@@ -320,7 +320,7 @@ impl<M: Machine> Scene<M> {
     fn submit(&self, joins: Option<&str>) -> Input {
         let prompt = Prompt::new(format!("prompt {}.", self.steps)).expect("a prompt");
         let joins = joins.and_then(RequestId::new);
-        self.request(Command::Submit(Submit { prompt, joins }))
+        self.request(Command::Submit(Submit { joins, ..Submit::new(prompt) }))
     }
 
     fn cancel(&self, target: Option<&str>, waiting: bool) -> Input {

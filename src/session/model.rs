@@ -1,0 +1,216 @@
+//! Which engine and model answer, and with which settings: the session's own choice, and that of a
+//! request.
+
+use crate::engine::{CallSettings, EngineFacts, EngineRef};
+use crate::protocol::command::ModelChoice;
+use crate::protocol::proto::provider::ModelSwitched;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The engine, the model and the settings of a provider call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Selection {
+    pub(super) engine: EngineRef,
+    /// `None` for the engine's own.
+    pub(super) model: Option<String>,
+    pub(super) settings: Arc<CallSettings>,
+}
+
+/// The engines that can be chosen, and the choice.
+#[derive(Clone, Debug)]
+pub(super) struct Models {
+    facts: BTreeMap<EngineRef, EngineFacts>,
+    current: Selection,
+}
+
+impl Models {
+    /// The engines of `facts`, the initial one chosen.
+    pub(super) fn new(facts: BTreeMap<EngineRef, EngineFacts>) -> Self {
+        let settings = facts.get(&EngineRef::Initial).map(|facts| Arc::clone(&facts.settings));
+        let settings = settings.unwrap_or_default();
+        let current = Selection { engine: EngineRef::Initial, model: None, settings };
+        Self { facts, current }
+    }
+
+    /// What answers unless a submit chooses.
+    pub(super) fn current(&self) -> &Selection {
+        &self.current
+    }
+
+    /// Makes `choice` the current one; gives the event that reports it.
+    ///
+    /// # Errors
+    /// As [`Models::choose`]; the choice stays as it was.
+    pub(super) fn switch(&mut self, choice: &ModelChoice) -> Result<ModelSwitched, String> {
+        self.current = self.choose(choice)?;
+        let facts = self.facts.get(&self.current.engine).cloned().unwrap_or_default();
+        let profile = match &self.current.engine {
+            EngineRef::Profile(name) => name.clone(),
+            EngineRef::Initial | EngineRef::Named(_) => String::new(),
+        };
+        Ok(ModelSwitched {
+            profile,
+            engine: facts.engine.to_owned(),
+            model: self.model(&self.current).to_owned(),
+            host: facts.provider,
+        })
+    }
+
+    /// The current choice with what `choice` changes. A profile or an engine brings its own model and
+    /// settings.
+    ///
+    /// # Errors
+    /// If there is no such profile, engine or setting, or a setting can't have its value: why, for a
+    /// message.
+    pub(super) fn choose(&self, choice: &ModelChoice) -> Result<Selection, String> {
+        let engine = self.engine(choice)?;
+        let mut selection = match engine == self.current.engine {
+            true => self.current.clone(),
+            false => Selection { engine, ..Selection::default() },
+        };
+        if selection.engine != self.current.engine
+            && let Some(facts) = self.facts.get(&selection.engine)
+        {
+            selection.settings = Arc::clone(&facts.settings);
+        }
+        let model = choice.model.trim();
+        if !model.is_empty() {
+            selection.model = Some(model.to_owned());
+        }
+        let mut settings = CallSettings::default();
+        for (name, value) in &choice.settings {
+            settings.set(name, value)?;
+        }
+        if settings != CallSettings::default() {
+            selection.settings = Arc::new(selection.settings.overlay(&settings));
+        }
+        Ok(selection)
+    }
+
+    /// The name of the engine that a selection is for.
+    pub(super) fn engine_name(&self, selection: &Selection) -> &'static str {
+        self.facts.get(&selection.engine).map_or("", |facts| facts.engine)
+    }
+
+    /// The name of the model that a selection is for; empty if none is known.
+    pub(super) fn model<'a>(&'a self, selection: &'a Selection) -> &'a str {
+        let own = || self.facts.get(&selection.engine).map_or("", |facts| facts.model.as_str());
+        selection.model.as_deref().unwrap_or_else(own)
+    }
+
+    fn engine(&self, choice: &ModelChoice) -> Result<EngineRef, String> {
+        let (profile, engine) = (choice.profile.trim(), choice.engine.trim());
+        if !profile.is_empty() && !engine.is_empty() {
+            return Err(
+                "a profile has an engine of its own; name a profile or an engine".to_owned()
+            );
+        }
+        if !profile.is_empty() {
+            let name = EngineRef::Profile(profile.to_owned());
+            return self.known(name).ok_or_else(|| {
+                format!("there is no profile {profile:?}; there are: {}", self.names(is_profile))
+            });
+        }
+        if engine.is_empty() || self.engine_name(&self.current) == engine {
+            return Ok(self.current.engine.clone());
+        }
+        if self.facts.get(&EngineRef::Initial).is_some_and(|facts| facts.engine == engine) {
+            return Ok(EngineRef::Initial);
+        }
+        self.known(EngineRef::Named(engine.to_owned())).ok_or_else(|| {
+            format!("there is no engine {engine:?}; there are: {}", self.names(is_named))
+        })
+    }
+
+    fn known(&self, name: EngineRef) -> Option<EngineRef> {
+        self.facts.contains_key(&name).then_some(name)
+    }
+
+    fn names(&self, is_wanted: impl Fn(&EngineRef) -> Option<&str>) -> String {
+        match self.facts.keys().filter_map(is_wanted).collect::<Vec<_>>() {
+            names if names.is_empty() => "none".to_owned(),
+            names => names.join(", "),
+        }
+    }
+}
+
+fn is_profile(name: &EngineRef) -> Option<&str> {
+    match name {
+        EngineRef::Profile(name) => Some(name),
+        EngineRef::Initial | EngineRef::Named(_) => None,
+    }
+}
+
+fn is_named(name: &EngineRef) -> Option<&str> {
+    match name {
+        EngineRef::Named(name) => Some(name),
+        EngineRef::Initial | EngineRef::Profile(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn facts(engine: &'static str, model: &str, temperature: f64) -> EngineFacts {
+        let settings =
+            CallSettings { temperature: Some(temperature), seed: Some(1), ..Default::default() };
+        let (model, provider) = (model.to_owned(), "host".to_owned());
+        EngineFacts { engine, model, provider, settings: Arc::new(settings) }
+    }
+
+    fn models() -> Models {
+        Models::new(BTreeMap::from([
+            (EngineRef::Initial, facts("openai", "a", 0.1)),
+            (EngineRef::Profile("fast".to_owned()), facts("openai", "b", 0.2)),
+            (EngineRef::Named("gemini".to_owned()), facts("gemini", "c", 0.3)),
+        ]))
+    }
+
+    fn choice(profile: &str, engine: &str, model: &str, settings: Value) -> ModelChoice {
+        let Value::Object(settings) = settings else { panic!("no object") };
+        let [profile, engine, model] = [profile, engine, model].map(str::to_owned);
+        ModelChoice { profile, engine, model, settings }
+    }
+
+    #[test]
+    fn a_profile_or_an_engine_brings_its_model_and_settings() {
+        let check = |chosen: ModelChoice, engine: &str, model: &str, temperature: f64| {
+            let models = models();
+            let selection = models.choose(&chosen).expect("a good choice");
+            let names = (models.engine_name(&selection), models.model(&selection));
+            assert_eq!(names, (engine, model), "{chosen:?}");
+            assert_eq!(selection.settings.temperature, Some(temperature), "{chosen:?}");
+            assert_eq!(selection.settings.seed, Some(1), "{chosen:?}");
+        };
+        check(choice("", "", "", json!({})), "openai", "a", 0.1);
+        check(choice("", "", " x ", json!({})), "openai", "x", 0.1);
+        check(choice("fast", "", "", json!({})), "openai", "b", 0.2);
+        check(choice("", "gemini", "x", json!({ "temperature": 0.9 })), "gemini", "x", 0.9);
+        check(choice("", "openai", "", json!({})), "openai", "a", 0.1);
+    }
+
+    #[test]
+    fn a_switch_holds_until_the_next_and_a_wrong_one_changes_nothing() {
+        let mut models = models();
+        let switched = models.switch(&choice("fast", "", "x", json!({ "seed": 2 }))).expect("good");
+        assert_eq!((switched.profile.as_str(), switched.engine.as_str()), ("fast", "openai"));
+        assert_eq!((switched.model.as_str(), switched.host.as_str()), ("x", "host"));
+        let before = models.current().clone();
+        for wrong in [
+            choice("slow", "", "", json!({})),
+            choice("", "claude", "", json!({})),
+            choice("fast", "gemini", "", json!({})),
+            choice("", "", "y", json!({ "temprature": 1 })),
+            choice("", "", "y", json!({ "seed": "x" })),
+        ] {
+            assert!(models.switch(&wrong).is_err(), "{wrong:?}");
+            assert_eq!(*models.current(), before, "{wrong:?}");
+        }
+        // The model and the settings of the switch stay; what a submit adds is its own.
+        let selection = models.choose(&choice("", "", "", json!({ "temperature": 1 })));
+        let selection = selection.expect("good");
+        assert_eq!((models.model(&selection), selection.settings.seed), ("x", Some(2)));
+    }
+}
