@@ -7,6 +7,8 @@
 
 pub mod anthropic;
 pub mod echo;
+pub mod gemini;
+pub mod ollama;
 pub mod openai;
 pub mod prices;
 pub(crate) mod provider;
@@ -253,6 +255,10 @@ pub enum Engine {
     OpenAi(openai::OpenAi),
     /// Any provider with Anthropic's Messages.
     Anthropic(anthropic::Anthropic),
+    /// Any provider with Google's `generateContent`.
+    Gemini(gemini::Gemini),
+    /// Ollama, by its own interface.
+    Ollama(ollama::Ollama),
     /// None, because the settings can't be used.
     Unusable(Unusable),
 }
@@ -265,6 +271,8 @@ impl Engine {
             Self::Echo(echo) => Box::pin(echo.clone().answer(spec, sink)),
             Self::OpenAi(openai) => Box::pin(openai.remote.clone().answer(spec, sink)),
             Self::Anthropic(anthropic) => Box::pin(anthropic.remote.clone().answer(spec, sink)),
+            Self::Gemini(gemini) => Box::pin(gemini.remote.clone().answer(spec, sink)),
+            Self::Ollama(ollama) => Box::pin(ollama.remote.clone().answer(spec, sink)),
             Self::Unusable(unusable) => Box::pin(unusable.clone().answer()),
         }
     }
@@ -275,6 +283,8 @@ impl Engine {
             Self::Echo(_) => "echo",
             Self::OpenAi(_) => "openai",
             Self::Anthropic(_) => anthropic::NAME,
+            Self::Gemini(_) => gemini::NAME,
+            Self::Ollama(_) => ollama::NAME,
             Self::Unusable(_) => "none",
         }
     }
@@ -286,6 +296,8 @@ impl Engine {
             Self::Echo(_) => self.name().to_owned(),
             Self::OpenAi(openai) => openai.remote.host(),
             Self::Anthropic(anthropic) => anthropic.remote.host(),
+            Self::Gemini(gemini) => gemini.remote.host(),
+            Self::Ollama(ollama) => ollama.remote.host(),
             Self::Unusable(_) => String::new(),
         }
     }
@@ -297,6 +309,8 @@ impl Engine {
             Self::Echo(_) => None,
             Self::OpenAi(openai) => openai.remote.fault(),
             Self::Anthropic(anthropic) => anthropic.remote.fault(),
+            Self::Gemini(gemini) => gemini.remote.fault(),
+            Self::Ollama(ollama) => ollama.remote.fault(),
             Self::Unusable(unusable) => Some(unusable.error()),
         }
     }
@@ -310,6 +324,8 @@ impl Engine {
             Self::Echo(_) => Ok(vec![self.model().to_owned()]),
             Self::OpenAi(openai) => openai.remote.models().await,
             Self::Anthropic(anthropic) => anthropic.remote.models().await,
+            Self::Gemini(gemini) => gemini.remote.models().await,
+            Self::Ollama(ollama) => ollama.remote.models().await,
             Self::Unusable(unusable) => Err(unusable.error()),
         }
     }
@@ -320,6 +336,8 @@ impl Engine {
             Self::Echo(_) => "echo",
             Self::OpenAi(openai) => openai.remote.model(),
             Self::Anthropic(anthropic) => anthropic.remote.model(),
+            Self::Gemini(gemini) => gemini.remote.model(),
+            Self::Ollama(ollama) => ollama.remote.model(),
             Self::Unusable(_) => "",
         }
     }

@@ -8,13 +8,14 @@ use std::path::PathBuf;
 /// Options about the provider.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ProviderArgs {
-    /// Engine that answers. By default anthropic if ANTHROPIC_API_KEY is set and neither another key
-    /// nor a base URL is, else openai if a key, a base URL or a model is set, else echo
+    /// Engine that answers. By default anthropic or gemini if ANTHROPIC_API_KEY or GEMINI_API_KEY is
+    /// set and neither another key nor a base URL is, else openai if a key, a base URL or a model is
+    /// set, else echo
     #[arg(long, alias = "ai-api-type", env = "DUOLOGUE_ENGINE", value_enum)]
     pub engine: Option<EngineName>,
 
     /// Model of the provider; the default for OpenAI itself is gpt-4o-mini, for Anthropic itself
-    /// claude-sonnet-5
+    /// claude-sonnet-5, for Google itself gemini-flash-latest
     #[arg(long, short, alias = "ai-engine", env = "DUOLOGUE_MODEL")]
     pub model: Option<String>,
 

@@ -212,6 +212,10 @@ pub enum EngineName {
     /// Anthropic, or any server with its Messages
     #[value(alias = "claude")]
     Anthropic,
+    /// Google's Gemini, or any server with its generateContent
+    Gemini,
+    /// Ollama, by its own interface; name a model that is installed there
+    Ollama,
 }
 
 /// What happens to a submit while a run is active.

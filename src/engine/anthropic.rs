@@ -12,6 +12,12 @@ mod blocks;
 mod report;
 
 mod answer;
+
+mod generation;
+mod media;
+
+mod wire;
+
 mod request;
 
 #[cfg(test)]
@@ -106,11 +112,11 @@ impl Interface for Messages {
     }
 
     fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
-        request::body(model, &spec.transcript.messages(), &spec.tools).map_err(Refused::Unwritable)
+        request::body(model, spec, &spec.transcript.messages())
     }
 
-    fn ignored_settings(_model: &str, _settings: &CallSettings) -> Vec<&'static str> {
-        Vec::new()
+    fn ignored_settings(_model: &str, settings: &CallSettings) -> Vec<&'static str> {
+        generation::ignored_settings(settings)
     }
 
     fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Answer<'a> {

@@ -29,3 +29,7 @@ pub(super) mod settings;
 
 pub(super) mod call;
 pub(super) mod remote;
+pub(super) mod unsupported;
+
+#[cfg(test)]
+pub(super) mod testing;

@@ -16,8 +16,10 @@ mod process;
 mod provider;
 mod provider_quirks;
 
-// The engine for Anthropic's Messages, and what each engine can do.
+// The other engines, and what each engine can do.
 mod anthropic;
+mod gemini;
+mod ollama;
 mod provider_table;
 
 // Runs, requests and their ends, one process long.

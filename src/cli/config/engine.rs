@@ -7,6 +7,8 @@ use crate::cli::{self, EngineName, ProviderArgs};
 use crate::command_file::is_stdin;
 use crate::engine::anthropic::Anthropic;
 use crate::engine::echo::Echo;
+use crate::engine::gemini::Gemini;
+use crate::engine::ollama::{self, Ollama};
 use crate::engine::openai::{OpenAi, Settings};
 use crate::engine::{Engine, KeySource, TlsRoots, is_same_address};
 use crate::profile::KeyFrom;
@@ -22,19 +24,27 @@ const OWN_KEY_VARIABLE: &str = "DUOLOGUE_API_KEY";
 /// Variables from which other programs read the settings of a provider, too.
 #[derive(Clone, Copy, Debug)]
 struct CommonVariables {
-    key: &'static str,
+    /// The first that is set counts.
+    keys: &'static [&'static str],
     base_url: &'static str,
 }
 
 const OPENAI_VARIABLES: CommonVariables =
-    CommonVariables { key: "OPENAI_API_KEY", base_url: "OPENAI_BASE_URL" };
+    CommonVariables { keys: &["OPENAI_API_KEY"], base_url: "OPENAI_BASE_URL" };
 
 const ANTHROPIC_VARIABLES: CommonVariables =
-    CommonVariables { key: "ANTHROPIC_API_KEY", base_url: "ANTHROPIC_BASE_URL" };
+    CommonVariables { keys: &["ANTHROPIC_API_KEY"], base_url: "ANTHROPIC_BASE_URL" };
+
+/// The second is Google's name for the key of any of its services: it does not choose the engine.
+const GEMINI_VARIABLES: CommonVariables =
+    CommonVariables { keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"], base_url: "GEMINI_BASE_URL" };
+
+const OLLAMA_VARIABLES: CommonVariables =
+    CommonVariables { keys: &["OLLAMA_API_KEY"], base_url: "OLLAMA_HOST" };
 
 /// Shown when no provider is configured.
 const ECHO_ANSWERS: &str = "no provider is configured, so the built-in echo engine answers; to talk to a model set \
-     OPENAI_API_KEY or ANTHROPIC_API_KEY, or --base-url and --model";
+     OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or --base-url and --model";
 
 /// What options, variables and a profile say about the provider.
 #[derive(Clone, Debug, Default)]
@@ -186,11 +196,15 @@ pub(crate) fn engine(
         EngineName::Anthropic => {
             Engine::Anthropic(Anthropic::new(settings(wanted, args, ANTHROPIC_VARIABLES)?))
         }
+        EngineName::Gemini => {
+            Engine::Gemini(Gemini::new(settings(wanted, args, GEMINI_VARIABLES)?))
+        }
+        EngineName::Ollama => Engine::Ollama(Ollama::new(ollama_settings(wanted, args)?)),
     })
 }
 
-/// The engine that the settings are for. Anthropic's key alone chooses its engine only where no other
-/// setting names a provider: a key must not go to a server that it is not for.
+/// The engine that the settings are for. The key of Anthropic or Gemini alone chooses its engine only
+/// where no other setting names a provider: a key must not go to a server that it is not for.
 fn default_engine(
     wanted: &Wanted,
     args: &EngineArgs,
@@ -202,6 +216,10 @@ fn default_engine(
     if !has_provider && anthropic.key.is_some() {
         return Ok(EngineName::Anthropic);
     }
+    let gemini_key = GEMINI_VARIABLES.keys.first().map_or(Ok(None), |name| variable(name))?;
+    if !has_provider && gemini_key.as_deref().and_then(Secret::new).is_some() {
+        return Ok(EngineName::Gemini);
+    }
     if has_provider || openai.model.is_some() {
         return Ok(EngineName::Openai);
     }
@@ -212,11 +230,10 @@ fn default_engine(
 /// The settings of a provider whose variables are `common`; what is wanted has precedence.
 fn settings(wanted: &Wanted, args: &EngineArgs, common: CommonVariables) -> Result<Settings> {
     let of_variable = not_blank(variable(common.base_url)?);
-    let own_key = variable(common.key)?.as_deref().and_then(Secret::new);
     let (key, key_source) = match wanted.key.clone() {
         Some(WantedKey::Known(key)) => (Some(key), None),
         Some(WantedKey::Got(source)) => (None, Some(source)),
-        None => (own_key, None),
+        None => (own_key(common)?, None),
     };
     let total_ms = args.timeout.map_or(args.total_timeout_ms, |s| s.saturating_mul(1_000));
     Ok(Settings {
@@ -232,6 +249,16 @@ fn settings(wanted: &Wanted, args: &EngineArgs, common: CommonVariables) -> Resu
     })
 }
 
+/// The settings of Ollama, whose variable for its address may leave out most of it.
+fn ollama_settings(wanted: &Wanted, args: &EngineArgs) -> Result<Settings> {
+    let settings = settings(wanted, args, OLLAMA_VARIABLES)?;
+    let base_url = match (&wanted.base_url, &settings.base_url) {
+        (None, Some(host)) => Some(ollama::base_url(host)),
+        (_, base_url) => base_url.clone(),
+    };
+    Ok(Settings { base_url, ..settings })
+}
+
 /// A file that the echo engine reads, which must exist before the run starts. It is not opened:
 /// opening a named pipe would block.
 fn text_file(option: &str, path: Option<&Path>) -> Result<Option<PathBuf>> {
@@ -243,6 +270,16 @@ fn text_file(option: &str, path: Option<&Path>) -> Result<Option<PathBuf>> {
     })?;
     ensure!(about.is_file(), "{option}: {shown} is not a regular file; name a text file");
     Ok(Some(path.to_owned()))
+}
+
+/// The key in the provider's own variables.
+fn own_key(common: CommonVariables) -> Result<Option<Secret>> {
+    for name in common.keys {
+        if let Some(key) = variable(name)?.as_deref().and_then(Secret::new) {
+            return Ok(Some(key));
+        }
+    }
+    Ok(None)
 }
 
 /// A variable that is not an option. Its value may be a secret and is never shown.

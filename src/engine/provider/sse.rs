@@ -149,7 +149,7 @@ impl Parser {
 
 /// Begins a JSON object, or a list of objects.
 fn is_bare_start(line: &[u8]) -> bool {
-    line.starts_with(b"{") || line.starts_with(b"[{")
+    line.starts_with(b"{") || line.starts_with(b"[{") || line.trim_ascii_end() == b"["
 }
 
 /// Begins something else than the next line of a JSON document.
