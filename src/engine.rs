@@ -16,9 +16,7 @@ pub mod spec;
 pub mod table;
 mod unusable;
 
-pub(crate) use provider::address::{
-    host as host_of_address, is_same as is_same_address, shown as shown_address,
-};
+pub(crate) use provider::address::{is_same as is_same_address, shown as shown_address};
 pub use provider::key::KeySource;
 pub use provider::roots::TlsRoots;
 pub(crate) use provider::settings::{CONNECT_TIMEOUT, IDLE_TIMEOUT, RETRIES, TOTAL_TIMEOUT};

@@ -156,7 +156,7 @@ struct Reading<'a> {
 
 impl<'a> Reading<'a> {
     fn new(name: &Node, warnings: &'a mut Vec<(u32, String)>) -> Result<Self, Fault> {
-        let draft = Draft::new(&profile_name(name)?, name.line);
+        let draft = Draft::new(&profile_name(name)?);
         Ok(Self { draft, warnings, api_type: None, keys: Vec::new(), base_urls: Vec::new() })
     }
 

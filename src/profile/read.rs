@@ -35,7 +35,6 @@ pub(super) type Fault = (Option<u32>, String);
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) name: String,
-    pub(super) line: u32,
     /// The profile whose items come before these, and the line that says so.
     pub(super) inherits: Option<(String, u32)>,
     /// Each item with its line.
@@ -60,8 +59,8 @@ pub(super) struct Folders<'a> {
 }
 
 impl Draft {
-    pub(super) fn new(name: &str, line: u32) -> Self {
-        Self { name: name.to_owned(), line, inherits: None, items: Vec::new() }
+    pub(super) fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), inherits: None, items: Vec::new() }
     }
 
     pub(super) fn push(&mut self, item: Item, line: u32) {
@@ -110,7 +109,7 @@ fn own(entries: &[(Node, Node)], folders: Folders<'_>) -> Result<Drafts, Fault> 
 
 fn draft(name: &Node, profile: &Node, folders: Folders<'_>) -> Result<Draft, Fault> {
     let name_text = profile_name(name)?;
-    let mut draft = Draft::new(&name_text, name.line);
+    let mut draft = Draft::new(&name_text);
     let mut key_line = None;
     for (key, value) in map(profile, &format!("the profile `{name_text}`"))? {
         let word = key.text().unwrap_or_default();

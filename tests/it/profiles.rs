@@ -435,7 +435,7 @@ fn profiles_are_listed_and_shown_without_their_keys() {
     );
     assert!(lines[3].starts_with("unset") && lines[3].contains("NOT_SET"), "{lines:?}");
     assert_eq!(words(lines[4])[..5], ["work", "openai", "other", "project", "yes:"]);
-    assert!(lines[4].ends_with("with a key from a command"), "{lines:?}");
+    assert!(lines[4].ends_with("the key comes from a command"), "{lines:?}");
     let json = scene.run(&["profiles", "--output", "json"]).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["data"][2]["canAnswer"], false);

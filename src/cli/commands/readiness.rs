@@ -36,11 +36,11 @@ fn known(profile: &Resolved) -> Result<Readiness> {
     let wanted = Wanted::initial(&ProviderArgs::default(), &values)?;
     let engine = engine(&wanted, &EngineArgs::default(), &mut Vec::new())?;
     let fault = engine.fault().map(|fault| fault.message);
-    let key = wanted
-        .key_shown()
-        .map_or("with the provider's own variable, or without a key".to_owned(), |key| {
-            format!("with a key from {key}")
-        });
+    let key = match (wanted.key_shown(), engine.name()) {
+        (_, "echo") => "no key is needed".to_owned(),
+        (Some(key), _) => format!("the key comes from {key}"),
+        (None, _) => "the key comes from the provider's own variable, if that is set".to_owned(),
+    };
     Ok(Readiness {
         engine: engine.name(),
         model: engine.model().to_owned(),

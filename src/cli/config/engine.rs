@@ -62,7 +62,8 @@ pub(crate) struct Wanted {
 /// A key, or where it is got when a call needs it.
 #[derive(Clone, Debug)]
 enum WantedKey {
-    Known(Secret),
+    /// With its origin, for people.
+    Known(Secret, String),
     Got(KeySource),
 }
 
@@ -95,7 +96,9 @@ impl Wanted {
         let key = match (typed, of_profile) {
             (Some(typed), _) => Some(typed),
             (None, Some(key)) => Some(key?),
-            (None, None) => general.map(WantedKey::Known),
+            (None, None) => {
+                general.map(|key| WantedKey::Known(key, format!("the variable {OWN_KEY_VARIABLE}")))
+            }
         };
         Ok(Self {
             engine: engine.or(profile.engine),
@@ -132,7 +135,7 @@ impl Wanted {
     /// Where the key comes from, for people.
     pub(crate) fn key_shown(&self) -> Option<String> {
         self.key.as_ref().map(|key| match key {
-            WantedKey::Known(_) => "a variable".to_owned(),
+            WantedKey::Known(_, from) => from.clone(),
             WantedKey::Got(KeySource::Command(_)) => "a command".to_owned(),
             WantedKey::Got(KeySource::File(_)) => "a file".to_owned(),
         })
@@ -160,13 +163,16 @@ fn key_of_profile(from: &KeyFrom) -> Result<WantedKey> {
     match from {
         KeyFrom::Variable(name) => {
             let key = variable(name)?.as_deref().and_then(Secret::new);
-            key.map(WantedKey::Known).with_context(|| {
+            let known = key.map(|key| WantedKey::Known(key, from.to_string()));
+            known.with_context(|| {
                 format!("the variable {name}, which holds the profile's key, is not set; set it")
             })
         }
         KeyFrom::Command(words) => Ok(WantedKey::Got(KeySource::Command(words.clone()))),
         KeyFrom::File(path) => Ok(WantedKey::Got(KeySource::File(path.clone()))),
-        KeyFrom::Here(key) => Ok(WantedKey::Known(key.clone())),
+        KeyFrom::Here(key) => {
+            Ok(WantedKey::Known(key.clone(), "the profile's own file".to_owned()))
+        }
     }
 }
 
@@ -231,7 +237,7 @@ fn default_engine(
 fn settings(wanted: &Wanted, args: &EngineArgs, common: CommonVariables) -> Result<Settings> {
     let of_variable = not_blank(variable(common.base_url)?);
     let (key, key_source) = match wanted.key.clone() {
-        Some(WantedKey::Known(key)) => (Some(key), None),
+        Some(WantedKey::Known(key, _)) => (Some(key), None),
         Some(WantedKey::Got(source)) => (None, Some(source)),
         None => (own_key(common)?, None),
     };

@@ -77,7 +77,7 @@ fn unusable(error: ParseError) -> String {
 }
 
 /// The host of `base_url`, with its port if that is not the scheme's own; `None` if it can't be used.
-pub(crate) fn host(base_url: &str) -> Option<String> {
+pub(in crate::engine) fn host(base_url: &str) -> Option<String> {
     let url = checked(base_url, false).ok()?;
     let host = url.host_str()?;
     Some(url.port().map_or(host.to_owned(), |port| format!("{host}:{port}")))
