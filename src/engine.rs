@@ -12,6 +12,7 @@ pub mod ollama;
 pub mod openai;
 pub mod prices;
 pub(crate) mod provider;
+pub mod responses;
 pub mod spec;
 pub mod table;
 
@@ -246,6 +247,8 @@ pub enum Engine {
     Echo(echo::Echo),
     /// Any provider with OpenAI's chat completions.
     OpenAi(openai::OpenAi),
+    /// Any provider with OpenAI's Responses.
+    Responses(responses::Responses),
     /// Any provider with Anthropic's Messages.
     Anthropic(anthropic::Anthropic),
     /// Any provider with Google's `generateContent`.
@@ -261,6 +264,7 @@ impl Engine {
         match self {
             Self::Echo(echo) => Box::pin(echo.clone().answer(spec, sink)),
             Self::OpenAi(openai) => Box::pin(openai.remote.clone().answer(spec, sink)),
+            Self::Responses(responses) => Box::pin(responses.remote.clone().answer(spec, sink)),
             Self::Anthropic(anthropic) => Box::pin(anthropic.remote.clone().answer(spec, sink)),
             Self::Gemini(gemini) => Box::pin(gemini.remote.clone().answer(spec, sink)),
             Self::Ollama(ollama) => Box::pin(ollama.remote.clone().answer(spec, sink)),
@@ -271,7 +275,8 @@ impl Engine {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Echo(_) => "echo",
-            Self::OpenAi(_) => "openai",
+            Self::OpenAi(_) => openai::NAME,
+            Self::Responses(_) => responses::NAME,
             Self::Anthropic(_) => anthropic::NAME,
             Self::Gemini(_) => gemini::NAME,
             Self::Ollama(_) => ollama::NAME,
@@ -284,6 +289,7 @@ impl Engine {
         match self {
             Self::Echo(_) => self.name().to_owned(),
             Self::OpenAi(openai) => openai.remote.host(),
+            Self::Responses(responses) => responses.remote.host(),
             Self::Anthropic(anthropic) => anthropic.remote.host(),
             Self::Gemini(gemini) => gemini.remote.host(),
             Self::Ollama(ollama) => ollama.remote.host(),
@@ -295,6 +301,7 @@ impl Engine {
         match self {
             Self::Echo(_) => "echo",
             Self::OpenAi(openai) => openai.remote.model(),
+            Self::Responses(responses) => responses.remote.model(),
             Self::Anthropic(anthropic) => anthropic.remote.model(),
             Self::Gemini(gemini) => gemini.remote.model(),
             Self::Ollama(ollama) => ollama.remote.model(),

@@ -10,13 +10,13 @@ pub(super) mod schema;
 pub(super) mod sse;
 pub(super) mod tool;
 
-pub(super) mod body;
 pub(super) mod lines;
+
+pub(super) mod body;
 pub(super) mod retry;
 
 mod caution;
 pub(super) mod failure;
-pub(super) mod output;
 pub(crate) mod roots;
 
 pub(super) mod clock;
@@ -25,8 +25,13 @@ pub(super) mod post;
 pub(super) mod settings;
 
 pub(super) mod call;
+pub(super) mod media;
+pub(super) mod reading;
 pub(super) mod remote;
 pub(super) mod unsupported;
+
+#[cfg(test)]
+pub(super) mod words;
 
 #[cfg(test)]
 pub(super) mod testing;

@@ -93,9 +93,13 @@ impl Attachment {
         Ok(Self { shown, content })
     }
 
-    /// The kind, by the media type.
+    /// The kind, by the media type; where that is not known, by what the client calls it, or by the
+    /// end of its name or address.
     pub fn kind(&self) -> Kind {
         let media_type = self.shown.media_type.as_str();
+        if media_type.is_empty() {
+            return self.kind_by_name();
+        }
         let is_text = |media_type: &str| {
             media_type.starts_with("text/")
                 || matches!(media_type, "application/json" | "application/xml" | "application/yaml")
@@ -151,6 +155,23 @@ impl Attachment {
             self.filename(),
             text.trim_end_matches('\n')
         ))
+    }
+
+    fn kind_by_name(&self) -> Kind {
+        let named = [self.shown.filename.as_str(), self.url().unwrap_or_default()];
+        let ends_in = |ends: &[&str]| {
+            named.iter().any(|name| {
+                let name = name.split(['?', '#']).next().unwrap_or_default();
+                let end = name.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase());
+                end.is_some_and(|end| ends.contains(&end.as_str()))
+            })
+        };
+        match self.shown.kind.as_str() {
+            _ if ends_in(&["pdf"]) => Kind::Pdf,
+            "image" => Kind::Image,
+            _ if ends_in(&["png", "jpg", "jpeg", "gif", "webp"]) => Kind::Image,
+            _ => Kind::Other,
+        }
     }
 
     fn data(&self) -> Option<&[u8]> {
@@ -248,5 +269,19 @@ mod tests {
         assert_eq!((link.base64(), link.url()), (None, Some("https://example.com/a")));
         assert_eq!(attachment("application/pdf", "", data("")).kind(), Kind::Pdf);
         assert_eq!(attachment("audio/wav", "", data("")).kind(), Kind::Other);
+    }
+
+    #[test]
+    fn the_kind_of_an_address_is_in_its_name_or_given() {
+        let kind = |url: &str, kind: &str| {
+            let mut attachment = attachment("", "", Content::Url(url.to_owned()));
+            attachment.shown.kind = kind.to_owned();
+            attachment.kind()
+        };
+        assert_eq!(kind("https://e.org/a.PNG?size=1.pdf", ""), Kind::Image);
+        assert_eq!(kind("https://e.org/a.pdf#page=2", "file"), Kind::Pdf);
+        assert_eq!(kind("https://e.org/photo/1", "image"), Kind::Image);
+        assert_eq!(kind("https://e.org/photo/1", ""), Kind::Other);
+        assert_eq!(attachment("", "b.jpeg", Content::Data([].into())).kind(), Kind::Image);
     }
 }

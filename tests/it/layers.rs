@@ -65,12 +65,13 @@ fn uses(code: &str, depth: usize) -> Vec<(usize, &str)> {
 }
 
 /// Folders that must not use another: what engines share knows none of them, nor they one another.
-const APART: [(&str, [&str; 4]); 5] = [
-    ("engine/provider", ["openai", "anthropic", "gemini", "ollama"]),
-    ("engine/openai", ["anthropic", "gemini", "ollama", "echo"]),
-    ("engine/anthropic", ["openai", "gemini", "ollama", "echo"]),
-    ("engine/gemini", ["openai", "anthropic", "ollama", "echo"]),
-    ("engine/ollama", ["openai", "anthropic", "gemini", "echo"]),
+const APART: [(&str, [&str; 5]); 6] = [
+    ("engine/provider", ["openai", "responses", "anthropic", "gemini", "ollama"]),
+    ("engine/openai", ["responses", "anthropic", "gemini", "ollama", "echo"]),
+    ("engine/responses", ["openai", "anthropic", "gemini", "ollama", "echo"]),
+    ("engine/anthropic", ["openai", "responses", "gemini", "ollama", "echo"]),
+    ("engine/gemini", ["openai", "responses", "anthropic", "ollama", "echo"]),
+    ("engine/ollama", ["openai", "responses", "anthropic", "gemini", "echo"]),
 ];
 
 /// What breaks the rules in `text`, the file `path` under `src`.

@@ -20,7 +20,13 @@ mod provider_quirks;
 mod anthropic;
 mod gemini;
 mod ollama;
+mod openai_requests;
 mod provider_table;
+mod responses;
+
+// Settings, models and schemas of a turn; counts, costs and retries.
+mod chosen_models;
+mod structured;
 
 // Runs, requests and their ends, one process long.
 mod lean_patches;

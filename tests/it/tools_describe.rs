@@ -141,7 +141,7 @@ fn the_manifest_has_every_command_and_flag() {
     assert_eq!(engine["env"], "DUOLOGUE_ENGINE");
     assert_eq!(
         engine["possible_values"],
-        serde_json::json!(["echo", "openai", "anthropic", "gemini", "ollama"])
+        serde_json::json!(["echo", "openai", "responses", "anthropic", "gemini", "ollama"])
     );
     assert_eq!(run(&["--manifest", "rpc"], b"").status.code(), Some(2));
 }
