@@ -10,8 +10,9 @@ pub(super) mod schema;
 pub(super) mod sse;
 pub(super) mod tool;
 
-pub(super) mod body;
 pub(super) mod lines;
+
+pub(super) mod body;
 pub(super) mod models;
 pub(super) mod retry;
 
@@ -19,7 +20,6 @@ pub(super) mod key;
 
 mod caution;
 pub(super) mod failure;
-pub(super) mod output;
 pub(crate) mod roots;
 
 pub(super) mod clock;
@@ -34,6 +34,7 @@ pub(super) mod remote;
 pub(super) mod unsupported;
 
 #[cfg(test)]
-pub(super) mod testing;
-#[cfg(test)]
 pub(super) mod words;
+
+#[cfg(test)]
+pub(super) mod testing;

@@ -275,7 +275,12 @@ fn texts(value: &Value) -> Option<Vec<String>> {
         Value::Array(texts) if texts.len() <= STOP_SEQUENCES_MAX => {
             texts.iter().map(text).collect()
         }
-        _ => text(value).map(|text| vec![text]),
+        Value::Array(_)
+        | Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Object(_) => text(value).map(|text| vec![text]),
     }
 }
 

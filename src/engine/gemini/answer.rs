@@ -5,10 +5,10 @@ use super::parts::{Bad, Parts};
 use super::{kept, report, usage};
 use crate::chat::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
-use crate::engine::provider::body::{self, Body, BodyEnd, Ignored};
+use crate::engine::provider::body::{self, BodyEnd};
 use crate::engine::provider::call::{self, Completeness};
 use crate::engine::provider::failure::{Failure, Failures};
-use crate::engine::provider::output::{Ending, Output};
+use crate::engine::provider::reading::{AnswerEnd, Reading};
 use crate::engine::provider::sse::SseEvent;
 use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
 use serde_json::Value;
@@ -26,19 +26,11 @@ const DONE: &[u8] = b"[DONE]";
 /// One answer as it arrives. Nothing marks its end but a finish reason and the end of the body.
 #[derive(Debug)]
 pub(in crate::engine) struct Answer<'a> {
-    failures: &'a Failures,
+    reading: Reading<'a>,
     model: &'a str,
-    body: Body,
-    body_end: BodyEnd,
     parts: Parts,
     usage: Option<Usage>,
     finish: Finish,
-    done: bool,
-    /// Some part of it could be read.
-    understood: bool,
-    output: Output,
-    ignored: Ignored,
-    progress: u64,
 }
 
 /// Whether and why the model stopped.
@@ -59,18 +51,11 @@ impl<'a> Answer<'a> {
     /// An answer of `model` of which nothing has come, in a body that ends so.
     pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
         Self {
-            failures,
+            reading: Reading::new(failures, body_end),
             model,
-            body: Body::default(),
-            body_end,
             parts: Parts::default(),
             usage: None,
             finish: Finish::default(),
-            done: false,
-            understood: false,
-            output: Output::default(),
-            ignored: Ignored::default(),
-            progress: 0,
         }
     }
 
@@ -87,31 +72,31 @@ impl<'a> Answer<'a> {
         events: &mut Vec<EngineEvent>,
     ) -> Result<(), Failure> {
         match event.data.trim_ascii() {
-            _ if self.done => Ok(()),
+            _ if self.reading.done => Ok(()),
             [] => Ok(()),
             DONE if self.finish.reason().is_some() => {
-                self.done = true;
+                self.reading.done = true;
                 Ok(())
             }
             data @ [b'{', ..] => self.object(data, events),
             data @ [b'[', rest @ ..] if rest.trim_ascii_start().starts_with(b"{") => {
                 self.list(data, events)
             }
-            data if event.kind == b"error" => Err(self.failures.reported_text(data)),
+            data if event.kind == b"error" => Err(self.reading.failures.reported_text(data)),
             data => {
-                self.failures.ignore(data, &mut self.ignored);
+                self.reading.ignore(data);
                 Ok(())
             }
         }
     }
 
     fn object(&mut self, json: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let event = decode(json).map_err(|why| self.failures.unreadable(&why, json))?;
+        let event = decode(json).map_err(|why| self.reading.failures.unreadable(&why, json))?;
         self.event(event, json, events)
     }
 
     fn list(&mut self, json: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let list = decode_list(json).map_err(|why| self.failures.unreadable(&why, json))?;
+        let list = decode_list(json).map_err(|why| self.reading.failures.unreadable(&why, json))?;
         list.into_iter().try_for_each(|event| self.event(event, json, events))
     }
 
@@ -123,12 +108,12 @@ impl<'a> Answer<'a> {
     ) -> Result<(), Failure> {
         match event {
             Event::Chunk(chunk) => {
-                self.understood = true;
+                self.reading.understand();
                 self.chunk(chunk, events).map_err(|bad| self.bad(bad))
             }
             Event::Error(error) => Err(self.reported(&error)),
             Event::Unknown => {
-                self.failures.ignore(json, &mut self.ignored);
+                self.reading.ignore(json);
                 Ok(())
             }
         }
@@ -146,15 +131,15 @@ impl<'a> Answer<'a> {
             self.parts.push(part, events)?;
         }
         let new = &events[before..];
-        self.output.note(new);
+        self.reading.note(new);
         self.stop(candidate.reason().map(str::to_owned), !new.is_empty());
         Ok(())
     }
 
     /// Takes the reason for the end in a chunk, if there is one; the chunk held parts if `has_output`.
     fn stop(&mut self, reason: Option<String>, has_output: bool) {
-        self.progress += u64::from(has_output || reason.is_some());
-        let has_answer = self.output.has_answer();
+        self.reading.advance(has_output || reason.is_some());
+        let has_answer = self.reading.has_text() || self.parts.has_calls();
         self.finish = match (take(&mut self.finish), reason) {
             (Finish::Blocked(reason), _) => Finish::Blocked(reason),
             (Finish::Open, None) => Finish::Open,
@@ -172,43 +157,36 @@ impl<'a> Answer<'a> {
     /// The same part without the key in its words, which are shown.
     fn shown(&self, part: Part) -> Part {
         let Some(mut call) = part.function_call else { return part };
-        call.id = call.id.map(|id| self.failures.shown(&id, ID_BYTES_MAX));
-        call.name = self.failures.shown(&call.name, NAME_BYTES_MAX);
+        call.id = call.id.map(|id| self.reading.failures.shown(&id, ID_BYTES_MAX));
+        call.name = self.reading.failures.shown(&call.name, NAME_BYTES_MAX);
         Part { function_call: Some(call), ..part }
     }
 
     fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let has_calls = self.parts.has_calls();
         let (reason, class) = match take(&mut self.finish) {
             Finish::Open => {
-                return Err(self.at_end(self.failures.cut_off("a finish reason", &self.ignored)));
+                return Err(self.reading.at_end(self.reading.cut_off("a finish reason")));
             }
             Finish::Blocked(reason) => (reason, FinishClass::ContentFilter),
             Finish::Stopped(reason) | Finish::StoppedEarly(reason) => {
-                let class = finish_class(&reason, self.output.has_calls());
+                let class = finish_class(&reason, has_calls);
                 (reason, class)
             }
         };
-        let ending = Ending {
-            stop_reason: reason,
-            class,
-            usage: self.usage,
-            provider_data: kept::provider_data(self.model, self.parts.kept()),
-        };
-        self.output.end(self.failures, ending, events)
-    }
-
-    fn at_end(&self, failure: Failure) -> Failure {
-        self.failures.at_end(failure, self.body_end, &self.ignored)
+        let provider_data = kept::provider_data(self.model, self.parts.kept());
+        let end = AnswerEnd { reason, class, usage: self.usage, provider_data, has_calls };
+        self.reading.finish(end, events)
     }
 
     fn reported(&self, error: &Value) -> Failure {
-        self.failures.reported_as(error, report::status(error))
+        self.reading.failures.reported_as(error, report::status(error))
     }
 
     fn bad(&self, bad: Bad) -> Failure {
         match bad {
-            Bad::Calls | Bad::Kept => self.failures.too_long(bad.words()),
-            Bad::Nameless => self.failures.nameless_tool(),
+            Bad::Calls | Bad::Kept => self.reading.failures.too_long(bad.words()),
+            Bad::Nameless => self.reading.failures.nameless_tool(),
         }
     }
 }
@@ -226,17 +204,15 @@ impl Finish {
 
 impl call::Answer for Answer<'_> {
     fn push(&mut self, bytes: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let mut parts = Vec::new();
-        let pushed = self.body.push(bytes, &mut parts);
+        let (parts, pushed) = self.reading.push(bytes);
         for part in parts {
             self.part(part, events)?;
         }
-        self.progress += u64::from(self.body.is_filling());
-        pushed.map_err(|part| self.failures.too_long_part(part))
+        pushed
     }
 
     fn is_done(&self) -> bool {
-        self.done
+        self.reading.done
     }
 
     fn completeness(&self) -> Completeness {
@@ -248,34 +224,31 @@ impl call::Answer for Answer<'_> {
     }
 
     fn progress(&self) -> u64 {
-        self.progress
+        self.reading.progress()
     }
 
     fn ignored(&self) -> u64 {
-        self.ignored.count
+        self.reading.ignored()
     }
 
     fn is_blank(&self) -> bool {
-        self.output.is_blank()
+        self.reading.is_blank()
     }
 
     /// Nothing is held back: a text is never cut inside a character.
     fn flush(&mut self, _events: &mut Vec<EngineEvent>) {}
 
     fn end(&mut self, content_type: &str, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        if !self.done {
-            if matches!(self.body, Body::Blank) {
-                return Err(self.failures.empty());
-            }
-            let last = take(&mut self.body).end().map_or(Ok(()), |part| self.part(part, events));
+        if !self.reading.done
+            && let Some(part) = self.reading.end_body()?
+        {
+            let last = self.part(part, events);
             // An answer is not undone by half an event after its end.
             if self.finish.reason().is_none() {
-                last.map_err(|failure| self.at_end(failure))?;
+                last.map_err(|failure| self.reading.at_end(failure))?;
             }
         }
-        if !self.understood {
-            return Err(self.failures.not_an_answer(INTERFACE, content_type, &self.ignored));
-        }
+        self.reading.check_understood(INTERFACE, content_type)?;
         self.conclude(events)
     }
 }

@@ -4,7 +4,7 @@ use super::event::{FunctionCall, Part};
 use super::kept::KeptPart;
 use crate::chat::event::ToolCall;
 use crate::engine::EngineEvent;
-use crate::engine::provider::tool::{CALLS_MAX, CallIds, TooManyCalls};
+use crate::engine::provider::tool::{CALLS_MAX, CallIds};
 
 /// Bytes of one answer that are kept only to be sent back.
 const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -68,6 +68,11 @@ impl Parts {
         &self.kept
     }
 
+    /// The model has called tools.
+    pub(super) fn has_calls(&self) -> bool {
+        self.ids.len() > 0
+    }
+
     fn thought(
         &mut self,
         text: String,
@@ -120,8 +125,10 @@ impl Parts {
             return Err(Bad::Nameless);
         }
         let given = given.filter(|id| !id.is_empty());
-        let id = self.ids.next(given.as_deref().unwrap_or_default());
-        let id = id.map_err(|TooManyCalls| Bad::Calls)?;
+        if self.ids.len() == CALLS_MAX {
+            return Err(Bad::Calls);
+        }
+        let id = self.ids.take(given.clone().unwrap_or_default());
         let args = args.as_ref().map_or("{}", |args| args.get());
         let text = if args == "null" { "{}" } else { args }.to_owned();
         events.push(EngineEvent::ToolCallStarted(ToolCall { id: id.clone(), name }));

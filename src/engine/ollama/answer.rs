@@ -4,14 +4,11 @@ use super::event::{Call, Event, Message, Piece, decode};
 use super::kept;
 use crate::chat::event::{FinishClass, ToolCall, Usage};
 use crate::engine::EngineEvent;
-use crate::engine::provider::body::{self, BodyEnd, Ignored};
+use crate::engine::provider::body::{BodyEnd, Part};
 use crate::engine::provider::call::{self, Completeness};
 use crate::engine::provider::failure::{Failure, Failures};
-use crate::engine::provider::lines::{Lines, TooLong};
-use crate::engine::provider::output::{Ending, Output};
-use crate::engine::provider::tool::{
-    CALLS_MAX, CallIds, ID_BYTES_MAX, NAME_BYTES_MAX, TooManyCalls,
-};
+use crate::engine::provider::reading::{AnswerEnd, Reading};
+use crate::engine::provider::tool::{CALLS_MAX, CallIds, ID_BYTES_MAX, NAME_BYTES_MAX};
 
 #[cfg(test)]
 mod tests;
@@ -28,27 +25,12 @@ const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// One answer as it arrives.
 #[derive(Debug)]
 pub(in crate::engine) struct Answer<'a> {
-    failures: &'a Failures,
+    reading: Reading<'a>,
     model: &'a str,
-    lines: Lines,
-    body_end: BodyEnd,
-    /// Something but white space has come.
-    has_bytes: bool,
     thinking: String,
     ids: CallIds,
-    /// The last line.
-    end: Option<End>,
-    output: Output,
-    /// Some part of it could be read.
-    understood: bool,
-    ignored: Ignored,
-    progress: u64,
-}
-
-/// What the last line of an answer says.
-#[derive(Clone, Debug)]
-struct End {
-    reason: String,
+    /// Why the model stopped: known with the last line.
+    stop_reason: Option<String>,
     usage: Option<Usage>,
 }
 
@@ -56,44 +38,49 @@ impl<'a> Answer<'a> {
     /// An answer of `model` of which nothing has come, in a body that ends so.
     pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
         Self {
-            failures,
+            reading: Reading::of_lines(failures, body_end),
             model,
-            lines: Lines::default(),
-            body_end,
-            has_bytes: false,
             thinking: String::new(),
             ids: CallIds::default(),
-            end: None,
-            output: Output::default(),
-            understood: false,
-            ignored: Ignored::default(),
-            progress: 0,
+            stop_reason: None,
+            usage: None,
+        }
+    }
+
+    fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let line = match part {
+            Part::Event(event) => event.data,
+            Part::Whole(json) => json,
+        };
+        match line.as_slice() {
+            _ if self.reading.done => Ok(()),
+            [b'{', ..] => self.line(&line, events),
+            [..] => {
+                self.reading.ignore(&line);
+                Ok(())
+            }
         }
     }
 
     fn line(&mut self, line: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        if self.end.is_some() {
-            return Ok(());
-        }
-        self.has_bytes = true;
-        if !line.starts_with(b"{") {
-            self.failures.ignore(line, &mut self.ignored);
-            return Ok(());
-        }
-        match decode(line).map_err(|why| self.failures.unreadable(&why, line))? {
-            Event::Piece(piece) => self.piece(piece, events),
-            Event::Error(error) => Err(self.failures.reported(&error)),
+        match decode(line).map_err(|why| self.reading.failures.unreadable(&why, line))? {
+            Event::Piece(piece) => {
+                let before = events.len();
+                let read = self.piece(piece, events);
+                self.reading.note(&events[before..]);
+                read
+            }
+            Event::Error(error) => Err(self.reading.failures.reported(&error)),
             Event::Unknown => {
-                self.failures.ignore(line, &mut self.ignored);
+                self.reading.ignore(line);
                 Ok(())
             }
         }
     }
 
     fn piece(&mut self, mut piece: Piece, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        self.understood = true;
-        self.progress += 1;
-        let before = events.len();
+        self.reading.understand();
+        self.reading.advance(true);
         let Message { content, thinking, tool_calls } = piece.message();
         if let Some(text) = thinking.filter(|text| !text.is_empty()) {
             self.thinking += &text;
@@ -101,30 +88,32 @@ impl<'a> Answer<'a> {
         }
         if self.thinking.len() > KEPT_BYTES_MAX {
             let what = format!("more than {KEPT_BYTES_MAX} bytes of reasoning");
-            return Err(self.failures.too_long(what));
+            return Err(self.reading.failures.too_long(what));
         }
         events.extend(content.filter(|text| !text.is_empty()).map(EngineEvent::Text));
         for call in tool_calls.unwrap_or_default() {
             self.call(call, events)?;
         }
-        self.output.note(&events[before..]);
         if piece.done == Some(true) {
-            let usage = usage(&piece);
-            self.end = Some(End { reason: piece.done_reason.unwrap_or_default(), usage });
+            self.reading.done = true;
+            self.usage = usage(&piece);
+            self.stop_reason = Some(piece.done_reason.unwrap_or_default());
         }
         Ok(())
     }
 
     fn call(&mut self, call: Call, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let name = self.failures.shown(&call.function.name, NAME_BYTES_MAX);
-        if name.is_empty() {
-            return Err(self.failures.nameless_tool());
-        }
+        let failures = self.reading.failures;
         // The words of a call are shown.
-        let given = self.failures.shown(call.id.as_deref().unwrap_or_default(), ID_BYTES_MAX);
-        let id = self.ids.next(&given).map_err(|TooManyCalls| {
-            self.failures.too_long(format!("more than {CALLS_MAX} tool calls"))
-        })?;
+        let name = failures.shown(&call.function.name, NAME_BYTES_MAX);
+        if name.is_empty() {
+            return Err(failures.nameless_tool());
+        }
+        if self.ids.len() == CALLS_MAX {
+            return Err(failures.too_long(format!("more than {CALLS_MAX} tool calls")));
+        }
+        let given = failures.shown(call.id.as_deref().unwrap_or_default(), ID_BYTES_MAX);
+        let id = self.ids.take(given);
         let arguments = call.function.arguments.as_ref().map_or("{}", |arguments| arguments.get());
         let text = if arguments == "null" { "{}" } else { arguments }.to_owned();
         events.push(EngineEvent::ToolCallStarted(ToolCall { id: id.clone(), name }));
@@ -133,24 +122,29 @@ impl<'a> Answer<'a> {
         Ok(())
     }
 
-    fn at_end(&self, failure: Failure) -> Failure {
-        self.failures.at_end(failure, self.body_end, &self.ignored)
+    fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let Some(reason) = self.stop_reason.take() else {
+            return Err(self.reading.at_end(self.reading.cut_off("a line with done")));
+        };
+        let has_calls = self.ids.len() > 0;
+        let class = finish_class(&reason, has_calls);
+        let provider_data = kept::provider_data(self.model, &self.thinking);
+        let end = AnswerEnd { reason, class, usage: self.usage, provider_data, has_calls };
+        self.reading.finish(end, events)
     }
 }
 
 impl call::Answer for Answer<'_> {
     fn push(&mut self, bytes: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let mut lines = Vec::new();
-        let pushed = self.lines.push(bytes, &mut lines);
-        for line in lines {
-            self.line(&line, events)?;
+        let (parts, pushed) = self.reading.push(bytes);
+        for part in parts {
+            self.part(part, events)?;
         }
-        self.progress += u64::from(self.lines.is_in_json());
-        pushed.map_err(|TooLong| self.failures.too_long_part(body::TooLong::Event))
+        pushed
     }
 
     fn is_done(&self) -> bool {
-        self.end.is_some()
+        self.reading.done
     }
 
     /// Only the last line ends an answer.
@@ -159,38 +153,28 @@ impl call::Answer for Answer<'_> {
     }
 
     fn progress(&self) -> u64 {
-        self.progress
+        self.reading.progress()
     }
 
     fn ignored(&self) -> u64 {
-        self.ignored.count
+        self.reading.ignored()
     }
 
     fn is_blank(&self) -> bool {
-        self.output.is_blank()
+        self.reading.is_blank()
     }
 
     /// Nothing is held back: a text is never cut inside a character.
     fn flush(&mut self, _events: &mut Vec<EngineEvent>) {}
 
     fn end(&mut self, content_type: &str, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        if self.end.is_none() {
-            let last = self.lines.end().map_or(Ok(()), |line| self.line(&line, events));
-            last.map_err(|failure| self.at_end(failure))?;
+        if !self.reading.done
+            && let Some(part) = self.reading.end_body()?
+        {
+            self.part(part, events).map_err(|failure| self.reading.at_end(failure))?;
         }
-        if !self.has_bytes {
-            return Err(self.failures.empty());
-        }
-        if !self.understood {
-            return Err(self.failures.not_an_answer(INTERFACE, content_type, &self.ignored));
-        }
-        let Some(End { reason, usage }) = self.end.take() else {
-            return Err(self.at_end(self.failures.cut_off("a line with done", &self.ignored)));
-        };
-        let class = finish_class(&reason, self.output.has_calls());
-        let provider_data = kept::provider_data(self.model, &self.thinking);
-        let ending = Ending { stop_reason: reason, class, usage, provider_data };
-        self.output.end(self.failures, ending, events)
+        self.reading.check_understood(INTERFACE, content_type)?;
+        self.conclude(events)
     }
 }
 

@@ -1,6 +1,8 @@
-//! The body of a successful response: events, or one JSON document from a provider that doesn't stream.
+//! The body of a successful response: events, lines, or one JSON document from a provider that doesn't
+//! stream.
 
-use super::sse;
+use super::lines::{self, Lines};
+use super::sse::{self, SseEvent};
 
 /// Bytes of an answer that comes as one JSON document.
 pub(in crate::engine) const WHOLE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -13,6 +15,8 @@ pub(in crate::engine) enum Body {
     Blank,
     /// Server-sent events.
     Events(sse::Parser),
+    /// JSON objects, one on each line: only where the provider's interface has them.
+    Lines(Lines),
     /// JSON.
     Whole(Vec<u8>),
 }
@@ -20,8 +24,8 @@ pub(in crate::engine) enum Body {
 /// A complete part of a body.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::engine) enum Part {
-    /// One event of a stream.
-    Event(sse::SseEvent),
+    /// One event of a stream. A line is one without a kind.
+    Event(SseEvent),
     /// The whole body, as JSON.
     Whole(Vec<u8>),
 }
@@ -78,6 +82,12 @@ impl Body {
                 parts.extend(events.into_iter().map(Part::Event));
                 pushed.map_err(|sse::TooLong| TooLong::Event)
             }
+            Self::Lines(reader) => {
+                let mut lines = Vec::new();
+                let pushed = reader.push(bytes, &mut lines);
+                parts.extend(lines.into_iter().map(line));
+                pushed.map_err(|lines::TooLong| TooLong::Event)
+            }
             Self::Whole(whole) if whole.len() + bytes.len() > WHOLE_BYTES_MAX => {
                 Err(TooLong::Whole)
             }
@@ -88,11 +98,21 @@ impl Body {
         }
     }
 
+    /// Nothing but white space has come.
+    pub(in crate::engine) fn is_empty(&self) -> bool {
+        match self {
+            Self::Blank => true,
+            Self::Lines(reader) => !reader.has_content(),
+            Self::Events(_) | Self::Whole(_) => false,
+        }
+    }
+
     /// A part that matters has begun and is not complete.
     pub(in crate::engine) fn is_filling(&self) -> bool {
         match self {
             Self::Blank => false,
             Self::Events(parser) => parser.is_in_json(),
+            Self::Lines(reader) => reader.is_in_json(),
             Self::Whole(_) => true,
         }
     }
@@ -102,9 +122,14 @@ impl Body {
         match self {
             Self::Blank => None,
             Self::Events(parser) => parser.end().map(Part::Event),
+            Self::Lines(mut reader) => reader.end().map(line),
             Self::Whole(whole) => Some(Part::Whole(whole)),
         }
     }
+}
+
+fn line(data: Vec<u8>) -> Part {
+    Part::Event(SseEvent { kind: Vec::new(), data })
 }
 
 /// White space, or a byte of a byte order mark.

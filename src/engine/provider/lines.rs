@@ -12,6 +12,7 @@ pub(in crate::engine) struct TooLong;
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Lines {
     line: Vec<u8>,
+    has_lines: bool,
 }
 
 impl Lines {
@@ -41,6 +42,11 @@ impl Lines {
         self.take()
     }
 
+    /// Something but white space has come.
+    pub(in crate::engine) fn has_content(&self) -> bool {
+        self.has_lines || !self.line.trim_ascii().is_empty()
+    }
+
     fn extend(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
         if self.line.len() + bytes.len() > EVENT_BYTES_MAX {
             return Err(TooLong);
@@ -52,6 +58,7 @@ impl Lines {
     fn take(&mut self) -> Option<Vec<u8>> {
         let line = take(&mut self.line);
         let line = line.trim_ascii();
+        self.has_lines |= !line.is_empty();
         (!line.is_empty()).then(|| line.to_vec())
     }
 }

@@ -2,6 +2,7 @@
 
 use super::body::{Body, BodyEnd, Ignored, Part};
 use super::failure::{Failure, Failures};
+use super::lines::Lines;
 use crate::chat::event::{FinishClass, ProviderData, Usage};
 use crate::engine::EngineEvent;
 use std::mem::take;
@@ -60,6 +61,11 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// The same, in a body of JSON objects, one on each line.
+    pub(in crate::engine) fn of_lines(failures: &'a Failures, body_end: BodyEnd) -> Self {
+        Self { body: Body::Lines(Lines::default()), ..Self::new(failures, body_end) }
+    }
+
     /// Takes the next bytes. Gives the parts that they complete, and the failure that follows
     /// after these.
     pub(in crate::engine) fn push(&mut self, bytes: &[u8]) -> (Vec<Part>, Result<(), Failure>) {
@@ -74,9 +80,9 @@ impl<'a> Reading<'a> {
     /// # Errors
     /// If there was nothing in it.
     pub(in crate::engine) fn end_body(&mut self) -> Result<Option<Part>, Failure> {
-        match self.body {
-            Body::Blank => Err(self.failures.empty()),
-            Body::Events(_) | Body::Whole(_) => Ok(take(&mut self.body).end()),
+        match self.body.is_empty() {
+            true => Err(self.failures.empty()),
+            false => Ok(take(&mut self.body).end()),
         }
     }
 

@@ -1,9 +1,10 @@
-//! For the tests of every engine: calls as they are given to it, the events of an answer in words, and
-//! every way to cut its bytes.
+//! For the tests of every engine: calls as they are given to it, and every way to cut the bytes of an
+//! answer.
 
 use super::call::Answer;
 use super::failure::Failure;
 use super::remote::Refused;
+use super::words::{texts, words};
 use crate::chat::tool::ToolSpec;
 use crate::engine::{CallSettings, CallSpec, EngineEvent, ResponseSchema};
 use crate::protocol::attachment::{Attachment, Content};
@@ -58,77 +59,24 @@ pub(in crate::engine) fn read_pieces(mut answer: impl Answer, pieces: &[&[u8]]) 
     (events, result)
 }
 
+/// The same, in words.
+pub(in crate::engine) fn in_words(answer: impl Answer, pieces: &[&[u8]]) -> String {
+    let (events, result) = read_pieces(answer, pieces);
+    words(&events, &result)
+}
+
 /// Reads `body` with new answers: whole, split at every byte, and byte by byte. All must give the
 /// words `expected`.
 #[track_caller]
 pub(in crate::engine) fn check<A: Answer>(new: impl Fn() -> A, body: &str, expected: &str) {
     let bytes = body.as_bytes();
-    let read = |pieces: &[&[u8]]| words(&read_pieces(new(), pieces));
+    let read = |pieces: &[&[u8]]| in_words(new(), pieces);
     assert_eq!(read(&[bytes]), expected, "{body} whole");
     for at in 0..=bytes.len() {
         let (left, right) = bytes.split_at(at);
         assert_eq!(read(&[left, right]), expected, "{body} split at {at}");
     }
     assert_eq!(read(&bytes.chunks(1).collect::<Vec<_>>()), expected, "{body} byte by byte");
-}
-
-/// The events in words, adjacent texts joined, and the class of the failure.
-pub(in crate::engine) fn words((events, result): &Read) -> String {
-    let mut words = String::new();
-    let mut last = String::new();
-    for event in events {
-        let (head, text) = word(event);
-        if head != last || !(head.starts_with('<') || head.starts_with('[')) {
-            words += &format!(" {head}");
-        }
-        words += &text;
-        last = head;
-    }
-    if let Err(failure) = result {
-        words += &format!(" FAILED {}", failure.class.as_str());
-    }
-    words.trim_start().to_owned()
-}
-
-fn word(event: &EngineEvent) -> (String, String) {
-    match event {
-        EngineEvent::Text(text) => ("<text>".into(), text.clone()),
-        EngineEvent::Reasoning { source, text } => (format!("<{source}>"), text.clone()),
-        EngineEvent::ToolCallStarted(tool) => {
-            (format!("+{}:{}", tool.id.0, tool.name), String::new())
-        }
-        EngineEvent::ToolArguments { id, text } => (format!("[{}]", id.0), text.clone()),
-        EngineEvent::ToolCallRequested { id } => (format!("!{}", id.0), String::new()),
-        EngineEvent::Usage(usage) => {
-            (format!("{}/{}", usage.input_tokens, usage.output_tokens), String::new())
-        }
-        EngineEvent::CallFinished { stop_reason, class, provider_data } => {
-            let data = provider_data.as_ref().map_or(String::new(), |data| {
-                format!(" {}/{} {}", data.engine, data.model, data.json)
-            });
-            (format!("END {stop_reason:?} {}{data}", class.as_str()), String::new())
-        }
-        EngineEvent::CallStarted
-        | EngineEvent::RetryScheduled(_)
-        | EngineEvent::RetryStarted(_) => (format!("{event:?}"), String::new()),
-    }
-}
-
-/// All that the events show of the answer, in order.
-pub(in crate::engine) fn texts(events: &[EngineEvent]) -> String {
-    let texts = events.iter().filter_map(|event| match event {
-        EngineEvent::Text(text)
-        | EngineEvent::Reasoning { text, .. }
-        | EngineEvent::ToolArguments { text, .. } => Some(text.as_str()),
-        EngineEvent::CallStarted
-        | EngineEvent::ToolCallStarted(_)
-        | EngineEvent::ToolCallRequested { .. }
-        | EngineEvent::Usage(_)
-        | EngineEvent::RetryScheduled(_)
-        | EngineEvent::RetryStarted(_)
-        | EngineEvent::CallFinished { .. } => None,
-    });
-    texts.collect()
 }
 
 /// Cuts `body` at every byte of its first `whole_bytes`: what came of it must be a beginning of the

@@ -20,7 +20,7 @@ fn read_pieces(pieces: &[&[u8]], end: BodyEnd) -> testing::Read {
 }
 
 fn read(pieces: &[&[u8]]) -> String {
-    testing::words(&read_pieces(pieces, BodyEnd::Marked))
+    testing::in_words(Answer::new(&failures(), "m", BodyEnd::Marked), pieces)
 }
 
 /// `body` is read as `expected`, whole, split at every byte, and byte by byte.
@@ -80,7 +80,7 @@ const LONG_ANSWER: &str = concat!(
     "<thought>hm \u{1F600} <text>Let me lo\u{f6}k. ",
     "+call_0:look [call_0]{\"city\":\"Rome\",\"n\":1.5} !call_0 +f-2:look [f-2]{} !f-2 ",
     "12/34 END \"STOP\" tool_calls ",
-    "gemini/m [{\"part\":\"text\",\"bytes\":7},{\"part\":\"text\",\"bytes\":6,\"signature\":\"dGV4dA==\"},",
+    "[{\"part\":\"text\",\"bytes\":7},{\"part\":\"text\",\"bytes\":6,\"signature\":\"dGV4dA==\"},",
     "{\"part\":\"call\",\"signature\":\"c2ln\"},{\"part\":\"call\",\"id\":\"f-2\"},",
     "{\"part\":\"text\",\"bytes\":0,\"signature\":\"ZW5k\"}]",
 );
@@ -302,7 +302,7 @@ fn calls_without_arguments_or_ids_get_them() {
     let expected = concat!(
         "+call_0:look [call_0]{} !call_0 +call_1:look [call_1]{} !call_1 ",
         "+call_2:look [call_2]{} !call_2 12/34 END \"STOP\" tool_calls ",
-        r#"gemini/m [{"part":"call"},{"part":"call"},{"part":"call","id":"call_0"}]"#,
+        r#"[{"part":"call"},{"part":"call"},{"part":"call","id":"call_0"}]"#,
     );
     check(&body, expected);
 }

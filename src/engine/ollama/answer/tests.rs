@@ -19,7 +19,7 @@ fn read_pieces(pieces: &[&[u8]], end: BodyEnd) -> testing::Read {
 }
 
 fn read(pieces: &[&[u8]]) -> String {
-    testing::words(&read_pieces(pieces, BodyEnd::Marked))
+    testing::in_words(Answer::new(&failures(), "m", BodyEnd::Marked), pieces)
 }
 
 /// `body` is read as `expected`, whole, split at every byte, and byte by byte.
@@ -70,7 +70,7 @@ fn long_answer() -> String {
 const LONG_ANSWER: &str = concat!(
     "<thinking>hm \u{1F600} <text>Let me lo\u{f6}k. ",
     "+call_0:look [call_0]{\"city\":\"Rome\",\"n\":1.5} !call_0 +call_x:look [call_x]{} !call_x ",
-    "26/9 END \"stop\" tool_calls ollama/m {\"thinking\":\"hm \u{1F600}\"}",
+    "26/9 END \"stop\" tool_calls {\"thinking\":\"hm \u{1F600}\"}",
 );
 
 #[test]
@@ -115,7 +115,7 @@ fn every_reason_has_its_class() {
     check(&last("length"), r#"26/9 END "length" max_tokens"#);
     check(&last("load"), r#"26/9 END "load" other FAILED provider"#);
     let reasoned = thinks("hm") + &last("stop");
-    let kept = r#"ollama/m {"thinking":"hm"}"#;
+    let kept = r#"{"thinking":"hm"}"#;
     check(&reasoned, &format!("<thinking>hm 26/9 END \"stop\" completed {kept} FAILED provider"));
 }
 
