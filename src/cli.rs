@@ -1,5 +1,6 @@
 //! The command line as it is typed. `config` turns it into settings.
 
+pub(crate) mod answers;
 mod calls;
 pub mod commands;
 pub(crate) mod config;
@@ -158,6 +159,10 @@ pub struct ExecArgs {
     /// Append this file, with its name, to the prompt. May be repeated
     #[arg(long, short, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub file: Vec<PathBuf>,
+
+    /// Ask for JSON that matches the JSON Schema in this file, and check the answer
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub schema: Option<PathBuf>,
 
     /// Print the system prompt, the history and the prompt without running them
     #[arg(long)]

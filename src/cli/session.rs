@@ -1,5 +1,6 @@
 //! Options of every command that holds a conversation.
 
+use super::answers::AnswerOptions;
 use super::calls::CallArgs;
 use super::numbers::whole;
 use super::provider::ProviderArgs;
@@ -81,6 +82,10 @@ pub struct SessionArgs {
     /// Log to the end of this file instead of standard error
     #[arg(long, env = "DUOLOGUE_LOG_FILE", value_name = "PATH")]
     pub log_file: Option<PathBuf>,
+
+    /// Options about answers.
+    #[command(flatten, next_help_heading = "Answer options")]
+    pub answers: AnswerOptions,
 
     /// Options about tools.
     #[command(flatten, next_help_heading = "Tool options")]

@@ -22,6 +22,10 @@ mod gemini;
 mod ollama;
 mod provider_table;
 
+// Settings, models and schemas of a turn; counts, costs and retries.
+mod chosen_models;
+mod structured;
+
 // Runs, requests and their ends, one process long.
 mod lean_patches;
 mod lifecycle;

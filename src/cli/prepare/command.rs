@@ -4,11 +4,11 @@ use super::inputs::Inputs;
 use super::shown::{Unasked, shown};
 use super::{Prepared, Reason, Refusal, Terminal, file_settings, history, text};
 use crate::chat::transcript::Preamble;
+use crate::cli::answers::AnswerSchema;
 use crate::cli::config::{self, Once, PromptRequest, Source};
 use crate::cli::log;
 use crate::cli::{Cli, CommandMode, RUN_COMMAND};
 use crate::command_file::{CommandFile, FILE_BYTES_MAX, Outside, Rendered, is_stdin};
-use crate::extract::Schema;
 use crate::protocol::words::capability::EXTRACT;
 use crate::stdio::UnreadInput;
 use crate::support::terminal::escape_control;
@@ -140,7 +140,8 @@ fn all(stdin: &mut impl Read) -> io::Result<Vec<u8>> {
 }
 
 fn request(file: &CommandFile, rendered: Rendered) -> Result<PromptRequest> {
-    let schema = file.schema.as_ref().map(Schema::compile).transpose();
+    let schema = file.schema.as_ref().map(|schema| AnswerSchema::new(&file.name, schema));
+    let schema = schema.transpose();
     let place = || format!("{}:{}: `schema`", file.path.display(), file.schema_line);
     let schema = schema.with_context(place)?;
     let Rendered { system, messages, prompt } = rendered;
