@@ -115,8 +115,8 @@ impl Interface for Messages {
         request::body(model, spec, &spec.transcript.messages())
     }
 
-    fn ignored_settings(_model: &str, settings: &CallSettings) -> Vec<&'static str> {
-        generation::ignored_settings(settings)
+    fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str> {
+        generation::ignored_settings(model, settings)
     }
 
     fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Answer<'a> {

@@ -268,6 +268,31 @@ fn a_cancel_closes_the_connection() {
     }
 }
 
+/// One submit with what a request may hold beside its text.
+#[test]
+fn a_request_to_anthropic_has_settings_and_attachments() {
+    let provider = Provider::start(vec![says("a")]);
+    let mut server = anthropic(&provider, &[]).start();
+    let submit = json!({
+        "prompt": "what is this?",
+        "attachments": [{ "mediaType": "image/png", "url": "data:image/png;base64,iVBORw0KGgo=" }],
+        "settings": { "max_tokens": 9000, "reasoning_budget": 2048, "stop": "END" },
+    });
+    server.send(json!({ "requestId": "r1", "submit": submit }).to_string());
+    assert_eq!(server.wait_done("r1"), "ok");
+    server.finish();
+    let request = provider.wait_request(1);
+    assert_eq!(request.body["max_tokens"], 9000);
+    assert_eq!(request.body["thinking"], json!({ "type": "enabled", "budget_tokens": 2048 }));
+    assert_eq!(request.body["stop_sequences"], json!(["END"]));
+    let source = json!({ "type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo=" });
+    let expected = json!([
+        { "type": "image", "source": source },
+        { "type": "text", "text": "what is this?" },
+    ]);
+    assert_eq!(messages(&request)[0]["content"], expected);
+}
+
 /// Variables, options, and the engine that they choose.
 type Choice = (&'static [(&'static str, &'static str)], &'static [&'static str], &'static str);
 

@@ -289,6 +289,40 @@ fn a_cancel_closes_the_connection_to_gemini() {
     }
 }
 
+/// One submit with what a request may hold beside its text.
+#[test]
+fn a_request_to_gemini_has_settings_and_attachments() {
+    let provider = Provider::start(vec![says("a"), says("more")]);
+    let mut server = gemini(&provider, &[]).start();
+    let submit = json!({
+        "prompt": "what is this?",
+        "attachments": [{ "mediaType": "application/pdf", "url": "data:application/pdf;base64,JVBERg==" }],
+        "settings": { "model": "other", "temperature": 0.5, "reasoning_effort": "low" },
+    });
+    server.send(json!({ "requestId": "r1", "submit": submit }).to_string());
+    assert_eq!(server.wait_done("r1"), "ok");
+    assert_eq!(server.turn("r2", "and?"), "ok");
+    server.finish();
+    let request = provider.wait_request(1);
+    assert_eq!(request.path, "/v1beta/models/other:streamGenerateContent?alt=sse");
+    let config = json!({ "temperature": 0.5,
+        "thinkingConfig": { "includeThoughts": true, "thinkingLevel": "low" } });
+    assert_eq!(request.body["generationConfig"], config);
+    let parts = json!([
+        { "inlineData": { "mimeType": "application/pdf", "data": "JVBERg==" } },
+        { "text": "what is this?" },
+    ]);
+    assert_eq!(contents(&request), [json!({ "role": "user", "parts": parts })]);
+    // They are those of that turn alone; what it held stays in the conversation.
+    let next = provider.wait_request(2);
+    assert!(next.path.contains("/models/scripted:"), "{}", next.path);
+    assert_eq!(
+        next.body["generationConfig"],
+        json!({ "thinkingConfig": { "includeThoughts": true } })
+    );
+    assert_eq!(contents(&next)[0]["parts"], parts);
+}
+
 /// Variables, options, and the engine that they choose.
 type Choice = (&'static [&'static str], &'static [&'static str], &'static str);
 

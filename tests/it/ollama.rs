@@ -244,6 +244,48 @@ fn a_cancel_closes_the_connection_to_ollama() {
     }
 }
 
+/// One submit with what a request may hold beside its text.
+#[test]
+fn a_request_to_ollama_has_settings_and_images() {
+    let provider = Provider::start(vec![says("a")]);
+    let mut server = ollama(&provider, &[]).start();
+    let submit = json!({
+        "prompt": "what is this?",
+        "attachments": [{ "mediaType": "image/png", "url": "data:image/png;base64,iVBORw0KGgo=" }],
+        "settings": { "temperature": 0.5, "reasoning_effort": "none",
+            "extra_body": { "options": { "num_ctx": 32768 } } },
+    });
+    server.send(json!({ "requestId": "r1", "submit": submit }).to_string());
+    assert_eq!(server.wait_done("r1"), "ok");
+    server.finish();
+    let body = provider.wait_request(1).body;
+    assert_eq!(body["options"], json!({ "temperature": 0.5, "num_ctx": 32768 }));
+    assert_eq!(body["think"], false);
+    let expected =
+        json!([{ "role": "user", "content": "what is this?", "images": ["iVBORw0KGgo="] }]);
+    assert_eq!(body["messages"], expected);
+}
+
+#[test]
+fn what_ollama_does_not_take_is_an_error_before_anything_is_sent() {
+    let provider = Provider::start(vec![says("a")]);
+    let mut server = ollama(&provider, &[]).start();
+    let pdf =
+        json!({ "mediaType": "application/pdf", "url": "data:application/pdf;base64,JVBERg==" });
+    let submit = json!({ "prompt": "what is this?", "attachments": [pdf] });
+    server.send(json!({ "requestId": "r1", "submit": submit }).to_string());
+    assert_eq!(server.wait_done("r1"), "failed");
+    assert_eq!(provider.requests(), 0);
+    // The prompt is no part of the conversation.
+    assert_eq!(server.turn("r2", "hello"), "ok");
+    let frames = server.finish().frames;
+    let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
+    assert!(error.text("/error/detail").starts_with("config"), "{error:?}");
+    assert!(error.text("/error/message").contains("can't be sent to Ollama"), "{error:?}");
+    let sent = &provider.wait_request(1).body["messages"];
+    assert_eq!(*sent, json!([{ "role": "user", "content": "hello" }]));
+}
+
 #[test]
 fn ollama_needs_no_key_and_takes_one() {
     for (name, value) in [("OLLAMA_API_KEY", KEY), ("DUOLOGUE_API_KEY", "own")] {

@@ -34,6 +34,7 @@ pub(super) struct Generation<'a> {
 #[serde(tag = "type", rename_all = "lowercase")]
 enum Thinking {
     Enabled { budget_tokens: u32 },
+    Adaptive,
     Disabled,
 }
 
@@ -51,36 +52,57 @@ enum Format<'a> {
     JsonSchema { schema: &'a Map<String, Value> },
 }
 
-/// What a call with `spec` asks for.
-pub(super) fn generation(spec: &CallSpec) -> Generation<'_> {
+/// What a call with `spec` asks `model` for.
+pub(super) fn generation<'a>(model: &str, spec: &'a CallSpec) -> Generation<'a> {
     let settings = &*spec.settings;
     let format = schema::native(spec).map(|schema| Format::JsonSchema { schema: &schema.schema });
     Generation {
-        max_tokens: settings.max_tokens.unwrap_or_else(|| output_tokens_max(settings)),
+        max_tokens: settings.max_tokens.unwrap_or_else(|| output_tokens_max(model, settings)),
         temperature: settings.temperature,
         top_p: settings.top_p,
         stop_sequences: settings.stop.as_deref(),
-        thinking: thinking(settings),
+        thinking: thinking(model, settings),
         output_config: OutputConfig { effort: effort(settings), format },
     }
 }
 
-/// Names of the settings that are set and that the interface has no place for.
-pub(super) fn ignored_settings(settings: &CallSettings) -> Vec<&'static str> {
-    settings.seed.map(|_| "seed").into_iter().collect()
+/// Names of the settings that are set and that `model` has no place for.
+pub(super) fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str> {
+    let is_adaptive = |budget: &u32| *budget > 0 && !takes_budget(model);
+    let budget = settings.reasoning_budget.filter(is_adaptive).map(|_| "reasoning_budget");
+    settings.seed.map(|_| "seed").into_iter().chain(budget).collect()
+}
+
+/// Newer models decide themselves how much they reason, within an effort, and refuse a budget
+/// (<https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking>).
+fn takes_budget(model: &str) -> bool {
+    const ADAPTIVE: [&str; 2] = ["opus-4-7", "opus-4-8"];
+    let model = model.to_ascii_lowercase().replace('.', "-");
+    let Some((_, name)) = model.rsplit_once("claude-") else { return true };
+    // A number of one digit is a version; others are dates.
+    let version = name.split('-').find_map(|word| word.parse::<u8>().ok().filter(|n| *n < 10));
+    let is_old = version.is_none_or(|version| version < 5);
+    is_old && !ADAPTIVE.iter().any(|name_part| name.starts_with(name_part))
 }
 
 /// The limit counts the reasoning, too, and has to be larger than its budget.
-fn output_tokens_max(settings: &CallSettings) -> u32 {
-    let with_budget = settings.reasoning_budget.unwrap_or_default().saturating_add(TEXT_TOKENS_MAX);
-    with_budget.max(OUTPUT_TOKENS_MAX)
+fn output_tokens_max(model: &str, settings: &CallSettings) -> u32 {
+    match settings.reasoning_budget {
+        Some(budget) if takes_budget(model) => {
+            budget.saturating_add(TEXT_TOKENS_MAX).max(OUTPUT_TOKENS_MAX)
+        }
+        Some(_) | None => OUTPUT_TOKENS_MAX,
+    }
 }
 
 /// Whether to reason is the model's own decision unless the settings say how much.
-fn thinking(settings: &CallSettings) -> Option<Thinking> {
+fn thinking(model: &str, settings: &CallSettings) -> Option<Thinking> {
     match (settings.reasoning_budget, settings.reasoning_effort.as_deref()) {
         (Some(0), _) | (None, Some("none")) => Some(Thinking::Disabled),
-        (Some(budget_tokens), _) => Some(Thinking::Enabled { budget_tokens }),
+        (Some(budget_tokens), _) if takes_budget(model) => {
+            Some(Thinking::Enabled { budget_tokens })
+        }
+        (Some(_), _) => Some(Thinking::Adaptive),
         (None, _) => None,
     }
 }
@@ -97,5 +119,35 @@ fn effort(settings: &CallSettings) -> Option<&str> {
 impl OutputConfig<'_> {
     fn is_empty(&self) -> bool {
         self.effort.is_none() && self.format.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newer_models_take_no_budget() {
+        for old in [
+            "claude-sonnet-4-6",
+            "claude-opus-4-5-20251101",
+            "claude-3-7-sonnet-20250219",
+            "anthropic/claude-opus-4.6",
+            "scripted",
+        ] {
+            assert!(takes_budget(old), "{old}");
+        }
+        let budget = |budget| CallSettings { reasoning_budget: Some(budget), ..Default::default() };
+        for new in
+            ["claude-sonnet-5", "claude-opus-4-8", "anthropic/claude-opus-4.7", "claude-fable-5"]
+        {
+            assert!(!takes_budget(new), "{new}");
+            assert_eq!(ignored_settings(new, &budget(2_048)), ["reasoning_budget"]);
+            assert!(ignored_settings(new, &budget(0)).is_empty());
+            assert!(matches!(thinking(new, &budget(2_048)), Some(Thinking::Adaptive)));
+            assert!(matches!(thinking(new, &budget(0)), Some(Thinking::Disabled)));
+        }
+        let seed = CallSettings { seed: Some(1), ..CallSettings::default() };
+        assert_eq!(ignored_settings("m", &seed), ["seed"]);
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn body(
     let schema = schema.map(|text| Block::Text { text: text.into(), cache_control: None });
     let mut body = Body {
         model,
-        generation: generation(spec),
+        generation: generation(model, spec),
         stream: true,
         tools: spec.tools.iter().map(wire_tool).collect(),
         system: messages.iter().filter_map(system).chain(schema).collect(),

@@ -89,7 +89,9 @@ fn thinking_config<'a>(model: &str, settings: &'a CallSettings) -> Option<Thinki
             Some(Amount::ThinkingBudget(budget))
         }
         (Reasoning::Budget, None) => effort.and_then(budget).map(Amount::ThinkingBudget),
-        (Reasoning::Level, None) => effort.map(level),
+        (Reasoning::Level, None) => {
+            effort.map(|effort| Amount::ThinkingLevel(level(model, effort)))
+        }
     };
     Some(ThinkingConfig { include_thoughts: amount != Some(Amount::ThinkingBudget(0)), amount })
 }
@@ -107,10 +109,10 @@ fn budget(effort: &str) -> Option<u32> {
 }
 
 /// The level for an effort. Words of other providers become the nearest one.
-fn level(effort: &str) -> Amount<'_> {
+fn level<'a>(model: &str, effort: &'a str) -> &'a str {
     match effort {
-        "none" => Amount::ThinkingBudget(0),
-        "xhigh" | "max" => Amount::ThinkingLevel("high"),
-        effort => Amount::ThinkingLevel(effort),
+        "none" => model::lowest_level(model),
+        "xhigh" | "max" => "high",
+        effort => effort,
     }
 }

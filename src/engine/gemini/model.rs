@@ -26,16 +26,21 @@ pub(super) fn reasoning(model: &str) -> Reasoning {
     const NONE: [&str; 5] = ["gemini-1", "gemini-2.0", "gemini-pro-vision", "gemma", "learnlm"];
     let model = model.trim().to_ascii_lowercase();
     let model = model.rsplit('/').next().unwrap_or_default();
-    let makes_media = || ["-image", "-tts"].iter().any(|word| model.contains(word));
-    if NONE.iter().any(|start| model.starts_with(start)) {
+    let is_for_speech = ["-tts", "-transcribe"].iter().any(|word| model.contains(word));
+    if is_for_speech || NONE.iter().any(|start| model.starts_with(start)) {
         Reasoning::None
     } else if !model.starts_with("gemini-2.5") {
         Reasoning::Level
-    } else if makes_media() {
+    } else if model.contains("-image") {
         Reasoning::None
     } else {
         Reasoning::Budget
     }
+}
+
+/// The lowest level at which `model` reasons, if it has levels: it always does.
+pub(super) fn lowest_level(model: &str) -> &'static str {
+    if model.to_ascii_lowercase().contains("flash") { "minimal" } else { "low" }
 }
 
 /// `model` takes a schema together with tools.
@@ -58,9 +63,13 @@ mod tests {
         }
         check("gemini-2.5-flash", Reasoning::Budget);
         check(" models/Gemini-2.5-pro", Reasoning::Budget);
-        for old in
-            ["gemini-2.0-flash", "gemini-1.5-pro", "gemma-3-27b-it", "gemini-2.5-flash-image"]
-        {
+        for old in [
+            "gemini-2.0-flash",
+            "gemini-1.5-pro",
+            "gemma-3-27b-it",
+            "gemini-2.5-flash-image",
+            "gemini-3.1-flash-tts-preview",
+        ] {
             check(old, Reasoning::None);
         }
     }

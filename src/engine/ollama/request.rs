@@ -21,6 +21,9 @@ use std::borrow::Cow;
 #[cfg(test)]
 mod tests;
 
+/// The models that reason at levels, by what their names hold.
+const LEVELLED_MODELS: [&str; 2] = ["gpt-oss", "gptoss"];
+
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
@@ -50,13 +53,12 @@ struct WireDefinition<'a> {
     parameters: Cow<'a, Map<String, Value>>,
 }
 
-/// How much the model reasons.
+/// Whether the model reasons, or how much.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Think<'a> {
-    /// Not at all.
-    Never(bool),
-    /// At a level. Models without levels take any for "yes".
+    Whether(bool),
+    /// The server refuses a level for a model that has none.
     Level(&'a str),
 }
 
@@ -133,7 +135,7 @@ pub(super) fn body(
         model,
         stream: true,
         tools: spec.tools.iter().map(wire_tool).collect(),
-        think: spec.settings.reasoning_effort.as_deref().map(think),
+        think: spec.settings.reasoning_effort.as_deref().map(|effort| think(model, effort)),
         format: schema::native(spec).map(|schema| &schema.schema),
         options: options(&spec.settings),
         messages: wire,
@@ -151,9 +153,11 @@ fn wire_tool(spec: &ToolSpec) -> WireTool<'_> {
 }
 
 /// The words of the server are low, medium and high; those of other providers become the nearest.
-fn think(effort: &str) -> Think<'_> {
+fn think<'a>(model: &str, effort: &'a str) -> Think<'a> {
+    let has_levels = LEVELLED_MODELS.iter().any(|name| model.to_ascii_lowercase().contains(name));
     match effort {
-        "none" => Think::Never(false),
+        "none" => Think::Whether(false),
+        _ if !has_levels => Think::Whether(true),
         "minimal" => Think::Level("low"),
         "xhigh" | "max" => Think::Level("high"),
         effort => Think::Level(effort),

@@ -201,15 +201,19 @@ fn settings_have_their_places() {
     for model in [NEW, old] {
         let both = json!({ "reasoning_budget": 512, "reasoning_effort": "high" });
         assert_eq!(thinking(model, both), budget(512, true));
-        assert_eq!(thinking(model, json!({ "reasoning_effort": "none" })), budget(0, false));
     }
     assert_eq!(thinking(old, json!({ "reasoning_effort": "medium" })), budget(8_192, true));
     assert_eq!(
         thinking(old, json!({ "reasoning_effort": "odd" })),
         json!({ "includeThoughts": true })
     );
-    let level = json!({ "includeThoughts": true, "thinkingLevel": "high" });
-    assert_eq!(thinking(NEW, json!({ "reasoning_effort": "max" })), level);
+    let level = |level: &str| json!({ "includeThoughts": true, "thinkingLevel": level });
+    assert_eq!(thinking(NEW, json!({ "reasoning_effort": "max" })), level("high"));
+    // Models with levels always reason.
+    let none = || json!({ "reasoning_effort": "none" });
+    assert_eq!(thinking(old, none()), budget(0, false));
+    assert_eq!(thinking(NEW, none()), level("minimal"));
+    assert_eq!(thinking("gemini-3.1-pro-preview", none()), level("low"));
 }
 
 #[test]
