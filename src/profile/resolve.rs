@@ -243,7 +243,7 @@ impl Merging {
     }
 
     fn approval(&self) -> ApprovalMode {
-        let modes = self.values.iter().filter_map(|value| match &value.item {
+        let mut modes = self.values.iter().rev().filter_map(|value| match &value.item {
             Item::Approval(mode) => Some(*mode),
             Item::Engine(_)
             | Item::Model(_)
@@ -256,7 +256,7 @@ impl Merging {
             | Item::Allow(_)
             | Item::Deny(_) => None,
         });
-        modes.last().unwrap_or_default()
+        modes.next().unwrap_or_default()
     }
 
     /// Withholds an engine that would take a key or an address of the person's own to another

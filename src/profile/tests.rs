@@ -21,10 +21,8 @@ fn profiles(files: &[(Layer, &str)]) -> Profiles {
 /// The values of a profile as `name=value@layer:line`.
 fn values(resolved: &Resolved) -> Vec<String> {
     let values = resolved.values.iter().map(|Sourced { item, origin }| {
-        let value = match item.shown() {
-            serde_json::Value::String(text) => text,
-            other => other.to_string(),
-        };
+        let value = item.shown();
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         format!("{}={value}@{}:{}", item.name(), origin.layer.as_str(), origin.line)
     });
     values.collect()

@@ -620,3 +620,35 @@ fn a_command_file_has_settings_over_variables_and_under_options() {
     write("flags:\n  - {name: timeout, type: string}\n  - {name: temperature, type: string}");
     assert_eq!(run(&["--timeout", "x", "--temperature", "y"]).stdout, "hello\n");
 }
+
+/// A request can choose a profile, which brings its own key; the general key stays where it was.
+#[test]
+fn a_request_chooses_a_profile_with_its_own_key() {
+    let provider = Provider::start(vec![says("hello")]);
+    let keyless = Provider::start(vec![says("hello")]);
+    let user = with_command(&provider)
+        + &format!(
+            "  other:\n    engine: openai\n    model: m\n    base-url: {}\n  broken: {{engine: openai, \
+             base-url: 'http://h', key-variable: NOT_SET}}\n",
+            keyless.base_url()
+        );
+    let scene = Scene::new(&user, "");
+    let mut server = scene
+        .launch(&["rpc", "--engine", "echo"])
+        .secret("DUOLOGUE_API_KEY", "sk-of-the-first-provider")
+        .start();
+    for (id, profile, end) in
+        [("r1", "work", "ok"), ("r2", "other", "ok"), ("r3", "broken", "failed")]
+    {
+        server.send(format!(r#"{{"requestId":"s{id}","switchModel":{{"profile":"{profile}"}}}}"#));
+        assert_eq!(server.wait_done(&format!("s{id}")), "ok");
+        assert_eq!(server.turn(id, "hi"), end, "{profile}");
+    }
+    let frames = server.finish().frames;
+    let errors: Vec<_> = frames.iter().filter_map(|frame| frame.0.get("error")).collect();
+    assert!(errors.iter().any(|error| error.to_string().contains("NOT_SET")), "{errors:?}");
+    let authorization =
+        |provider: &Provider| provider.wait_request(1).header("authorization").map(str::to_owned);
+    assert_eq!(authorization(&provider), Some(format!("Bearer {KEY}")));
+    assert_eq!(authorization(&keyless), None);
+}

@@ -125,10 +125,8 @@ fn shown(resolved: &Resolved, readiness: &Readiness) -> String {
     let withheld = withheld.map(|held| (&held.sourced, "; not used: the file is not trusted"));
     let mut text = String::new();
     for (Sourced { item, origin }, note) in used.chain(withheld) {
-        let value = match item.shown() {
-            Value::String(text) => text,
-            other => other.to_string(),
-        };
+        let value = item.shown();
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let layer = origin.layer.as_str();
         let place = format!("{}:{}", origin.file.display(), origin.line);
         let line = format!("{}: {value}  ({layer}, {place}{note})", item.name());

@@ -114,9 +114,11 @@ async fn printed(words: &[String], limit: Duration) -> Result<Secret, NoKey> {
             escape_control(program)
         ))
     };
-    let mut running = Running::start(words).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => fail("was not found"),
-        _ => fail(&format!("could not be started ({error})")),
+    let mut running = Running::start(words).map_err(|error| {
+        match error.kind() == std::io::ErrorKind::NotFound {
+            true => fail("was not found"),
+            false => fail(&format!("could not be started ({error})")),
+        }
     })?;
     let Ok(ended) = timeout(limit, running.end()).await else {
         return Err(fail(&format!("printed no key within {} s", limit.as_secs())));

@@ -1,6 +1,7 @@
 //! Providers with TLS, and the root certificates that they are trusted by.
 
 use super::*;
+use crate::engine::TlsRoots;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::Path;
@@ -55,22 +56,24 @@ fn serve_tls(listener: &TcpListener) -> std::io::Result<()> {
 
 #[tokio::test]
 async fn a_provider_is_trusted_by_the_authority_in_the_named_file() {
-    let run_tls = async |roots_file: Option<PathBuf>| {
+    let run_tls = async |tls_roots, roots_file: Option<PathBuf>| {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let base_url = Some(format!("https://{}", listener.local_addr().expect("an address")));
         let serving = spawn_blocking(move || serve_tls(&listener));
-        let settings =
-            Settings { base_url, model: Some("m".into()), retries: 0, ..Settings::default() };
+        let model = Some("m".into());
+        let settings = Settings { base_url, model, retries: 0, tls_roots, ..Settings::default() };
         let engine = Engine::OpenAi(with_roots(settings, roots_file));
         let (running, events) = start(&engine, EVENTS_MAX);
         let end = running.await;
         (serving.await.expect("no panic"), text(&collect(events).await), end)
     };
-    let (served, text, end) = run_tls(Some(tls_data("ca.pem"))).await;
-    served.expect("trusted");
-    assert_eq!((text.as_str(), end), ("safe", CallEnd::Finished));
+    for tls_roots in [TlsRoots::Builtin, TlsRoots::System] {
+        let (served, text, end) = run_tls(tls_roots, Some(tls_data("ca.pem"))).await;
+        served.expect("trusted");
+        assert_eq!((text.as_str(), end), ("safe", CallEnd::Finished));
+    }
 
-    let (served, _, end) = run_tls(None).await;
+    let (served, _, end) = run_tls(TlsRoots::Builtin, None).await;
     served.expect_err("not trusted");
     let error = failed(end);
     assert_eq!((error.stage, error.class), (Stage::Run, ErrorClass::Network));
