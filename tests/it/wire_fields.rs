@@ -19,7 +19,7 @@ const TABLE: &str = include_str!("../data/wire_fields.txt");
 const EXTENSION_NUMBER_MIN: i32 = 200;
 
 /// Messages that only fields of extensions have.
-const EXTENSION_MESSAGES: [&str; 2] = ["ApproveRequest", "EnableRequest"];
+const EXTENSION_MESSAGES: [&str; 3] = ["ApproveRequest", "EnableRequest", "SwitchModelRequest"];
 
 #[test]
 fn descriptors_hold_the_fields_of_the_wire_and_no_others() -> Result<()> {
