@@ -1,0 +1,289 @@
+//! What the bytes of an attachment are. The bytes decide: a declared type is only checked against
+//! them, or says more than they do. Pure.
+
+/// Bytes of a type that nothing is known about (RFC 2046).
+const UNKNOWN: &str = "application/octet-stream";
+
+const PDF: &str = "application/pdf";
+
+/// An image in the form of text, which no provider takes as an image.
+pub(super) const SVG: &str = "image/svg+xml";
+
+const ZIP: &str = "application/zip";
+
+/// The container of old Office documents.
+const OLE: &str = "application/x-ole-storage";
+
+/// Media types by the ending of a name, where bytes are not known or are text of any kind.
+const BY_ENDING: [(&str, &str); 17] = [
+    ("avif", "image/avif"),
+    ("bmp", "image/bmp"),
+    ("csv", "text/csv"),
+    ("gif", "image/gif"),
+    ("heic", "image/heif"),
+    ("htm", "text/html"),
+    ("html", "text/html"),
+    ("jpeg", "image/jpeg"),
+    ("jpg", "image/jpeg"),
+    ("json", "application/json"),
+    ("md", "text/markdown"),
+    ("pdf", PDF),
+    ("png", "image/png"),
+    ("svg", SVG),
+    ("txt", "text/plain"),
+    ("webp", "image/webp"),
+    ("xml", "application/xml"),
+];
+
+/// Other names of types, each after the name that is used here.
+const OTHER_NAMES: [(&str, &[&str]); 6] = [
+    ("image/bmp", &["image/x-bmp", "image/x-ms-bmp"]),
+    ("image/heif", &["image/heic", "image/heic-sequence", "image/heif-sequence"]),
+    ("image/jpeg", &["image/jpg", "image/pjpeg"]),
+    ("image/png", &["image/apng", "image/x-png"]),
+    ("image/x-icon", &["image/vnd.microsoft.icon"]),
+    (PDF, &["application/x-pdf"]),
+];
+
+/// What bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sniffed {
+    Image(&'static str),
+    Pdf,
+    Text,
+    /// Another type that has a signature.
+    Known(&'static str),
+    Unknown,
+}
+
+/// The media type of `data`, which was declared as `declared` (empty if it was not) and may have a
+/// name.
+///
+/// # Errors
+/// If the declared type contradicts the bytes: how, for a message.
+pub(super) fn of_data(data: &[u8], declared: &str, name: &str) -> Result<String, String> {
+    let sniffed = Sniffed::of(data);
+    let declared = normal(declared);
+    if declared.is_empty() || declared == UNKNOWN {
+        return Ok(sniffed.media_type(name).to_owned());
+    }
+    if !sniffed.may_be(&declared) {
+        let what = sniffed.what();
+        return Err(format!(
+            "its mediaType is {declared:?}, but its bytes are {what}; correct the mediaType, or \
+             leave it out"
+        ));
+    }
+    Ok(match sniffed {
+        // Every provider takes a text, and a type that it does not know as text keeps it from that.
+        Sniffed::Text if !is_text(&declared) => sniffed.media_type(name).to_owned(),
+        Sniffed::Image(_) | Sniffed::Pdf | Sniffed::Text | Sniffed::Known(_) | Sniffed::Unknown => {
+            declared
+        }
+    })
+}
+
+/// The media type of what can't be seen here: the declared one, else that of the name, if it has one.
+pub(super) fn of_name(declared: &str, name: &str) -> String {
+    match normal(declared) {
+        declared if declared.is_empty() => by_ending(name).unwrap_or_default().to_owned(),
+        declared => declared,
+    }
+}
+
+/// Whether bytes of that type are an image for a provider.
+pub(super) fn is_image(media_type: &str) -> bool {
+    media_type.starts_with("image/") && media_type != SVG
+}
+
+/// Whether bytes of that type can be read as text.
+pub(super) fn is_text(media_type: &str) -> bool {
+    const TEXTS: [&str; 8] = [
+        "application/javascript",
+        "application/json",
+        "application/sql",
+        "application/toml",
+        "application/x-ndjson",
+        "application/x-yaml",
+        "application/xml",
+        "application/yaml",
+    ];
+    media_type.starts_with("text/")
+        || TEXTS.contains(&media_type)
+        || ["+json", "+xml", "+yaml"].iter().any(|end| media_type.ends_with(end))
+}
+
+/// Width and height of an image, if it says so where it should.
+pub(super) fn size_of_image(data: &[u8]) -> Option<(u32, u32)> {
+    let size = imagesize::blob_size(data).ok()?;
+    Some((u32::try_from(size.width).ok()?, u32::try_from(size.height).ok()?))
+}
+
+impl Sniffed {
+    fn of(data: &[u8]) -> Self {
+        // May be text as well.
+        if data.starts_with(b"%PDF-") {
+            return Self::Pdf;
+        }
+        // Signatures may be words: text that begins with "BM" is no bitmap.
+        if memchr::memchr(0, data).is_none() && std::str::from_utf8(data).is_ok() {
+            return Self::Text;
+        }
+        match infer::get(data).map(|known| known.mime_type()) {
+            Some(media_type) if is_image(media_type) => Self::Image(media_type),
+            // Text in another encoding, which no provider reads.
+            Some(media_type) if is_text(media_type) => Self::Unknown,
+            Some(media_type) => Self::Known(media_type),
+            None => Self::Unknown,
+        }
+    }
+
+    /// The type to use if none is declared.
+    fn media_type(self, name: &str) -> &'static str {
+        match self {
+            Self::Image(media_type) | Self::Known(media_type) => media_type,
+            Self::Pdf => PDF,
+            Self::Text => by_ending(name).filter(|text| is_text(text)).unwrap_or("text/plain"),
+            Self::Unknown => UNKNOWN,
+        }
+    }
+
+    /// Whether bytes like these can be of the type `declared`.
+    fn may_be(self, declared: &str) -> bool {
+        let has_signature = infer::is_mime_supported(declared) || is_image(declared);
+        match self {
+            Self::Image(media_type) => declared == media_type,
+            Self::Pdf => declared == PDF,
+            Self::Text => is_text(declared) || !has_signature && class(declared) == "application",
+            // Documents of many types are such an archive.
+            Self::Known(ZIP | OLE) => class(declared) == "application" && declared != PDF,
+            Self::Known(media_type) => {
+                declared == media_type || !has_signature && class(declared) == class(media_type)
+            }
+            Self::Unknown => !has_signature && !is_text(declared),
+        }
+    }
+
+    /// What the bytes are, for people.
+    fn what(self) -> &'static str {
+        match self {
+            Self::Image(media_type) | Self::Known(media_type) => media_type,
+            Self::Pdf => "a PDF document",
+            Self::Text => "text",
+            Self::Unknown => "neither that nor text in UTF-8",
+        }
+    }
+}
+
+/// The part before the slash; sound and moving pictures share their containers.
+fn class(media_type: &str) -> &str {
+    match media_type.split('/').next().unwrap_or_default() {
+        "video" => "audio",
+        class => class,
+    }
+}
+
+/// A media type without its parameters, in lower case, under the name that is used here.
+fn normal(media_type: &str) -> String {
+    let plain = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let known = OTHER_NAMES.iter().find(|(_, others)| others.contains(&plain.as_str()));
+    known.map_or(plain, |(name, _)| (*name).to_owned())
+}
+
+fn by_ending(name: &str) -> Option<&'static str> {
+    let (_, ending) = name.rsplit_once('.')?;
+    let ending = ending.to_ascii_lowercase();
+    BY_ENDING.iter().find(|(known, _)| *known == ending).map(|(_, media_type)| *media_type)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x03\0\0\0\x02\x08\x02\0\0\0";
+    const JPEG: &[u8] = b"\xff\xd8\xff\xe0\0\x10JFIF\0";
+    const GZIP: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0";
+    const DOCUMENT: &[u8] = b"PK\x03\x04\x14\0\x06\0\x08\0";
+    const WAV: &[u8] = b"RIFF\x24\0\0\0WAVEfmt ";
+    const LATIN: &[u8] = b"caf\xe9";
+
+    #[test]
+    fn bytes_decide_what_a_type_is() {
+        let check = |data: &[u8], name: &str, expected: &str| {
+            for declared in ["", "application/octet-stream", " Application/Octet-Stream; a=b"] {
+                assert_eq!(of_data(data, declared, name).as_deref(), Ok(expected), "{name}");
+            }
+        };
+        check(PNG, "a.jpg", "image/png");
+        check(JPEG, "", "image/jpeg");
+        check(b"%PDF-1.7\n", "a.txt", "application/pdf");
+        check(GZIP, "a.png", "application/gzip");
+        check(LATIN, "a.txt", "application/octet-stream");
+        check(b"\x01\0", "", "application/octet-stream");
+        // The beginning of a bitmap, of a program, of a sound.
+        for text in ["BMW makes cars", "MZ", "ID3 tags", "caf\u{e9}", ""] {
+            check(text.as_bytes(), "a.png", "text/plain");
+            check(text.as_bytes(), "A.MD", "text/markdown");
+        }
+        check(b"{}", "a.json", "application/json");
+        check(b"<svg/>", "a.svg", "image/svg+xml");
+        check(b"a\0b", "a.txt", "application/octet-stream");
+    }
+
+    #[test]
+    fn a_declared_type_may_say_more_than_the_bytes() {
+        let check = |data: &[u8], declared: &str, expected: &str| {
+            assert_eq!(of_data(data, declared, "").as_deref(), Ok(expected), "{declared}");
+        };
+        check(JPEG, "image/jpg", "image/jpeg");
+        check(PNG, "IMAGE/PNG; x=1", "image/png");
+        check(b"a,b", "text/csv; charset=utf-8", "text/csv");
+        check(b"{}", "application/ld+json", "application/ld+json");
+        check(b"<svg/>", "image/svg+xml", "image/svg+xml");
+        // Every provider takes a text.
+        check(b"a", "application/x-of-my-own", "text/plain");
+        check(
+            DOCUMENT,
+            "application/vnd.oasis.opendocument.text",
+            "application/vnd.oasis.opendocument.text",
+        );
+        check(WAV, "audio/wav", "audio/wav");
+        check(b"\x01\0", "application/x-of-my-own", "application/x-of-my-own");
+    }
+
+    #[test]
+    fn a_declared_type_that_contradicts_the_bytes_is_refused() {
+        let check = |data: &[u8], declared: &str, what: &str| {
+            let why = of_data(data, declared, "").expect_err(declared);
+            assert!(why.contains(&format!("its bytes are {what};")), "{why}");
+        };
+        check(PNG, "image/jpeg", "image/png");
+        check(PNG, "text/plain", "image/png");
+        check(b"hello", "image/png", "text");
+        check(b"hello", "application/pdf", "text");
+        check(b"hello", "application/zip", "text");
+        check(b"hello", "audio/wav", "text");
+        check(b"%PDF-1.7", "text/plain", "a PDF document");
+        check(GZIP, "application/zip", "application/gzip");
+        check(DOCUMENT, "application/pdf", "application/zip");
+        check(WAV, "image/png", "audio/x-wav");
+        check(LATIN, "text/plain", "neither that nor text in UTF-8");
+        check(LATIN, "image/x-of-my-own", "neither that nor text in UTF-8");
+    }
+
+    #[test]
+    fn an_image_has_a_size_as_far_as_it_is_whole() {
+        assert_eq!(size_of_image(PNG), Some((3, 2)));
+        for end in 0..PNG.len() {
+            assert!(size_of_image(&PNG[..end]).is_none_or(|size| size == (3, 2)), "{end}");
+        }
+        assert_eq!(size_of_image(JPEG), None);
+    }
+
+    #[test]
+    fn what_is_not_read_has_the_type_of_its_name() {
+        assert_eq!(of_name("", "cat.JPG"), "image/jpeg");
+        assert_eq!(of_name("image/webp", "cat.jpg"), "image/webp");
+        assert_eq!(of_name("", "cat"), "");
+    }
+}
