@@ -1,5 +1,6 @@
 //! The command line as it is typed. `config` turns it into settings.
 
+mod attachments;
 pub mod commands;
 pub(crate) mod config;
 mod file_flags;
@@ -14,6 +15,7 @@ mod tips;
 pub mod tools;
 mod words;
 
+pub use attachments::AttachmentArgs;
 pub(crate) use output::{Mode, OutputArgs, RpcOutputArgs};
 pub(crate) use session::{
     EngineName, FinalSnapshot, LogLevel, OnBusy, PatchFields, PatchMode, SessionArgs,
@@ -142,6 +144,10 @@ pub struct ExecArgs {
     #[arg(long, short, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub file: Vec<PathBuf>,
 
+    /// Images and files that go with the prompt.
+    #[command(flatten)]
+    pub attachments: AttachmentArgs,
+
     /// Print the system prompt, the history and the prompt without running them
     #[arg(long)]
     pub print_prompt: bool,
@@ -161,6 +167,10 @@ pub struct RunCommandArgs {
     /// Command file; its own flags and arguments follow it
     #[arg(value_name = "FILE.yaml", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
+
+    /// Images and files that go with the prompt.
+    #[command(flatten)]
+    pub attachments: AttachmentArgs,
 
     /// Print the rendered system prompt, messages and prompt without running them
     #[arg(long)]

@@ -2,6 +2,7 @@
 //! for standard input or a named pipe, so it is done in a separate thread, while the process
 //! listens for signals.
 
+mod attachments;
 mod command;
 mod history;
 mod inputs;
@@ -211,9 +212,11 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     let mut inputs = Inputs::of(&args.session, &terminal.stdin);
     inputs.add("--prompt-file", args.prompt_file.as_deref());
     args.file.iter().for_each(|path| inputs.add("--file", Some(path)));
+    attachments::add(&args.attachments, &mut inputs);
     inputs.ensure_kept(&args.session)?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
     let history = history::read(args.session.history.as_deref())?;
+    let attachments = attachments::read(&args.attachments, mode)?;
     let parts = Parts::of(&args)?;
     let unread = (!parts.has_stdin()).then(|| terminal.stdin.try_clone()).transpose()?;
     let unread = unread.map(|stdin| UnreadInput::new(stdin, UNREAD));
@@ -223,11 +226,11 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
         let rendered = Rendered { system, messages: history, prompt: prompt.clone() };
         let session_id = args.session.session_id.as_deref();
         let unasked = Unasked { command: "exec", mode, session_id, is_shown };
-        return Ok(Prepared::Print(shown(&rendered, &unasked)?));
+        return Ok(Prepared::Print(shown(&rendered, &attachments, &unasked)?));
     }
     let preamble = Preamble { system: None, history: history::for_engine(history) };
-    let request =
-        PromptRequest { preamble, prompt, name: "exec".to_owned(), ..PromptRequest::default() };
+    let name = "exec".to_owned();
+    let request = PromptRequest { preamble, prompt, attachments, name, ..PromptRequest::default() };
     let once = Once { command: "exec", mode, is_shown, request, unread };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
