@@ -1,5 +1,6 @@
 //! The command line as it is typed. `config` turns it into settings.
 
+pub(crate) mod answers;
 mod attachments;
 pub mod commands;
 pub(crate) mod config;
@@ -147,6 +148,10 @@ pub struct ExecArgs {
     /// Images and files that go with the prompt.
     #[command(flatten)]
     pub attachments: AttachmentArgs,
+
+    /// Ask for JSON that matches the JSON Schema in this file, and check the answer
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub schema: Option<PathBuf>,
 
     /// Print the system prompt, the history and the prompt without running them
     #[arg(long)]

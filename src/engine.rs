@@ -10,6 +10,7 @@ pub mod echo;
 pub mod openai;
 pub mod prices;
 pub(crate) mod provider;
+pub mod responses;
 pub mod spec;
 pub mod table;
 
@@ -244,6 +245,8 @@ pub enum Engine {
     Echo(echo::Echo),
     /// Any provider with OpenAI's chat completions.
     OpenAi(openai::OpenAi),
+    /// Any provider with OpenAI's Responses.
+    Responses(responses::Responses),
     /// Any provider with Anthropic's Messages.
     Anthropic(anthropic::Anthropic),
 }
@@ -255,6 +258,7 @@ impl Engine {
         match self {
             Self::Echo(echo) => Box::pin(echo.clone().answer(spec, sink)),
             Self::OpenAi(openai) => Box::pin(openai.remote.clone().answer(spec, sink)),
+            Self::Responses(responses) => Box::pin(responses.remote.clone().answer(spec, sink)),
             Self::Anthropic(anthropic) => Box::pin(anthropic.remote.clone().answer(spec, sink)),
         }
     }
@@ -263,7 +267,8 @@ impl Engine {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Echo(_) => "echo",
-            Self::OpenAi(_) => "openai",
+            Self::OpenAi(_) => openai::NAME,
+            Self::Responses(_) => responses::NAME,
             Self::Anthropic(_) => anthropic::NAME,
         }
     }
@@ -274,6 +279,7 @@ impl Engine {
         match self {
             Self::Echo(_) => self.name().to_owned(),
             Self::OpenAi(openai) => openai.remote.host(),
+            Self::Responses(responses) => responses.remote.host(),
             Self::Anthropic(anthropic) => anthropic.remote.host(),
         }
     }
@@ -283,6 +289,7 @@ impl Engine {
         match self {
             Self::Echo(_) => "echo",
             Self::OpenAi(openai) => openai.remote.model(),
+            Self::Responses(responses) => responses.remote.model(),
             Self::Anthropic(anthropic) => anthropic.remote.model(),
         }
     }

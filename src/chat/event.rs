@@ -100,6 +100,8 @@ pub(crate) enum Event {
         text: Text,
         /// The provider's own finish reason; empty if not known here.
         finish_reason: String,
+        /// It ends where the provider cut the answer off.
+        is_cut_off: bool,
     },
     /// The model began a tool call.
     ToolCallStarted {

@@ -82,6 +82,7 @@ impl Recorder {
             prompt: Text::default(),
             text: whole.into(),
             finish_reason: String::new(),
+            is_cut_off: false,
         });
     }
 

@@ -50,8 +50,6 @@ enum Body {
         prompt: Text,
         text: Text,
         state: SegmentState,
-        /// Why it was cut off, in the provider's word.
-        cut_off: Option<String>,
     },
     Failure {
         error: String,
@@ -67,10 +65,14 @@ enum Body {
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum SegmentState {
     Streaming,
-    Ended(Ending),
+    Ended {
+        ending: Ending,
+        /// Why it was cut off, in the provider's word.
+        cut_off: Option<String>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,8 +101,7 @@ impl Timeline {
                     segment: Segment { number: 1, kind: SegmentKind::Text },
                     prompt: Text::default(),
                     text: text.as_str().into(),
-                    state: SegmentState::Ended(Ending::Finished),
-                    cut_off: None,
+                    state: SegmentState::Ended { ending: Ending::Finished, cut_off: None },
                 },
             };
             let scope = Scope { run: ids.run(), turn: HISTORY_TURN, call: 0 };
@@ -127,15 +128,15 @@ impl Timeline {
                     prompt: prompt.clone(),
                     text: Text::default(),
                     state: SegmentState::Streaming,
-                    cut_off: None,
                 },
             ),
             Event::SegmentPatched { segment, text: piece, .. } => {
                 self.segment(recorded, *segment, |text, _| text.push_str(piece));
             }
-            Event::SegmentFinished { segment, status, .. } => {
+            Event::SegmentFinished { segment, status, finish_reason, is_cut_off, .. } => {
+                let cut_off = is_cut_off.then(|| finish_reason.clone());
                 self.segment(recorded, *segment, |_, state| {
-                    *state = SegmentState::Ended(*status);
+                    *state = SegmentState::Ended { ending: *status, cut_off };
                 });
             }
             Event::ToolCallStarted { tool } => self.add(
@@ -161,9 +162,6 @@ impl Timeline {
             }
             Event::RunFailed { error } => {
                 self.add(recorded, Body::Failure { error: error.clone() });
-            }
-            Event::CallFinished { class, stop_reason, .. } if class.cuts_off() => {
-                self.cut_off(recorded, stop_reason);
             }
             Event::RunStarted { .. }
             | Event::RepairRequested { .. }
@@ -237,18 +235,6 @@ impl Timeline {
         }
     }
 
-    /// Notes why the last segment of a call was cut off.
-    fn cut_off(&mut self, recorded: &Recorded, reason: &str) {
-        let call = recorded.scope.call;
-        for entity in self.newest_first(recorded).take_while(|entity| entity.scope.call == call) {
-            if let Body::Segment { cut_off, .. } = &mut entity.body {
-                *cut_off = Some(reason.to_owned());
-                entity.changed = recorded.ordinal;
-                return;
-            }
-        }
-    }
-
     fn tool(
         &mut self,
         recorded: &Recorded,
@@ -309,9 +295,8 @@ impl Entity {
                 message.attachments = attachments.to_vec();
                 as_message(message, text.clone(), text.clone())
             }
-            Body::Segment { segment, prompt, text, state, cut_off } => {
-                let mut message = segment_message(ids, &root, (*segment, *state));
-                message.error = cut_off.as_deref().map_or(String::new(), cut_off_text);
+            Body::Segment { segment, prompt, text, state } => {
+                let message = segment_message(ids, &root, (*segment, state));
                 as_message(message, prompt.clone(), text.clone())
             }
             Body::Failure { error } => {
@@ -348,15 +333,18 @@ fn prompt_message(ids: CorrelationInfo, root: &str, number: u32) -> ChatMessageE
 fn segment_message(
     ids: CorrelationInfo,
     root: &str,
-    (segment, state): (Segment, SegmentState),
+    (segment, state): (Segment, &SegmentState),
 ) -> ChatMessageEntity {
     let (role, segment_type) = match segment.kind {
         SegmentKind::Text => (role::ASSISTANT, SEGMENT_TEXT),
         SegmentKind::Thinking => (role::THINKING, SEGMENT_REASONING),
     };
-    let (status, streaming) = match state {
-        SegmentState::Streaming => (message::STREAMING, true),
-        SegmentState::Ended(ending) => (ending.as_str(), false),
+    let (status, streaming, error) = match state {
+        SegmentState::Streaming => (message::STREAMING, true, String::new()),
+        SegmentState::Ended { ending, cut_off } => {
+            let error = cut_off.as_deref().map_or(String::new(), cut_off_text);
+            (ending.as_str(), false, error)
+        }
     };
     let segment_id = segment.to_string();
     ChatMessageEntity {
@@ -364,6 +352,7 @@ fn segment_message(
         role: role.to_owned(),
         status: status.to_owned(),
         streaming,
+        error,
         parent_message_id: root.to_owned(),
         segment: i32::try_from(segment.number).unwrap_or(i32::MAX),
         segment_type: segment_type.to_owned(),

@@ -65,7 +65,7 @@ impl Ui {
                     }
                 }
             }
-            Event::SegmentFinished { segment, status, prompt, text, finish_reason } => {
+            Event::SegmentFinished { segment, status, prompt, text, finish_reason, .. } => {
                 self.segment_finished((segment, status), (prompt, text), finish_reason)
             }
             Event::ToolCallStarted { tool } => names.tool_started(tool),

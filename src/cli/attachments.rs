@@ -14,8 +14,8 @@ pub struct AttachmentArgs {
     #[arg(long, value_name = "PATH|URL", value_hint = ValueHint::FilePath)]
     pub attach: Vec<PathBuf>,
 
-    /// The name and form that `--image` has in pinocchio
-    #[arg(long, value_name = "PATHS", value_delimiter = ',', hide = true)]
+    /// The same as `--image`, with a comma between two: the option of pinocchio
+    #[arg(long, value_name = "PATHS", value_delimiter = ',', value_hint = ValueHint::FilePath)]
     pub images: Vec<PathBuf>,
 }
 

@@ -6,11 +6,12 @@ mod format;
 
 use crate::chat::patch::{PatchFields, PatchMode, Patches};
 use crate::chat::transcript::{HistoryMessage, Preamble};
+use crate::cli::answers::AnswerSchema;
 use crate::cli::tools::guard;
 use crate::cli::{self, CommandMode, Mode, RpcArgs, SessionArgs};
 use crate::engine::echo::Echo;
 use crate::engine::{Engine, ErrorClass};
-use crate::extract::{ResponseType, Schema};
+use crate::extract::ResponseType;
 use crate::host::HostSettings;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Extension, Prompt, Submit};
@@ -32,6 +33,7 @@ use capabilities::{capabilities, capabilities_of_nobody};
 use engine::engine;
 pub(crate) use format::format_of_prompt;
 use format::{RunFacts, format};
+use std::collections::BTreeSet;
 use tokio::sync::oneshot;
 
 /// Shown when the program was started by hand.
@@ -90,7 +92,7 @@ pub(crate) struct PromptRequest {
     /// What to extract from the answer.
     pub response: ResponseType,
     /// The schema that extracted values must match.
-    pub schema: Option<Schema>,
+    pub schema: Option<AnswerSchema>,
     /// Extracted values are also reported in protocol frames.
     pub reports_values: bool,
     /// The name of the command, for the line that names the format of its objects.
@@ -172,7 +174,7 @@ pub(crate) fn refused(command_mode: CommandMode, requests: Requests) -> Settings
             ..HostSettings::new(Engine::Echo(Echo::default()))
         },
         requests,
-        format: format(mode, ResponseType::Text, RunFacts::of_nobody(command)),
+        format: format(mode, (ResponseType::Text, false), RunFacts::of_nobody(command)),
         progress: None,
         debug_file: None,
         notices: Vec::new(),
@@ -227,14 +229,21 @@ impl Plan {
         let session = session_id(&self.session)?;
         // Before the debug file is truncated: a wrong option changes no file.
         let tools = self.session.tools.settings(self.mode.session_mode())?;
+        let prices = self.session.answers.prices()?;
         let debug_file = debug_file(&self.session)?;
         let extraction = self.extraction();
         let Self { command, mode, session: args, request } = self;
-        // The debug file holds all frames.
-        // The debug file holds all frames; and after tool calls the model is sent its own words.
-        let is_kept = mode.is_protocol() || debug_file.is_some() || !tools.servers.is_empty();
+        // The debug file holds all frames; and after tool calls, or to repair its answer, the model is
+        // sent its own words.
+        let is_sent_again = !tools.servers.is_empty() || args.answers.repair > 0;
+        let is_kept = mode.is_protocol() || debug_file.is_some() || is_sent_again;
         let system = request.preamble.system.or(not_blank(args.system.clone()));
-        let format = format(mode, request.response, RunFacts::new(command, request.name, &engine));
+        let holds_text = args.answers.repair > 0 && request.response == ResponseType::Json;
+        let format = format(
+            mode,
+            (request.response, holds_text),
+            RunFacts::new(command, request.name, &engine),
+        );
         for warning in &tools.warnings {
             tracing::warn!("--mcp-config: {}", escape_control(warning));
         }
@@ -255,7 +264,9 @@ impl Plan {
                     false => Patches::default(),
                 },
                 final_snapshot: args.final_snapshot.into(),
-                extensions: args.extensions.iter().copied().collect(),
+                extensions: extensions(mode, &args),
+                prices,
+                repairs: args.answers.repair,
                 tools: ToolRules::new(tools.rules, &tools.limits),
                 ..Rules::default()
             },
@@ -276,12 +287,26 @@ impl Plan {
         };
         (request.response != ResponseType::Text).then(|| Extraction {
             response: request.response,
-            schema: request.schema.clone(),
+            schema: request.schema.as_ref().map(|schema| schema.compiled.clone()),
             report,
-            response_schema: None,
-            repairs: 0,
+            // In JSON Lines the schema is that of a line, which no provider knows.
+            response_schema: match request.response {
+                ResponseType::Json => {
+                    request.schema.as_ref().and_then(|it| it.for_provider.clone())
+                }
+                ResponseType::Text | ResponseType::Jsonl => None,
+            },
+            repairs: self.session.answers.repair,
         })
     }
+}
+
+/// The extensions that are on from the start. A document shows costs where a client would be shown
+/// them.
+fn extensions(mode: Mode, args: &SessionArgs) -> BTreeSet<Extension> {
+    let shows_cost = matches!(mode, Mode::Json | Mode::Yaml) && args.answers.prices.is_some();
+    let usage = shows_cost.then_some(Extension::Usage);
+    args.extensions.iter().copied().chain(usage).collect()
 }
 
 fn session_id(args: &SessionArgs) -> Result<Option<SessionId>> {

@@ -11,10 +11,12 @@ mod shown;
 mod text;
 
 use crate::chat::transcript::Preamble;
+use crate::cli::answers::AnswerSchema;
 use crate::cli::config::{self, Once, PromptRequest, Source};
 use crate::cli::log::{self, Flush};
 use crate::cli::{Cli, CommandMode, ExecArgs, Mode, RpcArgs};
 use crate::command_file::Rendered;
+use crate::extract::ResponseType;
 use crate::session::Signal;
 use crate::stdio::{Settings, Signals, UnreadInput, reader_gone};
 use crate::support::threads;
@@ -211,12 +213,14 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     let mode = args.output.mode()?;
     let mut inputs = Inputs::of(&args.session, &terminal.stdin);
     inputs.add("--prompt-file", args.prompt_file.as_deref());
+    inputs.add("--schema", args.schema.as_deref());
     args.file.iter().for_each(|path| inputs.add("--file", Some(path)));
     attachments::add(&args.attachments, &mut inputs);
     inputs.ensure_kept(&args.session)?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
     let history = history::read(args.session.history.as_deref())?;
     let attachments = attachments::read(&args.attachments, mode)?;
+    let schema = args.schema.as_deref().map(AnswerSchema::load).transpose()?;
     let parts = Parts::of(&args)?;
     let unread = (!parts.has_stdin()).then(|| terminal.stdin.try_clone()).transpose()?;
     let unread = unread.map(|stdin| UnreadInput::new(stdin, UNREAD));
@@ -229,8 +233,15 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
         return Ok(Prepared::Print(shown(&rendered, &attachments, &unasked)?));
     }
     let preamble = Preamble { system: None, history: history::for_engine(history) };
-    let name = "exec".to_owned();
-    let request = PromptRequest { preamble, prompt, attachments, name, ..PromptRequest::default() };
+    let request = PromptRequest {
+        preamble,
+        prompt,
+        attachments,
+        response: if schema.is_some() { ResponseType::Json } else { ResponseType::Text },
+        schema,
+        name: "exec".to_owned(),
+        ..PromptRequest::default()
+    };
     let once = Once { command: "exec", mode, is_shown, request, unread };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))

@@ -1,5 +1,6 @@
 //! Options of every command that holds a conversation.
 
+use super::answers::AnswerOptions;
 use super::numbers::whole;
 use super::tools::ToolOptions;
 use crate::engine;
@@ -90,6 +91,10 @@ pub struct SessionArgs {
     #[arg(long, env = "DUOLOGUE_LOG_FILE", value_name = "PATH")]
     pub log_file: Option<PathBuf>,
 
+    /// Options about answers.
+    #[command(flatten, next_help_heading = "Answer options")]
+    pub answers: AnswerOptions,
+
     /// Options about tools.
     #[command(flatten, next_help_heading = "Tool options")]
     pub tools: ToolOptions,
@@ -168,6 +173,8 @@ pub enum EngineName {
     Echo,
     /// Any OpenAI-compatible chat-completions server
     Openai,
+    /// OpenAI, or any server with its Responses
+    Responses,
     /// Anthropic, or any server with its Messages
     Anthropic,
 }

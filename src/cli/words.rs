@@ -45,8 +45,8 @@ const RUN_EXAMPLES: &str = "  duologue run-command summarize.yaml report.txt
   duologue run-command assistant.yaml --rpc --stdin-rpc";
 
 const ENVIRONMENT: &str = "  DUOLOGUE_API_KEY       key of the provider
-  OPENAI_API_KEY         key for the openai engine, if DUOLOGUE_API_KEY is not set
-  OPENAI_BASE_URL        its base URL, if neither --base-url nor DUOLOGUE_BASE_URL is set
+  OPENAI_API_KEY         key for the openai and responses engines, if DUOLOGUE_API_KEY is not set
+  OPENAI_BASE_URL        their base URL, if neither --base-url nor DUOLOGUE_BASE_URL is set
   ANTHROPIC_API_KEY      key for the anthropic engine, if DUOLOGUE_API_KEY is not set
   ANTHROPIC_BASE_URL     its base URL, if neither --base-url nor DUOLOGUE_BASE_URL is set
   SSL_CERT_FILE          more root certificates (PEM) to trust

@@ -148,11 +148,20 @@ async fn finish(class: FinishClass, sink: &Sink) {
     sink.send(EngineEvent::CallFinished { stop_reason, class, provider_data: None }).await;
 }
 
-/// Rounds of tool calls in a turn so far.
+/// The provider calls that have answered in this turn: each brought text, tool calls, or both.
 fn rounds(turn: &Turn) -> usize {
-    let mut rounds: Vec<u32> = turn.steps.iter().filter_map(Step::round).collect();
-    rounds.dedup();
-    rounds.len()
+    let (mut calls, mut is_text, mut round) = (0, false, None);
+    for step in &turn.steps {
+        let begins_call = match step {
+            Step::Text(_) => !is_text,
+            Step::Called { .. } => !is_text && step.round() != round,
+            Step::Prompt(..) | Step::ProviderData(_) => false,
+        };
+        calls += usize::from(begins_call);
+        is_text = matches!(step, Step::Text(_));
+        round = step.round();
+    }
+    calls
 }
 
 /// Takes the text out of `piece`, but for a character that is cut off at its end unless `is_last`.

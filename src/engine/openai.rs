@@ -8,7 +8,12 @@ mod chunk;
 mod calls;
 mod finish;
 
+mod kept;
+
+pub(super) mod model;
 mod report;
+mod wire;
+
 mod request;
 
 mod answer;
@@ -25,6 +30,7 @@ use crate::engine::provider::remote::{Interface, Refused, Remote};
 use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
 use answer::Answer;
+use request::Server;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 
@@ -34,13 +40,16 @@ pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 /// The model where OpenAI itself answers. Other providers have their own names.
 pub const DEFAULT_MODEL: &str = "gpt-4o-mini";
 
-/// The options and variables that the command line has for the settings.
-const SOURCES: SettingSources = SettingSources {
+/// The options and variables that the command line has for the settings of OpenAI's interfaces.
+pub(super) const OPENAI_SOURCES: SettingSources = SettingSources {
     base_url_source: "--base-url, DUOLOGUE_BASE_URL or OPENAI_BASE_URL",
     base_url_example: "http://localhost:11434/v1",
     model_source: "--model or DUOLOGUE_MODEL",
     key_source: "DUOLOGUE_API_KEY or OPENAI_API_KEY",
 };
+
+/// The engine's name.
+pub(super) const NAME: &str = "openai";
 
 /// The path of the interface, after the base URL.
 const ENDPOINT: &str = "/chat/completions";
@@ -66,7 +75,7 @@ impl Interface for ChatCompletions {
     const PROVIDER: &'static str = "OpenAI";
     const BASE_URL: &'static str = DEFAULT_BASE_URL;
     const MODEL: &'static str = DEFAULT_MODEL;
-    const SOURCES: SettingSources = SOURCES;
+    const SOURCES: SettingSources = OPENAI_SOURCES;
 
     type Answer<'a> = Answer<'a>;
 
@@ -79,14 +88,18 @@ impl Interface for ChatCompletions {
     }
 
     fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
-        request::body(model, &spec.transcript.messages(), &spec.tools).map_err(Refused::Unwritable)
+        request::body(model, spec, Server::OpenAi)
     }
 
-    fn ignored_settings(_model: &str, _settings: &CallSettings) -> Vec<&'static str> {
-        Vec::new()
+    fn body_for_others(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
+        request::body(model, spec, Server::Other)
     }
 
-    fn answer<'a>(failures: &'a Failures, _model: &'a str, end: BodyEnd) -> Answer<'a> {
-        Answer::new(failures, end)
+    fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str> {
+        request::ignored_settings(model, settings)
+    }
+
+    fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Answer<'a> {
+        Answer::new(failures, model, end)
     }
 }

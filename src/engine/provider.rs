@@ -23,4 +23,9 @@ pub(super) mod post;
 pub(super) mod settings;
 
 pub(super) mod call;
+pub(super) mod media;
+pub(super) mod reading;
 pub(super) mod remote;
+
+#[cfg(test)]
+pub(super) mod words;

@@ -212,6 +212,12 @@ impl Setting {
 }
 
 impl ResponseSchema {
+    /// Whether OpenAI's interfaces take the schema: for other values than objects they have no
+    /// place, unless `settings` say that the provider has.
+    pub(crate) fn is_taken(&self, settings: &CallSettings) -> bool {
+        is_object(&self.schema) || settings.structured == Some(StructuredMode::Native)
+    }
+
     /// Whether OpenAI's strict mode takes the schema
     /// (<https://platform.openai.com/docs/guides/structured-outputs>): every object has all its
     /// properties required and allows no others.

@@ -7,6 +7,7 @@ use crate::protocol::json::{self, Error};
 use crate::protocol::proto::chat::{ChatToolCallRequested, ChatToolResultReady, UsageInfo};
 use crate::protocol::proto::extract::ObjectExtracted;
 use crate::protocol::proto::rpc::ErrorFrame;
+use crate::protocol::proto::session::UsageTotals;
 use crate::protocol::wire::Frame;
 use crate::protocol::words::tool_result;
 use crate::session::{ExitCode, Uptime};
@@ -137,6 +138,10 @@ impl Envelope {
                     self.warn(json!({ "code": "nothing_found", "message": message }));
                 }
             }
+            View::AnswerRejected(rejected) => self.warn(json!({
+                "code": "answer_rejected", "message": rejected.reason
+            })),
+            View::UsageTotals(totals) => self.cost(totals),
             View::Error(error) => self.error(error),
             View::Hello
             | View::RunStarted
@@ -206,6 +211,16 @@ impl Envelope {
         call["success"] = success.into();
         if !success {
             call["error"] = result.result.as_str().into();
+        }
+    }
+
+    /// The cost of the run so far, if it is known.
+    fn cost(&mut self, totals: &UsageTotals) {
+        let known = totals.run.as_ref().filter(|run| !run.cost.is_empty());
+        let cost = known.map(|run| json!({ "amount": run.cost, "currency": run.currency }));
+        match cost {
+            Some(cost) => drop(self.meta.insert("cost".to_owned(), cost)),
+            None => drop(self.meta.remove("cost")),
         }
     }
 

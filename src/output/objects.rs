@@ -50,6 +50,8 @@ impl Objects {
             | View::CallFinished(_)
             | View::Rejected(_)
             | View::Extracted(_)
+            | View::AnswerRejected(_)
+            | View::UsageTotals(_)
             | View::Other => Ok(()),
         }
     }

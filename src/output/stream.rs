@@ -129,7 +129,11 @@ impl JsonStream {
                 None => Ok(()),
             },
             View::Error(error) => self.error(now, error, out),
-            View::Object(_) | View::Other => Ok(()),
+            View::AnswerRejected(rejected) => {
+                let message = format!("The answer is asked for again: {}", rejected.reason);
+                self.status(now, ("repairing", &message), out)
+            }
+            View::Object(_) | View::UsageTotals(_) | View::Other => Ok(()),
         }
     }
 

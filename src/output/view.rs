@@ -5,9 +5,12 @@ use crate::protocol::any::Any;
 use crate::protocol::proto::chat::{
     ChatProviderCallFinished, ChatToolCallRequested, ChatToolExecutionStarted, ChatToolResultReady,
 };
-use crate::protocol::proto::extract::{ExtractionFinished, LineRejected, ObjectExtracted};
+use crate::protocol::proto::extract::{
+    AnswerRejected, ExtractionFinished, LineRejected, ObjectExtracted,
+};
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::proto::session::UsageTotals;
 use crate::protocol::wire::{Code, Frame};
 use crate::protocol::words::finish;
 use serde_json::{Value, json};
@@ -41,6 +44,10 @@ pub(super) enum View<'a> {
     Object(&'a ObjectExtracted),
     Rejected(&'a LineRejected),
     Extracted(&'a ExtractionFinished),
+    /// An answer was refused, and another is asked for.
+    AnswerRejected(&'a AnswerRejected),
+    /// Counts and costs so far.
+    UsageTotals(&'a UsageTotals),
     Error(&'a ErrorFrame),
     /// Nothing that such a format shows.
     Other,
@@ -84,6 +91,12 @@ impl<'a> View<'a> {
         }
         if let Any::ExtractionFinished(tally) = payload {
             return Self::Extracted(tally);
+        }
+        if let Any::AnswerRejected(rejected) = payload {
+            return Self::AnswerRejected(rejected);
+        }
+        if let Any::UsageTotals(totals) = payload {
+            return Self::UsageTotals(totals);
         }
         if let Any::ChatProviderCallStarted(_) = payload {
             return Self::CallStarted;

@@ -112,7 +112,7 @@ impl Attachment {
             Content::Url(url) => {
                 let name = address::check(url)?;
                 shown.url.clone_from(url);
-                shown.media_type = media::of_name(&shown.media_type, &name);
+                shown.media_type = media::unread(&shown.media_type, [&shown.filename, &name]);
                 if shown.filename.is_empty() {
                     shown.filename = name;
                 }
@@ -131,9 +131,13 @@ impl Attachment {
         Ok(self)
     }
 
-    /// The kind, by the media type; of a URL without one, by what it was declared as.
+    /// The kind, by the media type; where that is not known, by the end of its name or address, or by
+    /// what the client calls it.
     pub fn kind(&self) -> Kind {
-        let media_type = self.shown.media_type.as_str();
+        let media_type = match self.shown.media_type.as_str() {
+            "" => media::of_names([&self.shown.filename, self.url().unwrap_or_default()]),
+            known => known,
+        };
         match media_type {
             "application/pdf" => Kind::Pdf,
             // An image that is text is one for people only.
@@ -302,5 +306,19 @@ mod tests {
         assert_eq!(attachment("application/pdf", "", data("")).kind(), Kind::Pdf);
         assert_eq!(attachment("audio/wav", "", data("")).kind(), Kind::Other);
         assert_eq!(attachment("image/svg+xml", "", data("")).kind(), Kind::Text);
+    }
+
+    #[test]
+    fn the_kind_of_an_address_is_in_its_name_or_given() {
+        let kind = |url: &str, kind: &str| {
+            let mut attachment = attachment("", "", Content::Url(url.to_owned()));
+            attachment.shown.kind = kind.to_owned();
+            attachment.kind()
+        };
+        assert_eq!(kind("https://e.org/a.PNG?size=1.pdf", ""), Kind::Image);
+        assert_eq!(kind("https://e.org/a.pdf#page=2", "file"), Kind::Pdf);
+        assert_eq!(kind("https://e.org/photo/1", "image"), Kind::Image);
+        assert_eq!(kind("https://e.org/photo/1", ""), Kind::Other);
+        assert_eq!(attachment("", "b.jpeg", Content::Data([].into())).kind(), Kind::Image);
     }
 }

@@ -16,9 +16,15 @@ mod process;
 mod provider;
 mod provider_quirks;
 
-// The engine for Anthropic's Messages, and what each engine can do.
+// The engines for Anthropic's Messages and OpenAI's Responses, and what each engine can do.
 mod anthropic;
+mod openai_requests;
 mod provider_table;
+mod responses;
+
+// Settings, models and schemas of a turn; counts, costs and retries.
+mod chosen_models;
+mod structured;
 
 // Runs, requests and their ends, one process long.
 mod lean_patches;

@@ -258,3 +258,40 @@ fn certificates_without_an_end_are_an_error() {
     assert!(error.text("/error/message").contains("SSL_CERT_FILE"), "{error:?}");
     assert!(error.text("/error/detail").starts_with("config:"), "{error:?}");
 }
+
+/// DeepSeek refuses the result of a tool without the reasoning before the call, and OpenRouter hands
+/// signed reasoning on.
+#[test]
+fn reasoning_goes_back_to_a_server_that_wants_it() {
+    let details = json!([{ "type": "reasoning.encrypted", "data": "eHg=", "index": 0 }]);
+    for (delta, field, value) in [
+        (json!({ "reasoning_content": "hm" }), "reasoning_content", json!("hm")),
+        (json!({ "reasoning_details": details }), "reasoning_details", details.clone()),
+    ] {
+        let call = json!({ "id": "call_a", "type": "function",
+            "function": { "name": "get_time", "arguments": "{}" } });
+        let calls = vec![
+            choice(json!({ "delta": delta })),
+            choice(json!({ "delta": { "tool_calls": [call] } })),
+            Step::Finish("tool_calls", None),
+            Step::Done,
+        ];
+        let provider = Provider::start(vec![calls, says("Noon."), says("Bye.")]);
+        let mut server = openai(&provider, &[]).start();
+        let declared = json!({ "name": "get_time", "description": "", "inputSchema": {} });
+        let declare = json!({ "tools": [declared], "revision": 1 });
+        server.send(json!({ "requestId": "t", "declareTools": declare }).to_string());
+        server.send(submit("r1", "what time is it?"));
+        server.wait_event("FrontendToolCallRequested");
+        let result = json!({ "toolCallId": "call_a", "result": { "t": 1 } });
+        server.send(json!({ "requestId": "1", "toolResult": result }).to_string());
+        assert_eq!(server.wait_done("r1"), "ok");
+        assert_eq!(server.turn("r2", "thanks"), "ok");
+        server.finish();
+        let messages = |number| provider.wait_request(number).body["messages"].clone();
+        let (second, third) = (messages(2), messages(3));
+        let answer = &second[1];
+        assert_eq!((&answer["role"], &answer[field]), (&json!("assistant"), &value), "{second}");
+        assert_eq!(&third[1], answer);
+    }
+}

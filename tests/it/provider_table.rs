@@ -5,13 +5,14 @@ use std::path::Path;
 
 /// A row of the table: the capability, then for each engine the test that shows it; `None` where the
 /// engine does not have it.
-type Row = (&'static str, [Option<&'static str>; 2]);
+type Row = (&'static str, [Option<&'static str>; 3]);
 
 const ROWS: [Row; 12] = [
     (
         "text, streamed",
         [
             Some("an_answer_comes_through_in_order"),
+            Some("text_and_summaries_are_streamed_and_counted"),
             Some("text_and_reasoning_are_streamed_and_counted"),
         ],
     ),
@@ -19,17 +20,23 @@ const ROWS: [Row; 12] = [
         "reasoning, streamed",
         [
             Some("an_answer_comes_through_in_order"),
+            Some("text_and_summaries_are_streamed_and_counted"),
             Some("text_and_reasoning_are_streamed_and_counted"),
         ],
     ),
     (
         "reasoning sent back on the next call",
-        [None, Some("parallel_calls_get_their_results_and_reasoning_goes_back_signed")],
+        [
+            Some("reasoning_goes_back_to_a_server_that_wants_it"),
+            Some("calls_at_once_get_their_results_and_reasoning_goes_back_encrypted"),
+            Some("parallel_calls_get_their_results_and_reasoning_goes_back_signed"),
+        ],
     ),
     (
         "tools, with streamed arguments",
         [
             Some("pieces_go_to_their_calls"),
+            Some("calls_at_once_get_their_results_and_reasoning_goes_back_encrypted"),
             Some("parallel_calls_get_their_results_and_reasoning_goes_back_signed"),
         ],
     ),
@@ -37,6 +44,7 @@ const ROWS: [Row; 12] = [
         "several tool calls in one answer",
         [
             Some("a_provider_gets_the_tools_and_the_results_in_the_order_of_the_calls"),
+            Some("calls_at_once_get_their_results_and_reasoning_goes_back_encrypted"),
             Some("parallel_calls_get_their_results_and_reasoning_goes_back_signed"),
         ],
     ),
@@ -44,14 +52,23 @@ const ROWS: [Row; 12] = [
         "token counts, with cached and reasoning tokens",
         [
             Some("every_count_is_read_wherever_a_provider_has_it"),
+            Some("cached_and_reasoning_tokens_are_parts_of_the_totals"),
             Some("later_counts_replace_earlier_ones_and_the_input_is_the_whole_request"),
         ],
     ),
-    ("prompt cache", [None, Some("a_turn_begins_with_the_bytes_of_the_turn_before")]),
+    (
+        "prompt cache",
+        [
+            Some("a_turn_begins_with_every_byte_of_the_turn_before"),
+            Some("a_turn_begins_with_all_bytes_of_the_turn_before"),
+            Some("a_turn_begins_with_the_bytes_of_the_turn_before"),
+        ],
+    ),
     (
         "typed errors, `Retry-After`",
         [
             Some("each_failure_of_a_provider_is_one_typed_error"),
+            Some("each_failure_of_it_is_one_typed_error_and_the_session_goes_on"),
             Some("each_failure_is_one_typed_error_and_the_session_goes_on"),
         ],
     ),
@@ -59,12 +76,34 @@ const ROWS: [Row; 12] = [
         "a cancel closes the connection",
         [
             Some("a_dropped_run_closes_its_connection_at_any_stage"),
+            Some("a_cancel_of_it_closes_the_connection"),
             Some("a_cancel_closes_the_connection"),
         ],
     ),
-    ("images", [None, None]),
-    ("files", [None, None]),
-    ("structured output by the provider", [None, None]),
+    (
+        "images",
+        [
+            Some("images_and_files_come_before_the_text"),
+            Some("images_and_files_stand_before_the_text"),
+            None,
+        ],
+    ),
+    (
+        "files",
+        [
+            Some("images_and_files_come_before_the_text"),
+            Some("images_and_files_stand_before_the_text"),
+            None,
+        ],
+    ),
+    (
+        "structured output by the provider",
+        [
+            Some("a_schema_is_sent_in_its_field_or_in_the_instructions"),
+            Some("a_schema_is_sent_as_the_format_or_in_the_instructions"),
+            None,
+        ],
+    ),
 ];
 
 #[test]
@@ -72,8 +111,10 @@ fn each_cell_of_the_table_is_shown_by_a_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let code = [root.join("src"), root.join("tests/it")].map(|folder| sources(&folder)).concat();
     let text = include_str!("../../docs/providers.md");
-    let table =
-        text.split("| | `openai` | `anthropic` |\n|---|---|---|\n").nth(1).expect("a table");
+    let table = text
+        .split("| | `openai` | `responses` | `anthropic` |\n|---|---|---|---|\n")
+        .nth(1)
+        .expect("a table");
     let rows: Vec<&str> = table.lines().take_while(|line| line.starts_with('|')).collect();
     let expected = ROWS.map(|(capability, tests)| {
         let cells = tests.map(|test| if test.is_some() { "yes" } else { "no" });

@@ -139,7 +139,10 @@ fn the_manifest_has_every_command_and_flag() {
     let engine = commands[0]["flags"].as_array().expect("flags").iter();
     let engine = engine.clone().find(|flag| flag["name"] == "engine").expect("--engine");
     assert_eq!(engine["env"], "DUOLOGUE_ENGINE");
-    assert_eq!(engine["possible_values"], serde_json::json!(["echo", "openai", "anthropic"]));
+    assert_eq!(
+        engine["possible_values"],
+        serde_json::json!(["echo", "openai", "responses", "anthropic"])
+    );
     assert_eq!(run(&["--manifest", "rpc"], b"").status.code(), Some(2));
 }
 

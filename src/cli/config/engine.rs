@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::engine::anthropic::Anthropic;
 use crate::engine::echo::Echo;
 use crate::engine::openai::{OpenAi, Settings};
+use crate::engine::responses::Responses;
 use crate::support::secret::Secret;
 use anyhow::{Result, anyhow, bail, ensure};
 use std::env::VarError;
@@ -47,6 +48,9 @@ pub(super) fn engine(args: &SessionArgs, notices: &mut Vec<&'static str>) -> Res
             script: text_file("--echo-script", args.engines.echo_script.as_deref())?,
         }),
         EngineName::Openai => Engine::OpenAi(OpenAi::new(settings(args, OPENAI_VARIABLES)?)),
+        EngineName::Responses => {
+            Engine::Responses(Responses::new(settings(args, OPENAI_VARIABLES)?))
+        }
         EngineName::Anthropic => {
             Engine::Anthropic(Anthropic::new(settings(args, ANTHROPIC_VARIABLES)?))
         }

@@ -52,11 +52,16 @@ fn meta(command: &str, engine: &Engine) -> Map<String, Value> {
 
 /// The format for a prompt that `command` prints without running it.
 pub(crate) fn format_of_prompt(command: &'static str, mode: Mode) -> Format {
-    format(mode, ResponseType::Json, RunFacts::of_nobody(command))
+    format(mode, (ResponseType::Json, false), RunFacts::of_nobody(command))
 }
 
-/// The format of a mode, for answers of this type.
-pub(super) fn format(mode: Mode, response: ResponseType, known: RunFacts) -> Format {
+/// The format of a mode, for answers of this type. Text is held back until it is known not to be asked
+/// for again if `holds_text`.
+pub(super) fn format(
+    mode: Mode,
+    (response, holds_text): (ResponseType, bool),
+    known: RunFacts,
+) -> Format {
     let answer = match response {
         ResponseType::Text => Answer::Text(String::new()),
         ResponseType::Json => Answer::Document(None, String::new()),
@@ -66,7 +71,7 @@ pub(super) fn format(mode: Mode, response: ResponseType, known: RunFacts) -> For
         |layout, answer| Format::Envelope(Box::new(Envelope::new(layout, answer, known.meta)));
     match mode {
         Mode::Server | Mode::OneShot => Format::Protocol,
-        Mode::Text => Format::Text(Text::default()),
+        Mode::Text => Format::Text(Text::new(holds_text)),
         Mode::Json => envelope(Layout::Json, answer),
         Mode::Yaml => envelope(Layout::Yaml, answer),
         Mode::Frames => envelope(Layout::Json, Answer::Frames(Vec::new())),

@@ -4,11 +4,11 @@ use super::inputs::Inputs;
 use super::shown::{Unasked, shown};
 use super::{Prepared, Reason, Refusal, Terminal, attachments, history, text};
 use crate::chat::transcript::Preamble;
+use crate::cli::answers::AnswerSchema;
 use crate::cli::config::{self, Once, PromptRequest, Source};
 use crate::cli::log;
 use crate::cli::{Cli, CommandMode, RUN_COMMAND};
 use crate::command_file::{CommandFile, FILE_BYTES_MAX, Outside, Rendered, is_stdin};
-use crate::extract::Schema;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::words::capability::EXTRACT;
 use crate::stdio::UnreadInput;
@@ -144,7 +144,8 @@ fn request(
     rendered: Rendered,
     attachments: Vec<Attachment>,
 ) -> Result<PromptRequest> {
-    let schema = file.schema.as_ref().map(Schema::compile).transpose();
+    let schema = file.schema.as_ref().map(|schema| AnswerSchema::new(&file.name, schema));
+    let schema = schema.transpose();
     let place = || format!("{}:{}: `schema`", file.path.display(), file.schema_line);
     let schema = schema.with_context(place)?;
     let Rendered { system, messages, prompt } = rendered;

@@ -115,7 +115,12 @@ impl Process {
     /// An extension is on if `hello` announces it, or if a request has turned it on. The stream
     /// doesn't contain requests, but it contains their answers.
     pub(super) fn need_extension(&mut self, extension: &str, report: &mut Report) {
-        let by_request = Extension::named(extension).filter(|_| self.reads_requests());
+        // A submit with a schema turns on the events of the values, too.
+        let by_request = match extension {
+            capability::EXTRACT => Some(Extension::Structured),
+            extension => Extension::named(extension),
+        };
+        let by_request = by_request.filter(|_| self.reads_requests());
         self.uses_extensions |= by_request.is_some();
         let is_announced = self.words.iter().any(|word| word == extension);
         if is_announced || by_request.is_some_and(|extension| self.may_be_on(extension)) {

@@ -6,14 +6,14 @@ use super::usage::Counts;
 use super::{kept, report};
 use crate::chat::event::FinishClass;
 use crate::engine::EngineEvent;
-use crate::engine::provider::body::{Body, BodyEnd, Ignored, Part};
+use crate::engine::provider::body::{BodyEnd, Part};
 use crate::engine::provider::call::{self, Completeness};
 use crate::engine::provider::failure::{Failure, Failures};
+use crate::engine::provider::reading::{AnswerEnd, Reading};
 use crate::engine::provider::sse::SseEvent;
 use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
 use serde::de::Error;
 use serde_json::Value;
-use std::mem::take;
 
 #[cfg(test)]
 mod tests;
@@ -21,48 +21,25 @@ mod tests;
 /// What servers of this kind answer, as errors name it.
 const INTERFACE: &str = "messages";
 
-/// Bytes of a stop reason that are shown. The longest known word has twenty-nine.
-const STOP_REASON_BYTES_MAX: usize = 200;
-
 /// One answer as it arrives.
 #[derive(Debug)]
 pub(in crate::engine) struct Answer<'a> {
-    failures: &'a Failures,
+    reading: Reading<'a>,
     model: &'a str,
-    body: Body,
-    body_end: BodyEnd,
     blocks: Blocks,
     counts: Counts,
     stop_reason: Option<String>,
-    done: bool,
-    /// Some part of it could be read.
-    understood: bool,
-    has_reasoning: bool,
-    has_text: bool,
-    /// There is more in the text than white space.
-    has_words: bool,
-    ignored: Ignored,
-    progress: u64,
 }
 
 impl<'a> Answer<'a> {
     /// An answer of `model` of which nothing has come, in a body that ends so.
     pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
         Self {
-            failures,
+            reading: Reading::new(failures, body_end),
             model,
-            body: Body::default(),
-            body_end,
             blocks: Blocks::default(),
             counts: Counts::default(),
             stop_reason: None,
-            done: false,
-            understood: false,
-            has_reasoning: false,
-            has_text: false,
-            has_words: false,
-            ignored: Ignored::default(),
-            progress: 0,
         }
     }
 
@@ -72,9 +49,7 @@ impl<'a> Answer<'a> {
             Part::Whole(json) => self.json(&json, events),
             Part::Event(event) => self.sse_event(&event, events),
         };
-        for event in &events[before..] {
-            self.note(event);
-        }
+        self.reading.note(&events[before..]);
         read
     }
 
@@ -85,24 +60,24 @@ impl<'a> Answer<'a> {
     ) -> Result<(), Failure> {
         let data = event.data.trim_ascii();
         match data {
-            _ if self.done => Ok(()),
+            _ if self.reading.done => Ok(()),
             [] => Ok(()),
             [b'{', ..] => self.json(data, events),
-            [..] if event.kind == b"error" => Err(self.failures.reported_text(data)),
+            [..] if event.kind == b"error" => Err(self.reading.failures.reported_text(data)),
             // An end mark of another interface, or a keep-alive message.
             [..] => {
-                self.failures.ignore(data, &mut self.ignored);
+                self.reading.ignore(data);
                 Ok(())
             }
         }
     }
 
     fn json(&mut self, json: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let event = decode(json).map_err(|why| self.failures.unreadable(&why, json))?;
+        let event = decode(json).map_err(|why| self.reading.failures.unreadable(&why, json))?;
         match &event {
             Event::Ping => return Ok(()),
             Event::Unknown => {
-                self.failures.ignore(json, &mut self.ignored);
+                self.reading.ignore(json);
                 return Ok(());
             }
             Event::Error { error } => return Err(self.reported(error)),
@@ -114,8 +89,8 @@ impl<'a> Answer<'a> {
             | Event::MessageStop
             | Event::Message { .. } => {}
         }
-        self.understood = true;
-        self.progress += 1;
+        self.reading.understand();
+        self.reading.advance(true);
         self.event(event, events).map_err(|bad| self.bad(bad, json))
     }
 
@@ -150,15 +125,15 @@ impl<'a> Answer<'a> {
 
     fn finish(&mut self, events: &mut Vec<EngineEvent>) {
         self.blocks.finish_all(events);
-        self.done = true;
+        self.reading.done = true;
     }
 
     /// The same block without the key in its words, which are shown.
     fn shown(&self, block: Block) -> Block {
         match block {
             Block::ToolUse { id, name, input } => Block::ToolUse {
-                id: self.failures.shown(&id, ID_BYTES_MAX),
-                name: self.failures.shown(&name, NAME_BYTES_MAX),
+                id: self.reading.failures.shown(&id, ID_BYTES_MAX),
+                name: self.reading.failures.shown(&name, NAME_BYTES_MAX),
                 input,
             },
             block @ (Block::Text { .. }
@@ -168,67 +143,36 @@ impl<'a> Answer<'a> {
         }
     }
 
-    fn note(&mut self, event: &EngineEvent) {
-        match event {
-            EngineEvent::Reasoning { .. } => self.has_reasoning = true,
-            EngineEvent::Text(text) => {
-                self.has_text = true;
-                self.has_words |= !text.trim().is_empty();
-            }
-            EngineEvent::CallStarted
-            | EngineEvent::ToolCallStarted(_)
-            | EngineEvent::ToolArguments { .. }
-            | EngineEvent::ToolCallRequested { .. }
-            | EngineEvent::Usage(_)
-            | EngineEvent::RetryScheduled(_)
-            | EngineEvent::RetryStarted(_)
-            | EngineEvent::CallFinished { .. } => {}
-        }
-    }
-
     fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
         let reason = match self.stop_reason.take() {
-            Some(reason) if self.done => reason,
-            None if self.done => return Err(self.cut_off("a stop reason")),
+            Some(reason) if self.reading.done => reason,
+            None if self.reading.done => return Err(self.cut_off("a stop reason")),
             Some(_) | None => return Err(self.cut_off("message_stop")),
         };
-        events.extend(self.counts.usage().map(EngineEvent::Usage));
-        let class = finish_class(&reason);
-        let stop_reason = match class == FinishClass::Other {
-            true => self.failures.shown(&reason, STOP_REASON_BYTES_MAX),
-            // A known word, even if it is the key.
-            false => reason,
-        };
-        events.push(EngineEvent::CallFinished {
-            stop_reason: stop_reason.clone(),
-            class,
+        let end = AnswerEnd {
+            class: finish_class(&reason),
+            reason,
+            usage: self.counts.usage(),
             provider_data: kept::provider_data(self.model, self.blocks.kept()),
-        });
-        // That an answer was cut off is reported with its finish class.
-        match self.has_text || class.cuts_off() || !self.blocks.has_no_calls() {
-            true => Ok(()),
-            false => Err(self.failures.no_answer(&stop_reason, self.has_reasoning)),
-        }
+            has_calls: !self.blocks.has_no_calls(),
+        };
+        self.reading.finish(end, events)
     }
 
     fn cut_off(&self, missing: &str) -> Failure {
-        self.at_end(self.failures.cut_off(missing, &self.ignored))
-    }
-
-    fn at_end(&self, failure: Failure) -> Failure {
-        self.failures.at_end(failure, self.body_end, &self.ignored)
+        self.reading.at_end(self.reading.cut_off(missing))
     }
 
     fn reported(&self, error: &Value) -> Failure {
-        self.failures.reported_as(error, report::status(error))
+        self.reading.failures.reported_as(error, report::status(error))
     }
 
     fn bad(&self, bad: Bad, json: &[u8]) -> Failure {
         match bad {
-            Bad::Calls | Bad::Blocks | Bad::Kept => self.failures.too_long(bad.words()),
-            Bad::Nameless => self.failures.nameless_tool(),
+            Bad::Calls | Bad::Blocks | Bad::Kept => self.reading.failures.too_long(bad.words()),
+            Bad::Nameless => self.reading.failures.nameless_tool(),
             Bad::Unopened | Bad::WrongKind => {
-                self.failures.unreadable(&serde_json::Error::custom(bad.words()), json)
+                self.reading.failures.unreadable(&serde_json::Error::custom(bad.words()), json)
             }
         }
     }
@@ -236,17 +180,15 @@ impl<'a> Answer<'a> {
 
 impl call::Answer for Answer<'_> {
     fn push(&mut self, bytes: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let mut parts = Vec::new();
-        let pushed = self.body.push(bytes, &mut parts);
+        let (parts, pushed) = self.reading.push(bytes);
         for part in parts {
             self.part(part, events)?;
         }
-        self.progress += u64::from(self.body.is_filling());
-        pushed.map_err(|part| self.failures.too_long_part(part))
+        pushed
     }
 
     fn is_done(&self) -> bool {
-        self.done
+        self.reading.done
     }
 
     /// Only `message_stop` ends an answer.
@@ -255,31 +197,27 @@ impl call::Answer for Answer<'_> {
     }
 
     fn progress(&self) -> u64 {
-        self.progress
+        self.reading.progress()
     }
 
     fn ignored(&self) -> u64 {
-        self.ignored.count
+        self.reading.ignored()
     }
 
     fn is_blank(&self) -> bool {
-        self.has_text && !self.has_words
+        self.reading.is_blank()
     }
 
     /// Nothing is held back: a text is never cut inside a character.
     fn flush(&mut self, _events: &mut Vec<EngineEvent>) {}
 
     fn end(&mut self, content_type: &str, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        if !self.done {
-            if matches!(self.body, Body::Blank) {
-                return Err(self.failures.empty());
-            }
-            let last = take(&mut self.body).end().map_or(Ok(()), |part| self.part(part, events));
-            last.map_err(|failure| self.at_end(failure))?;
+        if !self.reading.done
+            && let Some(part) = self.reading.end_body()?
+        {
+            self.part(part, events).map_err(|failure| self.reading.at_end(failure))?;
         }
-        if !self.understood {
-            return Err(self.failures.not_an_answer(INTERFACE, content_type, &self.ignored));
-        }
+        self.reading.check_understood(INTERFACE, content_type)?;
         self.conclude(events)
     }
 }

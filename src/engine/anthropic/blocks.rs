@@ -4,7 +4,7 @@ use super::event::{Block, Delta};
 use super::kept::KeptBlock;
 use crate::chat::event::ToolCall;
 use crate::engine::EngineEvent;
-use crate::engine::provider::tool::CALLS_MAX;
+use crate::engine::provider::tool::{CALLS_MAX, CallIds};
 use crate::protocol::id::ToolCallId;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ const REASONING_FIELD: &str = "thinking";
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
     open: BTreeMap<u64, OpenBlock>,
-    calls: Vec<ToolCallId>,
+    calls: CallIds,
     kept: Vec<KeptBlock>,
     begun: usize,
     kept_bytes: usize,
@@ -197,7 +197,7 @@ impl Blocks {
 
     /// No call has begun.
     pub(super) fn has_no_calls(&self) -> bool {
-        self.calls.is_empty()
+        self.calls.len() == 0
     }
 
     fn begin_call(
@@ -213,18 +213,9 @@ impl Blocks {
         if self.calls.len() == CALLS_MAX {
             return Err(Bad::Calls);
         }
-        let id = self.call_id(id);
-        self.calls.push(id.clone());
+        let id = self.calls.take(id);
         events.push(EngineEvent::ToolCallStarted(ToolCall { id: id.clone(), name }));
         Ok(OpenBlock::ToolUse { id, input, has_pieces: false })
-    }
-
-    /// The provider's id, unless it is missing or would make two calls one.
-    fn call_id(&self, given: String) -> ToolCallId {
-        let is_free = |id: &ToolCallId| !self.calls.contains(id);
-        let made_up = (self.calls.len()..).map(|number| ToolCallId(format!("call_{number}")));
-        let given = Some(ToolCallId(given)).filter(|id| !id.0.trim().is_empty());
-        given.into_iter().chain(made_up).find(is_free).unwrap_or_else(|| ToolCallId(String::new()))
     }
 
     /// Counts bytes that are kept only to be sent back.

@@ -78,11 +78,15 @@ impl Calls {
     }
 
     /// Where the call of `delta` stands, or will stand if it is new. Providers that leave out the
-    /// index mark a new call with a new id, or with a name.
+    /// index, or have the same for all, mark a new call with a new id, or with a name.
     fn place(&self, delta: &ToolDelta) -> usize {
         let new = self.0.len();
         if let Some(index) = delta.index() {
-            return self.position(|call| call.index == Some(index)).unwrap_or(new);
+            let has_index = |call: &OpenCall| call.index == Some(index);
+            let own = self.last(|call| has_index(call) && call.id.as_deref() == delta.id());
+            let own = own.filter(|_| delta.id().is_some());
+            let last = self.last(has_index).filter(|at| !self.0[*at].is_ended_by(delta));
+            return own.or(last).unwrap_or(new);
         }
         match (delta.id(), delta.name()) {
             (Some(id), _) => self.position(|call| call.id.as_deref() == Some(id)).unwrap_or(new),
@@ -98,6 +102,10 @@ impl Calls {
         let given = given.map(str::to_owned).find(|id| !self.is_taken(id, place));
         let mut made_up = (place..).map(|number| format!("call_{number}"));
         given.or_else(|| made_up.find(|id| !self.is_taken(id, place))).unwrap_or_default()
+    }
+
+    fn last(&self, is_it: impl Fn(&OpenCall) -> bool) -> Option<usize> {
+        self.0.iter().rposition(is_it)
     }
 
     fn position(&self, is_it: impl Fn(&OpenCall) -> bool) -> Option<usize> {
@@ -120,6 +128,18 @@ impl OpenCall {
             arguments: Joiner::default(),
             stage: CallStage::Unnamed(String::new()),
         }
+    }
+
+    /// Some servers number every call 0: an id and a name that differ from this call's id begin
+    /// another. A new id alone doesn't: some servers have one for each piece.
+    fn is_ended_by(&self, delta: &ToolDelta) -> bool {
+        let is_started = match self.stage {
+            CallStage::Unnamed(_) => false,
+            CallStage::Started(_) => true,
+        };
+        let has_new_id =
+            self.id.is_some() && delta.id().is_some_and(|id| self.id.as_deref() != Some(id));
+        is_started && has_new_id && delta.name().is_some()
     }
 
     /// Takes the next piece; `id` is the call's if it begins here.
@@ -220,6 +240,23 @@ mod tests {
         check(&[first, more, second, more], "+a:f a<1 a<2 +b:g b<2 !a !b");
         let nameless = r#"{"function":{"name":"h"}}"#;
         check(&[nameless, nameless], "+call_0:h +call_1:h !call_0 !call_1");
+    }
+
+    #[test]
+    fn calls_of_one_index_are_distinguished_by_id_and_name() {
+        let first = r#"{"index":0,"id":"a","function":{"name":"f","arguments":"1"}}"#;
+        let second = r#"{"index":0,"id":"b","function":{"name":"f","arguments":"2"}}"#;
+        let more = r#"{"index":0,"function":{"arguments":"3"}}"#;
+        check(&[first, second], "+a:f a<1 +b:f b<2 !a !b");
+        check(&[first, more, second, more], "+a:f a<1 a<3 +b:f b<2 b<3 !a !b");
+        let of_first = r#"{"index":0,"id":"a","function":{"arguments":"4"}}"#;
+        check(&[first, second, of_first], "+a:f a<1 +b:f b<2 a<4 !a !b");
+        // An id of its own for each piece, and an id that comes after the name.
+        let other_id = r#"{"index":0,"id":"z","function":{"arguments":"5"}}"#;
+        check(&[first, other_id], "+a:f a<1 a<5 !a");
+        let unnamed = r#"{"index":0,"id":"a"}"#;
+        let renamed = r#"{"index":0,"id":"y","function":{"name":"f","arguments":"6"}}"#;
+        check(&[unnamed, renamed], "+a:f a<6 !a");
     }
 
     #[test]

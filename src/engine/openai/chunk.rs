@@ -50,6 +50,8 @@ pub(super) struct Delta {
     refusal: Text,
     reasoning_content: Text,
     reasoning: Text,
+    /// The reasoning once more, in a form to send back.
+    reasoning_details: Value,
     tool_calls: Option<Vec<ToolDelta>>,
     /// What `tool_calls` replaced: one call, without an id.
     function_call: Option<Function>,
@@ -153,6 +155,18 @@ impl Delta {
         }
     }
 
+    /// The reasoning in a form to send back, if the server has one; leaves none of it.
+    pub(super) fn take_details(&mut self) -> Vec<Value> {
+        match self.reasoning_details.take() {
+            Value::Array(details) => details,
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Object(_) => Vec::new(),
+        }
+    }
+
     /// What the model says. Its refusal is an answer like any other.
     pub(super) fn text(&self) -> [&[u8]; 2] {
         [&self.content.0, &self.refusal.0]
@@ -174,6 +188,7 @@ impl Delta {
         texts.iter().all(|text| text.0.is_empty())
             && self.tool_calls.as_ref().is_none_or(Vec::is_empty)
             && self.function_call.is_none()
+            && self.reasoning_details.as_array().is_none_or(Vec::is_empty)
     }
 }
 

@@ -1,89 +1,89 @@
 //! The body of a provider request: OpenAI's "Create chat completion"
 //! (<https://platform.openai.com/docs/api-reference/chat/create>), streamed, with token counts.
+//!
+//! What changes from turn to turn stands last, so that the bodies of two turns begin with the same
+//! bytes.
 
+use super::kept;
+use super::model::taken;
+use super::wire::{
+    Body, ImageUrl, ResponseFormat, StreamOptions, UserContent, Wire, WireCall, WireDefinition,
+    WireFile, WireFunction, WirePart, WireSchema, WireSettings, WireTool,
+};
 use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
+use crate::engine::provider::media::{self, Media};
+use crate::engine::provider::remote::Refused;
+use crate::engine::provider::schema;
 use crate::engine::provider::tool::{arguments, parameters};
-use serde::Serialize;
-use serde_json::{Map, Value};
-use std::borrow::Cow;
+use crate::engine::{CallSettings, CallSpec, ResponseSchema};
+use crate::protocol::attachment::Attachment;
 
-#[derive(Serialize)]
-struct Body<'a> {
-    model: &'a str,
-    messages: Vec<Wire<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<WireTool<'a>>,
-    stream: bool,
-    stream_options: StreamOptions,
-}
+#[cfg(test)]
+mod tests;
 
-#[derive(Serialize)]
-struct WireTool<'a> {
-    r#type: &'static str,
-    function: WireDefinition<'a>,
-}
-
-#[derive(Serialize)]
-struct WireDefinition<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    description: &'a str,
-    parameters: Cow<'a, Map<String, Value>>,
-}
-
-#[derive(Serialize)]
-struct StreamOptions {
-    include_usage: bool,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "role", rename_all = "lowercase")]
-enum Wire<'a> {
-    System {
-        content: &'a str,
-    },
-    User {
-        content: &'a str,
-    },
-    Assistant {
-        /// Null if the model only called tools: some providers refuse an empty text.
-        content: Option<&'a str>,
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        tool_calls: Vec<WireCall<'a>>,
-    },
-    Tool {
-        tool_call_id: &'a str,
-        content: &'a str,
-    },
-}
-
-#[derive(Serialize)]
-struct WireCall<'a> {
-    id: &'a str,
-    r#type: &'static str,
-    function: WireFunction<'a>,
-}
-
-#[derive(Serialize)]
-struct WireFunction<'a> {
-    name: &'a str,
-    arguments: Cow<'a, str>,
+/// Whose server it is: some settings have other names at OpenAI itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Server {
+    OpenAi,
+    Other,
 }
 
 /// The request, as JSON.
-pub(super) fn body(
-    model: &str,
+///
+/// # Errors
+/// If the interface has no place for an attachment, or the request can't be written.
+pub(super) fn body(model: &str, spec: &CallSpec, server: Server) -> Result<Vec<u8>, Refused> {
+    body_of(&spec.transcript.messages(), model, spec, server)
+}
+
+fn body_of(
     messages: &[Message<'_>],
-    tools: &[ToolSpec],
-) -> Result<Vec<u8>, serde_json::Error> {
-    serde_json::to_vec(&Body {
+    model: &str,
+    spec: &CallSpec,
+    server: Server,
+) -> Result<Vec<u8>, Refused> {
+    let native = schema::native(spec).filter(|schema| schema.is_taken(&spec.settings));
+    let (settings, _) = taken(model, &spec.settings);
+    let body = Body {
         model,
-        messages: messages.iter().map(wire).collect(),
-        tools: tools.iter().map(wire_tool).collect(),
         stream: true,
         stream_options: StreamOptions { include_usage: true },
-    })
+        settings: WireSettings {
+            response_format: native.map(response_format),
+            ..wire_settings(&settings, server)
+        },
+        tools: spec.tools.iter().map(wire_tool).collect(),
+        messages: wire_messages(model, messages, schema::instruction(spec, native.is_some()))?,
+    };
+    serde_json::to_vec(&body).map_err(Refused::Unwritable)
+}
+
+/// Names of the settings that are set and that the interface, or the model, doesn't take.
+pub(super) fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str> {
+    let (settings, refused) = taken(model, settings);
+    let ignored = settings.reasoning_budget.map(|_| "reasoning_budget");
+    refused.into_iter().chain(ignored).collect()
+}
+
+fn wire_settings(settings: &CallSettings, server: Server) -> WireSettings<'_> {
+    let max_tokens_of = |which| settings.max_tokens.filter(|_| server == which);
+    WireSettings {
+        temperature: settings.temperature,
+        top_p: settings.top_p,
+        max_completion_tokens: max_tokens_of(Server::OpenAi),
+        max_tokens: max_tokens_of(Server::Other),
+        stop: settings.stop.as_deref(),
+        seed: settings.seed,
+        reasoning_effort: settings.reasoning_effort.as_deref(),
+        response_format: None,
+    }
+}
+
+fn response_format(schema: &ResponseSchema) -> ResponseFormat<'_> {
+    let json_schema =
+        WireSchema { name: &schema.name, schema: &schema.schema, strict: schema.is_strict() };
+    ResponseFormat { r#type: "json_schema", json_schema }
 }
 
 fn wire_tool(spec: &ToolSpec) -> WireTool<'_> {
@@ -95,11 +95,36 @@ fn wire_tool(spec: &ToolSpec) -> WireTool<'_> {
     WireTool { r#type: "function", function }
 }
 
-fn wire<'a>(message: &'a Message<'_>) -> Wire<'a> {
-    match message {
-        Message::System(content) => Wire::System { content },
-        Message::User { text, .. } => Wire::User { content: text },
-        Message::Assistant { text, calls, .. } => Wire::Assistant {
+/// The messages, with `instruction` after the first ones of the system.
+fn wire_messages<'a>(
+    model: &str,
+    messages: &'a [Message<'_>],
+    instruction: Option<String>,
+) -> Result<Vec<Wire<'a>>, Refused> {
+    let wire = messages.iter().map(|message| wire(model, message));
+    let mut wire = wire.collect::<Result<Vec<_>, _>>()?;
+    let Some(instruction) = instruction else { return Ok(wire) };
+    // Many servers take only one message of the system.
+    match wire.first_mut() {
+        Some(Wire::System { content }) => {
+            let content = content.to_mut();
+            content.push_str("\n\n");
+            content.push_str(&instruction);
+        }
+        Some(Wire::User { .. } | Wire::Assistant { .. } | Wire::Tool { .. }) | None => {
+            wire.insert(0, Wire::System { content: instruction.into() });
+        }
+    }
+    Ok(wire)
+}
+
+fn wire<'a>(model: &str, message: &'a Message<'_>) -> Result<Wire<'a>, Refused> {
+    Ok(match message {
+        Message::System(content) => Wire::System { content: (*content).into() },
+        Message::User { text, attachments } => {
+            Wire::User { content: user_content(text, attachments)? }
+        }
+        Message::Assistant { text, calls, provider_data } => Wire::Assistant {
             content: (!text.is_empty() || calls.is_empty()).then_some(text.as_ref()),
             tool_calls: calls
                 .iter()
@@ -109,51 +134,36 @@ fn wire<'a>(message: &'a Message<'_>) -> Wire<'a> {
                     function: WireFunction { name: &tool.name, arguments: arguments(input) },
                 })
                 .collect(),
+            reasoning: kept::reasoning(*provider_data, model),
         },
         Message::Tool { tool, result, .. } => {
             Wire::Tool { tool_call_id: &tool.id.0, content: result.as_ref() }
         }
-    }
+    })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::chat::event::ToolCall;
-    use crate::protocol::id::ToolCallId;
-    use serde_json::json;
-
-    #[test]
-    fn messages_take_openai_form() {
-        let tool = ToolCall { id: ToolCallId("c1".into()), name: "f".into() };
-        let messages = [
-            Message::System("be brief"),
-            Message::user("a\u{2028}\u{0}\u{1F600}", &[]),
-            Message::Assistant {
-                text: "".into(),
-                calls: vec![(&tool, r#"{"x":1}"#)],
-                provider_data: None,
-            },
-            Message::Tool { tool: &tool, result: "out".into(), is_error: false },
-            Message::Assistant { text: "done".into(), calls: Vec::new(), provider_data: None },
-        ];
-        let body = body("m", &messages, &[]).expect("serializes");
-        let body: Value = serde_json::from_slice(&body).expect("JSON");
-        let expected = json!({
-            "model": "m",
-            "stream": true,
-            "stream_options": { "include_usage": true },
-            "messages": [
-                { "role": "system", "content": "be brief" },
-                { "role": "user", "content": "a\u{2028}\u{0}\u{1F600}" },
-                { "role": "assistant", "content": null, "tool_calls": [
-                    { "id": "c1", "type": "function",
-                      "function": { "name": "f", "arguments": "{\"x\":1}" } },
-                ] },
-                { "role": "tool", "tool_call_id": "c1", "content": "out" },
-                { "role": "assistant", "content": "done" },
-            ],
-        });
-        assert_eq!(body, expected);
+/// What the user sends: images and files, then the text.
+fn user_content<'a>(
+    text: &'a str,
+    attachments: &'a [Attachment],
+) -> Result<UserContent<'a>, Refused> {
+    if attachments.is_empty() {
+        return Ok(UserContent::Text(text));
     }
+    let mut parts = attachments.iter().map(part).collect::<Result<Vec<_>, _>>()?;
+    if !text.is_empty() {
+        parts.push(WirePart::Text { text: text.into() });
+    }
+    Ok(UserContent::Parts(parts))
+}
+
+fn part(attachment: &Attachment) -> Result<WirePart<'_>, Refused> {
+    Ok(match media::media(attachment)? {
+        Media::Text(text) => WirePart::Text { text: text.into() },
+        Media::Image { url, detail } => WirePart::ImageUrl { image_url: ImageUrl { url, detail } },
+        Media::Pdf { filename, data_url: file_data } => {
+            WirePart::File { file: WireFile { filename, file_data } }
+        }
+        Media::PdfUrl(_) => return Err(media::unsupported(attachment)),
+    })
 }

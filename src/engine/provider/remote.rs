@@ -55,7 +55,15 @@ pub(in crate::engine) trait Interface {
     /// If the provider has no place for what is in it, or it can't be written.
     fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused>;
 
-    /// Names of the settings that are set and that this interface has no place for.
+    /// The same for a server of another provider, where that differs.
+    ///
+    /// # Errors
+    /// As [`Interface::body`].
+    fn body_for_others(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
+        Self::body(model, spec)
+    }
+
+    /// Names of the settings that are set and that this interface, or the model, doesn't take.
     fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str>;
 
     /// An answer of `model` of which nothing has come.
@@ -153,7 +161,7 @@ impl<I: Interface> Remote<I> {
         self.warn_of_ignored(model, &spec.settings);
         let client = connection.client(&target.url, key.is_some(), &failures);
         let client = client.await.map_err(Failure::into_error)?;
-        let body = body::<I>(model, spec).map_err(|why| failures.refused(why).into_error())?;
+        let body = self.body(model, spec).map_err(|why| failures.refused(why).into_error())?;
         sink.send(EngineEvent::CallStarted).await;
         let clock = Clock::new(settings.total_timeout);
         let post = Post { client, target, body, idle_timeout: settings.idle_timeout };
@@ -177,32 +185,35 @@ impl<I: Interface> Remote<I> {
         Ok(Target { url, headers })
     }
 
+    /// The request with what the settings add to it.
+    fn body(&self, model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
+        let body = match self.is_own() {
+            true => I::body(model, spec)?,
+            false => I::body_for_others(model, spec)?,
+        };
+        let extra = &spec.settings.extra_body;
+        if extra.is_empty() {
+            return Ok(body);
+        }
+        let mut members: Map<String, Value> =
+            serde_json::from_slice(&body).map_err(Refused::Unwritable)?;
+        merge(&mut members, extra);
+        serde_json::to_vec(&members).map_err(Refused::Unwritable)
+    }
+
     /// Warns once of each setting that the provider has no place for: the call goes on without it.
     fn warn_of_ignored(&self, model: &str, settings: &CallSettings) {
         let mut warned = self.shared.warned.lock().unwrap_or_else(PoisonError::into_inner);
         for name in I::ignored_settings(model, settings) {
             if warned.insert(name) {
                 tracing::warn!(
-                    "the setting {name} is ignored: the interface of {} has no place for it; \
-                     extra_body can add what a server takes besides",
+                    "the setting {name} is ignored: the interface of {} has no place for it, or the \
+                     model refuses it; extra_body can add what a server takes besides",
                     I::PROVIDER
                 );
             }
         }
     }
-}
-
-/// The request with what the settings add to it.
-fn body<I: Interface>(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
-    let body = I::body(model, spec)?;
-    let extra = &spec.settings.extra_body;
-    if extra.is_empty() {
-        return Ok(body);
-    }
-    let mut members: Map<String, Value> =
-        serde_json::from_slice(&body).map_err(Refused::Unwritable)?;
-    merge(&mut members, extra);
-    serde_json::to_vec(&members).map_err(Refused::Unwritable)
 }
 
 /// Adds the headers of the settings, which have been checked, in the place of those of the same name.

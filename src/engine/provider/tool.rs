@@ -1,5 +1,6 @@
 //! Tools and their calls, in the form that providers take.
 
+use crate::protocol::id::ToolCallId;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
@@ -11,6 +12,28 @@ pub(in crate::engine) const ID_BYTES_MAX: usize = 1024;
 
 /// Bytes of a tool's name that are kept. Providers allow 64 or 128.
 pub(in crate::engine) const NAME_BYTES_MAX: usize = 200;
+
+/// The ids of the calls of one answer.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct CallIds(Vec<ToolCallId>);
+
+impl CallIds {
+    /// The id of the next call: the provider's, unless it is missing or would make two calls one.
+    pub(in crate::engine) fn take(&mut self, given: String) -> ToolCallId {
+        let is_free = |id: &ToolCallId| !self.0.contains(id);
+        let made_up = (self.0.len()..).map(|number| ToolCallId(format!("call_{number}")));
+        let given = Some(ToolCallId(given)).filter(|id| !id.0.trim().is_empty());
+        let id = given.into_iter().chain(made_up).find(is_free);
+        let id = id.unwrap_or_else(|| ToolCallId(String::new()));
+        self.0.push(id.clone());
+        id
+    }
+
+    /// How many calls there are.
+    pub(in crate::engine) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
 
 /// The schema in a form that providers take: one tool that they refuse would have them refuse the
 /// whole request. They want an object with its properties, and none of these words at the top.

@@ -83,12 +83,18 @@ pub(super) fn of_data(data: &[u8], declared: &str, name: &str) -> Result<String,
     })
 }
 
-/// The media type of what can't be seen here: the declared one, else that of the name, if it has one.
-pub(super) fn of_name(declared: &str, name: &str) -> String {
+/// The media type of what can't be read here: the declared one, else that of its names.
+pub(super) fn unread(declared: &str, names: [&str; 2]) -> String {
     match normal(declared) {
-        declared if declared.is_empty() => by_ending(name).unwrap_or_default().to_owned(),
+        declared if declared.is_empty() => of_names(names).to_owned(),
         declared => declared,
     }
+}
+
+/// The media type by the end of a name or address, the first that has one; empty if none has.
+pub(super) fn of_names(names: [&str; 2]) -> &'static str {
+    let paths = names.map(|name| name.split(['?', '#']).next().unwrap_or_default());
+    paths.into_iter().find_map(by_ending).unwrap_or_default()
 }
 
 /// Whether bytes of that type are an image for a provider.
@@ -282,8 +288,9 @@ mod tests {
 
     #[test]
     fn what_is_not_read_has_the_type_of_its_name() {
-        assert_eq!(of_name("", "cat.JPG"), "image/jpeg");
-        assert_eq!(of_name("image/webp", "cat.jpg"), "image/webp");
-        assert_eq!(of_name("", "cat"), "");
+        assert_eq!(unread("", ["", "cat.JPG"]), "image/jpeg");
+        assert_eq!(unread("", ["cat.png", "https://e.org/cat.jpg?a=b.c"]), "image/png");
+        assert_eq!(unread("Image/WebP", ["cat.jpg", ""]), "image/webp");
+        assert_eq!(unread("", ["cat", "https://e.org/cat"]), "");
     }
 }

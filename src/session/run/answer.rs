@@ -13,6 +13,19 @@ use crate::protocol::proto::provider::{AnswerTruncated, RetryScheduled, RetrySta
 use crate::session::recorder::Recorder;
 use crate::support::text::Text;
 
+/// How a segment finishes.
+struct SegmentFinish<'a> {
+    status: Ending,
+    /// The reason of its call, if it is the last of it.
+    reason: &'a str,
+    is_cut_off: bool,
+}
+
+impl SegmentFinish<'_> {
+    /// Something else follows in the same call.
+    const DEFAULT: Self = Self { status: Ending::Finished, reason: "", is_cut_off: false };
+}
+
 impl Run {
     pub(super) fn engine_event(
         &mut self,
@@ -69,7 +82,12 @@ impl Run {
     }
 
     pub(super) fn close_call(&mut self, recorder: &mut Recorder, now: Uptime, end: CallFinish) {
-        self.close_segment(recorder, end.segment, &end.stop_reason);
+        let finish = SegmentFinish {
+            status: end.segment,
+            reason: &end.stop_reason,
+            is_cut_off: end.class.cuts_off(),
+        };
+        self.close_segment(recorder, finish);
         let Some(call) = self.call.take() else { return };
         let CallFinish { stop_reason, class, provider_data, .. } = end;
         if let Some(usage) = call.usage {
@@ -132,7 +150,7 @@ impl Run {
         }
         self.need_call(recorder, now);
         if !self.is_open(kind) {
-            self.close_segment(recorder, Ending::Finished, "");
+            self.close_segment(recorder, SegmentFinish::DEFAULT);
             self.open_segment(recorder, kind);
         }
         let Some(open) = &mut self.segment else { return };
@@ -155,13 +173,14 @@ impl Run {
         self.record(recorder, Event::SegmentStarted { segment, prompt });
     }
 
-    fn close_segment(&mut self, recorder: &mut Recorder, status: Ending, finish_reason: &str) {
+    fn close_segment(&mut self, recorder: &mut Recorder, finish: SegmentFinish<'_>) {
         let Some(OpenSegment { segment, prompt, .. }) = self.segment.take() else { return };
+        let SegmentFinish { status, reason, is_cut_off } = finish;
         let text = recorder.segment_text(self.id(), segment);
-        let finish_reason = finish_reason.to_owned();
+        let finish_reason = reason.to_owned();
         self.record(
             recorder,
-            Event::SegmentFinished { segment, status, prompt, text, finish_reason },
+            Event::SegmentFinished { segment, status, prompt, text, finish_reason, is_cut_off },
         );
     }
 
@@ -171,7 +190,7 @@ impl Run {
             return;
         }
         self.need_call(recorder, now);
-        self.close_segment(recorder, Ending::Finished, "");
+        self.close_segment(recorder, SegmentFinish::DEFAULT);
         if let Some(call) = &mut self.call {
             call.has_tool_calls = true;
         }

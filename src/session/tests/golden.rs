@@ -19,7 +19,11 @@ use super::scene::{server, server_tools};
 use crate::chat::event::{FinishClass, ToolCall, ToolResult, Usage};
 use crate::chat::patch::{PatchFields, PatchMode};
 use crate::chat::transcript::{Message, Transcript};
-use crate::engine::{CallEnd, EngineEvent, ErrorClass, RunError, Stage};
+use crate::engine::prices::Prices;
+use crate::engine::{
+    CallEnd, CallSettings, CallSpec, EngineEvent, EngineFacts, EngineRef, ErrorClass, Retry,
+    RunError, Stage,
+};
 use crate::protocol::command::Extension;
 use crate::protocol::id::{Ids, TaskId, ToolCallId};
 use crate::protocol::json;
@@ -30,9 +34,12 @@ use crate::session::{
     FinalSnapshot, Input, OnBusy, Output, Rules, Session, Signal, TaskEvent, Uptime,
 };
 use crate::tool::approval::ApprovalMode;
+use crate::tool::catalogue::ServerTool;
 use crate::tool::servers::ServerState;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 
@@ -75,11 +82,59 @@ fn rules(script: &str) -> Rules {
             "server" => rules.tools.servers = vec![server()],
             "approvals" => drop(rules.extensions.insert(Extension::Approvals)),
             "tool servers" => drop(rules.extensions.insert(Extension::ToolServers)),
+            "retries" => drop(rules.extensions.insert(Extension::Retries)),
+            "usage" => drop(rules.extensions.insert(Extension::Usage)),
+            "engines" => rules.engines = engines(),
+            "prices" => rules.prices = Arc::new(prices()),
+            "repair once" => rules.repairs = 1,
             "allow all" => rules.tools.approval.mode = ApprovalMode::Auto,
             other => panic!("no such option: {other}"),
         }
     }
     rules
+}
+
+/// The engine of the process, that of a profile, and one that is chosen by name.
+fn engines() -> BTreeMap<EngineRef, EngineFacts> {
+    let facts = |engine: &'static str, model: &str, temperature| {
+        let settings = CallSettings { temperature, ..CallSettings::default() };
+        EngineFacts {
+            engine,
+            model: model.to_owned(),
+            provider: format!("{engine}.example"),
+            settings: Arc::new(settings),
+        }
+    };
+    BTreeMap::from([
+        (EngineRef::Initial, facts("openai", "large", None)),
+        (EngineRef::Profile("fast".to_owned()), facts("openai", "small", Some(0.5))),
+        (EngineRef::Named("gemini".to_owned()), facts("gemini", "flash", None)),
+    ])
+}
+
+/// A price for one of two models.
+fn prices() -> Prices {
+    let models = json!({ "large": { "input": 2, "output": 8, "cached-input": 1 } });
+    serde_json::from_value(json!({ "currency": "USD", "models": models })).expect("prices")
+}
+
+/// What is sent beside the messages, where it is not the default.
+fn choice(spec: &CallSpec) -> String {
+    let mut said = match &spec.engine {
+        EngineRef::Initial => String::new(),
+        EngineRef::Profile(name) => format!("profile {name} "),
+        EngineRef::Named(name) => format!("engine {name} "),
+    };
+    if let Some(model) = &spec.model {
+        said += &format!("model {model} ");
+    }
+    if let Some(temperature) = spec.settings.temperature {
+        said += &format!("temperature {temperature} ");
+    }
+    if let Some(schema) = &spec.schema {
+        said += &format!("schema {} ", Value::Object(schema.schema.clone()));
+    }
+    said
 }
 
 fn capabilities(rules: &Rules) -> Vec<String> {
@@ -169,7 +224,7 @@ impl Play {
             Output::Frame(frame) => self.line(frame),
             Output::StartCall(task, spec) => {
                 self.call = Some(task);
-                format!("= start {}\n", messages(&spec.transcript))
+                format!("= start {}{}\n", choice(&spec), messages(&spec.transcript))
             }
             Output::StartTool(task, call) => {
                 self.tools.push((call.tool.clone(), task));
@@ -237,7 +292,16 @@ impl Play {
                 output_tokens: output.parse().expect("a number"),
                 ..Usage::default()
             }),
+            ["usage", input, output, cached] => EngineEvent::Usage(Usage {
+                input_tokens: input.parse().expect("a number"),
+                output_tokens: output.parse().expect("a number"),
+                cached_tokens: cached.parse().expect("a number"),
+                ..Usage::default()
+            }),
             ["stop"] => call_finished("stop", FinishClass::Completed),
+            ["length"] => call_finished("length", FinishClass::MaxTokens),
+            ["retry", attempt] => EngineEvent::RetryScheduled(retry(attempt)),
+            ["again", attempt] => EngineEvent::RetryStarted(retry(attempt)),
             ["tool_calls"] => call_finished("tool_calls", FinishClass::ToolCalls),
             ["end"] => return Input::Task(call, TaskEvent::CallEnded(CallEnd::Finished)),
             ["not", "ready", message] => {
@@ -257,11 +321,34 @@ impl Play {
             "reader gone" => Input::ReaderGone,
             "deadline" => Input::DeadlineReached,
             "server ready" => server_tools(ServerState::Ready, &["read", "write"]),
+            "server changed" => {
+                let mut changed = server_tools(ServerState::Ready, &["read", "write"]);
+                if let Input::ServerChanged(change) = &mut changed {
+                    let description = || "does something else".to_owned();
+                    let other = |tool: &ServerTool| ServerTool {
+                        description: description(),
+                        ..tool.clone()
+                    };
+                    change.tools = change.tools.iter().map(other).collect();
+                }
+                changed
+            }
             "server failed" => {
                 server_tools(ServerState::Failed { reason: "no such program".to_owned() }, &[])
             }
             _ => panic!("this does not happen: {what}"),
         }
+    }
+}
+
+/// The second or a later attempt.
+fn retry(attempt: &str) -> Retry {
+    Retry {
+        attempt: attempt.parse().expect("a number"),
+        attempts_max: 3,
+        wait_ms: 500,
+        class: ErrorClass::RateLimited,
+        reason: "too many requests".to_owned(),
     }
 }
 
@@ -297,7 +384,12 @@ fn words(mut text: &str) -> Vec<String> {
 fn messages(transcript: &Transcript) -> Value {
     let message = |message: Message<'_>| match message {
         Message::System(text) => json!(["system", text]),
-        Message::User { text, .. } => json!(["user", text]),
+        Message::User { text, attachments } if attachments.is_empty() => json!(["user", text]),
+        Message::User { text, attachments } => {
+            let attached =
+                attachments.iter().map(|it| json!([it.filename(), it.url(), it.base64()]));
+            json!(["user", text, attached.collect::<Vec<_>>()])
+        }
         Message::Assistant { text, calls, .. } => {
             let calls = calls.iter().map(|(tool, input)| json!([tool.id.0, tool.name, input]));
             json!(["assistant", text, calls.collect::<Vec<_>>()])

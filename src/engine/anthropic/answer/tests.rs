@@ -4,6 +4,7 @@ use super::*;
 use crate::engine::ErrorClass;
 use crate::engine::anthropic::SOURCES;
 use crate::engine::provider::call::Answer as _;
+use crate::engine::provider::words::{texts, words};
 use crate::support::secret::Secret;
 use serde_json::json;
 
@@ -26,50 +27,6 @@ fn read_pieces(pieces: &[&[u8]], end: BodyEnd) -> (Vec<EngineEvent>, Result<(), 
     }
     let result = result.and_then(|()| answer.end("text/plain", &mut events));
     (events, result)
-}
-
-/// The events in words, adjacent texts joined, and the class of the failure.
-fn words(events: &[EngineEvent], result: &Result<(), Failure>) -> String {
-    let mut words = String::new();
-    let mut last = String::new();
-    for event in events {
-        let (head, text) = word(event);
-        if head != last || !(head.starts_with('<') || head.starts_with('[')) {
-            words += &format!(" {head}");
-        }
-        words += &text;
-        last = head;
-    }
-    if let Err(failure) = result {
-        words += &format!(" FAILED {}", failure.class.as_str());
-    }
-    words.trim_start().to_owned()
-}
-
-fn word(event: &EngineEvent) -> (String, String) {
-    match event {
-        EngineEvent::Text(text) => ("<text>".into(), text.clone()),
-        EngineEvent::Reasoning { source, text } => (format!("<{source}>"), text.clone()),
-        EngineEvent::ToolCallStarted(tool) => {
-            (format!("+{}:{}", tool.id.0, tool.name), String::new())
-        }
-        EngineEvent::ToolArguments { id, text } => (format!("[{}]", id.0), text.clone()),
-        EngineEvent::ToolCallRequested { id } => (format!("!{}", id.0), String::new()),
-        EngineEvent::Usage(usage) => {
-            (format!("{}/{}", usage.input_tokens, usage.output_tokens), String::new())
-        }
-        EngineEvent::CallFinished { stop_reason, class, provider_data } => {
-            let data = provider_data.as_ref().map_or(String::new(), |data| {
-                assert_eq!((data.engine, &*data.model), ("anthropic", "m"));
-                format!(" {}", data.json)
-            });
-            (format!("END {stop_reason:?} {}{data}", class.as_str()), String::new())
-        }
-        EngineEvent::CallStarted => ("CALL".into(), String::new()),
-        EngineEvent::RetryScheduled(_) | EngineEvent::RetryStarted(_) => {
-            ("RETRY".into(), String::new())
-        }
-    }
 }
 
 fn read(pieces: &[&[u8]]) -> String {
@@ -184,21 +141,6 @@ fn an_answer_is_read_in_order_however_it_arrives() {
 fn a_cut_answer_is_never_a_success() {
     let body = long_answer();
     let (whole, _) = read_pieces(&[body.as_bytes()], BodyEnd::Marked);
-    let texts = |events: &[EngineEvent]| {
-        let texts = events.iter().filter_map(|event| match event {
-            EngineEvent::Text(text)
-            | EngineEvent::Reasoning { text, .. }
-            | EngineEvent::ToolArguments { text, .. } => Some(text.as_str()),
-            EngineEvent::CallStarted
-            | EngineEvent::ToolCallStarted(_)
-            | EngineEvent::ToolCallRequested { .. }
-            | EngineEvent::Usage(_)
-            | EngineEvent::RetryScheduled(_)
-            | EngineEvent::RetryStarted(_)
-            | EngineEvent::CallFinished { .. } => None,
-        });
-        texts.collect::<String>()
-    };
     // The last event is whole without the blank line after it.
     let whole_bytes = body.trim_end().len();
     for bytes in 0..whole_bytes {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::ErrorClass;
-use crate::engine::openai::SOURCES;
+use crate::engine::openai::OPENAI_SOURCES as SOURCES;
 use crate::engine::provider::call::Answer as _;
 use crate::support::secret::Secret;
 
@@ -11,7 +11,7 @@ const KEY: &str = "sk-secret/123456";
 /// Reads a body that arrives in `pieces`; tells it in words, adjacent texts joined.
 fn read(pieces: &[&[u8]]) -> String {
     let failures = Failures::new(SOURCES, Secret::new(KEY).as_ref(), "http://host", "m");
-    let mut answer = Answer::new(&failures, BodyEnd::Marked);
+    let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
     let mut events = Vec::new();
     let mut result = Ok(());
     for piece in pieces {
@@ -239,7 +239,7 @@ fn words_of_the_provider_are_shown_without_the_key() {
     let odd = stop("x sk-secret%2F123456");
     check(&(text("a") + &odd + END), "<text>a END \"x [redacted]\" other");
     let failures = Failures::new(SOURCES, Secret::new("stop").as_ref(), "http://host", "m");
-    let mut answer = Answer::new(&failures, BodyEnd::Marked);
+    let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
     let mut events = Vec::new();
     answer.push((text("a") + &stop("stop")).as_bytes(), &mut events).expect("reads");
     answer.end("", &mut events).expect("finished");
@@ -273,7 +273,7 @@ fn a_key_that_the_end_of_an_answer_cuts_is_not_quoted_in_part() {
     for head in ["data: {\"error\":\"bad ", "event: error\ndata: bad ", "{\"error\":\"bad "] {
         for cut_bytes in 1..KEY.len() {
             let mut events = Vec::new();
-            let mut answer = Answer::new(&failures, BodyEnd::Marked);
+            let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
             let body = format!("{head}{}", &KEY[..KEY.len() - cut_bytes]);
             answer.push(body.as_bytes(), &mut events).expect("not an event yet");
             let error = answer.end("", &mut events).expect_err("half a body").into_error();
@@ -298,7 +298,7 @@ fn a_whole_answer_is_read_like_a_stream() {
 #[test]
 fn an_event_without_end_is_not_held_for_ever() {
     let failures = Failures::new(SOURCES, None, "", "");
-    let mut answer = Answer::new(&failures, BodyEnd::Marked);
+    let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
     let mut events = Vec::new();
     answer.push(text("a").as_bytes(), &mut events).expect("fits");
     let failure = answer.push(&vec![b'x'; sse::EVENT_BYTES_MAX + 1], &mut events);
@@ -362,7 +362,7 @@ fn data_that_is_no_json_is_ignored_and_counted() {
     check(pings, "FAILED malformed_stream");
     check(&event(r#"[{"error":{"message":"x","code":429}}]"#), "FAILED rate_limited");
     let failures = Failures::new(SOURCES, Secret::new(KEY).as_ref(), "http://host", "m");
-    let mut answer = Answer::new(&failures, BodyEnd::Marked);
+    let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
     let body = format!("data: no {KEY}\n\n{pings}");
     answer.push(body.as_bytes(), &mut Vec::new()).expect("nothing unreadable");
     assert_eq!(answer.ignored(), 4);
@@ -387,7 +387,7 @@ fn a_choice_that_was_not_asked_for_is_no_part_of_the_answer() {
 #[test]
 fn what_only_keeps_the_connection_alive_is_no_progress() {
     let failures = Failures::new(SOURCES, None, "http://host", "m");
-    let mut answer = Answer::new(&failures, BodyEnd::Marked);
+    let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
     let role = delta(r#"{"role":"assistant"}"#);
     for (bytes, is_progress) in [
         (": ping\n\n", false),
@@ -410,4 +410,66 @@ fn what_only_keeps_the_connection_alive_is_no_progress() {
         answer.push(bytes.as_bytes(), &mut Vec::new()).expect("reads");
         assert_eq!(answer.progress() > before, is_progress, "{bytes}");
     }
+}
+
+/// What DeepSeek and OpenRouter want back is kept, however the answer arrives.
+#[test]
+fn the_reasoning_to_send_back_is_kept_as_it_came() {
+    let chunk = |delta: &str| format!("data: {{\"choices\":[{{\"delta\":{delta}}}]}}\n\n");
+    let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let text = chunk(r#"{"content":"a"}"#);
+    let by_name = [r#"{"reasoning_content":"h\u00f6"}"#, r#"{"reasoning_content":"m"}"#].map(chunk);
+    let by_name = by_name.concat() + &text + end;
+    let details = [
+        r#"{"reasoning":"h","reasoning_details":[{"type":"reasoning.text","text":"h","index":0}]}"#,
+        r#"{"reasoning":"m","reasoning_details":[{"type":"reasoning.text","text":"m","index":0}]}"#,
+        r#"{"reasoning_details":[{"type":"reasoning.encrypted","data":"eHg=","index":1}]}"#,
+    ];
+    let details = details.map(chunk).concat() + &text + end;
+    let plain = chunk(r#"{"reasoning":"hm"}"#) + &text + end;
+    let whole = concat!(
+        r#"{"choices":[{"finish_reason":"stop","message":"#,
+        r#"{"content":"a","reasoning_content":"h\u00f6m"}}]}"#
+    );
+    let detailed = concat!(
+        r#"{"reasoning_details":[{"index":0,"text":"hm","type":"reasoning.text"},"#,
+        r#"{"data":"eHg=","index":1,"type":"reasoning.encrypted"}]}"#
+    );
+    for (body, expected) in [
+        (by_name.as_str(), Some("{\"reasoning_content\":\"h\u{f6}m\"}")),
+        (whole, Some("{\"reasoning_content\":\"h\u{f6}m\"}")),
+        (&details, Some(detailed)),
+        (&plain, None),
+    ] {
+        let bytes = body.as_bytes();
+        for at in 0..=bytes.len() {
+            let kept = kept_of(&[&bytes[..at], &bytes[at..]]);
+            assert_eq!(kept.as_deref(), expected, "{body} split at {at}");
+        }
+    }
+}
+
+fn kept_of(pieces: &[&[u8]]) -> Option<String> {
+    let failures = Failures::new(SOURCES, None, "http://host", "m");
+    let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
+    let mut events = Vec::new();
+    for piece in pieces {
+        answer.push(piece, &mut events).expect("reads");
+    }
+    answer.end("text/plain", &mut events).expect("ends");
+    events
+        .into_iter()
+        .find_map(|event| match event {
+            EngineEvent::CallFinished { provider_data, .. } => provider_data,
+            EngineEvent::CallStarted
+            | EngineEvent::Reasoning { .. }
+            | EngineEvent::Text(_)
+            | EngineEvent::ToolCallStarted(_)
+            | EngineEvent::ToolArguments { .. }
+            | EngineEvent::ToolCallRequested { .. }
+            | EngineEvent::Usage(_)
+            | EngineEvent::RetryScheduled(_)
+            | EngineEvent::RetryStarted(_) => None,
+        })
+        .map(|data| data.json.to_string())
 }

@@ -1,0 +1,119 @@
+//! Options about answers: what they must match, and what they cost.
+
+use super::numbers::whole;
+use crate::engine::ResponseSchema;
+use crate::engine::prices::Prices;
+use crate::extract::{SCHEMA_BYTES_MAX, Schema};
+use anyhow::{Context, Result, anyhow, ensure};
+use clap::{Args, ValueHint};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes of a price list.
+const PRICES_BYTES_MAX: usize = 1024 * 1024;
+
+/// Most repairs that can be asked for: each is another call of the provider.
+const REPAIRS_MAX: u64 = 10;
+
+/// Longest name of a schema that providers take, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// Options about answers.
+#[derive(Args, Debug, Default)]
+pub struct AnswerOptions {
+    /// Ask again, up to this many times, for an answer that does not match its schema
+    #[arg(long, env = "DUOLOGUE_REPAIR", value_name = "N", default_value_t = 0, value_parser = whole::<u32>(0..=REPAIRS_MAX))]
+    pub repair: u32,
+
+    /// Report costs by the prices in this YAML or JSON file: a currency, and models with the prices of a
+    /// million tokens
+    #[arg(long, env = "DUOLOGUE_PRICES", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub prices: Option<PathBuf>,
+}
+
+impl AnswerOptions {
+    /// The prices in the file that is named.
+    ///
+    /// # Errors
+    /// If it can't be used.
+    pub(crate) fn prices(&self) -> Result<Arc<Prices>> {
+        let Some(path) = &self.prices else { return Ok(Arc::default()) };
+        let prices = document(path, PRICES_BYTES_MAX);
+        Ok(Arc::new(prices.with_context(|| format!("--prices: {}", path.display()))?))
+    }
+}
+
+/// A schema that answers must match, for us and for the provider.
+#[derive(Clone, Debug)]
+pub(crate) struct AnswerSchema {
+    /// What answers are checked with.
+    pub(crate) compiled: Schema,
+    /// What the provider gets; `None` if it is no object.
+    pub(crate) for_provider: Option<Arc<ResponseSchema>>,
+}
+
+impl AnswerSchema {
+    /// The schema `schema` of the command `name`.
+    ///
+    /// # Errors
+    /// If it is no schema.
+    pub(crate) fn new(name: &str, schema: &Value) -> Result<Self> {
+        let compiled = Schema::compile(schema)?;
+        let members = schema.as_object().cloned();
+        let for_provider =
+            members.map(|schema| Arc::new(ResponseSchema { name: wire_name(name), schema }));
+        Ok(Self { compiled, for_provider })
+    }
+
+    /// The schema in the file that `--schema` names, as YAML or JSON.
+    ///
+    /// # Errors
+    /// If the file can't be read, or holds no schema.
+    pub(crate) fn load(path: &Path) -> Result<Self> {
+        let load = || {
+            let schema: Value = document(path, SCHEMA_BYTES_MAX)?;
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            Self::new(&name, &schema)
+        };
+        load().with_context(|| format!("--schema: {}", path.display()))
+    }
+}
+
+/// A name in the form that providers take.
+fn wire_name(name: &str) -> String {
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let letters = name.chars().map(|c| if is_fine(c) { c } else { '_' });
+    match letters.take(NAME_BYTES_MAX).collect::<String>() {
+        name if name.is_empty() => "answer".to_owned(),
+        name => name,
+    }
+}
+
+/// What a regular file holds, as YAML or JSON.
+fn document<T: DeserializeOwned>(path: &Path, bytes_max: usize) -> Result<T> {
+    let file = File::open(path).map_err(|error| {
+        anyhow!("it can't be opened: {error}; check its name and who may read it")
+    })?;
+    let mut text = String::new();
+    let limit = u64::try_from(bytes_max)?.saturating_add(1);
+    file.take(limit).read_to_string(&mut text).context("it can't be read")?;
+    ensure!(text.len() <= bytes_max, "it has more than {bytes_max} bytes");
+    serde_saphyr::from_str(&text).map_err(|error| anyhow!("{error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_that_providers_take() {
+        assert_eq!(wire_name("two words.json"), "two_words_json");
+        assert_eq!(wire_name("é"), "_");
+        assert_eq!(wire_name(""), "answer");
+        assert_eq!(wire_name(&"x".repeat(100)).len(), NAME_BYTES_MAX);
+    }
+}

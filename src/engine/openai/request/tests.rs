@@ -1,0 +1,221 @@
+//! What a conversation becomes in a request.
+
+use super::*;
+use crate::chat::event::{ProviderData, ToolCall};
+use crate::engine::provider::media::{attached, linked};
+use crate::protocol::id::ToolCallId;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+fn call(id: &str) -> ToolCall {
+    ToolCall { id: ToolCallId(id.into()), name: "f".into() }
+}
+
+fn user(text: &str) -> Message<'_> {
+    Message::user(text, &[])
+}
+
+fn says(text: &str) -> Message<'_> {
+    Message::Assistant { text: text.into(), calls: Vec::new(), provider_data: None }
+}
+
+fn text_of(messages: &[Message<'_>], spec: &CallSpec, server: Server) -> String {
+    String::from_utf8(body_of(messages, "m", spec, server).expect("serializes")).expect("UTF-8")
+}
+
+fn sent(messages: &[Message<'_>], spec: &CallSpec) -> Value {
+    serde_json::from_str(&text_of(messages, spec, Server::Other)).expect("JSON")
+}
+
+fn spec(settings: &Value, schema: Option<Value>) -> CallSpec {
+    let mut call_settings = CallSettings::default();
+    for (name, value) in settings.as_object().expect("an object") {
+        call_settings.set(name, value).expect("a setting");
+    }
+    let schema = schema.map(|schema| {
+        let Value::Object(schema) = schema else { panic!("no object") };
+        Arc::new(ResponseSchema { name: "answer".to_owned(), schema })
+    });
+    CallSpec { settings: Arc::new(call_settings), schema, ..CallSpec::default() }
+}
+
+#[test]
+fn messages_take_openai_form() {
+    let tool = call("c1");
+    let messages = [
+        Message::System("be brief"),
+        user("a\u{2028}\u{0}\u{1F600}"),
+        Message::Assistant {
+            text: "".into(),
+            calls: vec![(&tool, r#"{"x":1}"#)],
+            provider_data: None,
+        },
+        Message::Tool { tool: &tool, result: "out".into(), is_error: false },
+        says("done"),
+    ];
+    let expected = json!({
+        "model": "m",
+        "stream": true,
+        "stream_options": { "include_usage": true },
+        "messages": [
+            { "role": "system", "content": "be brief" },
+            { "role": "user", "content": "a\u{2028}\u{0}\u{1F600}" },
+            { "role": "assistant", "content": null, "tool_calls": [
+                { "id": "c1", "type": "function",
+                  "function": { "name": "f", "arguments": "{\"x\":1}" } },
+            ] },
+            { "role": "tool", "tool_call_id": "c1", "content": "out" },
+            { "role": "assistant", "content": "done" },
+        ],
+    });
+    assert_eq!(sent(&messages, &CallSpec::default()), expected);
+}
+
+#[test]
+fn reasoning_goes_back_to_the_model_that_wrote_it_as_it_came() {
+    let answer = |engine, model: &str, kept: &Value| {
+        let data = ProviderData { engine, model: model.into(), json: kept.to_string().into() };
+        let tool = call("c1");
+        let answer = Message::Assistant {
+            text: "".into(),
+            calls: vec![(&tool, "{}")],
+            provider_data: Some(&data),
+        };
+        sent(&[answer], &CallSpec::default())["messages"][0].clone()
+    };
+    let plain = answer("anthropic", "m", &json!({ "reasoning_content": "hm" }));
+    assert!(plain.get("reasoning_content").is_none(), "{plain}");
+    assert_eq!(answer("openai", "other", &json!({ "reasoning_content": "hm" })), plain);
+    assert_eq!(answer("openai", "m", &json!([1])), plain);
+    let content = answer("openai", "m", &json!({ "reasoning_content": "hm" }));
+    assert_eq!(content["reasoning_content"], "hm");
+    assert_eq!(content["tool_calls"], plain["tool_calls"]);
+    let details = json!([{ "type": "reasoning.encrypted", "data": "eHg=", "index": 0 }]);
+    let with_details = answer("openai", "m", &json!({ "reasoning_details": details }));
+    assert_eq!(with_details["reasoning_details"], details);
+}
+
+#[test]
+fn settings_have_the_names_of_the_server() {
+    let settings = json!({
+        "temperature": 0.5, "top_p": 0.9, "max_tokens": 100, "reasoning_effort": "low",
+        "stop": ["END"], "seed": 7, "reasoning_budget": 10,
+    });
+    let spec = spec(&settings, None);
+    let mut expected = json!({
+        "model": "m", "stream": true, "stream_options": { "include_usage": true },
+        "temperature": 0.5, "top_p": 0.9, "max_tokens": 100, "reasoning_effort": "low",
+        "stop": ["END"], "seed": 7,
+        "messages": [{ "role": "user", "content": "q" }],
+    });
+    assert_eq!(sent(&[user("q")], &spec), expected);
+    let members = expected.as_object_mut().expect("an object");
+    let limit = members.remove("max_tokens").expect("a limit");
+    members.insert("max_completion_tokens".to_owned(), limit);
+    let own: Value =
+        serde_json::from_str(&text_of(&[user("q")], &spec, Server::OpenAi)).expect("JSON");
+    assert_eq!(own, expected);
+    assert_eq!(ignored_settings("m", &spec.settings), ["reasoning_budget"]);
+    assert!(ignored_settings("m", &CallSettings::default()).is_empty());
+    // What a model refuses is not sent to it.
+    let refused = ignored_settings("o3", &spec.settings);
+    assert_eq!(refused, ["temperature", "top_p", "stop", "reasoning_budget"]);
+    let body = body("o3", &spec, Server::OpenAi).expect("serializes");
+    let body: Value = serde_json::from_slice(&body).expect("JSON");
+    assert!(["temperature", "top_p", "stop"].iter().all(|name| body.get(name).is_none()), "{body}");
+    assert_eq!(body["reasoning_effort"], "low");
+}
+
+#[test]
+fn a_schema_is_sent_in_its_field_or_in_the_instructions() {
+    let open = json!({ "type": "object", "properties": { "a": {} } });
+    let closed = json!({ "type": "object", "properties": { "a": { "type": "string" } },
+        "required": ["a"], "additionalProperties": false });
+    let list = json!({ "type": "array" });
+    let messages = [Message::System("be brief"), user("q")];
+    for (schema, is_strict) in [(&open, false), (&closed, true)] {
+        let sent = sent(&messages, &spec(&json!({}), Some(schema.clone())));
+        let format = json!({ "type": "json_schema",
+            "json_schema": { "name": "answer", "schema": schema, "strict": is_strict } });
+        assert_eq!(sent["response_format"], format);
+        assert_eq!(sent["messages"][0]["content"], "be brief");
+    }
+    // OpenAI takes nothing but objects.
+    for (settings, schema) in [(json!({ "structured": "prompt" }), open), (json!({}), list.clone())]
+    {
+        let spec = spec(&settings, Some(schema.clone()));
+        for (messages, start) in [(&messages[..], "be brief\n\n"), (&messages[1..], "Answer ")] {
+            let sent = sent(messages, &spec);
+            assert!(sent.get("response_format").is_none(), "{sent}");
+            assert_eq!(sent["messages"][0]["role"], "system");
+            let instructions = sent["messages"][0]["content"].as_str().expect("a text");
+            assert!(instructions.starts_with(start), "{instructions}");
+            assert!(instructions.ends_with(&schema.to_string()), "{instructions}");
+            assert_eq!(sent["messages"][1]["content"], "q");
+        }
+    }
+    let native = sent(&messages, &spec(&json!({ "structured": "native" }), Some(list)));
+    assert_eq!(native["response_format"]["json_schema"]["schema"]["type"], "array");
+}
+
+#[test]
+fn images_and_files_come_before_the_text() {
+    let attachments = [
+        attached("image/png", "a.png", b"abc"),
+        linked("image/jpeg", "https://h/b.jpg"),
+        attached("application/pdf", "c.pdf", b"abc"),
+        attached("text/plain", "e.txt", b"hi"),
+    ];
+    let image =
+        |url: &str| json!({ "type": "image_url", "image_url": { "url": url, "detail": "auto" } });
+    let with_text = sent(&[Message::user("what is it?", &attachments)], &CallSpec::default());
+    let expected = json!([
+        image("data:image/png;base64,YWJj"),
+        image("https://h/b.jpg"),
+        { "type": "file",
+          "file": { "filename": "c.pdf", "file_data": "data:application/pdf;base64,YWJj" } },
+        { "type": "text", "text": "<file name=\"e.txt\">\nhi\n</file>" },
+        { "type": "text", "text": "what is it?" },
+    ]);
+    assert_eq!(with_text["messages"][0]["content"], expected);
+    let alone = sent(&[Message::user("", &attachments[..1])], &CallSpec::default());
+    assert_eq!(alone["messages"][0]["content"], json!([image("data:image/png;base64,YWJj")]));
+    for attachment in
+        [attached("audio/wav", "a.wav", b"abc"), linked("application/pdf", "https://h/d.pdf")]
+    {
+        let messages = [Message::user("q", std::slice::from_ref(&attachment))];
+        let refused = body_of(&messages, "m", &CallSpec::default(), Server::OpenAi);
+        assert!(matches!(refused, Err(Refused::Unsupported(_))), "{refused:?}");
+    }
+}
+
+/// Each turn begins with the bytes of the one before: servers read them from their caches.
+#[test]
+fn a_turn_begins_with_every_byte_of_the_turn_before() {
+    let tool = call("a");
+    let image = [attached("image/png", "a.png", b"abc")];
+    let kept = json!({ "reasoning_content": "hm" }).to_string();
+    let data = ProviderData { engine: "openai", model: "m".into(), json: kept.as_str().into() };
+    let schema = json!({ "type": "object", "properties": {} });
+    let spec = spec(&json!({ "temperature": 0.5 }), Some(schema));
+    let mut messages = vec![Message::System("be brief")];
+    let mut before = String::new();
+    for turn in 0..8 {
+        messages.push(Message::user("question", &image));
+        for result in [false, true] {
+            if result {
+                messages.push(Message::Assistant {
+                    text: "".into(),
+                    calls: vec![(&tool, "{\"a\": [1, 2]}")],
+                    provider_data: Some(&data),
+                });
+                messages.push(Message::Tool { tool: &tool, result: "42".into(), is_error: false });
+            }
+            let now = text_of(&messages, &spec, Server::OpenAi);
+            let shared = before.strip_suffix("]}").unwrap_or_default();
+            assert!(now.starts_with(shared), "turn {turn}:\n{before}\n{now}");
+            before = now;
+        }
+        messages.push(says("answer"));
+    }
+}

@@ -1,0 +1,115 @@
+//! What is tried again, and what is not.
+
+use super::*;
+
+#[tokio::test]
+async fn a_passing_trouble_is_tried_again() {
+    let busy = |status| Step::Status(status, vec![("Retry-After", "0".into())], "busy".into());
+    let cut = || vec![Step::Head("text/event-stream"), Step::Cut];
+    let reported = || vec![Step::Event(r#"{"error":{"code":502}}"#.into())];
+    for first in [vec![busy(429)], vec![busy(503)], vec![Step::Cut], cut(), reported()] {
+        let provider = Provider::start(vec![first, says("hello")]);
+        let (events, end) = run(settings(&provider)).await;
+        assert_eq!(end, CallEnd::Finished);
+        assert_eq!(text(&events), "hello");
+        let started = events.iter().filter(|event| **event == EngineEvent::CallStarted);
+        assert_eq!(started.count(), 1);
+        assert_eq!(provider.requests(), 2);
+        assert_eq!(provider.wait_request(1).body, provider.wait_request(2).body);
+    }
+}
+
+#[tokio::test]
+async fn retries_end() {
+    let busy =
+        || vec![Step::Status(500, vec![("retry-after-ms", "1".into())], format!("down {KEY}"))];
+    let provider = Provider::start(vec![busy(), busy(), busy(), says("late")]);
+    let (_, end) = run(settings(&provider)).await;
+    let error = failed(end);
+    assert_eq!((error.stage, error.class), (Stage::Run, ErrorClass::Provider));
+    assert!(error.message.contains("down [redacted]"), "{error:?}");
+    assert_eq!(provider.requests(), 3);
+
+    let provider = Provider::start(vec![busy(), says("late")]);
+    let (_, end) = run(Settings { retries: 0, ..settings(&provider) }).await;
+    assert_eq!(failed(end).class, ErrorClass::Provider);
+    assert_eq!(provider.requests(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_is_logged_waited_for_and_dropped_with_the_run() {
+    for dropped in [true, false] {
+        let busy = vec![Step::Status(503, Vec::new(), format!("busy {KEY}"))];
+        let provider = Provider::start(vec![busy, says("hello")]);
+        let log = Log::default();
+        let _logging = log.begin();
+        let frozen = Frozen::begin();
+        let (mut running, events) = start(&engine(settings(&provider)), EVENTS_MAX);
+        while !log.text().contains("WARN") {
+            assert_eq!(poll_once(&mut running).await, None);
+        }
+        let words = [
+            "attempt 1 of 3 failed; trying again in ",
+            " ms class=\"provider\" why=\"http://127.0.0.1:",
+            "failed (status 503)",
+            "the provider says: busy [redacted]\"",
+        ];
+        for word in words {
+            assert!(log.text().contains(word) && !log.text().contains(KEY), "{}", log.text());
+        }
+        // Shorter than the shortest back-off.
+        tokio::time::advance(Duration::from_millis(370)).await;
+        assert_eq!(poll_once(&mut running).await, None);
+        if dropped {
+            drop(running);
+        } else {
+            tokio::time::advance(Duration::from_millis(140)).await;
+            assert_eq!(running.await, CallEnd::Finished);
+        }
+        frozen.end().await;
+        assert_eq!(text(&collect(events).await), if dropped { "" } else { "hello" });
+        assert_eq!(provider.requests(), if dropped { 1 } else { 2 });
+    }
+}
+
+#[tokio::test]
+async fn a_long_wait_is_told_and_not_waited_for() {
+    let busy = Step::Status(429, vec![("Retry-After", "3600".into())], String::new());
+    let (_, error) = fails(vec![vec![busy], says("late")]).await;
+    assert_eq!(error.class, ErrorClass::RateLimited);
+    assert!(error.message.contains("3600 s"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_refusal_is_not_tried_again() {
+    for (status, class) in [
+        (401, ErrorClass::Auth),
+        (403, ErrorClass::Auth),
+        (400, ErrorClass::Provider),
+        (404, ErrorClass::Provider),
+    ] {
+        let body = format!(r#"{{"error":{{"message":"no {KEY}"}}}}"#);
+        let refusal = vec![Step::Status(status, Vec::new(), body)];
+        let (_, error) = fails(vec![refusal, says("late")]).await;
+        assert_eq!((error.stage, error.class), (Stage::Run, class));
+        assert!(error.detail.contains(&format!("status {status}")), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    for (location, shown) in [
+        ("http://user:pw@other/v1", "http://other/v1 "),
+        ("http://other/?k=sk%2Fpw#pw", "http://other "),
+        ("//user:pw@other/v1", "http://other/v1 "),
+        ("/login?pw", "/login "),
+        (&format!("/{KEY}"), "/[redacted] "),
+        ("http://pw:pw", "nowhere that can be read "),
+    ] {
+        let elsewhere = vec![("Location", location.to_owned())];
+        let (_, error) = fails(vec![vec![Step::Status(307, elsewhere, String::new())]]).await;
+        assert_eq!(error.class, ErrorClass::Config);
+        assert!(error.message.contains(shown), "{error:?}");
+        assert!(!error.message.contains("pw") && !error.detail.contains("pw"), "{error:?}");
+    }
+}

@@ -1,0 +1,87 @@
+//! Any provider with OpenAI's Responses (<https://platform.openai.com/docs/api-reference/responses>).
+//!
+//! What bytes mean is decided in the pure modules of this folder, which stand here in reading order:
+//! each uses only those above it. `engine/provider` waits: for bytes, for the reader.
+
+mod event;
+
+mod kept;
+mod usage;
+
+mod reasoning;
+
+mod items;
+mod report;
+
+mod answer;
+mod wire;
+
+mod request;
+
+#[cfg(test)]
+mod tests;
+
+pub use super::provider::settings::Settings;
+
+use super::openai::{DEFAULT_BASE_URL, DEFAULT_MODEL, OPENAI_SOURCES};
+use super::{CallSettings, CallSpec};
+use crate::engine::provider::body::BodyEnd;
+use crate::engine::provider::failure::{Failures, SettingSources};
+use crate::engine::provider::remote::{Interface, Refused, Remote};
+use crate::engine::provider::{address, http};
+use crate::support::secret::Secret;
+use answer::Answer;
+use reqwest::Url;
+use reqwest::header::{AUTHORIZATION, HeaderMap};
+
+/// The engine's name.
+pub(super) const NAME: &str = "responses";
+
+/// The path of the interface, after the base URL.
+const ENDPOINT: &str = "/responses";
+
+/// The engine. Clones share one client and its connection.
+#[derive(Clone, Debug)]
+pub struct Responses {
+    pub(super) remote: Remote<ResponsesApi>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct ResponsesApi;
+
+impl Responses {
+    /// An engine with `settings`, and with the root certificates that the environment names.
+    /// Reads no file.
+    pub fn new(settings: Settings) -> Self {
+        Self { remote: Remote::new(settings) }
+    }
+}
+
+impl Interface for ResponsesApi {
+    const PROVIDER: &'static str = "OpenAI";
+    const BASE_URL: &'static str = DEFAULT_BASE_URL;
+    const MODEL: &'static str = DEFAULT_MODEL;
+    const SOURCES: SettingSources = OPENAI_SOURCES;
+
+    type Answer<'a> = Answer<'a>;
+
+    fn url(base_url: &str, has_login: bool) -> Result<Url, String> {
+        address::endpoint(base_url, ENDPOINT, has_login)
+    }
+
+    fn headers(key: Option<&Secret>) -> Option<HeaderMap> {
+        http::headers(key, &AUTHORIZATION, "Bearer ")
+    }
+
+    fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
+        request::body(model, spec)
+    }
+
+    fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str> {
+        request::ignored_settings(model, settings)
+    }
+
+    fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Answer<'a> {
+        Answer::new(failures, model, end)
+    }
+}

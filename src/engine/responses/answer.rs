@@ -1,0 +1,276 @@
+//! From the bytes of an answer to what happened. Pure.
+
+use super::event::{Event, Item, Response, decode, decode_whole};
+use super::items::{Bad, Items};
+use super::reasoning::ReasoningField;
+use super::{kept, report};
+use crate::chat::event::{FinishClass, Usage};
+use crate::engine::EngineEvent;
+use crate::engine::provider::body::{BodyEnd, Part};
+use crate::engine::provider::call::{self, Completeness};
+use crate::engine::provider::failure::{Failure, Failures};
+use crate::engine::provider::reading::{AnswerEnd, Reading};
+use crate::engine::provider::sse::SseEvent;
+use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
+use serde::de::Error;
+use serde_json::Value;
+
+#[cfg(test)]
+mod tests;
+
+/// What servers of this kind answer, as errors name it.
+const INTERFACE: &str = "responses";
+
+/// One answer as it arrives.
+#[derive(Debug)]
+pub(in crate::engine) struct Answer<'a> {
+    reading: Reading<'a>,
+    model: &'a str,
+    items: Items,
+    usage: Option<Usage>,
+    /// The provider's word for the end of the answer.
+    reason: Option<String>,
+}
+
+impl<'a> Answer<'a> {
+    /// An answer of `model` of which nothing has come, in a body that ends so.
+    pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
+        let reading = Reading::new(failures, body_end);
+        Self { reading, model, items: Items::default(), usage: None, reason: None }
+    }
+
+    fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let before = events.len();
+        let read = match part {
+            Part::Whole(json) => self.event(decode_whole(&json), &json, events),
+            Part::Event(event) => self.sse_event(&event, events),
+        };
+        self.reading.note(&events[before..]);
+        read
+    }
+
+    fn sse_event(
+        &mut self,
+        event: &SseEvent,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Failure> {
+        let data = event.data.trim_ascii();
+        match data {
+            _ if self.reading.done => Ok(()),
+            [] => Ok(()),
+            [b'{', ..] => self.event(decode(data), data, events),
+            [..] if event.kind == b"error" => Err(self.reading.failures.reported_text(data)),
+            // An end mark of another interface, or a keep-alive message.
+            [..] => {
+                self.reading.ignore(data);
+                Ok(())
+            }
+        }
+    }
+
+    fn event(
+        &mut self,
+        event: Result<Event, serde_json::Error>,
+        json: &[u8],
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Failure> {
+        let event = event.map_err(|why| self.reading.failures.unreadable(&why, json))?;
+        match event {
+            Event::Ping => Ok(()),
+            Event::Unknown => {
+                self.reading.ignore(json);
+                Ok(())
+            }
+            Event::Error(event) => Err(self.reported(report::error(&event))),
+            Event::Begun => {
+                // Some servers repeat it to keep the connection alive.
+                let is_first = self.reading.understand();
+                self.reading.advance(is_first);
+                Ok(())
+            }
+            Event::Completed { response } => self.ended("completed", response, json, events),
+            Event::Incomplete { response } => self.ended("incomplete", response, json, events),
+            Event::Failed { response } => self.ended("failed", response, json, events),
+            Event::Done { mut response } => {
+                let status = response.status.take();
+                let status = status.as_deref().unwrap_or("completed");
+                self.ended(status, response, json, events)
+            }
+            event @ (Event::ItemAdded { .. }
+            | Event::ItemDone { .. }
+            | Event::TextDelta { .. }
+            | Event::SummaryDelta { .. }
+            | Event::ReasoningDelta { .. }
+            | Event::ArgumentsDelta { .. }
+            | Event::Repeated) => {
+                self.reading.understand();
+                self.reading.advance(true);
+                self.item_event(event, events).map_err(|bad| self.bad(bad, json))
+            }
+        }
+    }
+
+    fn item_event(&mut self, event: Event, events: &mut Vec<EngineEvent>) -> Result<(), Bad> {
+        match event {
+            Event::ItemAdded { output_index, item } => {
+                let item = self.shown(item);
+                self.items.begin(output_index, item, events)
+            }
+            Event::ItemDone { output_index, item } => {
+                let item = self.shown(item);
+                self.items.finish(output_index, item, events)
+            }
+            Event::TextDelta { output_index, delta } => {
+                self.items.push_text(output_index, delta, events)
+            }
+            Event::SummaryDelta { output_index, summary_index, delta } => {
+                let field = ReasoningField::Summary;
+                self.items.push_reasoning(output_index, field, summary_index, &delta, events)
+            }
+            Event::ReasoningDelta { output_index, content_index, delta } => {
+                let field = ReasoningField::Text;
+                self.items.push_reasoning(output_index, field, content_index, &delta, events)
+            }
+            Event::ArgumentsDelta { output_index, delta } => {
+                self.items.push_arguments(output_index, delta, events)
+            }
+            Event::Begun
+            | Event::Ping
+            | Event::Repeated
+            | Event::Completed { .. }
+            | Event::Incomplete { .. }
+            | Event::Failed { .. }
+            | Event::Done { .. }
+            | Event::Error(_)
+            | Event::Unknown => Ok(()),
+        }
+    }
+
+    /// The answer has ended, with this status of the provider's.
+    fn ended(
+        &mut self,
+        status: &str,
+        response: Response,
+        json: &[u8],
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Failure> {
+        let Response { error, incomplete_details, output, usage, .. } = response;
+        self.reading.understand();
+        self.reading.advance(true);
+        match status {
+            "failed" if !error.is_null() => return Err(self.reported(&error)),
+            "failed" | "cancelled" => {
+                return Err(self.reading.failures.gave_up(&format!("status {status:?}")));
+            }
+            // Not an end: a server that does not stream answers before it has an answer.
+            "queued" | "in_progress" => return Ok(()),
+            _ => {}
+        }
+        self.usage = super::usage::usage(&usage);
+        let detail = incomplete_details["reason"].as_str().filter(|_| status == "incomplete");
+        self.reason = Some(detail.unwrap_or(status).to_owned());
+        let output = output.into_iter().map(|item| self.shown(item)).collect();
+        self.items.finish_all(output, events).map_err(|bad| self.bad(bad, json))?;
+        self.reading.done = true;
+        Ok(())
+    }
+
+    /// The same item without the key in its words, which are shown.
+    fn shown(&self, item: Item) -> Item {
+        let shown = |word: Option<String>, bytes_max| {
+            word.map(|word| self.reading.failures.shown(&word, bytes_max))
+        };
+        match item {
+            Item::FunctionCall { call_id, name, arguments } => Item::FunctionCall {
+                call_id: shown(call_id, ID_BYTES_MAX),
+                name: shown(name, NAME_BYTES_MAX),
+                arguments,
+            },
+            item @ (Item::Message { .. } | Item::Reasoning { .. } | Item::Unknown) => item,
+        }
+    }
+
+    fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let Some(reason) = self.reason.take() else {
+            let failure = self.reading.cut_off("response.completed");
+            return Err(self.reading.at_end(failure));
+        };
+        let has_calls = self.items.has_calls();
+        let end = AnswerEnd {
+            class: finish_class(&reason, has_calls),
+            reason,
+            usage: self.usage,
+            provider_data: kept::provider_data(self.model, self.items.kept()),
+            has_calls,
+        };
+        self.reading.finish(end, events)
+    }
+
+    fn reported(&self, error: &Value) -> Failure {
+        self.reading.failures.reported_as(error, report::status(error))
+    }
+
+    fn bad(&self, bad: Bad, json: &[u8]) -> Failure {
+        let failures = self.reading.failures;
+        match bad {
+            Bad::Calls | Bad::Items | Bad::Kept => failures.too_long(bad.words()),
+            Bad::Nameless => failures.nameless_tool(),
+            Bad::Unopened => failures.unreadable(&serde_json::Error::custom(bad.words()), json),
+        }
+    }
+}
+
+impl call::Answer for Answer<'_> {
+    fn push(&mut self, bytes: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let (parts, pushed) = self.reading.push(bytes);
+        for part in parts {
+            self.part(part, events)?;
+        }
+        pushed
+    }
+
+    fn is_done(&self) -> bool {
+        self.reading.done
+    }
+
+    /// Only its last event ends an answer.
+    fn completeness(&self) -> Completeness {
+        Completeness::Open
+    }
+
+    fn progress(&self) -> u64 {
+        self.reading.progress()
+    }
+
+    fn ignored(&self) -> u64 {
+        self.reading.ignored()
+    }
+
+    fn is_blank(&self) -> bool {
+        self.reading.is_blank()
+    }
+
+    /// Nothing is held back: a text is never cut inside a character.
+    fn flush(&mut self, _events: &mut Vec<EngineEvent>) {}
+
+    fn end(&mut self, content_type: &str, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        if !self.reading.done
+            && let Some(part) = self.reading.end_body()?
+        {
+            self.part(part, events).map_err(|failure| self.reading.at_end(failure))?;
+        }
+        self.reading.check_understood(INTERFACE, content_type)?;
+        self.conclude(events)
+    }
+}
+
+/// The statuses of an answer, and the reasons for which one is incomplete.
+fn finish_class(reason: &str, has_calls: bool) -> FinishClass {
+    match reason {
+        "completed" if has_calls => FinishClass::ToolCalls,
+        "completed" => FinishClass::Completed,
+        "max_output_tokens" => FinishClass::MaxTokens,
+        "content_filter" => FinishClass::ContentFilter,
+        _ => FinishClass::Other,
+    }
+}

@@ -1,0 +1,344 @@
+//! The items of an answer, put together from their pieces.
+
+use super::event::{Item, Part};
+use super::kept::KeptItem;
+use super::reasoning::{ReasoningField, ShownReasoning};
+use crate::chat::event::ToolCall;
+use crate::engine::EngineEvent;
+use crate::engine::provider::tool::{CALLS_MAX, CallIds};
+use crate::protocol::id::ToolCallId;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Items of one answer.
+const ITEMS_MAX: usize = 10_000;
+
+/// Bytes of one answer that are kept only to be sent back.
+const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The items of one answer.
+#[derive(Debug, Default)]
+pub(super) struct Items {
+    open: BTreeMap<u64, OpenItem>,
+    /// Indexes of the items that have begun.
+    begun: BTreeSet<u64>,
+    calls: CallIds,
+    kept: Vec<KeptItem>,
+    kept_bytes: usize,
+    has_text: bool,
+}
+
+#[derive(Debug)]
+enum OpenItem {
+    Message {
+        bytes: usize,
+        phase: Option<String>,
+    },
+    Call {
+        id: ToolCallId,
+        /// As the item began; counts if no piece follows.
+        arguments: Value,
+        has_pieces: bool,
+    },
+    Reasoning(ShownReasoning),
+    /// One that this program does not know.
+    Unknown,
+}
+
+/// Why items can't be put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bad {
+    /// More than [`CALLS_MAX`] calls.
+    Calls,
+    /// More than [`ITEMS_MAX`] items.
+    Items,
+    /// More than [`KEPT_BYTES_MAX`] bytes to send back.
+    Kept,
+    /// A call without a name.
+    Nameless,
+    /// A piece of the arguments of a call that has not begun.
+    Unopened,
+}
+
+impl Bad {
+    /// What is wrong, for the detail of an error.
+    pub(super) fn words(self) -> String {
+        match self {
+            Self::Calls => format!("more than {CALLS_MAX} tool calls"),
+            Self::Items => format!("more than {ITEMS_MAX} items"),
+            Self::Kept => format!("more than {KEPT_BYTES_MAX} bytes of reasoning"),
+            Self::Nameless => "a tool call has no name".to_owned(),
+            Self::Unopened => "arguments of a call that has not begun".to_owned(),
+        }
+    }
+}
+
+impl Items {
+    /// An item begins; adds what happened to `events`.
+    pub(super) fn begin(
+        &mut self,
+        index: u64,
+        item: Item,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Bad> {
+        // A server that numbers no items has ended the one before.
+        self.close(index, None, events)?;
+        let open = match item {
+            Item::Message { phase, .. } => OpenItem::Message { bytes: 0, phase },
+            Item::Reasoning { .. } => OpenItem::Reasoning(ShownReasoning::default()),
+            Item::FunctionCall { call_id, name, arguments } => {
+                let id = self.begin_call(call_id, name, events)?;
+                OpenItem::Call { id, arguments, has_pieces: false }
+            }
+            Item::Unknown => OpenItem::Unknown,
+        };
+        self.insert(index, open)
+    }
+
+    /// The next piece of a text. Some servers don't announce the message that it belongs to.
+    pub(super) fn push_text(
+        &mut self,
+        index: u64,
+        text: String,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Bad> {
+        let is_open =
+            matches!(self.open.get(&index), Some(OpenItem::Message { .. } | OpenItem::Unknown));
+        if !is_open {
+            self.close(index, None, events)?;
+            self.insert(index, OpenItem::Message { bytes: 0, phase: None })?;
+        }
+        if let Some(OpenItem::Message { bytes, .. }) = self.open.get_mut(&index)
+            && !text.is_empty()
+        {
+            *bytes += text.len();
+            self.has_text = true;
+            events.push(EngineEvent::Text(text));
+        }
+        Ok(())
+    }
+
+    /// The next piece of a reasoning, in its part of that number.
+    pub(super) fn push_reasoning(
+        &mut self,
+        index: u64,
+        field: ReasoningField,
+        part: u64,
+        text: &str,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Bad> {
+        let is_open =
+            matches!(self.open.get(&index), Some(OpenItem::Reasoning(_) | OpenItem::Unknown));
+        if !is_open {
+            self.close(index, None, events)?;
+            self.insert(index, OpenItem::Reasoning(ShownReasoning::default()))?;
+        }
+        if let Some(OpenItem::Reasoning(shown)) = self.open.get_mut(&index) {
+            shown.push(field, part, text, events);
+        }
+        Ok(())
+    }
+
+    /// The next piece of a call's arguments.
+    pub(super) fn push_arguments(
+        &mut self,
+        index: u64,
+        text: String,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Bad> {
+        match self.open.get_mut(&index) {
+            Some(OpenItem::Call { id, has_pieces, .. }) => {
+                *has_pieces |= !text.is_empty();
+                push_arguments(id, text, events);
+                Ok(())
+            }
+            Some(OpenItem::Unknown) => Ok(()),
+            Some(OpenItem::Message { .. } | OpenItem::Reasoning(_)) | None => Err(Bad::Unopened),
+        }
+    }
+
+    /// An item is whole; adds to `events` what its pieces have left out.
+    pub(super) fn finish(
+        &mut self,
+        index: u64,
+        item: Item,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Bad> {
+        if self.open.contains_key(&index) {
+            return self.close(index, Some(item), events);
+        }
+        match self.begun.contains(&index) {
+            true => Ok(()),
+            false => self.whole(index, item, events),
+        }
+    }
+
+    /// The answer is whole; `output` are its items as its last event repeats them. What had no event
+    /// of its own is taken from there.
+    pub(super) fn finish_all(
+        &mut self,
+        output: Vec<Item>,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Bad> {
+        let open: Vec<u64> = self.open.keys().copied().collect();
+        for index in open {
+            self.close(index, None, events)?;
+        }
+        let (has_items, has_text) = (!self.begun.is_empty(), self.has_text);
+        let (mut calls_left, first) = (self.calls.len(), self.begun.last().map_or(0, |at| at + 1));
+        for (index, item) in (first..).zip(output) {
+            let is_new = match &item {
+                Item::Message { .. } => !has_text,
+                Item::FunctionCall { .. } => {
+                    let is_new = calls_left == 0;
+                    calls_left = calls_left.saturating_sub(1);
+                    is_new
+                }
+                Item::Reasoning { .. } => !has_items,
+                Item::Unknown => false,
+            };
+            if is_new {
+                self.whole(index, item, events)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is kept of the items that are whole, in their order.
+    pub(super) fn kept(&self) -> &[KeptItem] {
+        &self.kept
+    }
+
+    /// A call has begun.
+    pub(super) fn has_calls(&self) -> bool {
+        self.calls.len() > 0
+    }
+
+    /// An item that comes whole.
+    fn whole(&mut self, index: u64, item: Item, events: &mut Vec<EngineEvent>) -> Result<(), Bad> {
+        let open = match &item {
+            Item::Message { .. } => OpenItem::Message { bytes: 0, phase: None },
+            Item::Reasoning { .. } => OpenItem::Reasoning(ShownReasoning::default()),
+            Item::FunctionCall { call_id, name, .. } => {
+                let id = self.begin_call(call_id.clone(), name.clone(), events)?;
+                OpenItem::Call { id, arguments: Value::Null, has_pieces: false }
+            }
+            Item::Unknown => OpenItem::Unknown,
+        };
+        self.insert(index, open)?;
+        self.close(index, Some(item), events)
+    }
+
+    fn insert(&mut self, index: u64, open: OpenItem) -> Result<(), Bad> {
+        if self.kept.len() + self.begun.len() >= ITEMS_MAX {
+            return Err(Bad::Items);
+        }
+        self.begun.insert(index);
+        self.open.insert(index, open);
+        Ok(())
+    }
+
+    fn begin_call(
+        &mut self,
+        call_id: Option<String>,
+        name: Option<String>,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<ToolCallId, Bad> {
+        let name = name.filter(|name| !name.is_empty()).ok_or(Bad::Nameless)?;
+        if self.calls.len() == CALLS_MAX {
+            return Err(Bad::Calls);
+        }
+        let id = self.calls.take(call_id.unwrap_or_default());
+        events.push(EngineEvent::ToolCallStarted(ToolCall { id: id.clone(), name }));
+        Ok(id)
+    }
+
+    /// Ends an item, if it is open; `whole` is what the provider says that it is.
+    fn close(
+        &mut self,
+        index: u64,
+        whole: Option<Item>,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Bad> {
+        let Some(open) = self.open.remove(&index) else { return Ok(()) };
+        let kept = match open {
+            OpenItem::Message { bytes, phase } => {
+                let (text, phase) = message(bytes, phase, whole);
+                let bytes = bytes + text.len();
+                if !text.is_empty() {
+                    self.has_text = true;
+                    events.push(EngineEvent::Text(text));
+                }
+                (bytes > 0).then_some(KeptItem::Text { bytes, phase })
+            }
+            OpenItem::Call { id, arguments, has_pieces } => {
+                if !has_pieces {
+                    push_arguments(&id, whole_arguments(arguments, whole), events);
+                }
+                events.push(EngineEvent::ToolCallRequested { id });
+                Some(KeptItem::Call)
+            }
+            OpenItem::Reasoning(shown) => self.reasoning(shown, whole, events)?,
+            OpenItem::Unknown => None,
+        };
+        self.kept.extend(kept);
+        Ok(())
+    }
+
+    /// A reasoning is whole: what is kept of it. Only the event that ends it has all of it, and
+    /// without the encrypted form the provider has no use for it.
+    fn reasoning(
+        &mut self,
+        mut shown: ShownReasoning,
+        whole: Option<Item>,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<Option<KeptItem>, Bad> {
+        let Some(Item::Reasoning { summary, content, encrypted_content }) = whole else {
+            return Ok(None);
+        };
+        shown.complete(&summary, &content, events);
+        let Some(encrypted_content) = encrypted_content.filter(|text| !text.is_empty()) else {
+            return Ok(None);
+        };
+        self.kept_bytes += encrypted_content.len() + summary.to_string().len();
+        if self.kept_bytes > KEPT_BYTES_MAX {
+            return Err(Bad::Kept);
+        }
+        let summary = if summary.is_array() { summary } else { Value::Array(Vec::new()) };
+        Ok(Some(KeptItem::Reasoning { summary, encrypted_content }))
+    }
+}
+
+/// The text of a message that its pieces have left out, and its phase.
+fn message(bytes: usize, phase: Option<String>, whole: Option<Item>) -> (String, Option<String>) {
+    match whole {
+        Some(Item::Message { content, phase: last }) => {
+            let text = content.iter().map(Part::text).filter(|_| bytes == 0).collect();
+            (text, last.or(phase))
+        }
+        Some(Item::FunctionCall { .. } | Item::Reasoning { .. } | Item::Unknown) | None => {
+            (String::new(), phase)
+        }
+    }
+}
+
+/// The arguments of a call without pieces: those that came at its end, or else at its beginning.
+fn whole_arguments(first: Value, whole: Option<Item>) -> String {
+    let last = match whole {
+        Some(Item::FunctionCall { arguments, .. }) => arguments,
+        Some(Item::Message { .. } | Item::Reasoning { .. } | Item::Unknown) | None => Value::Null,
+    };
+    match if last.is_null() { first } else { last } {
+        Value::Null => String::new(),
+        Value::String(text) => text,
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            other.to_string()
+        }
+    }
+}
+
+fn push_arguments(id: &ToolCallId, text: String, events: &mut Vec<EngineEvent>) {
+    if !text.is_empty() {
+        events.push(EngineEvent::ToolArguments { id: id.clone(), text });
+    }
+}

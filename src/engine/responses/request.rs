@@ -1,0 +1,194 @@
+//! The body of a provider request: OpenAI's "Create a model response"
+//! (<https://platform.openai.com/docs/api-reference/responses/create>), streamed, and not stored by
+//! the provider: each request holds the whole conversation.
+//!
+//! What changes from turn to turn stands last, so that the bodies of two turns begin with the same
+//! bytes.
+
+use super::kept::{self, KeptItem};
+use super::wire::{Body, Role, WireFormat, WireItem, WirePart, WireReasoning, WireText, WireTool};
+use crate::chat::event::{ProviderData, ToolCall};
+use crate::chat::tool::ToolSpec;
+use crate::chat::transcript::Message;
+use crate::engine::openai::model::{reasons, taken};
+use crate::engine::provider::media::{Media, media};
+use crate::engine::provider::remote::Refused;
+use crate::engine::provider::schema;
+use crate::engine::provider::tool::{arguments, parameters};
+use crate::engine::{CallSettings, CallSpec, ResponseSchema};
+use crate::protocol::attachment::Attachment;
+
+#[cfg(test)]
+mod tests;
+
+/// Has the provider send the reasoning in a form that can be sent back to it.
+const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
+
+/// The request, as JSON.
+///
+/// # Errors
+/// If the interface has no place for an attachment, or the request can't be written.
+pub(super) fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
+    body_of(&spec.transcript.messages(), model, spec)
+}
+
+fn body_of(messages: &[Message<'_>], model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
+    let first = messages.iter().take_while(|message| matches!(message, Message::System(_)));
+    let (system, conversation) = messages.split_at(first.count());
+    let native = schema::native(spec).filter(|schema| schema.is_taken(&spec.settings));
+    let instruction = schema::instruction(spec, native.is_some());
+    let (settings, _) = taken(model, &spec.settings);
+    let CallSettings { temperature, top_p, max_tokens, reasoning_effort, .. } = &settings;
+    let body = Body {
+        model,
+        stream: true,
+        store: false,
+        include: if reasons(model) { &[ENCRYPTED_REASONING] } else { &[] },
+        temperature: *temperature,
+        top_p: *top_p,
+        max_output_tokens: *max_tokens,
+        reasoning: reasoning_effort.as_deref().map(|effort| WireReasoning { effort }),
+        text: native.map(text),
+        tools: spec.tools.iter().map(wire_tool).collect(),
+        instructions: instructions(system, instruction),
+        input: input(model, conversation)?,
+    };
+    serde_json::to_vec(&body).map_err(Refused::Unwritable)
+}
+
+/// Names of the settings that are set and that the interface, or the model, doesn't take.
+pub(super) fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str> {
+    let (settings, refused) = taken(model, settings);
+    let ignored = [
+        ("stop", settings.stop.is_some()),
+        ("seed", settings.seed.is_some()),
+        ("reasoning_budget", settings.reasoning_budget.is_some()),
+    ];
+    let ignored = ignored.into_iter().filter_map(|(name, is_set)| is_set.then_some(name));
+    refused.into_iter().chain(ignored).collect()
+}
+
+fn text(schema: &ResponseSchema) -> WireText<'_> {
+    let format = WireFormat {
+        r#type: "json_schema",
+        name: &schema.name,
+        schema: &schema.schema,
+        strict: schema.is_strict(),
+    };
+    WireText { format }
+}
+
+fn wire_tool(spec: &ToolSpec) -> WireTool<'_> {
+    WireTool {
+        r#type: "function",
+        name: &spec.name,
+        description: &spec.description,
+        parameters: parameters(&spec.input_schema),
+        strict: false,
+    }
+}
+
+/// The instructions before the conversation, and what is added to them.
+fn instructions(system: &[Message<'_>], more: Option<String>) -> String {
+    let texts = system.iter().filter_map(|message| match message {
+        Message::System(text) => Some(*text),
+        Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
+    });
+    texts.chain(more.as_deref()).collect::<Vec<_>>().join("\n\n")
+}
+
+fn input<'a>(model: &str, messages: &'a [Message<'_>]) -> Result<Vec<WireItem<'a>>, Refused> {
+    let mut items = Vec::new();
+    for message in messages {
+        match message {
+            Message::System(text) => {
+                let content = vec![WirePart::InputText { text: (*text).into() }];
+                items.push(WireItem::Message { role: Role::System, content, phase: None });
+            }
+            Message::User { text, attachments } => {
+                let content = user_parts(text, attachments)?;
+                items.push(WireItem::Message { role: Role::User, content, phase: None });
+            }
+            Message::Assistant { text, calls, provider_data } => {
+                items.extend(answer(model, text, calls, *provider_data));
+            }
+            Message::Tool { tool, result, .. } => {
+                items.push(WireItem::FunctionCallOutput { call_id: &tool.id.0, output: result });
+            }
+        }
+    }
+    Ok(items)
+}
+
+/// What the user sends: images and files, then the text.
+fn user_parts<'a>(
+    text: &'a str,
+    attachments: &'a [Attachment],
+) -> Result<Vec<WirePart<'a>>, Refused> {
+    let mut parts = attachments.iter().map(part).collect::<Result<Vec<_>, _>>()?;
+    if !text.is_empty() || parts.is_empty() {
+        parts.push(WirePart::InputText { text: text.into() });
+    }
+    Ok(parts)
+}
+
+fn part(attachment: &Attachment) -> Result<WirePart<'_>, Refused> {
+    Ok(match media(attachment)? {
+        Media::Text(text) => WirePart::InputText { text: text.into() },
+        Media::Image { url, detail } => WirePart::InputImage { image_url: url, detail },
+        Media::Pdf { filename, data_url } => WirePart::InputFile {
+            filename: Some(filename),
+            file_data: Some(data_url),
+            file_url: None,
+        },
+        Media::PdfUrl(url) => {
+            WirePart::InputFile { filename: None, file_data: None, file_url: Some(url) }
+        }
+    })
+}
+
+/// An answer of the model, with its reasoning in the place where it was. The provider takes a
+/// reasoning only with what followed it.
+fn answer<'a>(
+    model: &str,
+    text: &'a str,
+    calls: &[(&'a ToolCall, &'a str)],
+    provider_data: Option<&ProviderData>,
+) -> Vec<WireItem<'a>> {
+    let mut items = Vec::new();
+    let mut reasoning = Vec::new();
+    let (mut text, mut calls) = (text, calls.iter());
+    for kept in kept::items(provider_data, model, calls.len()) {
+        let item = match kept {
+            KeptItem::Reasoning { summary, encrypted_content } => {
+                reasoning.push(WireItem::Reasoning { summary, encrypted_content });
+                None
+            }
+            // A blank text is left out of the transcript.
+            KeptItem::Text { bytes, phase } => text.split_at_checked(bytes).map(|(piece, rest)| {
+                text = rest;
+                answered(piece, phase)
+            }),
+            KeptItem::Call => calls.next().map(|(tool, input)| called(tool, input)),
+        };
+        if let Some(item) = item {
+            items.append(&mut reasoning);
+            items.push(item);
+        }
+    }
+    // Without kept items, all of it; with them, what was added to the answer later.
+    if !text.is_empty() {
+        items.push(answered(text, None));
+    }
+    items.extend(calls.map(|(tool, input)| called(tool, input)));
+    items
+}
+
+fn answered(text: &str, phase: Option<String>) -> WireItem<'_> {
+    let content = vec![WirePart::OutputText { text }];
+    WireItem::Message { role: Role::Assistant, content, phase }
+}
+
+fn called<'a>(tool: &'a ToolCall, input: &'a str) -> WireItem<'a> {
+    WireItem::FunctionCall { call_id: &tool.id.0, name: &tool.name, arguments: arguments(input) }
+}

@@ -1,0 +1,133 @@
+//! Settings of one turn, models that a client switches to, token counts and retries, with a scripted
+//! provider.
+
+use crate::frames::{Frame, errors};
+use crate::once::{Once, duologue};
+use crate::provider::{Provider, Step, says};
+use crate::server::{Folder, KEY, openai};
+use serde_json::{Value, json};
+use std::fs;
+
+const PRICES: &str = "currency: EUR\nmodels:\n  scripted: {input: 2, output: 8, cached-input: 1}\n";
+
+fn submit(id: &str, prompt: &str, members: Value) -> String {
+    let mut submit = members;
+    submit["prompt"] = prompt.into();
+    json!({ "requestId": id, "submit": submit }).to_string()
+}
+
+fn payload<'a>(frames: &'a [Frame], name: &str) -> &'a Value {
+    let frame = frames.iter().find(|frame| frame.is_event(name)).expect(name);
+    &frame.0["uiEvent"]["payload"]
+}
+
+#[test]
+fn settings_hold_for_their_turn_and_a_switch_until_the_next() {
+    let provider = Provider::start(vec![says("one"), says("two"), says("three")]);
+    let mut server = openai(&provider, &[]).start();
+    let settings = json!({ "settings": {
+        "model": "tiny", "temperature": 0.5, "extra_body": { "logit_bias": { "1": 2 } },
+        "extra_headers": { "X-Team": "blue-headed" },
+    } });
+    server.send(submit("a", "one", settings));
+    assert_eq!(server.wait_done("a"), "ok");
+    server.send(submit("b", "two", json!({})));
+    assert_eq!(server.wait_done("b"), "ok");
+    server.send(json!({ "requestId": "s", "switchModel": { "model": "large" } }).to_string());
+    assert_eq!(server.wait_done("s"), "ok");
+    server.send(submit("c", "three", json!({})));
+    assert_eq!(server.wait_done("c"), "ok");
+    let wrong = json!({ "settings": { "temperature": 7, "extra_headers": { "X": "topsecret" } } });
+    server.send(submit("d", "four", wrong));
+    assert_eq!(server.wait_done("d"), "failed");
+    let transcript = server.finish();
+    assert_eq!(errors(&transcript.frames, "d"), ["invalid_settings"]);
+    let switched = payload(&transcript.frames, "ModelSwitched");
+    assert_eq!((&switched["engine"], &switched["model"]), (&json!("openai"), &json!("large")));
+    let models = (1..=3).map(|number| provider.wait_request(number).body["model"].clone());
+    assert_eq!(models.collect::<Vec<_>>(), [json!("tiny"), json!("scripted"), json!("large")]);
+    let first = provider.wait_request(1);
+    assert_eq!(first.body["temperature"], 0.5);
+    assert_eq!(first.body["logit_bias"], json!({ "1": 2.0 }));
+    assert_eq!(first.header("x-team"), Some("blue-headed"));
+    assert_eq!(provider.wait_request(2).body.get("temperature"), None);
+    // A header may be a key, as far as we know.
+    let frames = transcript.frames.iter().map(|frame| frame.0.to_string());
+    let shown = frames.chain([transcript.stderr]).collect::<String>();
+    assert!(!shown.contains("blue-headed") && !shown.contains("topsecret"));
+}
+
+#[test]
+fn counts_and_costs_are_reported_where_they_are_asked_for() {
+    let folder = Folder::new();
+    fs::write(folder.path("prices.yaml"), PRICES).expect("a file");
+    let provider = Provider::start(vec![says("one"), says("two"), says("three")]);
+    let prices = folder.name("prices.yaml");
+    let mut server = openai(&provider, &["--prices", &prices, "--extensions", "usage"]).start();
+    assert_eq!(server.turn("a", "hi"), "ok");
+    assert_eq!(server.turn("b", "hi"), "ok");
+    let frames = server.finish().frames;
+    let totals = frames.iter().rev().find(|frame| frame.is_event("UsageTotals")).expect("totals");
+    let totals = &totals.0["uiEvent"]["payload"];
+    let counts = |calls: u32, input: &str, output: &str, cost: &str| {
+        json!({ "providerCalls": calls, "inputTokens": input, "outputTokens": output,
+                "cost": cost, "currency": "EUR" })
+    };
+    assert_eq!(totals["run"], counts(1, "3", "2", "0.000022"));
+    assert_eq!(totals["session"], counts(2, "6", "4", "0.000044"));
+
+    let mut exec =
+        duologue(&folder, &["exec", "hi", "--output", "json", "--prices", "prices.yaml"]);
+    exec.env("DUOLOGUE_API_KEY", KEY).env("DUOLOGUE_BASE_URL", provider.base_url());
+    exec.env("DUOLOGUE_MODEL", "scripted");
+    let ended = Once::start(exec).finish();
+    let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!(document["meta"]["cost"], json!({ "amount": "0.000022", "currency": "EUR" }));
+}
+
+#[test]
+fn a_price_list_that_cannot_be_used_is_refused() {
+    let folder = Folder::new();
+    fs::write(folder.path("prices.yaml"), "currency: EUR\nmodels: {a: {inptu: 1}}\n")
+        .expect("a file");
+    for (name, expected) in [("prices.yaml", "inptu"), ("missing.yaml", "can't be opened")] {
+        let words = ["exec", "hi", "--engine", "echo", "--prices", name];
+        let ended = Once::start(duologue(&folder, &words)).finish();
+        assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{ended:?}");
+        assert!(ended.stderr.contains(expected) && ended.stderr.contains("--prices"), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_client_that_asks_sees_retries_and_answers_that_were_cut_off() {
+    let busy =
+        || vec![Step::Status(429, vec![("retry-after-ms", "20".to_owned())], "{}".to_owned())];
+    let cut = vec![Step::Text("hel".to_owned()), Step::Finish("length", Some((3, 2))), Step::Done];
+    let provider = Provider::start(vec![busy(), cut.clone(), busy(), cut]);
+    let mut server = openai(&provider, &[]).start();
+    assert_eq!(server.turn("a", "hi"), "ok");
+    server.send(json!({ "requestId": "e", "enable": { "extensions": ["retries"] } }).to_string());
+    assert_eq!(server.wait_done("e"), "ok");
+    assert_eq!(server.turn("b", "hi"), "ok");
+    let frames = server.finish().frames;
+    let of = |id: &str, name: &str| -> Vec<Value> {
+        let of = frames.iter().filter(|frame| frame.id() == id && frame.is_event(name));
+        of.map(|frame| frame.0["uiEvent"]["payload"].clone()).collect()
+    };
+    for name in ["RetryScheduled", "RetryStarted", "AnswerTruncated"] {
+        assert_eq!((of("a", name).len(), of("b", name).len()), (0, 1), "{name}");
+    }
+    let scheduled = &of("b", "RetryScheduled")[0];
+    assert_eq!(
+        (&scheduled["attempt"], &scheduled["errorClass"]),
+        (&json!(2), &json!("rate_limited"))
+    );
+    assert_eq!(scheduled["waitMs"], "20");
+    assert_eq!(of("b", "AnswerTruncated")[0]["finishClass"], "max_tokens");
+    for id in ["a", "b"] {
+        assert_eq!(of(id, "ChatRunFinished")[0]["error"], "the answer was cut off: length");
+        let snapshot = frames.iter().rfind(|frame| frame.id() == id && frame.is_snapshot());
+        let shown = snapshot.expect("a snapshot").0["snapshot"].to_string();
+        assert!(shown.contains("the answer was cut off: length"), "{shown}");
+    }
+}

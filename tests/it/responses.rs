@@ -1,0 +1,318 @@
+//! The responses engine: the real binary against a scripted server with OpenAI's Responses.
+
+use crate::frames::{Frame, cancel, errors, finished_text, patched_text, submit};
+use crate::once::run;
+use crate::provider::{Provider, Request, Step};
+use crate::server::{Folder, KEY, Launch};
+use serde_json::{Value, json};
+
+/// `duologue rpc <args>`, with `provider`.
+fn responses(provider: &Provider, args: &[&str]) -> Launch {
+    let base_url = provider.base_url();
+    let engine = ["rpc", "--engine", "responses", "--model", "scripted"];
+    let launch = Launch::new(&[&engine, args].concat()).secret("OPENAI_API_KEY", KEY);
+    launch.env("OPENAI_BASE_URL", base_url)
+}
+
+fn event(event: Value) -> Step {
+    let kind = event["type"].as_str().expect("a type");
+    Step::Bytes(format!("event: {kind}\ndata: {event}\n\n").into_bytes())
+}
+
+fn start() -> Step {
+    let response = json!({ "object": "response", "status": "in_progress", "output": [] });
+    event(json!({ "type": "response.created", "sequence_number": 0, "response": response }))
+}
+
+/// One item: as it begins, its pieces, and whole. The kinds of pieces are as in the events' names.
+fn item(index: u64, begun: Value, deltas: &[(&str, &str)], whole: Value) -> Vec<Step> {
+    let added =
+        json!({ "type": "response.output_item.added", "output_index": index, "item": begun });
+    let done = json!({ "type": "response.output_item.done", "output_index": index, "item": whole });
+    let delta = |(kind, text): &(&str, &str)| {
+        event(json!({ "type": format!("response.{kind}.delta"), "item_id": "i",
+            "output_index": index, "delta": text }))
+    };
+    [event(added)].into_iter().chain(deltas.iter().map(delta)).chain([event(done)]).collect()
+}
+
+fn message(text: &str, phase: Option<&str>) -> Value {
+    let content = [json!({ "type": "output_text", "text": text, "annotations": [] })];
+    json!({ "type": "message", "id": "msg_1", "role": "assistant", "content": content,
+        "phase": phase })
+}
+
+fn text(index: u64, text: &str) -> Vec<Step> {
+    let begun = json!({ "type": "message", "id": "msg_1", "role": "assistant", "content": [] });
+    item(index, begun, &[("output_text", text)], message(text, None))
+}
+
+fn reasoning(index: u64, text: &str, encrypted: &str) -> Vec<Step> {
+    let item_of = |parts: Value, encrypted: &str| json!({ "type": "reasoning", "id": "rs_1", "summary": parts, "encrypted_content": encrypted });
+    let whole = item_of(json!([{ "type": "summary_text", "text": text }]), encrypted);
+    item(index, item_of(json!([]), "early"), &[("reasoning_summary_text", text)], whole)
+}
+
+fn tool(index: u64, id: &str, pieces: &[&str]) -> Vec<Step> {
+    let call = |arguments: &str| {
+        json!({ "type": "function_call", "id": "fc_1", "call_id": id, "name": "get_time",
+            "arguments": arguments })
+    };
+    let deltas: Vec<_> = pieces.iter().map(|piece| ("function_call_arguments", *piece)).collect();
+    item(index, call(""), &deltas, call(&pieces.concat()))
+}
+
+fn ending(kind: &str, more: Value) -> Step {
+    let mut response = json!({ "object": "response", "status": kind, "usage": {
+        "input_tokens": 113, "output_tokens": 9,
+        "input_tokens_details": { "cached_tokens": 100 },
+        "output_tokens_details": { "reasoning_tokens": 5 },
+    } });
+    for (name, value) in more.as_object().expect("an object") {
+        response[name] = value.clone();
+    }
+    event(json!({ "type": format!("response.{kind}"), "response": response }))
+}
+
+/// An answer of `items` that ends well.
+fn answer(items: Vec<Vec<Step>>) -> Vec<Step> {
+    let ping = event(json!({ "type": "keepalive", "sequence_number": 1 }));
+    [vec![start(), ping], items.concat(), vec![ending("completed", json!({}))]].concat()
+}
+
+fn says(words: &str) -> Vec<Step> {
+    answer(vec![text(0, words)])
+}
+
+fn said(role: &str, kind: &str, text: &str) -> Value {
+    json!({ "type": "message", "role": role, "content": [{ "type": kind, "text": text }] })
+}
+
+fn event_named<'a>(frames: &'a [Frame], name: &str) -> &'a Frame {
+    frames.iter().find(|frame| frame.is_event(name)).expect(name)
+}
+
+#[test]
+fn text_and_summaries_are_streamed_and_counted() {
+    let provider = Provider::start(vec![answer(vec![reasoning(0, "hm", "x"), text(1, "hello")])]);
+    let mut server = responses(&provider, &["--system", "be brief"]).start();
+    let hello = server.wait_hello();
+    let capabilities = hello.0["hello"]["capabilities"].to_string();
+    for capability in ["engine=responses", "model=scripted"] {
+        assert!(capabilities.contains(capability), "{capabilities}");
+    }
+    assert_eq!(server.turn("r1", "hi"), "ok");
+    let frames = server.finish().frames;
+    assert_eq!(patched_text(&frames, "r1"), "hello");
+    let reasoning = frames.iter().filter(|frame| frame.is_event("ChatReasoningPatch"));
+    assert_eq!(reasoning.map(|frame| frame.payload("text")).collect::<String>(), "hm");
+    let finished = event_named(&frames, "ChatProviderCallFinished");
+    let payload = &finished.0["uiEvent"]["payload"];
+    assert_eq!(
+        (&payload["stopReason"], &payload["finishClass"]),
+        (&json!("completed"), &json!("completed"))
+    );
+    for (name, count) in [("inputTokens", 113), ("outputTokens", 9), ("cachedTokens", 100)] {
+        assert_eq!(payload["usage"][name], count, "{payload}");
+    }
+
+    let request = provider.wait_request(1);
+    assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/v1/responses"));
+    assert_eq!(request.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
+    let expected = json!({
+        "model": "scripted", "stream": true, "store": false,
+        "include": ["reasoning.encrypted_content"],
+        "instructions": "be brief",
+        "input": [said("user", "input_text", "hi")],
+    });
+    assert_eq!(request.body, expected);
+}
+
+#[test]
+fn calls_at_once_get_their_results_and_reasoning_goes_back_encrypted() {
+    let comment = item(
+        1,
+        json!({ "type": "message", "content": [], "phase": "commentary" }),
+        &[("output_text", "Let me "), ("output_text", "look.")],
+        message("Let me look.", Some("commentary")),
+    );
+    let calls = answer(vec![
+        reasoning(0, "Two cities.", "ZW5j"),
+        comment,
+        tool(2, "call_a", &["{\"city\":", "\"Berlin\"}"]),
+        tool(3, "call_b", &["{}"]),
+    ]);
+    let again = answer(vec![reasoning(0, "", "bW9yZQ=="), tool(1, "call_c", &["{}"])]);
+    let provider = Provider::start(vec![calls, again, says("Noon."), says("Bye.")]);
+    let mut server = responses(&provider, &[]).start();
+    let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+    let declared = json!({ "name": "get_time", "description": "The time.", "inputSchema": schema });
+    let declare = json!({ "tools": [declared], "revision": 1 });
+    server.send(json!({ "requestId": "t", "declareTools": declare }).to_string());
+    server.send(submit("r1", "what time is it?"));
+    server.wait_event("FrontendToolCallRequested");
+    let mut give = |id: &str, call: &str, time: u32| {
+        let result = json!({ "toolCallId": call, "result": { "t": time } });
+        server.send(json!({ "requestId": id, "toolResult": result }).to_string());
+    };
+    give("2", "call_b", 2);
+    give("1", "call_a", 1);
+    drop(provider.wait_request(2));
+    // It waits for the call of the second round.
+    server.wait("the call of the second round", |frame| {
+        frame.is_event("FrontendToolCallRequested") && frame.payload("toolCallId") == "call_c"
+    });
+    let result = json!({ "toolCallId": "call_c", "result": { "t": 3 } });
+    server.send(json!({ "requestId": "3", "toolResult": result }).to_string());
+    assert_eq!(server.wait_done("r1"), "ok");
+    assert_eq!(server.turn("r2", "thanks"), "ok");
+    let frames = server.finish().frames;
+    assert_eq!(finished_text(&frames, "r1"), "Let me look.Noon.");
+
+    let [first, second, third, fourth] = [1, 2, 3, 4].map(|number| provider.wait_request(number));
+    let tool = &first.body["tools"][0];
+    assert_eq!(
+        (&tool["name"], &tool["parameters"], &tool["strict"]),
+        (&json!("get_time"), &schema, &json!(false))
+    );
+    let call_of = |id: &str, arguments: &str| json!({ "type": "function_call", "call_id": id, "name": "get_time", "arguments": arguments });
+    let result_of = |id: &str, output: &str| json!({ "type": "function_call_output", "call_id": id, "output": output });
+    let mut comment = said("assistant", "output_text", "Let me look.");
+    comment["phase"] = "commentary".into();
+    let expected = json!([
+        said("user", "input_text", "what time is it?"),
+        { "type": "reasoning", "summary": [{ "type": "summary_text", "text": "Two cities." }],
+          "encrypted_content": "ZW5j" },
+        comment,
+        call_of("call_a", "{\"city\":\"Berlin\"}"),
+        call_of("call_b", "{}"),
+        result_of("call_a", r#"{"t":1}"#),
+        result_of("call_b", r#"{"t":2}"#),
+    ]);
+    assert_eq!(second.body["input"], expected);
+    // Each request begins with all of the one before.
+    let inputs = [second, third, fourth].map(|request: Request| request.body["input"].clone());
+    let inputs = inputs.each_ref().map(|input| input.as_array().expect("a list"));
+    assert_eq!(&inputs[1][..7], &inputs[0][..]);
+    assert_eq!(inputs[1][7]["encrypted_content"], "bW9yZQ==");
+    assert_eq!(&inputs[2][..inputs[1].len()], &inputs[1][..]);
+}
+
+#[test]
+fn each_failure_of_it_is_one_typed_error_and_the_session_goes_on() {
+    let error = |code: &str, message: &str| json!({ "message": message, "code": code, "type": "invalid_request_error" });
+    let status = |status, code: &str, message: &str| {
+        let body = json!({ "error": error(code, message) });
+        vec![Step::Status(status, Vec::new(), body.to_string())]
+    };
+    let with = |more: Vec<Step>| [vec![start()], text(0, "a part"), more].concat();
+    let failed = |code: &str| ending("failed", json!({ "error": error(code, "oh") }));
+    let refused = format!("Incorrect API key provided: {KEY}");
+    let cases = [
+        ("401", status(401, "invalid_api_key", &refused), "auth"),
+        ("429", status(429, "rate_limit_exceeded", "slow down"), "rate_limited"),
+        ("400", status(400, "invalid_value", "bad"), "provider"),
+        ("too long", status(400, "context_length_exceeded", "too long"), "context_overflow"),
+        ("500", status(500, "server_error", "we are down"), "provider"),
+        ("an empty answer", vec![Step::Status(200, Vec::new(), String::new())], "malformed_stream"),
+        ("no last event", with(Vec::new()), "malformed_stream"),
+        ("another end mark", with(vec![Step::Done]), "malformed_stream"),
+        ("failed", with(vec![failed("server_error")]), "provider"),
+        ("limited", with(vec![failed("rate_limit_exceeded")]), "rate_limited"),
+        (
+            "an error",
+            with(vec![event(json!({ "type": "error", "code": "server_error", "message": "oh" }))]),
+            "provider",
+        ),
+        ("malformed", with(vec![Step::Event("{\"type\":".to_owned())]), "malformed_stream"),
+        ("broken", with(vec![Step::Cut]), "network"),
+        ("another interface", vec![Step::Text("a".to_owned()), Step::Done], "malformed_stream"),
+    ];
+    for (name, steps, class) in cases {
+        let provider = Provider::start(vec![steps, says("better now")]);
+        let mut server = responses(&provider, &["--retries", "0"]).start();
+        assert_eq!(server.turn("r1", "hello"), "failed", "{name}");
+        assert_eq!(server.turn("r2", "again"), "ok", "{name}");
+        let frames = server.finish().frames;
+        assert_eq!(errors(&frames, "r1"), ["run_failed"], "{name}");
+        let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
+        assert!(error.text("/error/detail").starts_with(class), "{name}: {error:?}");
+        assert_eq!(patched_text(&frames, "r1"), finished_text(&frames, "r1"), "{name}");
+        assert_eq!(finished_text(&frames, "r2"), "better now", "{name}");
+    }
+}
+
+#[test]
+fn a_passing_failure_is_tried_again_also_in_an_answer_that_has_not_begun() {
+    let later = vec![("retry-after-ms", "1".to_owned())];
+    let busy = vec![Step::Status(429, later, r#"{"error":{"message":"slow down"}}"#.to_owned())];
+    let error = json!({ "code": "server_error", "message": "oh" });
+    let begun = vec![start(), ending("failed", json!({ "error": error }))];
+    let provider = Provider::start(vec![busy, begun, says("now")]);
+    let mut server = responses(&provider, &[]).start();
+    assert_eq!(server.turn("r1", "hello"), "ok");
+    let transcript = server.finish();
+    assert_eq!(provider.requests(), 3);
+    assert_eq!(finished_text(&transcript.frames, "r1"), "now");
+    assert_eq!(transcript.stderr.matches("trying again").count(), 2, "{}", transcript.stderr);
+}
+
+#[test]
+fn an_incomplete_answer_says_so() {
+    for (reason, class) in [
+        ("max_output_tokens", "max_tokens"),
+        ("content_filter", "content_filter"),
+        ("steered", "other"),
+    ] {
+        let end = ending("incomplete", json!({ "incomplete_details": { "reason": reason } }));
+        let script = [vec![start()], text(0, "a part"), vec![end]].concat();
+        let provider = Provider::start(vec![script]);
+        let mut server = responses(&provider, &[]).start();
+        assert_eq!(server.turn("r1", "hello"), "ok");
+        let frames = server.finish().frames;
+        let finished = event_named(&frames, "ChatProviderCallFinished");
+        assert_eq!(
+            (finished.payload("stopReason"), finished.payload("finishClass")),
+            (reason, class)
+        );
+    }
+}
+
+#[test]
+fn a_cancel_of_it_closes_the_connection() {
+    let silent = vec![Step::Stall];
+    let middle = [vec![start()], text(0, "a part"), vec![Step::Stall]].concat();
+    for (steps, has_text) in [(silent, false), (middle, true)] {
+        let provider = Provider::start(vec![steps]);
+        let mut server = responses(&provider, &[]).start();
+        server.send(submit("r1", "hello"));
+        match has_text {
+            true => drop(server.wait_event("ChatTextPatch")),
+            false => drop(provider.wait_request(1)),
+        }
+        server.send(cancel("c"));
+        assert_eq!(server.wait_done("r1"), "stopped");
+        provider.wait_disconnect();
+        server.finish();
+    }
+}
+
+/// OpenAI's key and address choose the engine for chat completions, as ever.
+#[test]
+fn the_engine_answers_only_where_it_is_named() {
+    for (args, engine) in
+        [(&["rpc"][..], "openai"), (&["rpc", "--engine", "responses"], "responses")]
+    {
+        let mut server = Launch::new(args).secret("OPENAI_API_KEY", KEY).start();
+        let hello = server.wait_hello();
+        let capabilities = hello.0["hello"]["capabilities"].to_string();
+        assert!(capabilities.contains(&format!("engine={engine}\"")), "{capabilities}");
+        assert!(capabilities.contains("model=gpt-4o-mini"), "{capabilities}");
+        server.finish();
+    }
+    let folder = Folder::new();
+    let ended = run(&folder, &["exec", "hello", "--engine", "responses"]);
+    assert_eq!(ended.status, 1);
+    let expected = "duologue: OpenAI requires a key: set DUOLOGUE_API_KEY or OPENAI_API_KEY";
+    assert!(ended.stderr.starts_with(expected), "{}", ended.stderr);
+}

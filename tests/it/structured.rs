@@ -1,0 +1,88 @@
+//! Answers that must match a schema: of a file, or of a request; checked, and asked for once more.
+
+use crate::frames::errors;
+use crate::once::{Ended, Once, duologue};
+use crate::provider::{Provider, says};
+use crate::server::{Folder, openai};
+use serde_json::{Value, json};
+use std::fs;
+
+const SCHEMA: &str = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
+
+/// A folder with the schema, and a script of these answers for the built-in engine.
+fn folder(answers: &[&str]) -> Folder {
+    let folder = Folder::new();
+    fs::write(folder.path("schema.json"), SCHEMA).expect("a file");
+    let script = answers.iter().map(|text| format!("{}\n", json!({ "text": text })));
+    fs::write(folder.path("script.jsonl"), script.collect::<String>()).expect("a file");
+    folder
+}
+
+fn exec(folder: &Folder, options: &[&str]) -> Ended {
+    let words = ["exec", "a number", "--schema", "schema.json", "--echo-script", "script.jsonl"];
+    Once::start(duologue(folder, &[&words, options].concat())).finish()
+}
+
+#[test]
+fn an_answer_that_does_not_match_is_asked_for_again() {
+    let folder = folder(&["{\"m\":1}", "{\"n\":1}"]);
+    let ended = exec(&folder, &[]);
+    assert_eq!(ended.status, 1, "{ended:?}");
+
+    let repaired = exec(&folder, &["--repair", "1"]);
+    assert_eq!((repaired.status, repaired.stdout.as_str()), (0, "{\"n\":1}\n"), "{repaired:?}");
+
+    let ended = exec(&folder, &["--repair", "1", "--output", "json"]);
+    let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!((&document["ok"], &document["data"]), (&json!(true), &json!({ "n": 1 })));
+    assert_eq!(document["warnings"][0]["code"], "answer_rejected", "{document}");
+
+    let ended = exec(&folder, &["--repair", "1", "--output", "objects", "--no-preamble"]);
+    assert_eq!(ended.stdout, "{\"n\":1}\n");
+    let ended = exec(&folder, &["--repair", "1", "--json-stream"]);
+    assert!(ended.stdout.contains("\"repairing\""), "{ended:?}");
+}
+
+#[test]
+fn only_so_many_repairs_are_made() {
+    let folder = folder(&["one", "two", "{\"n\":1}"]);
+    let ended = exec(&folder, &["--repair", "1"]);
+    assert_eq!((ended.status, ended.stdout.as_str()), (1, "two\n"), "{ended:?}");
+    let ended = exec(&folder, &["--repair", "2"]);
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, "{\"n\":1}\n"), "{ended:?}");
+}
+
+#[test]
+fn a_schema_that_cannot_be_used_is_refused_before_anything_is_asked() {
+    let folder = folder(&["{}"]);
+    fs::write(folder.path("schema.json"), r#"{"type":"objekt"}"#).expect("a file");
+    let ended = exec(&folder, &[]);
+    assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{ended:?}");
+    assert!(ended.stderr.contains("--schema: schema.json"), "{ended:?}");
+}
+
+#[test]
+fn a_request_may_have_a_schema() {
+    let provider = Provider::start(vec![says("none"), says("{\"n\":2}"), says("none")]);
+    let mut server = openai(&provider, &["--repair", "1"]).start();
+    let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
+    let submit = |id: &str, schema: Value| {
+        let submit = json!({ "prompt": "a number", "responseSchema": schema });
+        json!({ "requestId": id, "submit": submit }).to_string()
+    };
+    server.send(submit("a", schema));
+    assert_eq!(server.wait_done("a"), "ok");
+    assert_eq!(server.turn("b", "thanks"), "ok");
+    server.send(submit("c", json!({ "type": 7 })));
+    assert_eq!(server.wait_done("c"), "failed");
+    let frames = server.finish().frames;
+    assert_eq!(errors(&frames, "c"), ["invalid_settings"]);
+    let names = ["AnswerRejected", "ObjectExtracted", "ExtractionFinished"];
+    for name in names {
+        let ids = frames.iter().filter(|frame| frame.is_event(name)).map(|frame| frame.id());
+        assert_eq!(ids.collect::<Vec<_>>(), ["a"], "{name}");
+    }
+    // The model reads why.
+    let repair = provider.wait_request(2).body["messages"].to_string();
+    assert!(repair.contains("can't be used: not JSON"), "{repair}");
+}
