@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 mod attachments;
+mod calls;
 pub mod commands;
 pub(crate) mod config;
 mod file_flags;
@@ -10,6 +11,7 @@ pub(crate) mod manifest;
 mod numbers;
 mod output;
 pub mod prepare;
+mod provider;
 mod session;
 pub mod shell;
 mod tips;
@@ -18,12 +20,14 @@ mod words;
 
 pub use attachments::AttachmentArgs;
 pub(crate) use output::{Mode, OutputArgs, RpcOutputArgs};
+pub(crate) use provider::{ProfileFiles, ProviderArgs, TlsRoots};
 pub(crate) use session::{
     EngineName, FinalSnapshot, LogLevel, OnBusy, PatchFields, PatchMode, SessionArgs,
 };
 
 use crate::cli::commands::args::{
-    self, CheckArgs, CompletionsArgs, ListEventsArgs, ManArgs, SchemaArgs, ToolsArgs,
+    self, CheckArgs, CompletionsArgs, DoctorArgs, ListEventsArgs, ManArgs, ModelsArgs,
+    ProfilesArgs, SchemaArgs, ToolsArgs,
 };
 use crate::command_file::CommandFile;
 use clap::builder::Resettable;
@@ -106,6 +110,19 @@ pub enum Command {
         after_help = args::TOOLS_AFTER
     )]
     Tools(ToolsArgs),
+    /// List profiles and which of them can answer now.
+    #[command(
+        about = args::PROFILES_ABOUT,
+        long_about = args::PROFILES_LONG_ABOUT,
+        after_help = args::PROFILES_AFTER
+    )]
+    Profiles(ProfilesArgs),
+    /// List the models of the provider.
+    #[command(after_help = args::MODELS_AFTER)]
+    Models(ModelsArgs),
+    /// Report what is configured, from where, and whether the provider answers.
+    #[command(after_help = args::DOCTOR_AFTER)]
+    Doctor(DoctorArgs),
     /// Print the schema of the protocol.
     Schema(SchemaArgs),
     /// Print a completion script for a shell.
@@ -234,8 +251,10 @@ impl Cli {
         let run = RunCommandArgs::augment_args(clap::Command::new(RUN_COMMAND));
         let takes_next = |option: &str| {
             run.get_arguments().any(|arg| {
-                let long =
-                    option.strip_prefix("--").is_some_and(|name| arg.get_long() == Some(name));
+                let long = option.strip_prefix("--").is_some_and(|name| {
+                    let aliases = arg.get_all_aliases().unwrap_or_default();
+                    arg.get_long() == Some(name) || aliases.contains(&name)
+                });
                 let short = option.strip_prefix('-').and_then(|rest| rest.chars().next());
                 let short = option.len() == 2 && short.is_some() && arg.get_short() == short;
                 (long || short) && arg.get_action().takes_values()
@@ -286,7 +305,10 @@ impl Cli {
             }
         };
         let mut args = RunCommandArgs::from_arg_matches(&typed)?;
-        args.is_system_typed = typed.value_source("system") == Some(ValueSource::CommandLine);
+        let is_typed = |id: &str| typed.value_source(id) == Some(ValueSource::CommandLine);
+        args.is_system_typed = is_typed("system");
+        let ids = typed.ids().map(clap::Id::as_str);
+        args.session.calls.typed = ids.filter(|id| is_typed(id)).map(str::to_owned).collect();
         Ok((args, typed))
     }
 
@@ -324,6 +346,9 @@ fn named(word: &str) -> Option<&'static str> {
         "check",
         "list-events",
         "tools",
+        "profiles",
+        "models",
+        "doctor",
         "schema",
         "completions",
         "man",

@@ -20,11 +20,11 @@ mod outside;
 mod parse;
 mod records;
 mod render;
+mod settings;
 mod table;
 #[cfg(test)]
 mod tests;
 mod values;
-mod yaml;
 
 pub use crate::extract::ResponseType;
 pub use error::{FileError, FlagError, RenderError, Warning};
@@ -68,6 +68,12 @@ pub struct CommandFile {
     pub schema_line: u32,
     /// Names of the extensions that the file uses.
     pub extensions: Vec<String>,
+    /// The model that the file is written for.
+    pub model: Option<String>,
+    /// The engine that the file is written for, by its name on the command line.
+    pub engine: Option<String>,
+    /// Settings of the calls, by their names, checked.
+    pub settings: Vec<(String, serde_json::Value)>,
     /// What is ignored in the file.
     pub warnings: Vec<Warning>,
 }
@@ -80,5 +86,5 @@ pub struct Text {
     /// Its place in the file, for messages: `prompt`, `messages[2]`.
     pub(crate) key: String,
     /// Where its lines are in the file.
-    pub(crate) layout: yaml::Layout,
+    pub(crate) layout: crate::yaml::Layout,
 }

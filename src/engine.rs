@@ -7,16 +7,23 @@
 
 pub mod anthropic;
 pub mod echo;
+pub mod gemini;
+pub mod ollama;
 pub mod openai;
 pub mod prices;
 pub(crate) mod provider;
 pub mod responses;
 pub mod spec;
 pub mod table;
+mod unusable;
 
+pub(crate) use provider::address::{is_same as is_same_address, shown as shown_address};
+pub use provider::key::KeySource;
+pub use provider::roots::TlsRoots;
 pub(crate) use provider::settings::{CONNECT_TIMEOUT, IDLE_TIMEOUT, RETRIES, TOTAL_TIMEOUT};
 pub use spec::{CallSettings, CallSpec, ResponseSchema, StructuredMode};
 pub use table::{EngineFacts, EngineRef, Engines};
+pub use unusable::Unusable;
 
 use crate::chat::event::{FinishClass, ProviderData, ToolCall, Usage};
 use crate::protocol::id::{TaskId, ToolCallId};
@@ -249,6 +256,12 @@ pub enum Engine {
     Responses(responses::Responses),
     /// Any provider with Anthropic's Messages.
     Anthropic(anthropic::Anthropic),
+    /// Any provider with Google's `generateContent`.
+    Gemini(gemini::Gemini),
+    /// Ollama, by its own interface.
+    Ollama(ollama::Ollama),
+    /// None, because the settings can't be used.
+    Unusable(Unusable),
 }
 
 impl Engine {
@@ -260,6 +273,9 @@ impl Engine {
             Self::OpenAi(openai) => Box::pin(openai.remote.clone().answer(spec, sink)),
             Self::Responses(responses) => Box::pin(responses.remote.clone().answer(spec, sink)),
             Self::Anthropic(anthropic) => Box::pin(anthropic.remote.clone().answer(spec, sink)),
+            Self::Gemini(gemini) => Box::pin(gemini.remote.clone().answer(spec, sink)),
+            Self::Ollama(ollama) => Box::pin(ollama.remote.clone().answer(spec, sink)),
+            Self::Unusable(unusable) => Box::pin(unusable.clone().answer()),
         }
     }
 
@@ -270,6 +286,9 @@ impl Engine {
             Self::OpenAi(_) => openai::NAME,
             Self::Responses(_) => responses::NAME,
             Self::Anthropic(_) => anthropic::NAME,
+            Self::Gemini(_) => gemini::NAME,
+            Self::Ollama(_) => ollama::NAME,
+            Self::Unusable(_) => "none",
         }
     }
 
@@ -281,6 +300,39 @@ impl Engine {
             Self::OpenAi(openai) => openai.remote.host(),
             Self::Responses(responses) => responses.remote.host(),
             Self::Anthropic(anthropic) => anthropic.remote.host(),
+            Self::Gemini(gemini) => gemini.remote.host(),
+            Self::Ollama(ollama) => ollama.remote.host(),
+            Self::Unusable(_) => String::new(),
+        }
+    }
+
+    /// Why no call can ever be made with these settings, if that is so: a key, a model or an address
+    /// is missing or wrong. Nothing is asked for that.
+    pub fn fault(&self) -> Option<RunError> {
+        match self {
+            Self::Echo(_) => None,
+            Self::OpenAi(openai) => openai.remote.fault(),
+            Self::Responses(responses) => responses.remote.fault(),
+            Self::Anthropic(anthropic) => anthropic.remote.fault(),
+            Self::Gemini(gemini) => gemini.remote.fault(),
+            Self::Ollama(ollama) => ollama.remote.fault(),
+            Self::Unusable(unusable) => Some(unusable.error()),
+        }
+    }
+
+    /// The models that the provider lists, in its order.
+    ///
+    /// # Errors
+    /// If it can't be asked, or has no list.
+    pub async fn models(&self) -> Result<Vec<String>, RunError> {
+        match self {
+            Self::Echo(_) => Ok(vec![self.model().to_owned()]),
+            Self::OpenAi(openai) => openai.remote.models().await,
+            Self::Responses(responses) => responses.remote.models().await,
+            Self::Anthropic(anthropic) => anthropic.remote.models().await,
+            Self::Gemini(gemini) => gemini.remote.models().await,
+            Self::Ollama(ollama) => ollama.remote.models().await,
+            Self::Unusable(unusable) => Err(unusable.error()),
         }
     }
 
@@ -291,6 +343,9 @@ impl Engine {
             Self::OpenAi(openai) => openai.remote.model(),
             Self::Responses(responses) => responses.remote.model(),
             Self::Anthropic(anthropic) => anthropic.remote.model(),
+            Self::Gemini(gemini) => gemini.remote.model(),
+            Self::Ollama(ollama) => ollama.remote.model(),
+            Self::Unusable(_) => "",
         }
     }
 }

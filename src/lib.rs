@@ -47,6 +47,8 @@ pub mod support;
 
 pub mod protocol;
 
+pub(crate) mod yaml;
+
 pub mod chat;
 pub mod extract;
 pub mod template;
@@ -54,6 +56,8 @@ pub mod template;
 pub mod engine;
 
 pub mod tool;
+
+pub(crate) mod profile;
 
 pub mod session;
 

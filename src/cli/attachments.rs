@@ -14,8 +14,8 @@ pub struct AttachmentArgs {
     #[arg(long, value_name = "PATH|URL", value_hint = ValueHint::FilePath)]
     pub attach: Vec<PathBuf>,
 
-    /// The same as `--image`, with a comma between two: the option of pinocchio
-    #[arg(long, value_name = "PATHS", value_delimiter = ',', value_hint = ValueHint::FilePath)]
+    /// The same as `--image`, with a comma between two, as pinocchio has it
+    #[arg(long, value_name = "PATHS", value_delimiter = ',', hide = true)]
     pub images: Vec<PathBuf>,
 }
 

@@ -5,18 +5,25 @@ pub(crate) mod args;
 mod check;
 mod complete;
 mod descriptions;
+mod doctor;
 mod document;
 mod envelope;
 mod lines;
 mod list_events;
+mod models;
 mod output;
+mod profiles;
+mod readiness;
 mod schema;
 mod tools;
 
 pub use check::check;
 pub use complete::complete;
 pub use descriptions::{completions, man, manifest};
+pub use doctor::doctor;
 pub use list_events::list_events;
+pub use models::models;
+pub use profiles::profiles;
 pub use schema::schema;
 pub use tools::tools;
 
@@ -25,7 +32,8 @@ pub use tools::tools;
 /// escapes. A snapshot of several such answers is longer. Whole lines are held in memory.
 const LINE_BYTES_MAX: usize = 2 * crate::session::ANSWER_BYTES_MAX + 128 * 1024 * 1024;
 
-/// Exit status if contract violations, lines that are not frames, or servers that don't run were found.
+/// Exit status if contract violations, lines that are not frames, servers that don't run, or settings
+/// that can't work were found.
 const FOUND: u8 = 1;
 
 /// Exit status if a file can't be read or written, or the command line is wrong.

@@ -1,12 +1,15 @@
 //! Turns options and environment variables into settings.
 
 mod capabilities;
-mod engine;
+pub(crate) mod engine;
+mod engines;
 mod format;
+pub(crate) mod profile;
 
 use crate::chat::patch::{PatchFields, PatchMode, Patches};
 use crate::chat::transcript::{HistoryMessage, Preamble};
 use crate::cli::answers::AnswerSchema;
+use crate::cli::session::ForeignArgs;
 use crate::cli::tools::guard;
 use crate::cli::{self, CommandMode, Mode, RpcArgs, SessionArgs};
 use crate::engine::echo::Echo;
@@ -30,7 +33,7 @@ use crate::support::terminal::escape_control;
 use crate::tool::servers::ToolServers;
 use anyhow::{Context, Result, ensure};
 use capabilities::{capabilities, capabilities_of_nobody};
-use engine::engine;
+use engines::{Chosen, choose};
 pub(crate) use format::format_of_prompt;
 use format::{RunFacts, format};
 use std::collections::BTreeSet;
@@ -224,11 +227,11 @@ struct Plan {
 
 impl Plan {
     fn settings(self, requests: Requests) -> Result<Settings> {
-        let mut notices = Vec::new();
-        let engine = engine(&self.session, &mut notices)?;
+        let Chosen { engines, profile, notices } = choose(&self.session, self.mode.session_mode())?;
+        warn_of_foreign(&self.session.foreign);
         let session = session_id(&self.session)?;
         // Before the debug file is truncated: a wrong option changes no file.
-        let tools = self.session.tools.settings(self.mode.session_mode())?;
+        let tools = self.session.tools.settings(self.mode.session_mode(), &profile.tools)?;
         let prices = self.session.answers.prices()?;
         let debug_file = debug_file(&self.session)?;
         let extraction = self.extraction();
@@ -238,17 +241,19 @@ impl Plan {
         let is_sent_again = !tools.servers.is_empty() || args.answers.repair > 0;
         let is_kept = mode.is_protocol() || debug_file.is_some() || is_sent_again;
         let system = request.preamble.system.or(not_blank(args.system.clone()));
+        let system = system.or(profile.system);
+        let engine = engines.initial();
         let holds_text = args.answers.repair > 0 && request.response == ResponseType::Json;
         let format = format(
             mode,
             (request.response, holds_text),
-            RunFacts::new(command, request.name, &engine),
+            RunFacts::new(command, request.name, engine),
         );
         for warning in &tools.warnings {
             tracing::warn!("--mcp-config: {}", escape_control(warning));
         }
         let host = HostSettings {
-            capabilities: capabilities(mode, &args, &engine, extraction.as_ref()),
+            capabilities: capabilities(mode, &args, engine, extraction.as_ref()),
             rules: Rules {
                 mode: mode.session_mode(),
                 keep: if is_kept { Retention::Everything } else { Retention::Nothing },
@@ -272,7 +277,7 @@ impl Plan {
             },
             servers: ToolServers::new(tools.servers, tools.limits, guard()),
             faults: faults(),
-            ..HostSettings::new(engine)
+            ..HostSettings::new(engines)
         };
         let (progress, unread) = (None, None);
         Ok(Settings { host, requests, format, progress, debug_file, notices, unread })
@@ -341,6 +346,20 @@ fn faults() -> Faults {
 #[cfg(not(debug_assertions))]
 fn faults() -> Faults {
     Faults::default()
+}
+
+/// Warns of options of Pinocchio that change nothing here.
+fn warn_of_foreign(typed: &ForeignArgs) {
+    let options = [
+        ("--config-file", typed.config_file.is_some(), "write its settings as a profile"),
+        ("--log-to-stdout", typed.log_to_stdout, "standard output is for frames; see --log-file"),
+        ("--log-format", typed.log_format.is_some(), "the log is text"),
+        ("--with-caller", typed.with_caller, "the log has no places"),
+        ("--ai-stream", typed.ai_stream.is_some(), "answers are always streamed"),
+    ];
+    for (option, _, instead) in options.into_iter().filter(|(_, is_typed, _)| *is_typed) {
+        tracing::warn!("{option} is ignored: {instead}");
+    }
 }
 
 /// A variable that is set but empty counts as not set.

@@ -19,6 +19,7 @@ pub(super) fn run_command(file: &CommandFile) -> clap::Command {
         let arg = arg.clone();
         let arg = if is_headed { arg } else { arg.help_heading("Options of duologue") };
         let arg = if let Some(long) = long { arg.long(long) } else { arg };
+        let arg = without_aliases(arg, has_name);
         if is_letter_taken { arg.short(Resettable::Reset) } else { arg }
     });
     let help = Arg::new("help").long("help").action(ArgAction::Help).help("Print help");
@@ -38,6 +39,17 @@ pub(super) fn run_command(file: &CommandFile) -> clap::Command {
         .args(own)
         .args(arguments)
         .arg(help.help_heading("Options of duologue"))
+}
+
+/// `arg` without those of its other names that the file has.
+fn without_aliases(arg: Arg, is_taken: impl Fn(&str) -> bool) -> Arg {
+    let names: Vec<String> =
+        arg.get_all_aliases().unwrap_or_default().into_iter().map(str::to_owned).collect();
+    if !names.iter().any(|name| is_taken(name)) {
+        return arg;
+    }
+    // Visible names are shown in help; there are none.
+    arg.alias(Resettable::Reset).aliases(names.into_iter().filter(|name| !is_taken(name)))
 }
 
 /// The usage line: the file comes first, and its flags after it.

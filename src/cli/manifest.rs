@@ -98,6 +98,41 @@ const TOOLS: Facts = Facts {
     ],
 };
 
+const PROFILES: Facts = Facts {
+    streaming_default: false,
+    supports_streaming: false,
+    output_formats: &["text", "json"],
+    exit_codes: &[
+        (0, "it was printed or done, or the reader of the output has gone"),
+        (2, "the command line or a file of profiles is wrong"),
+        (74, "standard output could not be written"),
+    ],
+};
+
+const MODELS: Facts = Facts {
+    streaming_default: false,
+    supports_streaming: false,
+    output_formats: &["text", "json"],
+    exit_codes: &[
+        (0, "the models were printed, or the reader of the output has gone"),
+        (1, "the provider can't be asked, or has no list"),
+        (2, "the command line or a file of profiles is wrong"),
+        (74, "standard output could not be written"),
+    ],
+};
+
+const DOCTOR: Facts = Facts {
+    streaming_default: false,
+    supports_streaming: false,
+    output_formats: &["text", "json"],
+    exit_codes: &[
+        (0, "nothing was found that can't work, or the reader of the output has gone"),
+        (1, "something can't work"),
+        (2, "the command line is wrong"),
+        (74, "standard output could not be written"),
+    ],
+};
+
 const TEXT: Facts = Facts {
     streaming_default: false,
     supports_streaming: false,
@@ -117,6 +152,9 @@ pub(crate) fn facts(command: &str) -> Facts {
         "list-events" => LIST_EVENTS,
         "check" => CHECK,
         "tools" => TOOLS,
+        "profiles" => PROFILES,
+        "models" => MODELS,
+        "doctor" => DOCTOR,
         _ => TEXT,
     }
 }

@@ -4,6 +4,7 @@
 
 mod attachments;
 mod command;
+mod file_settings;
 mod history;
 mod inputs;
 mod prompt;
@@ -137,7 +138,7 @@ pub(crate) async fn prepare(
     let command_mode = job.command_mode();
     match job {
         Job::Rpc(args) => {
-            let reads = args.session.history.is_some();
+            let reads = args.session.history.is_some() || args.session.provider.profile.is_some();
             let work =
                 move || rpc(args, &terminal).map_err(|reason| Refusal { command_mode, reason });
             // Where it reads nothing it is not worth a thread.

@@ -1,7 +1,9 @@
 //! Options of every command that holds a conversation.
 
 use super::answers::AnswerOptions;
+use super::calls::CallArgs;
 use super::numbers::whole;
+use super::provider::ProviderArgs;
 use super::tools::ToolOptions;
 use crate::engine;
 use crate::protocol::command::Extension;
@@ -21,19 +23,9 @@ const RETRIES_MAX: u64 = 10;
 /// Options of every command that holds a conversation.
 #[derive(Args, Debug)]
 pub struct SessionArgs {
-    /// Engine that answers. By default anthropic if ANTHROPIC_API_KEY is set and neither another key
-    /// nor a base URL is, else openai if a key, a base URL or a model is set, else echo
-    #[arg(long, env = "DUOLOGUE_ENGINE", value_enum)]
-    pub engine: Option<EngineName>,
-
-    /// Model of the provider; the default for OpenAI itself is gpt-4o-mini, for Anthropic itself
-    /// claude-sonnet-5
-    #[arg(long, short, env = "DUOLOGUE_MODEL")]
-    pub model: Option<String>,
-
-    /// Base URL of the provider, for example http://localhost:11434/v1
-    #[arg(long, env = "DUOLOGUE_BASE_URL", value_name = "URL", hide_env_values = true)]
-    pub base_url: Option<String>,
+    /// The provider.
+    #[command(flatten)]
+    pub provider: ProviderArgs,
 
     /// System prompt: how the model should behave
     #[arg(long, short, env = "DUOLOGUE_SYSTEM", value_name = "TEXT")]
@@ -99,9 +91,38 @@ pub struct SessionArgs {
     #[command(flatten, next_help_heading = "Tool options")]
     pub tools: ToolOptions,
 
+    /// Settings of every call.
+    #[command(flatten, next_help_heading = "Call options")]
+    pub calls: CallArgs,
+
+    /// Options of Pinocchio that change nothing here.
+    #[command(flatten)]
+    pub foreign: ForeignArgs,
+
     /// Settings of the engines.
     #[command(flatten, next_help_heading = "Engine options")]
     pub engines: EngineArgs,
+}
+
+/// Options of Pinocchio that change nothing here. They are taken so that a command line that was
+/// written for it works, and each is warned of.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ForeignArgs {
+    /// Its file of settings.
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub config_file: Option<PathBuf>,
+    /// Its log goes to standard output.
+    #[arg(long, hide = true)]
+    pub log_to_stdout: bool,
+    /// The form of its log.
+    #[arg(long, hide = true, value_name = "FORMAT")]
+    pub log_format: Option<String>,
+    /// Its log names places in its source.
+    #[arg(long, hide = true)]
+    pub with_caller: bool,
+    /// It streams.
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true)]
+    pub ai_stream: Option<Option<String>>,
 }
 
 /// Settings of the engines.
@@ -155,6 +176,10 @@ pub struct EngineArgs {
     )]
     pub total_timeout_ms: u64,
 
+    /// Longest time for a whole answer, in seconds, as Pinocchio has it.
+    #[arg(long, hide = true, value_name = "SECONDS", value_parser = whole::<u64>(1..=u64::MAX))]
+    pub timeout: Option<u64>,
+
     /// How often a failed call to a provider is retried, before any of its answer was shown
     #[arg(
         long,
@@ -164,6 +189,22 @@ pub struct EngineArgs {
         value_parser = whole::<u32>(0..=RETRIES_MAX)
     )]
     pub retries: u32,
+}
+
+impl Default for EngineArgs {
+    fn default() -> Self {
+        Self {
+            echo_delay_ms: 0,
+            echo_answer: None,
+            echo_script: None,
+            echo_reasoning: false,
+            connect_timeout_ms: millis(engine::CONNECT_TIMEOUT),
+            idle_timeout_ms: millis(engine::IDLE_TIMEOUT),
+            total_timeout_ms: millis(engine::TOTAL_TIMEOUT),
+            timeout: None,
+            retries: engine::RETRIES,
+        }
+    }
 }
 
 /// Engines.
@@ -176,7 +217,12 @@ pub enum EngineName {
     /// OpenAI, or any server with its Responses
     Responses,
     /// Anthropic, or any server with its Messages
+    #[value(alias = "claude")]
     Anthropic,
+    /// Google's Gemini, or any server with its generateContent
+    Gemini,
+    /// Ollama, by its own interface; name a model that is installed there
+    Ollama,
 }
 
 /// What happens to a submit while a run is active.

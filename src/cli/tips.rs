@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
 
 /// Options that people try for the key of a provider.
-const KEY_OPTIONS: [&str; 8] = [
+const KEY_OPTIONS: [&str; 9] = [
     "--api-key",
     "--apikey",
     "--api_key",
@@ -17,10 +17,11 @@ const KEY_OPTIONS: [&str; 8] = [
     "--api-token",
     "--openai-api-key",
     "--anthropic-api-key",
+    "--gemini-api-key",
 ];
 
-const KEY_TIP: &str = "set the variable DUOLOGUE_API_KEY, OPENAI_API_KEY or ANTHROPIC_API_KEY instead; other users \
-     of the machine can see the options of a process";
+const KEY_TIP: &str = "set the variable DUOLOGUE_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY \
+     instead; other users of the machine can see the options of a process";
 
 /// Longest question repeated in a tip, in characters.
 const QUESTION_CHARS_MAX: usize = 60;

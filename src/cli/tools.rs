@@ -7,6 +7,7 @@ use crate::tool::config::{ServerConfig, Servers};
 use crate::tool::limits::ToolLimits;
 use anyhow::{Result, anyhow, ensure};
 use clap::{Args, ValueEnum, ValueHint};
+use serde_json::{Map, Value};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -35,9 +36,10 @@ pub struct ToolOptions {
     )]
     pub mcp_config: Vec<PathBuf>,
 
-    /// What happens to a tool call for which neither --allow nor --deny decides
-    #[arg(long, env = "DUOLOGUE_APPROVAL", value_name = "MODE", value_enum, default_value_t)]
-    pub approval: Approval,
+    /// What happens to a tool call for which neither --allow nor --deny decides; by default the client
+    /// is asked
+    #[arg(long, env = "DUOLOGUE_APPROVAL", value_name = "MODE", value_enum)]
+    pub approval: Option<Approval>,
 
     /// Run calls of these tools without asking; * stands for any characters, ? for one. May be
     /// repeated
@@ -87,15 +89,27 @@ pub struct ToolLimitOptions {
 }
 
 /// What happens to a tool call for which no rule decides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Approval {
     /// It runs
     Auto,
     /// The client is asked
-    #[default]
     Ask,
     /// It is denied
     Deny,
+}
+
+/// What a profile says about tools.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ProfileTools {
+    /// MCP servers by name, each with its members.
+    pub(crate) servers: Vec<(String, Map<String, Value>)>,
+    /// What happens to a tool call for which no rule decides.
+    pub(crate) approval: Option<ApprovalMode>,
+    /// Tools that run without a question.
+    pub(crate) allow: Vec<String>,
+    /// Tools that never run.
+    pub(crate) deny: Vec<String>,
 }
 
 /// What the options mean.
@@ -112,11 +126,16 @@ pub struct ToolSettings {
 }
 
 impl ToolOptions {
-    /// What the options mean. Reads the files that they name and the variables that those use.
+    /// What the options mean, over what `profile` says. Reads the files that they name and the
+    /// variables that those use.
     ///
     /// # Errors
     /// If an option or a file can't be used. The message has no value from the file.
-    pub(crate) fn settings(&self, mode: SessionMode) -> Result<ToolSettings> {
+    pub(crate) fn settings(
+        &self,
+        mode: SessionMode,
+        profile: &ProfileTools,
+    ) -> Result<ToolSettings> {
         let mut servers = Servers::default();
         for path in &self.mcp_config {
             let shown = path.display();
@@ -129,15 +148,22 @@ impl ToolOptions {
             let added = servers.add_command(text);
             added.map_err(|error| anyhow!("--mcp, number {}: {error}", at + 1))?;
         }
-        let globs = |texts: &[String]| texts.iter().map(|text| ToolGlob::new(text)).collect();
+        for (name, members) in &profile.servers {
+            let added = servers.add_unless_named(name, members, &|name| std::env::var(name).ok());
+            added.map_err(|error| anyhow!("the profile's mcp: {error}"))?;
+        }
+        let globs = |profile: &[String], own: &[String]| {
+            profile.iter().chain(own).map(|text| ToolGlob::new(text)).collect()
+        };
         let rules = ApprovalRules {
             mode: match self.approval {
-                Approval::Auto => ApprovalMode::Auto,
-                Approval::Ask => ApprovalMode::Ask,
-                Approval::Deny => ApprovalMode::Deny,
+                Some(Approval::Auto) => ApprovalMode::Auto,
+                Some(Approval::Ask) => ApprovalMode::Ask,
+                Some(Approval::Deny) => ApprovalMode::Deny,
+                None => profile.approval.unwrap_or_default(),
             },
-            allow: globs(&self.allow),
-            deny: globs(&self.deny),
+            allow: globs(&profile.allow, &self.allow),
+            deny: globs(&profile.deny, &self.deny),
         };
         let limits = ToolLimits {
             rounds: self.limits.max_tool_rounds,
@@ -211,7 +237,9 @@ mod tests {
 
     #[test]
     fn without_options_calls_are_asked_about_and_there_is_no_server() {
-        let settings = options(&[]).settings(SessionMode::Conversation).expect("settings");
+        let settings = options(&[])
+            .settings(SessionMode::Conversation, &ProfileTools::default())
+            .expect("settings");
         assert!(settings.servers.is_empty());
         assert_eq!(settings.rules, ApprovalRules::default());
         assert_eq!(settings.limits, ToolLimits::default());
@@ -245,7 +273,9 @@ mod tests {
             "--max-tool-argument-bytes",
             "7",
         ];
-        let settings = options(&words).settings(SessionMode::Conversation).expect("settings");
+        let settings = options(&words)
+            .settings(SessionMode::Conversation, &ProfileTools::default())
+            .expect("settings");
         let names = settings.servers.iter().map(|server| server.name.as_str());
         assert_eq!(names.collect::<Vec<_>>(), ["server-x", "h"]);
         assert_eq!(settings.rules.ruling("read_file"), Ruling::Allow);
@@ -267,7 +297,7 @@ mod tests {
     #[test]
     fn an_error_has_no_text_of_the_command_line() {
         let error = options(&["--mcp", "server --key 's3cret"])
-            .settings(SessionMode::Conversation)
+            .settings(SessionMode::Conversation, &ProfileTools::default())
             .expect_err("no quote");
         assert_eq!(error.to_string(), "--mcp, number 1: quotes that don't match");
     }

@@ -49,6 +49,12 @@ const ENVIRONMENT: &str = "  DUOLOGUE_API_KEY       key of the provider
   OPENAI_BASE_URL        their base URL, if neither --base-url nor DUOLOGUE_BASE_URL is set
   ANTHROPIC_API_KEY      key for the anthropic engine, if DUOLOGUE_API_KEY is not set
   ANTHROPIC_BASE_URL     its base URL, if neither --base-url nor DUOLOGUE_BASE_URL is set
+  GEMINI_API_KEY         key for the gemini engine, if DUOLOGUE_API_KEY is not set; GOOGLE_API_KEY
+                         does the same
+  GEMINI_BASE_URL        its base URL, if neither --base-url nor DUOLOGUE_BASE_URL is set
+  OLLAMA_HOST            address for the ollama engine, as Ollama's own programs take it, if neither
+                         --base-url nor DUOLOGUE_BASE_URL is set
+  OLLAMA_API_KEY         its key, if it needs one and DUOLOGUE_API_KEY is not set
   SSL_CERT_FILE          more root certificates (PEM) to trust
   NO_COLOR               no colours on a terminal
   An option that names a variable can also be set by it; the option has precedence. An empty

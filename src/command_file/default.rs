@@ -2,7 +2,7 @@
 
 use super::date;
 use super::flag::Type;
-use super::yaml::{Kind, Node};
+use crate::yaml::{Kind, Node};
 use serde_json::Value;
 
 /// Reads the default of a flag of this type and these choices. `None` if it is null; an error is a

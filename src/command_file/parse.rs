@@ -2,26 +2,17 @@
 
 mod flags;
 
-use super::yaml::{Kind, Node, YamlError};
+use super::settings;
 use super::{CommandFile, FILE_BYTES_MAX, FileError, ResponseType, Role, Text, Warning};
+use crate::yaml::{Kind, Node, YamlError};
 use std::path::Path;
 
-/// Keys that have a meaning in pinocchio or glazed and none here, such as settings of its engines
-/// and the place of a command among others.
-const PASSED_OVER: [&str; 9] = [
-    "additionalData",
-    "factories",
-    "layers",
-    "layout",
-    "metadata",
-    "parents",
-    "source",
-    "tags",
-    "type",
-];
+/// Keys that have a meaning in pinocchio or glazed and none here, such as its layers and the place of a command among others.
+const PASSED_OVER: [&str; 8] =
+    ["additionalData", "layers", "layout", "metadata", "parents", "source", "tags", "type"];
 
 /// Known keys.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "name",
     "short",
     "long",
@@ -33,6 +24,7 @@ const KEYS: [&str; 12] = [
     "messages-template",
     "response-type",
     "schema",
+    "settings",
     "extensions",
 ];
 
@@ -54,7 +46,7 @@ impl CommandFile {
 }
 
 /// What a fault is and where.
-type FileFault = (u32, String);
+pub(super) type FileFault = (u32, String);
 
 struct Reading<'a> {
     path: &'a Path,
@@ -95,6 +87,9 @@ impl Reading<'_> {
             response: ResponseType::default(),
             schema: None,
             schema_line: 0,
+            model: None,
+            engine: None,
+            settings: Vec::new(),
             extensions: Vec::new(),
             warnings: Vec::new(),
         };
@@ -124,6 +119,13 @@ impl Reading<'_> {
                 "schema" => {
                     file.schema = schema(value)?;
                     file.schema_line = key.line;
+                }
+                "settings" => settings::own(value, &mut file)?,
+                "factories" => {
+                    for (line, message) in settings::of_pinocchio(value, &mut file)? {
+                        let path = self.path.to_owned();
+                        self.warnings.push(Warning { path, line, message });
+                    }
                 }
                 "extensions" => file.extensions = texts(value, name)?,
                 _ if PASSED_OVER.contains(&name) => {}

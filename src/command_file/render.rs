@@ -1,8 +1,8 @@
 //! Renders the templates of a command file with values. Template errors refer to lines of the file.
 
-use super::yaml::Layout;
 use super::{CommandFile, RenderError, Text};
 use crate::template::{Data, Missing, Template, TemplateError, Types, Values};
+use crate::yaml::Layout;
 use jiff::Zoned;
 use serde_json::Value;
 

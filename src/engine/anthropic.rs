@@ -12,6 +12,12 @@ mod blocks;
 mod report;
 
 mod answer;
+
+mod generation;
+mod media;
+
+mod wire;
+
 mod request;
 
 #[cfg(test)]
@@ -22,6 +28,7 @@ pub use super::provider::settings::Settings;
 use super::{CallSettings, CallSpec};
 use crate::engine::provider::body::BodyEnd;
 use crate::engine::provider::failure::{Failures, SettingSources};
+use crate::engine::provider::models::ModelList;
 use crate::engine::provider::remote::{Interface, Refused, Remote};
 use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
@@ -84,11 +91,12 @@ impl Interface for Messages {
     const PROVIDER: &'static str = "Anthropic";
     const BASE_URL: &'static str = DEFAULT_BASE_URL;
     const MODEL: &'static str = DEFAULT_MODEL;
+    const MODELS: ModelList = ModelList::Anthropic;
     const SOURCES: SettingSources = SOURCES;
 
     type Answer<'a> = Answer<'a>;
 
-    fn url(base_url: &str, has_login: bool) -> Result<Url, String> {
+    fn url(base_url: &str, _model: &str, has_login: bool) -> Result<Url, String> {
         let url = address::endpoint(base_url, ENDPOINT, has_login)?;
         // Anthropic's own clients have the version in the path, those of other providers in the base.
         match url.path().ends_with(DOUBLED_VERSION) {
@@ -104,11 +112,11 @@ impl Interface for Messages {
     }
 
     fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
-        request::body(model, &spec.transcript.messages(), &spec.tools).map_err(Refused::Unwritable)
+        request::body(model, spec, &spec.transcript.messages())
     }
 
-    fn ignored_settings(_model: &str, _settings: &CallSettings) -> Vec<&'static str> {
-        Vec::new()
+    fn ignored_settings(_model: &str, settings: &CallSettings) -> Vec<&'static str> {
+        generation::ignored_settings(settings)
     }
 
     fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Answer<'a> {

@@ -79,7 +79,7 @@ impl Interface for ChatCompletions {
 
     type Answer<'a> = Answer<'a>;
 
-    fn url(base_url: &str, has_login: bool) -> Result<Url, String> {
+    fn url(base_url: &str, _model: &str, has_login: bool) -> Result<Url, String> {
         address::endpoint(base_url, ENDPOINT, has_login)
     }
 

@@ -2,7 +2,7 @@
 //! time that a provider may take, bytes into events, retries, addresses, and errors in words without
 //! secrets. The modules stand in reading order; each uses only those above it.
 
-pub(super) mod address;
+pub(crate) mod address;
 pub(crate) mod http;
 pub(super) mod join;
 pub(super) mod json;
@@ -11,10 +11,15 @@ pub(super) mod sse;
 pub(super) mod tool;
 
 pub(super) mod body;
+pub(super) mod lines;
+pub(super) mod models;
 pub(super) mod retry;
+
+pub(super) mod key;
 
 mod caution;
 pub(super) mod failure;
+pub(super) mod output;
 pub(crate) mod roots;
 
 pub(super) mod clock;
@@ -26,6 +31,9 @@ pub(super) mod call;
 pub(super) mod media;
 pub(super) mod reading;
 pub(super) mod remote;
+pub(super) mod unsupported;
 
+#[cfg(test)]
+pub(super) mod testing;
 #[cfg(test)]
 pub(super) mod words;

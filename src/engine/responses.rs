@@ -65,7 +65,7 @@ impl Interface for ResponsesApi {
 
     type Answer<'a> = Answer<'a>;
 
-    fn url(base_url: &str, has_login: bool) -> Result<Url, String> {
+    fn url(base_url: &str, _model: &str, has_login: bool) -> Result<Url, String> {
         address::endpoint(base_url, ENDPOINT, has_login)
     }
 

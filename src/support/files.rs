@@ -5,15 +5,19 @@ use rustix::fs::{FileType, OFlags, fstat};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use rustix::pipe::PIPE_BUF;
-use std::fs::{File, Metadata, OpenOptions};
-use std::io;
+use std::ffi::OsString;
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Mode of a created file: prompts and answers are private to the user.
 const PRIVATE_MODE: u32 = 0o600;
+
+/// Mode of a created folder.
+const PRIVATE_FOLDER_MODE: u32 = 0o700;
 
 /// Mode bits of a folder in which users other than its owner can create files.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
@@ -50,6 +54,63 @@ pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let bits = i32::try_from(flags.bits()).map_err(io::Error::other)?;
     let opened = options.create(true).mode(PRIVATE_MODE).custom_flags(bits).open(path);
     opened.map_err(|error| explained(error, path, follows_links))
+}
+
+/// The text of the regular file at `path`, and what is known about the file.
+///
+/// # Errors
+/// If it can't be read, is larger than `bytes_max`, or is not UTF-8.
+pub(crate) fn read_limited(path: &Path, bytes_max: usize) -> io::Result<(String, Metadata)> {
+    // Opening a named pipe would wait for its writer.
+    let bits = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
+    let file = OpenOptions::new().read(true).custom_flags(bits).open(path)?;
+    let about = file.metadata()?;
+    if !about.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX);
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() > bytes_max {
+        return Err(io::Error::other(format!("it is larger than {bytes_max} bytes")));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))?;
+    Ok((text, about))
+}
+
+/// Puts a file with `bytes`, which its user alone can read, in the place of the one at `path`, at
+/// once; makes the folders that it is in.
+///
+/// # Errors
+/// If it can't be written; then the old file is still there.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    DirBuilder::new().recursive(true).mode(PRIVATE_FOLDER_MODE).create(folder)?;
+    let new = path.with_extension(format!("new-{}", std::process::id()));
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create_new(true).mode(PRIVATE_MODE);
+    let written = options.open(&new).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    let replaced = written.and_then(|()| std::fs::rename(&new, path));
+    if replaced.is_err() {
+        // The error is the one of the write.
+        std::fs::remove_file(&new).ok();
+    }
+    replaced
+}
+
+/// The user's folder of the kind that `variable` names (XDG Base Directory Specification), else
+/// `fallback` in the user's own folder.
+pub(crate) fn user_folder(
+    variable: &str,
+    fallback: &str,
+    read: impl Fn(&str) -> Option<OsString>,
+) -> Option<PathBuf> {
+    // The specification has relative paths ignored.
+    let absolute = |name: &str| read(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute(variable).or_else(|| Some(absolute("HOME")?.join(fallback)))
 }
 
 fn is_shared(folder: &Path) -> io::Result<bool> {

@@ -199,23 +199,55 @@ impl Servers {
             return Err(ConfigError("mcpServers: must be an object".to_owned()));
         };
         for (name, server) in servers {
-            let Some(server_name) = ServerName::new(name) else {
-                return Err(ConfigError("mcpServers: a server has an empty name".to_owned()));
-            };
-            if self.configs.iter().any(|config| config.name == server_name) {
+            if self.has(name) {
                 return Err(ConfigError(format!("mcpServers.{name}: there is already one")));
             }
-            let path = format!("mcpServers.{name}");
             let Some(members) = server.as_object() else {
-                return Err(ConfigError(format!("{path}: must be an object")));
+                return Err(ConfigError(format!("mcpServers.{name}: must be an object")));
             };
-            let reader = Reader { path, members, variables };
-            let config = reader.config(server_name, &mut self.warnings).map_err(ConfigError)?;
-            if let Some(config) = config {
-                self.add(config)?;
-            }
+            self.add_members(&format!("mcpServers.{name}"), name, members, variables)?;
         }
         Ok(())
+    }
+
+    /// Adds the server `name` with these members, as in a file, unless there is already one.
+    ///
+    /// # Errors
+    /// If it can't be used; names the member that is wrong.
+    pub fn add_unless_named(
+        &mut self,
+        name: &str,
+        members: &Map<String, Value>,
+        variables: Lookup<'_>,
+    ) -> Result<(), ConfigError> {
+        if self.has(name) {
+            return Ok(());
+        }
+        self.add_members(name, name, members, variables)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        let name = ServerName::new(name);
+        self.configs.iter().any(|config| Some(&config.name) == name.as_ref())
+    }
+
+    /// Adds a server; errors and warnings name it by its `path`.
+    fn add_members(
+        &mut self,
+        path: &str,
+        name: &str,
+        members: &Map<String, Value>,
+        variables: Lookup<'_>,
+    ) -> Result<(), ConfigError> {
+        let Some(name) = ServerName::new(name) else {
+            return Err(ConfigError("mcpServers: a server has an empty name".to_owned()));
+        };
+        let reader = Reader { path: path.to_owned(), members, variables };
+        let config = reader.config(name, &mut self.warnings).map_err(ConfigError)?;
+        match config {
+            Some(config) => self.add(config),
+            None => Ok(()),
+        }
     }
 
     fn add(&mut self, config: ServerConfig) -> Result<(), ConfigError> {

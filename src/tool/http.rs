@@ -1,7 +1,8 @@
 //! Streamable HTTP: the SDK's transport over the HTTP client of this program.
 
+use crate::engine::TlsRoots;
 use crate::engine::provider::http;
-use crate::engine::provider::roots::{self, RootsFile};
+use crate::engine::provider::roots::{self, RootsReader};
 use crate::tool::config::Protected;
 use crate::tool::connection::{Closed, Closing};
 use reqwest::header::{HeaderName, HeaderValue};
@@ -45,7 +46,8 @@ impl HttpTransport {
     ) -> Result<Self, String> {
         let roots = match std::env::var_os(ROOTS_VARIABLE).filter(|path| !path.is_empty()) {
             Some(path) if url.scheme() == "https" => {
-                RootsFile::new(PathBuf::from(path)).roots(CONNECT_TIMEOUT).await?
+                let file = Some(PathBuf::from(path));
+                RootsReader::new(TlsRoots::Builtin, file).roots(CONNECT_TIMEOUT).await?
             }
             Some(_) | None => roots::mozilla(),
         };

@@ -27,6 +27,9 @@ fn folder() -> Folder {
     fs::write(folder.path("wrong.yaml"), "prompt: [1\n").expect("a file");
     fs::write(folder.path("page.txt"), "").expect("a file");
     folder.fifo("pipe.yaml");
+    fs::create_dir(folder.path(".duologue")).expect("a folder");
+    let profiles = "profiles: {work: {}, home: {}}\n";
+    fs::write(folder.path(".duologue/profiles.yaml"), profiles).expect("a file");
     folder
 }
 
@@ -63,6 +66,9 @@ fn bash_offers_commands_options_and_values() {
     check(&["rpc", "--on-busy", ""], &["reject", "queue"]);
     check(&["exec", "hello", "--f"], &["--file", "--final-snapshot"]);
     check(&["exec", "hello", "--file", "pa"], &["page.txt"]);
+    check(&["exec", "hello", "--profile", ""], &["work", "home"]);
+    check(&["profiles", "show", "w"], &["work"]);
+    check(&["profiles", ""], &["show", "trust", "untrust"]);
 }
 
 #[test]
@@ -80,7 +86,7 @@ fn bash_offers_command_files_and_their_flags() {
 fn files_that_can_not_be_read_offer_the_options_that_every_file_has() {
     for file in ["wrong.yaml", "pipe.yaml", "nothing.yaml", "-", "."] {
         let offered = offered(&["run-command", file, "--o"]);
-        assert_eq!(offered, ["--output", "--on-busy"], "{file}");
+        assert_eq!(offered, ["--output", "--on-busy", "--option"], "{file}");
     }
 }
 

@@ -16,8 +16,10 @@ mod process;
 mod provider;
 mod provider_quirks;
 
-// The engines for Anthropic's Messages and OpenAI's Responses, and what each engine can do.
+// The other engines, and what each engine can do.
 mod anthropic;
+mod gemini;
+mod ollama;
 mod openai_requests;
 mod provider_table;
 mod responses;
@@ -78,6 +80,9 @@ mod tool_calls;
 
 // Modules of the program use only those before them.
 mod layers;
+
+// Profiles, keys, and settings of calls.
+mod profiles;
 
 // Options, their variables, help, and how the command line is refused.
 mod options;

@@ -12,8 +12,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Output};
 
 /// Variables that other programs read as well.
-const COMMON_VARIABLES: [&str; 4] =
-    ["OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"];
+const COMMON_VARIABLES: [&str; 9] = [
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_BASE_URL",
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "GEMINI_BASE_URL",
+    "OLLAMA_HOST",
+    "OLLAMA_API_KEY",
+];
 
 /// A turn of a server that was set up by a variable; gives its frames.
 fn with_variable(name: &str, value: &str) -> Vec<Frame> {

@@ -41,7 +41,7 @@ fn a_key_is_never_an_option_and_never_repeated() {
         &["run-command", "ask.yaml", "--api-key", "sk-secret", "--json-stream"],
         &["--api-key", "sk-secret"],
     ] {
-        check(words, "DUOLOGUE_API_KEY, OPENAI_API_KEY or ANTHROPIC_API_KEY");
+        check(words, "DUOLOGUE_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY");
         let ended = wrong(words);
         assert!(!format!("{ended:?}").contains("secret"), "{ended:?}");
     }

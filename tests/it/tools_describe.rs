@@ -114,7 +114,8 @@ fn the_manifest_has_every_command_and_flag() {
         let told = told.unwrap_or_else(|| panic!("{} is missing", command.get_name()));
         assert!(told["about"].as_str().is_some_and(|about| !about.is_empty()), "{told}");
         let flags = told["flags"].as_array().expect("a list");
-        for long in command.get_arguments().filter_map(|arg| arg.get_long()) {
+        let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+        for long in shown.filter_map(|arg| arg.get_long()) {
             let flag = flags.iter().find(|flag| flag["name"] == long);
             let flag = flag.unwrap_or_else(|| panic!("--{long} is missing"));
             assert!(flag["help"].is_string(), "{flag}");
@@ -141,7 +142,7 @@ fn the_manifest_has_every_command_and_flag() {
     assert_eq!(engine["env"], "DUOLOGUE_ENGINE");
     assert_eq!(
         engine["possible_values"],
-        serde_json::json!(["echo", "openai", "responses", "anthropic"])
+        serde_json::json!(["echo", "openai", "responses", "anthropic", "gemini", "ollama"])
     );
     assert_eq!(run(&["--manifest", "rpc"], b"").status.code(), Some(2));
 }

@@ -47,6 +47,7 @@ pub(super) fn print_text(text: &[u8]) -> Result<u8, Failure> {
 
 fn error(failure: &Failure) -> Error {
     let (code, class) = match failure {
+        Failure::Unanswered(class, _) => ("provider_failed", Some(class.as_str())),
         Failure::Usage(_) => ("usage", Some(ErrorClass::Config.as_str())),
         Failure::Unwritten(_) | Failure::Output(_) | Failure::Gone => ("write_failed", None),
     };

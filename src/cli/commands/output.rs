@@ -1,6 +1,7 @@
 //! Standard output and exit status of the commands around the protocol.
 
-use super::{OUTPUT, USAGE};
+use super::{FOUND, OUTPUT, USAGE};
+use crate::engine::ErrorClass;
 use crate::support::files;
 use crate::support::stderr;
 use std::fs::File;
@@ -22,6 +23,9 @@ pub(super) enum Failure {
     /// Something named on the command line can't be used.
     #[error("{0}")]
     Usage(String),
+    /// The provider can't be asked, or has no answer.
+    #[error("{1}")]
+    Unanswered(ErrorClass, String),
     /// A file given on the command line can't be written.
     #[error("{0}")]
     Unwritten(String),
@@ -79,6 +83,7 @@ pub(super) fn status(result: Result<u8, Failure>) -> u8 {
     let status = match &failure {
         Failure::Gone => return 0,
         Failure::Output(_) => OUTPUT,
+        Failure::Unanswered(..) => FOUND,
         Failure::Usage(_) | Failure::Unwritten(_) => USAGE,
     };
     message(&failure.to_string());

@@ -4,7 +4,7 @@ use super::args::{TextOutput, ToolsArgs};
 use super::envelope::{Envelope, Error};
 use super::output::{Failure, Out, message, status};
 use super::{FOUND, OUTPUT};
-use crate::cli::tools::{ToolSettings, guard};
+use crate::cli::tools::{ProfileTools, ToolSettings, guard};
 use crate::cli::{log, shell};
 use crate::session::SessionMode;
 use crate::support::terminal::escape_control;
@@ -40,7 +40,8 @@ pub fn tools(args: &ToolsArgs) -> u8 {
 
 fn run(args: &ToolsArgs) -> Result<u8, Failure> {
     let wrong = |error: anyhow::Error| Failure::Usage(format!("{error:#}"));
-    let settings = args.tools.settings(SessionMode::OneShot).map_err(wrong)?;
+    let settings =
+        args.tools.settings(SessionMode::OneShot, &ProfileTools::default()).map_err(wrong)?;
     if settings.servers.is_empty() {
         let why = "no MCP server is named; name one with --mcp or --mcp-config, as in: \
                    duologue tools --mcp 'npx -y @modelcontextprotocol/server-everything'";

@@ -30,10 +30,14 @@ pub(super) fn capabilities(
         format!("model={}", engine.model()),
         format!("{REQUEST_BYTES}{}", args.max_request_bytes),
     ];
+    let host = Some(engine.provider()).filter(|host| !host.is_empty() && engine.name() != host);
+    let host = host.map(|host| format!("host={host}"));
+    let fault = engine.fault().map(|fault| format!("config-error={}", fault.message));
     let extract = is_told.then(|| EXTRACT.to_owned());
     let on = Extension::ALL.into_iter().filter(|extension| args.extensions.contains(extension));
     let on = on.map(|extension| extension.as_str().to_owned());
     let extensions = queue.into_iter().chain(lean).chain(extract).chain(on);
+    let settings = settings.into_iter().chain(host).chain(fault);
     capabilities_of_nobody(mode).into_iter().chain(settings).chain(extensions).collect()
 }
 

@@ -1,15 +1,20 @@
-//! Selects the engine from options and variables.
+//! Selects the engines of a conversation from options, variables and profiles.
 
 use super::not_blank;
-use crate::cli::{EngineName, SessionArgs};
+use super::profile::ProfileValues;
+use crate::cli::session::EngineArgs;
+use crate::cli::{self, EngineName, ProviderArgs};
 use crate::command_file::is_stdin;
-use crate::engine::Engine;
 use crate::engine::anthropic::Anthropic;
 use crate::engine::echo::Echo;
+use crate::engine::gemini::Gemini;
+use crate::engine::ollama::{self, Ollama};
 use crate::engine::openai::{OpenAi, Settings};
 use crate::engine::responses::Responses;
+use crate::engine::{Engine, KeySource, TlsRoots, is_same_address};
+use crate::profile::KeyFrom;
 use crate::support::secret::Secret;
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::env::VarError;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,51 +25,210 @@ const OWN_KEY_VARIABLE: &str = "DUOLOGUE_API_KEY";
 /// Variables from which other programs read the settings of a provider, too.
 #[derive(Clone, Copy, Debug)]
 struct CommonVariables {
-    key: &'static str,
+    /// The first that is set counts.
+    keys: &'static [&'static str],
     base_url: &'static str,
 }
 
 const OPENAI_VARIABLES: CommonVariables =
-    CommonVariables { key: "OPENAI_API_KEY", base_url: "OPENAI_BASE_URL" };
+    CommonVariables { keys: &["OPENAI_API_KEY"], base_url: "OPENAI_BASE_URL" };
 
 const ANTHROPIC_VARIABLES: CommonVariables =
-    CommonVariables { key: "ANTHROPIC_API_KEY", base_url: "ANTHROPIC_BASE_URL" };
+    CommonVariables { keys: &["ANTHROPIC_API_KEY"], base_url: "ANTHROPIC_BASE_URL" };
+
+/// The second is Google's name for the key of any of its services: it does not choose the engine.
+const GEMINI_VARIABLES: CommonVariables =
+    CommonVariables { keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"], base_url: "GEMINI_BASE_URL" };
+
+const OLLAMA_VARIABLES: CommonVariables =
+    CommonVariables { keys: &["OLLAMA_API_KEY"], base_url: "OLLAMA_HOST" };
 
 /// Shown when no provider is configured.
 const ECHO_ANSWERS: &str = "no provider is configured, so the built-in echo engine answers; to talk to a model set \
-     OPENAI_API_KEY or ANTHROPIC_API_KEY, or --base-url and --model";
+     OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or --base-url and --model";
+
+/// What options, variables and a profile say about the provider.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    engine: Option<EngineName>,
+    model: Option<String>,
+    base_url: Option<String>,
+    /// A key that has precedence over the provider's own variable.
+    key: Option<WantedKey>,
+    tls_roots: TlsRoots,
+    /// The provider is the one that the profile means, so that its headers are for it.
+    pub(super) is_of_profile: bool,
+}
+
+/// A key, or where it is got when a call needs it.
+#[derive(Clone, Debug)]
+enum WantedKey {
+    /// With its origin, for people.
+    Known(Secret, String),
+    Got(KeySource),
+}
+
+impl Wanted {
+    /// What a conversation begins with: options and variables, then `profile`.
+    ///
+    /// # Errors
+    /// If a variable or a key can't be used.
+    pub(crate) fn initial(args: &ProviderArgs, profile: &ProfileValues) -> Result<Self> {
+        let base_url = not_blank(args.base_url.clone());
+        let engine = args.engine;
+        let is_its_address = match (&base_url, &profile.base_url) {
+            (None, _) => true,
+            (Some(typed), Some(url)) => is_same_address(typed, url),
+            (Some(_), None) => false,
+        };
+        let is_its_provider = is_its_address && (engine.is_none() || engine == profile.engine);
+        let typed = typed_key(args)?;
+        let general = variable(OWN_KEY_VARIABLE)?.as_deref().and_then(Secret::new);
+        ensure!(
+            !profile.is_engine_foreign
+                || engine.is_some()
+                || (typed.is_none() && general.is_none() && base_url.is_none()),
+            "the profile's engine comes from a file of the project that you have not trusted, and \
+             would get a key or an address that is meant for another provider; choose the engine \
+             with --engine, or trust the file with `duologue profiles trust`"
+        );
+        // The key of a profile belongs to its provider, and goes to no other.
+        let of_profile = profile.key.as_ref().filter(|_| is_its_provider).map(key_of_profile);
+        let key = match (typed, of_profile) {
+            (Some(typed), _) => Some(typed),
+            (None, Some(key)) => Some(key?),
+            (None, None) => {
+                general.map(|key| WantedKey::Known(key, format!("the variable {OWN_KEY_VARIABLE}")))
+            }
+        };
+        Ok(Self {
+            engine: engine.or(profile.engine),
+            model: not_blank(args.model.clone()).or_else(|| profile.model.clone()),
+            base_url: base_url.or_else(|| profile.base_url.clone()),
+            key,
+            tls_roots: tls_roots(args),
+            is_of_profile: is_its_provider,
+        })
+    }
+
+    /// What a request chooses: `profile` alone. The general key belongs to the provider that the
+    /// conversation begins with.
+    ///
+    /// # Errors
+    /// If a key can't be used.
+    pub(crate) fn other(args: &ProviderArgs, profile: &ProfileValues) -> Result<Self> {
+        let key = profile.key.as_ref().map(key_of_profile).transpose()?;
+        Ok(Self {
+            engine: profile.engine,
+            model: profile.model.clone(),
+            base_url: profile.base_url.clone(),
+            key,
+            tls_roots: tls_roots(args),
+            is_of_profile: true,
+        })
+    }
+
+    /// The engine of that name, with the settings of the environment.
+    pub(crate) fn named(args: &ProviderArgs, engine: EngineName) -> Self {
+        Self { engine: Some(engine), tls_roots: tls_roots(args), ..Self::default() }
+    }
+
+    /// Where the key comes from, for people.
+    pub(crate) fn key_shown(&self) -> Option<String> {
+        self.key.as_ref().map(|key| match key {
+            WantedKey::Known(_, from) => from.clone(),
+            WantedKey::Got(KeySource::Command(_)) => "a command".to_owned(),
+            WantedKey::Got(KeySource::File(_)) => "a file".to_owned(),
+        })
+    }
+}
+
+fn tls_roots(args: &ProviderArgs) -> TlsRoots {
+    match args.tls_roots {
+        cli::TlsRoots::Builtin => TlsRoots::Builtin,
+        cli::TlsRoots::System => TlsRoots::System,
+    }
+}
+
+fn typed_key(args: &ProviderArgs) -> Result<Option<WantedKey>> {
+    if let Some(command) = &args.key_command {
+        // Not with its text: arguments may be keys.
+        let words = shlex::split(command).context("--key-command: quotes that don't match")?;
+        ensure!(!words.is_empty(), "--key-command: there is no command");
+        return Ok(Some(WantedKey::Got(KeySource::Command(words))));
+    }
+    Ok(args.key_file.clone().map(|path| WantedKey::Got(KeySource::File(path))))
+}
+
+fn key_of_profile(from: &KeyFrom) -> Result<WantedKey> {
+    match from {
+        KeyFrom::Variable(name) => {
+            let key = variable(name)?.as_deref().and_then(Secret::new);
+            let known = key.map(|key| WantedKey::Known(key, from.to_string()));
+            known.with_context(|| {
+                format!("the variable {name}, which holds the profile's key, is not set; set it")
+            })
+        }
+        KeyFrom::Command(words) => Ok(WantedKey::Got(KeySource::Command(words.clone()))),
+        KeyFrom::File(path) => Ok(WantedKey::Got(KeySource::File(path.clone()))),
+        KeyFrom::Here(key) => {
+            Ok(WantedKey::Known(key.clone(), "the profile's own file".to_owned()))
+        }
+    }
+}
 
 /// The engine, and a note for the user about how it was chosen.
-pub(super) fn engine(args: &SessionArgs, notices: &mut Vec<&'static str>) -> Result<Engine> {
-    let name = match args.engine {
+///
+/// # Errors
+/// If a variable or a file that the engine reads can't be used.
+pub(crate) fn engine(
+    wanted: &Wanted,
+    args: &EngineArgs,
+    notices: &mut Vec<&'static str>,
+) -> Result<Engine> {
+    let name = match wanted.engine {
         Some(name) => name,
-        None => default_engine(args, notices)?,
+        None => default_engine(wanted, args, notices)?,
     };
     Ok(match name {
         EngineName::Echo => Engine::Echo(Echo {
-            delay: Duration::from_millis(args.engines.echo_delay_ms),
-            reasoning: args.engines.echo_reasoning,
-            answer: text_file("--echo-answer", args.engines.echo_answer.as_deref())?,
-            script: text_file("--echo-script", args.engines.echo_script.as_deref())?,
+            delay: Duration::from_millis(args.echo_delay_ms),
+            reasoning: args.echo_reasoning,
+            answer: text_file("--echo-answer", args.echo_answer.as_deref())?,
+            script: text_file("--echo-script", args.echo_script.as_deref())?,
         }),
-        EngineName::Openai => Engine::OpenAi(OpenAi::new(settings(args, OPENAI_VARIABLES)?)),
+        EngineName::Openai => {
+            Engine::OpenAi(OpenAi::new(settings(wanted, args, OPENAI_VARIABLES)?))
+        }
         EngineName::Responses => {
-            Engine::Responses(Responses::new(settings(args, OPENAI_VARIABLES)?))
+            Engine::Responses(Responses::new(settings(wanted, args, OPENAI_VARIABLES)?))
         }
         EngineName::Anthropic => {
-            Engine::Anthropic(Anthropic::new(settings(args, ANTHROPIC_VARIABLES)?))
+            Engine::Anthropic(Anthropic::new(settings(wanted, args, ANTHROPIC_VARIABLES)?))
         }
+        EngineName::Gemini => {
+            Engine::Gemini(Gemini::new(settings(wanted, args, GEMINI_VARIABLES)?))
+        }
+        EngineName::Ollama => Engine::Ollama(Ollama::new(ollama_settings(wanted, args)?)),
     })
 }
 
-/// The engine that the settings are for. Anthropic's key alone chooses its engine only where no other
-/// setting names a provider: a key must not go to a server that it is not for.
-fn default_engine(args: &SessionArgs, notices: &mut Vec<&'static str>) -> Result<EngineName> {
-    let openai = settings(args, OPENAI_VARIABLES)?;
-    let anthropic = settings(args, ANTHROPIC_VARIABLES)?;
-    let has_provider = openai.key.is_some() || openai.base_url.is_some();
+/// The engine that the settings are for. The key of Anthropic or Gemini alone chooses its engine only
+/// where no other setting names a provider: a key must not go to a server that it is not for.
+fn default_engine(
+    wanted: &Wanted,
+    args: &EngineArgs,
+    notices: &mut Vec<&'static str>,
+) -> Result<EngineName> {
+    let openai = settings(wanted, args, OPENAI_VARIABLES)?;
+    let anthropic = settings(wanted, args, ANTHROPIC_VARIABLES)?;
+    let has_provider = wanted.key.is_some() || openai.key.is_some() || openai.base_url.is_some();
     if !has_provider && anthropic.key.is_some() {
         return Ok(EngineName::Anthropic);
+    }
+    let gemini_key = GEMINI_VARIABLES.keys.first().map_or(Ok(None), |name| variable(name))?;
+    if !has_provider && gemini_key.as_deref().and_then(Secret::new).is_some() {
+        return Ok(EngineName::Gemini);
     }
     if has_provider || openai.model.is_some() {
         return Ok(EngineName::Openai);
@@ -73,18 +237,36 @@ fn default_engine(args: &SessionArgs, notices: &mut Vec<&'static str>) -> Result
     Ok(EngineName::Echo)
 }
 
-/// The settings of a provider whose variables are `common`; our own have precedence.
-fn settings(args: &SessionArgs, common: CommonVariables) -> Result<Settings> {
-    let base_url = not_blank(args.base_url.clone()).or(not_blank(variable(common.base_url)?));
+/// The settings of a provider whose variables are `common`; what is wanted has precedence.
+fn settings(wanted: &Wanted, args: &EngineArgs, common: CommonVariables) -> Result<Settings> {
+    let of_variable = not_blank(variable(common.base_url)?);
+    let (key, key_source) = match wanted.key.clone() {
+        Some(WantedKey::Known(key, _)) => (Some(key), None),
+        Some(WantedKey::Got(source)) => (None, Some(source)),
+        None => (own_key(common)?, None),
+    };
+    let total_ms = args.timeout.map_or(args.total_timeout_ms, |s| s.saturating_mul(1_000));
     Ok(Settings {
-        base_url,
-        model: not_blank(args.model.clone()),
-        key: key(common)?,
-        connect_timeout: Duration::from_millis(args.engines.connect_timeout_ms),
-        idle_timeout: Duration::from_millis(args.engines.idle_timeout_ms),
-        total_timeout: Duration::from_millis(args.engines.total_timeout_ms),
-        retries: args.engines.retries,
+        base_url: wanted.base_url.clone().or(of_variable),
+        model: wanted.model.clone(),
+        key,
+        key_source,
+        tls_roots: wanted.tls_roots,
+        connect_timeout: Duration::from_millis(args.connect_timeout_ms),
+        idle_timeout: Duration::from_millis(args.idle_timeout_ms),
+        total_timeout: Duration::from_millis(total_ms),
+        retries: args.retries,
     })
+}
+
+/// The settings of Ollama, whose variable for its address may leave out most of it.
+fn ollama_settings(wanted: &Wanted, args: &EngineArgs) -> Result<Settings> {
+    let settings = settings(wanted, args, OLLAMA_VARIABLES)?;
+    let base_url = match (&wanted.base_url, &settings.base_url) {
+        (None, Some(host)) => Some(ollama::base_url(host)),
+        (_, base_url) => base_url.clone(),
+    };
+    Ok(Settings { base_url, ..settings })
 }
 
 /// A file that the echo engine reads, which must exist before the run starts. It is not opened:
@@ -100,9 +282,9 @@ fn text_file(option: &str, path: Option<&Path>) -> Result<Option<PathBuf>> {
     Ok(Some(path.to_owned()))
 }
 
-/// The key from the environment.
-fn key(common: CommonVariables) -> Result<Option<Secret>> {
-    for name in [OWN_KEY_VARIABLE, common.key] {
+/// The key in the provider's own variables.
+fn own_key(common: CommonVariables) -> Result<Option<Secret>> {
+    for name in common.keys {
         if let Some(key) = variable(name)?.as_deref().and_then(Secret::new) {
             return Ok(Some(key));
         }

@@ -2,7 +2,7 @@
 
 use super::inputs::Inputs;
 use super::shown::{Unasked, shown};
-use super::{Prepared, Reason, Refusal, Terminal, attachments, history, text};
+use super::{Prepared, Reason, Refusal, Terminal, attachments, file_settings, history, text};
 use crate::chat::transcript::Preamble;
 use crate::cli::answers::AnswerSchema;
 use crate::cli::config::{self, Once, PromptRequest, Source};
@@ -67,7 +67,7 @@ fn with_file(
     file: &CommandFile,
     mut terminal: Terminal,
 ) -> Result<Prepared, Reason> {
-    let (args, typed) = Cli::read_with_file(words, file)?;
+    let (mut args, typed) = Cli::read_with_file(words, file)?;
     let mode = args.output.mode()?;
     let mut inputs = Inputs::of(&args.session, &terminal.stdin);
     inputs.add("the command file", Some(&file.path));
@@ -84,6 +84,9 @@ fn with_file(
     let attachments = attachments::read(&args.attachments, mode)?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
     warn_of(file);
+    if let Some(ignored) = file_settings::apply(file, &mut args.session) {
+        tracing::warn!("{}: {ignored}", file.path.display());
+    }
     let missing = if args.strict { Missing::Refused } else { Missing::Shown };
     let mut rendered = file.render(values, &Zoned::now(), missing)?;
     rendered.messages.extend(history);

@@ -2,8 +2,8 @@
 
 use super::{FileFault, Reading, list, text, texts};
 use crate::command_file::flag::{Flag, Type};
-use crate::command_file::yaml::{Kind, Node};
 use crate::command_file::{CommandFile, default};
+use crate::yaml::{Kind, Node};
 
 const FLAG_KEYS: [&str; 8] =
     ["name", "shortFlag", "type", "help", "default", "choices", "required", "short"];

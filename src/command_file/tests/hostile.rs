@@ -1,7 +1,7 @@
 //! Files made to do harm: refused, or read, soon and in little memory.
 
 use super::{parse, run};
-use crate::command_file::yaml::{Node, to_json};
+use crate::yaml::{Node, to_json};
 use proptest::prelude::*;
 use std::fmt::Write;
 use std::time::{Duration, Instant};

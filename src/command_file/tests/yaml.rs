@@ -1,7 +1,7 @@
 //! YAML as yaml.v3 reads it.
 
 use super::parse;
-use crate::command_file::yaml::{Layout, Node, to_json};
+use crate::yaml::{Layout, Node, to_json};
 use serde_json::{Value, json};
 
 #[track_caller]

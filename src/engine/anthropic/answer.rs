@@ -6,14 +6,15 @@ use super::usage::Counts;
 use super::{kept, report};
 use crate::chat::event::FinishClass;
 use crate::engine::EngineEvent;
-use crate::engine::provider::body::{BodyEnd, Part};
+use crate::engine::provider::body::{Body, BodyEnd, Ignored, Part};
 use crate::engine::provider::call::{self, Completeness};
 use crate::engine::provider::failure::{Failure, Failures};
-use crate::engine::provider::reading::{AnswerEnd, Reading};
+use crate::engine::provider::output::{Ending, Output};
 use crate::engine::provider::sse::SseEvent;
 use crate::engine::provider::tool::{ID_BYTES_MAX, NAME_BYTES_MAX};
 use serde::de::Error;
 use serde_json::Value;
+use std::mem::take;
 
 #[cfg(test)]
 mod tests;
@@ -24,22 +25,37 @@ const INTERFACE: &str = "messages";
 /// One answer as it arrives.
 #[derive(Debug)]
 pub(in crate::engine) struct Answer<'a> {
-    reading: Reading<'a>,
+    failures: &'a Failures,
     model: &'a str,
+    body: Body,
+    body_end: BodyEnd,
     blocks: Blocks,
     counts: Counts,
     stop_reason: Option<String>,
+    done: bool,
+    /// Some part of it could be read.
+    understood: bool,
+    output: Output,
+    ignored: Ignored,
+    progress: u64,
 }
 
 impl<'a> Answer<'a> {
     /// An answer of `model` of which nothing has come, in a body that ends so.
     pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
         Self {
-            reading: Reading::new(failures, body_end),
+            failures,
             model,
+            body: Body::default(),
+            body_end,
             blocks: Blocks::default(),
             counts: Counts::default(),
             stop_reason: None,
+            done: false,
+            understood: false,
+            output: Output::default(),
+            ignored: Ignored::default(),
+            progress: 0,
         }
     }
 
@@ -49,7 +65,7 @@ impl<'a> Answer<'a> {
             Part::Whole(json) => self.json(&json, events),
             Part::Event(event) => self.sse_event(&event, events),
         };
-        self.reading.note(&events[before..]);
+        self.output.note(&events[before..]);
         read
     }
 
@@ -60,24 +76,24 @@ impl<'a> Answer<'a> {
     ) -> Result<(), Failure> {
         let data = event.data.trim_ascii();
         match data {
-            _ if self.reading.done => Ok(()),
+            _ if self.done => Ok(()),
             [] => Ok(()),
             [b'{', ..] => self.json(data, events),
-            [..] if event.kind == b"error" => Err(self.reading.failures.reported_text(data)),
+            [..] if event.kind == b"error" => Err(self.failures.reported_text(data)),
             // An end mark of another interface, or a keep-alive message.
             [..] => {
-                self.reading.ignore(data);
+                self.failures.ignore(data, &mut self.ignored);
                 Ok(())
             }
         }
     }
 
     fn json(&mut self, json: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let event = decode(json).map_err(|why| self.reading.failures.unreadable(&why, json))?;
+        let event = decode(json).map_err(|why| self.failures.unreadable(&why, json))?;
         match &event {
             Event::Ping => return Ok(()),
             Event::Unknown => {
-                self.reading.ignore(json);
+                self.failures.ignore(json, &mut self.ignored);
                 return Ok(());
             }
             Event::Error { error } => return Err(self.reported(error)),
@@ -89,8 +105,8 @@ impl<'a> Answer<'a> {
             | Event::MessageStop
             | Event::Message { .. } => {}
         }
-        self.reading.understand();
-        self.reading.advance(true);
+        self.understood = true;
+        self.progress += 1;
         self.event(event, events).map_err(|bad| self.bad(bad, json))
     }
 
@@ -125,15 +141,15 @@ impl<'a> Answer<'a> {
 
     fn finish(&mut self, events: &mut Vec<EngineEvent>) {
         self.blocks.finish_all(events);
-        self.reading.done = true;
+        self.done = true;
     }
 
     /// The same block without the key in its words, which are shown.
     fn shown(&self, block: Block) -> Block {
         match block {
             Block::ToolUse { id, name, input } => Block::ToolUse {
-                id: self.reading.failures.shown(&id, ID_BYTES_MAX),
-                name: self.reading.failures.shown(&name, NAME_BYTES_MAX),
+                id: self.failures.shown(&id, ID_BYTES_MAX),
+                name: self.failures.shown(&name, NAME_BYTES_MAX),
                 input,
             },
             block @ (Block::Text { .. }
@@ -145,34 +161,37 @@ impl<'a> Answer<'a> {
 
     fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
         let reason = match self.stop_reason.take() {
-            Some(reason) if self.reading.done => reason,
-            None if self.reading.done => return Err(self.cut_off("a stop reason")),
+            Some(reason) if self.done => reason,
+            None if self.done => return Err(self.cut_off("a stop reason")),
             Some(_) | None => return Err(self.cut_off("message_stop")),
         };
-        let end = AnswerEnd {
+        let ending = Ending {
             class: finish_class(&reason),
-            reason,
+            stop_reason: reason,
             usage: self.counts.usage(),
             provider_data: kept::provider_data(self.model, self.blocks.kept()),
-            has_calls: !self.blocks.has_no_calls(),
         };
-        self.reading.finish(end, events)
+        self.output.end(self.failures, ending, events)
     }
 
     fn cut_off(&self, missing: &str) -> Failure {
-        self.reading.at_end(self.reading.cut_off(missing))
+        self.at_end(self.failures.cut_off(missing, &self.ignored))
+    }
+
+    fn at_end(&self, failure: Failure) -> Failure {
+        self.failures.at_end(failure, self.body_end, &self.ignored)
     }
 
     fn reported(&self, error: &Value) -> Failure {
-        self.reading.failures.reported_as(error, report::status(error))
+        self.failures.reported_as(error, report::status(error))
     }
 
     fn bad(&self, bad: Bad, json: &[u8]) -> Failure {
         match bad {
-            Bad::Calls | Bad::Blocks | Bad::Kept => self.reading.failures.too_long(bad.words()),
-            Bad::Nameless => self.reading.failures.nameless_tool(),
+            Bad::Calls | Bad::Blocks | Bad::Kept => self.failures.too_long(bad.words()),
+            Bad::Nameless => self.failures.nameless_tool(),
             Bad::Unopened | Bad::WrongKind => {
-                self.reading.failures.unreadable(&serde_json::Error::custom(bad.words()), json)
+                self.failures.unreadable(&serde_json::Error::custom(bad.words()), json)
             }
         }
     }
@@ -180,15 +199,17 @@ impl<'a> Answer<'a> {
 
 impl call::Answer for Answer<'_> {
     fn push(&mut self, bytes: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let (parts, pushed) = self.reading.push(bytes);
+        let mut parts = Vec::new();
+        let pushed = self.body.push(bytes, &mut parts);
         for part in parts {
             self.part(part, events)?;
         }
-        pushed
+        self.progress += u64::from(self.body.is_filling());
+        pushed.map_err(|part| self.failures.too_long_part(part))
     }
 
     fn is_done(&self) -> bool {
-        self.reading.done
+        self.done
     }
 
     /// Only `message_stop` ends an answer.
@@ -197,27 +218,31 @@ impl call::Answer for Answer<'_> {
     }
 
     fn progress(&self) -> u64 {
-        self.reading.progress()
+        self.progress
     }
 
     fn ignored(&self) -> u64 {
-        self.reading.ignored()
+        self.ignored.count
     }
 
     fn is_blank(&self) -> bool {
-        self.reading.is_blank()
+        self.output.is_blank()
     }
 
     /// Nothing is held back: a text is never cut inside a character.
     fn flush(&mut self, _events: &mut Vec<EngineEvent>) {}
 
     fn end(&mut self, content_type: &str, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        if !self.reading.done
-            && let Some(part) = self.reading.end_body()?
-        {
-            self.part(part, events).map_err(|failure| self.reading.at_end(failure))?;
+        if !self.done {
+            if matches!(self.body, Body::Blank) {
+                return Err(self.failures.empty());
+            }
+            let last = take(&mut self.body).end().map_or(Ok(()), |part| self.part(part, events));
+            last.map_err(|failure| self.at_end(failure))?;
         }
-        self.reading.check_understood(INTERFACE, content_type)?;
+        if !self.understood {
+            return Err(self.failures.not_an_answer(INTERFACE, content_type, &self.ignored));
+        }
         self.conclude(events)
     }
 }

@@ -4,7 +4,7 @@ use super::event::{Block, Delta};
 use super::kept::KeptBlock;
 use crate::chat::event::ToolCall;
 use crate::engine::EngineEvent;
-use crate::engine::provider::tool::{CALLS_MAX, CallIds};
+use crate::engine::provider::tool::{CALLS_MAX, CallIds, TooManyCalls};
 use crate::protocol::id::ToolCallId;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -195,11 +195,6 @@ impl Blocks {
         &self.kept
     }
 
-    /// No call has begun.
-    pub(super) fn has_no_calls(&self) -> bool {
-        self.calls.len() == 0
-    }
-
     fn begin_call(
         &mut self,
         id: String,
@@ -210,10 +205,7 @@ impl Blocks {
         if name.is_empty() {
             return Err(Bad::Nameless);
         }
-        if self.calls.len() == CALLS_MAX {
-            return Err(Bad::Calls);
-        }
-        let id = self.calls.take(id);
+        let id = self.calls.next(&id).map_err(|TooManyCalls| Bad::Calls)?;
         events.push(EngineEvent::ToolCallStarted(ToolCall { id: id.clone(), name }));
         Ok(OpenBlock::ToolUse { id, input, has_pieces: false })
     }

@@ -1,118 +1,52 @@
 //! The body of a provider request: Anthropic's "Create a Message"
 //! (<https://platform.claude.com/docs/en/api/messages>), streamed.
-//!
-//! What changes from turn to turn stands last, so that the bodies of two turns begin with the same
-//! bytes but for the cache marks.
 
+use super::generation::generation;
 use super::kept::{self, KeptBlock};
+use super::media::{Media, media};
+use super::wire::{Block, Body, CacheControl, Role, WireMessage, WireTool};
 use crate::chat::event::{ProviderData, ToolCall};
 use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
+use crate::engine::CallSpec;
+use crate::engine::provider::remote::Refused;
+use crate::engine::provider::schema;
 use crate::engine::provider::tool::{arguments, parameters};
-use serde::Serialize;
+use crate::protocol::attachment::Attachment;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 #[cfg(test)]
 mod tests;
 
-/// Tokens of an answer, its reasoning included: what every model takes that is offered today.
-const OUTPUT_TOKENS_MAX: u32 = 32_000;
-
 /// Messages of the user at whose end the cache is marked: the last, for the next call to read, and
 /// the one before, whose mark was set by the call before. At most four marks are allowed.
 const MARKED_MESSAGES: usize = 2;
 
-#[derive(Serialize)]
-struct Body<'a> {
-    model: &'a str,
-    max_tokens: u32,
-    stream: bool,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<WireTool<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    system: Vec<Block<'a>>,
-    messages: Vec<WireMessage<'a>>,
-}
-
-#[derive(Serialize)]
-struct WireTool<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    description: &'a str,
-    input_schema: Cow<'a, Map<String, Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cache_control: Option<CacheControl>,
-}
-
-#[derive(Serialize)]
-struct WireMessage<'a> {
-    role: Role,
-    content: Vec<Block<'a>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Role {
-    User,
-    Assistant,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Block<'a> {
-    Text {
-        text: Cow<'a, str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        cache_control: Option<CacheControl>,
-    },
-    Thinking {
-        thinking: String,
-        signature: String,
-    },
-    RedactedThinking {
-        data: String,
-    },
-    ToolUse {
-        id: Cow<'a, str>,
-        name: &'a str,
-        input: Box<RawValue>,
-    },
-    ToolResult {
-        tool_use_id: Cow<'a, str>,
-        content: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        cache_control: Option<CacheControl>,
-    },
-}
-
-/// The end of a prefix that the provider keeps for later calls.
-#[derive(Clone, Copy, Serialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
-enum CacheControl {
-    Ephemeral,
-}
+/// The result of a tool that failed and said nothing.
+const NO_ERROR_TEXT: &str = "The tool failed without a message.";
 
 /// The request, as JSON.
 ///
 /// # Errors
-/// If it can't be written, which is a defect.
+/// If it holds an attachment that the provider does not take, or can't be written, which is a defect.
 pub(super) fn body(
     model: &str,
+    spec: &CallSpec,
     messages: &[Message<'_>],
-    tools: &[ToolSpec],
-) -> Result<Vec<u8>, serde_json::Error> {
+) -> Result<Vec<u8>, Refused> {
+    let schema = schema::instruction(spec, true);
+    let schema = schema.map(|text| Block::Text { text: text.into(), cache_control: None });
     let mut body = Body {
         model,
-        max_tokens: OUTPUT_TOKENS_MAX,
+        generation: generation(spec),
         stream: true,
-        tools: tools.iter().map(wire_tool).collect(),
-        system: messages.iter().filter_map(system).collect(),
+        tools: spec.tools.iter().map(wire_tool).collect(),
+        system: messages.iter().filter_map(system).chain(schema).collect(),
         messages: wire_messages(model, messages)?,
     };
     mark(&mut body);
-    serde_json::to_vec(&body)
+    serde_json::to_vec(&body).map_err(Refused::Unwritable)
 }
 
 fn wire_tool(spec: &ToolSpec) -> WireTool<'_> {
@@ -135,18 +69,19 @@ fn system<'a>(message: &'a Message<'_>) -> Option<Block<'a>> {
 fn wire_messages<'a>(
     model: &str,
     messages: &'a [Message<'_>],
-) -> Result<Vec<WireMessage<'a>>, serde_json::Error> {
+) -> Result<Vec<WireMessage<'a>>, Refused> {
     let mut wire: Vec<WireMessage<'a>> = Vec::new();
     for message in messages {
         let (role, content) = match message {
             Message::System(_) => continue,
-            Message::User { text, .. } => {
-                (Role::User, text_block(text.as_ref().into()).into_iter().collect())
-            }
+            Message::User { text, attachments } => (Role::User, user(text, attachments)?),
             Message::Assistant { text, calls, provider_data } => {
-                (Role::Assistant, answer(model, text, calls, *provider_data)?)
+                let answer = answer(model, text, calls, *provider_data);
+                (Role::Assistant, answer.map_err(Refused::Unwritable)?)
             }
-            Message::Tool { tool, result, .. } => (Role::User, vec![tool_result(tool, result)]),
+            Message::Tool { tool, result, is_error } => {
+                (Role::User, vec![tool_result(tool, result, *is_error)])
+            }
         };
         match wire.last_mut() {
             // All results of an answer, and what the user adds to them, are one message.
@@ -165,8 +100,26 @@ fn text_block(text: Cow<'_, str>) -> Option<Block<'_>> {
     (!text.trim().is_empty()).then_some(Block::Text { text, cache_control: None })
 }
 
-fn tool_result<'a>(tool: &'a ToolCall, result: &'a str) -> Block<'a> {
-    Block::ToolResult { tool_use_id: wire_id(&tool.id.0), content: result, cache_control: None }
+fn user<'a>(text: &'a str, attachments: &'a [Attachment]) -> Result<Vec<Block<'a>>, Refused> {
+    let mut blocks = attachments.iter().map(attached).collect::<Result<Vec<_>, _>>()?;
+    blocks.extend(text_block(text.into()));
+    Ok(blocks)
+}
+
+fn attached(attachment: &Attachment) -> Result<Block<'_>, Refused> {
+    let cache_control = None;
+    Ok(match media(attachment)? {
+        Media::Text(text) => Block::Text { text: text.into(), cache_control },
+        Media::Image(source) => Block::Image { source, cache_control },
+        Media::Document(source, title) => Block::Document { source, title, cache_control },
+    })
+}
+
+fn tool_result<'a>(tool: &'a ToolCall, result: &'a str, is_error: bool) -> Block<'a> {
+    // The provider refuses an error without words.
+    let content = if is_error && result.trim().is_empty() { NO_ERROR_TEXT } else { result };
+    let tool_use_id = wire_id(&tool.id.0);
+    Block::ToolResult { tool_use_id, content, is_error, cache_control: None }
 }
 
 /// An answer of the model, with its reasoning in the place where it was.
@@ -232,17 +185,6 @@ fn mark(body: &mut Body<'_>) {
     for message in by_user.take(MARKED_MESSAGES) {
         if let Some(block) = message.content.last_mut() {
             block.mark();
-        }
-    }
-}
-
-impl Block<'_> {
-    fn mark(&mut self) {
-        match self {
-            Self::Text { cache_control, .. } | Self::ToolResult { cache_control, .. } => {
-                *cache_control = Some(CacheControl::Ephemeral);
-            }
-            Self::Thinking { .. } | Self::RedactedThinking { .. } | Self::ToolUse { .. } => {}
         }
     }
 }

@@ -8,7 +8,7 @@ const KEY: &str = "sk-ant-0123456789";
 #[test]
 fn the_version_is_in_the_path_once() {
     let check = |base_url: &str, expected: &str| {
-        let url = Messages::url(base_url, true).expect("an address");
+        let url = Messages::url(base_url, "m", true).expect("an address");
         assert_eq!(url.as_str(), expected);
     };
     check(DEFAULT_BASE_URL, "https://api.anthropic.com/v1/messages");
@@ -18,7 +18,7 @@ fn the_version_is_in_the_path_once() {
     check("https://h/v1/messages", "https://h/v1/messages");
     check("https://h/anthropic", "https://h/anthropic/v1/messages");
     check("https://h/anthropic/v1?a=1", "https://h/anthropic/v1/messages?a=1");
-    assert!(Messages::url("nonsense", true).is_err());
+    assert!(Messages::url("nonsense", "m", true).is_err());
 }
 
 #[test]

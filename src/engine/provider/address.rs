@@ -33,7 +33,11 @@ pub(in crate::engine) fn endpoint(
 /// The error for a URL that can have no path or no login.
 const UNUSABLE: &str = "can't be used";
 
-fn checked(base_url: &str, has_login: bool) -> Result<Url, String> {
+/// `base_url` as an address, with its login if `has_login`.
+///
+/// # Errors
+/// If it can't be used: the reason, for a message.
+pub(in crate::engine) fn checked(base_url: &str, has_login: bool) -> Result<Url, String> {
     let mut url = Url::parse(base_url.trim()).map_err(unusable)?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(NO_SCHEME.into());
@@ -79,8 +83,19 @@ pub(in crate::engine) fn host(base_url: &str) -> Option<String> {
     Some(url.port().map_or(host.to_owned(), |port| format!("{host}:{port}")))
 }
 
+/// Whether two base URLs name the same address, but for white space and slashes at the end. Those that
+/// can't be used are the same as no other.
+pub(crate) fn is_same(one: &str, other: &str) -> bool {
+    let plain = |text: &str| {
+        let mut url = checked(text, true).ok()?;
+        url.path_segments_mut().ok()?.pop_if_empty();
+        Some(url)
+    };
+    plain(one).is_some_and(|one| plain(other) == Some(one))
+}
+
 /// `base_url` as it may be shown, readable or not: scheme, host, port and path.
-pub(in crate::engine) fn shown(base_url: &str) -> String {
+pub(crate) fn shown(base_url: &str) -> String {
     let text = base_url.trim();
     match Url::parse(text) {
         Ok(url) if is_scheme(url.scheme()) && url.has_host() && !has_stray_at(&url) => {
@@ -174,6 +189,22 @@ mod tests {
         check("http://[::1]:80/v1", Some("[::1]"));
         check("http://user:p@ss/word@127.0.0.1:9/v1", None);
         check("localhost:1234", None);
+    }
+
+    #[test]
+    fn addresses_are_the_same_but_for_their_end() {
+        let check = |one: &str, other: &str, same: bool| {
+            assert_eq!(is_same(one, other), same, "{one} {other}");
+        };
+        check("https://h/v1", " https://H:443/v1/ ", true);
+        check("https://h", "https://h/", true);
+        check("https://h/v1", "http://h/v1", false);
+        check("https://h/v1", "https://h/v2", false);
+        check("https://h/v1", "https://h:8443/v1", false);
+        check("https://h/v1", "https://h.evil/v1", false);
+        check("https://h/v1", "https://u@h/v1", false);
+        check("https://h/v1", "https://h/v1?to=evil", false);
+        check("h/v1", "h/v1", false);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The connection to a provider: one HTTP client, built when the first run needs it.
 
 use super::failure::{Failure, Failures};
-use super::roots::RootsFile;
+use super::roots::{RootsReader, TlsRoots};
 use super::{caution, http, roots};
 use reqwest::{Client, Url};
 use std::path::PathBuf;
@@ -12,17 +12,19 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(in crate::engine) struct Connection {
     connect_timeout: Duration,
-    /// Root certificates beside those built in.
-    roots_file: Option<RootsFile>,
+    roots: RootsReader,
     pub(in crate::engine) client: OnceLock<Client>,
 }
 
 impl Connection {
-    /// A connection that trusts Mozilla's root certificates and those of `roots_file`, which is not
-    /// read yet.
-    pub(in crate::engine) fn new(connect_timeout: Duration, roots_file: Option<PathBuf>) -> Self {
-        let roots_file = roots_file.map(RootsFile::new);
-        Self { connect_timeout, roots_file, client: OnceLock::new() }
+    /// A connection that trusts `roots` and those of `roots_file`. Nothing is read yet.
+    pub(in crate::engine) fn new(
+        connect_timeout: Duration,
+        roots: TlsRoots,
+        roots_file: Option<PathBuf>,
+    ) -> Self {
+        let roots = RootsReader::new(roots, roots_file);
+        Self { connect_timeout, roots, client: OnceLock::new() }
     }
 
     /// The client, built for `url` by the first run that comes here; warns of settings under which
@@ -40,11 +42,10 @@ impl Connection {
             return Ok(client);
         }
         let time_max = self.connect_timeout;
-        let roots = match &self.roots_file {
-            Some(file) if url.scheme() == "https" => {
-                file.roots(time_max).await.map_err(|why| failures.no_roots(&why))?
-            }
-            Some(_) | None => roots::mozilla(),
+        let roots = match url.scheme() {
+            "https" => self.roots.roots(time_max).await.map_err(|why| failures.no_roots(&why))?,
+            // A proxy may be reached over TLS.
+            _ => roots::mozilla(),
         };
         let built = http::client(url, time_max, roots).map_err(|why| failures.no_client(&*why))?;
         for warning in caution::warnings(url, has_key, |name| std::env::var_os(name)) {

@@ -1,6 +1,7 @@
 //! What can go wrong in a provider call, in words for people and classes for programs.
 
 use super::address;
+use super::key::NoKey;
 use super::remote::Refused;
 use super::retry::{RETRY_AFTER_MAX, Retry, is_passing};
 use crate::engine::{ErrorClass, RunError, Stage};
@@ -148,11 +149,27 @@ impl Failures {
         Failure::new(ErrorClass::Auth, message, "no key").at_init()
     }
 
+    /// The key could not be got from where it is kept.
+    pub(in crate::engine) fn no_key_from_source(&self, why: NoKey) -> Failure {
+        let NoKey { message, detail } = why;
+        Failure::new(ErrorClass::Auth, message, detail).at_init()
+    }
+
     /// The key can't be sent.
     pub(in crate::engine) fn odd_key(&self) -> Failure {
         let SettingSources { key_source, .. } = self.sources;
         let message = format!("the key holds characters that no key can hold: check {key_source}");
         Failure::new(ErrorClass::Auth, message, "the key can't be a header").at_init()
+    }
+
+    /// What the provider sent is no list of models.
+    pub(in crate::engine) fn no_list(&self) -> Failure {
+        let message = format!(
+            "{} answers, but not with a list of models; it may have none, or the base URL may be \
+             wrong",
+            self.base()
+        );
+        Failure::new(ErrorClass::Provider, message, "no list of models")
     }
 
     /// No model is named, and the provider has no default.
@@ -195,7 +212,7 @@ impl Failures {
         let complaint = Complaint::from_body(body);
         let failure = self.complaint(ErrorNumber::Status(status), &complaint);
         let passing = is_passing(status) && !is_out_of_credit(status, &complaint);
-        match after {
+        match after.or(complaint.after) {
             Some(wait) if passing && wait > RETRY_AFTER_MAX => {
                 let seconds = wait.as_secs();
                 let message = format!("{}; it requests a wait of {seconds} s", failure.message);
@@ -220,7 +237,7 @@ impl Failures {
         let failure = self.complaint(number, &complaint);
         match complaint.status {
             Some(status) if is_passing(status) && !is_out_of_credit(status, &complaint) => {
-                failure.or(Retry::Backoff)
+                failure.or(complaint.after.map_or(Retry::Backoff, Retry::After))
             }
             Some(_) | None => failure,
         }

@@ -5,6 +5,7 @@ use super::failure::{Failure, Failures};
 use super::retry;
 use reqwest::header::{HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
+use serde_json::Value;
 use std::time::{Duration, SystemTime};
 
 /// Time limit for what follows a complete answer, token counts and the end mark, and for the body of
@@ -13,6 +14,12 @@ pub(in crate::engine) const TAIL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Bytes of an error response that are read.
 pub(in crate::engine) const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// Time limit for the next part of what is asked for apart from calls.
+const GET_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Bytes of what is asked for apart from calls.
+const GET_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
@@ -65,6 +72,45 @@ impl Post<'_> {
         let body = error_body(response, clock, failures).await;
         Err(failures.status(status.as_u16(), &body, after))
     }
+}
+
+/// What `url` holds, as JSON, asked for with `headers` and within `limit`.
+///
+/// # Errors
+/// If the provider can't be reached, answers with another status than success, takes too long, or
+/// sends something else.
+pub(in crate::engine) async fn get(
+    client: &Client,
+    url: Url,
+    headers: HeaderMap,
+    clock: &mut Clock,
+    failures: &Failures,
+) -> Result<Value, Failure> {
+    let request = client.get(url.clone()).headers(headers).send();
+    let response = clock.wait(GET_TIMEOUT, request).await;
+    let response = response.map_err(|elapsed| failures.timeout(elapsed))?;
+    let mut response = response.map_err(|error| failures.network(&error))?;
+    let status = response.status();
+    if status.is_redirection() {
+        let location = header(&response, &LOCATION);
+        let location = location.and_then(|location| url.join(location).ok());
+        return Err(failures.redirected(status.as_u16(), location.as_ref()));
+    }
+    if !status.is_success() {
+        let body = error_body(response, clock, failures).await;
+        return Err(failures.status(status.as_u16(), &body, None));
+    }
+    let mut body = Vec::new();
+    loop {
+        let chunk = clock.wait(GET_TIMEOUT, response.chunk()).await;
+        let chunk = chunk.map_err(|elapsed| failures.timeout(elapsed))?;
+        match chunk.map_err(|error| failures.network(&error))? {
+            Some(bytes) if body.len() + bytes.len() <= GET_BYTES_MAX => body.extend(bytes),
+            Some(_) => return Err(failures.no_list()),
+            None => break,
+        }
+    }
+    serde_json::from_slice(&body).map_err(|_| failures.no_list())
 }
 
 /// The body of an error response, as far as it comes: the status alone is enough for an error.

@@ -7,7 +7,9 @@ use super::call::{Answer, ProviderCall};
 use super::clock::Clock;
 use super::connection::Connection;
 use super::failure::{Failure, Failures, SettingSources};
-use super::post::{Post, Target};
+use super::key::Key;
+use super::models::ModelList;
+use super::post::{Post, Target, get};
 use super::settings::Settings;
 use crate::engine::spec::merge;
 use crate::engine::{CallEnd, CallSettings, CallSpec, EngineEvent, RunError, Sink};
@@ -23,6 +25,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Names a file of root certificates, here as in other programs that use TLS.
 const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
 
+/// Pages of a list of models that are asked for.
+const LIST_PAGES_MAX: usize = 10;
+
 /// What distinguishes the interface of one provider from that of others.
 pub(in crate::engine) trait Interface {
     /// The provider whose interface it is, as errors name it.
@@ -31,8 +36,15 @@ pub(in crate::engine) trait Interface {
     /// Where that provider answers.
     const BASE_URL: &'static str;
 
-    /// The model there, if none is named. Other providers have their own names.
+    /// That provider requires a key.
+    const REQUIRES_KEY: bool = true;
+
+    /// The model there, if none is named; empty if one has to be. Other providers have their own
+    /// names.
     const MODEL: &'static str;
+
+    /// How the provider lists its models.
+    const MODELS: ModelList = ModelList::OpenAi;
 
     /// The options and variables that the command line has for the settings.
     const SOURCES: SettingSources;
@@ -40,11 +52,11 @@ pub(in crate::engine) trait Interface {
     /// An answer of it.
     type Answer<'a>: Answer;
 
-    /// Where requests go; with the login in `base_url` if `has_login`.
+    /// Where requests to `model` go; with the login in `base_url` if `has_login`.
     ///
     /// # Errors
     /// If the address can't be used: the reason, for a message.
-    fn url(base_url: &str, has_login: bool) -> Result<Url, String>;
+    fn url(base_url: &str, model: &str, has_login: bool) -> Result<Url, String>;
 
     /// The headers of a request; `None` if the key can't be in one.
     fn headers(key: Option<&Secret>) -> Option<HeaderMap>;
@@ -89,6 +101,7 @@ pub(in crate::engine) struct Remote<I> {
 #[derive(Debug)]
 struct Shared {
     settings: Settings,
+    key: Key,
     connection: Connection,
     /// Settings of calls that were warned of, because the provider has no place for them.
     warned: Mutex<BTreeSet<&'static str>>,
@@ -103,8 +116,9 @@ impl<I: Interface> Remote<I> {
     }
 
     pub(in crate::engine) fn with_roots(settings: Settings, roots_file: Option<PathBuf>) -> Self {
-        let connection = Connection::new(settings.connect_timeout, roots_file);
-        let shared = Shared { settings, connection, warned: Mutex::default() };
+        let connection = Connection::new(settings.connect_timeout, settings.tls_roots, roots_file);
+        let key = Key::new(settings.key.clone(), settings.key_source.clone());
+        let shared = Shared { settings, key, connection, warned: Mutex::default() };
         Self { shared: Arc::new(shared), interface: PhantomData }
     }
 
@@ -122,7 +136,7 @@ impl<I: Interface> Remote<I> {
     pub(in crate::engine) fn host(&self) -> String {
         let host = address::host(self.base_url()).unwrap_or_default();
         // A host is in lower case, and so is a key that was put in its place by mistake.
-        let key = self.shared.settings.key.as_ref();
+        let key = self.shared.key.known();
         let key = key.and_then(|key| Secret::new(&key.expose().to_ascii_lowercase()));
         key.map_or(host.clone(), |key| key.redact(&host))
     }
@@ -147,16 +161,24 @@ impl<I: Interface> Remote<I> {
 
     /// The provider whose interface it is answers itself.
     fn is_own(&self) -> bool {
-        I::url(self.base_url(), true).is_ok_and(|url| I::url(I::BASE_URL, true) == Ok(url))
+        // The address is compared for a model without a name: the name depends on the answer.
+        I::url(self.base_url(), "", true).is_ok_and(|url| I::url(I::BASE_URL, "", true) == Ok(url))
     }
 
     async fn run(&self, spec: &CallSpec, sink: &Sink) -> Result<(), RunError> {
-        let Shared { settings, connection, .. } = &*self.shared;
-        let key = settings.key.as_ref();
+        let Shared { settings, key, connection, .. } = &*self.shared;
         let model = spec.model.as_deref().unwrap_or_else(|| self.model());
-        let failures = Failures::new(I::SOURCES, key, self.base_url(), model)
-            .hiding(spec.settings.extra_headers.values());
-        let mut target = self.target(model, &failures).map_err(Failure::into_error)?;
+        let failures = |key| {
+            Failures::new(I::SOURCES, key, self.base_url(), model)
+                .hiding(spec.settings.extra_headers.values())
+        };
+        // Before the key is got: a person may be asked for it.
+        let unkeyed = failures(key.known());
+        let url = self.url(model, &unkeyed).map_err(Failure::into_error)?;
+        let key = key.get().await.map_err(|why| unkeyed.no_key_from_source(why).into_error())?;
+        let failures = failures(key);
+        let headers = I::headers(key).ok_or_else(|| failures.odd_key().into_error())?;
+        let mut target = Target { url, headers };
         add_headers(&mut target.headers, &spec.settings);
         self.warn_of_ignored(model, &spec.settings);
         let client = connection.client(&target.url, key.is_some(), &failures);
@@ -170,19 +192,59 @@ impl<I: Interface> Remote<I> {
         call.run(clock).await.map_err(Failure::into_error)
     }
 
-    /// Where requests go, checked.
-    fn target(&self, model: &str, failures: &Failures) -> Result<Target, Failure> {
-        let key = self.shared.settings.key.as_ref();
-        let url = I::url(self.base_url(), key.is_none());
-        let url = url.map_err(|why| failures.bad_base_url(&why))?;
-        if key.is_none() && self.is_own() {
-            return Err(failures.no_key(I::PROVIDER));
+    /// Why no call can ever be made with these settings, if that is so.
+    pub(in crate::engine) fn fault(&self) -> Option<RunError> {
+        let model = self.model();
+        let failures = Failures::new(I::SOURCES, self.shared.key.known(), self.base_url(), model);
+        self.url(model, &failures).err().map(Failure::into_error)
+    }
+
+    /// The models that the provider lists.
+    ///
+    /// # Errors
+    /// If it can't be asked, or has no list.
+    pub(in crate::engine) async fn models(&self) -> Result<Vec<String>, RunError> {
+        let Shared { settings, key, connection, .. } = &*self.shared;
+        let failures = |key| Failures::new(I::SOURCES, key, self.base_url(), "");
+        let unkeyed = failures(key.known());
+        self.ensure_key(&unkeyed).map_err(Failure::into_error)?;
+        let key = key.get().await.map_err(|why| unkeyed.no_key_from_source(why).into_error())?;
+        let failures = failures(key);
+        let headers = I::headers(key).ok_or_else(|| failures.odd_key().into_error())?;
+        let mut clock = Clock::new(settings.total_timeout);
+        let (mut models, mut next) = (Vec::new(), None);
+        for _ in 0..LIST_PAGES_MAX {
+            let url = I::MODELS.url(self.base_url(), key.is_none(), next.as_deref());
+            let url = url.map_err(|why| failures.bad_base_url(&why).into_error())?;
+            let client = connection.client(&url, key.is_some(), &failures);
+            let client = client.await.map_err(Failure::into_error)?;
+            let body = get(client, url, headers.clone(), &mut clock, &failures).await;
+            let page =
+                body.and_then(|body| I::MODELS.read(&body).ok_or_else(|| failures.no_list()));
+            let page = page.map_err(Failure::into_error)?;
+            models.extend(page.models);
+            next = page.next;
+            if next.is_none() {
+                break;
+            }
         }
+        Ok(models)
+    }
+
+    /// Where requests go, if the settings are complete.
+    fn url(&self, model: &str, failures: &Failures) -> Result<Url, Failure> {
+        let url = I::url(self.base_url(), model, !self.shared.key.is_configured());
+        let url = url.map_err(|why| failures.bad_base_url(&why))?;
+        self.ensure_key(failures)?;
         if model.is_empty() {
             return Err(failures.no_model());
         }
-        let headers = I::headers(key).ok_or_else(|| failures.odd_key())?;
-        Ok(Target { url, headers })
+        Ok(url)
+    }
+
+    fn ensure_key(&self, failures: &Failures) -> Result<(), Failure> {
+        let is_missing = I::REQUIRES_KEY && !self.shared.key.is_configured() && self.is_own();
+        if is_missing { Err(failures.no_key(I::PROVIDER)) } else { Ok(()) }
     }
 
     /// The request with what the settings add to it.

@@ -1,6 +1,6 @@
-//! Root certificates of the user's: the file that `SSL_CERT_FILE` names. It may be a pipe that nobody
-//! writes to, or a device without an end, so it is read by a thread of its own, in bounded time and
-//! memory; the conversation goes on meanwhile.
+//! Root certificates: those built in or the system's, and the file that `SSL_CERT_FILE` names. The file
+//! may be a pipe that nobody writes to, or a device without an end, and a system may have hundreds of
+//! files, so they are read by a thread of its own, in bounded time; the conversation goes on meanwhile.
 
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
@@ -18,26 +18,41 @@ use tokio::time::timeout;
 /// Bytes of the file. Mozilla's certificates in PEM take 0.2 MiB.
 pub(in crate::engine) const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// Mozilla's root certificates and those of the file, or why it can't be used.
+/// Root certificates to trust, or why they can't be used.
 pub(crate) type Roots = Result<RootCertStore, String>;
 
-/// A file of root certificates.
+/// Which root certificates are trusted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TlsRoots {
+    /// Mozilla's, which are built in, and those of the file that `SSL_CERT_FILE` names.
+    #[default]
+    Builtin,
+    /// The system's. As in other programs, the file that `SSL_CERT_FILE` names, or the folder that
+    /// `SSL_CERT_DIR` names, takes their place.
+    System,
+}
+
+/// Reads root certificates.
 #[derive(Debug)]
-pub(crate) struct RootsFile {
-    path: PathBuf,
-    /// Runs that are cancelled while the file is read must not leave a thread each: the next run waits
-    /// for the same thread.
+pub(crate) struct RootsReader {
+    roots: TlsRoots,
+    file: Option<PathBuf>,
+    /// Runs that are cancelled while certificates are read must not leave a thread each: the next run
+    /// waits for the same thread.
     reading: Mutex<Option<watch::Receiver<Option<Roots>>>>,
 }
 
-impl RootsFile {
-    /// The file at `path`, which is not read yet.
-    pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, reading: Mutex::new(None) }
+impl RootsReader {
+    /// For `roots` and the file that `SSL_CERT_FILE` names. Nothing is read yet.
+    pub(crate) fn new(roots: TlsRoots, file: Option<PathBuf>) -> Self {
+        Self { roots, file, reading: Mutex::new(None) }
     }
 
-    /// Mozilla's root certificates and those of the file, if it can be read within `limit`.
+    /// The root certificates, if they can be read within `limit`.
     pub(crate) async fn roots(&self, limit: Duration) -> Roots {
+        if self.roots == TlsRoots::Builtin && self.file.is_none() {
+            return Ok(mozilla());
+        }
         let read = match self.reading() {
             Ok(mut reading) => match timeout(limit, reading.wait_for(Option::is_some)).await {
                 Ok(read) => {
@@ -49,7 +64,10 @@ impl RootsFile {
             },
             Err(error) => Err(error.to_string()),
         };
-        read.map_err(|why| format!("{}: {why}", self.path.display()))
+        read.map_err(|why| match &self.file {
+            Some(path) => format!("{}: {why}", path.display()),
+            None => format!("the system's store: {why}"),
+        })
     }
 
     /// The reading that is under way, or a new one.
@@ -59,9 +77,15 @@ impl RootsFile {
             return Ok(reading.clone());
         }
         let (sender, receiver) = watch::channel(None);
-        let path = self.path.clone();
+        let (roots, file) = (self.roots, self.file.clone());
         thread::Builder::new().name("certificates".to_owned()).spawn(move || {
-            let roots = read(&path).map_err(|error| error.to_string());
+            let roots = match (roots, &file) {
+                (TlsRoots::Builtin, Some(path)) => read(path, mozilla()),
+                (TlsRoots::System, Some(path)) => read(path, RootCertStore::empty()),
+                (TlsRoots::Builtin, None) => Ok(mozilla()),
+                (TlsRoots::System, None) => system(),
+            };
+            let roots = roots.map_err(|error| error.to_string());
             sender.send_replace(Some(roots));
         })?;
         *reading = Some(receiver.clone());
@@ -79,14 +103,25 @@ pub(crate) fn mozilla() -> RootCertStore {
     webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect()
 }
 
-fn read(path: &Path) -> Result<RootCertStore, Box<dyn Error>> {
+/// The root certificates of the system's store.
+fn system() -> Result<RootCertStore, Box<dyn Error>> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    match (roots.add_parsable_certificates(found.certs), found.errors.first()) {
+        ((1.., _), _) => Ok(roots),
+        ((0, _), Some(error)) => Err(format!("it has no usable certificate ({error})").into()),
+        ((0, _), None) => Err("it has no usable certificate".into()),
+    }
+}
+
+/// `roots`, and the certificates of the file at `path`.
+fn read(path: &Path, mut roots: RootCertStore) -> Result<RootCertStore, Box<dyn Error>> {
     let mut pem = Vec::new();
     let bytes = File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut pem)?;
     if u64::try_from(bytes)? > FILE_BYTES_MAX {
         return Err(format!("it is larger than {FILE_BYTES_MAX} bytes").into());
     }
     let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>()?;
-    let mut roots = mozilla();
     // One that can't be used is ignored, as in any other such file of a system; if all are, the file
     // is the wrong one.
     match roots.add_parsable_certificates(certificates) {

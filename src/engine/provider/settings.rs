@@ -1,5 +1,7 @@
 //! Settings of an engine for a remote provider, whatever its interface.
 
+use super::key::KeySource;
+use super::roots::TlsRoots;
 use crate::support::secret::Secret;
 use std::time::Duration;
 
@@ -26,6 +28,10 @@ pub struct Settings {
     pub model: Option<String>,
     /// The key; may be left out for any other provider than the one whose interface it is.
     pub key: Option<Secret>,
+    /// Where the key is got when the first call needs it; has precedence over `key`.
+    pub key_source: Option<KeySource>,
+    /// The root certificates that are trusted.
+    pub tls_roots: TlsRoots,
     /// Time limit for connecting.
     pub connect_timeout: Duration,
     /// Time limit for the first byte, and for the time between two parts of an answer.
@@ -44,6 +50,8 @@ impl Default for Settings {
             base_url: None,
             model: None,
             key: None,
+            key_source: None,
+            tls_roots: TlsRoots::default(),
             connect_timeout: CONNECT_TIMEOUT,
             idle_timeout: IDLE_TIMEOUT,
             total_timeout: TOTAL_TIMEOUT,

@@ -2,9 +2,9 @@
 //!
 //! The format is that of the WHATWG HTML standard, section 9.2.6, "Interpreting an event stream".
 //! Three things differ: an event that the stream ends in is given out too, because providers leave
-//! out the last blank line. And two kinds of error reports that are no event are read as one: a bare
-//! line of JSON, as proxies write it into a stream that has begun, and an `error` field, as older
-//! llama.cpp servers do.
+//! out the last blank line. And two kinds of error reports that are no event are read as one: bare
+//! lines of JSON, an object or a list of objects, as proxies and Google write them into a stream that
+//! has begun, and an `error` field, as older llama.cpp servers do.
 
 use std::mem::take;
 
@@ -77,7 +77,7 @@ impl Parser {
             true => Some(self.event.data.as_slice()),
             false => Some(self.line.strip_prefix(b"data:").unwrap_or(&self.line)),
         };
-        data.is_some_and(|data| data.trim_ascii_start().starts_with(b"{"))
+        data.is_some_and(|data| is_bare_start(data.trim_ascii_start()))
     }
 
     /// The stream has ended: gives out the event it ended in.
@@ -92,7 +92,7 @@ impl Parser {
         let ended = match &line[bom_bytes..] {
             [] => self.end_event(),
             line => {
-                let ends_bare = self.is_bare && is_start(line);
+                let ends_bare = self.is_bare && self.ends_bare(line);
                 let bare = if ends_bare { self.end_event() } else { None };
                 self.field(line);
                 bare
@@ -104,8 +104,14 @@ impl Parser {
         ended
     }
 
+    /// Whether the JSON that goes on over lines ends before `line`. The objects of a list may begin at
+    /// the beginning of a line.
+    fn ends_bare(&self, line: &[u8]) -> bool {
+        is_start(line) && !(line.starts_with(b"{") && self.event.data.starts_with(b"["))
+    }
+
     fn field(&mut self, line: &[u8]) {
-        if self.is_bare || line.starts_with(b"{") && !self.has_data {
+        if self.is_bare || is_bare_start(line) && !self.has_data {
             self.is_bare = true;
             return self.data(line);
         }
@@ -139,6 +145,11 @@ impl Parser {
         let event = take(&mut self.event);
         take(&mut self.has_data).then_some(event)
     }
+}
+
+/// Begins a JSON object, or a list of objects.
+fn is_bare_start(line: &[u8]) -> bool {
+    line.starts_with(b"{") || line.starts_with(b"[{") || line.trim_ascii_end() == b"["
 }
 
 /// Begins something else than the next line of a JSON document.
@@ -220,6 +231,9 @@ mod tests {
         check("event: error\n{\"a\":1}\n: x\n\ndata: b\n\n", &["error|{\"a\":1}", "b"]);
         check("data: {\n{\n\n", &["{"]);
         check("error: {\"a\":1}\n\ndata: b\n\n", &["error|{\"a\":1}", "b"]);
+        check("data: a\n\n[{\n \"error\": 1\n}\n]\n", &["a", "[{\n \"error\": 1\n}\n]"]);
+        check("[{\n}\n,\r\n{\n}\n]\ndata: b\n\n", &["[{\n}\n,\n{\n}\n]", "b"]);
+        check("[1]\n\n", &[]);
         check("error: text\ndata: more\n\n", &["error|text\nmore"]);
     }
 

@@ -13,28 +13,6 @@ pub(in crate::engine) const ID_BYTES_MAX: usize = 1024;
 /// Bytes of a tool's name that are kept. Providers allow 64 or 128.
 pub(in crate::engine) const NAME_BYTES_MAX: usize = 200;
 
-/// The ids of the calls of one answer.
-#[derive(Debug, Default)]
-pub(in crate::engine) struct CallIds(Vec<ToolCallId>);
-
-impl CallIds {
-    /// The id of the next call: the provider's, unless it is missing or would make two calls one.
-    pub(in crate::engine) fn take(&mut self, given: String) -> ToolCallId {
-        let is_free = |id: &ToolCallId| !self.0.contains(id);
-        let made_up = (self.0.len()..).map(|number| ToolCallId(format!("call_{number}")));
-        let given = Some(ToolCallId(given)).filter(|id| !id.0.trim().is_empty());
-        let id = given.into_iter().chain(made_up).find(is_free);
-        let id = id.unwrap_or_else(|| ToolCallId(String::new()));
-        self.0.push(id.clone());
-        id
-    }
-
-    /// How many calls there are.
-    pub(in crate::engine) fn len(&self) -> usize {
-        self.0.len()
-    }
-}
-
 /// The schema in a form that providers take: one tool that they refuse would have them refuse the
 /// whole request. They want an object with its properties, and none of these words at the top.
 pub(in crate::engine) fn parameters(schema: &Map<String, Value>) -> Cow<'_, Map<String, Value>> {
@@ -66,6 +44,35 @@ pub(in crate::engine) fn arguments(input: &str) -> Cow<'_, str> {
     }
 }
 
+/// The ids of the calls of one answer, each different.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct CallIds(Vec<ToolCallId>);
+
+/// More than [`CALLS_MAX`] calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct TooManyCalls;
+
+impl CallIds {
+    /// The id of the next call: the provider's, unless it is missing or would make two calls one.
+    pub(in crate::engine) fn next(&mut self, given: &str) -> Result<ToolCallId, TooManyCalls> {
+        let number = self.0.len();
+        if number == CALLS_MAX {
+            return Err(TooManyCalls);
+        }
+        let given = Some(given).filter(|id| !id.trim().is_empty()).map(str::to_owned);
+        let made_up = (number..=number + CALLS_MAX).map(|number| format!("call_{number}"));
+        let mut ids = given.into_iter().chain(made_up).map(ToolCallId);
+        let id = ids.find(|id| !self.0.contains(id)).ok_or(TooManyCalls)?;
+        self.0.push(id.clone());
+        Ok(id)
+    }
+
+    /// How many calls there are.
+    pub(in crate::engine) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +90,18 @@ mod tests {
             json!({ "oneOf": [{}], "anyOf": [{}], "required": ["a"], "properties": { "a": {} } }),
             json!({ "type": "object", "required": ["a"], "properties": { "a": {} } }),
         );
+    }
+
+    #[test]
+    fn each_call_has_an_id_of_its_own() {
+        let mut ids = CallIds::default();
+        let given = ["", "a", "a", " ", "call_5", ""];
+        let next = given.map(|given| ids.next(given).expect("few").0);
+        assert_eq!(next, ["call_0", "a", "call_2", "call_3", "call_5", "call_6"]);
+        for _ in given.len()..CALLS_MAX {
+            ids.next("").expect("few");
+        }
+        assert_eq!(ids.next("b"), Err(TooManyCalls));
     }
 
     #[test]

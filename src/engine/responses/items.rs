@@ -5,7 +5,7 @@ use super::kept::KeptItem;
 use super::reasoning::{ReasoningField, ShownReasoning};
 use crate::chat::event::ToolCall;
 use crate::engine::EngineEvent;
-use crate::engine::provider::tool::{CALLS_MAX, CallIds};
+use crate::engine::provider::tool::{CALLS_MAX, CallIds, TooManyCalls};
 use crate::protocol::id::ToolCallId;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -245,10 +245,8 @@ impl Items {
         events: &mut Vec<EngineEvent>,
     ) -> Result<ToolCallId, Bad> {
         let name = name.filter(|name| !name.is_empty()).ok_or(Bad::Nameless)?;
-        if self.calls.len() == CALLS_MAX {
-            return Err(Bad::Calls);
-        }
-        let id = self.calls.take(call_id.unwrap_or_default());
+        let id = self.calls.next(&call_id.unwrap_or_default());
+        let id = id.map_err(|TooManyCalls| Bad::Calls)?;
         events.push(EngineEvent::ToolCallStarted(ToolCall { id: id.clone(), name }));
         Ok(id)
     }

@@ -6,14 +6,14 @@ use crate::engine::Engine;
 #[test]
 fn the_path_is_in_the_address_once() {
     let check = |base_url: &str, expected: &str| {
-        let url = ResponsesApi::url(base_url, true).expect("an address");
+        let url = ResponsesApi::url(base_url, "m", true).expect("an address");
         assert_eq!(url.as_str(), expected);
     };
     check(DEFAULT_BASE_URL, "https://api.openai.com/v1/responses");
     check("https://h/v1/", "https://h/v1/responses");
     check("https://h/v1/responses", "https://h/v1/responses");
     check("https://h/openai?api-version=1", "https://h/openai/responses?api-version=1");
-    assert!(ResponsesApi::url("nonsense", true).is_err());
+    assert!(ResponsesApi::url("nonsense", "m", true).is_err());
 }
 
 #[test]

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::chat::event::{ProviderData, ToolCall};
+use crate::engine::provider::testing::{attachment, refusal, spec};
+use crate::protocol::attachment::Content;
 use crate::protocol::id::ToolCallId;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
@@ -31,7 +33,8 @@ fn says(text: &str) -> Message<'_> {
 }
 
 fn sent(messages: &[Message<'_>], tools: &[ToolSpec]) -> String {
-    String::from_utf8(body("m", messages, tools).expect("serializes")).expect("UTF-8")
+    let spec = CallSpec { tools: tools.into(), ..CallSpec::default() };
+    String::from_utf8(body("m", &spec, messages).expect("serializes")).expect("UTF-8")
 }
 
 /// The request without cache marks.
@@ -51,7 +54,7 @@ fn a_conversation_takes_the_form_of_the_interface() {
             provider_data: None,
         },
         Message::Tool { tool: &a, result: "sun".into(), is_error: false },
-        Message::Tool { tool: &b, result: "".into(), is_error: false },
+        Message::Tool { tool: &b, result: "no".into(), is_error: true },
         user("and?"),
         Message::System("be exact"),
         says("done"),
@@ -76,7 +79,7 @@ fn a_conversation_takes_the_form_of_the_interface() {
             ] },
             { "role": "user", "content": [
                 { "type": "tool_result", "tool_use_id": "a", "content": "sun" },
-                { "type": "tool_result", "tool_use_id": "b_1", "content": "" },
+                { "type": "tool_result", "tool_use_id": "b_1", "content": "no", "is_error": true },
                 { "type": "text", "text": "and?" },
             ] },
             { "role": "assistant", "content": [{ "type": "text", "text": "done" }] },
@@ -205,4 +208,115 @@ fn collect_marks(place: &str, value: &Value, found: &mut Vec<String>) {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+}
+
+/// The members of a request that settings decide.
+fn asked_for(settings: &Value, schema: Option<&Value>) -> Value {
+    let body = body("m", &spec(settings, &[], schema), &[user("q")]).expect("serializes");
+    let mut body: Value = serde_json::from_slice(&body).expect("JSON");
+    let members = body.as_object_mut().expect("an object");
+    for name in ["model", "stream", "messages"] {
+        assert!(members.remove(name).is_some(), "{name}");
+    }
+    body
+}
+
+#[test]
+fn settings_have_their_places() {
+    let all = json!({ "temperature": 0.5, "top_p": 0.9, "max_tokens": 5000, "stop": ["END"], "seed": 7,
+        "reasoning_effort": "high", "reasoning_budget": 2048 });
+    let expected = json!({ "max_tokens": 5000, "temperature": 0.5, "top_p": 0.9,
+        "stop_sequences": ["END"], "thinking": { "type": "enabled", "budget_tokens": 2048 },
+        "output_config": { "effort": "high" } });
+    assert_eq!(asked_for(&all, None), expected);
+    let disabled = json!({ "max_tokens": 32_000, "thinking": { "type": "disabled" } });
+    let minimal = json!({ "max_tokens": 32_000, "output_config": { "effort": "low" } });
+    for (settings, expected) in [
+        (json!({}), json!({ "max_tokens": 32_000 })),
+        (json!({ "reasoning_effort": "none" }), disabled.clone()),
+        (json!({ "reasoning_budget": 0 }), disabled),
+        (json!({ "reasoning_effort": "minimal" }), minimal),
+    ] {
+        assert_eq!(asked_for(&settings, None), expected, "{settings}");
+    }
+    // The limit is larger than the budget, which it counts, too.
+    let large = asked_for(&json!({ "reasoning_budget": 40_000 }), None);
+    assert_eq!(large["max_tokens"], 48_192);
+}
+
+#[test]
+fn a_schema_is_the_format_unless_the_model_is_to_get_it() {
+    let schema = json!({ "type": "object", "properties": {}, "additionalProperties": false });
+    let native = asked_for(&json!({}), Some(&schema));
+    let format = json!({ "format": { "type": "json_schema", "schema": schema } });
+    assert_eq!(native, json!({ "max_tokens": 32_000, "output_config": format }));
+    let prompt = asked_for(&json!({ "structured": "prompt" }), Some(&schema));
+    assert_eq!(prompt.get("output_config"), None);
+    let instruction = prompt["system"][0]["text"].as_str().expect("an instruction");
+    assert!(instruction.contains("JSON Schema"), "{instruction}");
+}
+
+#[test]
+fn attachments_stand_before_the_text_and_carry_the_mark_where_there_is_none() {
+    let bytes = || Content::Data(b"abc".as_slice().into());
+    let url = || Content::Url("https://example.com/a".to_owned());
+    let attachments = [
+        attachment("image/png", bytes()),
+        attachment("image/png", url()),
+        attachment("application/pdf", bytes()),
+        attachment("application/pdf", url()),
+        attachment("text/plain", bytes()),
+    ];
+    let base64 =
+        |media_type: &str| json!({ "type": "base64", "media_type": media_type, "data": "YWJj" });
+    let from_url = json!({ "type": "url", "url": "https://example.com/a" });
+    let expected = json!([
+        { "type": "image", "source": base64("image/png") },
+        { "type": "image", "source": from_url },
+        { "type": "document", "source": base64("application/pdf"), "title": "it" },
+        { "type": "document", "source": from_url, "title": "it" },
+        { "type": "text", "text": "<file name=\"it\">\nabc\n</file>" },
+        { "type": "text", "text": "look" },
+    ]);
+    let sent_blocks =
+        |messages: &[Message<'_>]| unmarked(messages, &[])["messages"][0]["content"].clone();
+    assert_eq!(sent_blocks(&[Message::user("look", &attachments)]), expected);
+    for count in 1..=attachments.len() {
+        let message = Message::user("", &attachments[..count]);
+        let alone = sent_blocks(std::slice::from_ref(&message));
+        assert_eq!(alone.as_array().map(Vec::len), Some(count));
+        assert_eq!(sent(&[message], &[]).matches(MARK).count(), 1, "{count}");
+    }
+}
+
+#[test]
+fn an_attachment_of_another_kind_is_refused_before_anything_is_sent() {
+    let bytes = || Content::Data(b"abc".as_slice().into());
+    let url = || Content::Url("https://example.com/a".to_owned());
+    for (media_type, content) in [
+        ("image/tiff", bytes()),
+        ("audio/wav", bytes()),
+        ("application/zip", bytes()),
+        ("", url()),
+        ("text/plain", url()),
+    ] {
+        let attachments = [attachment(media_type, content)];
+        let why = refusal(body("m", &CallSpec::default(), &[Message::user("look", &attachments)]));
+        assert!(why.contains("\"it\"") && why.contains("Anthropic"), "{why}");
+    }
+}
+
+#[test]
+fn an_error_of_a_tool_has_words() {
+    let tool = call("a");
+    let result = |text: &str, is_error: bool| {
+        let message = Message::Tool { tool: &tool, result: text.to_owned().into(), is_error };
+        unmarked(&[message], &[])["messages"][0]["content"][0].clone()
+    };
+    assert_eq!(result(" ", true)["content"], NO_ERROR_TEXT);
+    assert_eq!(result("no", true)["content"], "no");
+    assert_eq!(
+        result("", false),
+        json!({ "type": "tool_result", "tool_use_id": "a", "content": "" })
+    );
 }

@@ -3,6 +3,7 @@
 use crate::engine::ErrorClass;
 use crate::engine::provider::json;
 use serde_json::Value;
+use std::time::Duration;
 
 /// A provider's report of an error.
 #[derive(Debug, Default)]
@@ -12,6 +13,8 @@ pub(super) struct Complaint {
     pub(super) codes: Vec<String>,
     /// The HTTP status in it, if any.
     pub(super) status: Option<u16>,
+    /// The wait that it requests.
+    pub(super) after: Option<Duration>,
 }
 
 /// The number by which an error is classified.
@@ -62,7 +65,10 @@ impl Complaint {
         };
         let text = error.as_str().map(str::to_owned);
         let message = text.or_else(|| word("message")).or_else(|| word("detail"));
-        let codes = [word("code"), word("type")].into_iter().flatten().collect();
+        let details = error["details"].as_array().map_or(&[][..], Vec::as_slice);
+        let reasons = details.iter().filter_map(|detail| detail["reason"].as_str());
+        let codes = [word("code"), word("type")].into_iter().flatten();
+        let codes = codes.chain(reasons.map(str::to_owned)).collect();
         let number = |name: &str| {
             let number = &error[name];
             number.as_u64().or_else(|| number.as_str()?.trim().parse().ok())
@@ -73,6 +79,7 @@ impl Complaint {
             message: message.unwrap_or_else(|| error.to_string()),
             codes,
             status: status.and_then(|status| u16::try_from(status).ok()),
+            after: details.iter().find_map(retry_delay),
         }
     }
 
@@ -91,6 +98,8 @@ impl Complaint {
             Some(401 | 403) => ErrorClass::Auth,
             Some(402 | 429) => ErrorClass::RateLimited,
             Some(404) => ErrorClass::Provider,
+            // Google has it under status 400.
+            Some(_) | None if has_code(&["API_KEY_INVALID"]) => ErrorClass::Auth,
             Some(status) if is_out_of_credit(status, self) => ErrorClass::RateLimited,
             Some(_) | None if contains(OVERFLOW_WORDS) => ErrorClass::ContextOverflow,
             None if has_code(RATE_LIMIT_WORDS) => ErrorClass::RateLimited,
@@ -104,7 +113,7 @@ impl Complaint {
 const RATE_LIMIT_WORDS: &[&str] = &["rate_limit", "too_many_requests", "insufficient_quota"];
 
 /// Words of providers for a conversation that is too long: OpenAI's code, its message (vLLM's too),
-/// that of others, llama.cpp's, and Anthropic's.
+/// that of others, llama.cpp's, Anthropic's, and Google's.
 const OVERFLOW_WORDS: &[&str] = &[
     "context_length_exceeded",
     "maximum context length",
@@ -114,7 +123,15 @@ const OVERFLOW_WORDS: &[&str] = &[
     "prompt is too long",
     "exceed context limit",
     "request_too_large",
+    "exceeds the maximum number of tokens",
 ];
+
+/// The wait in one of the details of an error, as Google's servers have it: `RetryInfo` of
+/// <https://google.aip.dev/193>, a number of seconds and an `s`.
+fn retry_delay(detail: &Value) -> Option<Duration> {
+    let seconds = detail["retryDelay"].as_str()?.strip_suffix('s')?;
+    Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
+}
 
 /// Waiting doesn't help an empty account.
 pub(super) fn is_out_of_credit(status: u16, complaint: &Complaint) -> bool {

@@ -56,6 +56,7 @@ fn a_conversation_that_is_too_long_is_recognized() {
         r#"{"message":"Your input exceeds the Context Window of this model"}"#,
         r#"{"error":{"code":400,"message":"x","type":"exceed_context_size_error"}}"#,
         r#"{"error":{"message":"the request exceeds the available context size"}}"#,
+        r#"{"error":{"message":"The input token count (9) exceeds the maximum number of tokens allowed (8)."}}"#,
     ] {
         let class = failures(None).status(400, body.as_bytes(), None).class;
         assert_eq!(class, ErrorClass::ContextOverflow, "{body}");
@@ -196,6 +197,36 @@ fn the_login_in_the_base_url_is_a_secret_too() {
     check("http://user:a%2Fpassword@h", "a/password user", "[redacted] user");
     check("http://user:a%2Fpassword@h", "Basic dXNlcjphL3Bhc3N3b3Jk", "Basic [redacted]");
     check("http://token-0123@h", "no token-0123", "no [redacted]");
+}
+
+/// Google has the wait and the reason in the details of its errors.
+#[test]
+fn details_of_an_error_have_its_wait_and_its_reason() {
+    let error = |code: u16, details: Value| serde_json::json!({ "error": { "code": code, "message": "x", "status": "X", "details": details } });
+    let delay = |text: &str| {
+        let info = "type.googleapis.com/google.rpc.RetryInfo";
+        serde_json::json!([{ "@type": "y" }, { "@type": info, "retryDelay": text }])
+    };
+    let retry = |code, details: Value| {
+        let error = error(code, details);
+        let as_status = failures(None).status(code, error.to_string().as_bytes(), None).retry;
+        assert_eq!(failures(None).reported(&error["error"]).retry, as_status, "{error}");
+        as_status
+    };
+    assert_eq!(retry(429, delay("45.8s")), Retry::After(Duration::from_millis(45_800)));
+    assert_eq!(retry(503, delay("0s")), Retry::After(Duration::ZERO));
+    assert_eq!(retry(400, delay("3s")), Retry::Never);
+    for odd in ["", "s", "-1s", "soon", "3"] {
+        assert_eq!(retry(429, delay(odd)), Retry::Backoff, "{odd}");
+    }
+    let in_list = serde_json::json!([error(429, delay("3s"))]).to_string();
+    let failure = failures(None).status(429, in_list.as_bytes(), None);
+    assert_eq!(failure.retry, Retry::After(Duration::from_secs(3)));
+    let after = Some(Duration::from_secs(9));
+    let failure = failures(None).status(429, in_list.as_bytes(), after);
+    assert_eq!(failure.retry, Retry::After(Duration::from_secs(9)), "the header has precedence");
+    let wrong_key = error(400, serde_json::json!([{ "reason": "API_KEY_INVALID" }]));
+    check(400, &wrong_key.to_string(), ErrorClass::Auth, &["refuses the key"]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use serde_saphyr::{Options, Spanned};
 const NODES_MAX: usize = 1_000_000;
 
 /// Most bytes of text in a document after its aliases are expanded.
-pub(super) const EXPANDED_BYTES_MAX: usize = 128 * 1024 * 1024;
+pub(crate) const EXPANDED_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// Deepest nesting of lists and maps. The library takes up to 40 KiB of stack for each level, and a
 /// thread may have no more than 2 MiB.
@@ -23,25 +23,25 @@ const DEPTH_MAX: usize = 32;
 
 /// An error in a document.
 #[derive(Debug)]
-pub(super) struct YamlError {
+pub(crate) struct YamlError {
     /// The line, from 1, if it is known.
-    pub(super) line: Option<u32>,
+    pub(crate) line: Option<u32>,
     /// A fragment of a message.
-    pub(super) message: String,
+    pub(crate) message: String,
 }
 
 /// A value and its place.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(crate) struct Node {
     /// The line in which it begins, from 1. Of an alias: the line of its anchor.
-    pub(super) line: u32,
+    pub(crate) line: u32,
     /// The source text of a plain number, boolean or null; yaml.v3 reads that text when a string is
     /// expected.
     written: Option<String>,
     /// Where the lines of a string are in the file.
-    pub(super) layout: Layout,
+    pub(crate) layout: Layout,
     /// The value.
-    pub(super) kind: Kind,
+    pub(crate) kind: Kind,
 }
 
 /// Where the lines of a string are in the file.
@@ -57,7 +57,7 @@ pub(crate) enum Layout {
 
 /// A value.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Nothing,
     Bool(bool),
     Int(i64),
@@ -70,7 +70,7 @@ pub(super) enum Kind {
 
 impl Node {
     /// Parses the first document of `text`. No document counts as null.
-    pub(super) fn parse(text: &str) -> Result<Self, YamlError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, YamlError> {
         let text = document::first(without_mark(text));
         let raw = read::<Spanned<Raw>>(&text)?;
         Ok(Self::of(&text, raw))
@@ -102,7 +102,7 @@ impl Node {
     }
 
     /// A scalar as a string, like yaml.v3 reads it: `1.50` stays `1.50`.
-    pub(super) fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match &self.kind {
             Kind::Nothing => Some(""),
             Kind::Text(text) => Some(text),
@@ -112,7 +112,7 @@ impl Node {
     }
 
     /// A boolean, as yaml.v3 reads one into a `bool`: there YAML 1.1's words are accepted.
-    pub(super) fn truth(&self) -> Option<bool> {
+    pub(crate) fn truth(&self) -> Option<bool> {
         match &self.kind {
             Kind::Bool(value) => Some(*value),
             Kind::Nothing => Some(false),
@@ -126,7 +126,7 @@ impl Node {
     }
 
     /// The items of a list; null counts as an empty one.
-    pub(super) fn list(&self) -> Option<&[Self]> {
+    pub(crate) fn list(&self) -> Option<&[Self]> {
         match &self.kind {
             Kind::List(items) => Some(items),
             Kind::Nothing => Some(&[]),
@@ -135,7 +135,7 @@ impl Node {
     }
 
     /// The entries of a map; null counts as an empty one.
-    pub(super) fn map(&self) -> Option<&[(Self, Self)]> {
+    pub(crate) fn map(&self) -> Option<&[(Self, Self)]> {
         match &self.kind {
             Kind::Map(entries) => Some(entries),
             Kind::Nothing => Some(&[]),
@@ -144,18 +144,18 @@ impl Node {
     }
 
     /// The value of this key in a map.
-    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         let entry = self.map()?.iter().find(|(name, _)| name.text() == Some(key));
         entry.map(|(_, value)| value)
     }
 
     /// Whether the value is null.
-    pub(super) fn is_nothing(&self) -> bool {
+    pub(crate) fn is_nothing(&self) -> bool {
         matches!(self.kind, Kind::Nothing)
     }
 
     /// The kind of the value, for messages.
-    pub(super) fn what(&self) -> &'static str {
+    pub(crate) fn what(&self) -> &'static str {
         match &self.kind {
             Kind::Nothing => "nothing",
             Kind::Bool(_) => "a boolean",
@@ -168,7 +168,7 @@ impl Node {
     }
 
     /// The value as JSON. Keys that are not strings become strings.
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         match &self.kind {
             Kind::Nothing => Value::Null,
             Kind::Bool(value) => Value::from(*value),
@@ -187,17 +187,17 @@ impl Node {
 
 /// Parses the first document of `text` as JSON.
 #[cfg(test)]
-pub(super) fn to_json(text: &str) -> Result<Value, YamlError> {
+pub(crate) fn to_json(text: &str) -> Result<Value, YamlError> {
     deserialize(text)
 }
 
 /// Parses the first document of `text`.
-pub(super) fn deserialize<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, YamlError> {
+pub(crate) fn deserialize<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, YamlError> {
     read(&document::first(without_mark(text)))
 }
 
 /// The text without a byte order mark.
-pub(super) fn without_mark(text: &str) -> &str {
+pub(crate) fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 

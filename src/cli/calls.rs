@@ -1,0 +1,276 @@
+//! Options that are settings of every provider call.
+
+use crate::engine::CallSettings;
+use crate::yaml;
+use anyhow::{Result, anyhow};
+use clap::Args;
+use serde_json::{Map, Value};
+
+/// Settings of every provider call.
+#[derive(Args, Clone, Debug, Default)]
+pub struct CallArgs {
+    /// How random the choice of words is, from 0 to 2
+    #[arg(
+        long,
+        alias = "ai-temperature",
+        env = "DUOLOGUE_TEMPERATURE",
+        value_name = "N",
+        allow_negative_numbers = true
+    )]
+    pub temperature: Option<String>,
+
+    /// The share of likely words that are chosen from, from 0 to 1
+    #[arg(
+        long,
+        alias = "ai-top-p",
+        env = "DUOLOGUE_TOP_P",
+        value_name = "N",
+        allow_negative_numbers = true
+    )]
+    pub top_p: Option<String>,
+
+    /// Most tokens of an answer
+    #[arg(
+        long,
+        alias = "ai-max-response-tokens",
+        env = "DUOLOGUE_MAX_TOKENS",
+        value_name = "N",
+        allow_negative_numbers = true
+    )]
+    pub max_tokens: Option<String>,
+
+    /// A text that ends the answer. May be repeated
+    #[arg(long, alias = "ai-stop", env = "DUOLOGUE_STOP", value_name = "TEXT")]
+    pub stop: Vec<String>,
+
+    /// Number that makes answers repeatable, as far as the provider can
+    #[arg(long, env = "DUOLOGUE_SEED", value_name = "N", allow_negative_numbers = true)]
+    pub seed: Option<String>,
+
+    /// How much the model reasons, in the provider's words: low, medium, high …
+    #[arg(long, env = "DUOLOGUE_REASONING_EFFORT", value_name = "WORD")]
+    pub reasoning_effort: Option<String>,
+
+    /// Most tokens that the model reasons with
+    #[arg(
+        long,
+        env = "DUOLOGUE_REASONING_BUDGET",
+        value_name = "N",
+        allow_negative_numbers = true
+    )]
+    pub reasoning_budget: Option<String>,
+
+    /// Members for the body of every request, as a JSON object; they replace those of the same name
+    #[arg(long, env = "DUOLOGUE_EXTRA_BODY", value_name = "JSON", hide_env_values = true)]
+    pub extra_body: Option<String>,
+
+    /// Header for every request, as in 'X-Team: blue'. May be repeated
+    #[arg(long, env = "DUOLOGUE_HEADER", value_name = "NAME: VALUE", hide_env_values = true)]
+    pub header: Vec<String>,
+
+    /// Set any of these as NAME=VALUE, as in top_p=0.5; wins over the option of that name. May be
+    /// repeated
+    #[arg(short = 'O', long, value_name = "NAME=VALUE")]
+    pub option: Vec<String>,
+
+    /// What a command file says, for what no option sets.
+    #[arg(skip)]
+    pub of_file: Vec<(String, Value)>,
+
+    /// Ids of the options that were typed, and so win over the command file.
+    #[arg(skip)]
+    pub typed: Vec<String>,
+}
+
+/// The options with one value, by their ids, which are the names of the settings.
+type Named<'a> = [(&'static str, Option<&'a String>); 6];
+
+impl CallArgs {
+    /// What the options mean: variables, the command file, typed options, and `-O`, the later of
+    /// which win.
+    ///
+    /// # Errors
+    /// If a value is wrong. The message has no value of a header.
+    pub(crate) fn settings(&self) -> Result<CallSettings> {
+        let mut settings = CallSettings::default();
+        self.add_options(&mut settings, |id| !self.is_typed(id))?;
+        for (name, value) in &self.of_file {
+            let mut of_file = CallSettings::default();
+            of_file.set(name, value).map_err(|why| anyhow!("the command file: {why}"))?;
+            settings = settings.overlay(&of_file);
+        }
+        self.add_options(&mut settings, |id| self.is_typed(id))?;
+        for pair in &self.option {
+            let (name, text) = pair
+                .split_once('=')
+                .ok_or_else(|| anyhow!("-O is written as NAME=VALUE, as in -O top_p=0.5"))?;
+            let mut typed = CallSettings::default();
+            set(&mut typed, name.trim(), text).map_err(|why| anyhow!("-O {name}: {why}"))?;
+            settings = settings.overlay(&typed);
+        }
+        Ok(settings)
+    }
+
+    fn is_typed(&self, id: &str) -> bool {
+        self.typed.iter().any(|typed| typed == id)
+    }
+
+    fn named(&self) -> Named<'_> {
+        [
+            ("temperature", self.temperature.as_ref()),
+            ("top_p", self.top_p.as_ref()),
+            ("max_tokens", self.max_tokens.as_ref()),
+            ("seed", self.seed.as_ref()),
+            ("reasoning_effort", self.reasoning_effort.as_ref()),
+            ("reasoning_budget", self.reasoning_budget.as_ref()),
+        ]
+    }
+
+    /// Adds the options of which `wanted` holds.
+    fn add_options(
+        &self,
+        settings: &mut CallSettings,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<()> {
+        let wrong = |id: &str, why| anyhow!("--{}: {why}", id.replace('_', "-"));
+        for (id, text) in self.named().into_iter().filter(|(id, _)| wanted(id)) {
+            if let Some(text) = text {
+                set(settings, id, text).map_err(|why| wrong(id, why))?;
+            }
+        }
+        if wanted("stop") && !self.stop.is_empty() {
+            let texts = self.stop.iter().map(|text| Value::from(text.as_str())).collect();
+            settings.set("stop", &texts).map_err(|why| wrong("stop", why))?;
+        }
+        if let Some(text) = self.extra_body.as_ref().filter(|_| wanted("extra_body")) {
+            let body = serde_json::from_str(text);
+            let body: Value = body.map_err(|_| wrong("extra_body", "is not JSON".to_owned()))?;
+            settings.set("extra_body", &body).map_err(|why| wrong("extra_body", why))?;
+        }
+        if wanted("header") && !self.header.is_empty() {
+            let headers = headers(&self.header)?;
+            settings.set("extra_headers", &headers).map_err(|_| unusable_header())?;
+        }
+        Ok(())
+    }
+}
+
+fn headers(lines: &[String]) -> Result<Value> {
+    let header = |line: &String| {
+        let (name, value) = line.split_once(':').ok_or_else(unusable_header)?;
+        Ok((name.trim().to_owned(), Value::from(value.trim())))
+    };
+    Ok(Value::Object(lines.iter().map(header).collect::<Result<Map<_, _>>>()?))
+}
+
+/// Not with the header, which may be a key.
+fn unusable_header() -> anyhow::Error {
+    anyhow!("--header is written as 'NAME: VALUE', with characters that a header can have")
+}
+
+/// Sets `name` to the value that `text` is in YAML, or to the text itself where only that is right.
+fn set(settings: &mut CallSettings, name: &str, text: &str) -> Result<(), String> {
+    let value = yaml::Node::parse(text).map(|node| node.json());
+    let value = value.unwrap_or_else(|_| Value::from(text));
+    let set = settings.set(name, &value);
+    if set.is_ok() || value.is_object() || value.is_array() {
+        return set;
+    }
+    settings.set(name, &Value::from(text)).or(set)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::FromArgMatches;
+    use serde_json::json;
+
+    fn args(words: &[&str]) -> CallArgs {
+        let command = CallArgs::augment_args(clap::Command::new("test").no_binary_name(true));
+        let matches = command.try_get_matches_from(words).expect("right options");
+        CallArgs::from_arg_matches(&matches).expect("options")
+    }
+
+    #[test]
+    fn options_are_settings() {
+        let words = [
+            "--temperature",
+            "0.5",
+            "--top-p",
+            "1",
+            "--max-tokens",
+            "100",
+            "--stop",
+            "END",
+            "--stop",
+            "a: b",
+            "--seed",
+            "-7",
+            "--reasoning-effort",
+            "off",
+            "--reasoning-budget",
+            "1024",
+            "--extra-body",
+            r#"{"a": {"b": 1}}"#,
+            "--header",
+            "X-Team: blue:green",
+        ];
+        let settings = args(&words).settings().expect("settings");
+        let mut expected = CallSettings::default();
+        for (name, value) in [
+            ("temperature", json!(0.5)),
+            ("top_p", json!(1)),
+            ("max_tokens", json!(100)),
+            ("stop", json!(["END", "a: b"])),
+            ("seed", json!(-7)),
+            ("reasoning_effort", json!("off")),
+            ("reasoning_budget", json!(1024)),
+            ("extra_body", json!({ "a": { "b": 1 } })),
+            ("extra_headers", json!({ "X-Team": "blue:green" })),
+        ] {
+            expected.set(name, &value).expect("a setting");
+        }
+        assert_eq!(settings, expected);
+        let options = [
+            "temperature=0.5",
+            "top-p=1",
+            "maxTokens=100",
+            "stop=[END, 'a: b']",
+            "seed=-7",
+            "reasoning_effort=off",
+            "reasoning-budget=1024",
+            "extra_body={a: {b: 1}}",
+            "extra_headers={X-Team: 'blue:green'}",
+        ];
+        let words: Vec<_> = options.iter().flat_map(|option| ["-O", option]).collect();
+        assert_eq!(args(&words).settings().expect("settings"), expected);
+    }
+
+    #[test]
+    fn later_ones_win() {
+        let mut args = args(&["--temperature", "0.1", "--seed", "1", "-O", "seed=2"]);
+        args.of_file =
+            vec![("temperature".to_owned(), json!(0.2)), ("top_p".to_owned(), json!(0.3))];
+        let settings = args.settings().expect("settings");
+        let read = (settings.temperature, settings.top_p, settings.seed);
+        assert_eq!(read, (Some(0.2), Some(0.3), Some(2)));
+        args.typed = vec!["temperature".to_owned()];
+        assert_eq!(args.settings().expect("settings").temperature, Some(0.1));
+    }
+
+    #[test]
+    fn a_wrong_value_names_the_option_and_shows_no_header() {
+        let check = |words: &[&str], expected: &str| {
+            let error = args(words).settings().expect_err("wrong").to_string();
+            assert!(error.contains(expected) && !error.contains("s3cret"), "{error}");
+        };
+        check(&["--temperature", "warm"], "--temperature: temperature must be a number");
+        check(&["--max-tokens", "-1"], "--max-tokens: max_tokens must be");
+        check(&["--extra-body", "{"], "--extra-body: is not JSON");
+        check(&["--header", "s3cret"], "--header is written as");
+        check(&["--header", "a b: s3cret"], "--header is written as");
+        check(&["-O", "seed"], "-O is written as NAME=VALUE");
+        check(&["-O", "sed=1"], "there is no setting \"sed\"");
+        check(&["-O", "extra_headers={a b: s3cret}"], "-O extra_headers: ");
+    }
+}

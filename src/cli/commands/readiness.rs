@@ -1,0 +1,50 @@
+//! Whether a profile can answer now, as far as is known without asking its provider.
+
+use crate::cli::ProviderArgs;
+use crate::cli::config::engine::{Wanted, engine};
+use crate::cli::config::profile::ProfileValues;
+use crate::cli::session::EngineArgs;
+use crate::profile::{ProfileError, Resolved};
+use anyhow::Result;
+
+/// What is known of a profile.
+#[derive(Debug)]
+pub(super) struct Readiness {
+    /// The engine; `none` if it is not known.
+    pub(super) engine: &'static str,
+    /// The model; blank if none is named.
+    pub(super) model: String,
+    /// Its settings are complete.
+    pub(super) can_answer: bool,
+    /// Why, for people.
+    pub(super) why: String,
+}
+
+/// Whether `profile` can answer, with no other option or variable than those of providers.
+pub(super) fn readiness(profile: Result<Resolved, ProfileError>) -> Readiness {
+    let known = profile.map_err(anyhow::Error::from).and_then(|profile| known(&profile));
+    known.unwrap_or_else(|error| Readiness {
+        engine: "none",
+        model: String::new(),
+        can_answer: false,
+        why: format!("{error:#}"),
+    })
+}
+
+fn known(profile: &Resolved) -> Result<Readiness> {
+    let values = ProfileValues::of(profile)?;
+    let wanted = Wanted::initial(&ProviderArgs::default(), &values)?;
+    let engine = engine(&wanted, &EngineArgs::default(), &mut Vec::new())?;
+    let fault = engine.fault().map(|fault| fault.message);
+    let key = match (wanted.key_shown(), engine.name()) {
+        (_, "echo") => "no key is needed".to_owned(),
+        (Some(key), _) => format!("the key comes from {key}"),
+        (None, _) => "the key comes from the provider's own variable, if that is set".to_owned(),
+    };
+    Ok(Readiness {
+        engine: engine.name(),
+        model: engine.model().to_owned(),
+        can_answer: fault.is_none(),
+        why: fault.unwrap_or(key),
+    })
+}

@@ -1,0 +1,124 @@
+//! What the chosen profile says, and which profiles there are.
+
+use crate::cli::tools::ProfileTools;
+use crate::cli::{EngineName, ProfileFiles, ProviderArgs};
+use crate::engine::CallSettings;
+use crate::profile::files::Places;
+use crate::profile::trust::Trusted;
+use crate::profile::{Item, KeyFrom, Profiles, Resolved, Sourced};
+use anyhow::{Result, anyhow};
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+/// The settings of a profile, as far as they are not about tools.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ProfileValues {
+    pub(super) engine: Option<EngineName>,
+    /// The engine comes from a file of a project that is not trusted.
+    pub(super) is_engine_foreign: bool,
+    pub(super) model: Option<String>,
+    pub(super) base_url: Option<String>,
+    pub(super) key: Option<KeyFrom>,
+    pub(super) system: Option<String>,
+    pub(super) settings: CallSettings,
+    pub(super) tools: ProfileTools,
+}
+
+/// Reads the files of profiles that exist; warns of what is ignored in them.
+///
+/// # Errors
+/// If one of them can't be used.
+pub(crate) fn read(named: &ProfileFiles) -> Result<Profiles> {
+    let places = Places::find(&named.profile_registries);
+    let trusted = || {
+        Trusted::load().unwrap_or_else(|error| {
+            tracing::warn!("no file of a project is trusted: {error:#}");
+            Trusted::default()
+        })
+    };
+    Ok(Profiles::read(places.read(trusted)?, places.home.as_deref())?)
+}
+
+/// The same if the options choose a profile; else there are none, and no file is read.
+///
+/// # Errors
+/// If a file can't be used.
+pub(crate) fn read_if_named(args: &ProviderArgs) -> Result<Profiles> {
+    match &args.profile {
+        Some(_) => read(&args.registries),
+        None => Ok(Profiles::default()),
+    }
+}
+
+/// The profile that the options choose, of those in `profiles`; nothing if they choose none.
+///
+/// # Errors
+/// If there is none of that name, or it can't be used.
+pub(crate) fn chosen(args: &ProviderArgs, profiles: &Profiles) -> Result<ProfileValues> {
+    let name = args.profile.as_deref().map(str::trim).filter(|name| !name.is_empty());
+    let Some(name) = name else { return Ok(ProfileValues::default()) };
+    profiles.warnings().for_each(|warning| tracing::warn!("{warning}"));
+    let resolved = profiles.resolve(name)?;
+    resolved.warnings().for_each(|warning| tracing::warn!("{warning}"));
+    ProfileValues::of(&resolved)
+}
+
+impl ProfileValues {
+    /// The settings of `profile`.
+    ///
+    /// # Errors
+    /// If it can't be used.
+    pub(crate) fn of(profile: &Resolved) -> Result<Self> {
+        if let Some(refusal) = profile.refusal() {
+            return Err(refusal.into());
+        }
+        let mut values = Self::default();
+        let mut headers = serde_json::Map::new();
+        for value in &profile.values {
+            values.add(value, &mut headers)?;
+        }
+        if !headers.is_empty() {
+            let set = values.settings.set("extra_headers", &Value::Object(headers));
+            set.map_err(|why| anyhow!("the profile `{}`: {why}", profile.name))?;
+        }
+        Ok(values)
+    }
+
+    fn add(
+        &mut self,
+        Sourced { item, origin }: &Sourced,
+        headers: &mut serde_json::Map<String, Value>,
+    ) -> Result<()> {
+        match item.clone() {
+            Item::Engine(name) => {
+                let place = format!("{}:{}", origin.file.display(), origin.line);
+                self.engine = Some(engine_name(&name).map_err(|why| anyhow!("{place}: {why}"))?);
+                self.is_engine_foreign = !origin.is_trusted;
+            }
+            Item::Model(model) => self.model = Some(model),
+            Item::BaseUrl(url) => self.base_url = Some(url),
+            Item::Key(from) => self.key = Some(from),
+            Item::System(text) => self.system = Some(text),
+            Item::Setting { name, value } => {
+                // Checked when the file was read.
+                self.settings.set(&name, &value).map_err(|why| anyhow!(why))?;
+            }
+            Item::Header { name, value } => {
+                headers.insert(name, json!(value.expose()));
+            }
+            Item::Server { name, members } => self.tools.servers.push((name, members)),
+            Item::Approval(mode) => self.tools.approval = Some(mode),
+            Item::Allow(globs) => self.tools.allow.extend(globs),
+            Item::Deny(globs) => self.tools.deny.extend(globs),
+        }
+        Ok(())
+    }
+}
+
+fn engine_name(name: &str) -> Result<EngineName, String> {
+    EngineName::from_str(name, false).map_err(|_| {
+        let known = EngineName::value_variants().iter().filter_map(EngineName::to_possible_value);
+        let known: Vec<_> = known.map(|value| value.get_name().to_owned()).collect();
+        format!("there is no engine {name:?}; name one of {}", known.join(", "))
+    })
+}

@@ -1,0 +1,87 @@
+//! Options about the provider: which one, where, with which key, and the profile that says so.
+
+use super::{EngineName, config};
+use clap::{Args, ValueEnum, ValueHint};
+use clap_complete::{ArgValueCandidates, CompletionCandidate};
+use std::path::PathBuf;
+
+/// Options about the provider.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ProviderArgs {
+    /// Engine that answers. By default anthropic or gemini if ANTHROPIC_API_KEY or GEMINI_API_KEY is
+    /// set and neither another key nor a base URL is, else openai if a key, a base URL or a model is
+    /// set, else echo
+    #[arg(long, alias = "ai-api-type", env = "DUOLOGUE_ENGINE", value_enum)]
+    pub engine: Option<EngineName>,
+
+    /// Model of the provider; the default for OpenAI itself is gpt-4o-mini, for Anthropic itself
+    /// claude-sonnet-5, for Google itself gemini-flash-latest
+    #[arg(long, short, alias = "ai-engine", env = "DUOLOGUE_MODEL")]
+    pub model: Option<String>,
+
+    /// Base URL of the provider, for example http://localhost:11434/v1
+    #[arg(
+        long,
+        aliases = ["openai-base-url", "claude-base-url", "gemini-base-url", "ollama-base-url"],
+        env = "DUOLOGUE_BASE_URL",
+        value_name = "URL",
+        hide_env_values = true
+    )]
+    pub base_url: Option<String>,
+
+    /// Use the settings of this profile; `duologue profiles` lists them
+    #[arg(
+        long,
+        env = "DUOLOGUE_PROFILE",
+        value_name = "NAME",
+        add = ArgValueCandidates::new(names),
+        help = "Use the settings of this profile; `duologue profiles` lists them"
+    )]
+    pub profile: Option<String>,
+
+    /// Where profiles are.
+    #[command(flatten)]
+    pub registries: ProfileFiles,
+
+    /// Get the key from the first line that this command prints: a command line, without a shell
+    #[arg(long, value_name = "COMMAND", conflicts_with = "key_file")]
+    pub key_command: Option<String>,
+
+    /// Get the key from the first line of this file, which only its owner may read
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub key_file: Option<PathBuf>,
+
+    /// Root certificates that are trusted
+    #[arg(long, env = "DUOLOGUE_TLS_ROOTS", value_name = "WHICH", value_enum, default_value_t)]
+    pub tls_roots: TlsRoots,
+}
+
+/// Files of profiles beside those that are found.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ProfileFiles {
+    /// Read profiles from these files, too; later ones win
+    #[arg(
+        long,
+        env = "DUOLOGUE_PROFILE_REGISTRIES",
+        value_name = "FILES",
+        value_delimiter = ',',
+        value_hint = ValueHint::FilePath
+    )]
+    pub profile_registries: Vec<PathBuf>,
+}
+
+/// The names of the profiles, for completions.
+pub(super) fn names() -> Vec<CompletionCandidate> {
+    let profiles = config::profile::read(&ProfileFiles::default()).unwrap_or_default();
+    profiles.names().into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// Root certificates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum TlsRoots {
+    /// Mozilla's, which are built in, and those of SSL_CERT_FILE
+    #[default]
+    Builtin,
+    /// The system's, or in their place those of SSL_CERT_FILE or SSL_CERT_DIR
+    System,
+}

@@ -1,0 +1,122 @@
+//! Any provider with Google's `generateContent` (<https://ai.google.dev/api/generate-content>).
+//!
+//! What bytes mean is decided in the pure modules of this folder, which stand here in reading order:
+//! each uses only those above it. `engine/provider` waits: for bytes, for the reader.
+
+mod event;
+mod model;
+
+mod kept;
+mod usage;
+
+mod parts;
+mod report;
+
+mod answer;
+
+mod generation;
+
+mod wire;
+
+mod request;
+
+#[cfg(test)]
+mod tests;
+
+pub use super::provider::settings::Settings;
+
+use super::{CallSettings, CallSpec};
+use crate::engine::provider::body::BodyEnd;
+use crate::engine::provider::failure::{Failures, SettingSources};
+use crate::engine::provider::models::ModelList;
+use crate::engine::provider::remote::{Interface, Refused, Remote};
+use crate::engine::provider::{address, http};
+use crate::support::secret::Secret;
+use answer::Answer;
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName};
+
+/// Where Google itself answers.
+pub const DEFAULT_BASE_URL: &str = "https://generativelanguage.googleapis.com";
+
+/// The model where Google itself answers: its name for the newest of the fast ones. Other providers
+/// have their own names.
+pub const DEFAULT_MODEL: &str = "gemini-flash-latest";
+
+/// The engine's name.
+pub(super) const NAME: &str = "gemini";
+
+/// The options and variables that the command line has for the settings.
+const SOURCES: SettingSources = SettingSources {
+    base_url_source: "--base-url, DUOLOGUE_BASE_URL or GEMINI_BASE_URL",
+    base_url_example: DEFAULT_BASE_URL,
+    model_source: "--model or DUOLOGUE_MODEL",
+    key_source: "DUOLOGUE_API_KEY, GEMINI_API_KEY or GOOGLE_API_KEY",
+};
+
+/// The version of the interface, which stands before the model in the path.
+const VERSION: &str = "/v1beta";
+
+/// What a base URL may end in that has the version already. Google's other service names a publisher
+/// after it.
+const VERSION_ENDS: [&str; 4] = ["/v1beta", "/v1", "/v1alpha", "/publishers/google"];
+
+const KEY_HEADER: HeaderName = HeaderName::from_static("x-goog-api-key");
+
+/// The engine. Clones share one client and its connection.
+#[derive(Clone, Debug)]
+pub struct Gemini {
+    pub(super) remote: Remote<GenerateContent>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct GenerateContent;
+
+impl Gemini {
+    /// An engine with `settings`, and with the root certificates that the environment names.
+    /// Reads no file.
+    pub fn new(settings: Settings) -> Self {
+        Self { remote: Remote::new(settings) }
+    }
+}
+
+impl Interface for GenerateContent {
+    const PROVIDER: &'static str = "Gemini";
+    const BASE_URL: &'static str = DEFAULT_BASE_URL;
+    const MODEL: &'static str = DEFAULT_MODEL;
+    const MODELS: ModelList = ModelList::Gemini;
+    const SOURCES: SettingSources = SOURCES;
+
+    type Answer<'a> = Answer<'a>;
+
+    fn url(base_url: &str, model: &str, has_login: bool) -> Result<Url, String> {
+        let base = address::endpoint(base_url, "", has_login)?;
+        let path = base.path().trim_end_matches('/');
+        let has_version = VERSION_ENDS.iter().any(|end| path.ends_with(end));
+        let version = if has_version { "" } else { VERSION };
+        let model = model::path(model);
+        let endpoint = format!("{version}/{model}:streamGenerateContent");
+        let mut url = address::endpoint(base_url, &endpoint, has_login)?;
+        // Without it the answer is one list.
+        if !url.query_pairs().any(|(name, _)| name == "alt") {
+            url.query_pairs_mut().append_pair("alt", "sse");
+        }
+        Ok(url)
+    }
+
+    fn headers(key: Option<&Secret>) -> Option<HeaderMap> {
+        http::headers(key, &KEY_HEADER, "")
+    }
+
+    fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
+        request::body(model, spec, &spec.transcript.messages())
+    }
+
+    fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str> {
+        generation::ignored_settings(model, settings)
+    }
+
+    fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Answer<'a> {
+        Answer::new(failures, model, end)
+    }
+}

@@ -1,0 +1,146 @@
+//! One object of an answer: `GenerateContentResponse`
+//! (<https://ai.google.dev/api/generate-content>). Each holds the next parts of the answer. Fields that
+//! are not read here may hold anything.
+
+use crate::engine::provider::json;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// What one JSON object of an answer is.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// The next parts.
+    Chunk(Chunk),
+    /// The answer breaks off.
+    Error(Value),
+    /// No part of an answer.
+    Unknown,
+}
+
+/// The next parts of an answer, or what is known about it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Chunk {
+    candidates: Option<Vec<Candidate>>,
+    prompt_feedback: Option<PromptFeedback>,
+    /// Token counts, which later ones replace.
+    #[serde(default)]
+    pub(super) usage_metadata: Value,
+    #[serde(default)]
+    error: Value,
+}
+
+/// One of the answers to the request; only one is asked for.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Candidate {
+    #[serde(default)]
+    content: Option<Content>,
+    /// Why the model stopped.
+    #[serde(default)]
+    pub(super) finish_reason: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Content {
+    #[serde(default)]
+    parts: Option<Vec<Part>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PromptFeedback {
+    #[serde(default)]
+    block_reason: Option<String>,
+}
+
+/// A part of an answer. One that holds none of this is of a kind that this program does not know.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Part {
+    #[serde(default)]
+    pub(super) text: Option<String>,
+    /// The text is a summary of the reasoning.
+    #[serde(default)]
+    pub(super) thought: Option<bool>,
+    /// What has to be sent back with this part.
+    #[serde(default)]
+    pub(super) thought_signature: Option<String>,
+    #[serde(default)]
+    pub(super) function_call: Option<FunctionCall>,
+}
+
+/// A tool call, which always comes whole.
+#[derive(Debug, Deserialize)]
+pub(super) struct FunctionCall {
+    #[serde(default)]
+    pub(super) id: Option<String>,
+    #[serde(default)]
+    pub(super) name: String,
+    /// As the provider wrote them.
+    #[serde(default)]
+    pub(super) args: Option<Box<RawValue>>,
+}
+
+impl Chunk {
+    /// Why the prompt is not answered at all.
+    pub(super) fn block_reason(&self) -> Option<&str> {
+        let reason = self.prompt_feedback.as_ref()?.block_reason.as_deref();
+        reason.filter(|reason| !reason.is_empty() && *reason != "BLOCK_REASON_UNSPECIFIED")
+    }
+
+    /// The answer's part in it.
+    pub(super) fn into_candidate(self) -> Candidate {
+        self.candidates.into_iter().flatten().next().unwrap_or_default()
+    }
+
+    fn is_known(&self) -> bool {
+        let has_feedback = self.prompt_feedback.is_some();
+        self.candidates.is_some() || has_feedback || !self.usage_metadata.is_null()
+    }
+}
+
+impl Candidate {
+    /// The parts, which may be none.
+    pub(super) fn parts(&mut self) -> Vec<Part> {
+        self.content.take().and_then(|content| content.parts).unwrap_or_default()
+    }
+
+    /// The reason, unless it is a name for none.
+    pub(super) fn reason(&self) -> Option<&str> {
+        let reason = self.finish_reason.as_deref();
+        reason.filter(|reason| !reason.is_empty() && *reason != "FINISH_REASON_UNSPECIFIED")
+    }
+}
+
+/// Reads one JSON object.
+///
+/// # Errors
+/// If it is no object, or holds something else where an answer has its parts.
+pub(super) fn decode(json: &[u8]) -> Result<Event, serde_json::Error> {
+    let chunk = match json::read::<Chunk>(json) {
+        Ok(chunk) => chunk,
+        // One that can't be read may still report an error.
+        Err(why) => return error_in(json).map(Event::Error).ok_or(why),
+    };
+    Ok(match chunk {
+        Chunk { error, .. } if !error.is_null() => Event::Error(error),
+        chunk if chunk.is_known() => Event::Chunk(chunk),
+        _ => Event::Unknown,
+    })
+}
+
+/// Reads a list of JSON objects, as the provider sends them to those who don't ask for events.
+///
+/// # Errors
+/// If it is no list, or holds something else.
+pub(super) fn decode_list(json: &[u8]) -> Result<Vec<Event>, serde_json::Error> {
+    let items = json::read::<Vec<Box<RawValue>>>(json)?;
+    items.iter().map(|item| decode(item.get().as_bytes())).collect()
+}
+
+fn error_in(json: &[u8]) -> Option<Value> {
+    let mut value = json::read::<Value>(json).ok()?;
+    value.get_mut("error").map(Value::take).filter(|error| !error.is_null())
+}

@@ -1,0 +1,106 @@
+//! Ollama's own interface (<https://docs.ollama.com/api/chat>), which has what its OpenAI-compatible one
+//! leaves out: reasoning, options of the model, and images and schemas for every model that takes them.
+//!
+//! What bytes mean is decided in the pure modules of this folder, which stand here in reading order:
+//! each uses only those above it. `engine/provider` waits: for bytes, for the reader.
+
+mod event;
+
+mod host;
+mod kept;
+
+mod answer;
+mod request;
+
+#[cfg(test)]
+mod tests;
+
+pub use super::provider::settings::Settings;
+pub use host::base_url;
+
+use super::{CallSettings, CallSpec};
+use crate::engine::provider::body::BodyEnd;
+use crate::engine::provider::failure::{Failures, SettingSources};
+use crate::engine::provider::models::ModelList;
+use crate::engine::provider::remote::{Interface, Refused, Remote};
+use crate::engine::provider::{address, http};
+use crate::support::secret::Secret;
+use answer::Answer;
+use reqwest::Url;
+use reqwest::header::{AUTHORIZATION, HeaderMap};
+
+/// Where Ollama answers on this machine.
+pub const DEFAULT_BASE_URL: &str = "http://127.0.0.1:11434";
+
+/// The engine's name.
+pub(super) const NAME: &str = "ollama";
+
+/// The options and variables that the command line has for the settings.
+const SOURCES: SettingSources = SettingSources {
+    base_url_source: "--base-url, DUOLOGUE_BASE_URL or OLLAMA_HOST",
+    base_url_example: DEFAULT_BASE_URL,
+    model_source: "--model or DUOLOGUE_MODEL",
+    key_source: "DUOLOGUE_API_KEY or OLLAMA_API_KEY",
+};
+
+/// The path of the interface, after the base URL.
+const ENDPOINT: &str = "/api/chat";
+
+/// The same, after a base URL that ends in the path of all of Ollama's interface.
+const ENDPOINT_OF_API: &str = "/chat";
+
+/// What a URL ends in whose base URL ends in the path of all of Ollama's interface.
+const DOUBLED_API: &str = "/api/api/chat";
+
+/// The engine. Clones share one client and its connection.
+#[derive(Clone, Debug)]
+pub struct Ollama {
+    pub(super) remote: Remote<Chat>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Chat;
+
+impl Ollama {
+    /// An engine with `settings`, and with the root certificates that the environment names.
+    /// Reads no file.
+    pub fn new(settings: Settings) -> Self {
+        Self { remote: Remote::new(settings) }
+    }
+}
+
+impl Interface for Chat {
+    const PROVIDER: &'static str = "Ollama";
+    const BASE_URL: &'static str = DEFAULT_BASE_URL;
+    const REQUIRES_KEY: bool = false;
+    /// Each installation has its own models.
+    const MODEL: &'static str = "";
+    const MODELS: ModelList = ModelList::Ollama;
+    const SOURCES: SettingSources = SOURCES;
+
+    type Answer<'a> = Answer<'a>;
+
+    fn url(base_url: &str, _model: &str, has_login: bool) -> Result<Url, String> {
+        let url = address::endpoint(base_url, ENDPOINT, has_login)?;
+        match url.path().ends_with(DOUBLED_API) {
+            true => address::endpoint(base_url, ENDPOINT_OF_API, has_login),
+            false => Ok(url),
+        }
+    }
+
+    fn headers(key: Option<&Secret>) -> Option<HeaderMap> {
+        http::headers(key, &AUTHORIZATION, "Bearer ")
+    }
+
+    fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
+        request::body(model, spec, &spec.transcript.messages())
+    }
+
+    fn ignored_settings(_model: &str, settings: &CallSettings) -> Vec<&'static str> {
+        settings.reasoning_budget.map(|_| "reasoning_budget").into_iter().collect()
+    }
+
+    fn answer<'a>(failures: &'a Failures, model: &'a str, end: BodyEnd) -> Answer<'a> {
+        Answer::new(failures, model, end)
+    }
+}

@@ -1,0 +1,195 @@
+//! What the bytes of an answer become, however they are cut.
+
+use super::*;
+use crate::engine::ErrorClass;
+use crate::engine::ollama::SOURCES;
+use crate::engine::provider::testing;
+use crate::support::secret::Secret;
+use serde_json::{Value, json};
+
+const KEY: &str = "ollama-secret/123456";
+
+fn failures() -> Failures {
+    Failures::new(SOURCES, Secret::new(KEY).as_ref(), "http://host", "m")
+}
+
+/// Reads a body that arrives in `pieces`, and what it fails with.
+fn read_pieces(pieces: &[&[u8]], end: BodyEnd) -> testing::Read {
+    testing::read_pieces(Answer::new(&failures(), "m", end), pieces)
+}
+
+fn read(pieces: &[&[u8]]) -> String {
+    testing::words(&read_pieces(pieces, BodyEnd::Marked))
+}
+
+/// `body` is read as `expected`, whole, split at every byte, and byte by byte.
+#[track_caller]
+fn check(body: &str, expected: &str) {
+    let failures = failures();
+    testing::check(|| Answer::new(&failures, "m", BodyEnd::Marked), body, expected);
+}
+
+fn line(message: Value) -> String {
+    let message = json!({ "model": "m", "created_at": "2026-01-01T00:00:00Z", "message": message, "done": false });
+    format!("{message}\n")
+}
+
+fn says(text: &str) -> String {
+    line(json!({ "role": "assistant", "content": text }))
+}
+
+fn thinks(text: &str) -> String {
+    line(json!({ "role": "assistant", "content": "", "thinking": text }))
+}
+
+fn calls(calls: Value) -> String {
+    line(json!({ "role": "assistant", "content": "", "tool_calls": calls }))
+}
+
+fn last(reason: &str) -> String {
+    let last = json!({ "model": "m", "message": { "role": "assistant", "content": "" },
+        "done": true, "done_reason": reason, "total_duration": 9_000_000_000_u64,
+        "prompt_eval_count": 26, "eval_count": 9 });
+    format!("{last}\n")
+}
+
+/// Reasoning, a text, and two parallel calls.
+fn long_answer() -> String {
+    let first =
+        json!({ "function": { "name": "look", "arguments": { "city": "Rome", "n": 1.5 } } });
+    let second =
+        json!({ "id": "call_x", "function": { "index": 1, "name": "look", "arguments": {} } });
+    thinks("hm ")
+        + &thinks("\u{1F600}")
+        + &says("Let me ")
+        + &says("lo\u{f6}k.")
+        + &calls(json!([first, second]))
+        + &last("stop")
+}
+
+const LONG_ANSWER: &str = concat!(
+    "<thinking>hm \u{1F600} <text>Let me lo\u{f6}k. ",
+    "+call_0:look [call_0]{\"city\":\"Rome\",\"n\":1.5} !call_0 +call_x:look [call_x]{} !call_x ",
+    "26/9 END \"stop\" tool_calls ollama/m {\"thinking\":\"hm \u{1F600}\"}",
+);
+
+#[test]
+fn an_answer_is_read_in_order_however_it_arrives() {
+    check(&(says("a") + &says("b") + &last("stop")), r#"<text>ab 26/9 END "stop" completed"#);
+    check(&long_answer(), LONG_ANSWER);
+    check(&long_answer().replace('\n', "\r\n\n"), LONG_ANSWER);
+    // What follows the last line is not read.
+    let after = says("a") + &last("stop") + "{\n";
+    check(&after, r#"<text>a 26/9 END "stop" completed"#);
+}
+
+/// Wherever an answer is cut, what came of it is a beginning of the whole, and the error is typed.
+#[test]
+fn a_cut_answer_is_never_a_success() {
+    let (body, failures) = (long_answer(), failures());
+    // The last line is whole without its end.
+    let whole_bytes = body.trim_end().len();
+    for (end, class) in
+        [(BodyEnd::Marked, ErrorClass::MalformedStream), (BodyEnd::Connection, ErrorClass::Network)]
+    {
+        let new = || Answer::new(&failures, "m", end);
+        testing::check_cuts(new, &body, whole_bytes, |bytes, failure| {
+            failure.class == if bytes == 0 { ErrorClass::MalformedStream } else { class }
+        });
+    }
+    assert_eq!(read(&[&body.as_bytes()[..whole_bytes]]), LONG_ANSWER);
+}
+
+#[test]
+fn every_reason_has_its_class() {
+    for (reason, class) in [
+        ("stop", "completed"),
+        ("length", "max_tokens"),
+        ("load", "other"),
+        ("unload", "other"),
+        ("weather", "other"),
+    ] {
+        check(&(says("a") + &last(reason)), &format!("<text>a 26/9 END {reason:?} {class}"));
+    }
+    check(&(says("a") + "{\"done\":true}\n"), r#"<text>a END "" completed"#);
+    check(&last("length"), r#"26/9 END "length" max_tokens"#);
+    check(&last("load"), r#"26/9 END "load" other FAILED provider"#);
+    let reasoned = thinks("hm") + &last("stop");
+    let kept = r#"ollama/m {"thinking":"hm"}"#;
+    check(&reasoned, &format!("<thinking>hm 26/9 END \"stop\" completed {kept} FAILED provider"));
+}
+
+#[test]
+fn what_is_no_answer_is_a_typed_error() {
+    check(&says("a"), "<text>a FAILED malformed_stream");
+    for nothing in ["", " \n\n", "<!DOCTYPE html>\n", "data: {\"choices\":[]}\n\n", "{}\n"] {
+        check(nothing, "FAILED malformed_stream");
+    }
+    for wrong in [
+        "{\n".to_owned(),
+        line(json!({ "content": 1 })),
+        line(json!("text")),
+        calls(json!([{ "function": { "arguments": {} } }])),
+        calls(json!([{ "name": "look" }])),
+    ] {
+        check(&(says("a") + &wrong + &last("stop")), "<text>a FAILED malformed_stream");
+    }
+}
+
+#[test]
+fn what_is_not_known_is_skipped() {
+    let body = "ping\n".to_owned()
+        + "{\"status\":\"loading\"}\n"
+        + "{\"message\":null,\"done\":false,\"error\":null}\n"
+        + &line(
+            json!({ "role": "assistant", "content": null, "thinking": null, "tool_calls": null }),
+        )
+        + &line(json!({ "content": "a", "images": ["AA=="], "weather": 1 }))
+        + &last("stop");
+    check(&body, r#"<text>a 26/9 END "stop" completed"#);
+}
+
+#[test]
+fn an_error_may_come_as_a_line_of_its_own() {
+    for (error, class) in [
+        (json!("an error was encountered while running the model"), "provider"),
+        (json!({ "message": "slow down", "code": 429 }), "rate_limited"),
+        (json!({ "message": "no", "code": 401 }), "auth"),
+    ] {
+        let report = json!({ "error": error }).to_string();
+        check(&report, &format!("FAILED {class}"));
+        check(&(says("a") + &report + "\n"), &format!("<text>a FAILED {class}"));
+    }
+    let body = json!({ "error": format!("bad key {KEY}"), "done": "odd" }).to_string();
+    let (_, result) = read_pieces(&[body.as_bytes()], BodyEnd::Marked);
+    let error = result.expect_err("a report").into_error();
+    assert_eq!(error.class, ErrorClass::Provider);
+    assert!(!error.message.contains(KEY) && !error.detail.contains(KEY), "{error:?}");
+}
+
+#[test]
+fn calls_without_arguments_or_ids_get_them() {
+    let nameless = json!([
+        { "function": { "name": "look" } },
+        { "id": "", "function": { "name": "look", "arguments": null } },
+    ]);
+    let body = calls(nameless) + &last("stop");
+    let expected = concat!(
+        "+call_0:look [call_0]{} !call_0 +call_1:look [call_1]{} !call_1 ",
+        r#"26/9 END "stop" tool_calls"#,
+    );
+    check(&body, expected);
+    let key = calls(json!([{ "id": KEY, "function": { "name": KEY } }])) + &last(KEY);
+    assert!(!read(&[key.as_bytes()]).contains(KEY));
+}
+
+#[test]
+fn an_answer_is_bounded() {
+    let thought = thinks(&"x".repeat(1024 * 1024)).repeat(17);
+    assert!(read(&[thought.as_bytes()]).ends_with("FAILED malformed_stream"));
+    let many = vec![json!({ "function": { "name": "look" } }); 300];
+    let many = calls(json!(many)) + &last("stop");
+    assert!(read(&[many.as_bytes()]).ends_with("FAILED malformed_stream"));
+    let long = vec![b'{'; 9 * 1024 * 1024];
+    assert_eq!(read(&[&long]), "FAILED malformed_stream");
+}

@@ -1,0 +1,65 @@
+//! The address in `OLLAMA_HOST`, the variable of Ollama's own programs, which may leave out almost all
+//! of it (<https://docs.ollama.com/faq>). Pure.
+
+use super::DEFAULT_BASE_URL;
+
+/// Addresses that a server listens on and no client can call, and those to call in their place.
+const EVERY_ADDRESS: [(&str, &str); 2] = [("0.0.0.0", "127.0.0.1"), ("[::]", "[::1]")];
+
+/// The host where nothing names one.
+const HOST: &str = "127.0.0.1";
+
+/// The port where neither a port nor a scheme is named.
+const PORT: &str = "11434";
+
+/// The base URL that `host` means: `host`, `host:port`, `:port`, or a URL.
+pub fn base_url(host: &str) -> String {
+    let host = host.trim();
+    let (scheme, rest) =
+        host.split_once("://").map_or((None, host), |(scheme, rest)| (Some(scheme), rest));
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    // The last colon stands before the port, unless it is one of an IPv6 address.
+    let (name, port) = match authority.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => (name, Some(port)),
+        Some(_) | None => (authority, None),
+    };
+    if name.is_empty() && port.is_none() && path.is_empty() {
+        return DEFAULT_BASE_URL.to_owned();
+    }
+    let name = if name.is_empty() { HOST } else { name };
+    let callable = EVERY_ADDRESS.iter().find(|(every, _)| *every == name);
+    let name = callable.map_or(name, |(_, callable)| callable);
+    let port = match (port, scheme) {
+        (Some(port), _) => format!(":{port}"),
+        (None, None) => format!(":{PORT}"),
+        // That of the scheme.
+        (None, Some(_)) => String::new(),
+    };
+    format!("{}://{name}{port}{path}", scheme.unwrap_or("http"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_leave_out_what_is_usual() {
+        for (host, expected) in [
+            ("", "http://127.0.0.1:11434"),
+            ("example.com", "http://example.com:11434"),
+            (" example.com:56789 ", "http://example.com:56789"),
+            (":56789", "http://127.0.0.1:56789"),
+            ("0.0.0.0", "http://127.0.0.1:11434"),
+            ("0.0.0.0:56789", "http://127.0.0.1:56789"),
+            ("[::]:9", "http://[::1]:9"),
+            ("[::1]", "http://[::1]:11434"),
+            ("http://example.com", "http://example.com"),
+            ("https://example.com", "https://example.com"),
+            ("https://example.com:56789/ollama", "https://example.com:56789/ollama"),
+            ("example.com/ollama", "http://example.com:11434/ollama"),
+            ("https://user:word@example.com", "https://user:word@example.com"),
+        ] {
+            assert_eq!(base_url(host), expected, "{host:?}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The body of a provider request: Ollama's `POST /api/chat` (<https://docs.ollama.com/api/chat>),
+//! streamed.
+//!
+//! What changes from turn to turn stands last, so that the bodies of two turns begin with the same
+//! bytes.
+
+use super::kept;
+use crate::chat::event::ToolCall;
+use crate::chat::tool::ToolSpec;
+use crate::chat::transcript::Message;
+use crate::engine::provider::remote::Refused;
+use crate::engine::provider::tool::{arguments, parameters};
+use crate::engine::provider::{schema, unsupported};
+use crate::engine::{CallSettings, CallSpec};
+use crate::protocol::attachment::{Attachment, Kind};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+#[cfg(test)]
+mod tests;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    stream: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<WireTool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    think: Option<Think<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<&'a Map<String, Value>>,
+    #[serde(skip_serializing_if = "Options::is_empty")]
+    options: Options<'a>,
+    messages: Vec<Wire<'a>>,
+}
+
+#[derive(Serialize)]
+struct WireTool<'a> {
+    r#type: &'static str,
+    function: WireDefinition<'a>,
+}
+
+#[derive(Serialize)]
+struct WireDefinition<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
+    parameters: Cow<'a, Map<String, Value>>,
+}
+
+/// How much the model reasons.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Think<'a> {
+    /// Not at all.
+    Never(bool),
+    /// At a level. Models without levels take any for "yes".
+    Level(&'a str),
+}
+
+#[derive(PartialEq, Serialize, Default)]
+struct Options<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    num_predict: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<i64>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+enum Wire<'a> {
+    System {
+        content: Cow<'a, str>,
+    },
+    User {
+        content: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        images: Vec<String>,
+    },
+    Assistant {
+        content: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        thinking: Option<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<WireCall<'a>>,
+    },
+    Tool {
+        content: &'a str,
+        tool_name: &'a str,
+        tool_call_id: &'a str,
+    },
+}
+
+/// A call. Older servers ignore its id, and read the results in the order of the calls.
+#[derive(Serialize)]
+struct WireCall<'a> {
+    id: &'a str,
+    function: WireFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct WireFunction<'a> {
+    name: &'a str,
+    /// An object: the server refuses a text.
+    arguments: Box<RawValue>,
+}
+
+/// The request, as JSON.
+///
+/// # Errors
+/// If it holds an attachment that the server does not take, or can't be written, which is a defect.
+pub(super) fn body(
+    model: &str,
+    spec: &CallSpec,
+    messages: &[Message<'_>],
+) -> Result<Vec<u8>, Refused> {
+    let wire = messages.iter().map(|message| wire(model, message)).collect::<Result<Vec<_>, _>>();
+    let mut wire = wire?;
+    if let Some(content) = schema::instruction(spec, true) {
+        let is_system = |message: &Message<'_>| matches!(message, Message::System(_));
+        let at = messages.iter().take_while(|message| is_system(message)).count();
+        wire.insert(at, Wire::System { content: content.into() });
+    }
+    let body = Body {
+        model,
+        stream: true,
+        tools: spec.tools.iter().map(wire_tool).collect(),
+        think: spec.settings.reasoning_effort.as_deref().map(think),
+        format: schema::native(spec).map(|schema| &schema.schema),
+        options: options(&spec.settings),
+        messages: wire,
+    };
+    serde_json::to_vec(&body).map_err(Refused::Unwritable)
+}
+
+fn wire_tool(spec: &ToolSpec) -> WireTool<'_> {
+    let function = WireDefinition {
+        name: &spec.name,
+        description: &spec.description,
+        parameters: parameters(&spec.input_schema),
+    };
+    WireTool { r#type: "function", function }
+}
+
+/// The words of the server are low, medium and high; those of other providers become the nearest.
+fn think(effort: &str) -> Think<'_> {
+    match effort {
+        "none" => Think::Never(false),
+        "minimal" => Think::Level("low"),
+        "xhigh" | "max" => Think::Level("high"),
+        effort => Think::Level(effort),
+    }
+}
+
+fn options(settings: &CallSettings) -> Options<'_> {
+    Options {
+        temperature: settings.temperature,
+        top_p: settings.top_p,
+        num_predict: settings.max_tokens,
+        stop: settings.stop.as_deref(),
+        seed: settings.seed,
+    }
+}
+
+impl Options<'_> {
+    fn is_empty(&self) -> bool {
+        *self == Options::default()
+    }
+}
+
+fn wire<'a>(model: &str, message: &'a Message<'_>) -> Result<Wire<'a>, Refused> {
+    Ok(match message {
+        Message::System(content) => Wire::System { content: (*content).into() },
+        Message::User { text, attachments } => user(text, attachments)?,
+        Message::Assistant { text, calls, provider_data } => Wire::Assistant {
+            content: text,
+            thinking: kept::thinking(*provider_data, model),
+            tool_calls: calls
+                .iter()
+                .map(|(tool, input)| wire_call(tool, input))
+                .collect::<Result<_, _>>()?,
+        },
+        Message::Tool { tool, result, is_error: _ } => {
+            Wire::Tool { content: result, tool_name: &tool.name, tool_call_id: &tool.id.0 }
+        }
+    })
+}
+
+fn wire_call<'a>(tool: &'a ToolCall, input: &str) -> Result<WireCall<'a>, Refused> {
+    let arguments = serde_json::from_str::<Box<RawValue>>(arguments(input).trim());
+    let arguments = arguments.map_err(Refused::Unwritable)?;
+    Ok(WireCall { id: &tool.id.0, function: WireFunction { name: &tool.name, arguments } })
+}
+
+/// A prompt. Its texts are one text, in which files stand before what the user wrote.
+fn user<'a>(text: &'a str, attachments: &[Attachment]) -> Result<Wire<'a>, Refused> {
+    let mut images = Vec::new();
+    let mut files = Vec::new();
+    for attachment in attachments {
+        match (attachment.kind(), attachment.base64(), attachment.as_text()) {
+            (Kind::Image, Some(image), _) => images.push(image),
+            (Kind::Text, _, Some(text)) => files.push(text),
+            (Kind::Image | Kind::Pdf | Kind::Text | Kind::Other, _, _) => {
+                let taken = "images and text files, and no addresses of them";
+                return Err(unsupported::attachment("Ollama", attachment, taken));
+            }
+        }
+    }
+    if files.is_empty() {
+        return Ok(Wire::User { content: text.into(), images });
+    }
+    files.extend((!text.is_empty()).then(|| text.to_owned()));
+    Ok(Wire::User { content: files.join("\n\n").into(), images })
+}

@@ -1,0 +1,350 @@
+//! A key that is not in a variable: a program prints it, or a file holds it. It is got when the first
+//! call needs it, off the loop, in bounded time and memory. Nothing that is read or printed here is
+//! shown but what the program writes to standard error, without the lines that may be keys.
+
+use crate::support::files::read_limited;
+use crate::support::secret::Secret;
+use crate::support::terminal::escape_control;
+use crate::support::threads;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, Command};
+use tokio::sync::{OnceCell, oneshot};
+use tokio::time::timeout;
+
+/// Time limit for the program. It may wait for a person: for a password, or a touch of a device.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Time limit for reading the file.
+const FILE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Bytes of a file with a key, and of what a program prints.
+const KEY_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of what the program writes to standard error that are shown.
+const SHOWN_BYTES_MAX: usize = 2 * 1024;
+
+/// A shorter line that the program printed may be any word, and is left where standard error has it.
+const SECRET_BYTES_MIN: usize = 6;
+
+/// Mode bits of a file that users other than its owner can read or write.
+const OPEN_TO_OTHERS: u32 = 0o077;
+
+/// Where a key comes from when a call needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeySource {
+    /// The first line that a program prints: its name and its arguments. It is run without a shell.
+    Command(Vec<String>),
+    /// The first line of a file that its owner alone can read.
+    File(PathBuf),
+}
+
+/// The key of an engine, got at most once.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Key {
+    source: Option<KeySource>,
+    got: OnceCell<Secret>,
+}
+
+/// Why there is no key. Holds no secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct NoKey {
+    /// What happened and what to do.
+    pub(in crate::engine) message: String,
+    /// Details.
+    pub(in crate::engine) detail: String,
+}
+
+impl NoKey {
+    fn new(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { detail: message.clone(), message }
+    }
+}
+
+impl Key {
+    /// The key `known`, or one that is got from `source`, which has precedence.
+    pub(in crate::engine) fn new(known: Option<Secret>, source: Option<KeySource>) -> Self {
+        let got = match &source {
+            Some(_) => OnceCell::new(),
+            None => OnceCell::new_with(known),
+        };
+        Self { source, got }
+    }
+
+    /// Whether there is a key, as far as is known without getting it.
+    pub(in crate::engine) fn is_configured(&self) -> bool {
+        self.source.is_some() || self.got.initialized()
+    }
+
+    /// The key, if it has been got.
+    pub(in crate::engine) fn known(&self) -> Option<&Secret> {
+        self.got.get()
+    }
+
+    /// The key, which is got if it was not yet; `None` if there is none. Dropped, it ends the program.
+    ///
+    /// # Errors
+    /// If it can't be got. The next call tries again.
+    pub(in crate::engine) async fn get(&self) -> Result<Option<&Secret>, NoKey> {
+        let Some(source) = &self.source else { return Ok(self.got.get()) };
+        let get = || async {
+            match source {
+                KeySource::Command(words) => printed(words, COMMAND_TIMEOUT).await,
+                KeySource::File(path) => in_file(path).await,
+            }
+        };
+        self.got.get_or_try_init(get).await.map(Some)
+    }
+}
+
+/// The key that a program prints.
+async fn printed(words: &[String], limit: Duration) -> Result<Secret, NoKey> {
+    let program = words.first().map_or("", String::as_str);
+    let fail = |why: &str| {
+        NoKey::new(format!(
+            "the key can't be had: the key command `{}` {why}; nothing was sent to the provider. \
+             Run the command in a terminal, and correct it or --key-command or the profile's \
+             key-command",
+            escape_control(program)
+        ))
+    };
+    let mut running = Running::start(words).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => fail("was not found"),
+        _ => fail(&format!("could not be started ({error})")),
+    })?;
+    let Ok(ended) = timeout(limit, running.end()).await else {
+        return Err(fail(&format!("printed no key within {} s", limit.as_secs())));
+    };
+    let Ended { status, stdout, stderr } =
+        ended.map_err(|error| fail(&format!("could not be read ({error})")))?;
+    if !status.success() {
+        return Err(fail(&format!("failed ({status}){}", complaint(&stdout, &stderr))));
+    }
+    if stdout.len() > KEY_BYTES_MAX {
+        return Err(fail(&format!("printed more than {KEY_BYTES_MAX} bytes")));
+    }
+    first_line(&stdout).map_err(|()| fail(&format!("printed no key{}", complaint(&[], &stderr))))
+}
+
+/// A program that prints a key. Dropped, it ends with all of its process group.
+struct Running {
+    child: Child,
+    group: Option<Pid>,
+}
+
+/// What a program left behind.
+struct Ended {
+    status: std::process::ExitStatus,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+impl Running {
+    fn start(words: &[String]) -> std::io::Result<Self> {
+        let (program, args) = words.split_first().ok_or(std::io::ErrorKind::NotFound)?;
+        let mut command = Command::new(program);
+        command.args(args).process_group(0).kill_on_drop(true);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn()?;
+        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        Ok(Self { child, group })
+    }
+
+    /// Waits for its end, and for the end of its outputs.
+    async fn end(&mut self) -> std::io::Result<Ended> {
+        let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
+        let (stdout, stderr, status) = tokio::join!(
+            collect(stdout, KEY_BYTES_MAX + 1),
+            collect(stderr, SHOWN_BYTES_MAX),
+            self.child.wait()
+        );
+        Ok(Ended { status: status?, stdout: stdout?, stderr: stderr? })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // The number may belong to another process once the program has been waited for.
+        if let (Some(group), Some(_)) = (self.group, self.child.id()) {
+            // It may have ended by itself.
+            kill_process_group(group, Signal::KILL).ok();
+        }
+    }
+}
+
+/// The first `bytes_max` bytes of `pipe`; the rest is read and dropped, so that its writer can end.
+async fn collect(
+    pipe: Option<impl AsyncRead + Unpin>,
+    bytes_max: usize,
+) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let Some(mut pipe) = pipe else { return Ok(bytes) };
+    (&mut pipe).take(u64::try_from(bytes_max).unwrap_or(u64::MAX)).read_to_end(&mut bytes).await?;
+    tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
+    Ok(bytes)
+}
+
+/// What the program wrote to `stderr`, in one line, without the lines that it printed.
+fn complaint(stdout: &[u8], stderr: &[u8]) -> String {
+    let mut text = String::from_utf8_lossy(stderr).trim().to_owned();
+    let printed = String::from_utf8_lossy(stdout).into_owned();
+    let lines = printed.lines().map(str::trim).filter(|line| line.len() >= SECRET_BYTES_MIN);
+    for secret in lines.filter_map(Secret::new) {
+        text = secret.redact_cut(&text);
+    }
+    if text.is_empty() { text } else { format!(": {}", escape_control(&text)) }
+}
+
+/// The key in a file.
+async fn in_file(path: &Path) -> Result<Secret, NoKey> {
+    let shown = escape_control(&path.display().to_string());
+    let fail = |why: String| {
+        NoKey::new(format!(
+            "the key can't be had: the key file {shown} {why}; nothing was sent to the provider"
+        ))
+    };
+    let (done, read) = oneshot::channel();
+    let owned = path.to_owned();
+    let work = move || drop(done.send(read_limited(&owned, KEY_BYTES_MAX)));
+    threads::spawn("key-file", work)
+        .map_err(|error| fail(format!("could not be read ({error})")))?;
+    let read = match timeout(FILE_TIMEOUT, read).await {
+        Ok(Ok(read)) => read,
+        Ok(Err(_)) => return Err(fail("could not be read".to_owned())),
+        Err(_) => return Err(fail("could not be read in time".to_owned())),
+    };
+    let (text, about) = read.map_err(|error| {
+        fail(format!("can't be read ({error}); check --key-file or the profile's key-file"))
+    })?;
+    if !is_private(&about) {
+        return Err(fail(format!(
+            "can be read by other users, so its key may be known to them; run `chmod 600 {shown}`, \
+             and think of getting a new key"
+        )));
+    }
+    first_line(text.as_bytes()).map_err(|()| fail("holds no key in its first line".to_owned()))
+}
+
+/// Whether only the user, or the administrator, owns and can read the file.
+fn is_private(about: &Metadata) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    about.mode() & OPEN_TO_OTHERS == 0 && (about.uid() == user || about.uid() == 0)
+}
+
+/// The key in the first line. Password managers print a password first, and notes after it.
+fn first_line(bytes: &[u8]) -> Result<Secret, ()> {
+    let text = String::from_utf8_lossy(bytes);
+    text.lines().next().and_then(Secret::new).ok_or(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(script: &str) -> Vec<String> {
+        ["sh", "-c", script].map(str::to_owned).to_vec()
+    }
+
+    async fn error(script: &str, limit: Duration) -> String {
+        printed(&words(script), limit).await.expect_err(script).message
+    }
+
+    #[tokio::test]
+    async fn the_first_line_is_the_key() {
+        let check = async |script: &str| {
+            let key = printed(&words(script), COMMAND_TIMEOUT).await.expect("a key");
+            assert_eq!(key.expose(), "sk-one", "{script}");
+        };
+        check("echo sk-one").await;
+        check("printf sk-one").await;
+        check("printf ' sk-one \\r\\nuser: me\\n'").await;
+        check("echo working >&2; echo sk-one").await;
+    }
+
+    #[tokio::test]
+    async fn a_program_that_prints_no_key_is_an_error_without_secrets() {
+        let check = async |script: &str, expected: &str| {
+            let error = error(script, COMMAND_TIMEOUT).await;
+            assert!(error.contains("the key command `sh`") && error.contains(expected), "{error}");
+            assert!(!error.contains("sk-one") && !error.contains(script), "{error}");
+        };
+        check("exit 3", "failed (exit status: 3);").await;
+        check("echo sk-one-two; echo locked: sk-one-two >&2; exit 1", "): locked: [redacted];")
+            .await;
+        check("printf '\\033[31mlocked\\n' >&2; exit 1", "\\x1b[31mlocked").await;
+        check("true", "printed no key;").await;
+        check("echo; echo sk-one", "printed no key;").await;
+        check("head -c 100000 /dev/zero | tr '\\0' x", "printed more than 65536 bytes").await;
+        let missing = printed(&["no-such-program".to_owned()], COMMAND_TIMEOUT).await;
+        assert!(missing.expect_err("none").message.contains("`no-such-program` was not found"));
+    }
+
+    #[tokio::test]
+    async fn a_program_that_hangs_is_ended_with_its_children() {
+        let folder = std::env::temp_dir().join(format!("key-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let pid_file = folder.join("pid");
+        let script = format!("sleep 1000 & echo $! > {}; wait", pid_file.display());
+        let told = error(&script, Duration::from_millis(300)).await;
+        assert!(told.contains("printed no key within"), "{told}");
+        let pid = std::fs::read_to_string(&pid_file).expect("it has run");
+        let pid = Pid::from_raw(pid.trim().parse().expect("a number")).expect("a process");
+        std::fs::remove_dir_all(&folder).ok();
+        let begin = std::time::Instant::now();
+        while is_running(pid) {
+            assert!(begin.elapsed() < Duration::from_secs(60), "the child is still there");
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// A process that has ended and was not waited for yet does not run.
+    fn is_running(pid: Pid) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    }
+
+    #[tokio::test]
+    async fn a_key_is_got_once_and_again_after_an_error() {
+        let folder = std::env::temp_dir().join(format!("keys-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let count = folder.join("count");
+        let script =
+            format!("echo x >> {0}; test $(wc -l < {0}) -ge 2 && echo sk-one", count.display());
+        let key = Key::new(None, Some(KeySource::Command(words(&script))));
+        assert!(key.is_configured() && key.known().is_none());
+        assert!(key.get().await.is_err());
+        for _ in 0..3 {
+            assert_eq!(key.get().await.expect("a key").map(Secret::expose), Some("sk-one"));
+        }
+        let runs = std::fs::read_to_string(&count).expect("it has run").lines().count();
+        std::fs::remove_dir_all(&folder).ok();
+        assert_eq!(runs, 2);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_others_can_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let path = std::env::temp_dir().join(format!("key-file-{}", std::process::id()));
+        std::fs::write(&path, "sk-one\n# a note\n").expect("a file");
+        let mode = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode));
+        mode(0o640).expect("our own file");
+        let open = in_file(&path).await.expect_err("open").message;
+        assert!(
+            open.contains("can be read by other users") && open.contains("chmod 600"),
+            "{open}"
+        );
+        mode(0o600).expect("our own file");
+        assert_eq!(in_file(&path).await.expect("a key").expose(), "sk-one");
+        std::fs::remove_file(&path).expect("our own file");
+        let missing = in_file(&path).await.expect_err("gone").message;
+        assert!(missing.contains("can't be read") && missing.contains("key-file"), "{missing}");
+        let folder = in_file(&std::env::temp_dir()).await.expect_err("no file").message;
+        assert!(folder.contains("not a regular file"), "{folder}");
+    }
+}

@@ -1,0 +1,161 @@
+//! The list of a provider's models: where it is asked for, and what the answer means. Pure.
+
+use super::address;
+use reqwest::Url;
+use serde_json::Value;
+
+/// Models on a page, as many as providers allow.
+const PAGE_MODELS: &str = "1000";
+
+/// How providers list their models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum ModelList {
+    /// `GET {base}/models`: <https://platform.openai.com/docs/api-reference/models/list>.
+    OpenAi,
+    /// `GET {base}/v1/models`: <https://platform.claude.com/docs/en/api/models-list>.
+    Anthropic,
+    /// `GET {base}/v1beta/models`: <https://ai.google.dev/api/models#method:-models.list>.
+    Gemini,
+    /// `GET {base}/api/tags`: <https://docs.ollama.com/api/tags>.
+    Ollama,
+}
+
+/// A page of the list.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::engine) struct Page {
+    /// The names, as requests have them.
+    pub(in crate::engine) models: Vec<String>,
+    /// What the next page is asked for with, if there is one.
+    pub(in crate::engine) next: Option<String>,
+}
+
+impl ModelList {
+    /// Where the page after `after` is; with the login in `base_url` if `has_login`.
+    ///
+    /// # Errors
+    /// If the address can't be used: the reason, for a message.
+    pub(in crate::engine) fn url(
+        self,
+        base_url: &str,
+        has_login: bool,
+        after: Option<&str>,
+    ) -> Result<Url, String> {
+        let mut url = address::checked(base_url, has_login)?;
+        let given = url.path().split('/').filter(|part| !part.is_empty()).map(str::to_owned);
+        let given: Vec<String> = given.collect();
+        let kept = self.endpoints().iter().find_map(|endpoint| {
+            let start = given.len().checked_sub(endpoint.len())?;
+            (given[start..] == **endpoint).then_some(start)
+        });
+        let kept = &given[..kept.unwrap_or(given.len())];
+        let path = kept.iter().map(String::as_str).chain(self.path().iter().copied());
+        let path: Vec<&str> = path.collect();
+        url.set_path(&path.join("/"));
+        match (self, after) {
+            (Self::Anthropic, after) => {
+                url.query_pairs_mut().append_pair("limit", PAGE_MODELS);
+                after.iter().for_each(|id| {
+                    url.query_pairs_mut().append_pair("after_id", id);
+                });
+            }
+            (Self::Gemini, after) => {
+                url.query_pairs_mut().append_pair("pageSize", PAGE_MODELS);
+                after.iter().for_each(|token| {
+                    url.query_pairs_mut().append_pair("pageToken", token);
+                });
+            }
+            (Self::OpenAi | Self::Ollama, _) => {}
+        }
+        Ok(url)
+    }
+
+    /// The ends of base URLs that are no part of the address of the list.
+    fn endpoints(self) -> &'static [&'static [&'static str]] {
+        match self {
+            Self::OpenAi => &[&["chat", "completions"], &["responses"]],
+            Self::Anthropic => &[&["v1", "messages"], &["messages"], &["v1"]],
+            Self::Gemini => &[&["v1beta", "models"], &["v1beta"]],
+            Self::Ollama => &[&["api", "chat"], &["api"]],
+        }
+    }
+
+    fn path(self) -> &'static [&'static str] {
+        match self {
+            Self::OpenAi => &["models"],
+            Self::Anthropic => &["v1", "models"],
+            Self::Gemini => &["v1beta", "models"],
+            Self::Ollama => &["api", "tags"],
+        }
+    }
+
+    /// The page that `body` is; `None` if it is none.
+    pub(in crate::engine) fn read(self, body: &Value) -> Option<Page> {
+        let (list, name, next) = match self {
+            Self::OpenAi => ("data", "id", None),
+            Self::Anthropic => {
+                let has_more = body.get("has_more").and_then(Value::as_bool) == Some(true);
+                ("data", "id", body.get("last_id").filter(|_| has_more))
+            }
+            Self::Gemini => ("models", "name", body.get("nextPageToken")),
+            Self::Ollama => ("models", "name", None),
+        };
+        let names = body.get(list)?.as_array()?.iter();
+        let names = names.filter_map(|model| model.get(name)?.as_str());
+        let models = names.map(|name| name.strip_prefix("models/").unwrap_or(name).to_owned());
+        let next = next.and_then(Value::as_str).filter(|next| !next.is_empty());
+        Some(Page { models: models.collect(), next: next.map(str::to_owned) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_list_is_beside_the_endpoint() {
+        let check = |list: ModelList, base_url: &str, expected: &str| {
+            let url = list.url(base_url, false, None).expect("an address");
+            assert_eq!(url.as_str(), expected, "{list:?} {base_url}");
+        };
+        use ModelList::{Anthropic, Gemini, Ollama, OpenAi};
+        check(OpenAi, "http://h/v1", "http://h/v1/models");
+        check(OpenAi, "http://u:p@h/v1/chat/completions/", "http://h/v1/models");
+        check(OpenAi, "http://h/v1/responses", "http://h/v1/models");
+        check(OpenAi, "http://h/d?api-version=1", "http://h/d/models?api-version=1");
+        for base_url in ["http://h", "http://h/v1", "http://h/v1/messages"] {
+            check(Anthropic, base_url, "http://h/v1/models?limit=1000");
+        }
+        check(Gemini, "http://h/", "http://h/v1beta/models?pageSize=1000");
+        check(Gemini, "http://h/v1beta", "http://h/v1beta/models?pageSize=1000");
+        check(Ollama, "http://h:11434", "http://h:11434/api/tags");
+        check(Ollama, "http://h/x/api/chat", "http://h/x/api/tags");
+        let next = Anthropic.url("http://h", false, Some("a&b")).expect("an address");
+        assert_eq!(next.as_str(), "http://h/v1/models?limit=1000&after_id=a%26b");
+        assert!(OpenAi.url("h/v1", false, None).is_err());
+    }
+
+    #[test]
+    fn every_form_is_read() {
+        let check = |list: ModelList, body: Value, models: &[&str], next: Option<&str>| {
+            let page = list.read(&body).expect("a page");
+            assert_eq!(page.models, models, "{list:?}");
+            assert_eq!(page.next.as_deref(), next, "{list:?}");
+        };
+        use ModelList::{Anthropic, Gemini, Ollama, OpenAi};
+        check(
+            OpenAi,
+            json!({ "data": [{ "id": "a" }, { "id": 1 }, { "id": "b" }] }),
+            &["a", "b"],
+            None,
+        );
+        let more = json!({ "data": [{ "id": "c" }], "has_more": true, "last_id": "c" });
+        check(Anthropic, more, &["c"], Some("c"));
+        check(Anthropic, json!({ "data": [], "has_more": false, "last_id": "c" }), &[], None);
+        let page = json!({ "models": [{ "name": "models/g" }], "nextPageToken": "t" });
+        check(Gemini, page, &["g"], Some("t"));
+        check(Ollama, json!({ "models": [{ "name": "llama3.2:1b" }] }), &["llama3.2:1b"], None);
+        assert_eq!(OpenAi.read(&json!({ "models": [] })), None);
+        assert_eq!(OpenAi.read(&json!([])), None);
+    }
+}

@@ -1,0 +1,195 @@
+//! What a profile says, and where it says so.
+
+use crate::support::secret::Secret;
+use crate::tool::approval::ApprovalMode;
+use crate::tool::config::Protected;
+use serde_json::{Map, Value, json};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// One setting of a profile.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Item {
+    /// The engine.
+    Engine(String),
+    /// The model.
+    Model(String),
+    /// The base URL of the provider.
+    BaseUrl(String),
+    /// Where the key comes from.
+    Key(KeyFrom),
+    /// The system prompt.
+    System(String),
+    /// A setting of every call.
+    Setting {
+        /// Its name, with `-`.
+        name: String,
+        /// Its value.
+        value: Value,
+    },
+    /// A header of every request.
+    Header {
+        /// Its name.
+        name: String,
+        /// Its value, which may be a key.
+        value: Protected,
+    },
+    /// An MCP server.
+    Server {
+        /// Its name.
+        name: String,
+        /// Its members, as in `mcpServers`.
+        members: Map<String, Value>,
+    },
+    /// What happens to a tool call for which no rule decides.
+    Approval(ApprovalMode),
+    /// Tools that run without a question.
+    Allow(Vec<String>),
+    /// Tools that never run.
+    Deny(Vec<String>),
+}
+
+/// Where a key comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum KeyFrom {
+    /// An environment variable.
+    Variable(String),
+    /// The output of a program: its name and its arguments.
+    Command(Vec<String>),
+    /// A file.
+    File(PathBuf),
+    /// The file of the profile itself, as in files of Pinocchio.
+    Here(Secret),
+}
+
+/// Which of the files that lie over one another: later ones win.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Layer {
+    /// The administrator's.
+    System,
+    /// The user's.
+    User,
+    /// That of the folder in which the user works. Somebody else may have written it.
+    Project,
+    /// Named on the command line or by a variable.
+    Named,
+}
+
+/// The place of an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The layer.
+    pub(crate) layer: Layer,
+    /// The file.
+    pub(crate) file: Arc<Path>,
+    /// The line, from 1.
+    pub(crate) line: u32,
+    /// The person's own, or trusted by the person.
+    pub(crate) is_trusted: bool,
+}
+
+/// An item and its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sourced {
+    /// The item.
+    pub(crate) item: Item,
+    /// Its place.
+    pub(crate) origin: Origin,
+}
+
+impl Item {
+    /// The item's name in a file. Of two items with the same name the later one wins.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Engine(_) => "engine".to_owned(),
+            Self::Model(_) => "model".to_owned(),
+            Self::BaseUrl(_) => "base-url".to_owned(),
+            Self::Key(KeyFrom::Variable(_)) => "key-variable".to_owned(),
+            Self::Key(KeyFrom::Command(_)) => "key-command".to_owned(),
+            Self::Key(KeyFrom::File(_)) => "key-file".to_owned(),
+            Self::Key(KeyFrom::Here(_)) => "key".to_owned(),
+            Self::System(_) => "system".to_owned(),
+            Self::Setting { name, .. } => format!("settings.{name}"),
+            Self::Header { name, .. } => format!("extra-headers.{name}"),
+            Self::Server { name, .. } => format!("mcp.{name}"),
+            Self::Approval(_) => "approval".to_owned(),
+            Self::Allow(_) => "allow".to_owned(),
+            Self::Deny(_) => "deny".to_owned(),
+        }
+    }
+
+    /// Whether `other` takes the place of this item. Lists of rules add up.
+    pub(super) fn is_replaced_by(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Key(_), Self::Key(_)) => true,
+            (Self::Allow(_), Self::Allow(_)) | (Self::Deny(_), Self::Deny(_)) => false,
+            (Self::Header { name, .. }, Self::Header { name: other, .. }) => {
+                name.eq_ignore_ascii_case(other)
+            }
+            (one, other) => one.name() == other.name(),
+        }
+    }
+
+    /// The item as it may be shown, without anything that may be a key.
+    pub(crate) fn shown(&self) -> Value {
+        match self {
+            Self::Engine(text) | Self::Model(text) | Self::System(text) => json!(text),
+            Self::BaseUrl(url) => json!(crate::engine::shown_address(url)),
+            Self::Key(from) => json!(from.to_string()),
+            Self::Setting { value, .. } => value.clone(),
+            Self::Header { .. } => json!("[not shown]"),
+            Self::Server { members, .. } => json!(server(members)),
+            Self::Approval(mode) => json!(approval(*mode)),
+            Self::Allow(globs) | Self::Deny(globs) => json!(globs),
+        }
+    }
+}
+
+/// What starts or holds a server, without its arguments and path, in which keys may be.
+fn server(members: &Map<String, Value>) -> String {
+    let text = |name: &str| members.get(name).and_then(Value::as_str);
+    match (text("command"), text("url")) {
+        (Some(command), _) => format!("command {command}"),
+        (None, Some(url)) => {
+            let host = url::Url::parse(url).ok();
+            let host = host.as_ref().and_then(url::Url::host_str);
+            format!("url of {}", host.unwrap_or("no host"))
+        }
+        (None, None) => "nothing to start".to_owned(),
+    }
+}
+
+pub(super) fn approval(mode: ApprovalMode) -> &'static str {
+    match mode {
+        ApprovalMode::Auto => "auto",
+        ApprovalMode::Ask => "ask",
+        ApprovalMode::Deny => "deny",
+    }
+}
+
+/// Not with the words of a command after the first: one of them may be a key.
+impl fmt::Display for KeyFrom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variable(name) => write!(f, "the variable {name}"),
+            Self::Command(words) => {
+                write!(f, "the output of {}", words.first().map_or("", String::as_str))
+            }
+            Self::File(path) => write!(f, "the file {}", path.display()),
+            Self::Here(_) => f.write_str("[not shown]"),
+        }
+    }
+}
+
+impl Layer {
+    /// Its name, as it is shown.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Project => "project",
+            Self::Named => "named",
+        }
+    }
+}

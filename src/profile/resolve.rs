@@ -1,0 +1,314 @@
+//! What a profile says once all files are read: later files win, and what a file of a project may
+//! not say until it is trusted is withheld.
+
+use super::files::ProfileFile;
+use super::item::{Item, KeyFrom, Layer, Origin, Sourced};
+use super::read::{Draft, Folders, read};
+use super::{INHERITED_MAX, ProfileError};
+use crate::engine::is_same_address;
+use crate::tool::approval::ApprovalMode;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// All profiles.
+#[derive(Debug, Default)]
+pub(crate) struct Profiles {
+    files: Vec<ReadFile>,
+}
+
+#[derive(Debug)]
+struct ReadFile {
+    file: ProfileFile,
+    profiles: Vec<Draft>,
+    warnings: Vec<(u32, String)>,
+}
+
+/// A profile with everything that lies under it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Resolved {
+    /// Its name.
+    pub(crate) name: String,
+    /// What applies, in the order of the files.
+    pub(crate) values: Vec<Sourced>,
+    /// What does not, because its file is not trusted.
+    pub(crate) withheld: Vec<Withheld>,
+}
+
+/// An item that does not apply, because its file is not trusted.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Withheld {
+    /// The item.
+    pub(crate) sourced: Sourced,
+    /// What leaving it out means.
+    pub(crate) effect: Effect,
+}
+
+/// What leaving an item out means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Without it the conversation, or a key, would go elsewhere: the profile can't be used.
+    Refused,
+    /// The profile can be used without it.
+    LeftOut,
+}
+
+impl Profiles {
+    /// Reads the text of `files`, the later of which win.
+    ///
+    /// # Errors
+    /// If one of them is not what a file of profiles may hold.
+    pub(crate) fn read(files: Vec<ProfileFile>, home: Option<&Path>) -> Result<Self, ProfileError> {
+        let files = files.into_iter().map(|file| {
+            let folder = file.path.parent().unwrap_or(Path::new(""));
+            let drafts = read(file.text.expose(), Folders { file: folder, home });
+            let drafts = drafts.map_err(|(line, message)| {
+                let path = file.path.to_path_buf();
+                ProfileError { file: Some(path), line, message }
+            })?;
+            check_inline_keys(&file, &drafts.profiles)?;
+            Ok(ReadFile { profiles: drafts.profiles, warnings: drafts.warnings, file })
+        });
+        Ok(Self { files: files.collect::<Result<_, ProfileError>>()? })
+    }
+
+    /// The names of all profiles, sorted.
+    pub(crate) fn names(&self) -> BTreeSet<&str> {
+        self.drafts().map(|(_, draft)| draft.name.as_str()).collect()
+    }
+
+    /// The files: layer, path, and whether each is the person's own or trusted.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (Layer, &Path, bool)> {
+        self.files.iter().map(|read| (read.file.layer, &*read.file.path, read.file.is_trusted))
+    }
+
+    /// What is ignored in the files.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
+        self.files.iter().flat_map(|read| {
+            let shown = read.file.path.display();
+            read.warnings.iter().map(move |(line, message)| format!("{shown}:{line}: {message}"))
+        })
+    }
+
+    /// The last layer that has something of the profile `name`.
+    pub(crate) fn layer(&self, name: &str) -> Option<Layer> {
+        self.drafts().filter(|(_, draft)| draft.name == name).map(|(file, _)| file.layer).last()
+    }
+
+    /// What the profile `name` says.
+    ///
+    /// # Errors
+    /// If there is none, or one that it inherits from is missing.
+    pub(crate) fn resolve(&self, name: &str) -> Result<Resolved, ProfileError> {
+        let mut merging = Merging { own_urls: self.own_urls(), ..Merging::default() };
+        for name in self.lineage(name)? {
+            for (file, draft) in self.drafts().filter(|(_, draft)| draft.name == name) {
+                for (item, line) in &draft.items {
+                    merging.add(Sourced { item: item.clone(), origin: file.origin(*line) });
+                }
+            }
+        }
+        merging.withhold_engine();
+        let Merging { values, withheld, .. } = merging;
+        Ok(Resolved { name: name.to_owned(), values, withheld })
+    }
+
+    /// The profiles that `name` is made of: the one that inherits from no other comes first.
+    fn lineage(&self, name: &str) -> Result<Vec<String>, ProfileError> {
+        let mut lineage = Vec::new();
+        let mut next = Some((name.to_owned(), None));
+        while let Some((name, said_at)) = next {
+            if lineage.contains(&name) || lineage.len() == INHERITED_MAX {
+                let message = format!(
+                    "`{name}` inherits from itself, or from more than {INHERITED_MAX} profiles"
+                );
+                return Err(at(said_at.as_ref(), message));
+            }
+            let mut drafts = self.drafts().filter(|(_, draft)| draft.name == name).peekable();
+            if drafts.peek().is_none() {
+                return Err(at(said_at.as_ref(), self.no_profile(&name)));
+            }
+            let inherits = drafts.filter_map(|(file, draft)| {
+                let (from, line) = draft.inherits.as_ref()?;
+                Some((from.clone(), Some(file.origin(*line))))
+            });
+            next = inherits.last();
+            lineage.push(name);
+        }
+        lineage.reverse();
+        Ok(lineage)
+    }
+
+    fn no_profile(&self, name: &str) -> String {
+        let names: Vec<_> = self.names().into_iter().collect();
+        match names.is_empty() {
+            true => format!(
+                "there is no profile `{name}`: no file of profiles was found; `duologue profiles` \
+                 lists where they are looked for"
+            ),
+            false => format!("there is no profile `{name}`; there are {}", names.join(", ")),
+        }
+    }
+
+    fn drafts(&self) -> impl Iterator<Item = (&ProfileFile, &Draft)> {
+        self.files.iter().flat_map(|read| read.profiles.iter().map(|draft| (&read.file, draft)))
+    }
+
+    /// The base URLs that the person's own files name.
+    fn own_urls(&self) -> Vec<String> {
+        let own = self.drafts().filter(|(file, _)| file.is_trusted);
+        let items = own.flat_map(|(_, draft)| draft.items.iter());
+        items
+            .filter_map(|(item, _)| match item {
+                Item::BaseUrl(url) => Some(url.clone()),
+                Item::Engine(_)
+                | Item::Model(_)
+                | Item::Key(_)
+                | Item::System(_)
+                | Item::Setting { .. }
+                | Item::Header { .. }
+                | Item::Server { .. }
+                | Item::Approval(_)
+                | Item::Allow(_)
+                | Item::Deny(_) => None,
+            })
+            .collect()
+    }
+}
+
+fn at(origin: Option<&Origin>, message: String) -> ProfileError {
+    match origin {
+        Some(origin) => ProfileError::at(origin, message),
+        None => ProfileError::new(message),
+    }
+}
+
+/// A key that stands in a file that others can read is known to them.
+fn check_inline_keys(file: &ProfileFile, profiles: &[Draft]) -> Result<(), ProfileError> {
+    if !file.is_open_to_others {
+        return Ok(());
+    }
+    let items = profiles.iter().flat_map(|draft| &draft.items);
+    let key = items.into_iter().find(|(item, _)| matches!(item, Item::Key(KeyFrom::Here(_))));
+    let Some((_, line)) = key else { return Ok(()) };
+    let path = file.path.display();
+    let message = format!(
+        "it holds a key, and other users can read the file; run `chmod 600 {path}`, or name a \
+         variable as in ${{OPENAI_API_KEY}}"
+    );
+    Err(ProfileError { file: Some(file.path.to_path_buf()), line: Some(*line), message })
+}
+
+/// The values of a profile as its files are laid over one another.
+#[derive(Debug, Default)]
+struct Merging {
+    own_urls: Vec<String>,
+    values: Vec<Sourced>,
+    withheld: Vec<Withheld>,
+}
+
+impl Merging {
+    fn add(&mut self, sourced: Sourced) {
+        if !sourced.origin.is_trusted {
+            // It takes nothing over, so the value keeps its origin.
+            if self.values.iter().any(|value| value.item == sourced.item) {
+                return;
+            }
+            if let Some(effect) = self.effect(&sourced.item) {
+                self.withheld.push(Withheld { sourced, effect });
+                return;
+            }
+        }
+        self.values.retain(|value| !value.item.is_replaced_by(&sourced.item));
+        self.withheld.retain(|held| !held.sourced.item.is_replaced_by(&sourced.item));
+        self.values.push(sourced);
+    }
+
+    /// What it means to leave out `item` of a file that is not trusted; `None` if it may say that.
+    fn effect(&self, item: &Item) -> Option<Effect> {
+        match item {
+            // Looked at in the end, when it is known what else there is.
+            Item::Engine(_) | Item::Model(_) | Item::System(_) | Item::Deny(_) => None,
+            Item::BaseUrl(url) => {
+                let is_own = self.own_urls.iter().any(|own| is_same_address(own, url));
+                (!is_own).then_some(Effect::Refused)
+            }
+            Item::Key(_) => Some(Effect::Refused),
+            // Some providers connect to servers of others if a request asks for that.
+            Item::Setting { name, .. } => (name == "extra-body").then_some(Effect::LeftOut),
+            Item::Header { .. } | Item::Server { .. } | Item::Allow(_) => Some(Effect::LeftOut),
+            Item::Approval(mode) => {
+                (strictness(*mode) < strictness(self.approval())).then_some(Effect::LeftOut)
+            }
+        }
+    }
+
+    fn approval(&self) -> ApprovalMode {
+        let modes = self.values.iter().filter_map(|value| match &value.item {
+            Item::Approval(mode) => Some(*mode),
+            Item::Engine(_)
+            | Item::Model(_)
+            | Item::BaseUrl(_)
+            | Item::Key(_)
+            | Item::System(_)
+            | Item::Setting { .. }
+            | Item::Header { .. }
+            | Item::Server { .. }
+            | Item::Allow(_)
+            | Item::Deny(_) => None,
+        });
+        modes.last().unwrap_or_default()
+    }
+
+    /// Withholds an engine that would take a key or an address of the person's own to another
+    /// provider.
+    fn withhold_engine(&mut self) {
+        let decides = |value: &Sourced| matches!(value.item, Item::Key(_) | Item::BaseUrl(_));
+        let is_foreign =
+            |value: &Sourced| matches!(value.item, Item::Engine(_)) && !value.origin.is_trusted;
+        if !self.values.iter().any(decides) {
+            return;
+        }
+        let engine = self.values.iter().position(is_foreign);
+        self.withheld.extend(engine.map(|at| {
+            let sourced = self.values.remove(at);
+            Withheld { sourced, effect: Effect::Refused }
+        }));
+    }
+}
+
+fn strictness(mode: ApprovalMode) -> u8 {
+    match mode {
+        ApprovalMode::Auto => 0,
+        ApprovalMode::Ask => 1,
+        ApprovalMode::Deny => 2,
+    }
+}
+
+impl Resolved {
+    /// Why the profile can't be used, if that is so.
+    pub(crate) fn refusal(&self) -> Option<ProfileError> {
+        let held = self.withheld.iter().find(|held| held.effect == Effect::Refused)?;
+        let Origin { file, .. } = &held.sourced.origin;
+        let message = format!(
+            "the profile `{}` can't be used: its `{}` comes from a file of the project that you \
+             have not trusted; read the file, then run `duologue profiles trust {}`",
+            self.name,
+            held.sourced.item.name(),
+            file.display()
+        );
+        Some(ProfileError::at(&held.sourced.origin, message))
+    }
+
+    /// What the profile is used without, for people.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
+        let left_out = self.withheld.iter().filter(|held| held.effect == Effect::LeftOut);
+        left_out.map(|held| {
+            let Origin { file, line, .. } = &held.sourced.origin;
+            let (file, name) = (file.display(), held.sourced.item.name());
+            format!(
+                "{file}:{line}: `{name}` is left out, because the file is not trusted; read it, \
+                 then run `duologue profiles trust {file}`"
+            )
+        })
+    }
+}

@@ -1,0 +1,351 @@
+//! The gemini engine: the real binary against a scripted server with Google's `generateContent`.
+
+use crate::frames::{Frame, cancel, errors, finished_text, patched_text, submit};
+use crate::once::run;
+use crate::provider::{Provider, Request, Step};
+use crate::server::{Folder, KEY, Launch, Server};
+use serde_json::{Value, json};
+
+/// `duologue rpc <args>`, with `provider`.
+fn gemini(provider: &Provider, args: &[&str]) -> Launch {
+    let base_url = provider.base_url();
+    let base_url = base_url.trim_end_matches("/v1");
+    let engine = ["rpc", "--engine", "gemini", "--model", "scripted"];
+    let launch = Launch::new(&[&engine, args].concat()).secret("GEMINI_API_KEY", KEY);
+    launch.env("GEMINI_BASE_URL", base_url)
+}
+
+fn event(chunk: &Value) -> Step {
+    Step::Bytes(format!("data: {chunk}\r\n\r\n").into_bytes())
+}
+
+/// The next parts of an answer.
+fn chunk(parts: Value) -> Value {
+    json!({ "candidates": [{ "content": { "parts": parts, "role": "model" }, "index": 0 }],
+        "usageMetadata": { "promptTokenCount": 12 }, "modelVersion": "scripted" })
+}
+
+/// The last parts of an answer that ends for this reason.
+fn last(parts: Value, reason: &str) -> Value {
+    let mut last = chunk(parts);
+    last["candidates"][0]["finishReason"] = reason.into();
+    last["usageMetadata"] = json!({ "promptTokenCount": 12, "cachedContentTokenCount": 8,
+        "candidatesTokenCount": 4, "thoughtsTokenCount": 30 });
+    last
+}
+
+fn says(words: &str) -> Vec<Step> {
+    vec![event(&last(json!([{ "text": words }]), "STOP"))]
+}
+
+fn call(city: &str, id: Option<&str>, signature: Option<&str>) -> Value {
+    let mut part = json!({ "functionCall": { "name": "get_time", "args": { "city": city } } });
+    if let Some(id) = id {
+        part["functionCall"]["id"] = id.into();
+    }
+    if let Some(signature) = signature {
+        part["thoughtSignature"] = signature.into();
+    }
+    part
+}
+
+fn event_named<'a>(frames: &'a [Frame], name: &str) -> &'a Frame {
+    frames.iter().find(|frame| frame.is_event(name)).expect(name)
+}
+
+fn declare_get_time(server: &mut Server) {
+    let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+    let declared = json!({ "name": "get_time", "description": "The time.", "inputSchema": schema });
+    let declare = json!({ "tools": [declared], "revision": 1 });
+    server.send(json!({ "requestId": "t", "declareTools": declare }).to_string());
+}
+
+/// Waits for the calls of a round and answers them in the reverse order; `calls` are their ids, which
+/// the results repeat.
+fn return_results(server: &mut Server, calls: &[&str]) {
+    for call in calls {
+        let is_it = |frame: &Frame| {
+            frame.is_event("FrontendToolCallRequested") && frame.payload("toolCallId") == *call
+        };
+        server.wait("the request of a call", is_it);
+    }
+    for call in calls.iter().rev() {
+        let result = json!({ "toolCallId": call, "result": { "of": call } });
+        server
+            .send(json!({ "requestId": format!("for-{call}"), "toolResult": result }).to_string());
+    }
+}
+
+fn contents(request: &Request) -> Vec<Value> {
+    request.body["contents"].as_array().expect("contents").clone()
+}
+
+#[test]
+fn gemini_streams_text_and_reasoning_and_counts_them() {
+    let script = vec![
+        event(&chunk(json!([{ "text": "hm", "thought": true }]))),
+        event(&chunk(json!([{ "text": "hel" }]))),
+        event(&last(json!([{ "text": "lo" }]), "STOP")),
+    ];
+    let provider = Provider::start(vec![script]);
+    let mut server = gemini(&provider, &["--system", "be brief"]).start();
+    let hello = server.wait_hello();
+    let capabilities = hello.0["hello"]["capabilities"].to_string();
+    for capability in ["engine=gemini", "model=scripted"] {
+        assert!(capabilities.contains(capability), "{capabilities}");
+    }
+    assert_eq!(server.turn("r1", "hi"), "ok");
+    let frames = server.finish().frames;
+    assert_eq!(patched_text(&frames, "r1"), "hello");
+    let reasoning = frames.iter().filter(|frame| frame.is_event("ChatReasoningPatch"));
+    assert_eq!(reasoning.map(|frame| frame.payload("text")).collect::<String>(), "hm");
+    let finished = event_named(&frames, "ChatProviderCallFinished");
+    let payload = &finished.0["uiEvent"]["payload"];
+    assert_eq!(payload["stopReason"], "STOP", "{payload}");
+    let usage = &payload["usage"];
+    for (name, count) in [("inputTokens", 12), ("outputTokens", 34), ("cachedTokens", 8)] {
+        assert_eq!(usage[name], count, "{payload}");
+    }
+
+    let request = provider.wait_request(1);
+    let path = "/v1beta/models/scripted:streamGenerateContent?alt=sse";
+    assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", path));
+    assert_eq!(request.header("x-goog-api-key"), Some(KEY));
+    assert_eq!(request.header("authorization"), None);
+    assert_eq!(request.body["systemInstruction"], json!({ "parts": [{ "text": "be brief" }] }));
+    assert_eq!(contents(&request), [json!({ "role": "user", "parts": [{ "text": "hi" }] })]);
+}
+
+#[test]
+fn gemini_gets_signatures_back_in_their_places_over_two_rounds_of_calls() {
+    let first = vec![
+        event(&chunk(json!([{ "text": "Two cities.", "thought": true }]))),
+        event(&chunk(
+            json!([{ "text": "Let me " }, { "text": "look.", "thoughtSignature": "dHg=" }]),
+        )),
+        event(&chunk(json!([call("Berlin", Some("f-1"), Some("c2ln"))]))),
+        event(&last(json!([call("Rome", Some("f-2"), None)]), "STOP")),
+    ];
+    let second = vec![event(&last(json!([call("Oslo", None, Some("Mg=="))]), "STOP"))];
+    let provider = Provider::start(vec![first, second, says("Noon."), says("Bye.")]);
+    let mut server = gemini(&provider, &[]).start();
+    declare_get_time(&mut server);
+    server.send(submit("r1", "what time is it?"));
+    return_results(&mut server, &["f-1", "f-2"]);
+    return_results(&mut server, &["call_0"]);
+    assert_eq!(server.wait_done("r1"), "ok");
+    assert_eq!(server.turn("r2", "thanks"), "ok");
+    let frames = server.finish().frames;
+    assert_eq!(finished_text(&frames, "r1"), "Let me look.Noon.");
+
+    let requests = [1, 2, 3, 4].map(|number| provider.wait_request(number));
+    let declared = &requests[0].body["tools"][0]["functionDeclarations"][0];
+    assert_eq!(declared["name"], "get_time");
+    assert_eq!(declared["parametersJsonSchema"]["properties"]["city"]["type"], "string");
+    let response = |id: Option<&str>, output: &str| {
+        let mut part =
+            json!({ "functionResponse": { "name": "get_time", "response": { "output": output } } });
+        if let Some(id) = id {
+            part["functionResponse"]["id"] = id.into();
+        }
+        part
+    };
+    let expected = [
+        json!({ "role": "user", "parts": [{ "text": "what time is it?" }] }),
+        json!({ "role": "model", "parts": [
+            { "text": "Let me " },
+            { "text": "look.", "thoughtSignature": "dHg=" },
+            call("Berlin", Some("f-1"), Some("c2ln")),
+            call("Rome", Some("f-2"), None),
+        ] }),
+        json!({ "role": "user", "parts": [
+            response(Some("f-1"), r#"{"of":"f-1"}"#),
+            response(Some("f-2"), r#"{"of":"f-2"}"#),
+        ] }),
+        json!({ "role": "model", "parts": [call("Oslo", None, Some("Mg=="))] }),
+        json!({ "role": "user", "parts": [response(None, r#"{"of":"call_0"}"#)] }),
+    ];
+    assert_eq!(contents(&requests[1]), expected[..3]);
+    assert_eq!(contents(&requests[2]), expected);
+    // The next turn begins with all of it.
+    let next = contents(&requests[3]);
+    assert_eq!(next[..expected.len()], expected);
+    assert_eq!(next.len(), expected.len() + 2);
+}
+
+#[test]
+fn each_failure_of_gemini_is_one_typed_error_and_the_session_goes_on() {
+    let report = |code: u16, status: &str, message: &str| json!({ "error": { "code": code, "message": message, "status": status } });
+    let status = |code: u16, word: &str, message: &str| {
+        vec![Step::Status(code, Vec::new(), json!([report(code, word, message)]).to_string())]
+    };
+    let begun = || vec![event(&chunk(json!([{ "text": "a part" }])))];
+    let with = |more: Vec<Step>| [begun(), more].concat();
+    let raw = |value: &Value| {
+        let text = serde_json::to_string_pretty(value).expect("JSON");
+        vec![Step::Bytes(text.into_bytes())]
+    };
+    let refused = format!("API key {KEY} is not valid");
+    let too_long = "The input token count (9) exceeds the maximum number of tokens allowed (8).";
+    let busy = report(503, "UNAVAILABLE", "overloaded");
+    let cases = [
+        ("401", status(401, "UNAUTHENTICATED", &refused), "auth"),
+        ("403", status(403, "PERMISSION_DENIED", "no"), "auth"),
+        ("429", status(429, "RESOURCE_EXHAUSTED", "slow down"), "rate_limited"),
+        ("400", status(400, "INVALID_ARGUMENT", "bad"), "provider"),
+        ("too long", status(400, "INVALID_ARGUMENT", too_long), "context_overflow"),
+        ("500", status(500, "INTERNAL", "oops"), "provider"),
+        ("empty", vec![Step::Head("text/event-stream")], "malformed_stream"),
+        ("no finish reason", begun(), "malformed_stream"),
+        ("event", with(vec![event(&busy)]), "provider"),
+        ("raw lines", with(raw(&busy)), "provider"),
+        ("raw list", with(raw(&json!([busy]))), "provider"),
+        ("malformed", with(vec![Step::Event("{\"candidates\":".to_owned())]), "malformed_stream"),
+        ("broken", with(vec![Step::Cut]), "network"),
+        (
+            "another interface",
+            vec![Step::Event("{\"type\":\"message_start\"}".into())],
+            "malformed_stream",
+        ),
+    ];
+    for (name, steps, class) in cases {
+        let provider = Provider::start(vec![steps, says("better now")]);
+        let mut server = gemini(&provider, &["--retries", "0"]).start();
+        assert_eq!(server.turn("r1", "hello"), "failed", "{name}");
+        assert_eq!(server.turn("r2", "again"), "ok", "{name}");
+        let frames = server.finish().frames;
+        assert_eq!(errors(&frames, "r1"), ["run_failed"], "{name}");
+        let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
+        assert!(error.text("/error/detail").starts_with(class), "{name}: {error:?}");
+        assert_eq!(patched_text(&frames, "r1"), finished_text(&frames, "r1"), "{name}");
+        assert_eq!(finished_text(&frames, "r2"), "better now", "{name}");
+    }
+}
+
+/// The wait stands in the body; a daily limit would have a longer one and is not waited for.
+#[test]
+fn gemini_is_asked_again_after_the_wait_in_its_error() {
+    let limited = |delay: &str| {
+        let info =
+            json!({ "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay });
+        let error = json!({ "error": { "code": 429, "status": "RESOURCE_EXHAUSTED", "message": "quota",
+            "details": [info] } });
+        vec![Step::Status(429, Vec::new(), error.to_string())]
+    };
+    let provider = Provider::start(vec![limited("0.001s"), says("now")]);
+    let mut server = gemini(&provider, &[]).start();
+    assert_eq!(server.turn("r1", "hello"), "ok");
+    let transcript = server.finish();
+    assert_eq!(finished_text(&transcript.frames, "r1"), "now");
+    assert!(transcript.stderr.contains("trying again in 1 ms"), "{}", transcript.stderr);
+
+    let provider = Provider::start(vec![limited("86400s"), says("never")]);
+    let mut server = gemini(&provider, &[]).start();
+    assert_eq!(server.turn("r1", "hello"), "failed");
+    let frames = server.finish().frames;
+    assert_eq!(provider.requests(), 1);
+    let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
+    assert!(error.text("/error/message").contains("requests a wait of 86400 s"), "{error:?}");
+}
+
+#[test]
+fn an_answer_that_gemini_withholds_says_so() {
+    let blocked = json!({ "promptFeedback": { "blockReason": "PROHIBITED_CONTENT" },
+        "usageMetadata": { "promptTokenCount": 3 } });
+    for (script, reason, class) in [
+        (event(&last(json!([{ "text": "a part" }]), "MAX_TOKENS")), "MAX_TOKENS", "max_tokens"),
+        (event(&last(json!([]), "SAFETY")), "SAFETY", "content_filter"),
+        (event(&last(json!([{ "text": "a part" }]), "OTHER")), "OTHER", "other"),
+        (event(&blocked), "PROHIBITED_CONTENT", "content_filter"),
+    ] {
+        let provider = Provider::start(vec![vec![script]]);
+        let mut server = gemini(&provider, &[]).start();
+        assert_eq!(server.turn("r1", "hello"), "ok", "{reason}");
+        let frames = server.finish().frames;
+        let finished = event_named(&frames, "ChatProviderCallFinished");
+        assert_eq!(
+            (finished.payload("stopReason"), finished.payload("finishClass")),
+            (reason, class)
+        );
+    }
+}
+
+#[test]
+fn a_cancel_closes_the_connection_to_gemini() {
+    let silent = vec![Step::Stall];
+    let middle = vec![event(&chunk(json!([{ "text": "a part" }]))), Step::Stall];
+    for (steps, has_text) in [(silent, false), (middle, true)] {
+        let provider = Provider::start(vec![steps]);
+        let mut server = gemini(&provider, &[]).start();
+        server.send(submit("r1", "hello"));
+        match has_text {
+            true => drop(server.wait_event("ChatTextPatch")),
+            false => drop(provider.wait_request(1)),
+        }
+        server.send(cancel("c"));
+        assert_eq!(server.wait_done("r1"), "stopped");
+        provider.wait_disconnect();
+        server.finish();
+    }
+}
+
+/// Variables, options, and the engine that they choose.
+type Choice = (&'static [&'static str], &'static [&'static str], &'static str);
+
+#[test]
+fn the_key_of_gemini_alone_chooses_its_engine_where_no_other_provider_is_named() {
+    let cases: [Choice; 6] = [
+        (&["GEMINI_API_KEY"], &[], "engine=gemini"),
+        (&["GEMINI_API_KEY"], &["--model", "m"], "engine=gemini"),
+        (&["GEMINI_API_KEY", "ANTHROPIC_API_KEY"], &[], "engine=anthropic"),
+        (&["GEMINI_API_KEY", "OPENAI_API_KEY"], &[], "engine=openai"),
+        (&["GEMINI_API_KEY"], &["--base-url", "http://127.0.0.1:9"], "engine=openai"),
+        (&["GOOGLE_API_KEY"], &[], "engine=echo"),
+    ];
+    for (keys, args, engine) in cases {
+        let mut launch = Launch::new(&[&["rpc"], args].concat());
+        for name in keys {
+            launch = launch.env(name, KEY);
+        }
+        let mut server = launch.start();
+        let hello = server.wait_hello();
+        let capabilities = hello.0["hello"]["capabilities"].to_string();
+        assert!(capabilities.contains(engine), "{keys:?} {args:?}: {capabilities}");
+        server.finish();
+    }
+}
+
+#[test]
+fn each_name_of_the_key_of_gemini_is_read() {
+    for (name, expected) in [("GOOGLE_API_KEY", "second"), ("GEMINI_API_KEY", "first")] {
+        let provider = Provider::start(vec![says("a")]);
+        let launch = gemini(&provider, &[]).env("GEMINI_API_KEY", "");
+        let launch = launch.env("GOOGLE_API_KEY", "second");
+        let launch = if name == "GEMINI_API_KEY" { launch.env(name, "first") } else { launch };
+        let mut server = launch.start();
+        assert_eq!(server.turn("r1", "hello"), "ok");
+        server.finish();
+        assert_eq!(provider.wait_request(1).header("x-goog-api-key"), Some(expected));
+    }
+}
+
+#[test]
+fn settings_of_gemini_that_cannot_work_name_its_variables() {
+    let folder = Folder::new();
+    let fails = |args: &[&str], expected: &str| {
+        let words = [&["exec", "hello", "--engine", "gemini"], args].concat();
+        let ended = run(&folder, &words);
+        assert_eq!(ended.status, 1, "{args:?}");
+        assert!(ended.stderr.starts_with(expected), "{args:?}: {}", ended.stderr);
+    };
+    fails(
+        &[],
+        "duologue: Gemini requires a key: set DUOLOGUE_API_KEY, GEMINI_API_KEY or GOOGLE_API_KEY; for \
+         another provider name its address with --base-url, DUOLOGUE_BASE_URL or GEMINI_BASE_URL",
+    );
+    fails(
+        &["--base-url", "http://127.0.0.1:9"],
+        "duologue: no model is named, and http://127.0.0.1:9 has no default: name one with --model or \
+         DUOLOGUE_MODEL",
+    );
+}

@@ -1,0 +1,274 @@
+//! The ollama engine: the real binary against a scripted server with Ollama's own interface.
+
+use crate::frames::{Frame, cancel, errors, finished_text, patched_text, submit};
+use crate::once::run;
+use crate::provider::{Provider, Step};
+use crate::server::{Folder, KEY, Launch, Server};
+use serde_json::{Value, json};
+
+/// The address of `provider` in the form of Ollama's own programs: without a scheme.
+fn host(provider: &Provider) -> String {
+    provider.base_url().trim_start_matches("http://").trim_end_matches("/v1").to_owned()
+}
+
+/// `duologue rpc <args>`, with `provider`.
+fn ollama(provider: &Provider, args: &[&str]) -> Launch {
+    let engine = ["rpc", "--engine", "ollama", "--model", "scripted"];
+    Launch::new(&[&engine, args].concat()).env("OLLAMA_HOST", host(provider))
+}
+
+fn line(value: &Value) -> Step {
+    Step::Bytes(format!("{value}\n").into_bytes())
+}
+
+/// The next piece of the message.
+fn piece(message: Value) -> Step {
+    line(&json!({ "model": "scripted", "created_at": "t", "message": message, "done": false }))
+}
+
+fn text(content: &str) -> Step {
+    piece(json!({ "role": "assistant", "content": content }))
+}
+
+fn thinking(thinking: &str) -> Step {
+    piece(json!({ "role": "assistant", "content": "", "thinking": thinking }))
+}
+
+fn calls(calls: Value) -> Step {
+    piece(json!({ "role": "assistant", "content": "", "tool_calls": calls }))
+}
+
+fn last(reason: &str) -> Step {
+    line(
+        &json!({ "model": "scripted", "message": { "role": "assistant", "content": "" }, "done": true,
+        "done_reason": reason, "prompt_eval_count": 26, "eval_count": 9 }),
+    )
+}
+
+/// An answer of these pieces that ends for this reason.
+fn answer(pieces: Vec<Step>, reason: &str) -> Vec<Step> {
+    [vec![Step::Head("application/x-ndjson")], pieces, vec![last(reason)]].concat()
+}
+
+fn says(words: &str) -> Vec<Step> {
+    answer(vec![text(words)], "stop")
+}
+
+fn event_named<'a>(frames: &'a [Frame], name: &str) -> &'a Frame {
+    frames.iter().find(|frame| frame.is_event(name)).expect(name)
+}
+
+/// Waits for the calls of a round and answers them in the reverse order; `calls` are their ids, which
+/// the results repeat.
+fn return_results(server: &mut Server, calls: &[&str]) {
+    for call in calls {
+        let is_it = |frame: &Frame| {
+            frame.is_event("FrontendToolCallRequested") && frame.payload("toolCallId") == *call
+        };
+        server.wait("the request of a call", is_it);
+    }
+    for call in calls.iter().rev() {
+        let result = json!({ "toolCallId": call, "result": { "of": call } });
+        server
+            .send(json!({ "requestId": format!("for-{call}"), "toolResult": result }).to_string());
+    }
+}
+
+#[test]
+fn ollama_streams_text_and_reasoning_and_counts_them() {
+    let script = answer(vec![thinking("h"), thinking("m"), text("hel"), text("lo")], "stop");
+    let provider = Provider::start(vec![script]);
+    let mut server = ollama(&provider, &["--system", "be brief"]).start();
+    let hello = server.wait_hello();
+    let capabilities = hello.0["hello"]["capabilities"].to_string();
+    for capability in ["engine=ollama", "model=scripted"] {
+        assert!(capabilities.contains(capability), "{capabilities}");
+    }
+    assert_eq!(server.turn("r1", "hi"), "ok");
+    let frames = server.finish().frames;
+    assert_eq!(patched_text(&frames, "r1"), "hello");
+    let reasoning = frames.iter().filter(|frame| frame.is_event("ChatReasoningPatch"));
+    assert_eq!(reasoning.map(|frame| frame.payload("text")).collect::<String>(), "hm");
+    let finished = event_named(&frames, "ChatProviderCallFinished");
+    let payload = &finished.0["uiEvent"]["payload"];
+    assert_eq!(payload["stopReason"], "stop", "{payload}");
+    for (name, count) in [("inputTokens", 26), ("outputTokens", 9)] {
+        assert_eq!(payload["usage"][name], count, "{payload}");
+    }
+
+    let request = provider.wait_request(1);
+    assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/api/chat"));
+    assert_eq!(request.header("authorization"), None);
+    assert_eq!(request.body["stream"], true);
+    let expected = json!([
+        { "role": "system", "content": "be brief" },
+        { "role": "user", "content": "hi" },
+    ]);
+    assert_eq!(request.body["messages"], expected);
+}
+
+#[test]
+fn ollama_gets_reasoning_and_results_back_over_two_rounds_of_calls() {
+    let call =
+        |city: &str| json!({ "function": { "name": "get_time", "arguments": { "city": city } } });
+    let first = answer(
+        vec![
+            thinking("Two cities."),
+            text("Let me look."),
+            calls(json!([call("Berlin"), call("Rome")])),
+        ],
+        "stop",
+    );
+    let second = answer(vec![thinking("One more."), calls(json!([call("Oslo")]))], "stop");
+    let provider = Provider::start(vec![first, second, says("Noon."), says("Bye.")]);
+    let mut server = ollama(&provider, &[]).start();
+    let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+    let declared = json!({ "name": "get_time", "description": "The time.", "inputSchema": schema });
+    let declare = json!({ "tools": [declared], "revision": 1 });
+    server.send(json!({ "requestId": "t", "declareTools": declare }).to_string());
+    server.send(submit("r1", "what time is it?"));
+    return_results(&mut server, &["call_0", "call_1"]);
+    // The server numbers the calls of each answer anew.
+    return_results(&mut server, &["call_0-2"]);
+    assert_eq!(server.wait_done("r1"), "ok");
+    assert_eq!(server.turn("r2", "thanks"), "ok");
+    let frames = server.finish().frames;
+    assert_eq!(finished_text(&frames, "r1"), "Let me look.Noon.");
+
+    let requests = [1, 2, 3, 4].map(|number| provider.wait_request(number));
+    assert_eq!(requests[0].body["tools"][0]["function"]["parameters"], schema);
+    let made = |id: &str, city: &str| json!({ "id": id, "function": { "name": "get_time", "arguments": { "city": city } } });
+    let returned = |id: &str| {
+        json!({ "role": "tool", "content": json!({ "of": id }).to_string(), "tool_name": "get_time",
+            "tool_call_id": id })
+    };
+    let expected = [
+        json!({ "role": "user", "content": "what time is it?" }),
+        json!({ "role": "assistant", "content": "Let me look.", "thinking": "Two cities.",
+            "tool_calls": [made("call_0", "Berlin"), made("call_1", "Rome")] }),
+        returned("call_0"),
+        returned("call_1"),
+        json!({ "role": "assistant", "content": "", "thinking": "One more.",
+            "tool_calls": [made("call_0-2", "Oslo")] }),
+        returned("call_0-2"),
+    ];
+    let messages =
+        |number: usize| requests[number].body["messages"].as_array().expect("a list").clone();
+    assert_eq!(messages(1), expected[..4]);
+    assert_eq!(messages(2), expected);
+    // The next turn begins with all of it.
+    let next = messages(3);
+    assert_eq!(next[..expected.len()], expected);
+    assert_eq!(next.len(), expected.len() + 2);
+}
+
+#[test]
+fn each_failure_of_ollama_is_one_typed_error_and_the_session_goes_on() {
+    let status = |status: u16, error: &str| {
+        vec![Step::Status(status, Vec::new(), json!({ "error": error }).to_string())]
+    };
+    let begun = || vec![Step::Head("application/x-ndjson"), text("a part")];
+    let with = |more: Vec<Step>| [begun(), more].concat();
+    let report = json!({ "error": "the runner process has terminated" });
+    let cases = [
+        ("401", status(401, "unauthorized"), "auth"),
+        ("404", status(404, "model \"scripted\" not found, try pulling it first"), "provider"),
+        ("400", status(400, "scripted does not support tools"), "provider"),
+        ("429", status(429, "slow down"), "rate_limited"),
+        ("500", status(500, "model runner has unexpectedly stopped"), "provider"),
+        ("empty", vec![Step::Head("application/x-ndjson")], "malformed_stream"),
+        ("no last line", begun(), "malformed_stream"),
+        ("bare line", with(vec![line(&report)]), "provider"),
+        ("alone", vec![line(&report)], "provider"),
+        ("malformed", with(vec![Step::Bytes(b"{\"message\":\n".to_vec())]), "malformed_stream"),
+        ("broken", with(vec![Step::Cut]), "network"),
+        ("another interface", vec![Step::Text("a".to_owned()), Step::Done], "malformed_stream"),
+    ];
+    for (name, steps, class) in cases {
+        let provider = Provider::start(vec![steps, says("better now")]);
+        let mut server = ollama(&provider, &["--retries", "0"]).start();
+        assert_eq!(server.turn("r1", "hello"), "failed", "{name}");
+        assert_eq!(server.turn("r2", "again"), "ok", "{name}");
+        let frames = server.finish().frames;
+        assert_eq!(errors(&frames, "r1"), ["run_failed"], "{name}");
+        let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
+        assert!(error.text("/error/detail").starts_with(class), "{name}: {error:?}");
+        assert_eq!(patched_text(&frames, "r1"), finished_text(&frames, "r1"), "{name}");
+        assert_eq!(finished_text(&frames, "r2"), "better now", "{name}");
+    }
+}
+
+#[test]
+fn ollama_is_asked_again_after_an_overload() {
+    let later = vec![("retry-after", "0".to_owned())];
+    let busy = vec![Step::Status(503, later, json!({ "error": "server busy" }).to_string())];
+    let provider = Provider::start(vec![busy, says("now")]);
+    let mut server = ollama(&provider, &[]).start();
+    assert_eq!(server.turn("r1", "hello"), "ok");
+    let transcript = server.finish();
+    assert_eq!(finished_text(&transcript.frames, "r1"), "now");
+    assert_eq!(transcript.stderr.matches("trying again").count(), 1, "{}", transcript.stderr);
+}
+
+#[test]
+fn an_answer_that_ollama_cuts_off_says_so() {
+    for (reason, class) in [("length", "max_tokens"), ("unload", "other")] {
+        let provider = Provider::start(vec![answer(vec![text("a part")], reason)]);
+        let mut server = ollama(&provider, &[]).start();
+        assert_eq!(server.turn("r1", "hello"), "ok");
+        let frames = server.finish().frames;
+        let finished = event_named(&frames, "ChatProviderCallFinished");
+        assert_eq!(
+            (finished.payload("stopReason"), finished.payload("finishClass")),
+            (reason, class)
+        );
+    }
+}
+
+#[test]
+fn a_cancel_closes_the_connection_to_ollama() {
+    let silent = vec![Step::Stall];
+    let middle = vec![Step::Head("application/x-ndjson"), text("a part"), Step::Stall];
+    for (steps, has_text) in [(silent, false), (middle, true)] {
+        let provider = Provider::start(vec![steps]);
+        let mut server = ollama(&provider, &[]).start();
+        server.send(submit("r1", "hello"));
+        match has_text {
+            true => drop(server.wait_event("ChatTextPatch")),
+            false => drop(provider.wait_request(1)),
+        }
+        server.send(cancel("c"));
+        assert_eq!(server.wait_done("r1"), "stopped");
+        provider.wait_disconnect();
+        server.finish();
+    }
+}
+
+#[test]
+fn ollama_needs_no_key_and_takes_one() {
+    for (name, value) in [("OLLAMA_API_KEY", KEY), ("DUOLOGUE_API_KEY", "own")] {
+        let provider = Provider::start(vec![says("a")]);
+        let launch = ollama(&provider, &[]).env("OLLAMA_API_KEY", KEY);
+        let mut server = launch.env(name, value).start();
+        assert_eq!(server.turn("r1", "hello"), "ok");
+        server.finish();
+        let request = provider.wait_request(1);
+        assert_eq!(request.header("authorization"), Some(format!("Bearer {value}").as_str()));
+    }
+}
+
+#[test]
+fn ollama_has_no_default_model_and_is_never_chosen_by_default() {
+    let folder = Folder::new();
+    let ended = run(&folder, &["exec", "hello", "--engine", "ollama"]);
+    assert_eq!(ended.status, 1);
+    let expected = "duologue: no model is named, and http://127.0.0.1:11434 has no default: name one \
+                    with --model or DUOLOGUE_MODEL";
+    assert!(ended.stderr.starts_with(expected), "{}", ended.stderr);
+
+    let launch = Launch::new(&["rpc"]).env("OLLAMA_HOST", "127.0.0.1:9");
+    let mut server = launch.env("OLLAMA_API_KEY", KEY).start();
+    let hello = server.wait_hello().0["hello"]["capabilities"].to_string();
+    assert!(hello.contains("engine=echo"), "{hello}");
+    server.finish();
+}
