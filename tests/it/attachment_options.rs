@@ -115,7 +115,7 @@ fn what_can_not_be_attached_is_status_2_in_every_format() {
 }
 
 #[test]
-fn pinocchio_s_option_is_taken_unless_the_file_has_it_itself() {
+fn the_option_of_pinocchio_is_taken_unless_the_file_has_it_itself() {
     let folder = folder();
     fs::copy(folder.path("cat.png"), folder.path("dog.png")).expect("a file");
     let words = ["run-command", "ask.yaml", "--topic", "it", "--images", "cat.png,dog.png"];
