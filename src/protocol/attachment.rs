@@ -85,6 +85,9 @@ impl Attachment {
                  them out"
             ));
         }
+        if let Content::Data(data) = &content {
+            shown.size_bytes = data.len() as u64;
+        }
         if shown.attachment_id.is_empty() {
             shown.attachment_id = format!("attachment-{number}");
         }
