@@ -85,8 +85,10 @@ impl Attachment {
                  them out"
             ));
         }
-        if let Content::Data(data) = &content {
-            shown.size_bytes = data.len() as u64;
+        match &content {
+            Content::Data(data) => shown.size_bytes = data.len() as u64,
+            Content::Url(url) => shown.url.clone_from(url),
+            Content::File(_) => {}
         }
         if shown.attachment_id.is_empty() {
             shown.attachment_id = format!("attachment-{number}");
