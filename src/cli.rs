@@ -1,6 +1,7 @@
 //! The command line as it is typed. `config` turns it into settings.
 
 pub(crate) mod answers;
+mod attachments;
 mod calls;
 pub mod commands;
 pub(crate) mod config;
@@ -17,6 +18,7 @@ mod tips;
 pub mod tools;
 mod words;
 
+pub use attachments::AttachmentArgs;
 pub(crate) use output::{Mode, OutputArgs, RpcOutputArgs};
 pub(crate) use provider::{ProfileFiles, ProviderArgs, TlsRoots};
 pub(crate) use session::{
@@ -160,6 +162,10 @@ pub struct ExecArgs {
     #[arg(long, short, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub file: Vec<PathBuf>,
 
+    /// Images and files that go with the prompt.
+    #[command(flatten)]
+    pub attachments: AttachmentArgs,
+
     /// Ask for JSON that matches the JSON Schema in this file, and check the answer
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub schema: Option<PathBuf>,
@@ -183,6 +189,10 @@ pub struct RunCommandArgs {
     /// Command file; its own flags and arguments follow it
     #[arg(value_name = "FILE.yaml", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
+
+    /// Images and files that go with the prompt.
+    #[command(flatten)]
+    pub attachments: AttachmentArgs,
 
     /// Print the rendered system prompt, messages and prompt without running them
     #[arg(long)]

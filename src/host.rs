@@ -5,6 +5,7 @@
 
 pub mod memory;
 
+pub(crate) mod attachments;
 mod input_log;
 mod tasks;
 
@@ -12,7 +13,7 @@ use crate::chat::event::Usage;
 use crate::engine::{EngineEvent, Engines};
 use crate::protocol::command::Command;
 use crate::protocol::id::{Ids, RequestId, TaskId};
-use crate::protocol::wire::{self, Frame, Request};
+use crate::protocol::wire::{self, BadLine, Frame, Request, RequestFault};
 use crate::session::{
     ExitCode, Input, Output, Rules, ServerCall, Session, TaskEvent, Uptime, panic_text,
 };
@@ -138,10 +139,11 @@ impl Host {
 
     /// Handles a request line, without its line end. A line that is no request is answered as well.
     pub fn line(&mut self, line: &[u8]) -> Effects {
-        let Self { ids, decode_fault, .. } = self;
+        let Self { ids, decode_fault, session, .. } = self;
         let decoding = AssertUnwindSafe(|| {
             decode_fault.step();
-            wire::decode(line, || ids.request())
+            let request = wire::decode(line, || ids.request())?;
+            attachments::read(request, || session.attached_bytes())
         });
         let input = match catch_unwind(decoding) {
             Ok(Ok(request)) => Input::Request(request),
@@ -154,9 +156,18 @@ impl Host {
     /// Handles a request that has no id yet; returns the id that its frames carry.
     pub fn request(&mut self, command: Command) -> (RequestId, Effects) {
         let id = self.ids.request();
-        let effects =
-            self.handle(Input::Request(Request { session: None, id: id.clone(), command }));
-        (id, effects)
+        let request = Request { session: None, id: id.clone(), command };
+        let reading =
+            AssertUnwindSafe(|| attachments::read(request, || self.session.attached_bytes()));
+        let input = match catch_unwind(reading) {
+            Ok(Ok(request)) => Input::Request(request),
+            Ok(Err(bad)) => Input::BadLine(bad),
+            Err(panic) => {
+                let fault = RequestFault::Internal { detail: panic_text(panic.as_ref()) };
+                Input::BadLine(BadLine { id: Some(id.clone()), fault })
+            }
+        };
+        (id, self.handle(input))
     }
 
     /// Handles an input. A run that it starts or stops is started or stopped here.

@@ -367,6 +367,15 @@ impl Session {
         Ok(())
     }
 
+    /// Bytes of the attachments that the conversation holds: those of prompts that wait, too.
+    pub(crate) fn attached_bytes(&self) -> u64 {
+        let waiting = match &self.phase {
+            Phase::Running(live) | Phase::Draining(live, _) => live.attached_bytes(),
+            Phase::Idle | Phase::Closed => 0,
+        };
+        self.recorder.attached_bytes() + waiting
+    }
+
     /// Checks what only the session can check of a submit, before it is taken.
     fn submitted(&mut self, now: Uptime, request: RequestId, submit: command::Submit) {
         let choice = match self.turn_choice(&submit) {

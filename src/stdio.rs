@@ -23,13 +23,13 @@ mod writer;
 pub(crate) use debug_file::DebugFile;
 pub(crate) use progress::{Progress, Shown};
 pub(crate) use refusal::{is_shortage, refusal, unable};
-pub(crate) use settings::{Finish, Requests, Settings};
+pub(crate) use settings::{AwaitedPrompt, Finish, Requests, Settings};
 pub(crate) use signals::{Signals, take_file_size_signal};
 pub(crate) use streams::{Stdio, reader_gone};
 pub(crate) use unread::UnreadInput;
 
 use crate::host::{Effect, Effects, Host, log_input};
-use crate::protocol::command::{Command, Prompt, Submit};
+use crate::protocol::command::{Command, Submit};
 use crate::protocol::wire::{self, Frame};
 use crate::session::{ExitCode, Input, Signal, Uptime};
 use crate::stdio::outbox::Outbox;
@@ -103,17 +103,17 @@ impl<'a> FrontEnd<'a> {
                 self.observers.begin();
                 self.notices.log();
             }
-            Requests::Once(prompt) => self.submit_once(prompt),
+            Requests::Once(submit) => self.submit_once(submit),
             Requests::Awaited(prompt) => self.incoming.await_prompt(prompt),
             Requests::Refused(client_error) => self.handle(Input::Refused(client_error)),
             Requests::Interrupted(signal) => self.handle(Input::Interrupted(signal)),
         }
     }
 
-    fn submit_once(&mut self, prompt: Prompt) {
+    fn submit_once(&mut self, submit: Submit) {
         self.observers.begin();
         self.notices.log();
-        let (_, effects) = self.host.request(Command::Submit(Submit::new(prompt)));
+        let (_, effects) = self.host.request(Command::Submit(submit));
         self.perform(effects);
         self.handle(Input::InputEnded);
     }
@@ -159,7 +159,7 @@ impl<'a> FrontEnd<'a> {
             }
             arrival = self.incoming.next(takes_lines, self.host.active_call()) => match arrival {
                 Arrival::Lines => {}
-                Arrival::Prompt(Ok(prompt)) => self.submit_once(prompt),
+                Arrival::Prompt(Ok(submit)) => self.submit_once(submit),
                 Arrival::Prompt(Err(error)) => self.handle(Input::Refused(error)),
             },
             effects = self.host.next(has_room) => self.engine_went_on(effects),

@@ -1,17 +1,17 @@
 //! The conversation as a person sees it: messages, tool calls and tool results, with their current
 //! state. `apply` the events, and take a `snapshot` at any time.
 
-use super::event::{
-    Attachments, Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult,
-};
+use super::event::{Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult};
 use super::transcript::HistoryMessage;
 use super::ui::{FIRST_PROMPT, correlation, cut_off_text, message_id, shown, user_message_id};
 use crate::protocol::any::{Any, Shared};
+use crate::protocol::attachment::Attachment;
 use crate::protocol::id::{Ids, Ordinal, RunId, SessionId};
-use crate::protocol::proto::chat::{self, ChatMessageEntity, CorrelationInfo};
+use crate::protocol::proto::chat::{self, ChatAttachment, ChatMessageEntity, CorrelationInfo};
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
 use crate::protocol::words::{SEGMENT_REASONING, SEGMENT_TEXT, kind, message, role, tool_call};
 use crate::support::text::Text;
+use std::sync::Arc;
 
 /// The conversation so far.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,11 +39,30 @@ struct Entity {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Body {
-    Prompt { text: Text, attachments: Attachments, number: u32 },
-    Segment { segment: Segment, prompt: Text, text: Text, state: SegmentState },
-    Failure { error: String },
-    Tool { tool: ToolCall, input: String, state: ToolState },
-    ToolResult { tool: ToolCall, result: ToolResult },
+    Prompt {
+        text: Text,
+        /// As they are shown: the model's turns alone keep their bytes.
+        attachments: Arc<[ChatAttachment]>,
+        number: u32,
+    },
+    Segment {
+        segment: Segment,
+        prompt: Text,
+        text: Text,
+        state: SegmentState,
+    },
+    Failure {
+        error: String,
+    },
+    Tool {
+        tool: ToolCall,
+        input: String,
+        state: ToolState,
+    },
+    ToolResult {
+        tool: ToolCall,
+        result: ToolResult,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +95,7 @@ impl Timeline {
             let body = match message {
                 HistoryMessage::BySystem(_) => continue,
                 HistoryMessage::ByUser(text) => {
-                    Body::prompt(&text.as_str().into(), &Attachments::default(), FIRST_PROMPT)
+                    Body::prompt(&text.as_str().into(), &[], FIRST_PROMPT)
                 }
                 HistoryMessage::ByModel(text) => Body::Segment {
                     segment: Segment { number: 1, kind: SegmentKind::Text },
@@ -242,8 +261,8 @@ impl Timeline {
 }
 
 impl Body {
-    fn prompt(text: &Text, attachments: &Attachments, number: u32) -> Self {
-        Self::Prompt { text: text.clone(), attachments: attachments.clone(), number }
+    fn prompt(text: &Text, attachments: &[Attachment], number: u32) -> Self {
+        Self::Prompt { text: text.clone(), attachments: shown(attachments).into(), number }
     }
 }
 
@@ -273,7 +292,7 @@ impl Entity {
         match &self.body {
             Body::Prompt { text, attachments, number } => {
                 let mut message = prompt_message(ids, &root, *number);
-                message.attachments = shown(attachments);
+                message.attachments = attachments.to_vec();
                 as_message(message, text.clone(), text.clone())
             }
             Body::Segment { segment, prompt, text, state } => {

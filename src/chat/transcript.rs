@@ -131,6 +131,11 @@ impl Transcript {
         &self.turns
     }
 
+    /// Bytes of what goes with the prompts.
+    pub(crate) fn attached_bytes(&self) -> u64 {
+        self.turns.iter().map(|turn| turn.attached_bytes()).sum()
+    }
+
     /// Applies an event.
     pub(crate) fn apply(&mut self, recorded: &Recorded) {
         match &recorded.event {
@@ -304,6 +309,15 @@ impl<'a> Message<'a> {
 }
 
 impl Turn {
+    fn attached_bytes(&self) -> u64 {
+        let joined = self.steps.iter().filter_map(|step| match step {
+            Step::Prompt(_, attachments) => Some(attachments),
+            Step::Text(_) | Step::ProviderData(_) | Step::Called { .. } => None,
+        });
+        let all = joined.chain([&self.attachments]).flat_map(|attachments| attachments.iter());
+        all.map(Attachment::len_bytes).sum()
+    }
+
     fn messages(&self) -> Vec<Message<'_>> {
         let mut messages = Vec::new();
         if !self.prompt.is_empty() || !self.attachments.is_empty() {

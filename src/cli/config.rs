@@ -16,13 +16,16 @@ use crate::engine::echo::Echo;
 use crate::engine::{Engine, ErrorClass};
 use crate::extract::ResponseType;
 use crate::host::HostSettings;
-use crate::protocol::command::{Extension, Prompt};
+use crate::protocol::attachment::Attachment;
+use crate::protocol::command::{Extension, Prompt, Submit};
 use crate::protocol::id::SessionId;
 use crate::protocol::wire::{ClientError, Code};
 use crate::session::{
     Extraction, ExtractionReport, FinalSnapshot, OnBusy, Retention, Rules, SessionMode, ToolRules,
 };
-use crate::stdio::{self, DebugFile, Progress, Requests, Settings, Shown, UnreadInput};
+use crate::stdio::{
+    self, AwaitedPrompt, DebugFile, Progress, Requests, Settings, Shown, UnreadInput,
+};
 #[cfg(debug_assertions)]
 use crate::support::fail_point::Place;
 use crate::support::fail_point::Plan as Faults;
@@ -87,6 +90,8 @@ pub(crate) struct PromptRequest {
     pub preamble: Preamble,
     /// The prompt.
     pub prompt: Source,
+    /// Images and files that go with it, read already.
+    pub attachments: Vec<Attachment>,
     /// What to extract from the answer.
     pub response: ResponseType,
     /// The schema that extracted values must match.
@@ -116,13 +121,15 @@ pub(crate) struct Once {
 ///
 /// # Errors
 /// If an option, or the file it names, can't be used, or the prompt is blank.
-pub(crate) fn once(once: Once, session: SessionArgs) -> Result<Settings> {
+pub(crate) fn once(once: Once, mut session: SessionArgs) -> Result<Settings> {
     let Once { command, mode, is_shown, mut request, unread } = once;
     ensure!(
         !matches!(mode, Mode::Objects { .. }) || request.response != ResponseType::Text,
         "--output objects prints what a response-type finds in the answer, and there is none; \
          give the command file a `response-type` of json or jsonl"
     );
+    let attachments = std::mem::take(&mut request.attachments);
+    let has_attachments = !attachments.is_empty();
     let requests = match std::mem::take(&mut request.prompt) {
         Source::Text(prompt) if mode.reads_stdin() => {
             if !prompt.trim().is_empty() {
@@ -130,11 +137,13 @@ pub(crate) fn once(once: Once, session: SessionArgs) -> Result<Settings> {
             }
             stdin(&session)?
         }
-        Source::Text(text) => Requests::Once(prompt(text)?),
+        Source::Text(text) => Requests::Once(Submit { attachments, ..Submit::new(prompt(text)?) }),
         Source::Nothing if mode.reads_stdin() => stdin(&session)?,
-        Source::Nothing => Requests::Once(Prompt::nothing()),
-        Source::Awaited(prompt) => Requests::Awaited(prompt),
+        Source::Nothing => Requests::Once(Submit { attachments, ..Submit::new(Prompt::nothing()) }),
+        Source::Awaited(prompt) => Requests::Awaited(AwaitedPrompt { prompt, attachments }),
     };
+    // The option that an extension belongs to turns it on.
+    session.extensions.extend(has_attachments.then_some(Extension::Attachments));
     let mut settings = Plan { command, mode, session, request }.settings(requests)?;
     settings.unread = unread.filter(|_| !mode.reads_stdin());
     settings.progress = match mode {

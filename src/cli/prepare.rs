@@ -2,6 +2,7 @@
 //! for standard input or a named pipe, so it is done in a separate thread, while the process
 //! listens for signals.
 
+mod attachments;
 mod command;
 mod file_settings;
 mod history;
@@ -215,9 +216,11 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     inputs.add("--prompt-file", args.prompt_file.as_deref());
     inputs.add("--schema", args.schema.as_deref());
     args.file.iter().for_each(|path| inputs.add("--file", Some(path)));
+    attachments::add(&args.attachments, &mut inputs);
     inputs.ensure_kept(&args.session)?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
     let history = history::read(args.session.history.as_deref())?;
+    let attachments = attachments::read(&args.attachments, mode)?;
     let schema = args.schema.as_deref().map(AnswerSchema::load).transpose()?;
     let parts = Parts::of(&args)?;
     let unread = (!parts.has_stdin()).then(|| terminal.stdin.try_clone()).transpose()?;
@@ -228,12 +231,13 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
         let rendered = Rendered { system, messages: history, prompt: prompt.clone() };
         let session_id = args.session.session_id.as_deref();
         let unasked = Unasked { command: "exec", mode, session_id, is_shown };
-        return Ok(Prepared::Print(shown(&rendered, &unasked)?));
+        return Ok(Prepared::Print(shown(&rendered, &attachments, &unasked)?));
     }
     let preamble = Preamble { system: None, history: history::for_engine(history) };
     let request = PromptRequest {
         preamble,
         prompt,
+        attachments,
         response: if schema.is_some() { ResponseType::Json } else { ResponseType::Text },
         schema,
         name: "exec".to_owned(),

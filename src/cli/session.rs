@@ -54,7 +54,7 @@ pub struct SessionArgs {
     #[arg(long, env = "DUOLOGUE_ON_BUSY", value_name = "WHAT", value_enum, default_value_t)]
     pub on_busy: OnBusy,
 
-    /// Turn on extensions of the protocol: approvals, client-tools, steer, targeted-cancel,
+    /// Turn on extensions of the protocol: approvals, attachments, client-tools, steer, targeted-cancel,
     /// tool-servers; a client can do the same with an enable request
     #[arg(long, env = "DUOLOGUE_EXTENSIONS", value_name = "NAMES", value_delimiter = ',', value_parser = extension)]
     pub extensions: Vec<Extension>,

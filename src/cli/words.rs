@@ -35,6 +35,7 @@ const RPC_EXAMPLES: &str = "  echo '{\"submit\":{\"prompt\":\"hello\"}}' | duolo
 const EXEC_EXAMPLES: &str = "  duologue exec \"What is a duologue?\"
   git diff | duologue exec \"Review this change.\" -
   duologue exec \"What does this do?\" --file src/main.rs
+  duologue exec \"What is in this picture?\" --image photo.jpg
   duologue exec --json-stream \"explain auth\" | jq -c 'select(.type == \"done\")'
   duologue exec --output json --prompt-file prompt.txt | jq -r .data";
 

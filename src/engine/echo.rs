@@ -6,6 +6,7 @@ mod script;
 use super::{CallEnd, CallSpec, EngineEvent, ErrorClass, RunError, Sink, Stage};
 use crate::chat::event::{FinishClass, ToolResult};
 use crate::chat::transcript::{Step, Turn, TurnState};
+use crate::protocol::attachment::Attachment;
 use script::ScriptedCall;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -195,11 +196,13 @@ fn reasoning(turns: &[Arc<Turn>]) -> String {
 fn reply(turns: &[Arc<Turn>]) -> String {
     let Some((turn, earlier)) = turns.split_last() else { return String::new() };
     let mut reply = format!("Turn {}. You said: {}", turns.len(), turn.prompt.as_str());
+    reply += &attached(&turn.attachments);
     for step in &turn.steps {
         match step {
-            Step::Prompt(prompt, _) => {
+            Step::Prompt(prompt, attachments) => {
                 reply += "\nThen you said: ";
                 reply += &quote(prompt);
+                reply += &attached(attachments);
             }
             Step::Called { tool, result, .. } => {
                 reply += &format!("\nThe tool {} returned: ", tool.name);
@@ -216,6 +219,11 @@ fn reply(turns: &[Arc<Turn>]) -> String {
         }
     }
     reply
+}
+
+/// What came with a prompt, a line each, so that attachments can be tried without a provider.
+fn attached(attachments: &[Attachment]) -> String {
+    attachments.iter().map(|attachment| format!("\nAttached: {attachment}")).collect()
 }
 
 fn quote(prompt: &str) -> String {

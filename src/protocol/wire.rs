@@ -421,9 +421,8 @@ fn command_error(fault: &CommandFault) -> (Code, String, String) {
         ),
         CommandFault::InvalidAttachment(reason) => (
             Code::InvalidAttachment,
-            "an attachment can't be used, so the prompt was not sent; correct it and submit again"
-                .to_owned(),
-            reason.clone(),
+            format!("the prompt was not sent because of an attachment that can't be used: {reason}"),
+            String::new(),
         ),
         CommandFault::InvalidSettings(reason) => (
             Code::InvalidSettings,

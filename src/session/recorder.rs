@@ -208,6 +208,11 @@ impl Recorder {
         }
     }
 
+    /// Bytes of the attachments in the transcript.
+    pub(super) fn attached_bytes(&self) -> u64 {
+        self.transcript.attached_bytes()
+    }
+
     /// Has the engine make a provider call.
     pub(super) fn start_call(&mut self, tools: Arc<[ToolSpec]>, selection: &Selection) -> TaskId {
         let task = self.new_task();

@@ -47,6 +47,12 @@ impl ActiveRun {
         count < QUEUED_SUBMITS_MAX && bytes < QUEUED_BYTES_MAX
     }
 
+    /// Bytes of the attachments of submits that wait.
+    pub(super) fn attached_bytes(&self) -> u64 {
+        let attached = self.all_waiting().flat_map(|submit| submit.attachments.iter());
+        attached.map(Attachment::len_bytes).sum()
+    }
+
     /// Submits that wait to join the run or to follow it.
     fn all_waiting(&self) -> impl Iterator<Item = &Submit> {
         self.run.joining().iter().chain(&self.waiting)

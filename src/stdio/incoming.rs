@@ -1,10 +1,10 @@
 //! Requests on their way to the host: lines of standard input, or the prompt of a single run.
 
-use super::Requests;
 use super::input::{FromStdin, StdinLines};
 use super::observers::Observers;
 use super::refusal::unable;
-use crate::protocol::command::Prompt;
+use super::{AwaitedPrompt, Requests};
+use crate::protocol::command::Submit;
 use crate::protocol::id::TaskId;
 use crate::protocol::wire::ClientError;
 use crate::session::unread_prompt;
@@ -15,7 +15,6 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::future::pending;
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
 
 /// Chunks of input that are handled before the engine gets a turn, however many more there are.
 const CHUNKS_BEFORE_ENGINE_MAX: u32 = 32;
@@ -27,7 +26,7 @@ const LINES_BEFORE_ENGINE_MAX: u32 = 256;
 /// input may have taken it, and must not hold up the run.
 const MORE_INPUT_MAX: Duration = Duration::from_millis(100);
 
-type PromptRead = Result<Prompt, ClientError>;
+type PromptRead = Result<Submit, ClientError>;
 
 pub(super) struct Incoming {
     lines: StdinLines,
@@ -41,7 +40,7 @@ pub(super) struct Incoming {
     lines_taken: u32,
     call: Option<TaskId>,
     /// The prompt of a single run, while it is read.
-    prompt: Option<oneshot::Receiver<PromptRead>>,
+    prompt: Option<AwaitedPrompt>,
 }
 
 /// Something that was read.
@@ -85,7 +84,7 @@ impl Incoming {
     }
 
     /// Waits for `prompt` from here on.
-    pub(super) fn await_prompt(&mut self, prompt: oneshot::Receiver<PromptRead>) {
+    pub(super) fn await_prompt(&mut self, prompt: AwaitedPrompt) {
         self.prompt = Some(prompt);
     }
 
@@ -144,9 +143,10 @@ fn refused_for(error: NoThread) -> Requests {
 }
 
 /// Waits for the prompt, once.
-async fn awaited(prompt: &mut Option<oneshot::Receiver<PromptRead>>) -> PromptRead {
-    let Some(reading) = prompt else { return pending().await };
-    let read = reading.await.unwrap_or_else(|_| Err(unread_prompt()));
-    *prompt = None;
-    read
+async fn awaited(awaited: &mut Option<AwaitedPrompt>) -> PromptRead {
+    let Some(reading) = awaited else { return pending().await };
+    let read = (&mut reading.prompt).await.unwrap_or_else(|_| Err(unread_prompt()));
+    let attachments = std::mem::take(&mut reading.attachments);
+    *awaited = None;
+    Ok(Submit { attachments, ..Submit::new(read?) })
 }

@@ -3,7 +3,8 @@
 use super::{DebugFile, Progress, UnreadInput};
 use crate::host::HostSettings;
 use crate::output::Format;
-use crate::protocol::command::Prompt;
+use crate::protocol::attachment::Attachment;
+use crate::protocol::command::{Prompt, Submit};
 use crate::protocol::wire::ClientError;
 use crate::session::Signal;
 use tokio::sync::oneshot;
@@ -17,13 +18,22 @@ pub(crate) enum Requests {
         line_bytes_max: usize,
     },
     /// One prompt.
-    Once(Prompt),
-    /// The prompt is still being read. If that fails, its error is the answer.
-    Awaited(oneshot::Receiver<Result<Prompt, ClientError>>),
+    Once(Submit),
+    /// The prompt is still being read.
+    Awaited(AwaitedPrompt),
     /// There are no requests, because of this error.
     Refused(ClientError),
     /// There is no prompt, because a signal came before it was read.
     Interrupted(Signal),
+}
+
+/// A prompt that is still being read.
+#[derive(Debug)]
+pub(crate) struct AwaitedPrompt {
+    /// The prompt. If reading it fails, its error is the answer.
+    pub prompt: oneshot::Receiver<Result<Prompt, ClientError>>,
+    /// What goes with it.
+    pub attachments: Vec<Attachment>,
 }
 
 /// Settings of the front end.

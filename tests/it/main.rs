@@ -90,6 +90,10 @@ mod options;
 // Tools that the client runs.
 mod client_tools;
 
+// Images and files that go with a prompt: of clients, and of options.
+mod attachment_options;
+mod attachments;
+
 // Tools of MCP servers in a conversation.
 mod tool_runs;
 

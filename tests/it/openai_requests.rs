@@ -5,8 +5,8 @@ use crate::provider::{Provider, Step, says};
 use crate::server::{KEY, Launch};
 use serde_json::{Value, json};
 
-const IMAGE: &str = "data:image/png;base64,YWJj";
-const DOCUMENT: &str = "data:application/pdf;base64,YWJj";
+const IMAGE: &str = "data:image/png;base64,iVBORw0KGgo=";
+const DOCUMENT: &str = "data:application/pdf;base64,JVBERi0xLjcK";
 
 /// The body of the request that a submit with these members becomes; its end is one error if the
 /// provider has no request to answer.
@@ -76,7 +76,8 @@ fn images_and_files_of_a_submit_reach_the_provider() {
 
 #[test]
 fn what_a_provider_cannot_take_is_an_error_before_the_call() {
-    let sound = json!({ "attachments": [{ "url": "data:audio/wav;base64,YWJj" }] });
+    let sound =
+        json!({ "attachments": [{ "url": "data:audio/wav;base64,UklGRiQAAABXQVZFZm10IA==" }] });
     let document = json!({ "attachments": [{ "url": "https://example.com/c.pdf" }] });
     assert_eq!(sent("openai", says("a"), &sound), None);
     assert_eq!(sent("responses", responds(), &sound), None);

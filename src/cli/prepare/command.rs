@@ -2,13 +2,14 @@
 
 use super::inputs::Inputs;
 use super::shown::{Unasked, shown};
-use super::{Prepared, Reason, Refusal, Terminal, file_settings, history, text};
+use super::{Prepared, Reason, Refusal, Terminal, attachments, file_settings, history, text};
 use crate::chat::transcript::Preamble;
 use crate::cli::answers::AnswerSchema;
 use crate::cli::config::{self, Once, PromptRequest, Source};
 use crate::cli::log;
 use crate::cli::{Cli, CommandMode, RUN_COMMAND};
 use crate::command_file::{CommandFile, FILE_BYTES_MAX, Outside, Rendered, is_stdin};
+use crate::protocol::attachment::Attachment;
 use crate::protocol::words::capability::EXTRACT;
 use crate::stdio::UnreadInput;
 use crate::support::terminal::escape_control;
@@ -70,6 +71,7 @@ fn with_file(
     let mode = args.output.mode()?;
     let mut inputs = Inputs::of(&args.session, &terminal.stdin);
     inputs.add("the command file", Some(&file.path));
+    attachments::add(&args.attachments, &mut inputs);
     let mut from_stdin = || match mode.reads_stdin() {
         true => Err(io::Error::other(REQUESTS_ARE_READ)),
         false => all(&mut terminal.stdin),
@@ -79,6 +81,7 @@ fn with_file(
     let values = file.values(&typed, &mut outside)?;
     inputs.add_values(outside.files());
     inputs.ensure_kept(&args.session)?;
+    let attachments = attachments::read(&args.attachments, mode)?;
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
     warn_of(file);
     if let Some(ignored) = file_settings::apply(file, &mut args.session) {
@@ -101,9 +104,9 @@ fn with_file(
         let session_id = args.session.session_id.as_deref();
         let unasked =
             Unasked { command: RUN_COMMAND, mode, session_id, is_shown: terminal.is_shown };
-        return Ok(Prepared::Print(shown(&rendered, &unasked)?));
+        return Ok(Prepared::Print(shown(&rendered, &attachments, &unasked)?));
     }
-    let request = request(file, rendered)?;
+    let request = request(file, rendered, attachments)?;
     let unread = Some(UnreadInput::new(terminal.stdin, UNREAD));
     let once = Once { command: RUN_COMMAND, mode, is_shown: terminal.is_shown, request, unread };
     let settings = config::once(once, args.session)?;
@@ -139,7 +142,11 @@ fn all(stdin: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn request(file: &CommandFile, rendered: Rendered) -> Result<PromptRequest> {
+fn request(
+    file: &CommandFile,
+    rendered: Rendered,
+    attachments: Vec<Attachment>,
+) -> Result<PromptRequest> {
     let schema = file.schema.as_ref().map(|schema| AnswerSchema::new(&file.name, schema));
     let schema = schema.transpose();
     let place = || format!("{}:{}: `schema`", file.path.display(), file.schema_line);
@@ -150,6 +157,7 @@ fn request(file: &CommandFile, rendered: Rendered) -> Result<PromptRequest> {
     Ok(PromptRequest {
         preamble: Preamble { system, history: history::for_engine(messages) },
         prompt: if has_nothing { Source::Nothing } else { Source::Text(prompt) },
+        attachments,
         response: file.response,
         schema,
         reports_values: file.extensions.iter().any(|name| name == EXTRACT),

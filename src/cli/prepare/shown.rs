@@ -3,6 +3,7 @@
 use crate::cli::Mode;
 use crate::cli::config;
 use crate::command_file::{FileMessage, Rendered, Role};
+use crate::protocol::attachment::Attachment;
 use crate::session::{ExitCode, Uptime};
 use crate::support::terminal::visible;
 use anyhow::Result;
@@ -19,37 +20,51 @@ pub(super) struct Unasked<'a> {
 }
 
 /// Prints the request in the output format of this mode.
-pub(super) fn shown(rendered: &Rendered, unasked: &Unasked) -> Result<String> {
+pub(super) fn shown(
+    rendered: &Rendered,
+    attachments: &[Attachment],
+    unasked: &Unasked,
+) -> Result<String> {
     let Unasked { command, mode, session_id, is_shown } = unasked;
     let generated = || format!("session-{}", uuid::Uuid::new_v4());
     let session = session_id.map_or_else(generated, str::to_owned);
     let mut format = config::format_of_prompt(command, *mode);
     let mut out = Vec::new();
-    format.prompt(&session, &for_people(rendered), &parts(rendered), &mut out)?;
+    let text = for_people(rendered, attachments);
+    format.prompt(&session, &text, &parts(rendered, attachments)?, &mut out)?;
     format.end(Uptime::default(), ExitCode::Ok, &mut out)?;
     let out = String::from_utf8(out)?;
     Ok(if *is_shown { visible(&out, format.escapes()) } else { out })
 }
 
-fn parts(rendered: &Rendered) -> Value {
+fn parts(rendered: &Rendered, attachments: &[Attachment]) -> Result<Value> {
     let Rendered { system, messages, prompt } = rendered;
     let message =
         |message: &FileMessage| json!({ "role": message.role.as_str(), "text": message.text });
     let messages: Vec<_> = messages.iter().map(message).collect();
-    json!({ "system": system, "messages": messages, "prompt": prompt })
+    let mut parts = json!({ "system": system, "messages": messages, "prompt": prompt });
+    if !attachments.is_empty() {
+        let shown: Vec<_> = attachments.iter().map(|attachment| &attachment.shown).collect();
+        parts["attachments"] = serde_json::to_value(shown)?;
+    }
+    Ok(parts)
 }
 
-/// The prompt alone, or if there is more, each message after a line with its role.
-fn for_people(Rendered { system, messages, prompt }: &Rendered) -> String {
+/// The prompt alone, or if there is more, each message after a line with its role, then what is attached.
+fn for_people(
+    Rendered { system, messages, prompt }: &Rendered,
+    attachments: &[Attachment],
+) -> String {
     let system = system.iter().map(|text| (Role::System, text));
     let messages = messages.iter().map(|message| (message.role, &message.text));
     let last = (!prompt.trim().is_empty()).then_some((Role::User, prompt));
     let parts: Vec<_> = system.chain(messages).chain(last).collect();
-    if let [] | [(Role::User, _)] = parts[..] {
+    if let ([] | [(Role::User, _)], []) = (&parts[..], attachments) {
         return prompt.clone();
     }
     let part = |(role, text): &(Role, &String)| {
         format!("[{}]\n{}\n", role.as_str(), text.trim_end_matches('\n'))
     };
-    parts.iter().map(part).collect::<Vec<_>>().join("\n")
+    let attached = attachments.iter().map(|attachment| format!("[attached]\n{attachment}\n"));
+    parts.iter().map(part).chain(attached).collect::<Vec<_>>().join("\n")
 }

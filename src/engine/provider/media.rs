@@ -5,9 +5,6 @@ use crate::protocol::attachment::{Attachment, Kind};
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// The media type of drawings in XML, which models can't see.
-const SVG: &str = "image/svg+xml";
-
 /// An attachment as it is sent.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::engine) enum Media<'a> {
@@ -47,7 +44,6 @@ pub(in crate::engine) enum Detail {
 pub(in crate::engine) fn media(attachment: &Attachment) -> Result<Media<'_>, Refused> {
     match attachment.kind() {
         Kind::Text => attachment.as_text().map(Media::Text),
-        Kind::Image if attachment.shown.media_type == SVG => None,
         Kind::Image => {
             let url = attachment.url().map(Cow::Borrowed);
             let url = url.or_else(|| attachment.data_url().map(Cow::Owned));
@@ -139,13 +135,16 @@ mod tests {
         assert_eq!(media(&link).expect("fits"), Media::PdfUrl("https://h/a.pdf"));
         let text = attached("text/plain", "a.txt", b"hi");
         assert!(matches!(media(&text), Ok(Media::Text(text)) if text.contains("a.txt")));
+        // A drawing in XML: models read it, and don't see it.
+        let drawing = attached("image/svg+xml", "a.svg", b"<svg/>");
+        assert!(matches!(media(&drawing), Ok(Media::Text(text)) if text.contains("<svg/>")));
     }
 
     #[test]
     fn what_has_no_form_is_refused_with_what_to_do() {
         for (attachment, words) in [
             (attached("audio/wav", "a.wav", b"abc"), "\"a.wav\" (audio/wav) can't be sent"),
-            (attached("image/svg+xml", "a.svg", b"<svg/>"), "convert it"),
+            (attached("application/zip", "a.zip", b"abc"), "convert it"),
             (attached("", "a.bin", b"abc"), "of an unknown type"),
             (linked("text/plain", "https://h/a?key=secret"), "attach the file itself"),
         ] {

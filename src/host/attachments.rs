@@ -1,0 +1,268 @@
+//! Reads the files that a prompt names, before the session gets it, and checks what all attachments
+//! are. Nothing is read that could keep the loop waiting: regular files only, up to the limits.
+
+use crate::protocol::attachment::{ATTACHMENTS_MAX, Attachment, Content};
+use crate::protocol::command::{Command, CommandFault};
+use crate::protocol::wire::{BadLine, Request, RequestFault};
+use rustix::fs::OFlags;
+use std::fs::{File, FileType, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::iter::repeat_n;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+const MEBIBYTE: u64 = 1024 * 1024;
+
+/// Bytes of an attachment: what providers take for the largest.
+const ATTACHMENT_BYTES_MAX: u64 = 20 * MEBIBYTE;
+
+/// Bytes of the attachments of a prompt.
+const PROMPT_BYTES_MAX: u64 = 50 * MEBIBYTE;
+
+/// Bytes of the attachments of a conversation: they are held in memory and sent with every call.
+const CONVERSATION_BYTES_MAX: u64 = 256 * MEBIBYTE;
+
+/// Characters of a name that a message repeats.
+const NAME_CHARS_MAX: usize = 120;
+
+/// Reads the attachments of one prompt.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    count: usize,
+    /// Bytes of those that were read.
+    bytes: u64,
+    /// Bytes of those that the conversation holds already.
+    held_bytes: u64,
+}
+
+/// The request with its attachments read and checked. `held_bytes` is what the conversation holds of
+/// others.
+///
+/// # Errors
+/// If one of them can't be used: its request is answered with that, and nothing is sent.
+pub(super) fn read(
+    mut request: Request,
+    held_bytes: impl FnOnce() -> u64,
+) -> Result<Request, BadLine> {
+    if let Command::Submit(submit) = &mut request.command
+        && !submit.attachments.is_empty()
+    {
+        let attachments = std::mem::take(&mut submit.attachments);
+        let mut reading = Reading::new(held_bytes());
+        let numbered = (1..).zip(attachments);
+        let read = numbered.map(|(number, attachment)| reading.read_numbered(number, attachment));
+        match read.collect() {
+            Ok(attachments) => submit.attachments = attachments,
+            Err(why) => {
+                let fault = RequestFault::Command(CommandFault::InvalidAttachment(why));
+                return Err(BadLine { id: Some(request.id), fault });
+            }
+        }
+    }
+    Ok(request)
+}
+
+impl Reading {
+    /// Begins with a prompt of a conversation that holds so many bytes of attachments.
+    pub(crate) fn new(held_bytes: u64) -> Self {
+        Self { count: 0, bytes: 0, held_bytes }
+    }
+
+    /// The next attachment, with its content if that can be read here, and with all that is known of
+    /// it.
+    ///
+    /// # Errors
+    /// If it can't be used: why, and what to do.
+    pub(crate) fn read(&mut self, mut attachment: Attachment) -> Result<Attachment, String> {
+        self.count += 1;
+        if self.count > ATTACHMENTS_MAX {
+            return Err(format!("a prompt can have {ATTACHMENTS_MAX} attachments; leave some out"));
+        }
+        match &attachment.content {
+            Content::File(path) => {
+                let data = self.read_file(path)?;
+                if attachment.shown.filename.is_empty() {
+                    let last = path.file_name().unwrap_or_default();
+                    attachment.shown.filename = last.to_string_lossy().into_owned();
+                }
+                self.bytes += data.len() as u64;
+                attachment.content = Content::Data(data);
+            }
+            Content::Data(data) => {
+                let bytes = data.len() as u64;
+                self.check_size(bytes)?;
+                self.bytes += bytes;
+            }
+            Content::Url(_) => {}
+        }
+        attachment.described()
+    }
+
+    fn read_numbered(&mut self, number: u32, attachment: Attachment) -> Result<Attachment, String> {
+        let name = match &attachment.content {
+            Content::File(path) => path.to_string_lossy().into_owned(),
+            Content::Data(_) | Content::Url(_) => attachment.shown.filename.clone(),
+        };
+        self.read(attachment).map_err(|why| match name.as_str() {
+            "" => format!("attachment {number}: {why}"),
+            name => format!("attachment {number} ({:?}): {why}", shortened(name)),
+        })
+    }
+
+    fn read_file(&self, path: &Path) -> Result<Arc<[u8]>, String> {
+        // Looked at first: opening a device can set it going.
+        let about = path.metadata().map_err(|error| unreadable(&error))?;
+        check_type(&about)?;
+        let file = open(path).map_err(|error| unreadable(&error))?;
+        // The path may lead elsewhere by now.
+        let about = file.metadata().map_err(|error| unreadable(&error))?;
+        check_type(&about)?;
+        self.check_size(about.len())?;
+        contents(&file, about.len()).map_err(|error| unreadable(&error))
+    }
+
+    /// Whether there is room for one more of this size.
+    fn check_size(&self, bytes: u64) -> Result<(), String> {
+        let prompt_bytes = self.bytes.saturating_add(bytes);
+        let all_bytes = self.held_bytes.saturating_add(prompt_bytes);
+        if bytes > ATTACHMENT_BYTES_MAX {
+            let most = ATTACHMENT_BYTES_MAX / MEBIBYTE;
+            return Err(format!(
+                "it has {bytes} bytes, and {most} MiB is the limit; make it smaller, or name a URL \
+                 that the provider can read"
+            ));
+        }
+        if prompt_bytes > PROMPT_BYTES_MAX {
+            let most = PROMPT_BYTES_MAX / MEBIBYTE;
+            return Err(format!(
+                "with it the attachments of the prompt have {prompt_bytes} bytes, and {most} MiB is \
+                 the limit; divide them among several prompts"
+            ));
+        }
+        if all_bytes > CONVERSATION_BYTES_MAX {
+            let most = CONVERSATION_BYTES_MAX / MEBIBYTE;
+            return Err(format!(
+                "with it the attachments of the conversation have {all_bytes} bytes, and {most} MiB \
+                 is the limit; start another conversation"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Opens `path` without waiting, should it have become a pipe or a terminal meanwhile.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits());
+    OpenOptions::new().read(true).custom_flags(flags.map_err(io::Error::other)?).open(path)
+}
+
+/// What `file` holds, read into the memory where it stays: a copy would double it.
+fn contents(mut file: &File, bytes: u64) -> io::Result<Arc<[u8]>> {
+    let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
+    let mut data: Arc<[u8]> = repeat_n(0, bytes).collect();
+    if let Some(data) = Arc::get_mut(&mut data) {
+        file.read_exact(data)?;
+    }
+    match file.read(&mut [0])? {
+        0 => Ok(data),
+        _ => Err(io::Error::other("it grew while it was read, or has no size")),
+    }
+}
+
+/// Whether a file of this type can be attached.
+fn check_type(about: &Metadata) -> Result<(), String> {
+    let what = match about.file_type() {
+        regular if regular.is_file() => return Ok(()),
+        folder if folder.is_dir() => "a folder; name a file in it",
+        other => special(other),
+    };
+    Err(format!("it is {what}"))
+}
+
+fn special(file_type: FileType) -> &'static str {
+    if file_type.is_fifo() {
+        "a named pipe; write its data to a file and attach that"
+    } else if file_type.is_socket() {
+        "a socket; only files can be attached"
+    } else {
+        "a device; write its data to a file and attach that"
+    }
+}
+
+fn unreadable(error: &io::Error) -> String {
+    let hint = if error.kind() == io::ErrorKind::NotFound {
+        "check the path, which is relative to the folder that duologue runs in"
+    } else {
+        "check the file and who may read it"
+    };
+    format!("it can't be read: {error}; {hint}")
+}
+
+fn shortened(name: &str) -> String {
+    match name.char_indices().nth(NAME_CHARS_MAX) {
+        Some((end, _)) => format!("{}\u{2026}", &name[..end]),
+        None => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::proto::chat::ChatAttachment;
+
+    fn attachment(content: Content) -> Attachment {
+        Attachment { shown: ChatAttachment::default(), content }
+    }
+
+    fn data(bytes: u64) -> Attachment {
+        attachment(Content::Data(repeat_n(b'a', usize::try_from(bytes).expect("few")).collect()))
+    }
+
+    #[test]
+    fn each_limit_is_the_last_size_that_is_taken() {
+        let mut one = Reading::new(0);
+        assert!(one.read(data(ATTACHMENT_BYTES_MAX)).is_ok());
+        let why = Reading::new(0).read(data(ATTACHMENT_BYTES_MAX + 1)).expect_err("too large");
+        assert!(why.starts_with("it has 20971521 bytes, and 20 MiB is the limit"), "{why}");
+
+        assert!(one.read(data(ATTACHMENT_BYTES_MAX)).is_ok());
+        let rest = PROMPT_BYTES_MAX - 2 * ATTACHMENT_BYTES_MAX;
+        let why = one.read(data(rest + 1)).expect_err("too much for a prompt");
+        assert!(why.contains("the prompt have 52428801 bytes, and 50 MiB is"), "{why}");
+        assert!(one.read(data(rest)).is_ok());
+
+        let mut last = Reading::new(CONVERSATION_BYTES_MAX - 3);
+        assert!(last.read(data(3)).is_ok());
+        let why = last.read(data(1)).expect_err("too much for a conversation");
+        assert!(why.contains("conversation have 268435457 bytes, and 256 MiB is"), "{why}");
+
+        let mut many = Reading::new(0);
+        for _ in 0..ATTACHMENTS_MAX {
+            assert!(many.read(data(1)).is_ok());
+        }
+        assert!(many.read(data(1)).is_err_and(|why| why.contains("32 attachments")));
+    }
+
+    /// Files of the system that have no size although they have content, and devices.
+    #[test]
+    fn what_is_no_file_with_a_size_is_refused() {
+        let check = |path: &str, expected: &str| {
+            let why = Reading::new(0).read(attachment(Content::File(path.into())));
+            let why = why.expect_err(path);
+            assert!(why.contains(expected), "{path}: {why}");
+        };
+        check("/dev/null", "it is a device");
+        check("/dev/zero", "it is a device");
+        check("/", "it is a folder");
+        check("/proc/self/status", "has no size");
+        check("/no/such/file", "relative to the folder");
+        check("", "it can't be read");
+    }
+
+    #[test]
+    fn a_long_name_is_repeated_in_part() {
+        assert_eq!(shortened("short"), "short");
+        assert_eq!(shortened(&"\u{e9}".repeat(1_000)).chars().count(), NAME_CHARS_MAX + 1);
+    }
+}
