@@ -25,8 +25,9 @@ pub(crate) use input_log::input as log_input;
 use std::collections::BTreeSet;
 use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tasks::{Step, Tasks};
+use tokio::time::Instant;
 
 /// How a conversation behaves and which engine answers.
 #[derive(Debug)]
@@ -282,7 +283,10 @@ impl Host {
 
 async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;
