@@ -10,6 +10,7 @@ mod output;
 pub mod prepare;
 mod session;
 pub mod shell;
+mod store;
 mod tips;
 pub mod tools;
 mod words;

@@ -55,6 +55,8 @@ pub mod engine;
 
 pub mod tool;
 
+pub mod store;
+
 pub mod session;
 
 pub mod host;

@@ -3,6 +3,7 @@
 mod capabilities;
 mod engine;
 mod format;
+mod store;
 
 use crate::chat::patch::{PatchFields, PatchMode, Patches};
 use crate::chat::transcript::{HistoryMessage, Preamble};
@@ -13,10 +14,10 @@ use crate::engine::{Engine, ErrorClass};
 use crate::extract::{ResponseType, Schema};
 use crate::host::HostSettings;
 use crate::protocol::command::Prompt;
-use crate::protocol::id::SessionId;
 use crate::protocol::wire::{ClientError, Code};
 use crate::session::{
-    Extraction, ExtractionReport, FinalSnapshot, OnBusy, Retention, Rules, SessionMode, ToolRules,
+    Extraction, ExtractionReport, FinalSnapshot, LogRules, OnBusy, Retention, Rules, SessionMode,
+    ToolRules,
 };
 use crate::stdio::{self, DebugFile, Progress, Requests, Settings, Shown, UnreadInput};
 #[cfg(debug_assertions)]
@@ -29,6 +30,7 @@ use capabilities::{capabilities, capabilities_of_nobody};
 use engine::engine;
 pub(crate) use format::format_of_prompt;
 use format::{RunFacts, format};
+use store::store;
 use tokio::sync::oneshot;
 
 /// Shown when the program was started by hand.
@@ -36,8 +38,7 @@ const TERMINAL_READ: &str = "requests are read from this terminal, one JSON obje
      {\"submit\":{\"prompt\":\"hello\"}}; Ctrl-D ends, --help explains more";
 
 /// Settings of `duologue rpc`, which reads requests from a terminal or not. `history` is what was
-/// said before. Opens the debug file;
-/// touches nothing else.
+/// said before. Opens the debug file, and looks for the session to continue; touches nothing else.
 ///
 /// # Errors
 /// If an option, or the file it names, can't be used.
@@ -215,13 +216,12 @@ impl Plan {
     fn settings(self, requests: Requests) -> Result<Settings> {
         let mut notices = Vec::new();
         let engine = engine(&self.session, &mut notices)?;
-        let session = session_id(&self.session)?;
+        let (store, session) = store(&self.session)?;
         // Before the debug file is truncated: a wrong option changes no file.
         let tools = self.session.tools.settings(self.mode.session_mode())?;
         let debug_file = debug_file(&self.session)?;
         let extraction = self.extraction();
         let Self { command, mode, session: args, request } = self;
-        // The debug file holds all frames.
         // The debug file holds all frames; and after tool calls the model is sent its own words.
         let is_kept = mode.is_protocol() || debug_file.is_some() || !tools.servers.is_empty();
         let system = request.preamble.system.or(not_blank(args.system.clone()));
@@ -247,10 +247,15 @@ impl Plan {
                 },
                 final_snapshot: args.final_snapshot.into(),
                 extensions: args.extensions.iter().copied().collect(),
+                log: LogRules {
+                    backend_events: args.store.backend_events && mode.is_protocol(),
+                    ..LogRules::default()
+                },
                 tools: ToolRules::new(tools.rules, &tools.limits),
                 ..Rules::default()
             },
             servers: ToolServers::new(tools.servers, tools.limits, guard()),
+            store,
             faults: faults(),
             ..HostSettings::new(engine)
         };
@@ -273,13 +278,6 @@ impl Plan {
             repairs: 0,
         })
     }
-}
-
-fn session_id(args: &SessionArgs) -> Result<Option<SessionId>> {
-    let Some(typed) = &args.session_id else { return Ok(None) };
-    let id = SessionId::parse(typed).context("--session-id is too long; choose a shorter one")?;
-    ensure!(id.is_some(), "--session-id is blank; name the session or leave it out");
-    Ok(id)
 }
 
 fn debug_file(args: &SessionArgs) -> Result<Option<DebugFile>> {

@@ -134,7 +134,7 @@ pub(crate) async fn prepare(
     let command_mode = job.command_mode();
     match job {
         Job::Rpc(args) => {
-            let reads = args.session.history.is_some();
+            let reads = args.session.history.is_some() || args.session.store.continues;
             let work =
                 move || rpc(args, &terminal).map_err(|reason| Refusal { command_mode, reason });
             // Where it reads nothing it is not worth a thread.

@@ -1,6 +1,7 @@
 //! Options of every command that holds a conversation.
 
 use super::numbers::whole;
+use super::store::StoreArgs;
 use super::tools::ToolOptions;
 use crate::engine;
 use crate::protocol::command::Extension;
@@ -89,6 +90,10 @@ pub struct SessionArgs {
     /// Log to the end of this file instead of standard error
     #[arg(long, env = "DUOLOGUE_LOG_FILE", value_name = "PATH")]
     pub log_file: Option<PathBuf>,
+
+    /// Options about storing the conversation.
+    #[command(flatten, next_help_heading = "Store options")]
+    pub store: StoreArgs,
 
     /// Options about tools.
     #[command(flatten, next_help_heading = "Tool options")]

@@ -82,7 +82,7 @@ messages! {
     tools in "duologue.tools.v1":
         ToolApprovalRequested ToolApprovalResolved ToolServerChanged;
     session in "duologue.session.v1":
-        SteeringAccepted TokenCounts UsageTotals;
+        SteeringAccepted StoreDegraded TokenCounts UsageTotals;
     provider in "duologue.provider.v1":
         AnswerTruncated ModelSwitched RetryScheduled RetryStarted;
 }

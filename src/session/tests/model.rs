@@ -37,7 +37,7 @@ fn item(output: &Output) -> Option<Item> {
     let frame = match output {
         Output::Frame(frame) => frame,
         Output::StartCall(..) => return Some(Item::Start),
-        Output::StartTool(..) | Output::Warning(_) => return None,
+        Output::Persist(_) | Output::StartTool(..) | Output::Warning(_) => return None,
         Output::CancelTask(_) => return Some(Item::Cancel),
         Output::Exit(code) => return Some(Item::Exit(*code)),
         Output::Abort(code) => return Some(Item::Abort(*code)),
