@@ -15,9 +15,6 @@ mod turn;
 mod worker;
 mod write;
 
-#[cfg(test)]
-mod tests;
-
 pub(crate) use keeper::latest_session;
 pub use place::{StorePlace, StoreSettings};
 pub(crate) use worker::{Report, Request, Worker};

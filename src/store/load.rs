@@ -93,7 +93,8 @@ impl Sqlite {
         let read = self.read(session, roles, &mut part);
         self.connection.execute_batch("COMMIT").ok();
         match read {
-            Err(error) if error.is_damage() => {
+            // Nothing in a damaged file is as it should be.
+            Err(error) if error.is_damage() || self.damage.is_some() => {
                 part.lost(self.damaged(&error.to_string()), true);
             }
             read => read?,

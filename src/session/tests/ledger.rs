@@ -122,6 +122,8 @@ impl Ledger {
             | Input::DeadlineReached
             | Input::ServerChanged(_)
             | Input::InputEnded
+            | Input::Restored(_)
+            | Input::StoreFailed(_)
             | Input::ReaderGone => {}
         }
     }

@@ -120,7 +120,11 @@ impl Model {
                 self.drain()
             }
             Input::Task(_, event) if is_live => self.task_event(event),
-            Input::Task(..) | Input::DeadlineReached | Input::ServerChanged(_) => Vec::new(),
+            Input::Task(..)
+            | Input::DeadlineReached
+            | Input::Restored(_)
+            | Input::StoreFailed(_)
+            | Input::ServerChanged(_) => Vec::new(),
             Input::Interrupted(signal) => {
                 self.farewell = ExitCause::Interrupted(*signal);
                 self.end_now()

@@ -124,7 +124,8 @@ impl Story {
                     Some(Body::Hello(_) | Body::BackendEvent(_)) | None => bail!("{frame:?}"),
                 },
                 Output::StartCall(..) => self.call_asked()?,
-                Output::StartTool(..)
+                Output::Persist(_)
+                | Output::StartTool(..)
                 | Output::CancelTask(_)
                 | Output::Warning(_)
                 | Output::Exit(_)
