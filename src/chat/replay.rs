@@ -97,9 +97,10 @@ impl Replay {
 
     /// The event that was stored, as far as the timeline needs it.
     fn recorded(&self, stored: &StoredEvent, (turn, call): (u32, u32)) -> Option<Recorded> {
-        let run = match &stored.payload {
-            Any::ChatUserMessageAccepted(it) => RunId::of_root(&it.message_id)?,
-            _ => self.open.as_ref()?.scope.run,
+        let run = if let Any::ChatUserMessageAccepted(it) = &stored.payload {
+            RunId::of_root(&it.message_id)?
+        } else {
+            self.open.as_ref()?.scope.run
         };
         let scope = Scope { run, turn, call };
         Some(Recorded { ordinal: stored.ordinal, scope, event: event(&stored.payload)? })

@@ -88,14 +88,13 @@ impl Keeper {
 
 /// A store that there is not holds no session.
 fn missing(error: StoreError, resumes: bool, session: &SessionId) -> StoreError {
-    match error {
-        StoreError::Io { source, .. }
-            if resumes && source.kind() == std::io::ErrorKind::NotFound =>
-        {
-            StoreError::Missing(session.as_str().to_owned())
-        }
-        error => error,
+    if let StoreError::Io { source, .. } = &error
+        && source.kind() == std::io::ErrorKind::NotFound
+        && resumes
+    {
+        return StoreError::Missing(session.as_str().to_owned());
     }
+    error
 }
 
 fn load(session: &SessionId, stores: &mut [(Store, Roles)]) -> Result<Box<Restored>, StoreError> {

@@ -348,3 +348,55 @@ fn a_run_that_was_cut_off_is_stopped_once() {
     let partial = body["messages"][1]["content"].as_str().expect("a text");
     assert!(partial.starts_with("Half an answer\n\n[This answer was interrupted"), "{partial}");
 }
+
+/// The statements that made the tables of a store.
+fn schema(store: &Path) -> Vec<String> {
+    let connection = Connection::open(store).expect("a store");
+    let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
+    let mut statement = connection.prepare(sql).expect("a schema");
+    let rows = statement.query_map([], |row| row.get(0)).expect("rows");
+    rows.map(|row| row.expect("a row")).collect()
+}
+
+/// `tests/data/store_format_1.db` was written by the first version with stores: a turn with reasoning, an
+/// attachment and a tool of the client, and one that was cut off by a kill.
+#[test]
+fn a_store_of_format_1_can_be_resumed() {
+    let folder = Folder::new();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/store_format_1.db");
+    fs::copy(data, folder.path("store")).expect("a copy");
+    let provider = Provider::start(vec![says("Gladly.")]);
+    let place = folder.name("store");
+    let args = ["--store", &place, "--session-id", "s", "--resume"];
+    let mut server = openai(&provider, &args).start();
+    let expected = [
+        ("user", "I am Ada."),
+        ("thinking", "Easy."),
+        ("assistant", "Let me look."),
+        ("", ""),
+        ("", ""),
+        ("assistant", "It is noon."),
+        ("user", "Go on."),
+        ("thinking", "Easy."),
+        ("assistant", "Let me "),
+    ];
+    let state = wait_state(&mut server);
+    assert_eq!(state.messages(), expected);
+    assert_eq!(
+        state.text("/snapshot/entities/0/payload/attachments/0/filename"),
+        "notes.txt",
+        "what people see of an attachment"
+    );
+    assert_eq!(server.turn("r", "And then?"), "ok");
+    server.finish();
+    let body = provider.wait_request(1).body;
+    let messages = body["messages"].as_array().expect("messages");
+    let roles: Vec<_> = messages.iter().map(|it| it["role"].as_str().unwrap_or_default()).collect();
+    let turns = ["user", "assistant", "tool", "assistant", "user", "assistant"];
+    assert_eq!(roles, [&["system"], &turns[..], &["user"]].concat());
+    assert!(messages[6]["content"].as_str().is_some_and(|text| text.contains("interrupted")));
+    // What was brought to the newest format is as if it had been made so.
+    let new = Folder::new();
+    stored(&new, &[]).start().finish();
+    assert_eq!(schema(&folder.path("store")), schema(&new.path("store")));
+}
