@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const PROTOS: [&str; 7] = [
+const PROTOS: [&str; 8] = [
     "pinocchio/chatapp/v1/chat.proto",
     "pinocchio/chatapp/frontendtools/v1/frontend_tool.proto",
     "pinocchio/chatapp/rpc/v1/rpc.proto",
@@ -17,6 +17,7 @@ const PROTOS: [&str; 7] = [
     "duologue/tools/v1/tools.proto",
     "duologue/session/v1/session.proto",
     "duologue/provider/v1/provider.proto",
+    "duologue/store/v1/store.proto",
 ];
 
 /// The packages whose messages travel in an `Any`: (package, module of `src/proto.rs`).

@@ -2,6 +2,8 @@
 
 pub mod event;
 pub mod patch;
+pub mod record;
+pub(crate) mod replay;
 pub(crate) mod timeline;
 pub mod tool;
 pub mod transcript;

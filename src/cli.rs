@@ -14,6 +14,7 @@ pub mod prepare;
 mod provider;
 mod session;
 pub mod shell;
+mod store;
 mod tips;
 pub mod tools;
 mod words;

@@ -8,20 +8,25 @@ pub mod memory;
 pub(crate) mod attachments;
 mod hints;
 mod input_log;
+mod keeping;
 mod tasks;
 
 use crate::chat::event::Usage;
+use crate::chat::record::StoreFailure;
 use crate::engine::{EngineEvent, Engines};
 use crate::protocol::command::Command;
 use crate::protocol::id::{Ids, RequestId, TaskId};
-use crate::protocol::wire::{self, BadLine, Frame, Request, RequestFault};
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::{self, BadLine, ClientError, Code, Frame, Request, RequestFault};
 use crate::session::{
-    ExitCode, Input, Output, Rules, ServerCall, Session, TaskEvent, Uptime, panic_text,
+    ExitCode, Input, Output, Retention, Rules, ServerCall, Session, TaskEvent, Uptime, panic_text,
 };
+use crate::store::{Report, StoreSettings};
 use crate::support::fail_point::{FailPoint, Place, Plan};
 use crate::support::terminal::escape_control;
 use crate::tool::servers::ToolServers;
 pub(crate) use input_log::input as log_input;
+use keeping::Keeping;
 use std::collections::BTreeSet;
 use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -39,6 +44,9 @@ pub struct HostSettings {
     /// The servers whose tools the model may call. They are started when [`Host::next`] is awaited
     /// for the first time.
     pub servers: ToolServers,
+    /// Where the conversation is stored; `None` if it is not. The store is opened when
+    /// [`Host::next`] is awaited for the first time.
+    pub store: Option<StoreSettings>,
     /// The words of `hello` that name what the front end can do.
     pub capabilities: Vec<String>,
     /// 128 random bits, from which ids are made.
@@ -60,6 +68,7 @@ pub struct Host {
     tasks: Tasks,
     /// Names of members that were reported.
     hinted: BTreeSet<String>,
+    keeping: Keeping,
     decode_fault: FailPoint,
     engine_fault: FailPoint,
 }
@@ -94,6 +103,7 @@ impl HostSettings {
             rules: Rules::default(),
             engines: engines.into(),
             servers: ToolServers::default(),
+            store: None,
             capabilities: Vec::new(),
             seed: uuid::Uuid::new_v4().as_u128(),
             faults: Plan::default(),
@@ -104,7 +114,15 @@ impl HostSettings {
 impl Host {
     /// A new conversation, and its first frames.
     pub fn new(settings: HostSettings) -> (Self, Vec<Frame>) {
-        let HostSettings { mut rules, engines, servers, capabilities, seed, faults } = settings;
+        let HostSettings { mut rules, engines, servers, store, capabilities, seed, faults } =
+            settings;
+        if let Some(store) = &store {
+            rules.log.is_stored = true;
+            rules.log.resumes = store.resumes;
+            // What is stored of a run is what is remembered of it.
+            rules.keep = Retention::Everything;
+        }
+        let keeping = Keeping::new(store, rules.session.is_some(), faults.clone());
         rules.tools.servers = servers.names().cloned().collect();
         rules.engines = engines.facts();
         let has_servers = !rules.tools.servers.is_empty();
@@ -122,6 +140,7 @@ impl Host {
             ids: Ids::new(!seed),
             tasks: Tasks::default(),
             hinted: BTreeSet::new(),
+            keeping,
             decode_fault: faults.at(Place::Decode),
             engine_fault: faults.at(Place::Engine),
         };
@@ -135,7 +154,7 @@ impl Host {
 
     /// Whether the host takes another request now.
     pub fn wants_input(&self) -> bool {
-        self.session.wants_input()
+        self.session.wants_input() && !self.keeping.is_behind()
     }
 
     /// The provider call that goes on.
@@ -192,12 +211,46 @@ impl Host {
         (id, self.handle(input))
     }
 
-    /// Handles an input. A run that it starts or stops is started or stopped here.
+    /// Handles an input. A run that it starts or stops is started or stopped here. With a store,
+    /// the effects come from [`Host::next`] once what they show is stored.
     pub fn handle(&mut self, input: Input) -> Effects {
+        if self.keeping.is_opening() {
+            match input {
+                Input::Interrupted(_) | Input::ReaderGone | Input::Refused(_) => {
+                    self.keeping.abandon();
+                }
+                Input::Request(_)
+                | Input::BadLine(_)
+                | Input::InputEnded
+                | Input::InputFailed { .. }
+                | Input::Task(..)
+                | Input::DeadlineReached
+                | Input::ServerChanged(_)
+                | Input::Restored(_)
+                | Input::StoreFailed(_) => {
+                    self.keeping.wait(input);
+                    return Effects::default();
+                }
+            }
+        }
+        self.take(input, None)
+    }
+
+    /// Has the session handle an input; `first` is an effect that comes before those of the input.
+    fn take(&mut self, input: Input, first: Option<Effect>) -> Effects {
+        let effects = self.decide(input, first);
+        if effects.list.iter().any(|effect| matches!(effect, Effect::Abort(_))) {
+            self.keeping.abandon();
+        }
+        self.keeping.hold(effects)
+    }
+
+    fn decide(&mut self, input: Input, first: Option<Effect>) -> Effects {
         input_log::input(&input);
         let at = self.uptime();
         let outputs = self.session.handle(at, input);
-        let list = outputs.into_iter().filter_map(|output| self.perform(output)).collect();
+        let decided = outputs.into_iter().filter_map(|output| self.perform(output));
+        let list = first.into_iter().chain(decided).collect();
         Effects { at, list }
     }
 
@@ -213,10 +266,18 @@ impl Host {
             self.are_servers_started = true;
             self.servers.start();
         }
+        if let Err(error) = self.keeping.send(self.session.id()) {
+            return self.store_unable(&error.to_string());
+        }
+        if let Some(effects) = self.keeping.take_ready() {
+            return effects;
+        }
+        let has_room = has_room && !self.keeping.is_behind() && !self.keeping.is_opening();
         let deadline = self.session.deadline().map(|at| self.started + Duration::from_millis(at.0));
-        let Self { tasks, servers, has_servers, .. } = self;
+        let Self { tasks, servers, has_servers, keeping, .. } = self;
         let input = tokio::select! {
             biased;
+            report = keeping.report() => return self.reported(report),
             step = poll_fn(|context| tasks.poll_next(context, has_room)) => return self.step(step),
             change = servers.changed(), if *has_servers && has_room => Input::ServerChanged(change),
             () = sleep_until(deadline), if has_room => Input::DeadlineReached,
@@ -226,6 +287,12 @@ impl Host {
 
     /// The effects of the engine's next event or its end, if it has come already.
     pub fn try_next(&mut self) -> Option<Effects> {
+        if let Some(effects) = self.keeping.take_ready() {
+            return Some(effects);
+        }
+        if self.keeping.is_behind() {
+            return None;
+        }
         let step = self.tasks.try_next()?;
         Some(self.step(step))
     }
@@ -236,12 +303,69 @@ impl Host {
         self.tasks.cancel_all();
     }
 
-    /// Ends the tool servers, within a few seconds.
+    /// Ends the tool servers, and closes the store, within a few seconds.
     pub async fn close(&mut self) {
         self.tasks.cancel_all();
-        if self.are_servers_started {
-            self.servers.close().await;
+        let Self { servers, keeping, session, .. } = self;
+        let servers = async {
+            if self.are_servers_started {
+                servers.close().await;
+            }
+        };
+        tokio::join!(servers, keeping.close(session.id()));
+    }
+
+    /// What the store reports.
+    fn reported(&mut self, report: Report) -> Effects {
+        match report {
+            Report::Opened(Ok(restored)) => {
+                self.keeping.opened();
+                let restored = restored.map(Input::Restored);
+                let inputs = restored.into_iter().chain(self.keeping.take_early());
+                let inputs: Vec<_> = inputs.collect();
+                let at = self.uptime();
+                let list = inputs.into_iter().flat_map(|input| self.decide(input, None).list);
+                let list = list.collect();
+                self.keeping.hold(Effects { at, list })
+            }
+            Report::Opened(Err(client_error)) => {
+                self.keeping.abandon();
+                self.take(Input::Refused(client_error), None)
+            }
+            Report::Written(Ok(())) => {
+                self.keeping.written();
+                self.keeping.take_ready().unwrap_or_default()
+            }
+            Report::Written(Err(failure)) => self.store_failed(failure),
+            Report::Closed => Effects::default(),
         }
+    }
+
+    /// The store has no thread.
+    fn store_unable(&mut self, reason: &str) -> Effects {
+        let reason = format!("the conversation can't be stored: {reason}");
+        if !self.keeping.is_opening() {
+            return self.store_failed(StoreFailure { reason, first_missing: None });
+        }
+        self.keeping.abandon();
+        let detail = String::new();
+        let error =
+            ClientError { code: Code::StoreFailed, message: reason, detail, terminal: true };
+        self.take(Input::Refused(error), None)
+    }
+
+    /// Nothing more is stored. The error comes before the frames that are not, and the event, which
+    /// has an ordinal of its own, after them.
+    fn store_failed(&mut self, failure: StoreFailure) -> Effects {
+        self.keeping.give_up();
+        let Effects { at, list } = self.decide(Input::StoreFailed(failure), None);
+        let (errors, events) = list.into_iter().partition(is_error);
+        let events = self.keeping.hold(Effects { at, list: events });
+        if events.list.is_empty() {
+            self.keeping.put_first(Effects { at, list: errors });
+            return self.keeping.take_ready().unwrap_or_default();
+        }
+        Effects { at, list: errors.into_iter().chain(events.list).collect() }
     }
 
     fn step(&mut self, (task, event): Step) -> Effects {
@@ -249,14 +373,13 @@ impl Host {
             TaskEvent::Engine(EngineEvent::Usage(usage)) => Some(Effect::Usage(*usage)),
             TaskEvent::Engine(_) | TaskEvent::CallEnded(_) | TaskEvent::ToolEnded(_) => None,
         };
-        let mut effects = self.handle(Input::Task(task, event));
         // Before the frames: a format may need the counts for them.
-        effects.list.splice(..0, usage);
-        effects
+        self.take(Input::Task(task, event), usage)
     }
 
     fn perform(&mut self, output: Output) -> Option<Effect> {
         match output {
+            Output::Persist(record) => self.keeping.record(record),
             Output::Frame(frame) => return Some(Effect::Frame(frame)),
             Output::StartCall(task, spec) => {
                 tracing::info!(%task, tools = spec.tools.len(), "a provider call starts");
@@ -278,6 +401,13 @@ impl Host {
             Output::Abort(code) => return Some(Effect::Abort(code)),
         }
         None
+    }
+}
+
+fn is_error(effect: &Effect) -> bool {
+    match effect {
+        Effect::Frame(frame) => matches!(frame.frame, Some(Body::Error(_))),
+        Effect::Usage(_) | Effect::Exit(_) | Effect::Abort(_) => false,
     }
 }
 

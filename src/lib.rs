@@ -58,6 +58,7 @@ pub mod engine;
 pub mod tool;
 
 pub(crate) mod profile;
+pub mod store;
 
 pub mod session;
 

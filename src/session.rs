@@ -23,6 +23,8 @@ mod usage;
 
 mod toolbox;
 
+mod log;
+
 mod recorder;
 
 mod limits;
@@ -33,6 +35,8 @@ mod waiting;
 
 mod recovery;
 
+mod resume;
+
 #[cfg(test)]
 mod tests;
 
@@ -41,7 +45,8 @@ pub(crate) use client_error::{panic_text, run_defect, unread_prompt};
 pub use exit::{ExitCode, Signal};
 pub(crate) use io::Output;
 pub use io::{
-    FinalSnapshot, Input, OnBusy, Retention, Rules, SessionMode, TaskEvent, ToolRules, Uptime,
+    FinalSnapshot, Input, LogRules, OnBusy, Retention, Rules, SessionMode, TaskEvent, ToolRules,
+    Uptime,
 };
 pub use toolbox::ServerCall;
 
@@ -159,6 +164,11 @@ impl Session {
         }
     }
 
+    /// The id of the session, which a request can still change before the first event.
+    pub(crate) fn id(&self) -> &SessionId {
+        self.recorder.session()
+    }
+
     /// Plants a fault among the projections.
     pub(crate) fn plant(&mut self, fault: FailPoint) {
         self.recorder.plant(fault);
@@ -173,6 +183,8 @@ impl Session {
     pub(crate) fn greeting(&self, capabilities: Vec<String>) -> Vec<Frame> {
         let hello = self.hello(capabilities);
         match (self.rules.mode, self.rules.keep) {
+            // The state comes once it is loaded.
+            _ if self.rules.log.resumes => vec![hello],
             (SessionMode::OneShot, Retention::Everything) => {
                 vec![hello, self.recorder.state(None, Span::Conversation)]
             }
@@ -207,7 +219,7 @@ impl Session {
 
     fn step(&mut self, now: Uptime, input: Input) {
         if let Phase::Closed = self.phase {
-            return self.after_close(&input);
+            return self.after_close(input);
         }
         match input {
             Input::Request(request) => self.request(now, request),
@@ -221,6 +233,8 @@ impl Session {
                 self.advance(now, |run, context| run.expire(context));
             }
             Input::ServerChanged(change) => self.server_changed(now, &change),
+            Input::Restored(restored) => self.restored(*restored),
+            Input::StoreFailed(failure) => self.store_failed(failure, true),
             Input::Interrupted(signal) => {
                 let reason = format!("the process was ended by {signal}");
                 // A single run reports the signal with its own end.
@@ -235,10 +249,12 @@ impl Session {
         }
     }
 
-    fn after_close(&mut self, input: &Input) {
+    fn after_close(&mut self, input: Input) {
         // What is still to be written may never be read: a second signal does not wait for it.
         if let Input::Interrupted(signal) = input {
-            self.recorder.push(Output::Abort(ExitCode::Interrupted(*signal)));
+            self.recorder.push(Output::Abort(ExitCode::Interrupted(signal)));
+        } else if let Input::StoreFailed(failure) = input {
+            self.store_failed(failure, false);
         }
     }
 

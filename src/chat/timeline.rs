@@ -6,7 +6,7 @@ use super::transcript::HistoryMessage;
 use super::ui::{FIRST_PROMPT, correlation, cut_off_text, message_id, shown, user_message_id};
 use crate::protocol::any::{Any, Shared};
 use crate::protocol::attachment::Attachment;
-use crate::protocol::id::{Ids, Ordinal, RunId, SessionId};
+use crate::protocol::id::{Ids, Ordinal, RunId, SessionId, ToolCallId};
 use crate::protocol::proto::chat::{self, ChatAttachment, ChatMessageEntity, CorrelationInfo};
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
 use crate::protocol::words::{SEGMENT_REASONING, SEGMENT_TEXT, kind, message, role, tool_call};
@@ -17,6 +17,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Timeline {
     ordinal: Ordinal,
+    /// Those of runs that had ended when the conversation was loaded; they don't change any more.
+    loaded: Vec<SnapshotEntity>,
     entities: Vec<Entity>,
 }
 
@@ -27,6 +29,19 @@ pub(crate) enum Span {
     Conversation,
     /// The entities of the newest run.
     LastTurn,
+    /// The entities that were created after that event.
+    Since(Ordinal),
+}
+
+/// What a run has left open.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct OpenParts {
+    /// The open segment, the prompt that it answers and its text so far.
+    pub segment: Option<(Segment, Text, Text)>,
+    /// The open tool calls.
+    pub tools: Vec<ToolCall>,
+    /// The calls that have a result.
+    pub with_result: Vec<ToolCallId>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -109,6 +124,11 @@ impl Timeline {
             timeline.entities.push(Entity { scope, created, changed, body });
         }
         timeline
+    }
+
+    /// A conversation that was stored: these entities, up to this ordinal.
+    pub(crate) fn restored(loaded: Vec<SnapshotEntity>, ordinal: Ordinal) -> Self {
+        Self { ordinal, loaded, entities: Vec::new() }
     }
 
     /// Applies an event. Events must come in the order of their ordinals.
@@ -198,14 +218,45 @@ impl Timeline {
 
     /// The current state, entities in the order of their creation.
     pub(crate) fn snapshot(&self, session: &SessionId, span: Span) -> SnapshotFrame {
-        let entities = match span {
-            Span::Conversation => self.entities.as_slice(),
-            Span::LastTurn => self.last_turn(),
+        let (loaded, entities) = match span {
+            Span::Conversation => (self.loaded.as_slice(), self.entities.as_slice()),
+            Span::LastTurn => (&[][..], self.last_turn()),
+            Span::Since(ordinal) => (&[][..], self.since(ordinal)),
         };
+        let entities = entities.iter().map(|entity| entity.on_wire(session));
         SnapshotFrame {
             snapshot_ordinal: self.ordinal.0,
-            entities: entities.iter().map(|entity| entity.on_wire(session)).collect(),
+            entities: loaded.iter().cloned().chain(entities).collect(),
         }
+    }
+
+    /// What `run` has left open: its segment with prompt and text, and its tool calls, each with whether
+    /// it has a result.
+    pub(crate) fn open_parts(&self, run: RunId) -> OpenParts {
+        let of_run = self.entities.iter().filter(|entity| entity.scope.run == run);
+        let mut open = OpenParts::default();
+        for entity in of_run {
+            match &entity.body {
+                Body::Segment { segment, prompt, text, state: SegmentState::Streaming, .. } => {
+                    open.segment = Some((*segment, prompt.clone(), text.clone()));
+                }
+                Body::Tool { tool, state, .. } if *state != ToolState::Completed => {
+                    open.tools.push(tool.clone());
+                }
+                Body::ToolResult { tool, .. } => open.with_result.push(tool.id.clone()),
+                Body::Segment { .. }
+                | Body::Prompt { .. }
+                | Body::Failure { .. }
+                | Body::Tool { .. } => {}
+            }
+        }
+        open
+    }
+
+    /// The entities that were created after that event.
+    fn since(&self, ordinal: Ordinal) -> &[Entity] {
+        let start = self.entities.partition_point(|entity| entity.created <= ordinal);
+        &self.entities[start..]
     }
 
     fn last_turn(&self) -> &[Entity] {

@@ -126,6 +126,16 @@ impl Transcript {
         Self { preamble: Arc::new(preamble), turns: Vec::new() }
     }
 
+    /// A conversation that was stored.
+    pub(crate) fn restored(preamble: Preamble, turns: Vec<Arc<Turn>>) -> Self {
+        Self { preamble: Arc::new(preamble), turns }
+    }
+
+    /// What is sent before the first turn.
+    pub(crate) fn preamble(&self) -> &Preamble {
+        &self.preamble
+    }
+
     /// The turns, oldest first; the last one is open while a run answers it.
     pub(crate) fn turns(&self) -> &[Arc<Turn>] {
         &self.turns
@@ -356,7 +366,7 @@ impl Turn {
 }
 
 /// Asks the model for an answer that matches its schema.
-fn repair_prompt(reason: &str) -> String {
+pub(super) fn repair_prompt(reason: &str) -> String {
     format!(
         "That answer can't be used: {reason}. Answer again, with one JSON value that matches the \
          schema and with nothing else."

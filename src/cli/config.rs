@@ -5,6 +5,7 @@ pub(crate) mod engine;
 mod engines;
 mod format;
 pub(crate) mod profile;
+mod store;
 
 use crate::chat::patch::{PatchFields, PatchMode, Patches};
 use crate::chat::transcript::{HistoryMessage, Preamble};
@@ -18,10 +19,10 @@ use crate::extract::ResponseType;
 use crate::host::HostSettings;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Extension, Prompt, Submit};
-use crate::protocol::id::SessionId;
 use crate::protocol::wire::{ClientError, Code};
 use crate::session::{
-    Extraction, ExtractionReport, FinalSnapshot, OnBusy, Retention, Rules, SessionMode, ToolRules,
+    Extraction, ExtractionReport, FinalSnapshot, LogRules, OnBusy, Retention, Rules, SessionMode,
+    ToolRules,
 };
 use crate::stdio::{
     self, AwaitedPrompt, DebugFile, Progress, Requests, Settings, Shown, UnreadInput,
@@ -37,6 +38,7 @@ use engines::{Chosen, choose};
 pub(crate) use format::format_of_prompt;
 use format::{RunFacts, format};
 use std::collections::BTreeSet;
+use store::store;
 use tokio::sync::oneshot;
 
 /// Shown when the program was started by hand.
@@ -44,8 +46,7 @@ const TERMINAL_READ: &str = "requests are read from this terminal, one JSON obje
      {\"submit\":{\"prompt\":\"hello\"}}; Ctrl-D ends, --help explains more";
 
 /// Settings of `duologue rpc`, which reads requests from a terminal or not. `history` is what was
-/// said before. Opens the debug file;
-/// touches nothing else.
+/// said before. Opens the debug file, and looks for the session to continue; touches nothing else.
 ///
 /// # Errors
 /// If an option, or the file it names, can't be used.
@@ -229,7 +230,7 @@ impl Plan {
     fn settings(self, requests: Requests) -> Result<Settings> {
         let Chosen { engines, profile, notices } = choose(&self.session, self.mode.session_mode())?;
         warn_of_foreign(&self.session.foreign);
-        let session = session_id(&self.session)?;
+        let (store, session) = store(&self.session)?;
         // Before the debug file is truncated: a wrong option changes no file.
         let tools = self.session.tools.settings(self.mode.session_mode(), &profile.tools)?;
         let prices = self.session.answers.prices()?;
@@ -272,10 +273,15 @@ impl Plan {
                 extensions: extensions(mode, &args),
                 prices,
                 repairs: args.answers.repair,
+                log: LogRules {
+                    backend_events: args.store.backend_events && mode.is_protocol(),
+                    ..LogRules::default()
+                },
                 tools: ToolRules::new(tools.rules, &tools.limits),
                 ..Rules::default()
             },
             servers: ToolServers::new(tools.servers, tools.limits, guard()),
+            store,
             faults: faults(),
             ..HostSettings::new(engines)
         };
@@ -312,13 +318,6 @@ fn extensions(mode: Mode, args: &SessionArgs) -> BTreeSet<Extension> {
     let shows_cost = matches!(mode, Mode::Json | Mode::Yaml) && args.answers.prices.is_some();
     let usage = shows_cost.then_some(Extension::Usage);
     args.extensions.iter().copied().chain(usage).collect()
-}
-
-fn session_id(args: &SessionArgs) -> Result<Option<SessionId>> {
-    let Some(typed) = &args.session_id else { return Ok(None) };
-    let id = SessionId::parse(typed).context("--session-id is too long; choose a shorter one")?;
-    ensure!(id.is_some(), "--session-id is blank; name the session or leave it out");
-    Ok(id)
 }
 
 fn debug_file(args: &SessionArgs) -> Result<Option<DebugFile>> {

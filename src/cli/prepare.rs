@@ -138,7 +138,9 @@ pub(crate) async fn prepare(
     let command_mode = job.command_mode();
     match job {
         Job::Rpc(args) => {
-            let reads = args.session.history.is_some() || args.session.provider.profile.is_some();
+            let session = &args.session;
+            let has_profile = session.provider.profile.is_some();
+            let reads = has_profile || session.history.is_some() || session.store.continues;
             let work =
                 move || rpc(args, &terminal).map_err(|reason| Refusal { command_mode, reason });
             // Where it reads nothing it is not worth a thread.

@@ -4,6 +4,7 @@ use super::answers::AnswerOptions;
 use super::calls::CallArgs;
 use super::numbers::whole;
 use super::provider::ProviderArgs;
+use super::store::StoreArgs;
 use super::tools::ToolOptions;
 use crate::engine;
 use crate::protocol::command::Extension;
@@ -86,6 +87,9 @@ pub struct SessionArgs {
     /// Options about answers.
     #[command(flatten, next_help_heading = "Answer options")]
     pub answers: AnswerOptions,
+    /// Options about storing the conversation.
+    #[command(flatten, next_help_heading = "Store options")]
+    pub store: StoreArgs,
 
     /// Options about tools.
     #[command(flatten, next_help_heading = "Tool options")]

@@ -245,7 +245,8 @@ impl Checker {
             return;
         }
         self.process.check_end(&name, body, report);
-        let is_first_state = self.process.begins_with(body);
+        // A process of one request begins with it, and so does a stored conversation that goes on.
+        let is_first_state = self.process.begins_with(body) || self.is_restored(id, body);
         let is_of_process = is_of_process(body);
         if !is_of_process {
             self.process.check_one_shot(body, report);
@@ -363,12 +364,18 @@ impl Checker {
         }
         let is_of_request =
             matches!(body, Body::Snapshot(_) | Body::UiEvent(_) | Body::BackendEvent(_));
-        let is_missing = id.is_empty() && is_of_request && !is_of_process(body);
+        let is_missing =
+            id.is_empty() && is_of_request && !is_of_process(body) && !self.is_restored(id, body);
         if is_missing && self.process.reads_requests() {
             report.add(Rule::NamelessFrame, "the frame does not name its request");
             return false;
         }
         true
+    }
+
+    /// Whether it is the state of a stored conversation, before anything happened in this process.
+    fn is_restored(&self, id: &str, body: &Body) -> bool {
+        id.is_empty() && matches!(body, Body::Snapshot(_)) && self.order.is_new()
     }
 
     fn snapshot(&mut self, name: &Name, frame: &SnapshotFrame, read: &Read, report: &mut Report) {
@@ -491,9 +498,10 @@ fn is_of_process(body: &Body) -> bool {
     let payload = match body {
         Body::UiEvent(event) => event.payload.as_ref(),
         Body::BackendEvent(event) => event.payload.as_ref(),
-        Body::Hello(_) | Body::Snapshot(_) | Body::Error(_) | Body::Done(_) => None,
+        Body::Error(error) => return error.code == code::STORE_FAILED && !error.terminal,
+        Body::Hello(_) | Body::Snapshot(_) | Body::Done(_) => None,
     };
-    matches!(payload, Some(Any::ToolServerChanged(_)))
+    matches!(payload, Some(Any::ToolServerChanged(_) | Any::StoreDegraded(_)))
 }
 
 /// Whether only the request of an extension is answered so.

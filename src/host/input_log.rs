@@ -38,6 +38,8 @@ pub(crate) fn input(input: &Input) {
             let (server, state, tools) = (&change.server, &change.state, change.tools.len());
             info!(%server, ?state, tools, "a tool server has changed");
         }
+        Input::Restored(_) => info!("a stored conversation was loaded"),
+        Input::StoreFailed(failure) => info!(failure.reason, "the store has failed"),
         Input::Interrupted(signal) => info!(%signal, "received a signal"),
         Input::Refused(client_error) => {
             info!(detail = client_error.detail, "the command was refused")

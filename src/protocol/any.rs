@@ -86,6 +86,16 @@ macro_rules! payloads {
                 }
             }
 
+            /// The message's full name and its binary form; `None` for a type that is not known.
+            pub(crate) fn to_message(&self) -> Option<(&'static str, Vec<u8>)> {
+                match self {
+                    $(Self::$name(message) => Some((full_name($url), message.encode_to_vec())),)*
+                    $(Self::$known(message) => Some((full_name($known_url), message.encode_to_vec())),)*
+                    Self::Shared(shared) => shared.whole().to_message(),
+                    Self::Other(_) => None,
+                }
+            }
+
             fn into_bytes(self) -> prost_types::Any {
                 match self {
                     $(Self::$name(message) => encode($url, &*message),)*
@@ -171,6 +181,25 @@ impl Default for Any {
     fn default() -> Self {
         Self::Other(Box::default())
     }
+}
+
+impl Any {
+    /// The message of that full name in `value`, its binary form; [`Any::Other`] for a type that is
+    /// not known.
+    ///
+    /// # Errors
+    /// If the bytes are no such message.
+    pub(crate) fn of_message(full_name: &str, value: Vec<u8>) -> Result<Self, prost::DecodeError> {
+        let type_url = format!("{URL_PREFIX}{full_name}");
+        Self::from_bytes(prost_types::Any { type_url, value }, DecodeContext::default())
+    }
+}
+
+/// What precedes the full name in the URL of a type.
+const URL_PREFIX: &str = "type.googleapis.com/";
+
+fn full_name(url: &'static str) -> &'static str {
+    url.strip_prefix(URL_PREFIX).unwrap_or(url)
 }
 
 /// The form of the well-known types in an `Any`.

@@ -161,6 +161,8 @@ pub enum Extension {
     Settings,
     /// A submit joins the run that it names.
     Steer,
+    /// Events report that the conversation is not stored any more.
+    Store,
     /// A submit has a schema that its answer must match.
     Structured,
     /// A request chooses the model.
@@ -223,13 +225,14 @@ impl Prompt {
 
 impl Extension {
     /// All of them, in the order of their names.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Approvals,
         Self::Attachments,
         Self::ClientTools,
         Self::Retries,
         Self::Settings,
         Self::Steer,
+        Self::Store,
         Self::Structured,
         Self::SwitchModel,
         Self::TargetedCancel,
@@ -246,6 +249,7 @@ impl Extension {
             Self::Retries => capability::RETRIES,
             Self::Settings => capability::SETTINGS,
             Self::Steer => capability::STEER,
+            Self::Store => capability::STORE,
             Self::Structured => capability::STRUCTURED,
             Self::SwitchModel => capability::SWITCH_MODEL,
             Self::TargetedCancel => capability::TARGETED_CANCEL,

@@ -72,6 +72,12 @@ trimmed!(SessionId);
 trimmed!(RequestId);
 
 impl RunId {
+    /// The run whose message ids begin with `root`: `chat-msg-<uuid>`, as [`RunId::root`] gives it.
+    pub(crate) fn of_root(root: &str) -> Option<Self> {
+        let uuid = root.strip_prefix("chat-msg-")?;
+        Uuid::try_parse(uuid.get(..36)?).ok().map(Self)
+    }
+
     /// Root of the message ids of the run, `chat-msg-<uuid>`.
     pub(crate) fn root(self) -> String {
         format!("chat-msg-{}", self.0)

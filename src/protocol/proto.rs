@@ -20,7 +20,8 @@ macro_rules! package {
 }
 
 pub use duologue::{
-    extract::v1 as extract, provider::v1 as provider, session::v1 as session, tools::v1 as tools,
+    extract::v1 as extract, provider::v1 as provider, session::v1 as session, store::v1 as store,
+    tools::v1 as tools,
 };
 pub use pinocchio::chatapp::{frontendtools::v1 as frontendtools, rpc::v1 as rpc, v1 as chat};
 
@@ -70,6 +71,12 @@ mod duologue {
         package! {
             /// `duologue.provider.v1`: what happens between the server and a provider; an extension.
             v1 = "duologue.provider.v1"
+        }
+    }
+    pub(super) mod store {
+        package! {
+            /// `duologue.store.v1`: what a store keeps of a conversation for the model.
+            v1 = "duologue.store.v1"
         }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::fmt::Write;
 
 /// The `.proto` files, as (name in imports, text).
-pub const PROTO_FILES: [(&str, &str); 7] = [
+pub const PROTO_FILES: [(&str, &str); 8] = [
     (
         "pinocchio/chatapp/v1/chat.proto",
         include_str!("../../proto/pinocchio/chatapp/v1/chat.proto"),
@@ -35,6 +35,7 @@ pub const PROTO_FILES: [(&str, &str); 7] = [
         "duologue/provider/v1/provider.proto",
         include_str!("../../proto/duologue/provider/v1/provider.proto"),
     ),
+    ("duologue/store/v1/store.proto", include_str!("../../proto/duologue/store/v1/store.proto")),
 ];
 
 /// Schemas of what is not a protobuf message, as JSON texts.

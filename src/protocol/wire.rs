@@ -6,7 +6,8 @@ use crate::protocol::command::{Command, CommandFault, Extension};
 use crate::protocol::id::{ID_BYTES_MAX, IdTooLong, Ordinal, RequestId, SessionId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{
-    DoneFrame, ErrorFrame, HelloFrame, RpcLine, RpcRequestLine, SnapshotFrame, UiEventFrame,
+    BackendEventFrame, DoneFrame, ErrorFrame, HelloFrame, RpcLine, RpcRequestLine, SnapshotFrame,
+    UiEventFrame,
 };
 use crate::protocol::words::{code, done};
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -121,6 +122,10 @@ pub enum Code {
     InvalidSettings,
     /// An image or a file of a prompt can't be used.
     InvalidAttachment,
+    /// The conversation can't be stored, or what is stored can't be read.
+    StoreFailed,
+    /// Another process holds the session.
+    SessionLocked,
 }
 
 /// The status of a finished request.
@@ -276,6 +281,12 @@ pub(crate) fn ui_event(ordinal: Ordinal, payload: Any) -> Body {
     Body::UiEvent(UiEventFrame { ordinal: ordinal.0, name, payload: Some(payload) })
 }
 
+/// The body of a frame with an event as the runtime records it.
+pub(crate) fn backend_event(ordinal: Ordinal, payload: Any) -> Body {
+    let name = payload.name().to_owned();
+    Body::BackendEvent(BackendEventFrame { ordinal: ordinal.0, name, payload: Some(payload) })
+}
+
 /// The body of a frame with the conversation.
 pub(crate) fn snapshot(snapshot: SnapshotFrame) -> Body {
     Body::Snapshot(snapshot)
@@ -322,6 +333,8 @@ impl Code {
             Self::UnknownToolCall => code::UNKNOWN_TOOL_CALL,
             Self::InvalidSettings => code::INVALID_SETTINGS,
             Self::InvalidAttachment => code::INVALID_ATTACHMENT,
+            Self::StoreFailed => code::STORE_FAILED,
+            Self::SessionLocked => code::SESSION_LOCKED,
         }
     }
 }

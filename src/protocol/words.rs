@@ -13,8 +13,8 @@ macro_rules! words {
 }
 
 words! {
-    /// Codes of error frames. Those of the protocol's documentation come first; two of them
-    /// (`store_failed`, `snapshot_failed`) only other servers send.
+    /// Codes of error frames. Those of the protocol's documentation come first; one of them
+    /// (`snapshot_failed`) only other servers send.
     code {
         INVALID_REQUEST_JSON = "invalid_request_json",
         LINE_TOO_LONG = "line_too_long",
@@ -38,6 +38,7 @@ words! {
         UNKNOWN_TOOL_CALL = "unknown_tool_call",
         INVALID_SETTINGS = "invalid_settings",
         INVALID_ATTACHMENT = "invalid_attachment",
+        SESSION_LOCKED = "session_locked",
     }
 }
 
@@ -200,6 +201,9 @@ pub(crate) mod capability {
 
     /// Extension: a request chooses the model of the submits that follow.
     pub(crate) const SWITCH_MODEL: &str = "switch-model";
+
+    /// Extension: events report that the conversation is not stored any more.
+    pub(crate) const STORE: &str = "store";
 
     /// Extension: events report token counts and costs.
     pub(crate) const USAGE: &str = "usage";

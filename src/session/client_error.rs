@@ -31,6 +31,19 @@ pub(super) fn too_many_segments(segments_max: u32) -> RunError {
     }
 }
 
+/// The conversation goes on, and is not stored.
+pub(super) fn store_failed(reason: &str) -> ClientError {
+    ClientError {
+        code: Code::StoreFailed,
+        message: format!(
+            "{reason}; the conversation goes on and is not stored any more; free space or repair the \
+             store, and start the process again"
+        ),
+        detail: reason.to_owned(),
+        terminal: false,
+    }
+}
+
 /// Characters of the names of tools that an error quotes.
 const NAMES_CHARS_MAX: usize = 200;
 

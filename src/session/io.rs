@@ -4,6 +4,7 @@ use super::toolbox::ServerCall;
 use super::{ExitCode, Extraction, Signal};
 use crate::chat::event::ToolResult;
 use crate::chat::patch::Patches;
+use crate::chat::record::{Record, Restored, StoreFailure};
 use crate::chat::transcript::Preamble;
 use crate::engine::prices::Prices;
 use crate::engine::{CallEnd, CallSpec, EngineEvent, EngineFacts, EngineRef};
@@ -42,6 +43,10 @@ pub enum Input {
     DeadlineReached,
     /// A tool server has changed its state or its tools.
     ServerChanged(ServerChange),
+    /// The stored conversation that this session goes on with. Before any request.
+    Restored(Box<Restored>),
+    /// The conversation can't be stored any more.
+    StoreFailed(StoreFailure),
     /// The process must end.
     Interrupted(Signal),
     /// Nobody reads the output any more.
@@ -65,6 +70,8 @@ pub enum TaskEvent {
 #[must_use]
 #[derive(Clone, Debug)]
 pub(crate) enum Output {
+    /// Store this before the frames that follow are written.
+    Persist(Record),
     /// Write this.
     Frame(Frame),
     /// Have the engine make a provider call.
@@ -153,6 +160,19 @@ pub struct Rules {
     pub prices: Arc<Prices>,
     /// How often the model is asked again for an answer that matches the schema of a request.
     pub repairs: u32,
+    /// What is recorded of the session.
+    pub log: LogRules,
+}
+
+/// What is recorded of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogRules {
+    /// Events are stored. Set by the host if it has a store.
+    pub is_stored: bool,
+    /// The session goes on with what is stored of it. Set by the host.
+    pub resumes: bool,
+    /// Each event is also shown as it is recorded.
+    pub backend_events: bool,
 }
 
 /// Which tool calls may run, and how much a run may do with tools.

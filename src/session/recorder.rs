@@ -3,6 +3,7 @@
 use super::answer_extraction::{AnswerExtraction, Extraction, RejectedAnswer};
 use super::client_error::run_failed;
 use super::exit::Verdict;
+use super::log::{Log, Projections};
 use super::model::Selection;
 use super::toolbox::ServerCall;
 use super::usage::UsageMeter;
@@ -33,10 +34,11 @@ pub(super) struct Recorder {
     final_snapshot: FinalSnapshot,
     verdict: Verdict,
     answer_extraction: Option<AnswerExtraction>,
-    ordinal: Ordinal,
-    timeline: Timeline,
-    transcript: Transcript,
+    pub(super) ordinal: Ordinal,
+    pub(super) timeline: Timeline,
+    pub(super) transcript: Transcript,
     ui: Ui,
+    pub(super) log: Log,
     /// The ids of the session's tool calls, each with how many calls of the engines had it.
     tool_calls: HashMap<ToolCallId, u32>,
     /// The tasks that were started and have not ended.
@@ -55,6 +57,7 @@ impl Recorder {
     pub(super) fn new(session: SessionId, rules: &Rules, ids: &mut Ids) -> Self {
         Self {
             ui: Ui::new(session.clone(), rules.patches),
+            log: Log::new(session.clone(), rules.log),
             session,
             mode: rules.mode,
             patches: rules.patches,
@@ -130,6 +133,7 @@ impl Recorder {
     /// Gives the session the name that its first request has for it. No event has happened yet.
     pub(super) fn rename(&mut self, session: SessionId) {
         self.ui = Ui::new(session.clone(), self.patches);
+        self.log = Log::new(session.clone(), self.log.rules());
         self.session = session;
     }
 
@@ -173,6 +177,7 @@ impl Recorder {
         if self.keeps() {
             self.timeline.apply(&recorded);
         }
+        let turns_before = self.transcript.turns().len();
         self.transcript.apply(&recorded);
         self.weigh(&recorded.event);
         let found = self
@@ -187,12 +192,53 @@ impl Recorder {
         // Its message belongs to the extension of the values.
         let is_hidden = matches!(recorded.event, Event::RepairRequested { .. })
             && !self.answer_extraction.as_ref().is_some_and(AnswerExtraction::is_reported);
+        self.log(request, &recorded, turns_before, is_hidden);
         let payload = self.ui.project(recorded);
         // What an event brought follows it; but after the end of a run nothing of it may follow.
         let (before, after) = if is_end { (found, None) } else { (None, found) };
         self.show(request, before.into_iter().flatten());
         self.show(request, (!is_hidden).then_some(payload));
         self.show(request, after.into_iter().flatten());
+    }
+
+    /// Has an event stored before anything of it is shown, and shows it as a backend event.
+    fn log(
+        &mut self,
+        request: &RequestId,
+        recorded: &Recorded,
+        turns_before: usize,
+        is_hidden: bool,
+    ) {
+        if !self.log.is_on() {
+            return;
+        }
+        let payload = self.log.payload(recorded);
+        let at = (self.ordinal, &payload);
+        let shown = self.log.backend_event(&self.session, Some(request), at);
+        let Self { session, timeline, transcript, .. } = self;
+        let projections = Projections { session, timeline, transcript, turns_before };
+        let stored = self.log.record(recorded, payload, &projections);
+        self.outputs.extend(stored);
+        self.outputs.extend(shown.filter(|_| !is_hidden));
+    }
+
+    /// An event of a run that was cut off before this process began: it is stored and not shown, and
+    /// the model knows of it already.
+    pub(super) fn record_unseen(&mut self, scope: Scope, event: Event) {
+        self.ordinal.0 += 1;
+        let recorded = Recorded { ordinal: self.ordinal, scope, event };
+        self.timeline.apply(&recorded);
+        let payload = self.log.payload(&recorded);
+        let Self { session, timeline, transcript, .. } = self;
+        let turns_before = transcript.turns().len();
+        let projections = Projections { session, timeline, transcript, turns_before };
+        let stored = self.log.record(&recorded, payload, &projections);
+        self.outputs.extend(stored);
+    }
+
+    /// A call of an earlier process had that id.
+    pub(super) fn tool_calls_known(&mut self, id: &str) {
+        self.tool_calls.insert(ToolCallId(id.to_owned()), 1);
     }
 
     /// Frames for payloads that come of the newest event.
@@ -264,6 +310,14 @@ impl Recorder {
     pub(super) fn announce(&mut self, request: Option<&RequestId>, payload: Any) {
         self.ordinal.0 += 1;
         self.timeline.pass(self.ordinal);
+        let Self { session, timeline, transcript, .. } = self;
+        let turns_before = transcript.turns().len();
+        let projections = Projections { session, timeline, transcript, turns_before };
+        let stored = self.log.announce(self.ordinal, &payload, &projections);
+        let at = (self.ordinal, &payload);
+        let shown = self.log.backend_event(&self.session, request, at);
+        self.outputs.extend(stored);
+        self.outputs.extend(shown);
         let body = wire::ui_event(self.ordinal, payload);
         self.frame(request, body);
     }
@@ -321,7 +375,8 @@ impl Recorder {
             Output::Frame(frame) => {
                 matches!(frame.frame, Some(Body::Done(_))) && frame.request_id == id
             }
-            Output::StartCall(..)
+            Output::Persist(_)
+            | Output::StartCall(..)
             | Output::StartTool(..)
             | Output::CancelTask(_)
             | Output::Warning(_)

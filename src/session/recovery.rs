@@ -41,6 +41,8 @@ impl About {
             Input::BadLine(line) => Self::Line(line.id.clone()),
             Input::Task(..) | Input::DeadlineReached | Input::ServerChanged(_) => Self::Run,
             Input::InputEnded
+            | Input::Restored(_)
+            | Input::StoreFailed(_)
             | Input::InputFailed { .. }
             | Input::Interrupted(_)
             | Input::ReaderGone

@@ -14,6 +14,10 @@ pub enum Place {
     Write,
     /// In the engine, while it answers.
     Engine,
+    /// Handing events to the store.
+    Persist,
+    /// A statement of the store that writes.
+    Store,
 }
 
 /// Counts the steps to a planted failure.
@@ -34,6 +38,8 @@ impl Place {
             "encode" => Some(Self::Encode),
             "write" => Some(Self::Write),
             "engine" => Some(Self::Engine),
+            "persist" => Some(Self::Persist),
+            "store" => Some(Self::Store),
             _ => None,
         }
     }

@@ -117,6 +117,12 @@ mod mcp_servers;
 // The numbers and types of the fields on the wire.
 mod wire_fields;
 
+// Conversations that are stored, and go on.
+mod store;
+mod store_damage;
+mod store_faults;
+mod store_kills;
+
 // The examples, run as a reader would run them.
 mod examples;
 

@@ -7,7 +7,7 @@ use std::process::Command;
 const README: &str = include_str!("../../README.md");
 
 /// Each text with transcripts, and how many it has at least: without jq, and with it.
-const TEXTS: [(&str, usize, usize); 7] = [
+const TEXTS: [(&str, usize, usize); 8] = [
     (README, 5, 2),
     (include_str!("../../docs/protocol.md"), 2, 2),
     (include_str!("../../docs/command-files.md"), 2, 0),
@@ -15,6 +15,7 @@ const TEXTS: [(&str, usize, usize); 7] = [
     (include_str!("../../docs/clients.md"), 1, 0),
     (include_str!("../../docs/profiles.md"), 4, 0),
     (include_str!("../../docs/cookbook.md"), 0, 20),
+    (include_str!("../../docs/sessions.md"), 1, 0),
 ];
 
 /// What the README calls the program where nothing is installed yet.

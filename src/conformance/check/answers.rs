@@ -68,9 +68,13 @@ pub(super) fn comes_before_binding(code: &str) -> bool {
     )
 }
 
-/// Whether a line whose id can't be read may be answered with this code.
+/// Whether an error with this code may name no request: a line whose id can't be read is answered so,
+/// and a store that fails is of none.
 pub(super) fn needs_no_request(code: &str) -> bool {
-    matches!(code, code::INVALID_REQUEST_JSON | code::LINE_TOO_LONG | code::INTERNAL)
+    matches!(
+        code,
+        code::INVALID_REQUEST_JSON | code::LINE_TOO_LONG | code::INTERNAL | code::STORE_FAILED
+    )
 }
 
 /// Whether the error is an internal error of the server.

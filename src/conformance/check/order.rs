@@ -12,6 +12,8 @@ const SHARING_MAX: usize = 64;
 pub(super) struct Order {
     last: u64,
     has_events: bool,
+    /// The last event is a backend event, of which no UI event was seen.
+    is_unshared: bool,
     snapshot: Option<u64>,
     backend: u64,
     /// The UI events that share the last ordinal, and the request they belong to.
@@ -36,10 +38,12 @@ impl Order {
             return;
         }
         let last = self.last;
+        // The first that is made of a backend event: that names no request.
+        let is_of_backend = std::mem::take(&mut self.is_unshared) && ordinal == last;
         if ordinal < last {
             report.add(Rule::OrdinalOrder, format!("ordinal {ordinal} after {last}"));
-        } else if ordinal > last || !self.has_events {
-            if ordinal == last {
+        } else if ordinal > last || !self.has_events || is_of_backend {
+            if ordinal == last && !is_of_backend {
                 let message = format!("ordinal {ordinal} is in the snapshot before it");
                 report.add(Rule::OrdinalOrder, message);
             }
@@ -63,6 +67,11 @@ impl Order {
         self.has_events
     }
 
+    /// Whether there was neither an event nor a snapshot.
+    pub(super) fn is_new(&self) -> bool {
+        !self.has_events && self.snapshot.is_none()
+    }
+
     /// Checks the ordinal of a backend event, which it shares with the UI events made from it.
     pub(super) fn backend_event(&mut self, ordinal: u64, report: &mut Report) {
         if ordinal <= self.backend || ordinal < self.last {
@@ -72,6 +81,7 @@ impl Order {
         self.backend = self.backend.max(ordinal);
         self.last = self.last.max(ordinal);
         self.has_events = true;
+        self.is_unshared = true;
         self.sharing.clear();
     }
 

@@ -151,6 +151,7 @@ impl Process {
             // By `enable`, or by an `approve` that came too early.
             Extension::Approvals
             | Extension::Retries
+            | Extension::Store
             | Extension::ToolServers
             | Extension::Usage => self.has_other_answers,
         }

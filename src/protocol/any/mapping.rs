@@ -4,7 +4,7 @@
 use super::{Any, Duration, FieldMask, Kind, Timestamp, read_message};
 use crate::protocol::json::{self, Error};
 use crate::protocol::proto::{
-    DESCRIPTORS, chat, extract, frontendtools, provider, rpc, session, tools,
+    DESCRIPTORS, chat, extract, frontendtools, provider, rpc, session, store, tools,
 };
 use prost::Message;
 use serde::{Deserialize, Serialize};
@@ -82,9 +82,12 @@ messages! {
     tools in "duologue.tools.v1":
         ToolApprovalRequested ToolApprovalResolved ToolServerChanged;
     session in "duologue.session.v1":
-        SteeringAccepted TokenCounts UsageTotals;
+        SteeringAccepted StoreDegraded TokenCounts UsageTotals;
     provider in "duologue.provider.v1":
         AnswerTruncated ModelSwitched RetryScheduled RetryStarted;
+    store in "duologue.store.v1":
+        StoredAttachment StoredMessage StoredPreamble StoredPrompt StoredProviderData StoredStep
+        StoredToolCall StoredToolResult StoredTurn;
 }
 
 #[test]
@@ -131,7 +134,8 @@ fn every_message_is_a_payload() {
     let files = prost_types::FileDescriptorSet::decode(DESCRIPTORS).expect("descriptors");
     let mut payloads = 0;
     for file in &files.file {
-        let payload = !["pinocchio.chatapp.rpc.v1", "google.protobuf"].contains(&file.package());
+        let others = ["pinocchio.chatapp.rpc.v1", "google.protobuf", "duologue.store.v1"];
+        let payload = !others.contains(&file.package());
         for message in &file.message_type {
             let url = format!("type.googleapis.com/{}.{}", file.package(), message.name());
             let read = json::read::<Any>(&format!(r#"{{"@type":"{url}"}}"#));
@@ -147,7 +151,7 @@ fn every_message_is_a_payload() {
             payloads += 1;
         }
     }
-    assert_eq!(payloads, 50);
+    assert_eq!(payloads, 51);
 }
 
 /// One line in wire format.

@@ -129,7 +129,8 @@ impl Stage {
                         self.failures.push(id.clone());
                     }
                 }
-                Output::StartCall(..)
+                Output::Persist(_)
+                | Output::StartCall(..)
                 | Output::StartTool(..)
                 | Output::CancelTask(_)
                 | Output::Warning(_)

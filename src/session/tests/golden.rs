@@ -213,6 +213,8 @@ impl Play {
             | Input::ServerChanged(_)
             | Input::Interrupted(_)
             | Input::ReaderGone
+            | Input::Restored(_)
+            | Input::StoreFailed(_)
             | Input::Refused(_) => {}
         }
         let outputs = self.session.handle(self.now, input);
@@ -221,6 +223,7 @@ impl Play {
 
     fn output(&mut self, output: Output) -> String {
         match output {
+            Output::Persist(_) => String::new(),
             Output::Frame(frame) => self.line(frame),
             Output::StartCall(task, spec) => {
                 self.call = Some(task);

@@ -125,6 +125,8 @@ impl Ledger {
             | Input::DeadlineReached
             | Input::ServerChanged(_)
             | Input::InputEnded
+            | Input::Restored(_)
+            | Input::StoreFailed(_)
             | Input::ReaderGone => {}
         }
     }
@@ -192,7 +194,7 @@ impl Ledger {
                 self.over(*task);
                 Ok(())
             }
-            Output::Warning(_) => Ok(()),
+            Output::Persist(_) | Output::Warning(_) => Ok(()),
             Output::Exit(_) => {
                 ensure!(self.owed.is_empty(), "exit without done for {:?}", self.owed);
                 ensure!(self.run.is_none(), "exit with a live run");

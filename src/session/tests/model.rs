@@ -39,7 +39,7 @@ fn item(output: &Output) -> Option<Item> {
     let frame = match output {
         Output::Frame(frame) => frame,
         Output::StartCall(..) => return Some(Item::Start),
-        Output::StartTool(..) | Output::Warning(_) => return None,
+        Output::Persist(_) | Output::StartTool(..) | Output::Warning(_) => return None,
         Output::CancelTask(_) => return Some(Item::Cancel),
         Output::Exit(code) => return Some(Item::Exit(*code)),
         Output::Abort(code) => return Some(Item::Abort(*code)),
@@ -209,7 +209,11 @@ impl Model {
                 self.drain()
             }
             Input::Task(_, event) if is_live => self.task_event(event),
-            Input::Task(..) | Input::DeadlineReached | Input::ServerChanged(_) => Vec::new(),
+            Input::Task(..)
+            | Input::DeadlineReached
+            | Input::Restored(_)
+            | Input::StoreFailed(_)
+            | Input::ServerChanged(_) => Vec::new(),
             Input::Interrupted(signal) => {
                 self.farewell = ExitCause::Interrupted(*signal);
                 self.end_now()

@@ -143,7 +143,8 @@ impl<M: Machine> Scene<M> {
             match output {
                 Output::StartCall(run, _) => self.live = Some(*run),
                 Output::CancelTask(run) => self.over(*run),
-                Output::StartTool(..)
+                Output::Persist(_)
+                | Output::StartTool(..)
                 | Output::Warning(_)
                 | Output::Frame(_)
                 | Output::Exit(_)

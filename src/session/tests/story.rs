@@ -130,7 +130,8 @@ impl Story {
                     Some(Body::Hello(_) | Body::BackendEvent(_)) | None => bail!("{frame:?}"),
                 },
                 Output::StartCall(_, spec) => self.call_asked(spec)?,
-                Output::StartTool(..)
+                Output::Persist(_)
+                | Output::StartTool(..)
                 | Output::CancelTask(_)
                 | Output::Warning(_)
                 | Output::Exit(_)

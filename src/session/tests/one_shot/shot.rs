@@ -183,7 +183,9 @@ impl<M: Machine> Shot<M> {
                 ensure!(self.live.take() == Some(run), "cancels a run that is not live");
                 Ok(())
             }
-            Output::StartTool(..) | Output::Warning(_) => anyhow::bail!("no tools: {output:?}"),
+            Output::Persist(_) | Output::StartTool(..) | Output::Warning(_) => {
+                anyhow::bail!("no tools: {output:?}")
+            }
             Output::Exit(code) => {
                 self.seen.exit = Some(code);
                 Ok(())

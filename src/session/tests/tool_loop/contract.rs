@@ -279,7 +279,7 @@ impl Contract {
                 }
                 Ok(())
             }
-            Output::Warning(_) | Output::Exit(_) | Output::Abort(_) => Ok(()),
+            Output::Persist(_) | Output::Warning(_) | Output::Exit(_) | Output::Abort(_) => Ok(()),
         }
     }
 

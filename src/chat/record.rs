@@ -1,0 +1,164 @@
+//! What a session wants kept of a conversation, and what it gets back when it is resumed.
+
+use super::event::{Attachments, Event, Recorded, Scope, SegmentKind, ToolResult};
+use super::transcript::{Preamble, Step, Turn, repair_prompt};
+use crate::protocol::any::Any;
+use crate::protocol::id::{Ordinal, SessionId, ToolCallId};
+use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
+use crate::support::text::Text;
+use std::sync::Arc;
+
+/// Something that a session wants kept. What is shown of it may be shown once it is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Record {
+    /// The session begins. Before its first event.
+    Start(Box<SessionStart>),
+    /// An event.
+    Event(Box<EventRecord>),
+}
+
+/// What a session begins with.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SessionStart {
+    /// The session.
+    pub session: SessionId,
+    /// What the model is sent before the first turn.
+    pub preamble: Preamble,
+    /// The earlier messages as people see them.
+    pub history: SnapshotFrame,
+}
+
+/// An event and what it changes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct EventRecord {
+    /// Its ordinal.
+    pub ordinal: Ordinal,
+    /// The run, turn and provider call; `None` outside of runs.
+    pub scope: Option<Scope>,
+    /// The event as the protocol has it. A patch has only the fields of a lean one.
+    pub payload: Any,
+    /// What it changes for the model.
+    pub change: Option<TurnChange>,
+    /// With the end of a run: the entities that were created since the end of the one before, so that
+    /// loading need not replay their events.
+    pub state: Option<SnapshotFrame>,
+}
+
+/// What an event changes of what the model is sent next.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum TurnChange {
+    /// A turn began.
+    Began {
+        /// The prompt.
+        prompt: Text,
+        /// What goes with it.
+        attachments: Attachments,
+    },
+    /// The next piece of the open text.
+    Piece(String),
+    /// A step of the turn.
+    Step(Step),
+    /// The result of a tool call.
+    Result(ToolCallId, ToolResult),
+    /// The turn ended like this; `None` if the model is not sent it.
+    Ended(Option<Arc<Turn>>),
+}
+
+/// A stored conversation.
+#[derive(Clone, Debug)]
+pub struct Restored {
+    pub(crate) session: SessionId,
+    /// Ordinal of the last event.
+    pub(crate) ordinal: Ordinal,
+    /// Number of the last turn.
+    pub(crate) turns: u32,
+    /// What the model was sent before the first turn.
+    pub(crate) preamble: Preamble,
+    /// The entities of runs that have ended.
+    pub(crate) entities: Vec<SnapshotEntity>,
+    /// Ordinal of the last event that they include.
+    pub(crate) entities_until: Ordinal,
+    /// The events after those.
+    pub(crate) tail: Vec<StoredEvent>,
+    /// The turns. One that was cut off is interrupted.
+    pub(crate) transcript: Vec<Arc<Turn>>,
+    /// What could not be read.
+    pub(crate) loss: Option<Loss>,
+}
+
+/// An event as it was stored.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct StoredEvent {
+    pub ordinal: Ordinal,
+    /// The number of its turn and of its provider call; `None` outside of runs.
+    pub place: Option<(u32, u32)>,
+    pub payload: Any,
+}
+
+/// What could not be read of a stored conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Loss {
+    /// What happened, and what it means, for people.
+    pub reason: String,
+    /// The store is damaged: nothing more is written to it.
+    pub is_closed: bool,
+}
+
+/// Why something is not stored, and from where on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreFailure {
+    /// What happened, for people.
+    pub reason: String,
+    /// The first event that is not stored; `None` if nothing is.
+    pub first_missing: Option<Ordinal>,
+}
+
+impl TurnChange {
+    /// What `recorded` changes, unless it ends its turn.
+    pub(crate) fn of(recorded: &Recorded) -> Option<Self> {
+        let none = Attachments::default;
+        match &recorded.event {
+            Event::PromptAccepted { prompt, attachments } => {
+                Some(Self::Began { prompt: prompt.clone(), attachments: attachments.clone() })
+            }
+            Event::PromptJoined { prompt, attachments, .. } => {
+                Some(Self::Step(Step::Prompt(prompt.clone(), attachments.clone())))
+            }
+            Event::RepairRequested { reason, .. } => {
+                Some(Self::Step(Step::Prompt(repair_prompt(reason).into(), none())))
+            }
+            Event::SegmentPatched { segment, text, .. } => {
+                (segment.kind == SegmentKind::Text).then(|| Self::Piece(text.clone()))
+            }
+            Event::SegmentFinished { segment, text, .. } => {
+                let is_kept = segment.kind == SegmentKind::Text && !text.is_empty();
+                is_kept.then(|| Self::Step(Step::Text(text.clone())))
+            }
+            Event::CallFinished { provider_data, .. } => {
+                provider_data.clone().map(|data| Self::Step(Step::ProviderData(data)))
+            }
+            Event::ToolCallRequested { tool, input } => {
+                let (round, tool, input) = (recorded.scope.call, tool.clone(), input.clone());
+                Some(Self::Step(Step::Called { round, tool, input, result: None }))
+            }
+            Event::ToolResultReady { tool, result } => {
+                Some(Self::Result(tool.id.clone(), result.clone()))
+            }
+            Event::RunStarted { .. }
+            | Event::CallStarted
+            | Event::SegmentStarted { .. }
+            | Event::ToolCallStarted { .. }
+            | Event::ToolArgumentsPatched { .. }
+            | Event::ApprovalRequested { .. }
+            | Event::ApprovalResolved { .. }
+            | Event::ClientCallRequested { .. }
+            | Event::ClientResultReceived { .. }
+            | Event::ToolExecutionStarted { .. }
+            | Event::ToolCallFinished { .. }
+            | Event::CallMetadataUpdated { .. }
+            | Event::RunFinished { .. }
+            | Event::RunStopped { .. }
+            | Event::RunFailed { .. } => None,
+        }
+    }
+}

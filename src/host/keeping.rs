@@ -1,0 +1,206 @@
+//! What waits for the store: effects are given to the front end once everything that was recorded
+//! before them is stored, in their order.
+//!
+//! One batch is written at a time; what is recorded meanwhile is the next one. So a store that is
+//! slower than an engine writes larger batches, and not more of them.
+
+use super::Effects;
+use crate::chat::record::Record;
+use crate::protocol::id::SessionId;
+use crate::session::Input;
+use crate::store::{Report, Request, StoreSettings, Worker};
+use crate::support::fail_point::Plan;
+use crate::support::threads::NoThread;
+use std::collections::VecDeque;
+use std::future::pending;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Inputs that are handled before the store has stored what came of the first of them.
+const EFFECTS_HELD_MAX: usize = 1024;
+
+/// Inputs that wait for a session to be loaded.
+const EARLY_INPUTS_MAX: usize = 256;
+
+/// How long the end of the process waits for the databases to be closed.
+const CLOSE_MAX: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Default)]
+pub(super) struct Keeping {
+    state: State,
+    settings: Option<StoreSettings>,
+    faults: Plan,
+    worker: Option<Worker>,
+    /// Records that the store was not given yet.
+    unsent: Vec<Record>,
+    /// Records so far.
+    recorded: u64,
+    /// Records that are stored once the batch is.
+    in_flight: Option<u64>,
+    /// Records that are stored.
+    stored: u64,
+    /// Effects, each with how many records must be stored first.
+    held: VecDeque<(u64, Effects)>,
+    early: VecDeque<Input>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Nothing is stored.
+    #[default]
+    Off,
+    /// The session is locked and loaded before its first input.
+    Opening { is_asked: bool },
+    /// What is recorded is stored.
+    On,
+}
+
+impl Keeping {
+    /// `is_known`: the session has its id from the start, and is opened before its first input. Any
+    /// other is opened with its first record.
+    pub(super) fn new(settings: Option<StoreSettings>, is_known: bool, faults: Plan) -> Self {
+        let state = match (&settings, is_known) {
+            (None, _) => State::Off,
+            (Some(_), true) => State::Opening { is_asked: false },
+            (Some(_), false) => State::On,
+        };
+        Self { state, settings, faults, ..Self::default() }
+    }
+
+    pub(super) fn is_opening(&self) -> bool {
+        matches!(self.state, State::Opening { .. })
+    }
+
+    /// Keeps an input until the session is loaded.
+    pub(super) fn wait(&mut self, input: Input) {
+        self.early.push_back(input);
+    }
+
+    /// The inputs that waited.
+    pub(super) fn take_early(&mut self) -> VecDeque<Input> {
+        std::mem::take(&mut self.early)
+    }
+
+    /// Whether the store is so far behind that nothing more should be handled.
+    pub(super) fn is_behind(&self) -> bool {
+        self.held.len() >= EFFECTS_HELD_MAX || self.early.len() >= EARLY_INPUTS_MAX
+    }
+
+    /// Has a record stored.
+    pub(super) fn record(&mut self, record: Record) {
+        if self.state == State::On {
+            self.recorded += 1;
+            self.unsent.push(record);
+        }
+    }
+
+    /// Gives the effects back if they may be performed now; otherwise they wait.
+    pub(super) fn hold(&mut self, effects: Effects) -> Effects {
+        let may_pass = self.held.is_empty() && self.stored == self.recorded;
+        if may_pass || effects.list.is_empty() {
+            return effects;
+        }
+        self.held.push_back((self.recorded, effects));
+        Effects::default()
+    }
+
+    /// The next effects that waited long enough.
+    pub(super) fn take_ready(&mut self) -> Option<Effects> {
+        let stored = self.stored;
+        let (_, effects) = self.held.pop_front_if(|(after, _)| *after <= stored)?;
+        Some(effects)
+    }
+
+    /// Gives the store what it can take now.
+    ///
+    /// # Errors
+    /// If its thread can't be started.
+    pub(super) fn send(&mut self, session: &SessionId) -> Result<(), NoThread> {
+        match &mut self.state {
+            State::Opening { is_asked } if !*is_asked => {
+                *is_asked = true;
+                self.ask(Request::Open(session.clone()))
+            }
+            State::On if self.in_flight.is_none() && !self.unsent.is_empty() => {
+                self.in_flight = Some(self.recorded);
+                let batch = std::mem::take(&mut self.unsent);
+                self.ask(Request::Write(batch))
+            }
+            State::Opening { .. } | State::On | State::Off => Ok(()),
+        }
+    }
+
+    fn ask(&mut self, request: Request) -> Result<(), NoThread> {
+        if self.worker.is_none()
+            && let Some(settings) = self.settings.take()
+        {
+            self.worker = Some(Worker::start(settings, &self.faults)?);
+        }
+        if let Some(worker) = &self.worker {
+            worker.ask(request);
+        }
+        Ok(())
+    }
+
+    /// Waits for the store to report; for ever if it has nothing to do.
+    pub(super) async fn report(&mut self) -> Report {
+        let is_asked = self.in_flight.is_some() || self.state == State::Opening { is_asked: true };
+        match &mut self.worker {
+            Some(worker) if is_asked => worker.report().await,
+            Some(_) | None => pending().await,
+        }
+    }
+
+    /// The session is open.
+    pub(super) fn opened(&mut self) {
+        self.state = State::On;
+    }
+
+    /// The batch is stored.
+    pub(super) fn written(&mut self) {
+        if let Some(stored) = self.in_flight.take() {
+            self.stored = stored;
+        }
+    }
+
+    /// Nothing is stored from here on, and nothing waits for it.
+    pub(super) fn give_up(&mut self) {
+        self.state = State::Off;
+        self.in_flight = None;
+        self.unsent.clear();
+        self.stored = self.recorded;
+    }
+
+    /// Drops what waits: the process ends now.
+    pub(super) fn abandon(&mut self) {
+        self.give_up();
+        self.held.clear();
+    }
+
+    /// Gives these effects before those that wait.
+    pub(super) fn put_first(&mut self, effects: Effects) {
+        self.held.push_front((0, effects));
+    }
+
+    /// Stores what is left, and closes the databases.
+    pub(super) async fn close(&mut self, session: &SessionId) {
+        let closing = async {
+            loop {
+                if self.send(session).is_err() || self.in_flight.is_none() {
+                    break;
+                }
+                match self.report().await {
+                    Report::Written(Ok(())) => self.written(),
+                    Report::Written(Err(_)) | Report::Opened(_) | Report::Closed => break,
+                }
+            }
+            if let Some(worker) = &mut self.worker {
+                worker.ask(Request::Close);
+                while !matches!(worker.report().await, Report::Closed | Report::Written(Err(_))) {}
+            }
+        };
+        if timeout(CLOSE_MAX, closing).await.is_err() {
+            tracing::warn!("the store was not closed in time; its log is kept beside it");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What is kept of a session: each event as a record for the store and, where they are asked for, as
+//! a frame with the backend event.
+
+use super::{LogRules, Output};
+use crate::chat::event::Recorded;
+use crate::chat::patch::{PatchFields, PatchMode, Patches};
+use crate::chat::record::{EventRecord, Record, SessionStart, TurnChange};
+use crate::chat::timeline::{Span, Timeline};
+use crate::chat::transcript::Transcript;
+use crate::chat::ui::Ui;
+use crate::protocol::any::Any;
+use crate::protocol::id::{Ordinal, RequestId, SessionId};
+use crate::protocol::wire;
+
+/// Makes the records of a session.
+#[derive(Clone, Debug)]
+pub(super) struct Log {
+    rules: LogRules,
+    ui: Ui,
+    /// The start of the session is recorded.
+    has_begun: bool,
+    /// The last event whose entities are recorded as a state.
+    state_until: Ordinal,
+}
+
+/// The projections that records are made of, after the event was applied to them.
+pub(super) struct Projections<'a> {
+    pub(super) session: &'a SessionId,
+    pub(super) timeline: &'a Timeline,
+    pub(super) transcript: &'a Transcript,
+    /// Number of the transcript's turns before the event.
+    pub(super) turns_before: usize,
+}
+
+impl Log {
+    pub(super) fn new(session: SessionId, rules: LogRules) -> Self {
+        // A stored patch has no field that the event before it has.
+        let fields = if rules.backend_events { PatchFields::Full } else { PatchFields::Lean };
+        let ui = Ui::new(session, Patches { mode: PatchMode::Append, fields });
+        Self { rules, ui, has_begun: false, state_until: Ordinal::default() }
+    }
+
+    /// Nothing is recorded from here on, and backend events are shown as before.
+    pub(super) fn stop(&mut self) {
+        self.rules.is_stored = false;
+    }
+
+    /// The session was stored up to here.
+    pub(super) fn resume(&mut self, state_until: Ordinal) {
+        (self.has_begun, self.state_until) = (true, state_until);
+    }
+
+    pub(super) fn rules(&self) -> LogRules {
+        self.rules
+    }
+
+    /// Whether anything is made of events.
+    pub(super) fn is_on(&self) -> bool {
+        self.rules.is_stored || self.rules.backend_events
+    }
+
+    /// The event as it is recorded.
+    pub(super) fn payload(&mut self, recorded: &Recorded) -> Any {
+        self.ui.project(recorded.clone())
+    }
+
+    /// The outputs for an event of a run, if it is stored.
+    pub(super) fn record(
+        &mut self,
+        recorded: &Recorded,
+        payload: Any,
+        projections: &Projections<'_>,
+    ) -> Vec<Output> {
+        if !self.rules.is_stored {
+            return Vec::new();
+        }
+        let change = match recorded.event.ends_run() {
+            true => Some(projections.ended()),
+            false => TurnChange::of(recorded),
+        };
+        self.push(recorded, payload, change, projections)
+    }
+
+    fn push(
+        &mut self,
+        recorded: &Recorded,
+        payload: Any,
+        change: Option<TurnChange>,
+        projections: &Projections<'_>,
+    ) -> Vec<Output> {
+        let Recorded { ordinal, scope, .. } = *recorded;
+        let mut outputs = self.begin(projections);
+        let state = recorded.event.ends_run().then(|| {
+            let since = std::mem::replace(&mut self.state_until, ordinal);
+            projections.timeline.snapshot(projections.session, Span::Since(since))
+        });
+        let scope = Some(scope);
+        let record = EventRecord { ordinal, scope, payload, change, state };
+        outputs.push(Output::Persist(Record::Event(Box::new(record))));
+        outputs
+    }
+
+    /// The outputs for an event outside of runs, if it is stored.
+    pub(super) fn announce(
+        &mut self,
+        ordinal: Ordinal,
+        payload: &Any,
+        projections: &Projections<'_>,
+    ) -> Vec<Output> {
+        if !self.rules.is_stored {
+            return Vec::new();
+        }
+        let mut outputs = self.begin(projections);
+        let payload = payload.clone();
+        let record = EventRecord { ordinal, scope: None, payload, change: None, state: None };
+        outputs.push(Output::Persist(Record::Event(Box::new(record))));
+        outputs
+    }
+
+    /// The frame with a backend event, if they are shown.
+    pub(super) fn backend_event(
+        &self,
+        session: &SessionId,
+        request: Option<&RequestId>,
+        (ordinal, payload): (Ordinal, &Any),
+    ) -> Option<Output> {
+        let body = || wire::backend_event(ordinal, payload.clone());
+        self.rules.backend_events.then(|| Output::Frame(wire::frame(session, request, body())))
+    }
+
+    /// The start of the session, before its first event.
+    fn begin(&mut self, projections: &Projections<'_>) -> Vec<Output> {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return Vec::new();
+        }
+        let mut history = projections.timeline.snapshot(projections.session, Span::Conversation);
+        // The first event is in the timeline already; the earlier messages have no ordinal.
+        history.entities.retain(|entity| entity.created_ordinal == 0);
+        history.snapshot_ordinal = 0;
+        let start = SessionStart {
+            session: projections.session.clone(),
+            preamble: projections.transcript.preamble().clone(),
+            history,
+        };
+        vec![Output::Persist(Record::Start(Box::new(start)))]
+    }
+}
+
+impl Projections<'_> {
+    /// The turn that has just ended. One that failed without an answer is dropped.
+    fn ended(&self) -> TurnChange {
+        let turns = self.transcript.turns();
+        let is_dropped = turns.len() < self.turns_before;
+        TurnChange::Ended(turns.last().filter(|_| !is_dropped).cloned())
+    }
+}

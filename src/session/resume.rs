@@ -1,0 +1,125 @@
+//! A session that goes on from what was stored, and one whose store fails.
+
+use super::client_error::store_failed;
+use super::recorder::Recorder;
+use super::{Output, Session, SessionMode};
+use crate::chat::record::{Loss, Restored, StoreFailure};
+use crate::chat::replay::Replay;
+use crate::chat::timeline::{Span, Timeline};
+use crate::chat::transcript::{Preamble, Step, Transcript};
+use crate::protocol::any::Any;
+use crate::protocol::command::Extension;
+use crate::protocol::id::Ordinal;
+use crate::protocol::proto::session::StoreDegraded;
+
+impl Session {
+    /// Goes on with a stored conversation, in which nothing was said yet: a run that was cut off is
+    /// closed, and the conversation is shown.
+    pub(super) fn restored(&mut self, restored: Restored) {
+        self.turns = restored.turns;
+        let loss = restored.loss.clone();
+        let first_new = Ordinal(restored.ordinal.0 + 1);
+        let replay = self.recorder.restore(restored);
+        match &loss {
+            // What follows is not stored; what closes the run is no exception.
+            Some(Loss { reason, is_closed: true }) => self.recorder.stop_log(reason),
+            Some(Loss { reason, is_closed: false }) => {
+                self.recorder.push(Output::Warning(reason.clone()));
+            }
+            None => {}
+        }
+        self.recorder.close_cut_off(replay);
+        let state = self.recorder.state(None, Span::Conversation);
+        self.recorder.push(Output::Frame(state));
+        if let Some(Loss { reason, is_closed }) = loss {
+            let first_missing_ordinal = if is_closed { first_new.0 } else { 0 };
+            self.degraded(StoreDegraded { reason, first_missing_ordinal });
+        }
+    }
+
+    /// The store has failed: the conversation goes on without it.
+    pub(super) fn store_failed(&mut self, failure: StoreFailure, is_open: bool) {
+        let StoreFailure { reason, first_missing } = failure;
+        self.recorder.stop_log(&reason);
+        // A single run has one error, which is its own.
+        if self.rules.mode == SessionMode::Conversation {
+            self.recorder.error(None, store_failed(&reason));
+        }
+        if is_open {
+            let first_missing_ordinal = first_missing.map_or(0, |ordinal| ordinal.0);
+            self.degraded(StoreDegraded { reason, first_missing_ordinal });
+        }
+    }
+
+    fn degraded(&mut self, degraded: StoreDegraded) {
+        if self.recorder.is_on(Extension::Store) {
+            self.recorder.announce(None, degraded.into());
+        }
+    }
+}
+
+impl Recorder {
+    /// Takes over a stored conversation.
+    fn restore(&mut self, restored: Restored) -> Replay {
+        let Restored { session, ordinal, preamble, entities, entities_until, tail, .. } = restored;
+        self.rename(session);
+        for entity in &entities {
+            if let Some(id) = entity.payload.as_ref().and_then(tool_call_of) {
+                self.tool_calls_known(id);
+            }
+        }
+        for turn in &restored.transcript {
+            turn.steps.iter().filter_map(called).for_each(|id| self.tool_calls_known(id));
+        }
+        let own = self.transcript.preamble().clone();
+        let preamble = Preamble {
+            system: own.system.or(preamble.system),
+            history: if preamble.history.is_empty() { own.history } else { preamble.history },
+        };
+        self.transcript = Transcript::restored(preamble, restored.transcript);
+        self.timeline = Timeline::restored(entities, entities_until);
+        let mut replay = Replay::default();
+        for stored in &tail {
+            if let Some(id) = tool_call_of(&stored.payload) {
+                self.tool_calls_known(id);
+            }
+            replay.apply(stored, &mut self.timeline);
+        }
+        self.timeline.pass(ordinal);
+        self.ordinal = ordinal;
+        self.log.resume(entities_until);
+        replay
+    }
+
+    /// Closes the run that was cut off: its events are stored, and not shown.
+    fn close_cut_off(&mut self, replay: Replay) {
+        for (scope, event) in replay.closing(&self.timeline) {
+            self.record_unseen(scope, event);
+        }
+    }
+
+    /// Stores nothing from here on.
+    fn stop_log(&mut self, reason: &str) {
+        self.log.stop();
+        let warning = format!("{reason}; the conversation goes on and is not stored any more");
+        self.push(Output::Warning(warning));
+    }
+}
+
+fn called(step: &Step) -> Option<&str> {
+    match step {
+        Step::Called { tool, .. } => Some(&tool.id.0),
+        Step::Text(_) | Step::Prompt(..) | Step::ProviderData(_) => None,
+    }
+}
+
+/// The id of the tool call that a payload is about.
+fn tool_call_of(payload: &Any) -> Option<&str> {
+    if let Any::ToolCallEntity(it) = payload {
+        return Some(&it.tool_call_id);
+    }
+    if let Any::ChatToolCallStarted(it) = payload {
+        return Some(&it.tool_call_id);
+    }
+    None
+}

@@ -1,0 +1,121 @@
+//! The tables of a store, as a list of changes that is only ever appended to.
+
+use super::error::StoreError;
+use rusqlite::{Connection, TransactionBehavior};
+use std::path::Path;
+
+/// Marks a database as one of this program: "duol".
+pub(super) const APPLICATION_ID: i64 = 0x6475_6f6c;
+
+/// A change of the tables.
+struct Migration {
+    name: &'static str,
+    sql: &'static str,
+}
+
+/// All changes, oldest first. The format of a database is how many of them it has had.
+const MIGRATIONS: [Migration; 1] = [Migration { name: "sessions", sql: SESSIONS }];
+
+/// The newest format.
+pub(super) const FORMAT: i64 = MIGRATIONS.len() as i64;
+
+/// Rows of events are small and come in order. Those of states, turns and blobs are large, and better
+/// off in tables with row ids.
+const SESSIONS: &str = "
+CREATE TABLE migrations(
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    applied_ms INTEGER NOT NULL
+) STRICT;
+CREATE TABLE sessions(
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    title TEXT NOT NULL,
+    folder TEXT NOT NULL,
+    created_ms INTEGER NOT NULL,
+    updated_ms INTEGER NOT NULL,
+    last_ordinal INTEGER NOT NULL,
+    turns INTEGER NOT NULL,
+    preamble BLOB NOT NULL
+) STRICT;
+CREATE INDEX sessions_by_folder ON sessions(folder, updated_ms);
+CREATE TABLE events(
+    session INTEGER NOT NULL REFERENCES sessions(key) ON DELETE CASCADE,
+    ordinal INTEGER NOT NULL,
+    turn INTEGER,
+    call INTEGER,
+    name TEXT NOT NULL,
+    payload BLOB NOT NULL,
+    at_ms INTEGER NOT NULL,
+    PRIMARY KEY(session, ordinal)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE states(
+    key INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES sessions(key) ON DELETE CASCADE,
+    ordinal INTEGER NOT NULL,
+    payload BLOB NOT NULL,
+    UNIQUE(session, ordinal)
+) STRICT;
+CREATE TABLE turns(
+    key INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES sessions(key) ON DELETE CASCADE,
+    turn INTEGER NOT NULL,
+    ordinal INTEGER NOT NULL,
+    payload BLOB NOT NULL,
+    UNIQUE(session, turn)
+) STRICT;
+CREATE TABLE steps(
+    session INTEGER NOT NULL REFERENCES sessions(key) ON DELETE CASCADE,
+    ordinal INTEGER NOT NULL,
+    turn INTEGER NOT NULL,
+    payload BLOB NOT NULL,
+    PRIMARY KEY(session, ordinal)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE blobs(
+    key INTEGER PRIMARY KEY,
+    sha256 TEXT NOT NULL UNIQUE,
+    data BLOB NOT NULL
+) STRICT;
+CREATE TABLE session_blobs(
+    session INTEGER NOT NULL REFERENCES sessions(key) ON DELETE CASCADE,
+    sha256 TEXT NOT NULL,
+    PRIMARY KEY(session, sha256)
+) STRICT, WITHOUT ROWID;
+";
+
+/// Checks whose database it is and which format it has; gives the format.
+///
+/// # Errors
+/// If it is another program's, or newer than this program.
+pub(super) fn check(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
+    let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let (application, found) = (pragma("application_id")?, pragma("user_version")?);
+    let tables = "SELECT count(*) FROM sqlite_schema";
+    let is_empty = || connection.query_row(tables, [], |row| row.get::<_, i64>(0));
+    if application != APPLICATION_ID && (application != 0 || found != 0 || is_empty()? != 0) {
+        return Err(StoreError::NotAStore(path.to_owned()));
+    }
+    if found > FORMAT {
+        return Err(StoreError::Newer { path: path.to_owned(), found, known: FORMAT });
+    }
+    Ok(found)
+}
+
+/// Makes the changes that the database has not had.
+pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    if check(connection, path)? == FORMAT {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have made them meanwhile.
+    let had = check(&transaction, path)?;
+    for (number, migration) in (1..).zip(&MIGRATIONS).filter(|(number, _)| *number > had) {
+        transaction.execute_batch(migration.sql)?;
+        let applied = "INSERT INTO migrations(number, name, applied_ms) VALUES (?, ?, ?)";
+        transaction.execute(applied, (number, migration.name, super::sqlite::now_ms()))?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", FORMAT)?;
+    transaction.commit()?;
+    Ok(())
+}

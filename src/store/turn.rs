@@ -1,0 +1,362 @@
+//! Turns and steps as messages of `duologue.store.v1`, and back. The bytes of attachments are kept
+//! apart, by their hash. Pure.
+
+use crate::chat::event::{Attachments, ProviderData, ToolCall, ToolResult};
+use crate::chat::record::TurnChange;
+use crate::chat::transcript::{HistoryMessage, Preamble, Step, Turn, TurnState};
+use crate::protocol::attachment::{Attachment, Content};
+use crate::protocol::id::ToolCallId;
+use crate::protocol::proto::store::stored_step::Step as Kind;
+use crate::protocol::proto::store::{
+    StoredAttachment, StoredMessage, StoredPreamble, StoredPrompt, StoredProviderData, StoredStep,
+    StoredToolCall, StoredToolResult, StoredTurn,
+};
+use crate::protocol::words::role;
+use data_encoding::HEXLOWER;
+use ring::digest::{SHA256, digest};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Role of a message of the system.
+const SYSTEM: &str = "system";
+
+/// Names of engines that are kept: far more than there are.
+const ENGINE_NAMES_MAX: usize = 64;
+
+/// Bytes by their hash.
+pub(super) type Blobs = BTreeMap<String, Arc<[u8]>>;
+
+pub(super) fn preamble_message(preamble: &Preamble) -> StoredPreamble {
+    let history = preamble.history.iter().map(|message| {
+        let (role, text) = match message {
+            HistoryMessage::ByUser(text) => (role::USER, text),
+            HistoryMessage::ByModel(text) => (role::ASSISTANT, text),
+            HistoryMessage::BySystem(text) => (SYSTEM, text),
+        };
+        StoredMessage { role: role.to_owned(), text: text.clone() }
+    });
+    StoredPreamble {
+        system: preamble.system.clone().unwrap_or_default(),
+        history: history.collect(),
+    }
+}
+
+pub(super) fn preamble(stored: StoredPreamble) -> Preamble {
+    let history = stored.history.into_iter().map(|message| match message.role.as_str() {
+        role::ASSISTANT => HistoryMessage::ByModel(message.text),
+        SYSTEM => HistoryMessage::BySystem(message.text),
+        _ => HistoryMessage::ByUser(message.text),
+    });
+    let system = Some(stored.system).filter(|system| !system.is_empty());
+    Preamble { system, history: history.collect() }
+}
+
+/// The message of a turn. Bytes of attachments are added to `blobs`.
+pub(super) fn turn_message(turn: &Turn, blobs: &mut Blobs) -> StoredTurn {
+    let Turn { prompt, attachments, steps, state } = turn;
+    StoredTurn {
+        prompt: prompt.as_str().to_owned(),
+        attachments: attachments_message(attachments, blobs),
+        steps: steps.iter().map(|step| step_message(step, blobs)).collect(),
+        interrupted: *state != TurnState::Finished,
+    }
+}
+
+/// The message of a change of the turn that goes on; `None` for its end.
+pub(super) fn change_message(change: &TurnChange, blobs: &mut Blobs) -> Option<StoredStep> {
+    let kind = match change {
+        TurnChange::Began { prompt, attachments } => Kind::Began(StoredPrompt {
+            text: prompt.as_str().to_owned(),
+            attachments: attachments_message(attachments, blobs),
+        }),
+        TurnChange::Piece(piece) => Kind::Piece(piece.clone()),
+        TurnChange::Step(step) => return Some(step_message(step, blobs)),
+        TurnChange::Result(id, result) => Kind::Result(result_message(id, result)),
+        TurnChange::Ended(_) => return None,
+    };
+    Some(StoredStep { step: Some(kind) })
+}
+
+fn step_message(step: &Step, blobs: &mut Blobs) -> StoredStep {
+    let kind = match step {
+        Step::Text(text) => Kind::Text(text.as_str().to_owned()),
+        Step::Prompt(text, attachments) => Kind::Prompt(StoredPrompt {
+            text: text.as_str().to_owned(),
+            attachments: attachments_message(attachments, blobs),
+        }),
+        Step::ProviderData(ProviderData { engine, model, json }) => {
+            Kind::ProviderData(StoredProviderData {
+                engine: (*engine).to_owned(),
+                model: model.to_string(),
+                json: json.to_string(),
+            })
+        }
+        Step::Called { round, tool, input, result } => Kind::Call(StoredToolCall {
+            round: *round,
+            id: tool.id.0.clone(),
+            name: tool.name.clone(),
+            input: input.clone(),
+            result: result.as_ref().map(|result| result_message(&tool.id, result)),
+        }),
+    };
+    StoredStep { step: Some(kind) }
+}
+
+fn result_message(id: &ToolCallId, result: &ToolResult) -> StoredToolResult {
+    let failed = matches!(result, ToolResult::Error(_));
+    StoredToolResult { id: id.0.clone(), text: result.text().to_owned(), failed }
+}
+
+fn attachments_message(attachments: &[Attachment], blobs: &mut Blobs) -> Vec<StoredAttachment> {
+    let message = |attachment: &Attachment| {
+        let shown = Some(attachment.shown.clone());
+        let (sha256, url) = match &attachment.content {
+            Content::Data(data) => {
+                let hash = HEXLOWER.encode(digest(&SHA256, data).as_ref());
+                blobs.insert(hash.clone(), Arc::clone(data));
+                (hash, String::new())
+            }
+            Content::Url(url) => (String::new(), url.clone()),
+            // Files are read before a session gets them.
+            Content::File(path) => (String::new(), path.display().to_string()),
+        };
+        StoredAttachment { shown, sha256, url }
+    };
+    attachments.iter().map(message).collect()
+}
+
+/// The hashes of the bytes that a turn needs.
+pub(super) fn hashes_of_turn(stored: &StoredTurn) -> BTreeSet<&str> {
+    let of_steps = stored.steps.iter().flat_map(hashes_of_step);
+    let all = stored.attachments.iter().map(|it| it.sha256.as_str()).chain(of_steps);
+    all.filter(|hash| !hash.is_empty()).collect()
+}
+
+/// The hashes of the bytes that a step needs.
+pub(super) fn hashes_of_step(stored: &StoredStep) -> Vec<&str> {
+    match &stored.step {
+        Some(Kind::Prompt(prompt) | Kind::Began(prompt)) => {
+            let hashes = prompt.attachments.iter().map(|it| it.sha256.as_str());
+            hashes.filter(|hash| !hash.is_empty()).collect()
+        }
+        Some(
+            Kind::Text(_)
+            | Kind::ProviderData(_)
+            | Kind::Call(_)
+            | Kind::Result(_)
+            | Kind::Piece(_),
+        )
+        | None => Vec::new(),
+    }
+}
+
+/// The turn of a message.
+pub(super) fn turn(stored: StoredTurn, blobs: &Blobs) -> Turn {
+    Turn {
+        prompt: stored.prompt.into(),
+        attachments: attachments(stored.attachments, blobs),
+        steps: stored.steps.into_iter().filter_map(|it| step(it, blobs)).collect(),
+        state: if stored.interrupted { TurnState::Interrupted } else { TurnState::Finished },
+    }
+}
+
+fn step(stored: StoredStep, blobs: &Blobs) -> Option<Step> {
+    Some(match stored.step? {
+        Kind::Text(text) | Kind::Piece(text) => Step::Text(text.into()),
+        Kind::Prompt(prompt) | Kind::Began(prompt) => {
+            Step::Prompt(prompt.text.into(), attachments(prompt.attachments, blobs))
+        }
+        Kind::ProviderData(data) => Step::ProviderData(ProviderData {
+            engine: engine_name(&data.engine)?,
+            model: data.model.into(),
+            json: data.json.into(),
+        }),
+        Kind::Call(call) => Step::Called {
+            round: call.round,
+            tool: ToolCall { id: ToolCallId(call.id), name: call.name },
+            input: call.input,
+            result: call.result.map(result),
+        },
+        Kind::Result(_) => return None,
+    })
+}
+
+fn result(stored: StoredToolResult) -> ToolResult {
+    match stored.failed {
+        true => ToolResult::Error(stored.text),
+        false => ToolResult::Success(stored.text),
+    }
+}
+
+fn attachments(stored: Vec<StoredAttachment>, blobs: &Blobs) -> Attachments {
+    let attachment = |it: StoredAttachment| {
+        let content = match it.sha256.as_str() {
+            "" => Content::Url(it.url),
+            // Bytes that are lost are an empty file.
+            hash => Content::Data(blobs.get(hash).cloned().unwrap_or_default()),
+        };
+        Attachment { shown: it.shown.unwrap_or_default(), content }
+    };
+    stored.into_iter().map(attachment).collect()
+}
+
+/// A turn that goes on, as its steps are read.
+#[derive(Debug, Default)]
+pub(super) struct OpenTurn {
+    prompt: StoredPrompt,
+    steps: Vec<StoredStep>,
+    /// The text that has not ended.
+    piece: String,
+}
+
+impl OpenTurn {
+    pub(super) fn add(&mut self, stored: StoredStep) {
+        match stored.step {
+            Some(Kind::Began(prompt)) => self.prompt = prompt,
+            Some(Kind::Piece(piece)) => self.piece += &piece,
+            Some(Kind::Result(result)) => self.returned(result),
+            Some(Kind::Text(_)) => {
+                self.piece.clear();
+                self.steps.push(stored);
+            }
+            Some(Kind::Prompt(_) | Kind::ProviderData(_) | Kind::Call(_)) => {
+                self.steps.push(stored);
+            }
+            None => {}
+        }
+    }
+
+    fn returned(&mut self, returned: StoredToolResult) {
+        for step in self.steps.iter_mut().rev() {
+            if let Some(Kind::Call(call)) = &mut step.step
+                && call.id == returned.id
+            {
+                call.result = Some(returned);
+                return;
+            }
+        }
+    }
+
+    /// The turn, which was cut off here.
+    pub(super) fn cut_off(mut self) -> StoredTurn {
+        if !self.piece.is_empty() {
+            self.steps.push(StoredStep { step: Some(Kind::Text(self.piece)) });
+        }
+        let StoredPrompt { text: prompt, attachments } = self.prompt;
+        StoredTurn { prompt, attachments, steps: self.steps, interrupted: true }
+    }
+}
+
+/// The name of an engine, as a text that lasts as long as the program: engines compare their data
+/// with names of their own. `None` past [`ENGINE_NAMES_MAX`].
+fn engine_name(name: &str) -> Option<&'static str> {
+    static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = known.get(name) {
+        return Some(known);
+    }
+    if known.len() >= ENGINE_NAMES_MAX {
+        return None;
+    }
+    let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    known.insert(name);
+    Some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::proto::chat::ChatAttachment;
+
+    fn attached(content: Content) -> Attachments {
+        let shown = ChatAttachment { filename: "a.png".to_owned(), ..ChatAttachment::default() };
+        [Attachment { shown, content }].into()
+    }
+
+    fn steps() -> Vec<Step> {
+        let tool = || ToolCall { id: ToolCallId("c1".to_owned()), name: "sum".to_owned() };
+        let called =
+            |result| Step::Called { round: 2, tool: tool(), input: "{}".to_owned(), result };
+        vec![
+            Step::Text("Let me see.".into()),
+            called(Some(ToolResult::Success("42".to_owned()))),
+            called(Some(ToolResult::Error("no".to_owned()))),
+            called(None),
+            Step::ProviderData(ProviderData {
+                engine: "anthropic",
+                model: "m".into(),
+                json: "[]".into(),
+            }),
+            Step::Prompt("and?".into(), attached(Content::Url("https://e.org".to_owned()))),
+        ]
+    }
+
+    #[test]
+    fn a_turn_is_the_same_after_it_was_stored() {
+        let attachments = || attached(Content::Data(b"bytes".as_slice().into()));
+        for state in [TurnState::Finished, TurnState::Interrupted] {
+            let (prompt, steps) = ("why?".into(), steps());
+            let before = Turn { prompt, attachments: attachments(), steps, state };
+            let mut blobs = Blobs::new();
+            let message = turn_message(&before, &mut blobs);
+            assert_eq!(hashes_of_turn(&message).len(), 1);
+            assert_eq!(turn(message, &blobs), before);
+        }
+        let system = Some("be brief".to_owned());
+        let history = vec![
+            HistoryMessage::ByUser("a".to_owned()),
+            HistoryMessage::ByModel("b".to_owned()),
+            HistoryMessage::BySystem("c".to_owned()),
+        ];
+        for before in [Preamble { system, history }, Preamble::default()] {
+            assert_eq!(preamble(preamble_message(&before)), before);
+        }
+    }
+
+    #[test]
+    fn a_turn_that_was_cut_off_has_the_steps_so_far() {
+        let mut blobs = Blobs::new();
+        let text = |text: &str| TurnChange::Piece(text.to_owned());
+        let attachments = attached(Content::Data(b"bytes".as_slice().into()));
+        let mut changes = vec![TurnChange::Began { prompt: "why?".into(), attachments }];
+        changes.extend([text("Let "), text("me see.")]);
+        let given = |step: &Step| match step {
+            Step::Called { tool, result: Some(result), .. } => {
+                Some(TurnChange::Result(tool.id.clone(), result.clone()))
+            }
+            Step::Called { result: None, .. }
+            | Step::Text(_)
+            | Step::Prompt(..)
+            | Step::ProviderData(_) => None,
+        };
+        for step in steps().into_iter().take(2) {
+            let result = given(&step);
+            let step = match step {
+                Step::Called { round, tool, input, .. } => {
+                    Step::Called { round, tool, input, result: None }
+                }
+                step @ (Step::Text(_) | Step::Prompt(..) | Step::ProviderData(_)) => step,
+            };
+            changes.push(TurnChange::Step(step));
+            changes.extend(result);
+        }
+        changes.extend([text("It "), text("is")]);
+        let mut open = OpenTurn::default();
+        for change in &changes {
+            open.add(change_message(change, &mut blobs).expect("not the end"));
+        }
+        let cut = turn(open.cut_off(), &blobs);
+        let mut expected: Vec<_> = steps().into_iter().take(2).collect();
+        expected.push(Step::Text("It is".into()));
+        assert_eq!((cut.prompt.as_str(), cut.steps), ("why?", expected));
+        assert_eq!(cut.state, TurnState::Interrupted);
+        assert_eq!(cut.attachments[0].content, Content::Data(b"bytes".as_slice().into()));
+    }
+
+    #[test]
+    fn the_names_of_engines_are_kept_once() {
+        let one = engine_name("of-a-test").expect("there is room");
+        let two = engine_name("of-a-test").expect("there is room");
+        assert_eq!(one.as_ptr(), two.as_ptr());
+    }
+}

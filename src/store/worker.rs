@@ -1,0 +1,130 @@
+//! The thread of the store, as the host sees it: requests go in, one report comes out for each.
+
+use super::keeper::Keeper;
+use super::place::StoreSettings;
+use crate::chat::record::{Record, Restored, StoreFailure};
+use crate::protocol::id::SessionId;
+use crate::protocol::wire::{ClientError, Code};
+use crate::support::fail_point::{FailPoint, Place, Plan};
+use crate::support::threads::{self, NoThread};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc as blocking;
+use tokio::sync::mpsc;
+
+/// Requests that may wait: one that is being done, and the end.
+const REQUESTS_MAX: usize = 2;
+
+/// What the store is to do.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// Lock the session, and load it if it goes on.
+    Open(SessionId),
+    /// Store these records, all or none.
+    Write(Vec<Record>),
+    /// Close the databases and end.
+    Close,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// The session is locked; it goes on with this.
+    Opened(Result<Option<Box<Restored>>, ClientError>),
+    /// The records are stored.
+    Written(Result<(), StoreFailure>),
+    /// The databases are closed.
+    Closed,
+}
+
+/// The thread that owns the databases. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    requests: blocking::SyncSender<Request>,
+    reports: mpsc::Receiver<Report>,
+}
+
+impl Worker {
+    /// Starts the thread. It opens nothing before it is asked to.
+    pub(crate) fn start(settings: StoreSettings, faults: &Plan) -> Result<Self, NoThread> {
+        let (requests, to_do) = blocking::sync_channel(REQUESTS_MAX);
+        let (done, reports) = mpsc::channel(REQUESTS_MAX);
+        let (persist, statements) = (faults.at(Place::Persist), faults.at(Place::Store));
+        let work = move || serve(Keeper::new(settings, statements), persist, &to_do, &done);
+        threads::spawn("store", work)?;
+        Ok(Self { requests, reports })
+    }
+
+    /// Asks for something. One request at a time, except for the end.
+    pub(crate) fn ask(&self, request: Request) {
+        // If the thread has ended, that is the next report.
+        drop(self.requests.try_send(request));
+    }
+
+    /// Waits for the next report. May be dropped at any time.
+    pub(crate) async fn report(&mut self) -> Report {
+        let ended = || Report::Written(Err(failure("its thread has ended".to_owned(), &[])));
+        self.reports.recv().await.unwrap_or_else(ended)
+    }
+}
+
+fn serve(
+    mut keeper: Keeper,
+    mut fault: FailPoint,
+    to_do: &blocking::Receiver<Request>,
+    done: &mpsc::Sender<Report>,
+) {
+    while let Ok(request) = to_do.recv() {
+        let report = match request {
+            Request::Open(session) => Report::Opened(opened(&mut keeper, session)),
+            Request::Write(batch) => Report::Written(written(&mut keeper, &batch, &mut fault)),
+            Request::Close => {
+                drop(keeper);
+                // Who does not wait for it needs no answer.
+                drop(done.blocking_send(Report::Closed));
+                return;
+            }
+        };
+        if done.blocking_send(report).is_err() {
+            return;
+        }
+    }
+}
+
+fn opened(keeper: &mut Keeper, session: SessionId) -> Result<Option<Box<Restored>>, ClientError> {
+    let opening = AssertUnwindSafe(|| keeper.open(session));
+    match catch_unwind(opening) {
+        Ok(opened) => opened.map_err(|error| error.client_error()),
+        Err(_) => Err(ClientError {
+            code: Code::Internal,
+            message:
+                "loading the session met a defect of this program; nothing was changed in the \
+                      store; please report it"
+                    .to_owned(),
+            detail: String::new(),
+            terminal: true,
+        }),
+    }
+}
+
+fn written(
+    keeper: &mut Keeper,
+    batch: &[Record],
+    fault: &mut FailPoint,
+) -> Result<(), StoreFailure> {
+    let writing = AssertUnwindSafe(|| {
+        fault.step();
+        keeper.write(batch)
+    });
+    match catch_unwind(writing) {
+        Ok(written) => written.map_err(|error| failure(error.to_string(), batch)),
+        Err(_) => Err(failure("storing met a defect of this program".to_owned(), batch)),
+    }
+}
+
+fn failure(reason: String, batch: &[Record]) -> StoreFailure {
+    let ordinals = batch.iter().filter_map(|record| match record {
+        Record::Event(event) => Some(event.ordinal),
+        Record::Start(_) => None,
+    });
+    StoreFailure { reason, first_missing: ordinals.min() }
+}
