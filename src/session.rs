@@ -413,11 +413,25 @@ impl Session {
     }
 
     fn turn_choice(&self, submit: &command::Submit) -> Result<TurnChoice, String> {
+        let is_joining = submit.joins.as_ref().is_some_and(|joins| self.is_active(joins));
+        if is_joining && (submit.choice.is_some() || submit.schema.is_some()) {
+            let why = "a prompt that joins a run has the model, the settings and the schema of that \
+                       run; leave settings and responseSchema out, or targetRequestId";
+            return Err(why.to_owned());
+        }
         let selection = submit.choice.as_ref().map(|choice| self.models.choose(choice));
         let repairs = self.rules.repairs;
         let extraction =
             submit.schema.clone().map(|schema| Extraction::of_request(schema, repairs));
         Ok(TurnChoice { selection: selection.transpose()?, extraction: extraction.transpose()? })
+    }
+
+    /// Whether that request's run goes on.
+    fn is_active(&self, request: &RequestId) -> bool {
+        match &self.phase {
+            Phase::Running(live) | Phase::Draining(live, _) => live.run.request() == request,
+            Phase::Idle | Phase::Closed => false,
+        }
     }
 
     fn switch_model(&mut self, id: &RequestId, choice: &ModelChoice) {

@@ -4,12 +4,11 @@ use super::numbers::whole;
 use crate::engine::ResponseSchema;
 use crate::engine::prices::Prices;
 use crate::extract::{SCHEMA_BYTES_MAX, Schema};
-use anyhow::{Context, Result, anyhow, ensure};
+use crate::support::files::read_limited;
+use anyhow::{Context, Result, anyhow};
 use clap::{Args, ValueHint};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -95,13 +94,8 @@ fn wire_name(name: &str) -> String {
 
 /// What a regular file holds, as YAML or JSON.
 fn document<T: DeserializeOwned>(path: &Path, bytes_max: usize) -> Result<T> {
-    let file = File::open(path).map_err(|error| {
-        anyhow!("it can't be opened: {error}; check its name and who may read it")
-    })?;
-    let mut text = String::new();
-    let limit = u64::try_from(bytes_max)?.saturating_add(1);
-    file.take(limit).read_to_string(&mut text).context("it can't be read")?;
-    ensure!(text.len() <= bytes_max, "it has more than {bytes_max} bytes");
+    let (text, _) = read_limited(path, bytes_max)
+        .map_err(|error| anyhow!("it can't be read: {error}; name a file of YAML or JSON"))?;
     serde_saphyr::from_str(&text).map_err(|error| anyhow!("{error}"))
 }
 

@@ -55,9 +55,15 @@ pub struct SessionArgs {
     #[arg(long, env = "DUOLOGUE_ON_BUSY", value_name = "WHAT", value_enum, default_value_t)]
     pub on_busy: OnBusy,
 
-    /// Turn on extensions of the protocol: approvals, attachments, client-tools, steer, targeted-cancel,
-    /// tool-servers; a client can do the same with an enable request
-    #[arg(long, env = "DUOLOGUE_EXTENSIONS", value_name = "NAMES", value_delimiter = ',', value_parser = extension)]
+    /// Turn on extensions of the protocol; a client can do the same with an enable request
+    #[arg(
+        long,
+        env = "DUOLOGUE_EXTENSIONS",
+        value_name = "NAMES",
+        value_delimiter = ',',
+        value_parser = extension,
+        help = extensions_help()
+    )]
     pub extensions: Vec<Extension>,
 
     /// What a patch contains
@@ -293,6 +299,13 @@ pub enum LogLevel {
 
 fn millis(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn extensions_help() -> String {
+    let names = Extension::ALL.map(Extension::as_str).join(", ");
+    format!(
+        "Turn on extensions of the protocol: {names}; a client can do the same with an enable request"
+    )
 }
 
 /// The extension of that name.

@@ -33,9 +33,9 @@ pub struct Price {
     pub input: PerMillion,
     /// Tokens of answers.
     pub output: PerMillion,
-    /// Tokens of requests that were read from the cache; `input` if it is missing.
+    /// Tokens of requests that were read from the cache.
     pub cached_input: Option<PerMillion>,
-    /// Tokens of requests that were written to the cache; `input` if it is missing.
+    /// Tokens of requests that were written to the cache.
     pub cache_write: Option<PerMillion>,
 }
 
@@ -85,7 +85,8 @@ fn millionths(text: &str) -> Option<u64> {
 }
 
 impl Prices {
-    /// What `usage` costs with that model; `None` if its price is not in the list.
+    /// What `usage` costs with that model; `None` if the price of some of its tokens is not in the
+    /// list.
     pub fn cost(&self, engine: &str, model: &str, usage: &Usage) -> Option<Cost> {
         let named = self.models.get(&format!("{engine}/{model}"));
         let price = named.or_else(|| self.models.get(model))?;
@@ -93,12 +94,16 @@ impl Prices {
         let (cached, written) = (count(usage.cached_tokens), count(usage.cache_creation_tokens));
         let plain = count(usage.input_tokens).saturating_sub(cached).saturating_sub(written);
         let parts = [
-            (plain, price.input),
-            (cached, price.cached_input.unwrap_or(price.input)),
-            (written, price.cache_write.unwrap_or(price.input)),
-            (count(usage.output_tokens), price.output),
+            (plain, Some(price.input)),
+            (cached, price.cached_input),
+            (written, price.cache_write),
+            (count(usage.output_tokens), Some(price.output)),
         ];
-        Some(Cost(parts.iter().map(|(tokens, price)| tokens * u128::from(price.0)).sum()))
+        let cost = |(tokens, price): (u128, Option<PerMillion>)| match tokens {
+            0 => Some(0),
+            tokens => price.map(|price| tokens * u128::from(price.0)),
+        };
+        parts.into_iter().map(cost).sum::<Option<u128>>().map(Cost)
     }
 }
 
@@ -152,7 +157,8 @@ mod tests {
         check("openai", "m", usage(1_000_000, 0, 0, 0), Some("0.150000"));
         check("openai", "m", usage(1_000_000, 1_000_000, 400_000, 100_000), Some("0.725000"));
         check("openai", "n", usage(1, 1, 0, 0), Some("0.000018"));
-        check("openai", "n", usage(10, 0, 10, 0), Some("0.000030"));
+        check("openai", "n", usage(10, 0, 10, 0), None);
+        check("openai", "n", usage(10, 0, 0, 10), None);
         check("gemini", "n", usage(1, 1, 0, 0), None);
         check("openai", "other", usage(1, 1, 0, 0), None);
         check("openai", "m", usage(i32::MAX, i32::MAX, 0, 0), Some("1610.612735"));

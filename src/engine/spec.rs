@@ -6,7 +6,7 @@ use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Transcript;
 use crate::support::secret::Secret;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Stop sequences of a call. Providers allow fewer: their errors say so.
@@ -55,6 +55,8 @@ pub struct CallSettings {
     pub extra_body: Map<String, Value>,
     /// Headers that are added to the request. A value may be a secret.
     pub extra_headers: BTreeMap<String, Secret>,
+    /// What `null` was given for: it replaces an earlier value.
+    pub(crate) cleared: BTreeSet<Setting>,
 }
 
 /// Who makes the answer fit a schema. It is checked in any case.
@@ -76,8 +78,8 @@ pub struct ResponseSchema {
 }
 
 /// The names of the settings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Setting {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Setting {
     Temperature,
     TopP,
     MaxTokens,
@@ -122,6 +124,10 @@ impl CallSettings {
             return Err(format!("there is no setting {name:?}; the settings are {known}"));
         };
         let wrong = |expected: &str| format!("{name} must be {expected}");
+        match value {
+            Value::Null => self.cleared.insert(setting),
+            _ => self.cleared.remove(&setting),
+        };
         match setting {
             Setting::Temperature => {
                 self.temperature = optional(value, |value| number(value, 0.0, 2.0))
@@ -171,22 +177,41 @@ impl CallSettings {
     /// These settings, with those that `other` has in their place.
     #[must_use]
     pub fn overlay(&self, other: &Self) -> Self {
-        let mut extra_body = self.extra_body.clone();
-        merge(&mut extra_body, &other.extra_body);
-        let mut extra_headers = self.extra_headers.clone();
-        extra_headers.extend(other.extra_headers.clone());
+        let mut base = self.clone();
+        for setting in &other.cleared {
+            base.clear(*setting);
+        }
+        merge(&mut base.extra_body, &other.extra_body);
+        base.extra_headers.extend(other.extra_headers.clone());
         let over = other.clone();
         Self {
-            temperature: over.temperature.or(self.temperature),
-            top_p: over.top_p.or(self.top_p),
-            max_tokens: over.max_tokens.or(self.max_tokens),
-            stop: over.stop.or_else(|| self.stop.clone()),
-            seed: over.seed.or(self.seed),
-            reasoning_effort: over.reasoning_effort.or_else(|| self.reasoning_effort.clone()),
-            reasoning_budget: over.reasoning_budget.or(self.reasoning_budget),
-            structured: over.structured.or(self.structured),
-            extra_body,
-            extra_headers,
+            temperature: over.temperature.or(base.temperature),
+            top_p: over.top_p.or(base.top_p),
+            max_tokens: over.max_tokens.or(base.max_tokens),
+            stop: over.stop.or(base.stop),
+            seed: over.seed.or(base.seed),
+            reasoning_effort: over.reasoning_effort.or(base.reasoning_effort),
+            reasoning_budget: over.reasoning_budget.or(base.reasoning_budget),
+            structured: over.structured.or(base.structured),
+            extra_body: base.extra_body,
+            extra_headers: base.extra_headers,
+            // What both leave to the provider still replaces what comes before both.
+            cleared: &base.cleared | &other.cleared,
+        }
+    }
+
+    fn clear(&mut self, setting: Setting) {
+        match setting {
+            Setting::Temperature => self.temperature = None,
+            Setting::TopP => self.top_p = None,
+            Setting::MaxTokens => self.max_tokens = None,
+            Setting::Stop => self.stop = None,
+            Setting::Seed => self.seed = None,
+            Setting::ReasoningEffort => self.reasoning_effort = None,
+            Setting::ReasoningBudget => self.reasoning_budget = None,
+            Setting::Structured => self.structured = None,
+            Setting::ExtraBody => self.extra_body.clear(),
+            Setting::ExtraHeaders => self.extra_headers.clear(),
         }
     }
 }
@@ -400,6 +425,12 @@ mod tests {
         let merged = settings(&base).expect("base").overlay(&settings(&over).expect("over"));
         assert_eq!((merged.temperature, merged.seed), (Some(0.5), Some(2)));
         assert_eq!(Value::Object(merged.extra_body), json!({ "a": { "b": 1, "c": 3 }, "d": 4 }));
+        let cleared = json!({ "temperature": null, "extra_body": null, "stop": "a" });
+        let cleared = settings(&base).expect("base").overlay(&settings(&cleared).expect("over"));
+        assert_eq!((cleared.temperature, cleared.seed), (None, Some(1)));
+        assert!(cleared.extra_body.is_empty() && cleared.stop.is_some());
+        let again = cleared.overlay(&settings(&json!({ "temperature": 1 })).expect("again"));
+        assert_eq!(again.temperature, Some(1.0));
     }
 
     #[test]

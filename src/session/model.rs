@@ -111,7 +111,7 @@ impl Models {
                 format!("there is no profile {profile:?}; there are: {}", self.names(is_profile))
             });
         }
-        if engine.is_empty() || self.engine_name(&self.current) == engine {
+        if engine.is_empty() {
             return Ok(self.current.engine.clone());
         }
         if self.facts.get(&EngineRef::Initial).is_some_and(|facts| facts.engine == engine) {
@@ -189,6 +189,14 @@ mod tests {
         check(choice("fast", "", "", json!({})), "openai", "b", 0.2);
         check(choice("", "gemini", "x", json!({ "temperature": 0.9 })), "gemini", "x", 0.9);
         check(choice("", "openai", "", json!({})), "openai", "a", 0.1);
+    }
+
+    #[test]
+    fn the_name_of_an_engine_is_that_of_the_process_and_not_of_a_profile() {
+        let mut models = models();
+        models.switch(&choice("fast", "", "", json!({}))).expect("a profile");
+        let switched = models.switch(&choice("", "openai", "", json!({}))).expect("an engine");
+        assert_eq!((switched.profile.as_str(), switched.model.as_str()), ("", "a"));
     }
 
     #[test]

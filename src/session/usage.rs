@@ -98,9 +98,10 @@ impl Totals {
         };
     }
 
-    /// The counts as an event has them; the cost only if that of every call is known.
+    /// The counts as an event has them; the cost only if that of every call is known. What a call
+    /// without counts cost is not.
     fn on_wire(self, prices: &Prices) -> TokenCounts {
-        let is_known = self.calls > 0 && !self.has_unknown;
+        let is_known = self.calls > 0 && self.uncounted == 0 && !self.has_unknown;
         TokenCounts {
             provider_calls: self.calls,
             uncounted_calls: self.uncounted,

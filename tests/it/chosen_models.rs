@@ -90,12 +90,62 @@ fn a_price_list_that_cannot_be_used_is_refused() {
     let folder = Folder::new();
     fs::write(folder.path("prices.yaml"), "currency: EUR\nmodels: {a: {inptu: 1}}\n")
         .expect("a file");
-    for (name, expected) in [("prices.yaml", "inptu"), ("missing.yaml", "can't be opened")] {
+    for (name, expected) in [("prices.yaml", "inptu"), ("missing.yaml", "can't be read")] {
         let words = ["exec", "hi", "--engine", "echo", "--prices", name];
         let ended = Once::start(duologue(&folder, &words)).finish();
         assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{ended:?}");
         assert!(ended.stderr.contains(expected) && ended.stderr.contains("--prices"), "{ended:?}");
     }
+}
+
+#[test]
+fn a_named_pipe_in_the_place_of_a_file_is_refused_at_once() {
+    let folder = Folder::new();
+    let pipe = folder.fifo("pipe");
+    for option in ["--prices", "--schema"] {
+        let words = ["exec", "hi", "--engine", "echo", option, &pipe];
+        let ended = Once::start(duologue(&folder, &words)).finish();
+        assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{ended:?}");
+        assert!(ended.stderr.contains("not a regular file"), "{ended:?}");
+    }
+}
+
+#[test]
+fn null_leaves_a_setting_to_the_provider() {
+    let provider = Provider::start(vec![says("one"), says("two"), says("three")]);
+    let mut server = openai(&provider, &["--temperature", "0.5"]).start();
+    server.send(submit("a", "one", json!({ "settings": { "temperature": null } })));
+    assert_eq!(server.wait_done("a"), "ok");
+    let switch = json!({ "switchModel": { "model": "other" }, "requestId": "s" });
+    server.send(switch.to_string());
+    assert_eq!(server.wait_done("s"), "ok");
+    assert_eq!(server.turn("b", "two"), "ok");
+    server.finish();
+    assert_eq!(provider.wait_request(1).body.get("temperature"), None);
+    let second = provider.wait_request(2);
+    assert_eq!(
+        (&second.body["temperature"], &second.body["model"]),
+        (&json!(0.5), &json!("other"))
+    );
+}
+
+#[test]
+fn a_submit_that_joins_a_run_has_no_settings_of_its_own() {
+    let provider = Provider::start(vec![vec![Step::Stall]]);
+    let mut server = openai(&provider, &["--extensions", "steer"]).start();
+    server.send(submit("a", "one", json!({})));
+    server.wait_event("ChatProviderCallStarted");
+    let schema = json!({ "responseSchema": { "type": "object" }, "targetRequestId": "a" });
+    server.send(submit("b", "two", schema));
+    assert_eq!(server.wait_done("b"), "failed");
+    let settings = json!({ "settings": { "seed": 1 }, "targetRequestId": "a" });
+    server.send(submit("c", "two", settings));
+    assert_eq!(server.wait_done("c"), "failed");
+    server.send(json!({ "requestId": "x", "cancel": {} }).to_string());
+    assert_eq!(server.wait_done("a"), "stopped");
+    let frames = server.finish().frames;
+    assert_eq!(errors(&frames, "b"), ["invalid_settings"]);
+    assert_eq!(errors(&frames, "c"), ["invalid_settings"]);
 }
 
 #[test]
