@@ -173,6 +173,7 @@ impl Host {
         let input = match catch_unwind(decoding) {
             Ok(Ok(request)) => {
                 self.hint(line, &request);
+                self.prepare_profile(&request);
                 Input::Request(request)
             }
             Ok(Err(bad)) => Input::BadLine(bad),
@@ -194,6 +195,15 @@ impl Host {
         }
     }
 
+    /// Adds the engines of profiles once a request names one, and reports once what of that profile
+    /// does not apply.
+    fn prepare_profile(&mut self, request: &Request) {
+        let Some(profile) = request.command.profile() else { return };
+        let (facts, notes) = self.engines.prepare(profile);
+        facts.into_iter().for_each(|facts| self.session.know(facts));
+        notes.iter().for_each(|note| tracing::warn!("{}", escape_control(note)));
+    }
+
     /// Handles a request that has no id yet; returns the id that its frames carry.
     pub fn request(&mut self, command: Command) -> (RequestId, Effects) {
         let id = self.ids.request();
@@ -201,7 +211,10 @@ impl Host {
         let reading =
             AssertUnwindSafe(|| attachments::read(request, || self.session.attached_bytes()));
         let input = match catch_unwind(reading) {
-            Ok(Ok(request)) => Input::Request(request),
+            Ok(Ok(request)) => {
+                self.prepare_profile(&request);
+                Input::Request(request)
+            }
             Ok(Err(bad)) => Input::BadLine(bad),
             Err(panic) => {
                 let fault = RequestFault::Internal { detail: panic_text(panic.as_ref()) };

@@ -51,6 +51,7 @@ pub use io::{
 pub use toolbox::ServerCall;
 
 use crate::chat::timeline::Span;
+use crate::engine::{EngineFacts, EngineRef};
 use crate::protocol::command::{self, Cancel, Command, Extension, ModelChoice, ToolManifest};
 use crate::protocol::id::{Ids, RequestId, SessionId, TaskId, ToolCallId};
 use crate::protocol::proto::frontendtools::FrontendToolManifestUpdated;
@@ -68,7 +69,7 @@ use model::Models;
 use recorder::Recorder;
 use recovery::About;
 use run::{CallModel, Context, Outcome, Run, Stop};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use toolbox::Toolbox;
 use waiting::{ActiveRun, Submit, TurnChoice};
@@ -167,6 +168,11 @@ impl Session {
     /// The id of the session, which a request can still change before the first event.
     pub(crate) fn id(&self) -> &SessionId {
         self.recorder.session()
+    }
+
+    /// Knows the engines of `facts` from now on.
+    pub(crate) fn know(&mut self, facts: BTreeMap<EngineRef, EngineFacts>) {
+        self.models.know(facts);
     }
 
     /// Plants a fault among the projections.

@@ -136,7 +136,7 @@ pub struct ForeignArgs {
 }
 
 /// Settings of the engines.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct EngineArgs {
     /// Wait this long before each word of the echo engine
     #[arg(long, env = "DUOLOGUE_ECHO_DELAY_MS", value_name = "MS", default_value_t = 0, value_parser = whole::<u64>(0..=u64::MAX))]

@@ -4,6 +4,7 @@
 use super::spec::{CallSettings, CallSpec};
 use super::{Engine, Running, Sink};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// Names an engine of a conversation.
@@ -23,12 +24,21 @@ pub enum EngineRef {
 pub struct Engines {
     initial: Entry,
     others: BTreeMap<EngineRef, Entry>,
+    /// What is said once, when a request names the engine for the first time.
+    notes: BTreeMap<EngineRef, Vec<String>>,
+    later: Option<Later>,
 }
+
+/// Adds the engines of profiles, whose files are read only if a request names one.
+struct Later(Box<dyn FnOnce(&mut Engines) + Send + Sync>);
 
 /// An engine and the settings that its calls have.
 #[derive(Debug)]
 struct Entry {
-    engine: Engine,
+    /// Several entries may share it, so that its key is got once.
+    engine: Arc<Engine>,
+    /// The model in the place of the engine's own.
+    model: Option<String>,
     settings: Arc<CallSettings>,
 }
 
@@ -48,13 +58,54 @@ pub struct EngineFacts {
 impl Engines {
     /// The engine that a conversation begins with, and the settings of its calls.
     pub fn new(initial: Engine, settings: CallSettings) -> Self {
-        let initial = Entry { engine: initial, settings: Arc::new(settings) };
-        Self { initial, others: BTreeMap::new() }
+        Self {
+            initial: Entry::new(Arc::new(initial), None, settings),
+            others: BTreeMap::new(),
+            notes: BTreeMap::new(),
+            later: None,
+        }
     }
 
     /// Adds an engine that a request can choose.
     pub fn add(&mut self, name: EngineRef, engine: Engine, settings: CallSettings) {
-        self.others.insert(name, Entry { engine, settings: Arc::new(settings) });
+        self.others.insert(name, Entry::new(Arc::new(engine), None, settings));
+    }
+
+    /// Adds the engine that the conversation begins with, its address and key included, with another
+    /// model, if one is named, and other settings.
+    pub(crate) fn add_variant(
+        &mut self,
+        name: EngineRef,
+        model: Option<String>,
+        settings: CallSettings,
+    ) {
+        let Entry { engine, model: own, .. } = &self.initial;
+        let entry = Entry::new(Arc::clone(engine), model.or_else(|| own.clone()), settings);
+        self.others.insert(name, entry);
+    }
+
+    /// Has `notes` reported when a request names the engine `name` for the first time.
+    pub(crate) fn note(&mut self, name: EngineRef, notes: Vec<String>) {
+        self.notes.insert(name, notes);
+    }
+
+    /// Adds more engines with `load` when a request names a profile for the first time.
+    pub(crate) fn add_later(&mut self, load: impl FnOnce(&mut Self) + Send + Sync + 'static) {
+        self.later = Some(Later(Box::new(load)));
+    }
+
+    /// Prepares for a request that names the profile `name`: gives what is known of all engines if
+    /// some were added, and what is to be reported.
+    pub(crate) fn prepare(
+        &mut self,
+        name: &str,
+    ) -> (Option<BTreeMap<EngineRef, EngineFacts>>, Vec<String>) {
+        let facts = self.later.take().map(|Later(load)| {
+            load(self);
+            self.facts()
+        });
+        let notes = self.notes.remove(&EngineRef::Profile(name.to_owned()));
+        (facts, notes.unwrap_or_default())
     }
 
     /// The engine that a conversation begins with.
@@ -71,8 +122,9 @@ impl Engines {
 
     /// Begins a call of the engine that `spec` names; of the initial one if there is none of that
     /// name, which the session does not let happen.
-    pub(crate) fn start(&self, spec: CallSpec, sink: Sink) -> Running {
+    pub(crate) fn start(&self, mut spec: CallSpec, sink: Sink) -> Running {
         let entry = self.others.get(&spec.engine).unwrap_or(&self.initial);
+        spec.model = spec.model.or_else(|| entry.model.clone());
         entry.engine.start(spec, sink)
     }
 }
@@ -83,11 +135,21 @@ impl From<Engine> for Engines {
     }
 }
 
+impl fmt::Debug for Later {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Later")
+    }
+}
+
 impl Entry {
+    fn new(engine: Arc<Engine>, model: Option<String>, settings: CallSettings) -> Self {
+        Self { engine, model, settings: Arc::new(settings) }
+    }
+
     fn facts(&self) -> EngineFacts {
         EngineFacts {
             engine: self.engine.name(),
-            model: self.engine.model().to_owned(),
+            model: self.model.clone().unwrap_or_else(|| self.engine.model().to_owned()),
             provider: self.engine.provider(),
             settings: Arc::clone(&self.settings),
         }

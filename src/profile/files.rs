@@ -82,6 +82,11 @@ impl Places {
             let (text, mode) = match read_limited(path, FILE_BYTES_MAX) {
                 Ok((text, about)) => (text, about.mode()),
                 Err(error) if *layer != Layer::Named && is_missing(&error) => continue,
+                // It can't be trusted, and must not take the person's own profiles with it.
+                Err(error) if *layer == Layer::Project => {
+                    tracing::warn!("{}; it is left out", unreadable(path, &error));
+                    continue;
+                }
                 Err(error) => return Err(unreadable(path, &error)),
             };
             let is_trusted = match layer {

@@ -48,6 +48,8 @@ pub(crate) enum Item {
     Allow(Vec<String>),
     /// Tools that never run.
     Deny(Vec<String>),
+    /// The profile whose values come first. Only among what is withheld: else those values are there.
+    Inherits(String),
 }
 
 /// Where a key comes from.
@@ -116,6 +118,7 @@ impl Item {
             Self::Approval(_) => "approval".to_owned(),
             Self::Allow(_) => "allow".to_owned(),
             Self::Deny(_) => "deny".to_owned(),
+            Self::Inherits(_) => "inherits".to_owned(),
         }
     }
 
@@ -134,7 +137,9 @@ impl Item {
     /// The item as it may be shown, without anything that may be a key.
     pub(crate) fn shown(&self) -> Value {
         match self {
-            Self::Engine(text) | Self::Model(text) | Self::System(text) => json!(text),
+            Self::Engine(text) | Self::Model(text) | Self::System(text) | Self::Inherits(text) => {
+                json!(text)
+            }
             Self::BaseUrl(url) => json!(crate::engine::shown_address(url)),
             Self::Key(from) => json!(from.to_string()),
             Self::Setting { value, .. } => value.clone(),

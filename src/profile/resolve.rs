@@ -3,7 +3,7 @@
 
 use super::files::ProfileFile;
 use super::item::{Item, KeyFrom, Layer, Origin, Sourced};
-use super::read::{Draft, Folders, read};
+use super::read::{Draft, Drafts, Folders, read};
 use super::{INHERITED_MAX, ProfileError};
 use crate::engine::is_same_address;
 use crate::tool::approval::ApprovalMode;
@@ -61,10 +61,14 @@ impl Profiles {
         let files = files.into_iter().map(|file| {
             let folder = file.path.parent().unwrap_or(Path::new(""));
             let drafts = read(file.text.expose(), Folders { file: folder, home });
-            let drafts = drafts.map_err(|(line, message)| {
-                let path = file.path.to_path_buf();
-                ProfileError { file: Some(path), line, message }
-            })?;
+            let drafts = match drafts {
+                Ok(drafts) => drafts,
+                Err((line, message)) if file.is_trusted => {
+                    let path = file.path.to_path_buf();
+                    return Err(ProfileError { file: Some(path), line, message });
+                }
+                Err((line, message)) => left_out(line, &message),
+            };
             check_inline_keys(&file, &drafts.profiles)?;
             Ok(ReadFile { profiles: drafts.profiles, warnings: drafts.warnings, file })
         });
@@ -99,22 +103,26 @@ impl Profiles {
     /// # Errors
     /// If there is none, or one that it inherits from is missing.
     pub(crate) fn resolve(&self, name: &str) -> Result<Resolved, ProfileError> {
-        let mut merging = Merging { own_urls: self.own_urls(), ..Merging::default() };
-        for name in self.lineage(name)? {
-            for (file, draft) in self.drafts().filter(|(_, draft)| draft.name == name) {
-                for (item, line) in &draft.items {
-                    merging.add(Sourced { item: item.clone(), origin: file.origin(*line) });
-                }
+        let Lineage { names, withheld } = self.lineage(name)?;
+        let drafts: Vec<_> = names
+            .iter()
+            .flat_map(|name| self.drafts().filter(move |it| it.1.name == *name))
+            .collect();
+        let mut merging = Merging { own: Own::of(drafts.iter().copied()), ..Merging::default() };
+        for (file, draft) in drafts {
+            for (item, line) in &draft.items {
+                merging.add(Sourced { item: item.clone(), origin: file.origin(*line) });
             }
         }
-        merging.withhold_engine();
-        let Merging { values, withheld, .. } = merging;
-        Ok(Resolved { name: name.to_owned(), values, withheld })
+        let withheld = withheld.into_iter().chain(merging.withheld).collect();
+        Ok(Resolved { name: name.to_owned(), values: merging.values, withheld })
     }
 
-    /// The profiles that `name` is made of: the one that inherits from no other comes first.
-    fn lineage(&self, name: &str) -> Result<Vec<String>, ProfileError> {
-        let mut lineage = Vec::new();
+    /// The profiles that `name` is made of. Once one of them is the person's own, what it inherits is
+    /// the person's own choice: another file could take its key and its rules to another address.
+    fn lineage(&self, name: &str) -> Result<Lineage, ProfileError> {
+        let (mut lineage, mut withheld) = (Vec::new(), Vec::new());
+        let mut is_own = false;
         let mut next = Some((name.to_owned(), None));
         while let Some((name, said_at)) = next {
             if lineage.contains(&name) || lineage.len() == INHERITED_MAX {
@@ -123,19 +131,29 @@ impl Profiles {
                 );
                 return Err(at(said_at.as_ref(), message));
             }
-            let mut drafts = self.drafts().filter(|(_, draft)| draft.name == name).peekable();
-            if drafts.peek().is_none() {
+            let drafts = || self.drafts().filter(|(_, draft)| draft.name == name);
+            if drafts().next().is_none() {
                 return Err(at(said_at.as_ref(), self.no_profile(&name)));
             }
-            let inherits = drafts.filter_map(|(file, draft)| {
-                let (from, line) = draft.inherits.as_ref()?;
-                Some((from.clone(), Some(file.origin(*line))))
-            });
-            next = inherits.last();
+            is_own |= drafts().any(|(file, _)| file.is_trusted);
+            let (counting, other): (Vec<_>, Vec<_>) = drafts()
+                .filter_map(|(file, draft)| {
+                    let (from, line) = draft.inherits.as_ref()?;
+                    Some((from.clone(), file.origin(*line)))
+                })
+                .partition(|(_, origin)| origin.is_trusted || !is_own);
+            next = counting.into_iter().next_back().map(|(from, origin)| (from, Some(origin)));
+            let own = next.as_ref().map(|(from, _)| from);
+            withheld.extend(other.into_iter().filter(|(from, _)| own != Some(from)).map(
+                |(from, origin)| {
+                    let sourced = Sourced { item: Item::Inherits(from), origin };
+                    Withheld { sourced, effect: Effect::Refused }
+                },
+            ));
             lineage.push(name);
         }
         lineage.reverse();
-        Ok(lineage)
+        Ok(Lineage { names: lineage, withheld })
     }
 
     fn no_profile(&self, name: &str) -> String {
@@ -152,27 +170,76 @@ impl Profiles {
     fn drafts(&self) -> impl Iterator<Item = (&ProfileFile, &Draft)> {
         self.files.iter().flat_map(|read| read.profiles.iter().map(|draft| (&read.file, draft)))
     }
+}
 
-    /// The base URLs that the person's own files name.
-    fn own_urls(&self) -> Vec<String> {
-        let own = self.drafts().filter(|(file, _)| file.is_trusted);
-        let items = own.flat_map(|(_, draft)| draft.items.iter());
-        items
-            .filter_map(|(item, _)| match item {
-                Item::BaseUrl(url) => Some(url.clone()),
-                Item::Engine(_)
-                | Item::Model(_)
-                | Item::Key(_)
-                | Item::System(_)
-                | Item::Setting { .. }
-                | Item::Header { .. }
-                | Item::Server { .. }
-                | Item::Approval(_)
-                | Item::Allow(_)
-                | Item::Deny(_) => None,
-            })
-            .collect()
+/// The profiles that a profile is made of: the one that inherits from no other comes first.
+struct Lineage {
+    names: Vec<String>,
+    /// What files that are not trusted say of it and may not.
+    withheld: Vec<Withheld>,
+}
+
+/// What the person's own files say of a profile and of those that it inherits from.
+#[derive(Debug, Default)]
+struct Own {
+    has_profile: bool,
+    engine: Option<String>,
+    base_url: Option<String>,
+}
+
+impl Own {
+    fn of<'a>(drafts: impl Iterator<Item = (&'a ProfileFile, &'a Draft)>) -> Self {
+        let mut own = Self::default();
+        for (_, draft) in drafts.filter(|(file, _)| file.is_trusted) {
+            own.has_profile = true;
+            for (item, _) in &draft.items {
+                match item {
+                    Item::Engine(engine) => own.engine = Some(engine.clone()),
+                    Item::BaseUrl(url) => own.base_url = Some(url.clone()),
+                    Item::Model(_)
+                    | Item::Key(_)
+                    | Item::System(_)
+                    | Item::Setting { .. }
+                    | Item::Header { .. }
+                    | Item::Server { .. }
+                    | Item::Approval(_)
+                    | Item::Allow(_)
+                    | Item::Deny(_)
+                    | Item::Inherits(_) => {}
+                }
+            }
+        }
+        own
     }
+
+    /// Whether `item` says what they say.
+    fn says(&self, item: &Item) -> bool {
+        match item {
+            Item::Engine(engine) => self.engine.as_ref() == Some(engine),
+            Item::BaseUrl(url) => {
+                self.base_url.as_ref().is_some_and(|own| is_same_address(own, url))
+            }
+            Item::Model(_)
+            | Item::Key(_)
+            | Item::System(_)
+            | Item::Setting { .. }
+            | Item::Header { .. }
+            | Item::Server { .. }
+            | Item::Approval(_)
+            | Item::Allow(_)
+            | Item::Deny(_)
+            | Item::Inherits(_) => false,
+        }
+    }
+}
+
+/// In the place of a file of a project that can't be used: it must not take the person's own
+/// profiles with it.
+fn left_out(line: Option<u32>, message: &str) -> Drafts {
+    let warning = format!(
+        "{message}; the file is left out, because it is not trusted either; correct it, or remove it"
+    );
+    Drafts { profiles: Vec::new(), warnings: vec![(line.unwrap_or(1), warning)] }
 }
 
 fn at(origin: Option<&Origin>, message: String) -> ProfileError {
@@ -201,7 +268,7 @@ fn check_inline_keys(file: &ProfileFile, profiles: &[Draft]) -> Result<(), Profi
 /// The values of a profile as its files are laid over one another.
 #[derive(Debug, Default)]
 struct Merging {
-    own_urls: Vec<String>,
+    own: Own,
     values: Vec<Sourced>,
     withheld: Vec<Withheld>,
 }
@@ -210,7 +277,8 @@ impl Merging {
     fn add(&mut self, sourced: Sourced) {
         if !sourced.origin.is_trusted {
             // It takes nothing over, so the value keeps its origin.
-            if self.values.iter().any(|value| value.item == sourced.item) {
+            let is_known = self.values.iter().any(|value| value.item == sourced.item);
+            if is_known || self.own.says(&sourced.item) {
                 return;
             }
             if let Some(effect) = self.effect(&sourced.item) {
@@ -226,13 +294,10 @@ impl Merging {
     /// What it means to leave out `item` of a file that is not trusted; `None` if it may say that.
     fn effect(&self, item: &Item) -> Option<Effect> {
         match item {
-            // Looked at in the end, when it is known what else there is.
-            Item::Engine(_) | Item::Model(_) | Item::System(_) | Item::Deny(_) => None,
-            Item::BaseUrl(url) => {
-                let is_own = self.own_urls.iter().any(|own| is_same_address(own, url));
-                (!is_own).then_some(Effect::Refused)
-            }
-            Item::Key(_) => Some(Effect::Refused),
+            Item::Model(_) | Item::System(_) | Item::Deny(_) => None,
+            // A profile without an engine of its own has the one that the conversation begins with.
+            Item::Engine(_) => self.own.has_profile.then_some(Effect::Refused),
+            Item::BaseUrl(_) | Item::Key(_) | Item::Inherits(_) => Some(Effect::Refused),
             // Some providers connect to servers of others if a request asks for that.
             Item::Setting { name, .. } => (name == "extra-body").then_some(Effect::LeftOut),
             Item::Header { .. } | Item::Server { .. } | Item::Allow(_) => Some(Effect::LeftOut),
@@ -254,25 +319,10 @@ impl Merging {
             | Item::Header { .. }
             | Item::Server { .. }
             | Item::Allow(_)
-            | Item::Deny(_) => None,
+            | Item::Deny(_)
+            | Item::Inherits(_) => None,
         });
         modes.next().unwrap_or_default()
-    }
-
-    /// Withholds an engine that would take a key or an address of the person's own to another
-    /// provider.
-    fn withhold_engine(&mut self) {
-        let decides = |value: &Sourced| matches!(value.item, Item::Key(_) | Item::BaseUrl(_));
-        let is_foreign =
-            |value: &Sourced| matches!(value.item, Item::Engine(_)) && !value.origin.is_trusted;
-        if !self.values.iter().any(decides) {
-            return;
-        }
-        let engine = self.values.iter().position(is_foreign);
-        self.withheld.extend(engine.map(|at| {
-            let sourced = self.values.remove(at);
-            Withheld { sourced, effect: Effect::Refused }
-        }));
     }
 }
 

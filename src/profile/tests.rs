@@ -176,6 +176,39 @@ fn a_project_that_is_not_trusted_sends_no_key_elsewhere() {
         assert!(refusal.contains("duologue profiles trust /p/project/profiles.yaml"), "{refusal}");
         assert!(!values(&resolved).iter().any(|value| value.contains("@project")), "{line}");
     }
+    // Nor to an address of another profile of the person's own, nor to another provider.
+    let user = format!(
+        "{USER}  local: {{base-url: 'http://b/v1'}}\n  priv: {{engine: ollama}}\n  \
+                        mine: {{inherits: priv}}\n  plain: {{model: m}}\n"
+    );
+    for (project, item) in [
+        ("work: {base-url: 'http://b/v1'}", "base-url"),
+        ("base: {base-url: 'http://b/v1'}, work: {inherits: base}", ""),
+        ("work: {inherits: local}", "inherits"),
+        ("work: {inherits: none}, none: {}", "inherits"),
+        ("base: {inherits: local}", "inherits"),
+        ("local: {inherits: work}", "inherits"),
+        ("priv: {engine: openai}", "engine"),
+        ("mine: {engine: openai}", "engine"),
+        ("plain: {engine: openai}", "engine"),
+        ("new: {inherits: mine, engine: openai}", "engine"),
+        ("new: {inherits: work, base-url: 'http://b/v1'}", "base-url"),
+        ("new: {base-url: 'http://b/v1'}", "base-url"),
+    ] {
+        let project = format!("profiles: {{{project}}}");
+        let read = profiles(&[(Layer::User, &user), (Layer::Project, &project)]);
+        let name = ["new", "mine", "priv", "plain", "local"];
+        let name = name.into_iter().find(|name| project.contains(&format!("{{{name}:")));
+        let resolved = read.resolve(name.unwrap_or("work")).expect("a profile");
+        let refusal = resolved.refusal().map(|error| error.to_string());
+        match item {
+            "" => assert_eq!(refusal, None, "{project}"),
+            item => {
+                let refusal = refusal.expect(&project);
+                assert!(refusal.contains(&format!("its `{item}`")), "{project}: {refusal}");
+            }
+        }
+    }
     // A profile of its own may choose an engine: that engine's own key goes to its own provider.
     let own = "profiles:\n  new:\n    engine: anthropic\n    model: m\n";
     let own = profiles(&[(Layer::User, USER), (Layer::Project, own)]);
@@ -204,6 +237,19 @@ fn what_a_project_that_is_not_trusted_adds_is_left_out() {
     let ask = "profiles: {new: {approval: ask}}";
     let ask = profiles(&[(Layer::Project, ask)]).resolve("new").expect("a profile");
     assert_eq!(ask.withheld, []);
+}
+
+/// Whatever it holds, the person's own profiles are there.
+#[test]
+fn a_project_that_is_not_trusted_and_wrong_is_left_out() {
+    for text in ["x: [", "profiles:\n  work:\n    modle: x\n", "profiles: []"] {
+        let read = profiles(&[(Layer::User, USER), (Layer::Project, text)]);
+        assert_eq!(read.names().into_iter().collect::<Vec<_>>(), ["base", "work"]);
+        let warnings: Vec<_> = read.warnings().collect();
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].starts_with("/p/project/profiles.yaml:"), "{warnings:?}");
+        assert!(warnings[0].contains("the file is left out"), "{warnings:?}");
+    }
 }
 
 #[test]

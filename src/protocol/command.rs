@@ -265,6 +265,22 @@ impl Extension {
 }
 
 impl Command {
+    /// The profile that the command names.
+    pub(crate) fn profile(&self) -> Option<&str> {
+        let choice = match self {
+            Self::Submit(submit) => submit.choice.as_ref(),
+            Self::SwitchModel(choice) => Some(choice),
+            Self::Cancel(_)
+            | Self::Snapshot
+            | Self::Shutdown
+            | Self::Enable(_)
+            | Self::DeclareTools(_)
+            | Self::ToolResult(_)
+            | Self::Approve(_) => None,
+        };
+        choice.map(|choice| choice.profile.trim()).filter(|name| !name.is_empty())
+    }
+
     /// The command of a request line's member.
     ///
     /// # Errors

@@ -32,6 +32,11 @@ impl Models {
         Self { facts, current }
     }
 
+    /// Knows the engines of `facts` from now on; the choice stays as it is.
+    pub(super) fn know(&mut self, facts: BTreeMap<EngineRef, EngineFacts>) {
+        self.facts = facts;
+    }
+
     /// What answers unless a submit chooses.
     pub(super) fn current(&self) -> &Selection {
         &self.current

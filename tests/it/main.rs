@@ -82,6 +82,7 @@ mod tool_calls;
 mod layers;
 
 // Profiles, keys, and settings of calls.
+mod profile_limits;
 mod profiles;
 
 // Options, their variables, help, and how the command line is refused.

@@ -11,15 +11,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 /// A home with a file of profiles, and a project in it.
-struct Scene {
-    folder: Folder,
+pub(crate) struct Scene {
+    pub(crate) folder: Folder,
 }
 
-const KEY: &str = "sk-a-key-of-the-profile";
+pub(crate) const KEY: &str = "sk-a-key-of-the-profile";
 
 impl Scene {
     /// `user` and `project` are what the files hold; a blank one is none.
-    fn new(user: &str, project: &str) -> Self {
+    pub(crate) fn new(user: &str, project: &str) -> Self {
         let folder = Folder::new();
         for (path, text) in
             [("config/duologue/profiles.yaml", user), ("project/.duologue/profiles.yaml", project)]
@@ -34,7 +34,7 @@ impl Scene {
         Self { folder }
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = duologue(&self.folder, words);
         command
             .current_dir(self.folder.path("project/deep"))
@@ -46,7 +46,7 @@ impl Scene {
 
     /// `duologue <words>` to its end.
     #[track_caller]
-    fn run(&self, words: &[&str]) -> Ended {
+    pub(crate) fn run(&self, words: &[&str]) -> Ended {
         let mut once = Once::start(self.command(words));
         once.close_stdin();
         let ended = once.finish();
@@ -56,7 +56,7 @@ impl Scene {
         ended
     }
 
-    fn launch(&self, words: &[&str]) -> Launch {
+    pub(crate) fn launch(&self, words: &[&str]) -> Launch {
         Launch::new(words)
             .env("HOME", self.folder.path(""))
             .env("XDG_CONFIG_HOME", self.folder.path("config"))
@@ -68,7 +68,7 @@ impl Scene {
 }
 
 /// The profile `work`, whose key a command prints.
-fn with_command(provider: &Provider) -> String {
+pub(crate) fn with_command(provider: &Provider) -> String {
     format!(
         "profiles:\n  work:\n    engine: openai\n    model: scripted\n    base-url: {}\n    \
          system: Be brief.\n    key-command: [sh, -c, 'echo {KEY}']\n    extra-headers: {{X-Team: \

@@ -99,6 +99,7 @@ fn of_profiles(args: &DoctorArgs, checks: &mut Vec<Check>) -> Result<(Profiles, 
         };
         checks.push(Check::fine("file", format!("{} ({}{trust})", path.display(), layer.as_str())));
     }
+    checks.extend(profiles.warnings().map(|warning| Check::fine("ignored", warning)));
     let Some(name) = &args.provider.profile else {
         checks.push(Check::fine("profile", "none is chosen"));
         return Ok((profiles, None));
@@ -138,7 +139,10 @@ fn of_engine(
     checks.push(Check::fine("provider", format!("{} ({url_from})", engine.provider())));
     let key = wanted.key_shown();
     let key = key.unwrap_or_else(|| "the provider's own variable, or none".to_owned());
-    checks.push(Check::fine("key", key));
+    checks.push(match wanted.check_key() {
+        Ok(()) => Check::fine("key", key),
+        Err(why) => Check::fault("key", why),
+    });
     let roots = match args.provider.tls_roots {
         TlsRoots::Builtin => "built in",
         TlsRoots::System => "the system's",

@@ -5,11 +5,11 @@ use super::profile::ProfileValues;
 use crate::cli::session::EngineArgs;
 use crate::cli::{self, EngineName, ProviderArgs};
 use crate::command_file::is_stdin;
-use crate::engine::anthropic::Anthropic;
+use crate::engine::anthropic::{self, Anthropic};
 use crate::engine::echo::Echo;
-use crate::engine::gemini::Gemini;
+use crate::engine::gemini::{self, Gemini};
 use crate::engine::ollama::{self, Ollama};
-use crate::engine::openai::{OpenAi, Settings};
+use crate::engine::openai::{self, OpenAi, Settings};
 use crate::engine::responses::Responses;
 use crate::engine::{Engine, KeySource, TlsRoots, is_same_address};
 use crate::profile::KeyFrom;
@@ -28,20 +28,37 @@ struct CommonVariables {
     /// The first that is set counts.
     keys: &'static [&'static str],
     base_url: &'static str,
+    /// The address that the provider itself has.
+    own_address: &'static str,
 }
 
-const OPENAI_VARIABLES: CommonVariables =
-    CommonVariables { keys: &["OPENAI_API_KEY"], base_url: "OPENAI_BASE_URL" };
+const OPENAI_VARIABLES: CommonVariables = CommonVariables {
+    keys: &["OPENAI_API_KEY"],
+    base_url: "OPENAI_BASE_URL",
+    own_address: openai::DEFAULT_BASE_URL,
+};
 
-const ANTHROPIC_VARIABLES: CommonVariables =
-    CommonVariables { keys: &["ANTHROPIC_API_KEY"], base_url: "ANTHROPIC_BASE_URL" };
+const ANTHROPIC_VARIABLES: CommonVariables = CommonVariables {
+    keys: &["ANTHROPIC_API_KEY"],
+    base_url: "ANTHROPIC_BASE_URL",
+    own_address: anthropic::DEFAULT_BASE_URL,
+};
 
 /// The second is Google's name for the key of any of its services: it does not choose the engine.
-const GEMINI_VARIABLES: CommonVariables =
-    CommonVariables { keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"], base_url: "GEMINI_BASE_URL" };
+const GEMINI_VARIABLES: CommonVariables = CommonVariables {
+    keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    base_url: "GEMINI_BASE_URL",
+    own_address: gemini::DEFAULT_BASE_URL,
+};
 
-const OLLAMA_VARIABLES: CommonVariables =
-    CommonVariables { keys: &["OLLAMA_API_KEY"], base_url: "OLLAMA_HOST" };
+const OLLAMA_VARIABLES: CommonVariables = CommonVariables {
+    keys: &["OLLAMA_API_KEY"],
+    base_url: OLLAMA_HOST,
+    own_address: ollama::DEFAULT_BASE_URL,
+};
+
+/// Ollama's variable for its address, which may leave out most of it.
+const OLLAMA_HOST: &str = "OLLAMA_HOST";
 
 /// Shown when no provider is configured.
 const ECHO_ANSWERS: &str = "no provider is configured, so the built-in echo engine answers; to talk to a model set \
@@ -58,6 +75,11 @@ pub(crate) struct Wanted {
     tls_roots: TlsRoots,
     /// The provider is the one that the profile means, so that its headers are for it.
     pub(super) is_of_profile: bool,
+    /// The address, if there is one, is the profile's: another provider's variable has no key for it.
+    is_address_of_profile: bool,
+    /// The profile has a key, headers or members of the body, which are for its own provider: no
+    /// address comes from a variable.
+    has_own_additions: bool,
 }
 
 /// A key, or where it is got when a call needs it.
@@ -102,6 +124,8 @@ impl Wanted {
             }
         };
         Ok(Self {
+            is_address_of_profile: base_url.is_none(),
+            has_own_additions: is_its_provider && profile.has_additions(),
             engine: engine.or(profile.engine),
             model: not_blank(args.model.clone()).or_else(|| profile.model.clone()),
             base_url: base_url.or_else(|| profile.base_url.clone()),
@@ -125,12 +149,41 @@ impl Wanted {
             key,
             tls_roots: tls_roots(args),
             is_of_profile: true,
+            is_address_of_profile: true,
+            has_own_additions: profile.has_additions(),
         })
     }
 
     /// The engine of that name, with the settings of the environment.
     pub(crate) fn named(args: &ProviderArgs, engine: EngineName) -> Self {
         Self { engine: Some(engine), tls_roots: tls_roots(args), ..Self::default() }
+    }
+
+    /// Whether the profile names an address that is neither the provider's own nor that of its
+    /// variable, so that the key in the provider's variable is not meant for it.
+    fn is_address_of_others(&self, common: CommonVariables) -> Result<bool> {
+        let Some(url) = self.base_url.as_deref().filter(|_| self.is_address_of_profile) else {
+            return Ok(false);
+        };
+        let of_variable = not_blank(variable(common.base_url)?);
+        let of_variable = of_variable.map(|text| match common.base_url {
+            OLLAMA_HOST => ollama::base_url(&text),
+            _ => text,
+        });
+        let is_meant = is_same_origin(url, common.own_address)
+            || of_variable.is_some_and(|known| is_same_address(url, &known));
+        Ok(!is_meant)
+    }
+
+    /// Why no key can be had, as far as is known without getting it: for `hello` and `doctor`.
+    ///
+    /// # Errors
+    /// If the file of the key can't be used, or its program is not found.
+    pub(crate) fn check_key(&self) -> Result<(), String> {
+        match &self.key {
+            Some(WantedKey::Got(source)) => source.check(),
+            Some(WantedKey::Known(..)) | None => Ok(()),
+        }
     }
 
     /// Where the key comes from, for people.
@@ -141,6 +194,12 @@ impl Wanted {
             WantedKey::Got(KeySource::File(_)) => "a file".to_owned(),
         })
     }
+}
+
+/// Whether two addresses have the same scheme, host and port.
+fn is_same_origin(one: &str, other: &str) -> bool {
+    let origin = |text: &str| url::Url::parse(text.trim()).ok().map(|url| url.origin());
+    origin(one).is_some_and(|one| Some(one) == origin(other))
 }
 
 fn tls_roots(args: &ProviderArgs) -> TlsRoots {
@@ -239,10 +298,15 @@ fn default_engine(
 
 /// The settings of a provider whose variables are `common`; what is wanted has precedence.
 fn settings(wanted: &Wanted, args: &EngineArgs, common: CommonVariables) -> Result<Settings> {
-    let of_variable = not_blank(variable(common.base_url)?);
+    // For what a profile sends, an address that it does not know is another provider.
+    let of_variable = match wanted.has_own_additions {
+        true => None,
+        false => not_blank(variable(common.base_url)?),
+    };
     let (key, key_source) = match wanted.key.clone() {
         Some(WantedKey::Known(key, _)) => (Some(key), None),
         Some(WantedKey::Got(source)) => (None, Some(source)),
+        None if wanted.is_address_of_others(common)? => (None, None),
         None => (own_key(common)?, None),
     };
     let total_ms = args.timeout.map_or(args.total_timeout_ms, |s| s.saturating_mul(1_000));

@@ -2,7 +2,8 @@
 
 use super::engine::{Wanted, engine};
 use super::profile::{self, ProfileValues};
-use crate::cli::{EngineName, SessionArgs};
+use crate::cli::session::EngineArgs;
+use crate::cli::{EngineName, ProviderArgs, SessionArgs};
 use crate::engine::{CallSettings, Engine, EngineRef, Engines, Unusable};
 use crate::profile::Profiles;
 use crate::session::SessionMode;
@@ -25,19 +26,17 @@ pub(super) struct Chosen {
 /// request can choose another.
 pub(super) fn choose(args: &SessionArgs, mode: SessionMode) -> Result<Chosen> {
     let settings = args.calls.settings()?;
-    let read = profile::read(&args.provider.registries);
+    // Without a profile their files are not read before `hello`: they may be on a slow disk.
+    let read = names_profile(args).then(|| profile::read(&args.provider.registries)).transpose();
     let mut notices = Vec::new();
+    let nothing = Profiles::default();
     let begun = match &read {
-        Ok(profiles) => begin(args, profiles, &mut notices),
-        Err(error) if args.provider.profile.is_none() => {
-            tracing::warn!("no profile can be used: {error:#}");
-            begin(args, &Profiles::default(), &mut notices)
-        }
+        Ok(profiles) => begin(args, profiles.as_ref().unwrap_or(&nothing), &mut notices),
         Err(error) => Err(anyhow::anyhow!("{error:#}")),
     };
     let (initial, profile) = match begun {
         Ok(begun) => begun,
-        Err(error) if mode == SessionMode::Conversation && args.provider.profile.is_some() => {
+        Err(error) if mode == SessionMode::Conversation && names_profile(args) => {
             let unusable = Engine::Unusable(Unusable::new(&format!("{error:#}")));
             (unusable, ProfileValues::default())
         }
@@ -46,9 +45,19 @@ pub(super) fn choose(args: &SessionArgs, mode: SessionMode) -> Result<Chosen> {
     let mut engines = Engines::new(initial, profile.settings.overlay(&settings));
     if mode == SessionMode::Conversation {
         add_named(args, &settings, &mut engines);
-        read.iter().for_each(|profiles| add_profiles(args, profiles, &mut engines));
+        let read = read.ok().flatten();
+        let profiles = ProfileEngines {
+            provider: args.provider.clone(),
+            engines: args.engines.clone(),
+            settings: without_additions(settings),
+        };
+        engines.add_later(move |engines| profiles.add(read, engines));
     }
     Ok(Chosen { engines, profile, notices })
+}
+
+fn names_profile(args: &SessionArgs) -> bool {
+    profile::name(&args.provider).is_some()
 }
 
 fn begin(
@@ -84,18 +93,67 @@ fn without_additions(settings: CallSettings) -> CallSettings {
     CallSettings { extra_body: Map::new(), extra_headers: BTreeMap::new(), ..settings }
 }
 
-/// Adds the engines of all profiles. One that can't be used says why when it is called.
-fn add_profiles(args: &SessionArgs, profiles: &Profiles, engines: &mut Engines) {
-    for name in profiles.names() {
-        let built = profiles.resolve(name).map_err(anyhow::Error::from).and_then(|resolved| {
+/// What the engines of profiles are made with.
+struct ProfileEngines {
+    provider: ProviderArgs,
+    engines: EngineArgs,
+    /// What was typed wins over each profile.
+    settings: CallSettings,
+}
+
+impl ProfileEngines {
+    /// Adds the engines of all profiles: of those in `read`, or in the files if those were not read.
+    fn add(self, read: Option<Profiles>, engines: &mut Engines) {
+        let read = read.map_or_else(|| profile::read(&self.provider.registries), Ok);
+        match read {
+            Ok(profiles) => {
+                profiles
+                    .names()
+                    .into_iter()
+                    .for_each(|name| self.add_one(name, &profiles, engines));
+            }
+            Err(error) => tracing::warn!("no profile can be used: {error:#}"),
+        }
+    }
+
+    /// Adds the engine of the profile `name`. One that can't be used says why when it is called.
+    fn add_one(&self, name: &str, profiles: &Profiles, engines: &mut Engines) {
+        let reference = EngineRef::Profile(name.to_owned());
+        let resolved = profiles.resolve(name).map_err(anyhow::Error::from);
+        let added = resolved.and_then(|resolved| {
             let values = ProfileValues::of(&resolved)?;
-            let wanted = Wanted::other(&args.provider, &values)?;
-            Ok((engine(&wanted, &args.engines, &mut Vec::new())?, values.settings))
+            let mut notes: Vec<_> = resolved.warnings().collect();
+            notes.extend(self.unused(name, &values));
+            if values.has_provider() {
+                let wanted = Wanted::other(&self.provider, &values)?;
+                let engine = engine(&wanted, &self.engines, &mut Vec::new())?;
+                engines.add(reference.clone(), engine, values.settings.overlay(&self.settings));
+            } else {
+                // Its headers and members of the body are for a provider that it does not name.
+                let settings = without_additions(values.settings).overlay(&self.settings);
+                engines.add_variant(reference.clone(), values.model, settings);
+            }
+            engines.note(reference.clone(), notes);
+            Ok(())
         });
-        let (engine, settings) = built.unwrap_or_else(|error| {
-            let unusable = Unusable::new(&format!("{error:#}"));
-            (Engine::Unusable(unusable), CallSettings::default())
-        });
-        engines.add(EngineRef::Profile(name.to_owned()), engine, settings);
+        if let Err(error) = added {
+            let unusable = Engine::Unusable(Unusable::new(&format!("{error:#}")));
+            engines.add(reference, unusable, CallSettings::default());
+        }
+    }
+
+    /// What of the profile does not apply when a conversation switches to it.
+    fn unused(&self, name: &str, values: &ProfileValues) -> Option<String> {
+        if profile::name(&self.provider) == Some(name) {
+            return None;
+        }
+        let unused = values.unused_by_switch();
+        (!unused.is_empty()).then(|| {
+            format!(
+                "the profile `{name}` has {}, which a switch does not change: they stay as the \
+                 conversation began; to use them, begin it with --profile",
+                unused.join(", ")
+            )
+        })
     }
 }

@@ -44,10 +44,15 @@ pub(crate) fn read(named: &ProfileFiles) -> Result<Profiles> {
 /// # Errors
 /// If a file can't be used.
 pub(crate) fn read_if_named(args: &ProviderArgs) -> Result<Profiles> {
-    match &args.profile {
+    match name(args) {
         Some(_) => read(&args.registries),
         None => Ok(Profiles::default()),
     }
+}
+
+/// The name of the profile that the options choose.
+pub(super) fn name(args: &ProviderArgs) -> Option<&str> {
+    args.profile.as_deref().map(str::trim).filter(|name| !name.is_empty())
 }
 
 /// The profile that the options choose, of those in `profiles`; nothing if they choose none.
@@ -55,8 +60,7 @@ pub(crate) fn read_if_named(args: &ProviderArgs) -> Result<Profiles> {
 /// # Errors
 /// If there is none of that name, or it can't be used.
 pub(crate) fn chosen(args: &ProviderArgs, profiles: &Profiles) -> Result<ProfileValues> {
-    let name = args.profile.as_deref().map(str::trim).filter(|name| !name.is_empty());
-    let Some(name) = name else { return Ok(ProfileValues::default()) };
+    let Some(name) = name(args) else { return Ok(ProfileValues::default()) };
     profiles.warnings().for_each(|warning| tracing::warn!("{warning}"));
     let resolved = profiles.resolve(name)?;
     resolved.warnings().for_each(|warning| tracing::warn!("{warning}"));
@@ -82,6 +86,33 @@ impl ProfileValues {
             set.map_err(|why| anyhow!("the profile `{}`: {why}", profile.name))?;
         }
         Ok(values)
+    }
+
+    /// Whether it has what is for its own provider alone.
+    pub(super) fn has_additions(&self) -> bool {
+        let CallSettings { extra_body, extra_headers, .. } = &self.settings;
+        self.key.is_some() || !extra_body.is_empty() || !extra_headers.is_empty()
+    }
+
+    /// Whether it names a provider: by an engine, an address or a key.
+    pub(super) fn has_provider(&self) -> bool {
+        self.engine.is_some() || self.base_url.is_some() || self.key.is_some()
+    }
+
+    /// The names of what it has and what does not apply when a conversation switches to it.
+    pub(super) fn unused_by_switch(&self) -> Vec<&'static str> {
+        let ProfileTools { servers, approval, allow, deny } = &self.tools;
+        let CallSettings { extra_body, extra_headers, .. } = &self.settings;
+        let unused = [
+            ("system", self.system.is_some()),
+            ("mcp", !servers.is_empty()),
+            ("approval", approval.is_some()),
+            ("allow", !allow.is_empty()),
+            ("deny", !deny.is_empty()),
+            ("extra-headers", !self.has_provider() && !extra_headers.is_empty()),
+            ("extra_body", !self.has_provider() && !extra_body.is_empty()),
+        ];
+        unused.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect()
     }
 
     fn add(
@@ -110,6 +141,8 @@ impl ProfileValues {
             Item::Approval(mode) => self.tools.approval = Some(mode),
             Item::Allow(globs) => self.tools.allow.extend(globs),
             Item::Deny(globs) => self.tools.deny.extend(globs),
+            // The values of that profile stand beside it.
+            Item::Inherits(_) => {}
         }
         Ok(())
     }

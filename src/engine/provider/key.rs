@@ -7,6 +7,7 @@ use crate::support::secret::Secret;
 use crate::support::terminal::escape_control;
 use crate::support::threads;
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,12 @@ const SECRET_BYTES_MIN: usize = 6;
 /// Mode bits of a file that users other than its owner can read or write.
 const OPEN_TO_OTHERS: u32 = 0o077;
 
+/// Mode bits of a file that somebody can execute.
+const EXECUTABLE: u32 = 0o111;
+
+/// Where the C library looks for programs if `PATH` is not set.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
 /// Where a key comes from when a call needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
@@ -42,6 +49,51 @@ pub enum KeySource {
     Command(Vec<String>),
     /// The first line of a file that its owner alone can read.
     File(PathBuf),
+}
+
+impl KeySource {
+    /// Looks for what a call will need, without running or reading it.
+    ///
+    /// # Errors
+    /// If the program is not found, or the file is missing or is not private: what and what to do.
+    pub(in crate::engine) fn look(&self) -> Result<(), NoKey> {
+        match self {
+            Self::Command(words) => {
+                let program = words.first().map_or("", String::as_str);
+                match is_program(program, std::env::var_os("PATH").as_deref()) {
+                    true => Ok(()),
+                    false => Err(NoKey::new(format!(
+                        "the program of the key command, `{}`, is not found, so no call gets a key; \
+                         install it, or correct --key-command or the profile's key-command",
+                        escape_control(program)
+                    ))),
+                }
+            }
+            Self::File(path) => {
+                let about = path.metadata();
+                checked(path, &about.map_err(|error| unreadable(path, &error.to_string()))?)
+            }
+        }
+    }
+
+    /// The same, for people.
+    ///
+    /// # Errors
+    /// As [`KeySource::look`].
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.look().map_err(|NoKey { message, .. }| message)
+    }
+}
+
+/// Whether a program of that name is found as the system finds it: by its path, or in `folders`.
+fn is_program(name: &str, folders: Option<&OsStr>) -> bool {
+    let is_executable =
+        |path: &Path| path.metadata().is_ok_and(|it| it.is_file() && it.mode() & EXECUTABLE != 0);
+    if name.contains('/') {
+        return is_executable(Path::new(name));
+    }
+    std::env::split_paths(folders.unwrap_or(OsStr::new(DEFAULT_PATH)))
+        .any(|folder| is_executable(&folder.join(name)))
 }
 
 /// The key of an engine, got at most once.
@@ -205,32 +257,46 @@ fn complaint(stdout: &[u8], stderr: &[u8]) -> String {
 
 /// The key in a file.
 async fn in_file(path: &Path) -> Result<Secret, NoKey> {
-    let shown = escape_control(&path.display().to_string());
-    let fail = |why: String| {
-        NoKey::new(format!(
-            "the key can't be had: the key file {shown} {why}; nothing was sent to the provider"
-        ))
-    };
     let (done, read) = oneshot::channel();
     let owned = path.to_owned();
     let work = move || drop(done.send(read_limited(&owned, KEY_BYTES_MAX)));
     threads::spawn("key-file", work)
-        .map_err(|error| fail(format!("could not be read ({error})")))?;
+        .map_err(|error| no_key_in(path, &format!("could not be read ({error})")))?;
     let read = match timeout(FILE_TIMEOUT, read).await {
         Ok(Ok(read)) => read,
-        Ok(Err(_)) => return Err(fail("could not be read".to_owned())),
-        Err(_) => return Err(fail("could not be read in time".to_owned())),
+        Ok(Err(_)) => return Err(no_key_in(path, "could not be read")),
+        Err(_) => return Err(no_key_in(path, "could not be read in time")),
     };
-    let (text, about) = read.map_err(|error| {
-        fail(format!("can't be read ({error}); check --key-file or the profile's key-file"))
-    })?;
-    if !is_private(&about) {
-        return Err(fail(format!(
-            "can be read by other users, so its key may be known to them; run `chmod 600 {shown}`, \
-             and think of getting a new key"
-        )));
+    let (text, about) = read.map_err(|error| unreadable(path, &error.to_string()))?;
+    checked(path, &about)?;
+    first_line(text.as_bytes()).map_err(|()| no_key_in(path, "holds no key in its first line"))
+}
+
+fn no_key_in(path: &Path, why: &str) -> NoKey {
+    let shown = escape_control(&path.display().to_string());
+    NoKey::new(format!(
+        "the key can't be had: the key file {shown} {why}; nothing was sent to the provider"
+    ))
+}
+
+fn unreadable(path: &Path, error: &str) -> NoKey {
+    no_key_in(path, &format!("can't be read ({error}); check --key-file or the profile's key-file"))
+}
+
+/// Checks that the key in the file is known to its owner alone.
+fn checked(path: &Path, about: &Metadata) -> Result<(), NoKey> {
+    if !about.is_file() {
+        return Err(unreadable(path, "it is not a regular file"));
     }
-    first_line(text.as_bytes()).map_err(|()| fail("holds no key in its first line".to_owned()))
+    if is_private(about) {
+        return Ok(());
+    }
+    let shown = escape_control(&path.display().to_string());
+    let why = format!(
+        "can be read by other users, so its key may be known to them; run `chmod 600 {shown}`, and \
+         think of getting a new key"
+    );
+    Err(no_key_in(path, &why))
 }
 
 /// Whether only the user, or the administrator, owns and can read the file.
@@ -329,6 +395,18 @@ mod tests {
         assert_eq!(runs, 2);
     }
 
+    #[test]
+    fn what_a_call_will_need_is_looked_for() {
+        let command = |word: &str| KeySource::Command(vec![word.to_owned()]).check();
+        assert_eq!((command("sh"), command("/bin/sh")), (Ok(()), Ok(())));
+        for missing in ["no-such-program", "/no/such/program", "/etc", ""] {
+            let error = command(missing).expect_err(missing);
+            assert!(error.contains("is not found") && error.contains(missing), "{error}");
+        }
+        let file = KeySource::File(PathBuf::from("/no/such/file")).check();
+        assert!(file.expect_err("missing").contains("/no/such/file can't be read"));
+    }
+
     #[tokio::test]
     async fn a_file_that_others_can_read_is_refused() {
         use std::os::unix::fs::PermissionsExt;
@@ -341,6 +419,7 @@ mod tests {
             open.contains("can be read by other users") && open.contains("chmod 600"),
             "{open}"
         );
+        assert_eq!(KeySource::File(path.clone()).check(), Err(open));
         mode(0o600).expect("our own file");
         assert_eq!(in_file(&path).await.expect("a key").expose(), "sk-one");
         std::fs::remove_file(&path).expect("our own file");

@@ -7,7 +7,7 @@ use super::call::{Answer, ProviderCall};
 use super::clock::Clock;
 use super::connection::Connection;
 use super::failure::{Failure, Failures, SettingSources};
-use super::key::Key;
+use super::key::{Key, KeySource};
 use super::models::ModelList;
 use super::post::{Post, Target, get};
 use super::settings::Settings;
@@ -196,7 +196,19 @@ impl<I: Interface> Remote<I> {
     pub(in crate::engine) fn fault(&self) -> Option<RunError> {
         let model = self.model();
         let failures = Failures::new(I::SOURCES, self.shared.key.known(), self.base_url(), model);
-        self.url(model, &failures).err().map(Failure::into_error)
+        let fault = self.url(model, &failures).err();
+        let fault = fault.or_else(|| self.key_file_fault(&failures));
+        fault.map(Failure::into_error)
+    }
+
+    /// A key file that is not there. A program is looked for when it is run.
+    fn key_file_fault(&self, failures: &Failures) -> Option<Failure> {
+        match self.shared.settings.key_source.as_ref()? {
+            source @ KeySource::File(_) => {
+                source.look().err().map(|why| failures.no_key_from_source(why))
+            }
+            KeySource::Command(_) => None,
+        }
     }
 
     /// The models that the provider lists.
