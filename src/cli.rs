@@ -23,6 +23,7 @@ pub(crate) use session::{
 use crate::cli::commands::args::{
     self, CheckArgs, CompletionsArgs, ListEventsArgs, ManArgs, SchemaArgs, ToolsArgs,
 };
+use crate::cli::commands::sessions::args::{SESSIONS_ABOUT, SESSIONS_AFTER, SessionsArgs};
 use crate::command_file::CommandFile;
 use clap::builder::Resettable;
 use clap::error::ErrorKind;
@@ -104,6 +105,9 @@ pub enum Command {
         after_help = args::TOOLS_AFTER
     )]
     Tools(ToolsArgs),
+    /// Work with stored conversations.
+    #[command(about = SESSIONS_ABOUT, after_help = SESSIONS_AFTER)]
+    Sessions(SessionsArgs),
     /// Print the schema of the protocol.
     Schema(SchemaArgs),
     /// Print a completion script for a shell.
@@ -310,6 +314,7 @@ fn named(word: &str) -> Option<&'static str> {
         "check",
         "list-events",
         "tools",
+        "sessions",
         "schema",
         "completions",
         "man",

@@ -49,6 +49,7 @@ fn run(words: Vec<OsString>) -> u8 {
         Command::Check(args) => tool(|| commands::check(&args)),
         Command::ListEvents(args) => tool(|| commands::list_events(&args)),
         Command::Tools(args) => tool(|| commands::tools(&args)),
+        Command::Sessions(args) => tool(|| commands::sessions(&args)),
         Command::Schema(args) => tool(|| commands::schema(&args)),
         Command::Completions(args) => tool(|| commands::completions(&args, &Cli::command())),
         Command::Man(args) => tool(|| commands::man(&args, &Cli::command())),

@@ -11,6 +11,7 @@ mod lines;
 mod list_events;
 mod output;
 mod schema;
+pub(crate) mod sessions;
 mod tools;
 
 pub use check::check;
@@ -18,6 +19,7 @@ pub use complete::complete;
 pub use descriptions::{completions, man, manifest};
 pub use list_events::list_events;
 pub use schema::schema;
+pub use sessions::sessions;
 pub use tools::tools;
 
 /// Longest accepted line of a stream, in bytes; a longer one is skipped. The longest frame that
@@ -25,7 +27,8 @@ pub use tools::tools;
 /// escapes. A snapshot of several such answers is longer. Whole lines are held in memory.
 const LINE_BYTES_MAX: usize = 2 * crate::session::ANSWER_BYTES_MAX + 128 * 1024 * 1024;
 
-/// Exit status if contract violations, lines that are not frames, or servers that don't run were found.
+/// Exit status if contract violations, lines that are not frames, or servers that don't run were found,
+/// or a session was not.
 const FOUND: u8 = 1;
 
 /// Exit status if a file can't be read or written, or the command line is wrong.

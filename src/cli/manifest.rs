@@ -98,6 +98,27 @@ const TOOLS: Facts = Facts {
     ],
 };
 
+const SESSIONS: Facts = Facts {
+    streaming_default: false,
+    supports_streaming: false,
+    output_formats: &["text", "json"],
+    exit_codes: &SESSION_ENDS,
+};
+
+const EXPORT: Facts = Facts {
+    streaming_default: true,
+    supports_streaming: true,
+    output_formats: &["jsonl", "markdown", "json", "html"],
+    exit_codes: &SESSION_ENDS,
+};
+
+const SESSION_ENDS: [(u8, &str); 4] = [
+    (0, "it was done, or the reader of the output has gone"),
+    (1, "a session is not in the store, is held by a process, or could be read only in part"),
+    (2, "the command line is wrong, or the store can't be read or written"),
+    (74, "standard output could not be written"),
+];
+
 const TEXT: Facts = Facts {
     streaming_default: false,
     supports_streaming: false,
@@ -117,6 +138,8 @@ pub(crate) fn facts(command: &str) -> Facts {
         "list-events" => LIST_EVENTS,
         "check" => CHECK,
         "tools" => TOOLS,
+        "sessions" | "list" | "show" | "search" | "delete" => SESSIONS,
+        "export" => EXPORT,
         _ => TEXT,
     }
 }
