@@ -151,7 +151,7 @@ pub(crate) fn manifest(command: &Command, facts: impl Fn(&str) -> Facts) -> Valu
     let commands: Vec<_> = command
         .get_subcommands()
         .filter(|each| !each.is_hide_set())
-        .map(|each| described(each, facts(each.get_name())))
+        .map(|each| with_commands(each, &facts))
         .collect();
     // The program without a command is a command too.
     let mut manifest = described(&command, facts(DEFAULT_COMMAND));
@@ -160,6 +160,18 @@ pub(crate) fn manifest(command: &Command, facts: impl Fn(&str) -> Facts) -> Valu
     manifest["default_command"] = DEFAULT_COMMAND.into();
     manifest["commands"] = commands.into();
     manifest
+}
+
+/// A command with those under it.
+fn with_commands(command: &Command, facts: impl Fn(&str) -> Facts) -> Value {
+    let shown = command.get_subcommands().filter(|each| !each.is_hide_set());
+    let own = shown.filter(|each| each.get_name() != "help");
+    let own: Vec<_> = own.map(|each| described(each, facts(each.get_name()))).collect();
+    let mut described = described(command, facts(command.get_name()));
+    if !own.is_empty() {
+        described["commands"] = own.into();
+    }
+    described
 }
 
 fn described(command: &Command, facts: Facts) -> Value {

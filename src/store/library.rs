@@ -98,10 +98,7 @@ impl Library {
     ///
     /// # Errors
     /// If a file can't be read, or has no timeline, for a person.
-    pub(crate) fn conversation(
-        &self,
-        session: &SessionId,
-    ) -> Result<Option<Conversation>, String> {
+    pub(crate) fn conversation(&self, session: &SessionId) -> Result<Option<Conversation>, String> {
         if !self.files.iter().any(|(_, roles)| roles.timeline) {
             let why = "what was said is in the timeline of a session, and no timeline is named; \
                        name its file with --timeline-db or --store";

@@ -96,7 +96,7 @@ pub(super) fn delete(sqlite: &mut Sqlite, key: i64) -> Result<bool, StoreError> 
     transaction.execute(DELETE_SESSION, [key])?;
     transaction.commit()?;
     // The deleted pages are zeros now, in the log; this copies them over those in the database.
-    let is_busy = connection
-        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))?;
+    let is_busy =
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))?;
     Ok(is_busy == 0)
 }

@@ -5,7 +5,8 @@ use crate::store::{Library, StorePlace};
 use clap::{Args, Subcommand, ValueEnum};
 
 /// Help summary of `sessions`.
-pub(crate) const SESSIONS_ABOUT: &str = "List, print, export, search and delete stored conversations";
+pub(crate) const SESSIONS_ABOUT: &str =
+    "List, print, export, search and delete stored conversations";
 
 /// Text after the options in the help of `sessions`.
 pub(crate) const SESSIONS_AFTER: &str = "\

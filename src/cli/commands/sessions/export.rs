@@ -104,7 +104,8 @@ fn fenced(text: &str) -> String {
 
 fn html(found: &Conversation) -> String {
     let title = escaped(found.session.as_str());
-    let mut page = format!("{PAGE_START}<title>{title}</title>\n</head>\n<body>\n<h1>{title}</h1>\n");
+    let mut page =
+        format!("{PAGE_START}<title>{title}</title>\n</head>\n<body>\n<h1>{title}</h1>\n");
     for Entry { said, .. } in entries(&found.state) {
         let (head, text, mark) = match said {
             Said::Message { role, text, files, mark } => {

@@ -114,7 +114,13 @@ mod tests {
     #[test]
     fn a_table_has_one_line_for_each_session() {
         let title = "word ".repeat(20);
-        let one = Summary { id: "a\u{1b}".to_owned(), title, turns: 3, bytes: 2048, ..Summary::default() };
+        let one = Summary {
+            id: "a\u{1b}".to_owned(),
+            title,
+            turns: 3,
+            bytes: 2048,
+            ..Summary::default()
+        };
         let two = Summary { id: "longer".to_owned(), title: "t".to_owned(), ..Summary::default() };
         let lines = table(&[one, two]);
         assert_eq!(lines.len(), 3);
