@@ -114,8 +114,8 @@ const EXPORT: Facts = Facts {
 
 const SESSION_ENDS: [(u8, &str); 4] = [
     (0, "it was done, or the reader of the output has gone"),
-    (1, "a session is not in the store, is held by a process, or could be read only in part"),
-    (2, "the command line is wrong, or the store can't be read or written"),
+    (1, "a session is not in the store, can't be deleted, or could be read only in part"),
+    (2, "the command line is wrong, or the store can't be read"),
     (74, "standard output could not be written"),
 ];
 

@@ -19,8 +19,8 @@ Examples:
 
 Exit status:
   0    it was done; a search may have found nothing
-  1    a session is not in the store, is held by a process, or could be read only in part
-  2    the command line is wrong, or the store can't be read or written
+  1    a session is not in the store, can't be deleted, or could be read only in part
+  2    the command line is wrong, or the store can't be read
   74   standard output could not be written";
 
 /// Arguments of `sessions`.

@@ -70,13 +70,13 @@ fn time(ms: i64) -> String {
 fn table(sessions: &[Summary]) -> Vec<String> {
     let rows = sessions.iter().map(|session| {
         let title: String = session.title.chars().take(TITLE_CHARS_MAX).collect();
-        let is_short = session.title.chars().count() > TITLE_CHARS_MAX;
+        let is_cut = session.title.chars().count() > TITLE_CHARS_MAX;
         [
             escape_control(&session.id),
             time(session.updated_ms),
             session.turns.to_string(),
             size(session.bytes),
-            escape_control(&title) + if is_short { "…" } else { "" },
+            escape_control(&title) + if is_cut { "…" } else { "" },
             escape_control(&session.folder),
         ]
     });
