@@ -30,6 +30,7 @@ use crate::cli::commands::args::{
     self, CheckArgs, CompletionsArgs, DoctorArgs, ListEventsArgs, ManArgs, ModelsArgs,
     ProfilesArgs, SchemaArgs, ToolsArgs,
 };
+use crate::cli::commands::sessions::args::{SESSIONS_ABOUT, SESSIONS_AFTER, SessionsArgs};
 use crate::command_file::CommandFile;
 use clap::builder::Resettable;
 use clap::error::ErrorKind;
@@ -124,6 +125,9 @@ pub enum Command {
     /// Report what is configured, from where, and whether the provider answers.
     #[command(after_help = args::DOCTOR_AFTER)]
     Doctor(DoctorArgs),
+    /// Work with stored conversations.
+    #[command(about = SESSIONS_ABOUT, after_help = SESSIONS_AFTER)]
+    Sessions(SessionsArgs),
     /// Print the schema of the protocol.
     Schema(SchemaArgs),
     /// Print a completion script for a shell.
@@ -350,6 +354,7 @@ fn named(word: &str) -> Option<&'static str> {
         "profiles",
         "models",
         "doctor",
+        "sessions",
         "schema",
         "completions",
         "man",

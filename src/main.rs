@@ -52,6 +52,7 @@ fn run(words: Vec<OsString>) -> u8 {
         Command::Profiles(args) => tool(|| commands::profiles(&args)),
         Command::Models(args) => tool(|| commands::models(&args)),
         Command::Doctor(args) => tool(|| commands::doctor(&args)),
+        Command::Sessions(args) => tool(|| commands::sessions(&args)),
         Command::Schema(args) => tool(|| commands::schema(&args)),
         Command::Completions(args) => tool(|| commands::completions(&args, &Cli::command())),
         Command::Man(args) => tool(|| commands::man(&args, &Cli::command())),

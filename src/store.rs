@@ -6,17 +6,22 @@
 
 mod error;
 mod keeper;
+mod library;
 mod load;
 mod lock;
 mod place;
+mod reader;
 mod schema;
 mod sqlite;
 mod turn;
+mod words;
 mod worker;
 mod write;
 
 pub(crate) use keeper::latest_session;
+pub(crate) use library::{Conversation, Deleted, Library, Summary};
 pub use place::{StorePlace, StoreSettings};
+pub(crate) use words::{Page, WordIndex};
 pub(crate) use worker::{Report, Request, Worker};
 
 use crate::chat::record::Record;

@@ -15,6 +15,7 @@ mod output;
 mod profiles;
 mod readiness;
 mod schema;
+pub(crate) mod sessions;
 mod tools;
 
 pub use check::check;
@@ -25,6 +26,7 @@ pub use list_events::list_events;
 pub use models::models;
 pub use profiles::profiles;
 pub use schema::schema;
+pub use sessions::sessions;
 pub use tools::tools;
 
 /// Longest accepted line of a stream, in bytes; a longer one is skipped. The longest frame that
@@ -33,7 +35,7 @@ pub use tools::tools;
 const LINE_BYTES_MAX: usize = 2 * crate::session::ANSWER_BYTES_MAX + 128 * 1024 * 1024;
 
 /// Exit status if contract violations, lines that are not frames, servers that don't run, or settings
-/// that can't work were found.
+/// that can't work were found, or a session was not.
 const FOUND: u8 = 1;
 
 /// Exit status if a file can't be read or written, or the command line is wrong.

@@ -132,6 +132,26 @@ const DOCTOR: Facts = Facts {
         (74, "standard output could not be written"),
     ],
 };
+const SESSIONS: Facts = Facts {
+    streaming_default: false,
+    supports_streaming: false,
+    output_formats: &["text", "json"],
+    exit_codes: &SESSION_ENDS,
+};
+
+const EXPORT: Facts = Facts {
+    streaming_default: true,
+    supports_streaming: true,
+    output_formats: &["jsonl", "markdown", "json", "html"],
+    exit_codes: &SESSION_ENDS,
+};
+
+const SESSION_ENDS: [(u8, &str); 4] = [
+    (0, "it was done, or the reader of the output has gone"),
+    (1, "a session is not in the store, can't be deleted, or could be read only in part"),
+    (2, "the command line is wrong, or the store can't be read"),
+    (74, "standard output could not be written"),
+];
 
 const TEXT: Facts = Facts {
     streaming_default: false,
@@ -155,6 +175,8 @@ pub(crate) fn facts(command: &str) -> Facts {
         "profiles" => PROFILES,
         "models" => MODELS,
         "doctor" => DOCTOR,
+        "sessions" | "list" | "show" | "search" | "delete" => SESSIONS,
+        "export" => EXPORT,
         _ => TEXT,
     }
 }
@@ -166,7 +188,7 @@ pub(crate) fn manifest(command: &Command, facts: impl Fn(&str) -> Facts) -> Valu
     let commands: Vec<_> = command
         .get_subcommands()
         .filter(|each| !each.is_hide_set())
-        .map(|each| described(each, facts(each.get_name())))
+        .map(|each| with_commands(each, &facts))
         .collect();
     // The program without a command is a command too.
     let mut manifest = described(&command, facts(DEFAULT_COMMAND));
@@ -175,6 +197,18 @@ pub(crate) fn manifest(command: &Command, facts: impl Fn(&str) -> Facts) -> Valu
     manifest["default_command"] = DEFAULT_COMMAND.into();
     manifest["commands"] = commands.into();
     manifest
+}
+
+/// A command with those under it.
+fn with_commands(command: &Command, facts: impl Fn(&str) -> Facts) -> Value {
+    let shown = command.get_subcommands().filter(|each| !each.is_hide_set());
+    let own = shown.filter(|each| each.get_name() != "help");
+    let own: Vec<_> = own.map(|each| described(each, facts(each.get_name()))).collect();
+    let mut described = described(command, facts(command.get_name()));
+    if !own.is_empty() {
+        described["commands"] = own.into();
+    }
+    described
 }
 
 fn described(command: &Command, facts: Facts) -> Value {

@@ -63,6 +63,8 @@ fn check(words: &[&str], expected: &[&str]) {
 fn bash_offers_commands_options_and_values() {
     check(&[""], &["rpc", "exec", "run-command", "list-events"]);
     check(&["rpc", "--on"], &["--on-busy"]);
+    check(&["sessions", ""], &["list", "show", "export", "search", "delete"]);
+    check(&["sessions", "export", "--format", ""], &["jsonl", "markdown", "json", "html"]);
     check(&["rpc", "--on-busy", ""], &["reject", "queue"]);
     check(&["exec", "hello", "--f"], &["--file", "--final-snapshot"]);
     check(&["exec", "hello", "--file", "pa"], &["page.txt"]);

@@ -119,6 +119,7 @@ mod mcp_servers;
 mod wire_fields;
 
 // Conversations that are stored, and go on.
+mod sessions;
 mod store;
 mod store_damage;
 mod store_faults;

@@ -1,0 +1,61 @@
+//! `duologue sessions`: stored conversations, listed, printed, exported, searched and deleted.
+
+pub(crate) mod args;
+mod delete;
+mod export;
+mod list;
+mod message;
+mod search;
+mod show;
+
+use super::output::{Failure, Out, message, status};
+use crate::protocol::id::SessionId;
+use crate::store::{Conversation, Library};
+use crate::support::terminal::escape_control;
+use args::{Places, SessionsAction, SessionsArgs};
+
+/// Does what `args` name; returns the exit status.
+pub fn sessions(args: &SessionsArgs) -> u8 {
+    status(match &args.action {
+        SessionsAction::List(args) => list::list(args),
+        SessionsAction::Show(args) => show::show(args),
+        SessionsAction::Export(args) => export::export(args),
+        SessionsAction::Search(args) => search::search(args),
+        SessionsAction::Delete(args) => delete::delete(args),
+    })
+}
+
+/// The sessions of the store that is named.
+fn library(places: &Places) -> Result<Library, Failure> {
+    places.library().ok_or_else(|| {
+        let why = "no store is named, so there are no sessions to look at; name one with --store \
+                   PATH, or set DUOLOGUE_STORE";
+        Failure::Usage(why.to_owned())
+    })
+}
+
+/// What was said in the session `id`. `None` if it is not there.
+fn conversation(places: &Places, id: &str) -> Result<Option<Conversation>, Failure> {
+    let library = library(places)?;
+    let Some(session) = session_id(id) else { return Ok(None) };
+    let conversation = library.conversation(&session).map_err(Failure::Usage)?;
+    if let Some(loss) = conversation.as_ref().and_then(|it| it.loss.as_ref()) {
+        message(&format!("warning: {}", escape_control(loss)));
+    }
+    Ok(conversation)
+}
+
+fn session_id(id: &str) -> Option<SessionId> {
+    SessionId::parse(id).ok().flatten()
+}
+
+/// Why there is no session of this id, for people.
+fn missing(id: &str) -> String {
+    let id = escape_control(id);
+    format!("the session {id} is not in the store; `duologue sessions list` lists what there is")
+}
+
+/// The exit status for a conversation that was printed.
+fn status_of(conversation: &Conversation) -> u8 {
+    if conversation.loss.is_some() { super::FOUND } else { 0 }
+}

@@ -1,0 +1,167 @@
+//! Arguments of `sessions`.
+
+use crate::cli::commands::args::TextOutputArgs;
+use crate::store::{Library, StorePlace};
+use clap::{Args, Subcommand, ValueEnum};
+
+/// Help summary of `sessions`.
+pub(crate) const SESSIONS_ABOUT: &str =
+    "List, print, export, search and delete stored conversations";
+
+/// Text after the options in the help of `sessions`.
+pub(crate) const SESSIONS_AFTER: &str = "\
+Examples:
+  duologue sessions list --store chat.db
+  duologue sessions show 3f0c9a --store chat.db
+  duologue sessions export 3f0c9a --format markdown --store chat.db > chat.md
+  duologue sessions search 'connection refused' --store chat.db
+  duologue sessions delete 3f0c9a --store chat.db
+
+Exit status:
+  0    it was done; a search may have found nothing
+  1    a session is not in the store, can't be deleted, or could be read only in part
+  2    the command line is wrong, or the store can't be read
+  74   standard output could not be written";
+
+/// Arguments of `sessions`.
+#[derive(Args, Debug)]
+pub struct SessionsArgs {
+    /// What is done.
+    #[command(subcommand)]
+    pub action: SessionsAction,
+}
+
+/// What is done with stored conversations.
+#[derive(Debug, Subcommand)]
+pub enum SessionsAction {
+    /// List the sessions of a store, the one that was used last first
+    List(ListArgs),
+    /// Print a conversation for people; with --output json the entities of its snapshot
+    Show(ShowArgs),
+    /// Print a conversation as protocol lines, Markdown, JSON or HTML
+    Export(ExportArgs),
+    /// Find words in all conversations of a store
+    Search(SearchArgs),
+    /// Delete sessions, so that nothing of them is left in the files of the store
+    Delete(DeleteArgs),
+}
+
+/// Arguments of `sessions list`.
+#[derive(Args, Debug)]
+pub struct ListArgs {
+    /// The store.
+    #[command(flatten)]
+    pub places: Places,
+
+    /// Output options.
+    #[command(flatten)]
+    pub output: TextOutputArgs,
+}
+
+/// Arguments of `sessions show`.
+#[derive(Args, Debug)]
+pub struct ShowArgs {
+    /// Id of the session
+    #[arg(value_name = "ID")]
+    pub id: String,
+
+    /// The store.
+    #[command(flatten)]
+    pub places: Places,
+
+    /// Output options.
+    #[command(flatten)]
+    pub output: TextOutputArgs,
+}
+
+/// Arguments of `sessions export`.
+#[derive(Args, Debug)]
+pub struct ExportArgs {
+    /// Id of the session
+    #[arg(value_name = "ID")]
+    pub id: String,
+
+    /// Format of the export
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub format: ExportFormat,
+
+    /// The store.
+    #[command(flatten)]
+    pub places: Places,
+}
+
+/// Formats of an export.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// Lines of the protocol: hello, and a snapshot of the whole conversation
+    #[default]
+    Jsonl,
+    /// Markdown, for people
+    Markdown,
+    /// One JSON object: the session and its entities
+    Json,
+    /// A page that needs no other file
+    Html,
+}
+
+/// Arguments of `sessions search`.
+#[derive(Args, Debug)]
+pub struct SearchArgs {
+    /// Words that must all be in a message; case does not matter
+    #[arg(value_name = "WORDS", required = true, num_args = 1..)]
+    pub words: Vec<String>,
+
+    /// The store.
+    #[command(flatten)]
+    pub places: Places,
+
+    /// Output options.
+    #[command(flatten)]
+    pub output: TextOutputArgs,
+}
+
+/// Arguments of `sessions delete`.
+#[derive(Args, Debug)]
+pub struct DeleteArgs {
+    /// Ids of the sessions
+    #[arg(value_name = "ID", required = true, num_args = 1..)]
+    pub ids: Vec<String>,
+
+    /// The store.
+    #[command(flatten)]
+    pub places: Places,
+
+    /// Output options.
+    #[command(flatten)]
+    pub output: TextOutputArgs,
+}
+
+/// Where the sessions are.
+#[derive(Args, Debug)]
+pub struct Places {
+    /// The store with the sessions
+    #[arg(long, env = "DUOLOGUE_STORE", value_name = "PATH", value_parser = place)]
+    pub store: Option<StorePlace>,
+
+    /// The file with what the model is sent, if it is not in --store
+    #[arg(long, env = "DUOLOGUE_TURNS_DB", value_name = "PATH", value_parser = place)]
+    pub turns_db: Option<StorePlace>,
+
+    /// The file with what people see, if it is not in --store
+    #[arg(long, env = "DUOLOGUE_TIMELINE_DB", value_name = "PATH", value_parser = place)]
+    pub timeline_db: Option<StorePlace>,
+}
+
+impl Places {
+    /// The sessions there; `None` if no store is named.
+    pub(super) fn library(&self) -> Option<Library> {
+        let of = |own: &Option<StorePlace>| own.clone().or_else(|| self.store.clone());
+        let (turns, timeline) = (of(&self.turns_db), of(&self.timeline_db));
+        (turns.is_some() || timeline.is_some()).then(|| Library::new(turns, timeline))
+    }
+}
+
+/// The store that a value names.
+fn place(text: &str) -> Result<StorePlace, String> {
+    text.parse()
+}

@@ -1,0 +1,69 @@
+//! `duologue sessions search`: words in all conversations, found by SQLite's full-text search.
+
+use super::args::SearchArgs;
+use super::message::entries;
+use super::{Failure, Out, library, message};
+use crate::cli::commands::FOUND;
+use crate::cli::commands::envelope::Envelope;
+use crate::protocol::id::SessionId;
+use crate::store::{Page, WordIndex};
+use crate::support::terminal::escape_control;
+use serde::Serialize;
+
+/// Results of a search; the newest sessions come first.
+const RESULTS_MAX: usize = 200;
+
+/// A result as it is written in the envelope.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Found<'a> {
+    session_id: &'a str,
+    title: &'a str,
+    turn: u32,
+    by: &'a str,
+    snippet: &'a str,
+}
+
+/// Searches all conversations of a store.
+pub(super) fn search(args: &SearchArgs) -> Result<u8, Failure> {
+    let library = library(&args.places)?;
+    let sessions = library.sessions().map_err(Failure::Usage)?;
+    let (mut envelope, mut out) = (Envelope::new(), Out::new()?);
+    let (mut count, mut is_partial) = (0, false);
+    for summary in &sessions {
+        let Some(session) = SessionId::new(&summary.id) else { continue };
+        let found = library.conversation(&session).map_err(Failure::Usage)?;
+        let Some(conversation) = found else { continue };
+        if let Some(loss) = conversation.loss {
+            message(&format!("warning: {}", escape_control(&loss)));
+            envelope.warn("store_degraded", loss);
+            is_partial = true;
+        }
+        let entries = entries(&conversation.state);
+        let pages = entries.iter().map(|entry| entry.said.text());
+        let results = WordIndex::new(pages).and_then(|index| index.find(&args.words));
+        for Page { number, snippet } in results.map_err(Failure::Usage)? {
+            let Some(entry) = entries.get(number).filter(|_| count < RESULTS_MAX) else { continue };
+            count += 1;
+            let (turn, by, id) = (entry.turn, entry.said.by(), &summary.id);
+            if args.output.is_json() {
+                let (session_id, title, snippet) = (id, &summary.title, &snippet);
+                envelope.push(&Found { session_id, title, turn, by, snippet }, &mut out)?;
+            } else {
+                let [id, by, snippet] = [id, by, &snippet].map(escape_control);
+                out.line(&format!("{id}  turn {turn}  {by}: {snippet}"))?;
+            }
+        }
+        if count >= RESULTS_MAX {
+            let why = format!("there may be more than {RESULTS_MAX} results; add a word");
+            message(&format!("warning: {why}"));
+            envelope.warn("more", why);
+            break;
+        }
+    }
+    if args.output.is_json() {
+        envelope.finish(None, None, &mut out)?;
+    }
+    out.flush()?;
+    Ok(if is_partial { FOUND } else { 0 })
+}

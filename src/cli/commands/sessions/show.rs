@@ -1,0 +1,100 @@
+//! `duologue sessions show`: a conversation for people.
+
+use super::args::ShowArgs;
+use super::message::{Entry, Said, entries};
+use super::{Failure, Out, conversation, message, missing, status_of};
+use crate::cli::commands::FOUND;
+use crate::cli::commands::envelope::{Envelope, Error};
+use crate::support::terminal::{Escapes, escape_control, visible};
+
+/// Characters of a tool's arguments or result that are shown.
+const TOOL_CHARS_MAX: usize = 200;
+
+/// Prints a conversation.
+pub(super) fn show(args: &ShowArgs) -> Result<u8, Failure> {
+    let found = conversation(&args.places, &args.id)?;
+    let mut out = Out::new()?;
+    let Some(found) = found else {
+        let missing = missing(&args.id);
+        message(&missing);
+        if args.output.is_json() {
+            Envelope::new().finish(Some(&not_found(missing)), None, &mut out)?;
+        }
+        return Ok(FOUND);
+    };
+    if args.output.is_json() {
+        let mut envelope = Envelope::new();
+        if let Some(loss) = &found.loss {
+            envelope.warn("store_degraded", loss.clone());
+        }
+        for entity in &found.state.entities {
+            envelope.push(entity, &mut out)?;
+        }
+        envelope.finish(None, None, &mut out)?;
+        return Ok(status_of(&found));
+    }
+    for (number, entry) in entries(&found.state).iter().enumerate() {
+        if number > 0 && matches!(entry.said, Said::Message { .. }) {
+            out.line("")?;
+        }
+        out.line(&line(entry))?;
+    }
+    out.flush()?;
+    Ok(status_of(&found))
+}
+
+/// The error of a session that is not in the store.
+pub(super) fn not_found(message: String) -> Error {
+    let (code, class) = ("session_not_found", None);
+    Error { code, class, detail: message.clone(), message }
+}
+
+/// An entry for people.
+fn line(Entry { said, .. }: &Entry) -> String {
+    match said {
+        Said::Message { role, text, files, mark } => {
+            let mut shown = format!("{role}: {}", visible(text, Escapes::Text));
+            for file in files {
+                shown += &format!("\n    [file: {}]", escape_control(file));
+            }
+            if let Some(mark) = mark {
+                shown += &format!("\n    [{}]", escape_control(mark));
+            }
+            shown
+        }
+        Said::Call { tool, input } => format!("    {}({})", escape_control(tool), short(input)),
+        Said::Result { tool, text, is_error: false } => {
+            format!("    {} -> {}", escape_control(tool), short(text))
+        }
+        Said::Result { tool, text, is_error: true } => {
+            format!("    {} failed: {}", escape_control(tool), short(text))
+        }
+    }
+}
+
+/// The beginning of a text, in one line.
+fn short(text: &str) -> String {
+    let mut chars = text.chars();
+    let start: String = chars.by_ref().take(TOOL_CHARS_MAX).collect();
+    let rest = if chars.next().is_some() { "…" } else { "" };
+    escape_control(&start) + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_shown_without_control_characters() {
+        let shown = |said| line(&Entry { turn: 1, said });
+        let (tool, input) = ("sum".to_owned(), "{\n}".to_owned());
+        assert_eq!(shown(Said::Call { tool: tool.clone(), input }), "    sum({ })");
+        let text = "a\u{1b}[2J".to_owned() + &"b".repeat(300);
+        let long = shown(Said::Result { tool, text, is_error: true });
+        assert!(long.starts_with("    sum failed: a\\x1b[2Jb") && long.ends_with('…'), "{long}");
+        let (role, text) = ("user".to_owned(), "one\ntwo\u{7}".to_owned());
+        let (files, mark) = (vec!["a.png".to_owned()], Some("stopped".to_owned()));
+        let expected = "user: one\ntwo\\x07\n    [file: a.png]\n    [stopped]";
+        assert_eq!(shown(Said::Message { role, text, files, mark }), expected);
+    }
+}

@@ -1,0 +1,186 @@
+//! All sessions of a store, for people: what there is, what was said, and how it is deleted. Nothing
+//! here writes, except what deletes.
+
+use super::error::StoreError;
+use super::load::{Part, restored};
+use super::place::StorePlace;
+use super::sqlite::Sqlite;
+use super::{Roles, reader};
+use crate::chat::event::Recorded;
+use crate::chat::record::Restored;
+use crate::chat::replay::Replay;
+use crate::chat::timeline::{Span, Timeline};
+use crate::protocol::id::{Ordinal, SessionId};
+use crate::protocol::proto::rpc::SnapshotFrame;
+use crate::support::fail_point::FailPoint;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The files in which sessions are kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Library {
+    files: Vec<(PathBuf, Roles)>,
+}
+
+/// What a list says of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Summary {
+    pub(crate) id: String,
+    /// The beginning of the first prompt.
+    pub(crate) title: String,
+    pub(crate) folder: String,
+    pub(crate) turns: u32,
+    /// Bytes of everything that is kept of it.
+    pub(crate) bytes: u64,
+    /// When it was written first and last, in milliseconds since 1970.
+    pub(crate) created_ms: i64,
+    pub(crate) updated_ms: i64,
+}
+
+/// A conversation as people see it.
+#[derive(Clone, Debug)]
+pub(crate) struct Conversation {
+    pub(crate) session: SessionId,
+    pub(crate) state: SnapshotFrame,
+    /// What could not be read, for people.
+    pub(crate) loss: Option<String>,
+}
+
+/// What became of a session that was to be deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deleted {
+    /// Nothing of it is left in the files.
+    Whole,
+    /// It is deleted, but another process reads the store, and until it ends the log keeps old pages.
+    ButLog,
+    /// There was no such session.
+    Missing,
+}
+
+impl Library {
+    /// The sessions in these places. Nothing is opened yet.
+    pub(crate) fn new(turns: Option<StorePlace>, timeline: Option<StorePlace>) -> Self {
+        let path = |place: StorePlace| match place {
+            StorePlace::Sqlite(path) => path,
+        };
+        let (turns, timeline) = (turns.map(path), timeline.map(path));
+        let files = match (turns, timeline) {
+            (Some(turns), Some(timeline)) if turns == timeline => {
+                vec![(turns, Roles { turns: true, timeline: true })]
+            }
+            (turns, timeline) => {
+                let turns = turns.map(|it| (it, Roles { turns: true, timeline: false }));
+                let timeline = timeline.map(|it| (it, Roles { turns: false, timeline: true }));
+                turns.into_iter().chain(timeline).collect()
+            }
+        };
+        Self { files }
+    }
+
+    /// All sessions, the one that was written last first.
+    ///
+    /// # Errors
+    /// If a file can't be read, for a person.
+    pub(crate) fn sessions(&self) -> Result<Vec<Summary>, String> {
+        let mut all: BTreeMap<String, Summary> = BTreeMap::new();
+        for (path, _) in &self.files {
+            let sqlite = reader::open(path).map_err(|error| error.to_string())?;
+            for summary in reader::summaries(&sqlite).map_err(|error| error.to_string())? {
+                all.entry(summary.id.clone()).or_default().add(summary);
+            }
+        }
+        let mut all: Vec<_> = all.into_values().collect();
+        all.sort_by(|a, b| b.updated_ms.cmp(&a.updated_ms).then_with(|| a.id.cmp(&b.id)));
+        Ok(all)
+    }
+
+    /// What was said in a session; `None` if there is no such session.
+    ///
+    /// # Errors
+    /// If a file can't be read, or has no timeline, for a person.
+    pub(crate) fn conversation(&self, session: &SessionId) -> Result<Option<Conversation>, String> {
+        if !self.files.iter().any(|(_, roles)| roles.timeline) {
+            let why = "what was said is in the timeline of a session, and no timeline is named; \
+                       name its file with --timeline-db or --store";
+            return Err(why.to_owned());
+        }
+        let whole = self.load(session).map_err(|error| error.to_string())?;
+        if !whole.is_there && whole.loss.is_none() {
+            return Ok(None);
+        }
+        let restored = restored(session.clone(), whole);
+        let loss = restored.loss.as_ref().map(|loss| loss.reason.clone());
+        Ok(Some(Conversation { session: session.clone(), state: state(restored), loss }))
+    }
+
+    fn load(&self, session: &SessionId) -> Result<Part, StoreError> {
+        let mut whole = Part::default();
+        for (path, roles) in &self.files {
+            let part = reader::open(path)?.load(session, *roles)?;
+            whole.is_there |= part.is_there;
+            whole.add(part);
+        }
+        Ok(whole)
+    }
+
+    /// Deletes a session from all files, so that nothing of it can be read in them.
+    ///
+    /// # Errors
+    /// If a process holds it, or a file can't be written, for a person.
+    pub(crate) fn delete(&self, session: &SessionId) -> Result<Deleted, String> {
+        self.try_delete(session).map_err(|error| error.to_string())
+    }
+
+    fn try_delete(&self, session: &SessionId) -> Result<Deleted, StoreError> {
+        let mut open = Vec::new();
+        // All of them are locked before one is changed.
+        for (path, _) in &self.files {
+            let mut sqlite = Sqlite::open(path, false, FailPoint::default())?;
+            if let Some(key) = sqlite.find(session)? {
+                sqlite.claim(session)?;
+                open.push((sqlite, key));
+            }
+        }
+        let mut deleted = if open.is_empty() { Deleted::Missing } else { Deleted::Whole };
+        for (mut sqlite, key) in open {
+            if !reader::delete(&mut sqlite, key)? {
+                deleted = Deleted::ButLog;
+            }
+        }
+        Ok(deleted)
+    }
+}
+
+impl Summary {
+    /// Takes in what another file says of the same session.
+    fn add(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        self.turns = self.turns.max(other.turns);
+        self.updated_ms = self.updated_ms.max(other.updated_ms);
+        if self.id.is_empty() || other.created_ms < self.created_ms {
+            self.created_ms = other.created_ms;
+        }
+        if self.title.is_empty() {
+            self.title = other.title;
+        }
+        if self.folder.is_empty() {
+            self.folder = other.folder;
+        }
+        self.id = other.id;
+    }
+}
+
+/// The conversation at its end. A run without an end is shown as it would be if it ended here.
+fn state(restored: Restored) -> SnapshotFrame {
+    let Restored { session, ordinal, entities, entities_until, tail, .. } = restored;
+    let mut timeline = Timeline::restored(entities, entities_until);
+    let mut replay = Replay::default();
+    for stored in &tail {
+        replay.apply(stored, &mut timeline);
+    }
+    timeline.pass(ordinal);
+    for (number, (scope, event)) in (ordinal.0 + 1..).zip(replay.closing(&timeline)) {
+        timeline.apply(&Recorded { ordinal: Ordinal(number), scope, event });
+    }
+    timeline.snapshot(&session, Span::Conversation)
+}

@@ -1,0 +1,102 @@
+//! Queries on all sessions of one file of SQLite, and the deletion of one.
+
+use super::error::StoreError;
+use super::library::Summary;
+use super::schema;
+use super::sqlite::Sqlite;
+use crate::support::fail_point::FailPoint;
+use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
+use std::path::Path;
+use std::time::Duration;
+
+/// How long another process that changes the same file is waited for.
+const BUSY_WAIT_MAX: Duration = Duration::from_secs(5);
+
+const SUMMARIES: &str = "SELECT id, title, folder, turns, created_ms, updated_ms, CAST( \
+     length(preamble) \
+     + (SELECT total(length(payload)) FROM events WHERE session = sessions.key) \
+     + (SELECT total(length(payload)) FROM states WHERE session = sessions.key) \
+     + (SELECT total(length(payload)) FROM turns WHERE session = sessions.key) \
+     + (SELECT total(length(payload)) FROM steps WHERE session = sessions.key) \
+     + (SELECT total(length(data)) FROM session_blobs JOIN blobs USING (sha256) \
+        WHERE session = sessions.key) \
+     AS INTEGER) FROM sessions";
+
+/// The bytes that no other session has.
+const DELETE_BLOBS: &str = "DELETE FROM blobs WHERE sha256 IN \
+     (SELECT sha256 FROM session_blobs WHERE session = ?1) AND sha256 NOT IN \
+     (SELECT sha256 FROM session_blobs WHERE session <> ?1)";
+
+/// The rows of other tables go with it.
+const DELETE_SESSION: &str = "DELETE FROM sessions WHERE key = ?";
+
+/// Opens a store that there is, for reading only unless it has an older format.
+pub(super) fn open(path: &Path) -> Result<Sqlite, StoreError> {
+    let about = path.metadata();
+    let failed = |source| StoreError::Io { path: path.to_owned(), action: "opened", source };
+    about.map_err(failed)?;
+    match read_only(path) {
+        Ok(Some(connection)) => Ok(Sqlite {
+            connection,
+            path: path.to_owned(),
+            key: None,
+            is_full: false,
+            damage: None,
+            is_torn: false,
+            fault: FailPoint::default(),
+            lock: None,
+        }),
+        // What is damaged is read as far as it can be.
+        Err(error) if error.is_damage() => Sqlite::open(path, false, FailPoint::default()),
+        Ok(None) => Sqlite::open(path, false, FailPoint::default()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The file, if it has the newest format.
+fn read_only(path: &Path) -> Result<Option<Connection>, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_WAIT_MAX)?;
+    let format = schema::check(&connection, path)?;
+    Ok((format == schema::FORMAT).then_some(connection))
+}
+
+/// All sessions, in no order.
+pub(super) fn summaries(sqlite: &Sqlite) -> Result<Vec<Summary>, StoreError> {
+    let mut statement = sqlite.connection.prepare(SUMMARIES)?;
+    let rows = statement.query_map([], summary)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn summary(row: &Row<'_>) -> Result<Summary, rusqlite::Error> {
+    let bytes = u64::try_from(row.get::<_, i64>(6)?).unwrap_or_default();
+    Ok(Summary {
+        id: row.get(0)?,
+        title: row.get(1)?,
+        folder: row.get(2)?,
+        turns: row.get(3)?,
+        created_ms: row.get(4)?,
+        updated_ms: row.get(5)?,
+        bytes,
+    })
+}
+
+/// Deletes a session that was claimed. `false`: another process reads the file, so that its log still
+/// has what it had before.
+pub(super) fn delete(sqlite: &mut Sqlite, key: i64) -> Result<bool, StoreError> {
+    if let Some(damage) = &sqlite.damage {
+        let source = std::io::Error::other(format!("it is damaged: {damage}"));
+        return Err(StoreError::Io { path: sqlite.path.clone(), action: "written", source });
+    }
+    sqlite.sync(true)?;
+    let connection = &mut sqlite.connection;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute(DELETE_BLOBS, [key])?;
+    transaction.execute(DELETE_SESSION, [key])?;
+    transaction.commit()?;
+    // The deleted pages are zeros now, in the log; this copies them over those in the database.
+    let is_busy =
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))?;
+    Ok(is_busy == 0)
+}

@@ -1,0 +1,270 @@
+//! `duologue sessions`: what is listed, shown, exported, found and deleted of a store.
+
+use crate::once::{Ended, duologue, run};
+use crate::server::{Folder, echo};
+use crate::store::stored;
+use crate::terminal::{in_session, read_until, with_terminal};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+
+/// Asks one prompt of a new session.
+#[track_caller]
+fn ask(folder: &Folder, id: &str, prompt: &str) {
+    let place = folder.name("store");
+    let words = ["exec", "--engine", "echo", "--store", &place, "--session-id", id, prompt];
+    let ended = run(folder, &words);
+    assert_eq!(ended.status, 0, "{ended:?}");
+}
+
+/// `duologue sessions <words> --store …`.
+#[track_caller]
+fn sessions(folder: &Folder, words: &[&str]) -> Ended {
+    let place = folder.name("store");
+    run(folder, &[&["sessions"], words, &["--store", &place]].concat())
+}
+
+/// The envelope of `words` with `--output json`, and the status.
+#[track_caller]
+fn envelope(folder: &Folder, words: &[&str]) -> (Value, i32) {
+    let ended = sessions(folder, &[words, &["--output", "json"]].concat());
+    (serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}")), ended.status)
+}
+
+/// All bytes of the files whose names begin with `name`.
+fn bytes(folder: &Folder, name: &str) -> Vec<u8> {
+    let files =
+        fs::read_dir(folder.path("")).expect("a folder").map(|it| it.expect("a file").path());
+    let of_store =
+        |path: &Path| path.file_name().is_some_and(|it| it.to_string_lossy().starts_with(name));
+    let files = files.filter(|path| path.is_file() && of_store(path));
+    files.flat_map(|path| fs::read(path).expect("a file")).collect()
+}
+
+fn has(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+#[test]
+fn sessions_are_listed_newest_first() {
+    let folder = Folder::new();
+    ask(&folder, "old", "What is a lock?\nSecond line");
+    ask(&folder, "new", "Why?");
+    let (listed, status) = envelope(&folder, &["list"]);
+    assert_eq!((status, &listed["ok"], &listed["meta"]["total"]), (0, &json!(true), &json!(2)));
+    let data = listed["data"].as_array().expect("a list");
+    assert_eq!((&data[0]["id"], &data[1]["id"]), (&json!("new"), &json!("old")));
+    let old = &data[1];
+    assert_eq!((&old["title"], &old["turns"]), (&json!("What is a lock?"), &json!(1)));
+    let here = fs::canonicalize(folder.path("")).expect("a folder");
+    assert_eq!(old["folder"].as_str(), here.to_str());
+    assert!(old["bytes"].as_u64() > Some(100), "{old}");
+    assert!(old["lastActivity"].as_str().is_some_and(|it| it.ends_with('Z')), "{old}");
+    let table = sessions(&folder, &["list"]);
+    let lines: Vec<_> = table.stdout.lines().collect();
+    assert_eq!(lines.len(), 3, "{table:?}");
+    assert!(lines[0].starts_with("ID ") && lines[1].starts_with("new "), "{table:?}");
+    assert!(lines[2].contains("What is a lock?"), "{table:?}");
+    // The variable names the store as well.
+    let mut command = duologue(&folder, &["sessions", "list"]);
+    command.env("DUOLOGUE_STORE", folder.name("store"));
+    assert_eq!(crate::once::Once::start(command).finish().stdout, table.stdout);
+}
+
+#[test]
+fn turns_and_timeline_in_two_files_are_one_session() {
+    let folder = Folder::new();
+    let (turns, timeline) = (folder.name("turns"), folder.name("timeline"));
+    let places = ["--turns-db", &turns, "--timeline-db", &timeline];
+    let asked = [&["exec", "--engine", "echo", "--session-id", "s", "hello"], &places[..]].concat();
+    assert_eq!(run(&folder, &asked).status, 0);
+    let listed = run(&folder, &[&["sessions", "list"], &places[..]].concat());
+    assert_eq!(listed.stdout.lines().count(), 2, "{listed:?}");
+    let shown = run(&folder, &[&["sessions", "show", "s"], &places[..]].concat());
+    assert!(shown.stdout.starts_with("user: hello\n"), "{shown:?}");
+    let shown = run(&folder, &["sessions", "show", "s", "--turns-db", &turns]);
+    assert_eq!(shown.status, 2);
+    assert!(shown.stderr.contains("--timeline-db"), "{shown:?}");
+    let gone = run(&folder, &[&["sessions", "delete", "s"], &places[..]].concat());
+    assert_eq!(gone.status, 0, "{gone:?}");
+    assert!(!has(&bytes(&folder, "t"), "hello"));
+}
+
+#[test]
+fn without_a_store_or_a_session_there_is_a_clear_error() {
+    let folder = Folder::new();
+    for words in
+        [&["list"][..], &["show", "s"], &["export", "s"], &["search", "a"], &["delete", "s"]]
+    {
+        let ended = run(&folder, &[&["sessions"], words].concat());
+        assert_eq!(ended.status, 2, "{ended:?}");
+        assert!(ended.stderr.contains("no store is named"), "{ended:?}");
+        // A file that is not there is not made.
+        let ended = sessions(&folder, words);
+        assert!(matches!(ended.status, 1 | 2) && ended.stderr.contains("store"), "{ended:?}");
+        assert!(!folder.path("store").exists(), "{words:?}");
+    }
+    ask(&folder, "s", "hello");
+    for action in ["show", "export", "delete"] {
+        let ended = sessions(&folder, &[action, "other"]);
+        assert_eq!((ended.status, ended.stdout.as_str()), (1, ""), "{ended:?}");
+        assert!(ended.stderr.contains("other is not in the store"), "{ended:?}");
+    }
+    let (shown, status) = envelope(&folder, &["show", "other"]);
+    assert_eq!((status, &shown["error"]["code"]), (1, &json!("session_not_found")));
+    fs::write(folder.path("text"), "no database, but long enough to be read as one".repeat(99))
+        .expect("a file");
+    let wrong = run(&folder, &["sessions", "list", "--store", &folder.name("text")]);
+    assert_eq!(wrong.status, 2, "{wrong:?}");
+}
+
+#[test]
+fn a_conversation_is_shown_as_people_see_it() {
+    let folder = Folder::new();
+    let script =
+        r#"{"text":"Let me look.","tools":[{"name":"no_tool","arguments":{"city":"Berlin"}}]}"#;
+    fs::write(folder.path("answer.jsonl"), script.to_owned() + "\n").expect("a file");
+    let place = folder.name("store");
+    let words = ["exec", "--engine", "echo", "--store", &place, "--session-id", "s"];
+    let script = folder.name("answer.jsonl");
+    let ended = run(&folder, &[&words[..], &["--echo-script", &script, "Time?"]].concat());
+    // No tool has this name.
+    assert_eq!(ended.status, 1, "{ended:?}");
+    let shown = sessions(&folder, &["show", "s"]);
+    assert_eq!(shown.status, 0, "{shown:?}");
+    assert!(
+        shown.stdout.starts_with("user: Time?\n\nassistant: Let me look.\n    no_tool("),
+        "{shown:?}"
+    );
+    assert!(shown.stdout.contains("    no_tool failed: "), "{shown:?}");
+    let (entities, _) = envelope(&folder, &["show", "s"]);
+    let kinds = entities["data"].as_array().expect("a list").iter();
+    let kinds: Vec<_> = kinds.map(|it| it["kind"].as_str().expect("a kind")).collect();
+    assert_eq!(kinds[..4], ["ChatMessage", "ChatMessage", "ChatToolCall", "ChatToolResult"]);
+}
+
+#[test]
+fn control_characters_are_escaped_on_a_terminal() {
+    let folder = Folder::new();
+    ask(&folder, "s", "red \u{1b}[31m text");
+    let place = folder.name("store");
+    let program = env!("CARGO_BIN_EXE_duologue");
+    for words in [
+        &["show", "s"][..],
+        &["list"],
+        &["search", "red"],
+        &["export", "s", "--format", "markdown"],
+    ] {
+        let words = [&[program, "sessions"], words, &["--store", &place]].concat();
+        let (status, seen) =
+            with_terminal(120, &mut in_session(&folder, &words), |shown| read_until(shown, "text"));
+        assert!(!seen.contains('\u{1b}') && seen.contains("\\x1b[31m"), "{words:?}: {seen:?}");
+        assert_eq!(status, Some(0), "{words:?}");
+    }
+    let exported = sessions(&folder, &["export", "s", "--format", "markdown"]);
+    assert!(exported.stdout.contains('\u{1b}'), "a file has the text as it is");
+}
+
+#[test]
+fn what_is_exported_has_the_whole_conversation() {
+    let folder = Folder::new();
+    ask(&folder, "s", "a <b>bold</b> & ```fenced``` prompt");
+    let lines = sessions(&folder, &["export", "s"]);
+    assert_eq!(lines.stdout.lines().count(), 2, "{lines:?}");
+    fs::write(folder.path("lines"), &lines.stdout).expect("a file");
+    let checked = run(&folder, &["check", "lines"]);
+    assert_eq!(checked.status, 0, "{checked:?}");
+    let object = sessions(&folder, &["export", "s", "--format", "json"]);
+    let object: Value = serde_json::from_str(&object.stdout).expect("JSON");
+    let snapshot: Value =
+        serde_json::from_str(lines.stdout.lines().nth(1).expect("a line")).expect("JSON");
+    assert_eq!(object["entities"], snapshot["snapshot"]["entities"]);
+    assert_eq!(object["sessionId"], "s");
+    let markdown = sessions(&folder, &["export", "s", "--format", "markdown"]).stdout;
+    assert!(
+        markdown.contains("\n## User\n\na <b>bold</b>") && markdown.contains("\n## Assistant\n")
+    );
+    let html = sessions(&folder, &["export", "s", "--format", "html"]).stdout;
+    assert!(html.contains("a &lt;b&gt;bold&lt;/b&gt; &amp;") && !html.contains("<b>"), "{html}");
+}
+
+#[test]
+fn a_run_that_was_cut_off_is_shown_as_stopped_and_stays_as_it_is() {
+    let folder = Folder::new();
+    let mut server = stored(&folder, &["--echo-delay-ms", "20"]).start();
+    server.send(crate::frames::submit("r1", &"one two three ".repeat(2000)));
+    server.wait_event("ChatTextPatch");
+    // Also while its process lives.
+    let live = sessions(&folder, &["export", "s"]);
+    assert_eq!(live.status, 0, "{live:?}");
+    crate::store::kill(server);
+    let before = fs::read(folder.path("store")).expect("a file");
+    let lines = sessions(&folder, &["export", "s"]);
+    fs::write(folder.path("lines"), &lines.stdout).expect("a file");
+    let checked = run(&folder, &["check", "lines"]);
+    assert_eq!(checked.status, 0, "{checked:?}");
+    let shown = sessions(&folder, &["show", "s"]);
+    assert!(shown.stdout.contains("[stopped"), "{shown:?}");
+    assert_eq!(fs::read(folder.path("store")).expect("a file"), before, "reading writes nothing");
+}
+
+#[test]
+fn words_are_found_in_all_conversations() {
+    let folder = Folder::new();
+    ask(&folder, "a", "the connection was refused");
+    ask(&folder, "b", "nothing here");
+    let (found, status) = envelope(&folder, &["search", "REFUSED", "connection"]);
+    assert_eq!(status, 0);
+    let data = found["data"].as_array().expect("a list");
+    // The engine repeats the prompt.
+    assert_eq!(data.len(), 2, "{data:?}");
+    assert_eq!((&data[0]["sessionId"], &data[0]["turn"]), (&json!("a"), &json!(1)));
+    assert_eq!((&data[0]["by"], &data[1]["by"]), (&json!("user"), &json!("assistant")));
+    assert!(data[0]["snippet"].as_str().is_some_and(|it| it.contains("refused")), "{data:?}");
+    let text = sessions(&folder, &["search", "refused"]);
+    assert!(text.stdout.starts_with("a  turn 1  user: the connection"), "{text:?}");
+    let none = sessions(&folder, &["search", "\"*(", "zebra"]);
+    assert_eq!((none.status, none.stdout.as_str()), (0, ""), "{none:?}");
+}
+
+#[test]
+fn nothing_of_a_deleted_session_is_left_in_the_files() {
+    let folder = Folder::new();
+    let marker = "xyzzy-marker-42";
+    for number in 0..40 {
+        ask(&folder, &format!("kept-{number}"), "something else that is kept");
+    }
+    ask(&folder, "secret", &format!("{marker} {}", format!("{marker} filler ").repeat(400)));
+    ask(&folder, "another", "kept as well");
+    assert!(has(&bytes(&folder, "store"), marker));
+    let deleted = sessions(&folder, &["delete", "secret", "missing"]);
+    assert_eq!((deleted.status, deleted.stdout.as_str()), (1, "deleted secret\n"), "{deleted:?}");
+    assert!(deleted.stderr.contains("missing is not in the store"), "{deleted:?}");
+    let left = bytes(&folder, "store");
+    assert!(!has(&left, marker) && !has(&left, "secret"));
+    let (listed, _) = envelope(&folder, &["list"]);
+    assert_eq!(listed["meta"]["total"], 41);
+    assert!(sessions(&folder, &["show", "another"]).stdout.contains("kept as well"));
+}
+
+#[test]
+fn a_session_that_a_process_holds_is_not_deleted() {
+    let folder = Folder::new();
+    let mut holder = stored(&folder, &[]).start();
+    assert_eq!(holder.turn("r1", "one"), "ok");
+    let refused = sessions(&folder, &["delete", "s"]);
+    assert_eq!((refused.status, refused.stdout.as_str()), (1, ""), "{refused:?}");
+    let crate::process::Process(id) = holder.process();
+    assert!(refused.stderr.contains(&format!("process {id} on ")), "{refused:?}");
+    assert_eq!(holder.turn("r2", "two"), "ok");
+    // A session that is free is deleted while the store is in use.
+    let place = folder.name("store");
+    let mut other = echo(&["--store", &place, "--session-id", "t"]).start();
+    assert_eq!(other.turn("r1", "plugh-marker"), "ok");
+    other.finish();
+    let (deleted, status) = envelope(&folder, &["delete", "t"]);
+    assert_eq!((status, &deleted["data"]), (0, &json!(["t"])), "{deleted}");
+    assert!(!has(&bytes(&folder, "store"), "plugh-marker"));
+    holder.finish();
+    assert_eq!(sessions(&folder, &["delete", "s"]).status, 0);
+}
