@@ -3,6 +3,7 @@
 //! secrets. The modules stand in reading order; each uses only those above it.
 
 pub(crate) mod address;
+pub(super) mod halves;
 pub(crate) mod http;
 pub(super) mod join;
 pub(super) mod json;
