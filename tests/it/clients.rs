@@ -5,6 +5,7 @@
 
 mod descriptors;
 mod follow;
+mod interfaces;
 mod mcp;
 mod server;
 mod third_party;
