@@ -3,7 +3,6 @@
 //! secrets. The modules stand in reading order; each uses only those above it.
 
 pub(crate) mod address;
-pub(super) mod halves;
 pub(crate) mod http;
 pub(super) mod join;
 pub(super) mod json;
@@ -11,6 +10,7 @@ pub(super) mod schema;
 pub(super) mod sse;
 pub(super) mod tool;
 
+pub(super) mod halves;
 pub(super) mod lines;
 
 pub(super) mod body;

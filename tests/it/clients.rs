@@ -7,6 +7,7 @@ mod descriptors;
 mod follow;
 mod interfaces;
 mod mcp;
+mod sdks;
 mod server;
 mod third_party;
 

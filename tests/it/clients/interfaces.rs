@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use std::process::Command;
 
 /// One interface, and what the provider has of it.
-struct Interface {
-    engine: &'static str,
+pub(super) struct Interface {
+    pub(super) engine: &'static str,
     /// The provider takes an answer's reasoning from models that it knows to reason.
     model: &'static str,
     options: &'static [&'static str],
@@ -26,7 +26,7 @@ struct Interface {
     lists_models: bool,
 }
 
-const INTERFACES: [Interface; 5] = [
+pub(super) const INTERFACES: [Interface; 5] = [
     Interface {
         engine: "openai",
         model: "deepseek-r1",
@@ -77,8 +77,11 @@ const INTERFACES: [Interface; 5] = [
 
 impl Interface {
     fn serve(&self, provider: &Provider) -> Result<Server> {
+        self.serve_with(&provider.environment())
+    }
+
+    pub(super) fn serve_with(&self, environment: &[(&str, String)]) -> Result<Server> {
         let options = [&["--engine", self.engine, "--model", self.model], self.options].concat();
-        let environment = provider.environment();
         let environment: Vec<_> =
             environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
         Server::start(&options, &environment)
@@ -230,7 +233,8 @@ fn models_are_listed_where_the_provider_lists_them() -> Result<()> {
         let output = command.output()?;
         let shown = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         ensure!(output.status.success() == interface.lists_models, "{}: {shown}", interface.engine);
-        let expected = if interface.lists_models { "gpt-4o\n" } else { "status 404" };
+        let expected =
+            if interface.lists_models { "gpt-4o\n" } else { "know this address (status 404)" };
         ensure!(shown.contains(expected), "{}: {shown}", interface.engine);
     }
     Ok(())
@@ -297,7 +301,7 @@ fn switch(from: &Interface, to: &Interface) -> Result<()> {
 
 /// A turn in which the model asks for the weather in two cities, and then in a third; the client
 /// answers.
-fn weather(server: &mut Server) -> Result<Vec<Value>> {
+pub(super) fn weather(server: &mut Server) -> Result<Vec<Value>> {
     let schema = json!({
         "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"],
     });
@@ -321,7 +325,7 @@ fn weather(server: &mut Server) -> Result<Vec<Value>> {
     Ok(frames)
 }
 
-fn look_at_image(request: &str) -> Value {
+pub(super) fn look_at_image(request: &str) -> Value {
     let url = format!("data:image/png;base64,{}", BASE64_STANDARD.encode(PNG));
     let submit = json!({"prompt": "look at the picture", "attachments": [{"url": url}]});
     json!({"requestId": request, "submit": submit})

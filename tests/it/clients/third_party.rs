@@ -145,16 +145,11 @@ impl Provider {
 
     /// What each engine reads its address from, and a key for each.
     pub(super) fn environment(&self) -> Vec<(&'static str, String)> {
-        let root = format!("http://{}", self.address);
-        vec![
-            ("OPENAI_BASE_URL", format!("{root}/v1")),
-            ("ANTHROPIC_BASE_URL", root.clone()),
-            ("GEMINI_BASE_URL", root.clone()),
-            ("OLLAMA_HOST", root),
-            ("DUOLOGUE_API_KEY", API_KEY.to_owned()),
-            // A proxy that the environment names is not for this machine.
-            ("NO_PROXY", "127.0.0.1".to_owned()),
-        ]
+        environment(&format!("http://{}", self.address))
+    }
+
+    pub(super) fn address(&self) -> &str {
+        &self.address
     }
 
     /// Role and text of each message in the last request it got, but for instructions.
@@ -187,4 +182,17 @@ impl Drop for Provider {
     fn drop(&mut self) {
         end(&mut self.child);
     }
+}
+
+/// The same for the server at `root`.
+pub(super) fn environment(root: &str) -> Vec<(&'static str, String)> {
+    vec![
+        ("OPENAI_BASE_URL", format!("{root}/v1")),
+        ("ANTHROPIC_BASE_URL", root.to_owned()),
+        ("GEMINI_BASE_URL", root.to_owned()),
+        ("OLLAMA_HOST", root.to_owned()),
+        ("DUOLOGUE_API_KEY", API_KEY.to_owned()),
+        // A proxy that the environment names is not for this machine.
+        ("NO_PROXY", "127.0.0.1".to_owned()),
+    ]
 }
