@@ -266,7 +266,7 @@ impl Extractor {
 
     /// Parses a text; an error has the line within the text.
     fn value(&self, json: &str, end: End) -> Result<Value, (u64, Reason)> {
-        let value = read::read(json).map_err(|fault| fault_told(fault, end))?;
+        let value = read::read(json).map_err(|fault| reason_of(fault, end))?;
         // 12 may be the beginning of 123; every other value has a visible end.
         if end == End::CutOff && value.is_number() {
             return Err((0, Reason::CutOff));
@@ -297,7 +297,7 @@ impl Extractor {
     }
 }
 
-fn fault_told(fault: Fault, end: End) -> (u64, Reason) {
+fn reason_of(fault: Fault, end: End) -> (u64, Reason) {
     let Fault { what, line, column, is_cut } = fault;
     let is_cut = is_cut && end != End::Told;
     let reason = if is_cut { Reason::CutOff } else { Reason::NotJson { what, column } };

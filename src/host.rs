@@ -6,6 +6,7 @@
 pub mod memory;
 
 pub(crate) mod attachments;
+mod hints;
 mod input_log;
 mod tasks;
 
@@ -21,10 +22,12 @@ use crate::support::fail_point::{FailPoint, Place, Plan};
 use crate::support::terminal::escape_control;
 use crate::tool::servers::ToolServers;
 pub(crate) use input_log::input as log_input;
+use std::collections::BTreeSet;
 use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tasks::{Step, Tasks};
+use tokio::time::Instant;
 
 /// How a conversation behaves and which engine answers.
 #[derive(Debug)]
@@ -55,6 +58,8 @@ pub struct Host {
     are_servers_started: bool,
     ids: Ids,
     tasks: Tasks,
+    /// Names of members that were reported.
+    hinted: BTreeSet<String>,
     decode_fault: FailPoint,
     engine_fault: FailPoint,
 }
@@ -116,6 +121,7 @@ impl Host {
             // Other ids than the session's, from the same seed.
             ids: Ids::new(!seed),
             tasks: Tasks::default(),
+            hinted: BTreeSet::new(),
             decode_fault: faults.at(Place::Decode),
             engine_fault: faults.at(Place::Engine),
         };
@@ -146,11 +152,27 @@ impl Host {
             attachments::read(request, || session.attached_bytes())
         });
         let input = match catch_unwind(decoding) {
-            Ok(Ok(request)) => Input::Request(request),
+            Ok(Ok(request)) => {
+                self.hint(line, &request);
+                Input::Request(request)
+            }
             Ok(Err(bad)) => Input::BadLine(bad),
             Err(panic) => Input::BadLine(wire::unreadable(line, panic_text(panic.as_ref()))),
         };
         self.handle(input)
+    }
+
+    /// Reports members of a submit that look like settings and are ignored.
+    fn hint(&mut self, line: &[u8], request: &Request) {
+        if !matches!(request.command, Command::Submit(_)) {
+            return;
+        }
+        for name in hints::misplaced(line, &mut self.hinted) {
+            tracing::warn!(
+                "submit has a member {name:?}, which is ignored; settings of a turn stand in \
+                 submit.settings"
+            );
+        }
     }
 
     /// Handles a request that has no id yet; returns the id that its frames carry.
@@ -261,7 +283,10 @@ impl Host {
 
 async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,6 +15,7 @@ mod files;
 mod frames;
 mod memory;
 mod pace;
+mod prefix;
 mod provider;
 mod start;
 mod table;
@@ -25,7 +26,7 @@ use std::io;
 
 type Measure = fn() -> io::Result<()>;
 
-const ALL: [(&str, Measure); 12] = [
+const ALL: [(&str, Measure); 13] = [
     // First: it measures this process's own memory, which the other parts leave larger.
     ("conversations", conversations::measure),
     ("start", start::measure),
@@ -39,6 +40,7 @@ const ALL: [(&str, Measure); 12] = [
     ("cancel", cancel::measure),
     ("files", files::measure),
     ("tools", tools::measure),
+    ("prefix", prefix::measure),
 ];
 
 /// Measures what is named on the command line, or everything.

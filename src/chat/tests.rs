@@ -261,7 +261,7 @@ fn a_tool_call_always_has_a_result() {
 }
 
 #[test]
-fn rounds_of_tool_calls_are_told_in_order() {
+fn rounds_of_tool_calls_are_in_order() {
     check(
         &[
             ModelStep::Text(&["First."]),
@@ -304,14 +304,14 @@ fn a_tool_id_used_again_in_a_later_round_gets_its_own_result() {
 }
 
 #[test]
-fn a_turn_whose_end_was_never_told_counts_as_cut_off() {
+fn a_turn_without_an_end_counts_as_cut_off() {
     let mut recorder = Recorder::new();
     recorder.turn("lost", &[]);
     recorder.turn("cut", &[ModelStep::Text(&["Hel"])]);
     recorder.turn("next", &[]);
     let marked = format!("model: Hel\n\n{INTERRUPTED_MARK}");
-    let told = messages(&transcript(&recorder, None));
-    assert_eq!(told, ["user: cut", &marked, "user: next"]);
+    let shown = messages(&transcript(&recorder, None));
+    assert_eq!(shown, ["user: cut", &marked, "user: next"]);
 }
 
 #[test]
@@ -320,8 +320,8 @@ fn the_system_prompt_comes_first_and_once() {
     recorder.turn("hi", &[ModelStep::Text(&["Hello"])]);
     recorder.end(Ending::Finished);
     recorder.turn("next", &[]);
-    let told = messages(&transcript(&recorder, Some("Be brief.")));
-    assert_eq!(told, ["system: Be brief.", "user: hi", "model: Hello", "user: next"]);
+    let shown = messages(&transcript(&recorder, Some("Be brief.")));
+    assert_eq!(shown, ["system: Be brief.", "user: hi", "model: Hello", "user: next"]);
 }
 
 #[test]
@@ -368,19 +368,19 @@ fn timeline(recorded: &[Recorded]) -> Timeline {
 #[test]
 fn replaying_the_events_so_far_gives_the_state_so_far() {
     let recorded = conversation().recorded;
-    let (mut growing, mut told) = (Timeline::default(), Transcript::new(Preamble::default()));
+    let (mut growing, mut transcript) = (Timeline::default(), Transcript::new(Preamble::default()));
     for (at, next) in recorded.iter().enumerate() {
         growing.apply(next);
-        told.apply(next);
+        transcript.apply(next);
         let replayed = timeline(&recorded[..=at]);
         for span in [Span::Conversation, Span::LastTurn] {
             let snapshot = growing.snapshot(&session(), span);
             assert_eq!(snapshot, replayed.snapshot(&session(), span));
             assert_eq!(snapshot.snapshot_ordinal, next.ordinal.0);
         }
-        let mut retold = Transcript::new(Preamble::default());
-        recorded[..=at].iter().for_each(|recorded| retold.apply(recorded));
-        assert_eq!(told, retold);
+        let mut replayed = Transcript::new(Preamble::default());
+        recorded[..=at].iter().for_each(|recorded| replayed.apply(recorded));
+        assert_eq!(transcript, replayed);
     }
 }
 
@@ -469,12 +469,12 @@ fn multi_byte() -> Vec<Recorded> {
 #[test]
 fn appended_patches_make_up_the_text_and_count_bytes() {
     let patches = patches(PatchMode::Append, &multi_byte());
-    let told: Vec<_> = patches
+    let shown: Vec<_> = patches
         .iter()
         .map(|(_, sequence, offset, text, _)| (*sequence, *offset, text.as_str()))
         .collect();
     assert_eq!(
-        told,
+        shown,
         [
             (1, 0, "\u{e9}"),
             (2, 2, "\u{2028}"),
@@ -490,12 +490,12 @@ fn appended_patches_make_up_the_text_and_count_bytes() {
 #[test]
 fn snapshot_patches_carry_the_text_so_far_of_their_own_segment() {
     let patches = patches(PatchMode::Snapshot, &multi_byte());
-    let told: Vec<_> = patches
+    let shown: Vec<_> = patches
         .iter()
         .map(|(_, sequence, offset, text, _)| (*sequence, *offset, text.as_str()))
         .collect();
     assert_eq!(
-        told,
+        shown,
         [
             (1, 0, "\u{e9}"),
             (2, 0, "\u{e9}\u{2028}"),

@@ -5,6 +5,8 @@
 //! writer was killed: that is noted, and open requests then need no `done`.
 
 mod answers;
+mod attachments;
+mod calls;
 mod change;
 mod conversation;
 mod entity;
@@ -24,6 +26,7 @@ mod runs;
 mod session;
 mod step;
 mod text;
+mod usage;
 
 pub(crate) use line::is_cut_off;
 pub use rule::{Rule, Violation};
@@ -33,8 +36,9 @@ use crate::protocol::proto::chat::ChatStreamPatchMode;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{BackendEventFrame, DoneFrame, SnapshotFrame, UiEventFrame};
 use crate::protocol::wire;
-use crate::protocol::words::{code, done};
+use crate::protocol::words::{capability, code, done};
 use answers::{Answer, check_error};
+use attachments::check_attachments;
 use conversation::{Conversation, Position};
 use entity::check_entities;
 use extension::check_extension_fields;
@@ -235,7 +239,9 @@ impl Checker {
         let id = read.frame.request_id.trim();
         self.process.check_request(id, body, report);
         let name = self.namer.name(id);
-        if let Body::Hello(_) = body {
+        if let Body::Hello(hello) = body {
+            let has = |word: &str| hello.capabilities.iter().any(|given| given == word);
+            self.runs.calls.announced(has(capability::RETRIES), has(capability::USAGE));
             return;
         }
         self.process.check_end(&name, body, report);
@@ -293,6 +299,15 @@ impl Checker {
         let target = self.namer.name(joined.target_request_id.trim());
         self.runs.steered(name, (&message, &target), report);
         Some(target)
+    }
+
+    /// Another model answers from the next submit on: not in the middle of a run.
+    fn check_switch(&self, payload: &Any, report: &mut Report) {
+        if let Any::ModelSwitched(_) = payload
+            && self.runs.activity() == Activity::Running
+        {
+            report.add(Rule::EventOrder, "ModelSwitched while a run is under way");
+        }
     }
 
     /// What is between the client and its tools.
@@ -361,12 +376,17 @@ impl Checker {
         for payload in frame.entities.iter().filter_map(|entity| entity.payload.as_ref()) {
             self.check_extension(payload.name(), report);
             Fields::of(payload).check(context, report);
+            check_attachments(payload, report);
         }
         if self.process.reads_requests() && self.runs.seen(name) == RunSeen::Live {
             report.add(Rule::EventOrder, "the snapshot of a run that has not ended");
         }
         self.requests.snapshot(name);
         check_entities(frame, !read.strange.is_empty(), report);
+        // Tokens of an earlier process may be counted.
+        if !self.order.has_events() && !frame.entities.is_empty() {
+            self.runs.calls.forget_totals();
+        }
         self.order.snapshot(frame, report);
         if read.strange.is_empty() {
             let run = Some(name).filter(|name| self.runs.has(name));
@@ -388,10 +408,12 @@ impl Checker {
         self.order.event(frame.ordinal, name, &frame.name, (is_extension, is_of_two), report);
         let Some(payload) = payload else { return };
         check_extension_fields(payload, report);
+        check_attachments(payload, report);
+        self.check_switch(payload, report);
         self.check_client_tools(payload, report);
         let target = self.steered(name, payload, report);
         let step = Step::of(payload);
-        if let Step::RunEnded(_) = step {
+        if let Step::RunEnded { .. } = step {
             self.process.run_ended();
         }
         self.runs.step(name, step, &self.namer, report);
@@ -477,7 +499,11 @@ fn is_of_process(body: &Body) -> bool {
 /// Whether only the request of an extension is answered so.
 fn is_error_of_extension(code: &str, activity: Activity) -> bool {
     match code {
-        code::UNKNOWN_EXTENSION | code::INVALID_TOOLS | code::UNKNOWN_TOOL_CALL => true,
+        code::UNKNOWN_EXTENSION
+        | code::INVALID_TOOLS
+        | code::UNKNOWN_TOOL_CALL
+        | code::INVALID_SETTINGS
+        | code::INVALID_ATTACHMENT => true,
         // A cancel that names a request.
         code::NO_ACTIVE_REQUEST => activity == Activity::Running,
         _ => false,

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_told_with_its_line() {
+    fn what_is_no_frame_is_reported_with_its_line() {
         let mut lister = Lister::new();
         let wrong: [&[u8]; 6] =
             [b"", b"x", b"{}", b"[]", b"\xff", br#"{"uiEvent":{"ordinal":"x"}}"#];

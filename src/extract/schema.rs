@@ -88,13 +88,13 @@ impl Schema {
             return Err(self.brief(value));
         }
         let looks = Looks::new(LOOKS_MAX);
-        let told = validator.validate(Part::new(value, &looks));
+        let result = validator.validate(Part::new(value, &looks));
         if looks.are_spent() {
             return Err(self.brief(value));
         }
-        let told = told.map_err(|error| self.reason(&error));
+        let result = result.map_err(|error| self.reason(&error));
         // An invalid value must not be accepted because the other validator reports no error.
-        Err(told.err().unwrap_or_else(|| self.brief(value)))
+        Err(result.err().unwrap_or_else(|| self.brief(value)))
     }
 
     /// A description of the error that stays within the work limit.
@@ -114,16 +114,16 @@ impl Schema {
         let (ValidationErrorKind::OneOfNotValid { context }
         | ValidationErrorKind::AnyOf { context }) = error.kind()
         else {
-            return told(error, error.to_string());
+            return reason_at(error, error.to_string());
         };
         let schemas = self.0.source.pointer(error.schema_path().as_str());
         let types = schemas.and_then(|schemas| self.types(schemas));
-        let Some(types) = types else { return told(error, each(context)) };
+        let Some(types) = types else { return reason_at(error, each(context)) };
         match chosen(&types, error.instance()) {
-            Err(what) => told(error, what),
+            Err(what) => reason_at(error, what),
             Ok(at) => match context.get(at).and_then(|branch| branch.first()) {
                 Some(inner) => self.reason(inner),
-                None => told(error, error.to_string()),
+                None => reason_at(error, error.to_string()),
             },
         }
     }
@@ -152,7 +152,7 @@ fn each(context: &[Vec<ValidationError<'_>>]) -> String {
     first.map(|error| clipped(error.to_string())).collect::<Vec<_>>().join("; or ")
 }
 
-fn told(error: &ValidationError<'_>, what: String) -> Reason {
+fn reason_at(error: &ValidationError<'_>, what: String) -> Reason {
     let pointer = clipped(error.instance_path().to_string());
     Reason::Schema { pointer, what: clipped(what) }
 }

@@ -184,3 +184,6 @@ impl std::fmt::Debug for Tasks {
         f.debug_struct("Tasks").field("call", &self.active_call()).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

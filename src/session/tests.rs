@@ -4,6 +4,7 @@
 //! `contract` holds what must be true; `scene` makes the inputs; the rest feeds the one from the
 //! other.
 
+mod choices;
 mod contract;
 mod defects;
 mod endless;
@@ -14,6 +15,7 @@ mod model;
 mod one_shot;
 mod planted;
 mod random;
+mod reports;
 mod scene;
 mod story;
 mod table;

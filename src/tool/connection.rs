@@ -47,7 +47,7 @@ pub(super) enum Closing {
     Fault(String),
 }
 
-/// An open connection. The server is told when it is dropped.
+/// An open connection. The server is notified when it is dropped.
 #[derive(Debug)]
 pub(super) struct Connection {
     service: RunningService<RoleClient, Client>,

@@ -34,7 +34,7 @@ pub(super) struct LineTransport<R, W> {
     is_initialized: bool,
 }
 
-/// The side that is written, shared with whoever closes it.
+/// The side that is written, shared with the task that closes it.
 #[derive(Debug)]
 pub(super) struct Writer<W> {
     pipe: Arc<Mutex<Option<W>>>,

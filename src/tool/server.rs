@@ -220,7 +220,7 @@ impl Keeper {
     /// Waits until all servers are closed.
     async fn closed(&self) {
         let mut closing = self.closing.clone();
-        // Also if whoever could say so is gone.
+        // Also if the sender is gone.
         closing.wait_for(|closing| *closing).await.ok();
     }
 
@@ -282,7 +282,7 @@ impl Endpoint {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        // Whoever waits for the server must not wait for ever.
+        // Tasks that wait for the server must not wait for ever.
         let reason = if std::thread::panicking() { DEFECT } else { CLOSED };
         let name: &ServerName = &self.config.name;
         self.table.send_modify(|table| table.close(name, reason));

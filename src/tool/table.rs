@@ -6,28 +6,34 @@ use crate::tool::servers::{ServerChange, ServerState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The state of all servers.
-#[derive(Debug, Default)]
-pub(super) struct Table(BTreeMap<ServerName, Row>);
+/// The state of all servers; `L` is what it takes to call the tools of one.
+#[derive(Debug)]
+pub(super) struct Table<L = Link>(BTreeMap<ServerName, Row<L>>);
 
 #[derive(Debug)]
-struct Row {
+struct Row<L> {
     /// Rises with every change.
     revision: u64,
-    phase: Phase,
+    phase: Phase<L>,
     tools: Arc<[ServerTool]>,
 }
 
 /// The state of a server, with what it takes to call its tools.
 #[derive(Clone, Debug)]
-pub(super) enum Phase {
+pub(super) enum Phase<L = Link> {
     Starting,
-    Ready(Link),
+    Ready(L),
     Failed { reason: String },
     Gone { reason: String },
 }
 
-impl Table {
+impl<L> Default for Table<L> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<L: Clone> Table<L> {
     /// A table in which all `servers` are to be started.
     pub(super) fn new<'a>(servers: impl Iterator<Item = &'a ServerName>) -> Self {
         let row = || Row { revision: 0, phase: Phase::Starting, tools: Arc::new([]) };
@@ -35,7 +41,7 @@ impl Table {
     }
 
     /// Sets the state and the tools of a server.
-    pub(super) fn set(&mut self, server: &ServerName, phase: Phase, tools: Arc<[ServerTool]>) {
+    pub(super) fn set(&mut self, server: &ServerName, phase: Phase<L>, tools: Arc<[ServerTool]>) {
         if let Some(row) = self.0.get_mut(server) {
             // A server may say that its list has changed when it has not, as often as it likes.
             let is_same = matches!((&row.phase, &phase), (Phase::Ready(_), Phase::Ready(_)))
@@ -55,7 +61,7 @@ impl Table {
     }
 
     /// The state of a server, if it is one of ours.
-    pub(super) fn phase(&self, server: &ServerName) -> Option<Phase> {
+    pub(super) fn phase(&self, server: &ServerName) -> Option<Phase<L>> {
         self.0.get(server).map(|row| row.phase.clone())
     }
 
@@ -65,7 +71,7 @@ impl Table {
         &self,
         reported: &mut BTreeMap<ServerName, u64>,
     ) -> Option<ServerChange> {
-        let is_new = |(server, row): &(&ServerName, &Row)| {
+        let is_new = |(server, row): &(&ServerName, &Row<L>)| {
             row.revision > reported.get(*server).copied().unwrap_or(0)
         };
         let (server, row) = self.0.iter().find(is_new)?;
@@ -77,5 +83,47 @@ impl Table {
             Phase::Gone { reason } => ServerState::Gone { reason: reason.clone() },
         };
         Some(ServerChange { server: server.clone(), state, tools: Arc::clone(&row.tools) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Map;
+
+    fn tools(names: &[&str]) -> Arc<[ServerTool]> {
+        let tool = |name: &&str| ServerTool {
+            name: (*name).to_owned(),
+            description: String::new(),
+            input_schema: Arc::new(Map::new()),
+        };
+        names.iter().map(tool).collect()
+    }
+
+    /// A server may say as often as it likes that its list has changed: what is the same is not
+    /// reported again, and the newest link is kept.
+    #[test]
+    fn only_changes_are_reported() {
+        let server = ServerName::new("fs").expect("a name");
+        let mut table = Table::new([&server].into_iter());
+        let mut reported = BTreeMap::new();
+        let mut check = |phase: Phase<u32>, names: &[&str], is_change: bool| {
+            table.set(&server, phase.clone(), tools(names));
+            let change = table.unreported(&mut reported);
+            assert_eq!(change.is_some(), is_change, "{phase:?} {names:?}");
+            assert!(table.unreported(&mut reported).is_none(), "{phase:?} twice");
+            if let Phase::Ready(link) = phase {
+                assert!(matches!(table.phase(&server), Some(Phase::Ready(kept)) if kept == link));
+            }
+        };
+        let failed = || Phase::Failed { reason: "it ended".to_owned() };
+        check(Phase::Ready(1), &["read"], true);
+        check(Phase::Ready(2), &["read"], false);
+        check(Phase::Ready(2), &["read", "write"], true);
+        check(Phase::Ready(2), &["write", "read"], true);
+        check(failed(), &[], true);
+        check(failed(), &[], true);
+        check(Phase::Ready(3), &["read"], true);
+        check(Phase::Ready(3), &["read"], false);
     }
 }

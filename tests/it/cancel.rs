@@ -126,7 +126,7 @@ fn a_silent_provider_holds_up_no_snapshot_cancel_or_shutdown() {
 
 /// Fault 20: what was said before a cancel is known to the client and to the model.
 #[test]
-fn after_a_cancel_the_model_is_told_what_it_had_said() {
+fn after_a_cancel_the_model_gets_what_it_had_said() {
     let words: Vec<_> = (0..100).map(|n| format!("w{n} ")).collect();
     let mut stopped: Vec<_> = words.iter().cloned().map(Step::Text).collect();
     stopped.push(Step::Stall);
@@ -146,7 +146,7 @@ fn after_a_cancel_the_model_is_told_what_it_had_said() {
     assert_eq!(shown.messages(), [("user", "tell a story"), ("assistant", said.as_str())]);
     let request = provider.wait_request(2);
     assert_eq!(request.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
-    let messages = told(&request.body);
+    let messages = messages_of(&request.body);
     assert_eq!(messages[0], ("user".to_owned(), "tell a story".to_owned()));
     let (role, partial) = &messages[1];
     assert!(role == "assistant" && partial.starts_with(said.trim_end()), "{partial}");
@@ -156,7 +156,7 @@ fn after_a_cancel_the_model_is_told_what_it_had_said() {
 }
 
 /// Role and text of each message that a provider was sent.
-fn told(body: &Value) -> Vec<(String, String)> {
+fn messages_of(body: &Value) -> Vec<(String, String)> {
     let messages = body["messages"].as_array().expect("messages");
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     messages.iter().map(|message| (text(&message["role"]), text(&message["content"]))).collect()

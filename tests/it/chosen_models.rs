@@ -4,7 +4,7 @@
 use crate::frames::{Frame, errors};
 use crate::once::{Once, duologue};
 use crate::provider::{Provider, Step, says};
-use crate::server::{Folder, KEY, openai};
+use crate::server::{Folder, KEY, echo, openai};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -130,4 +130,17 @@ fn a_client_that_asks_sees_retries_and_answers_that_were_cut_off() {
         let shown = snapshot.expect("a snapshot").0["snapshot"].to_string();
         assert!(shown.contains("the answer was cut off: length"), "{shown}");
     }
+}
+
+#[test]
+fn a_setting_in_the_wrong_place_is_reported_once() {
+    let mut server = echo(&[]).start();
+    let submit = |id: &str| submit(id, "hi", json!({ "temperature": 0.5, "note": "mine" }));
+    server.send(submit("a"));
+    assert_eq!(server.wait_done("a"), "ok");
+    server.send(submit("b"));
+    assert_eq!(server.wait_done("b"), "ok");
+    let stderr = server.finish().stderr;
+    assert_eq!(stderr.matches("submit.settings").count(), 1, "{stderr}");
+    assert!(stderr.contains("\"temperature\"") && !stderr.contains("note"), "{stderr}");
 }

@@ -39,7 +39,7 @@ fn prompts_are_rendered_as_go_renders_them() {
         let output = duologue(&args.collect::<Vec<_>>());
         let stderr = String::from_utf8_lossy(&output.stderr);
         let stdout = String::from_utf8_lossy(&output.stdout);
-        // A value that is missing is what Go prints, and what a person is told.
+        // A value that is missing is what Go prints, and what a person reads.
         let is_missing =
             stdout.contains("<no value>") && stderr.contains("WARN the prompt contains");
         assert!(stderr.is_empty() || is_missing, "{path}: {stderr}");
@@ -77,7 +77,7 @@ flags:
     let json = duologue(&[&run[..], &ours].concat());
     let shown: Value = serde_json::from_slice(&json.stdout).expect("JSON");
     assert_eq!(shown["data"]["prompt"], "c a b");
-    // What is wrong is told as text: nobody has asked for anything else.
+    // An error is reported as text: nobody has asked for anything else.
     let wrong = duologue(&[&run[..], &["--bogus"]].concat());
     assert_eq!((wrong.status.code(), wrong.stdout.len()), (Some(2), 0), "{wrong:?}");
     let help = duologue(&["run-command", &file, "--duologue-help"]);
@@ -85,7 +85,7 @@ flags:
 }
 
 #[test]
-fn warnings_of_a_long_answer_are_told_in_part() {
+fn warnings_of_a_long_answer_are_reported_in_part() {
     let (folder, file) = written("prompt: a\nresponse-type: jsonl\n");
     let answer = folder.name("answer");
     fs::write(&answer, "x\n".repeat(5_000)).expect("a file");
@@ -103,7 +103,7 @@ fn warnings_of_a_long_answer_are_told_in_part() {
 }
 
 #[test]
-fn what_a_file_asks_for_in_vain_is_told() {
+fn what_a_file_asks_for_in_vain_is_reported() {
     let (_folder, file) = written("prompt: \"{{ .who }}\"\nextensions: [extrakt]\n");
     let output = duologue(&["run-command", &file, "--print-prompt"]);
     let stderr = String::from_utf8_lossy(&output.stderr);

@@ -70,7 +70,7 @@ fn a_defect_in_the_engine_costs_its_run() {
     }
 }
 
-/// What was to be told can't be told: the process says so and ends.
+/// What was to be reported can't be reported: the process says so and ends.
 #[test]
 fn a_defect_in_encoding_ends_the_process_with_its_status() {
     for nth in 2..=16 {

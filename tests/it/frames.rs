@@ -77,7 +77,7 @@ pub(crate) fn patched_text(frames: &[Frame], id: &str) -> String {
     patches.map(|frame| frame.payload("text")).collect()
 }
 
-/// All text that was told whole to the request `id`, segment by segment.
+/// All text that was complete for the request `id`, segment by segment.
 pub(crate) fn finished_text(frames: &[Frame], id: &str) -> String {
     let is_end = |frame: &&Frame| frame.id() == id && frame.is_event("ChatTextSegmentFinished");
     frames.iter().filter(is_end).map(|frame| frame.payload("text")).collect()
@@ -89,7 +89,7 @@ pub(crate) fn ends(frames: &[Frame]) -> Vec<(String, String)> {
     ends.map(|(id, status)| (id.to_owned(), status.to_owned())).collect()
 }
 
-/// The codes of the errors told to the request `id`.
+/// The codes of the errors of the request `id`.
 pub(crate) fn errors<'a>(frames: &'a [Frame], id: &str) -> Vec<&'a str> {
     frames.iter().filter(|frame| frame.id() == id).filter_map(Frame::error).collect()
 }

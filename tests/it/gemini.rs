@@ -296,7 +296,7 @@ fn a_request_to_gemini_has_settings_and_attachments() {
     let mut server = gemini(&provider, &[]).start();
     let submit = json!({
         "prompt": "what is this?",
-        "attachments": [{ "mediaType": "application/pdf", "url": "data:application/pdf;base64,JVBERg==" }],
+        "attachments": [{ "mediaType": "application/pdf", "url": "data:application/pdf;base64,JVBERi0xLjcK" }],
         "settings": { "model": "other", "temperature": 0.5, "reasoning_effort": "low" },
     });
     server.send(json!({ "requestId": "r1", "submit": submit }).to_string());
@@ -309,7 +309,7 @@ fn a_request_to_gemini_has_settings_and_attachments() {
         "thinkingConfig": { "includeThoughts": true, "thinkingLevel": "low" } });
     assert_eq!(request.body["generationConfig"], config);
     let parts = json!([
-        { "inlineData": { "mimeType": "application/pdf", "data": "JVBERg==" } },
+        { "inlineData": { "mimeType": "application/pdf", "data": "JVBERi0xLjcK" } },
         { "text": "what is this?" },
     ]);
     assert_eq!(contents(&request), [json!({ "role": "user", "parts": parts })]);

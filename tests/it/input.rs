@@ -8,7 +8,7 @@ use serde_json::json;
 use std::io::Write;
 use std::time::Instant;
 
-/// A line of this length is accepted, unless told otherwise.
+/// A line of this length is accepted, unless an option says otherwise.
 const REQUEST_BYTES_MAX: usize = 10 * 1024 * 1024;
 
 /// Bytes of a line that never ends.
@@ -68,7 +68,7 @@ fn a_run_goes_on_under_a_flood_of_snapshots() {
     assert!(asked > IN_FLIGHT && ends(&frames).contains(&("r".to_owned(), "ok".to_owned())));
 }
 
-/// Fault 14, with the limit that holds unless told otherwise.
+/// Fault 14, with the limit that holds unless an option says otherwise.
 #[test]
 fn ten_mebibytes_are_read_and_one_byte_more_is_not() {
     let mut server = Server::start(&[]);
@@ -196,7 +196,7 @@ fn a_bom_crlf_blank_lines_and_a_missing_last_line_end_are_no_mistakes() {
     assert_eq!(ends(&frames), expected);
 }
 
-/// Fault 17: what is not, line by line, with the request id that can be told.
+/// Fault 17: what is not, line by line, with the request id that is known.
 #[test]
 fn a_bad_line_is_answered_once_and_costs_itself_alone() {
     let utf16: Vec<u8> = snapshot("u16").encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -257,7 +257,7 @@ fn requests_without_a_reader_of_their_answers_are_left_unread_and_answered_later
     assert_eq!(ends(&frames).len(), REQUESTS);
 }
 
-/// A `snapshot` request with this id, filled up to `bytes` by a field that is passed over.
+/// A `snapshot` request with this id, filled up to `bytes` by a field that is ignored.
 fn line_of(id: &str, bytes: usize) -> String {
     let start = format!(r#"{{"requestId":"{id}","snapshot":{{}},"x":""#);
     let fill = "x".repeat(bytes - start.len() - 2);

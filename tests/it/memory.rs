@@ -121,7 +121,7 @@ fn submits_with_long_ids_wait_in_bounded_memory() {
 
 /// Each frame of the run carries its id.
 #[test]
-fn a_run_with_a_long_id_is_told_in_few_frames() {
+fn a_run_with_a_long_id_has_few_frames() {
     let mut unread = Unread::start(echo(&["--final-snapshot", "none"]));
     let id = "i".repeat(LONG_ID_BYTES);
     unread.server.send(submit(&id, &"word ".repeat(20_000)));
@@ -168,8 +168,8 @@ fn an_answer_is_held_a_few_times_and_no_more() {
     fs::write(folder.path("answer.txt"), line.repeat(ANSWER_BYTES / line.len())).expect("a file");
     let path = folder.name("answer.txt");
     let words = ["rpc", "--engine", "echo", "--echo-answer", &path];
-    let (grown_bytes, told) = growth_of_a_turn(&words, &folder);
-    let whole = told.iter().filter(|line| line.len() > 2 * ANSWER_BYTES * 99 / 100).count();
+    let (grown_bytes, lines) = growth_of_a_turn(&words, &folder);
+    let whole = lines.iter().filter(|line| line.len() > 2 * ANSWER_BYTES * 99 / 100).count();
     assert_eq!(whole, 2, "the segment's end and the snapshot hold the text twice each");
     assert!(grown_bytes < 4 * ANSWER_BYTES as u64, "grown by {grown_bytes}");
 }
@@ -181,8 +181,8 @@ fn an_answer_that_alternates_between_reasoning_and_text_is_ended() {
     let provider = Provider::start(vec![pair.iter().cloned().cycle().take(20_000).collect()]);
     let base_url = provider.base_url();
     let words = ["rpc", "--engine", "openai", "--model", "m", "--base-url", &base_url];
-    let (grown_bytes, told) = growth_of_a_turn(&words, &folder);
-    let [.., snapshot, error, done] = told.as_slice() else { panic!("{} lines", told.len()) };
+    let (grown_bytes, lines) = growth_of_a_turn(&words, &folder);
+    let [.., snapshot, error, done] = lines.as_slice() else { panic!("{} lines", lines.len()) };
     let [snapshot, error, done] =
         [snapshot, error, done].map(|line| Frame::parse(line.trim_end().as_bytes()));
     assert_eq!(snapshot.messages().len(), 10_002);

@@ -81,11 +81,11 @@ fn a_named_pipe_without_a_reader_is_refused_in_clear_words() {
         let path = folder.fifo("pipe");
         let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
         let output = command.args(["rpc", option, &path]).output().expect("the binary runs");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{told}");
+        let reported = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{reported}");
         let error = String::from_utf8_lossy(&output.stdout);
         for part in [option, &path, "a named pipe without a reader"] {
-            assert!(told.contains(part) && error.contains(part), "{told}{error}");
+            assert!(reported.contains(part) && error.contains(part), "{reported}{error}");
         }
     }
 }

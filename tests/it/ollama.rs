@@ -270,8 +270,7 @@ fn a_request_to_ollama_has_settings_and_images() {
 fn what_ollama_does_not_take_is_an_error_before_anything_is_sent() {
     let provider = Provider::start(vec![says("a")]);
     let mut server = ollama(&provider, &[]).start();
-    let pdf =
-        json!({ "mediaType": "application/pdf", "url": "data:application/pdf;base64,JVBERg==" });
+    let pdf = json!({ "mediaType": "application/pdf", "url": "data:application/pdf;base64,JVBERi0xLjcK" });
     let submit = json!({ "prompt": "what is this?", "attachments": [pdf] });
     server.send(json!({ "requestId": "r1", "submit": submit }).to_string());
     assert_eq!(server.wait_done("r1"), "failed");

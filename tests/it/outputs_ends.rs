@@ -40,7 +40,7 @@ impl Process {
     }
 }
 
-/// Interrupts a process that waits for what it is to ask; everybody is told in the usual form.
+/// Interrupts a process that waits for what it is to ask; every reader gets the usual form.
 #[track_caller]
 fn check_interrupted_early(words: &[&str], signal: Signal, number: i32) {
     let folder = Folder::new();
@@ -65,16 +65,19 @@ fn check_interrupted_early(words: &[&str], signal: Signal, number: i32) {
         if shape != Shape::Text {
             assert!(ended.stdout.contains("the process was ended by SIG"), "{ended:?}");
         }
-        check_told(shape, &ended);
+        check_reported(shape, &ended);
     }
 }
 
-/// A signal that came before there was anything to ask is told on standard output; a person is told
-/// once or not at all: whoever sent it knows.
+/// A signal that came before there was anything to ask is reported on standard output; on standard
+/// error once or not at all: its sender knows.
 #[track_caller]
-fn check_told(shape: Shape, ended: &Ended) {
-    let is_told = ended.stderr.starts_with("duologue: the process was ended by SIG");
-    assert!(ended.stderr.is_empty() || is_told && ended.stderr.lines().count() == 1, "{ended:?}");
+fn check_reported(shape: Shape, ended: &Ended) {
+    let is_reported = ended.stderr.starts_with("duologue: the process was ended by SIG");
+    assert!(
+        ended.stderr.is_empty() || is_reported && ended.stderr.lines().count() == 1,
+        "{ended:?}"
+    );
     let complaint = "duologue: interrupted\n".to_owned();
     shape.check(&Ended { stderr: complaint, ..ended.clone() });
 }
@@ -138,21 +141,22 @@ fn a_full_device_has_its_status() {
         let words = ["run-command", "list.yaml", "--engine", "echo", "--echo-answer", "answer"];
         let ended = redirected(&folder, &[&words, options].concat(), ">/dev/full");
         assert_eq!(ended.status, 74, "{options:?}: {ended:?}");
-        let told = ended.stderr.matches("standard output could not be written").count();
-        assert_eq!((told, ended.stderr.lines().count()), (1, 1), "{options:?}: {ended:?}");
+        let reported = ended.stderr.matches("standard output could not be written").count();
+        assert_eq!((reported, ended.stderr.lines().count()), (1, 1), "{options:?}: {ended:?}");
     }
     let ended = redirected(&folder, &["exec", "hello", "--print-prompt"], ">/dev/full");
     assert_eq!((ended.status, ended.stderr.lines().count()), (74, 1), "{ended:?}");
 }
 
-/// Who was told a status reads that one, whatever signal comes while it is written.
+/// A printed status stays the same, whatever signal comes while it is written.
 #[test]
-fn a_status_that_was_told_stands() {
+fn a_status_that_was_printed_stands() {
     let folder = Folder::new();
     fs::write(folder.name("answer"), "a line of an answer\n".repeat(20_000)).expect("a file");
     let run = ["exec", "hello", "--engine", "echo", "--echo-answer", "answer"];
     let log = ["--log-level", "info", "--log-file", "log"];
-    for (option, told) in [("--json-stream", "\"exitCode\":0"), ("--no-stream", "\"exit_code\": 0")]
+    for (option, reported) in
+        [("--json-stream", "\"exitCode\":0"), ("--no-stream", "\"exit_code\": 0")]
     {
         fs::remove_file(folder.name("log")).ok();
         let words = [&run[..], &log, &[option]].concat();
@@ -161,19 +165,19 @@ fn a_status_that_was_told_stands() {
             let log = fs::read_to_string(folder.name("log")).unwrap_or_default();
             log.contains(text).then_some(())
         };
-        eventually("all is told", || logged("the engine has answered"));
+        eventually("all is printed", || logged("the engine has answered"));
         once.signal(Signal::INT);
         eventually("the signal is heard", || logged("a signal"));
         let mut text = String::new();
         unread.read_to_string(&mut text).expect("UTF-8");
-        assert!(text.contains(told), "{option}: {}", &text[text.len().saturating_sub(300)..]);
+        assert!(text.contains(reported), "{option}: {}", &text[text.len().saturating_sub(300)..]);
         assert_eq!(once.finish().status, 0, "{option}");
     }
 }
 
 /// A prompt that is only shown may be more than its reader takes.
 #[test]
-fn a_signal_ends_the_wait_for_whoever_reads_a_prompt() {
+fn a_signal_ends_the_wait_for_the_reader_of_a_prompt() {
     let folder = Folder::new();
     fs::write(folder.name("long"), "word ".repeat(1_000_000)).expect("a file");
     let words = ["exec", "--prompt-file", "long", "--print-prompt"];

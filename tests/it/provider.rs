@@ -1,7 +1,7 @@
 //! A scripted provider: an HTTP server with OpenAI's chat completions whose timing and faults are
 //! written down step by step. Answers are played in the order in which requests arrive.
 //!
-//! Nothing in it sleeps unless a script says so, and whoever waits for it has a deadline.
+//! Nothing in it sleeps unless a script says so, and what waits for it has a deadline.
 
 use serde_json::{Value, json};
 use std::collections::VecDeque;

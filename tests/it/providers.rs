@@ -1,4 +1,4 @@
-//! What a provider can do wrong, and what the client is told (fault 24).
+//! What a provider can do wrong, and what the client reads (fault 24).
 
 use crate::frames::{Frame, errors, finished_text, patched_text, submit};
 use crate::once::run;
@@ -44,7 +44,11 @@ fn failures() -> Vec<Failure> {
             "malformed_stream",
         ),
         ("a broken connection", vec![text(), Step::Cut], "network"),
-        ("an end that can't be told from one", vec![Step::HeadWithoutLength, text()], "network"),
+        (
+            "an end that can't be distinguished from one",
+            vec![Step::HeadWithoutLength, text()],
+            "network",
+        ),
         (
             "the same within an event",
             vec![Step::HeadWithoutLength, text(), Step::Bytes(b"data: {\"choices\":[".to_vec())],
@@ -109,7 +113,7 @@ fn check_error(name: &str, transcript: &Transcript, code: &str, class: &str) {
 /// The engine that can't get ready says hello first, and the process ends with 0: in a conversation
 /// a failed run is an answer.
 #[test]
-fn settings_that_cannot_work_are_told_after_hello() {
+fn settings_that_cannot_work_are_reported_after_hello() {
     let cases = [
         ("no key", &["--engine", "openai", "--model", "m"][..], "auth"),
         ("a bad URL", &["--model", "m", "--base-url", "http://[half"], "config"),
@@ -266,7 +270,7 @@ fn a_slow_provider_is_listened_to_until_its_end() {
 
 /// The end of input does not end a run that fails, and the process still ends with 0.
 #[test]
-fn a_run_that_fails_after_the_end_of_input_is_told() {
+fn a_run_that_fails_after_the_end_of_input_is_reported() {
     let provider = Provider::start(vec![vec![Step::Gate, Step::Cut]]);
     let mut server = openai(&provider, &["--retries", "0"]).start();
     server.send(submit("r1", "hello"));
@@ -278,7 +282,7 @@ fn a_run_that_fails_after_the_end_of_input_is_told() {
 
 /// What a failed turn said is kept for the model, what it did not say is not.
 #[test]
-fn the_model_is_told_of_a_failed_answer_only_what_was_said() {
+fn the_model_gets_of_a_failed_answer_only_what_was_shown() {
     let no = Step::Status(400, Vec::new(), "no".to_owned());
     let half = vec![Step::Text("half an answer".to_owned()), Step::Cut];
     let provider = Provider::start(vec![vec![no], half, says("fine")]);
@@ -287,8 +291,8 @@ fn the_model_is_told_of_a_failed_answer_only_what_was_said() {
     assert_eq!(server.turn("half", "second prompt"), "failed");
     assert_eq!(server.turn("whole", "third prompt"), "ok");
     server.finish();
-    let told = provider.wait_request(3).body.to_string();
-    assert!(!told.contains("first prompt"), "{told}");
-    assert!(told.contains("second prompt") && told.contains("half an answer"), "{told}");
-    assert!(told.contains("interrupted") && told.contains("third prompt"), "{told}");
+    let sent = provider.wait_request(3).body.to_string();
+    assert!(!sent.contains("first prompt"), "{sent}");
+    assert!(sent.contains("second prompt") && sent.contains("half an answer"), "{sent}");
+    assert!(sent.contains("interrupted") && sent.contains("third prompt"), "{sent}");
 }

@@ -410,8 +410,8 @@ fn the_recipes_of_the_protocol_work() {
 
 // A conversation that begins with a command file.
 
-/// What the model was told, in the provider's words.
-fn told(provider: &Provider, request: usize) -> Value {
+/// The messages that the model got, in the provider's words.
+fn messages_of(provider: &Provider, request: usize) -> Value {
     let body = provider.wait_request(request).body;
     let message = |message: &Value| json!([message["role"], message["content"]]);
     body["messages"].as_array().map(|all| all.iter().map(message).collect()).unwrap_or_default()
@@ -458,10 +458,10 @@ fn check_context(file: &str, options: &[&str], context: &Value) {
     assert_eq!(ends(&frames).last().map(|(_, how)| how.as_str()), Some("shutdown"));
     let mut expected = vec![json!(["system", "Be brief."])];
     expected.extend(context.as_array().cloned().unwrap_or_default());
-    assert_eq!(told(&provider, 1), Value::from(expected.clone()), "{options:?}");
+    assert_eq!(messages_of(&provider, 1), Value::from(expected.clone()), "{options:?}");
     expected.push(json!(["assistant", "first answer"]));
     expected.push(json!(["user", "follow-up question"]));
-    assert_eq!(told(&provider, 2), Value::from(expected.clone()), "{options:?}");
+    assert_eq!(messages_of(&provider, 2), Value::from(expected.clone()), "{options:?}");
     // All but the instructions to the model is part of the conversation.
     let snapshot = frames.iter().rfind(|frame| frame.is_snapshot()).expect("a snapshot");
     let shown = snapshot.messages().into_iter().map(|(role, text)| json!([role, text]));
@@ -484,5 +484,5 @@ fn a_prompt_of_exec_is_the_context_of_a_conversation() {
     let frames = server.finish().frames;
     assert!(frames.iter().all(|frame: &Frame| frame.error().is_none()));
     let (topic, asked) = (["user", "The topic is numbers."], ["user", "a question"]);
-    assert_eq!(told(&provider, 1), json!([["system", "Be brief."], topic, asked]));
+    assert_eq!(messages_of(&provider, 1), json!([["system", "Be brief."], topic, asked]));
 }

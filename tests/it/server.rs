@@ -392,8 +392,9 @@ impl Server {
         Transcript { frames, stdout_bytes: stdout.bytes, stderr }
     }
 
+    /// Waits for the end of the process.
     #[track_caller]
-    fn exit_status(&mut self) -> ExitStatus {
+    pub(crate) fn exit_status(&mut self) -> ExitStatus {
         let child = &mut self.child;
         eventually("the process ends", || child.try_wait().expect("our own child"))
     }

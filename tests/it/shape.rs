@@ -1,4 +1,4 @@
-//! What each output must be, however the run ended: whoever reads it can read all of it.
+//! What each output must be, however the run ended: its reader can read all of it.
 
 use crate::frames::Frame;
 use crate::once::Ended;
@@ -54,10 +54,14 @@ impl Shape {
         let is_complaint =
             |line: &&str| line.starts_with("duologue: ") || line.starts_with("error: ");
         let complaints = stderr.lines().filter(is_complaint).count();
-        // In a conversation the client is told.
-        let is_told = self != Self::Frames && !matches!(self, Self::Conversation(_));
+        // In a conversation the client gets the error.
+        let is_reported = self != Self::Frames && !matches!(self, Self::Conversation(_));
         assert!(complaints <= 1, "one fault, one error: {stderr}");
-        assert_eq!(complaints == 1, !is_well && (is_told || *status == 2), "{status}: {stderr}");
+        assert_eq!(
+            complaints == 1,
+            !is_well && (is_reported || *status == 2),
+            "{status}: {stderr}"
+        );
     }
 }
 

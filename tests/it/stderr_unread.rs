@@ -114,8 +114,8 @@ fn a_refused_command_line_ends_with_its_status_and_its_frames() {
         for words in wrong {
             let ended = Deaf::start(duologue(&folder, words), &full).finish();
             assert_eq!(ended.status, 2, "{words:?}: {ended:?}");
-            let is_told = ended.stdout.contains(r#""done":{"status":"failed"}"#);
-            assert_eq!(is_told, words[0] == "rpc", "{words:?}: {ended:?}");
+            let is_reported = ended.stdout.contains(r#""done":{"status":"failed"}"#);
+            assert_eq!(is_reported, words[0] == "rpc", "{words:?}: {ended:?}");
         }
     }
 }

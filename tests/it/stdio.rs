@@ -127,8 +127,8 @@ fn a_reader_that_takes_one_line_ends_the_process_without_a_word() {
     for (ignored, log_level) in [(false, "warn"), (true, "warn"), (false, "info")] {
         let (status, log) = head(ignored, log_level);
         assert_eq!(status, "0\n", "SIGPIPE ignored: {ignored}");
-        let told = log.matches("nobody reads standard output any more").count();
-        assert_eq!(told, usize::from(log_level == "info"), "{log}");
+        let count = log.matches("nobody reads standard output any more").count();
+        assert_eq!(count, usize::from(log_level == "info"), "{log}");
         assert!(log_level == "info" || log.is_empty(), "{log}");
     }
 }

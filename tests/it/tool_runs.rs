@@ -401,13 +401,19 @@ fn the_second_signal_does_not_wait_for_servers() {
     let mut server = scene.start(&["--allow", "*"]);
     server.send(submit("run", "go"));
     server.wait_event("ChatToolExecutionStarted");
+    let mark = format!("{}={}", crate::mcp_servers::MARK_VARIABLE, scene.mark);
+    let marked = || crate::process::Process::marked(&mark);
+    let is_guard = |process: &crate::process::Process| process.command_line().contains("__guard");
+    let stubborn = marked().into_iter().find(|process| !is_guard(process)).expect("the server");
     server.signal(Signal::TERM);
     assert_eq!(server.wait_done("run"), "stopped");
     server.signal(Signal::TERM);
+    server.exit_status();
+    // It takes two seconds to end this one.
+    assert!(!stubborn.command_line().is_empty(), "the exit has waited for the server");
     server.finish_with(143, Answers::AllAndFarewell);
     crate::process::eventually("all are gone", || {
-        let mark = format!("{}={}", crate::mcp_servers::MARK_VARIABLE, scene.mark);
-        let left = crate::process::Process::marked(&mark);
+        let left = marked();
         left.iter().all(|it| it.command_line().is_empty()).then_some(())
     });
 }

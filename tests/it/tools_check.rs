@@ -12,10 +12,10 @@ use std::process::{Command, Stdio};
 fn live_streams_have_no_violation() {
     for stream in streams() {
         let output = run(&["check"], &stream);
-        let told = text(&output.stdout);
-        assert_eq!(output.status.code(), Some(0), "{told}\n{}", text(&stream));
-        assert!(told.starts_with("-: violations: 0; lines: "), "{told}");
-        assert_eq!(told.lines().count(), 1, "{told}");
+        let reported = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{reported}\n{}", text(&stream));
+        assert!(reported.starts_with("-: violations: 0; lines: "), "{reported}");
+        assert_eq!(reported.lines().count(), 1, "{reported}");
         assert_eq!(text(&output.stderr), "");
     }
 }
@@ -35,22 +35,25 @@ fn a_debug_file_has_no_violation() {
 }
 
 #[test]
-fn violations_are_told_with_their_place_and_rule() {
+fn violations_are_reported_with_their_place_and_rule() {
     let folder = Folder::new();
     let path = folder.name("stream");
     let stream = text(&turn()).replace("\"status\":\"ok\"", "\"status\":\"failed\"");
     fs::write(&path, format!("{stream}no JSON\n")).expect("a file");
     let output = run(&["check", &path], b"");
     assert_eq!(output.status.code(), Some(1));
-    let told: Vec<_> = text(&output.stdout).lines().collect();
+    let reported: Vec<_> = text(&output.stdout).lines().collect();
     let last = stream.lines().count();
-    assert!(told[0].starts_with(&format!("{path}:{last}: done-status: ")), "{told:?}");
-    assert!(told[1].starts_with(&format!("{path}:{}: invalid-json: ", last + 1)), "{told:?}");
+    assert!(reported[0].starts_with(&format!("{path}:{last}: done-status: ")), "{reported:?}");
     assert!(
-        told[2].starts_with(&format!("{path}: violations: 2; lines: {}", last + 1)),
-        "{told:?}"
+        reported[1].starts_with(&format!("{path}:{}: invalid-json: ", last + 1)),
+        "{reported:?}"
     );
-    assert_eq!(told.len(), 3);
+    assert!(
+        reported[2].starts_with(&format!("{path}: violations: 2; lines: {}", last + 1)),
+        "{reported:?}"
+    );
+    assert_eq!(reported.len(), 3);
 }
 
 #[test]
@@ -60,13 +63,13 @@ fn an_object_holds_what_lines_tell() {
         let output = run(&[&["check"], option].concat(), stream.as_bytes());
         assert_eq!(output.status.code(), Some(1));
         assert!(text(&output.stdout).starts_with("{\"ok\":false,\"data\":[{\"line\":4,"));
-        let told = json(&output);
-        assert_eq!(told["data"][0]["rule"], "ordinal-order");
-        assert_eq!(told["error"]["code"], "contract_broken");
-        let detail = told["error"]["detail"].as_str().expect("the first violation");
+        let reported = json(&output);
+        assert_eq!(reported["data"][0]["rule"], "ordinal-order");
+        assert_eq!(reported["error"]["code"], "contract_broken");
+        let detail = reported["error"]["detail"].as_str().expect("the first violation");
         assert!(detail.starts_with("line 4: ordinal-order: "), "{detail}");
-        assert_eq!(told["meta"]["total"], 1);
-        assert_eq!(told["meta"]["lines"], stream.lines().count());
+        assert_eq!(reported["meta"]["total"], 1);
+        assert_eq!(reported["meta"]["lines"], stream.lines().count());
     }
     let right = json(&run(&["check", "--no-stream", "-"], &turn()));
     assert_eq!((&right["ok"], right["data"].as_array().map(Vec::len)), (&true.into(), Some(0)));
@@ -77,15 +80,19 @@ fn an_object_holds_what_lines_tell() {
 fn a_stream_that_is_cut_off_is_noted() {
     let whole = turn();
     let output = run(&["check"], &whole[..whole.len() - 9]);
-    let told = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    assert!(told.contains("note: line") && told.contains("is cut off after"), "{told}");
+    let reported = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{reported}");
+    assert!(reported.contains("note: line") && reported.contains("is cut off after"), "{reported}");
     let output = run(&["check"], &whole[..whole.len() - 1]);
     assert!(text(&output.stdout).contains("no-line-feed"));
     let lines: Vec<_> = text(&whole).lines().collect();
     let unfinished = lines[..lines.len() - 1].join("\n") + "\n";
-    let told = run(&["check"], unfinished.as_bytes());
-    assert!(text(&told.stdout).starts_with("-:2: unfinished-request: "), "{}", text(&told.stdout));
+    let reported = run(&["check"], unfinished.as_bytes());
+    assert!(
+        text(&reported.stdout).starts_with("-:2: unfinished-request: "),
+        "{}",
+        text(&reported.stdout)
+    );
 }
 
 /// A producer that crashed in its first write must not pass.
@@ -93,9 +100,9 @@ fn a_stream_that_is_cut_off_is_noted() {
 fn a_stream_without_a_frame_is_a_violation() {
     for input in [&b""[..], b"{", b"{\"a\":", b"garbage", b"garbage\n"] {
         let output = run(&["check"], input);
-        let told = text(&output.stdout);
-        assert_eq!(output.status.code(), Some(1), "{told}");
-        assert!(told.contains(": hello-first: the stream has no frame"), "{told}");
+        let reported = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{reported}");
+        assert!(reported.contains(": hello-first: the stream has no frame"), "{reported}");
     }
 }
 
@@ -158,9 +165,9 @@ fn what_is_of_somebody_else_is_a_violation() {
         let changed = stream.replacen(from, to, 1);
         assert!(changed != stream, "{from}");
         let output = run(&["check"], changed.as_bytes());
-        let told = text(&output.stdout);
-        assert_eq!(output.status.code(), Some(1), "{from}: {told}");
-        assert!(told.contains(&format!(": {rule}: ")), "{from}: {told}");
+        let reported = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{from}: {reported}");
+        assert!(reported.contains(&format!(": {rule}: ")), "{from}: {reported}");
     }
 }
 
@@ -189,9 +196,9 @@ pub(crate) fn check_unread(envelope: &Value, path: &str) {
     assert!(envelope["meta"]["duration_ms"].is_u64());
 }
 
-/// A violation is told before the stream ends.
+/// A violation is reported before the stream ends.
 #[test]
-fn violations_are_told_as_they_come() {
+fn violations_are_reported_as_they_come() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
     let mut child = command
         .args(["check", "-"])
@@ -200,11 +207,11 @@ fn violations_are_told_as_they_come() {
         .spawn()
         .expect("the binary starts");
     let mut stdin = child.stdin.take().expect("a pipe");
-    let mut told = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut reported = BufReader::new(child.stdout.take().expect("a pipe"));
     for line in 1..4 {
         stdin.write_all(b"no JSON\n").expect("it reads");
         let mut violation = String::new();
-        told.read_line(&mut violation).expect("a line");
+        reported.read_line(&mut violation).expect("a line");
         assert!(violation.starts_with(&format!("-:{line}: invalid-json: ")), "{violation}");
     }
     drop(stdin);

@@ -109,8 +109,8 @@ fn what_is_no_frame_is_warned_of() {
 
     let output = run(&["list-events"], &damaged);
     assert_eq!(output.status.code(), Some(1));
-    let told = text(&output.stderr);
-    assert!(told.contains("line 1: ") && told.contains("line 2: "), "{told}");
+    let reported = text(&output.stderr);
+    assert!(reported.contains("line 1: ") && reported.contains("line 2: "), "{reported}");
 }
 
 /// Whoever was killed while it wrote leaves a piece of a line; all else is listed.
@@ -152,8 +152,11 @@ fn the_preamble_comes_first_even_if_nothing_can_be_read() {
 fn help_says_that_it_streams() {
     for help in ["--help", "-h"] {
         let output = run(&["list-events", help], b"");
-        let told = text(&output.stdout);
-        assert!(told.contains("streams JSON Lines") && told.contains("--no-stream"), "{told}");
+        let reported = text(&output.stdout);
+        assert!(
+            reported.contains("streams JSON Lines") && reported.contains("--no-stream"),
+            "{reported}"
+        );
     }
 }
 

@@ -118,7 +118,7 @@ fn answers() {
 }
 
 #[test]
-fn what_is_not_known_is_told() {
+fn what_is_not_known_is_reported() {
     let text = "
 name: x
 system_prompt: be kind

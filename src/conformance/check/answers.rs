@@ -126,6 +126,8 @@ fn wrong_with_state(error: &ErrorFrame, run: RunSeen, activity: Activity) -> Opt
         | code::UNKNOWN_EXTENSION
         | code::INVALID_TOOLS
         | code::UNKNOWN_TOOL_CALL
+        | code::INVALID_SETTINGS
+        | code::INVALID_ATTACHMENT
         | code::STDIN_READ_FAILED => run == RunSeen::None,
         _ => true,
     };

@@ -1,6 +1,7 @@
 //! The conversation that the stream has shown so far, which snapshots must contain. Of each entity
 //! only hashes and numbers are kept.
 
+use super::attachments::{Hashed, attachments_of};
 use super::change::{Change, Text, change_of, text_of};
 use super::fields::Fields;
 use super::names::{Name, Namer, shown};
@@ -9,7 +10,7 @@ use super::runs::Runs;
 use crate::protocol::any::Any;
 use crate::protocol::proto::chat::CorrelationInfo;
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
-use crate::protocol::words::kind;
+use crate::protocol::words::{ending, finish, kind, role};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
@@ -23,6 +24,8 @@ pub(super) struct Conversation {
     entities: HashMap<u64, Entity>,
     /// The newest run, and its entities.
     newest: Option<(u64, Vec<u64>)>,
+    /// The segment that the last event has finished. The end of its call says whether it was cut off.
+    finished: Option<u64>,
     has_events: bool,
     is_too_wide: bool,
     hasher: RandomState,
@@ -40,6 +43,8 @@ struct Entity {
     status: u64,
     repeated: u64,
     ids: Option<u64>,
+    attachments: u64,
+    is_cut_off: bool,
 }
 
 /// The frame that first showed an entity.
@@ -83,10 +88,11 @@ impl Conversation {
         if let Any::SteeringAccepted(joined) = payload {
             self.identify_joined(&joined.message_id, fields);
         }
+        self.find_cut_off(payload);
         let Some(change) = change_of(payload) else { return };
         let key = self.key(change.kind, &change.id);
         if change.is_new {
-            self.add(key, at, &change, fields);
+            self.add(key, at, &change, (payload, fields));
         } else {
             self.change(key, at, &change);
         }
@@ -146,7 +152,31 @@ impl Conversation {
         }
     }
 
-    fn add(&mut self, key: u64, at: Position<'_>, change: &Change<'_>, fields: &Fields<'_>) {
+    /// The segment that ends with a call that was cut off is the incomplete one.
+    fn find_cut_off(&mut self, payload: &Any) {
+        let segment = self.finished.take();
+        self.finished = match payload.name() {
+            "ChatTextSegmentFinished" | "ChatReasoningSegmentFinished" => {
+                change_of(payload).map(|change| self.key(change.kind, &change.id))
+            }
+            "ChatProviderCallMetadataUpdated" | "ObjectExtracted" | "LineRejected" => segment,
+            _ => None,
+        };
+        if let Any::ChatProviderCallFinished(it) = payload
+            && matches!(&*it.finish_class, finish::MAX_TOKENS | finish::CONTENT_FILTER)
+            && let Some(entity) = segment.and_then(|key| self.entities.get_mut(&key))
+        {
+            entity.is_cut_off = true;
+        }
+    }
+
+    fn add(
+        &mut self,
+        key: u64,
+        at: Position<'_>,
+        change: &Change<'_>,
+        (payload, fields): (&Any, &Fields<'_>),
+    ) {
         if !self.entities.contains_key(&key) && !self.has_room() {
             return;
         }
@@ -161,6 +191,8 @@ impl Conversation {
             status: self.hash(change.status),
             repeated: self.hash(change.repeated),
             ids: fields.ids().map(|ids| self.ids(Some(ids))),
+            attachments: self.attachments(payload),
+            is_cut_off: false,
         };
         self.entities.insert(key, entity);
         match &mut self.newest {
@@ -200,6 +232,8 @@ impl Conversation {
             status: self.hash(fields.status()),
             repeated: self.hash(repeated_of(&fields)),
             ids: Some(self.ids(fields.ids())),
+            attachments: self.attachments(payload),
+            is_cut_off: has_error(payload).unwrap_or_default(),
         };
         self.entities.insert(key, entity);
     }
@@ -244,6 +278,17 @@ impl Conversation {
         if known.ids.is_some_and(|ids| ids != self.ids(fields.ids())) {
             let message = format!("the correlation of {id:?} differs from its events");
             report.add(Rule::Correlation, message);
+        }
+        if self.attachments(payload) != known.attachments {
+            let message = format!("the attachments of {id:?} differ from those that were shown");
+            report.add(Rule::Attachments, message);
+        }
+        if let Some(has_error) = has_error(payload).filter(|has| *has != known.is_cut_off) {
+            let message = match has_error {
+                true => format!("{id:?} has an error, but was not cut off"),
+                false => format!("{id:?} was cut off, but has no error"),
+            };
+            report.add(Rule::CutOff, message);
         }
     }
 
@@ -301,6 +346,10 @@ impl Conversation {
         self.hasher.hash_one(text)
     }
 
+    fn attachments(&self, payload: &Any) -> u64 {
+        self.hasher.hash_one(Hashed(attachments_of(payload)))
+    }
+
     /// Its session was checked with its payload.
     fn ids(&self, ids: Option<&CorrelationInfo>) -> u64 {
         let ids = ids.map(|ids| {
@@ -321,4 +370,12 @@ impl Conversation {
 /// The part of the run's prompt, or of the tool's name, that an entity repeats.
 fn repeated_of<'a>(fields: &Fields<'a>) -> &'a str {
     fields.tool_name.or(fields.prompt).unwrap_or_default()
+}
+
+/// Whether a finished message of the model has an error. Of other messages the contract does not fix
+/// it.
+fn has_error(payload: &Any) -> Option<bool> {
+    let Any::ChatMessageEntity(it) = payload else { return None };
+    let is_answer = matches!(&*it.role, role::ASSISTANT | role::THINKING);
+    (is_answer && it.status == ending::FINISHED).then_some(!it.error.is_empty())
 }

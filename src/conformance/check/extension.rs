@@ -1,9 +1,11 @@
 //! Checks the payloads of extensions: the fields that no message of the published contract has.
 
+use super::names::shown;
 use super::rule::{Report, Rule};
 use crate::protocol::any::Any;
 use crate::protocol::proto::frontendtools::ToolExecutionMode;
 use crate::protocol::proto::tools::{ApprovalDecision, ToolServerState};
+use crate::protocol::words::class;
 
 /// Required fields of a payload of an extension.
 pub(super) fn check_extension_fields(payload: &Any, report: &mut Report) {
@@ -31,5 +33,15 @@ pub(super) fn check_extension_fields(payload: &Any, report: &mut Report) {
     }
     if let Any::SteeringAccepted(it) = payload {
         need("targetRequestId", !it.target_request_id.is_empty());
+    }
+    if let Any::ModelSwitched(it) = payload {
+        need("engine", !it.engine.is_empty());
+    }
+    if let Any::RetryScheduled(it) = payload
+        && !class::ALL.contains(&&*it.error_class)
+    {
+        let (given, known) = (shown(&it.error_class), class::ALL.join(", "));
+        let message = format!("the errorClass of RetryScheduled, {given:?}, is none of {known}");
+        report.add(Rule::ErrorClass, message);
     }
 }

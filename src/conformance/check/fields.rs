@@ -114,6 +114,11 @@ impl<'a> Fields<'a> {
             ObjectExtracted: message_id;
             LineRejected: message_id;
             ExtractionFinished: message_id;
+            AnswerRejected: message_id;
+            AnswerTruncated: message_id finish_class;
+            RetryScheduled: ;
+            RetryStarted: ;
+            UsageTotals: ;
         }
         if let Any::ChatUserMessageAccepted(it) = payload {
             (fields.message_id, fields.role) = (Some(&*it.message_id), Some(&*it.role));
@@ -142,7 +147,8 @@ impl<'a> Fields<'a> {
     pub(super) fn place(&self) -> Place {
         match self.name {
             "ChatUserMessageAccepted" => Place::Prompt,
-            "ChatRunStarted" | "ChatRunFinished" | "ChatRunStopped" | "ChatRunFailed" => Place::Run,
+            "ChatRunStarted" | "ChatRunFinished" | "ChatRunStopped" | "ChatRunFailed"
+            | "AnswerRejected" => Place::Run,
             "ChatTextSegmentStarted" | "ChatTextPatch" | "ChatTextSegmentFinished" => Place::Text,
             "ChatMessageEntity" => match self.role.unwrap_or_default() {
                 role::USER => Place::Prompt,

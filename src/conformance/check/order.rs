@@ -59,6 +59,10 @@ impl Order {
         }
     }
 
+    pub(super) fn has_events(&self) -> bool {
+        self.has_events
+    }
+
     /// Checks the ordinal of a backend event, which it shares with the UI events made from it.
     pub(super) fn backend_event(&mut self, ordinal: u64, report: &mut Report) {
         if ordinal <= self.backend || ordinal < self.last {

@@ -61,7 +61,7 @@ pub enum Rule {
     DoneStatus,
     /// The code of an error is one of the known values.
     UnknownCode,
-    /// The detail of a failed run begins with one of the known classes.
+    /// The detail of a failed run begins with one of the known classes, and a retry names one.
     ErrorClass,
     /// The code of an error fits the state of its request and of the session.
     ErrorState,
@@ -104,6 +104,15 @@ pub enum Rule {
     EndMismatch,
     /// A run that was cancelled ends as stopped.
     CancelIgnored,
+    /// A message and a finished run have an error if their answer was cut off, and only then; so has
+    /// a provider call its AnswerTruncated.
+    CutOff,
+    /// Retries and repairs are numbered one by one, up to their maximum.
+    AttemptNumber,
+    /// Token counts are those of the provider calls, or their sums.
+    TokenCounts,
+    /// Attachments of a message have ids of their own, and stay the same.
+    Attachments,
     /// Sequence numbers of patches rise.
     PatchSequence,
     /// A patch begins where the previous one ended.
@@ -127,7 +136,7 @@ pub enum Rule {
 impl Rule {
     /// All rules, in the order of the documentation.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 58] = [
+    pub(super) const ALL: [Self; 62] = [
         Self::InvalidUtf8,
         Self::RawSeparator,
         Self::LineTooLong,
@@ -177,6 +186,10 @@ impl Rule {
         Self::LeftOpen,
         Self::EndMismatch,
         Self::CancelIgnored,
+        Self::CutOff,
+        Self::AttemptNumber,
+        Self::TokenCounts,
+        Self::Attachments,
         Self::PatchSequence,
         Self::PatchOffset,
         Self::PatchText,
@@ -240,6 +253,10 @@ impl Rule {
             Self::LeftOpen => "left-open",
             Self::EndMismatch => "end-mismatch",
             Self::CancelIgnored => "cancel-ignored",
+            Self::CutOff => "cut-off",
+            Self::AttemptNumber => "attempt-number",
+            Self::TokenCounts => "token-counts",
+            Self::Attachments => "attachments",
             Self::PatchSequence => "patch-sequence",
             Self::PatchOffset => "patch-offset",
             Self::PatchText => "patch-text",

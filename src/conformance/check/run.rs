@@ -1,12 +1,14 @@
 //! Checks the events of one run: their order, that everything opened is closed, and that text adds
 //! up.
 
+use super::calls::{Calls, SessionCalls};
 use super::fields::is_cancelled;
 use super::identity::Identity;
 use super::names::{Name, Namer, shown};
 use super::rule::{Report, Rule};
 use super::step::{RunEnd, SegmentStep, Step, ToolStep};
 use super::text::Text;
+use super::usage::call_usage;
 use crate::protocol::any::Struct;
 use crate::protocol::words::tool_result;
 
@@ -26,6 +28,7 @@ pub(super) struct Run {
     pub(super) identity: Identity,
     /// A request to cancel it was answered.
     pub(super) is_cancelled: bool,
+    pub(super) calls: Calls,
     stage: RunStage,
     has_call: bool,
     /// The finish reason of its last call, as far as it was shown.
@@ -95,6 +98,7 @@ impl Run {
             request,
             identity: Identity::default(),
             is_cancelled: false,
+            calls: Calls::new(),
             segment_end: None,
             expected_end: None,
             stage: if is_started { RunStage::Started } else { RunStage::Accepted },
@@ -121,7 +125,13 @@ impl Run {
     }
 
     /// Checks an event other than the run's first.
-    pub(super) fn step(&mut self, step: Step<'_>, namer: &Namer, report: &mut Report) {
+    pub(super) fn step(
+        &mut self,
+        step: Step<'_>,
+        session: &mut SessionCalls,
+        namer: &Namer,
+        report: &mut Report,
+    ) {
         if let (RunStage::Ended(_), false) = (self.stage, matches!(step, Step::Other)) {
             return report.add(Rule::EventOrder, "an event after the end of its run");
         }
@@ -129,26 +139,49 @@ impl Run {
             let message = "a prompt has joined the run, but its SteeringAccepted does not follow";
             report.add(Rule::EventOrder, message);
         }
+        if !matches!(step, Step::Truncated { .. } | Step::Counted(_) | Step::Other) {
+            self.calls.settle(session, report);
+        }
         match step {
             Step::PromptAccepted { id } => self.join(namer.name(id), id, report),
             Step::RunStarted => self.start(report),
-            Step::CallStarted => self.start_call(report),
+            Step::CallStarted => {
+                self.start_call(report);
+                self.calls.start(session);
+            }
             Step::CallUpdated { reason } => {
                 self.need_call("ChatProviderCallMetadataUpdated", report);
                 self.check_reason(reason, namer, report);
             }
-            Step::CallFinished { class, reason } => {
+            Step::CallFinished { class, reason, usage } => {
                 self.check_last_reason(reason, namer, report);
                 self.finish_call(class, report);
+                self.calls.finish(class, reason, call_usage(usage), namer);
+            }
+            Step::Retried(retry) => self.calls.retry(retry, session, report),
+            Step::Truncated { class, reason } => {
+                self.calls.truncated((class, reason), session, namer, report);
+            }
+            Step::Counted(totals) => self.calls.counted(totals, session, namer, report),
+            Step::Rejected { repair, repairs_max } => {
+                let is_between = self.tools.is_empty();
+                self.calls.rejected((repair, repairs_max), is_between, report);
             }
             Step::Segment(id, step) => {
                 if let SegmentStep::Finished { reason, .. } = step {
                     self.check_reason(reason, namer, report);
                 }
+                self.calls.answer(report);
                 self.segment(namer.name(id), step, report);
             }
-            Step::Tool(id, step) => self.tool(namer.name(id), step, namer, report),
-            Step::RunEnded(end) => self.finish(end, report),
+            Step::Tool(id, step) => {
+                self.calls.answer(report);
+                self.tool(namer.name(id), step, namer, report);
+            }
+            Step::RunEnded { end, error } => {
+                self.finish(end, report);
+                self.calls.run_ended(end, error, report);
+            }
             Step::Other => {}
         }
     }

@@ -1,5 +1,6 @@
 //! The runs of a stream: one is active at a time, and each has its own id.
 
+use super::calls::SessionCalls;
 use super::fields::Fields;
 use super::identity::Earlier;
 use super::names::{Name, Namer};
@@ -16,6 +17,7 @@ const RUNS_MAX: usize = 4;
 pub(super) struct Runs {
     live: Vec<Run>,
     earlier: Earlier,
+    pub(super) calls: SessionCalls,
 }
 
 /// Whether a run is active.
@@ -39,7 +41,7 @@ pub(super) enum RunSeen {
 
 impl Runs {
     pub(super) fn new() -> Self {
-        Self { live: Vec::new(), earlier: Earlier::new() }
+        Self { live: Vec::new(), earlier: Earlier::new(), calls: SessionCalls::new() }
     }
 
     /// Whether the request has a run.
@@ -61,7 +63,7 @@ impl Runs {
         report: &mut Report,
     ) {
         if let Some(run) = self.live.iter_mut().find(|run| run.request == *request) {
-            return run.step(step, namer, report);
+            return run.step(step, &mut self.calls, namer, report);
         }
         if matches!(step, Step::Other) {
             return;
@@ -76,7 +78,7 @@ impl Runs {
         }
         let mut run = Run::begin(request.clone(), &step, report);
         if !matches!(step, Step::PromptAccepted { .. }) {
-            run.step(step, namer, report);
+            run.step(step, &mut self.calls, namer, report);
         }
         self.live.push(run);
     }
@@ -150,6 +152,11 @@ impl Runs {
     /// Records the end of the request and returns the state of its run.
     pub(super) fn end(&mut self, request: &Name) -> RunSeen {
         let seen = self.seen(request);
+        // After a defect a run may have no end.
+        let is_of_request = |run: &&Run| run.request == *request;
+        if self.live.iter().find(is_of_request).is_some_and(|run| run.calls.is_uncounted()) {
+            self.calls.forget_totals();
+        }
         self.live.retain(|run| run.request != *request);
         seen
     }

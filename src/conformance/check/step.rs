@@ -1,7 +1,10 @@
 //! The effect of an event on the state of a run.
 
+use super::calls::Retry;
 use super::text::Patch;
 use crate::protocol::any::{Any, Struct};
+use crate::protocol::proto::chat::UsageInfo;
+use crate::protocol::proto::session::UsageTotals;
 use crate::protocol::proto::tools::ApprovalDecision;
 use crate::protocol::words::ending;
 
@@ -47,10 +50,28 @@ pub(super) enum Step<'a> {
     CallFinished {
         class: &'a str,
         reason: &'a str,
+        usage: Option<&'a UsageInfo>,
+    },
+    /// The request of a call is sent again.
+    Retried(Retry),
+    /// The answer of the call was cut off.
+    Truncated {
+        class: &'a str,
+        reason: &'a str,
+    },
+    /// The token counts of the call.
+    Counted(&'a UsageTotals),
+    /// The model is asked for another answer.
+    Rejected {
+        repair: u32,
+        repairs_max: u32,
     },
     Segment(&'a str, SegmentStep<'a>),
     Tool(&'a str, ToolStep<'a>),
-    RunEnded(RunEnd),
+    RunEnded {
+        end: RunEnd,
+        error: &'a str,
+    },
     /// May occur anywhere: older forms of events, and extensions.
     Other,
 }
@@ -101,13 +122,15 @@ impl<'a> Step<'a> {
             .or_else(|| of_tool(payload))
             .or_else(|| of_approval(payload))
             .or_else(|| of_client_tool(payload))
+            .or_else(|| of_call(payload))
             .unwrap_or(Self::Other)
     }
 }
 
 fn of_run(payload: &Any) -> Option<Step<'_>> {
     if let Any::ChatProviderCallFinished(it) = payload {
-        return Some(Step::CallFinished { class: &it.finish_class, reason: &it.stop_reason });
+        let (class, reason) = (&it.finish_class, &it.stop_reason);
+        return Some(Step::CallFinished { class, reason, usage: it.usage.as_ref() });
     }
     if let Any::ChatProviderCallMetadataUpdated(it) = payload {
         return Some(Step::CallUpdated { reason: &it.stop_reason });
@@ -115,13 +138,15 @@ fn of_run(payload: &Any) -> Option<Step<'_>> {
     if let Any::ChatUserMessageAccepted(it) = payload {
         return Some(Step::PromptAccepted { id: &it.message_id });
     }
+    if let Any::ChatRunFinished(it) = payload {
+        return Some(Step::RunEnded { end: RunEnd::Finished, error: &it.error });
+    }
     // By name: no other field matters here.
     Some(match payload.name() {
         "ChatRunStarted" => Step::RunStarted,
         "ChatProviderCallStarted" => Step::CallStarted,
-        "ChatRunFinished" => Step::RunEnded(RunEnd::Finished),
-        "ChatRunStopped" => Step::RunEnded(RunEnd::Stopped),
-        "ChatRunFailed" => Step::RunEnded(RunEnd::Failed),
+        "ChatRunStopped" => Step::RunEnded { end: RunEnd::Stopped, error: "" },
+        "ChatRunFailed" => Step::RunEnded { end: RunEnd::Failed, error: "" },
         _ => return None,
     })
 }
@@ -209,6 +234,28 @@ fn of_client_tool(payload: &Any) -> Option<Step<'_>> {
     if let Any::FrontendToolResultReceived(it) = payload {
         let answered = ToolStep::ClientAnswered { status: &it.status };
         return Some(Step::Tool(&it.tool_call_id, answered));
+    }
+    None
+}
+
+/// What extensions report of a provider call.
+fn of_call(payload: &Any) -> Option<Step<'_>> {
+    if let Any::RetryScheduled(it) = payload {
+        let (attempt, attempts_max) = (it.attempt, it.attempts_max);
+        return Some(Step::Retried(Retry { attempt, attempts_max, is_started: false }));
+    }
+    if let Any::RetryStarted(it) = payload {
+        let (attempt, attempts_max) = (it.attempt, it.attempts_max);
+        return Some(Step::Retried(Retry { attempt, attempts_max, is_started: true }));
+    }
+    if let Any::AnswerTruncated(it) = payload {
+        return Some(Step::Truncated { class: &it.finish_class, reason: &it.stop_reason });
+    }
+    if let Any::UsageTotals(it) = payload {
+        return Some(Step::Counted(it));
+    }
+    if let Any::AnswerRejected(it) = payload {
+        return Some(Step::Rejected { repair: it.repair, repairs_max: it.repairs_max });
     }
     None
 }

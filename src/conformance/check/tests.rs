@@ -1,5 +1,6 @@
 //! Correct streams have no violation; each planted violation is found in its line.
 
+mod asked_again;
 mod planted;
 mod recorded;
 mod sample;
@@ -7,6 +8,7 @@ mod snapshots;
 mod tails;
 
 use super::{Checker, Rule};
+use asked_again::asked_again;
 use sample::{
     STDIN, Stream, a_loop, cancelled, check_lines, done, error, hello, one_shot, refused, run,
     state, terminal,
@@ -16,7 +18,7 @@ use std::collections::BTreeSet;
 
 #[test]
 fn right_streams_have_no_violation() {
-    for stream in [run(), one_shot(), refused(), cancelled(), a_loop()] {
+    for stream in [run(), one_shot(), refused(), cancelled(), a_loop(), asked_again()] {
         assert_eq!(stream.check(), []);
     }
     // The snapshot at the end is an option.

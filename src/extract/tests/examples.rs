@@ -53,7 +53,7 @@ fn every_line_is_found() {
 }
 
 #[test]
-fn kinds_are_told_apart() {
+fn kinds_are_distinguished() {
     let (command, answer) = example!("agent-kg-extract", "agent-kg-extract.jsonl");
     let expected = ["definition", "relationship", "definition", "relationship"];
     assert_eq!(kinds(&found(command, answer, false)), expected);

@@ -42,7 +42,7 @@ fn faults_say_where_and_what() {
 }
 
 #[test]
-fn a_value_that_fits_none_of_several_is_told_as_the_one_it_says_it_is() {
+fn a_value_that_fits_none_of_several_has_the_error_of_the_one_it_names() {
     let kinds = json!([
         {
             "type": "object",
@@ -81,7 +81,7 @@ fn a_value_that_fits_none_of_several_is_told_as_the_one_it_says_it_is() {
 }
 
 #[test]
-fn the_draft_is_2020_12_unless_told() {
+fn the_draft_is_2020_12_unless_another_is_named() {
     let tuple = json!({"prefixItems": [{"type": "string"}]});
     check_fault(&tuple, &json!([1]), "1 is not of type \"string\" (at /0)");
     let mut old = tuple;
@@ -239,9 +239,9 @@ fn schemas_that_come_back_to_themselves() {
         value = json!({"n": n, "next": value});
     }
     let expected = format!("\"x\" is not of type \"integer\" (at {}/n)", "/next".repeat(120));
-    let told = fault(&list, &value);
-    assert!(told.starts_with("\"x\" is not of type \"integer\" (at /next/next"), "{told}");
-    assert!(told.len() < expected.len(), "cut");
+    let message = fault(&list, &value);
+    assert!(message.starts_with("\"x\" is not of type \"integer\" (at /next/next"), "{message}");
+    assert!(message.len() < expected.len(), "cut");
     for key in ["anyOf", "oneOf", "allOf"] {
         let child = json!({key: [{"$ref": "#"}, {"$ref": "#"}]});
         let tree =
@@ -319,8 +319,8 @@ fn looks_are_counted() {
         levels.insert("40".to_owned(), json!({"type": "object"}));
         let schema = json!({"$ref": "#/$defs/0", "$defs": levels});
         let few = if key == "oneOf" { BRIEF } else { "" };
-        let told = fault(&schema, &nested(8));
-        assert!(few.is_empty() == told.is_empty() && told != SPENT, "{key}: {told}");
+        let message = fault(&schema, &nested(8));
+        assert!(few.is_empty() == message.is_empty() && message != SPENT, "{key}: {message}");
         if key == "oneOf" {
             // The first that both fit ends it.
             continue;
@@ -413,6 +413,6 @@ fn faults_of_large_values_are_brief() {
     let schema = json!({"oneOf": [{"items": {"type": "string"}}, {"type": "object"}]});
     check_fault(&schema, &json!(vec![1; 200_000]), BRIEF);
     check_fault(&json!({"type": "null"}), &json!("x".repeat(2_000_000)), BRIEF);
-    let told = fault(&json!({"type": "null"}), &json!("x".repeat(100_000)));
-    assert!(told.starts_with("\"xxx") && told.len() < 300, "{told}");
+    let message = fault(&json!({"type": "null"}), &json!("x".repeat(100_000)));
+    assert!(message.starts_with("\"xxx") && message.len() < 300, "{message}");
 }

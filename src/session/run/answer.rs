@@ -56,12 +56,12 @@ impl Run {
                     reason: retry.reason,
                     correlation: self.correlation(recorder),
                 };
-                self.report(recorder, Extension::Retries, scheduled.into());
+                self.report_retry(recorder, scheduled.into());
             }
             EngineEvent::RetryStarted(Retry { attempt, attempts_max, .. }) => {
                 let correlation = self.correlation(recorder);
                 let started = RetryStarted { attempt, attempts_max, correlation };
-                self.report(recorder, Extension::Retries, started.into());
+                self.report_retry(recorder, started.into());
             }
             EngineEvent::CallFinished { stop_reason, class, provider_data } => {
                 let segment = Ending::Finished;
@@ -124,6 +124,13 @@ impl Run {
         let (engine, model) = (self.model.engine, self.model.name.as_str());
         let totals = recorder.usage().call_ended(engine, model, usage, ids);
         self.report(recorder, Extension::Usage, totals.into());
+    }
+
+    /// Retries are of a call: without one they would name the call before.
+    fn report_retry(&self, recorder: &mut Recorder, payload: Any) {
+        if self.call.is_some() {
+            self.report(recorder, Extension::Retries, payload);
+        }
     }
 
     fn correlation(&self, recorder: &Recorder) -> Option<CorrelationInfo> {
@@ -221,8 +228,8 @@ impl Run {
         self.record(recorder, Event::ToolCallRequested { tool, input });
     }
 
-    /// The open call of that name, if it is at `step`. What an engine says of any other is passed
-    /// over: a call would otherwise be shown out of order, or be made twice in the transcript.
+    /// The open call of that name, if it is at `step`. What an engine reports of any other
+    /// is ignored: a call would otherwise be shown out of order, or be made twice in the transcript.
     fn tool(&mut self, id: &ToolCallId, step: ToolStep) -> Option<&mut OpenTool> {
         self.tools.iter_mut().find(|open| open.engine_id == *id && open.step == step)
     }

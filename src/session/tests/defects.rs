@@ -77,7 +77,7 @@ struct Stage {
     session: Session,
     ledger: Ledger,
     exit: Option<ExitCode>,
-    /// Requests that were told of the fault.
+    /// Requests that got the error of the fault.
     failures: Vec<String>,
     has_answered: bool,
 }

@@ -2,6 +2,7 @@
 
 use super::scene::{Machine, Scene, Symbol, rules};
 use crate::chat::patch::PatchMode;
+use crate::protocol::command::Extension;
 use crate::session::{FinalSnapshot, OnBusy, Rules, Signal};
 
 /// One of everything that matters whether or not a run is live.
@@ -36,6 +37,9 @@ const ENGINE: &[Symbol] = &[
     Symbol::Failed,
     Symbol::NotReady,
 ];
+
+/// What else it can do, which matters only in a call.
+const REPORTS: &[Symbol] = &[Symbol::RetryScheduled, Symbol::RetryStarted, Symbol::CutOff];
 
 /// Inputs in a sequence from the very start.
 const DEPTH: usize = 4;
@@ -139,8 +143,9 @@ fn every_longer_sequence_of_what_begins_and_ends_runs_keeps_the_contract() {
 #[test]
 fn every_sequence_of_an_engine_keeps_the_contract() {
     use Symbol::{CallStarted, Submit, ToolArguments, ToolRequested, ToolStarted};
-    let rules = rules(OnBusy::Reject, PatchMode::Snapshot, FinalSnapshot::None);
-    let engine = |_: &Scene<_>| [ENGINE, &[Symbol::Cancel]].concat();
+    let mut rules = rules(OnBusy::Reject, PatchMode::Snapshot, FinalSnapshot::None);
+    rules.extensions = [Extension::Usage, Extension::Retries].into();
+    let engine = |_: &Scene<_>| [ENGINE, REPORTS, &[Symbol::Cancel]].concat();
     let in_tool_call = [Submit, CallStarted, ToolStarted, ToolArguments, ToolRequested];
     for start in [&[Submit], in_tool_call.as_slice()] {
         let mut scene = Scene::new(rules.clone());

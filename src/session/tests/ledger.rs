@@ -24,6 +24,8 @@ pub(super) struct Ledger {
     /// The tools that run.
     tools: BTreeSet<TaskId>,
     is_closed: bool,
+    /// The last event was found in an answer: it shares its ordinal with what follows.
+    shares_ordinal: bool,
 }
 
 /// A `done` that is still to come.
@@ -54,6 +56,7 @@ impl Ledger {
             call: None,
             tools: BTreeSet::new(),
             is_closed: false,
+            shares_ordinal: false,
         }
     }
 
@@ -230,8 +233,14 @@ impl Ledger {
             }
             Some(Body::UiEvent(event)) => {
                 // Two payloads that come of one event have its ordinal.
-                let is_same = event.name == "SteeringAccepted" && event.ordinal == self.ordinal;
+                let is_found = matches!(
+                    &*event.name,
+                    "ObjectExtracted" | "LineRejected" | "ExtractionFinished"
+                );
+                let may_share = event.name == "SteeringAccepted" || self.shares_ordinal;
+                let is_same = may_share && event.ordinal == self.ordinal;
                 ensure!(event.ordinal > self.ordinal || is_same, "ordinal {} again", event.ordinal);
+                self.shares_ordinal = is_found;
                 self.ordinal = event.ordinal;
                 if event.name == "ChatUserMessageAccepted" {
                     let run = self.run.get_or_insert_with(|| id.clone());

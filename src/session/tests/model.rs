@@ -1,8 +1,10 @@
 //! What a session answers, in outline: the contract's table of requests and phases, written a
 //! second time and more simply, to hold the session against.
 
+use super::scene::JSON;
+use crate::chat::event::FinishClass;
 use crate::engine::{CallEnd, EngineEvent, Stage};
-use crate::protocol::command::Command;
+use crate::protocol::command::{Command, ModelChoice};
 use crate::protocol::id::{SessionId, ToolCallId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Request;
@@ -70,10 +72,96 @@ pub(super) struct Model {
     begun: HashSet<ToolCallId>,
     has_called: bool,
     waiting: VecDeque<String>,
+    answers: Answers,
     shutdowns: Vec<String>,
     is_draining: bool,
     farewell: ExitCause,
     is_closed: bool,
+}
+
+/// The answer of the run, as far as a schema is concerned.
+#[derive(Clone, Debug)]
+struct Answers {
+    repairs_max: u32,
+    /// Submits with a schema.
+    with_schema: HashSet<String>,
+    has_schema: bool,
+    repairs: u32,
+    text: String,
+    is_in_call: bool,
+    is_cut_off: bool,
+}
+
+impl Answers {
+    fn new(rules: &Rules) -> Self {
+        Self {
+            repairs_max: rules.repairs,
+            with_schema: HashSet::new(),
+            has_schema: false,
+            repairs: 0,
+            text: String::new(),
+            is_in_call: false,
+            is_cut_off: false,
+        }
+    }
+
+    fn begin(&mut self, id: &str) {
+        self.has_schema = self.with_schema.contains(id);
+        (self.repairs, self.text) = (0, String::new());
+        (self.is_in_call, self.is_cut_off) = (false, false);
+    }
+
+    fn engine(&mut self, event: &EngineEvent) {
+        match event {
+            EngineEvent::CallStarted => self.begin_call(),
+            EngineEvent::Text(text) if !text.is_empty() => {
+                self.need_call();
+                self.text += text;
+            }
+            EngineEvent::Reasoning { text, .. } if !text.is_empty() => self.need_call(),
+            EngineEvent::ToolCallStarted(_) => self.need_call(),
+            EngineEvent::CallFinished { class, .. } if self.is_in_call => {
+                self.is_in_call = false;
+                self.is_cut_off = *class == FinishClass::MaxTokens;
+            }
+            EngineEvent::CallFinished { .. }
+            | EngineEvent::Text(_)
+            | EngineEvent::Reasoning { .. }
+            | EngineEvent::ToolArguments { .. }
+            | EngineEvent::ToolCallRequested { .. }
+            | EngineEvent::Usage(_)
+            | EngineEvent::RetryScheduled(_)
+            | EngineEvent::RetryStarted(_) => {}
+        }
+    }
+
+    /// The answer is what the model writes last. A call without an end of its own is not cut off.
+    fn begin_call(&mut self) {
+        self.text.clear();
+        self.is_cut_off &= !self.is_in_call;
+        self.is_in_call = true;
+    }
+
+    /// What the model says is in a call, whether that was begun or not.
+    fn need_call(&mut self) {
+        if !self.is_in_call {
+            self.begin_call();
+        }
+    }
+
+    /// Whether the model is asked for another answer.
+    fn ask_again(&mut self) -> bool {
+        self.is_cut_off &= !std::mem::take(&mut self.is_in_call);
+        if !self.is_invalid() || self.is_cut_off || self.repairs == self.repairs_max {
+            return false;
+        }
+        self.repairs += 1;
+        true
+    }
+
+    fn is_invalid(&self) -> bool {
+        self.has_schema && self.text != JSON
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +183,7 @@ impl Model {
             begun: HashSet::new(),
             has_called: false,
             waiting: VecDeque::new(),
+            answers: Answers::new(rules),
             shutdowns: Vec::new(),
             is_draining: false,
             farewell: ExitCause::None,
@@ -144,7 +233,15 @@ impl Model {
             return refused(id, "session_mismatch");
         }
         match request.command {
-            Command::Submit(_) => self.submit(id),
+            Command::Submit(ref submit) if submit.choice.as_ref().is_some_and(is_wrong) => {
+                refused(id, "invalid_settings")
+            }
+            Command::Submit(ref submit) => {
+                if submit.schema.is_some() {
+                    self.answers.with_schema.insert(id.to_owned());
+                }
+                self.submit(id)
+            }
             Command::Cancel(_) if self.running.is_some() => {
                 let stopped = self.stop();
                 [vec![done(id, "ok")], stopped, self.next()].concat()
@@ -158,6 +255,7 @@ impl Model {
             Command::Enable(_) | Command::DeclareTools(_) => vec![done(id, "ok")],
             Command::ToolResult(_) | Command::Approve(_) => refused(id, "unknown_tool_call"),
             Command::SwitchModel(_) if self.running.is_some() => refused(id, "session_busy"),
+            Command::SwitchModel(ref choice) if is_wrong(choice) => refused(id, "invalid_settings"),
             Command::SwitchModel(_) => vec![done(id, "ok")],
         }
     }
@@ -180,10 +278,14 @@ impl Model {
         self.running = Some(id.clone());
         self.begun.clear();
         self.has_called = false;
+        self.answers.begin(&id);
         vec![Item::Begin(id), Item::Start]
     }
 
     fn task_event(&mut self, event: &TaskEvent) -> Vec<Item> {
+        if let TaskEvent::Engine(event) = event {
+            self.answers.engine(event);
+        }
         match event {
             TaskEvent::Engine(EngineEvent::ToolCallStarted(tool)) if !self.has_called => {
                 self.begun.insert(tool.id.clone());
@@ -202,6 +304,11 @@ impl Model {
             CallEnd::Finished if self.has_called => {
                 let id = self.running.clone().unwrap_or_default();
                 self.run_end("ChatRunFailed", vec![error(&id, "run_failed")], "failed")
+            }
+            CallEnd::Finished if self.answers.ask_again() => return vec![Item::Start],
+            CallEnd::Finished if self.answers.is_invalid() => {
+                let id = self.running.clone().unwrap_or_default();
+                self.run_end("ChatRunFinished", vec![error(&id, "invalid_answer")], "failed")
             }
             CallEnd::Finished => self.run_end("ChatRunFinished", Vec::new(), "ok"),
             CallEnd::Failed(why) => {
@@ -275,6 +382,11 @@ impl Model {
         });
         items
     }
+}
+
+/// Whether there is no such engine or setting.
+fn is_wrong(choice: &ModelChoice) -> bool {
+    choice.engine == "nothing" || !choice.settings.is_empty()
 }
 
 fn refused(id: &str, code: &str) -> Vec<Item> {

@@ -22,9 +22,15 @@ fn symbol() -> impl Strategy<Value = Symbol> {
         Symbol::ToolRequested,
         Symbol::Usage,
         Symbol::CallFinished,
+        Symbol::CutOff,
+        Symbol::RetryScheduled,
+        Symbol::RetryStarted,
     ];
     let requests = vec![
         Symbol::Submit,
+        Symbol::SubmitChosen,
+        Symbol::Switch,
+        Symbol::SwitchWrong,
         Symbol::Blank,
         Symbol::Cancel,
         Symbol::Malformed,

@@ -1,11 +1,12 @@
 //! Short names for inputs, made into inputs for the session at hand, and the sessions to try.
 
+use super::choices::retry;
 use super::contract::Contract;
 use crate::chat::event::{FinishClass, ToolCall, Usage};
 use crate::chat::patch::{PatchMode, Patches};
-use crate::engine::{CallEnd, EngineEvent, ErrorClass, RunError, Stage};
+use crate::engine::{CallEnd, EngineEvent, EngineFacts, EngineRef, ErrorClass, RunError, Stage};
 use crate::protocol::command::{
-    Cancel, ClientTool, Command, CommandFault, Prompt, Submit, ToolManifest,
+    Cancel, ClientTool, Command, CommandFault, ModelChoice, Prompt, Submit, ToolManifest,
 };
 use crate::protocol::id::{RequestId, SessionId, TaskId, ToolCallId};
 use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
@@ -16,8 +17,12 @@ use crate::session::{
 use crate::tool::catalogue::{ServerName, ServerTool};
 use crate::tool::servers::{ServerChange, ServerState};
 use anyhow::{Context, Result};
-use serde_json::Map;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// A document that every schema of these tests accepts.
+pub(super) const JSON: &str = "{}";
 
 /// An input by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +30,16 @@ pub(super) enum Symbol {
     Submit,
     /// A submit without a prompt.
     Blank,
+    /// A submit that names a model.
+    SubmitChosen,
+    /// A submit with a schema for its answer.
+    SubmitSchema,
+    /// A submit with a setting that there is not.
+    SubmitWrong,
+    /// Another model from the next submit on.
+    Switch,
+    /// A switch to an engine that there is not.
+    SwitchWrong,
     Cancel,
     Snapshot,
     Shutdown,
@@ -42,7 +57,13 @@ pub(super) enum Symbol {
     ToolArguments,
     ToolRequested,
     Usage,
+    RetryScheduled,
+    RetryStarted,
+    /// A text that is a whole JSON document.
+    Json,
     CallFinished,
+    /// The call ends at a token limit.
+    CutOff,
     Finished,
     Failed,
     /// The engine could not get ready.
@@ -138,9 +159,19 @@ impl<M: Machine> Scene<M> {
         }
     }
 
-    fn input(&self, symbol: Symbol) -> Input {
+    pub(super) fn input(&self, symbol: Symbol) -> Input {
         match symbol {
             Symbol::Submit => self.request(None, submit(self.steps)),
+            Symbol::SubmitChosen => self.submit_with(Some(self.choice("", "")), None),
+            Symbol::SubmitSchema => {
+                let schema = Map::from_iter([("type".to_owned(), "object".into())]);
+                self.submit_with(None, Some(schema))
+            }
+            Symbol::SubmitWrong => self.submit_with(Some(self.choice("", "temprature")), None),
+            Symbol::Switch => self.request(None, Command::SwitchModel(self.choice("gemini", ""))),
+            Symbol::SwitchWrong => {
+                self.request(None, Command::SwitchModel(self.choice("nothing", "")))
+            }
             Symbol::Blank => {
                 self.bad_line(self.request_id(), RequestFault::Command(CommandFault::EmptyPrompt))
             }
@@ -169,13 +200,15 @@ impl<M: Machine> Scene<M> {
                 self.engine(EngineEvent::ToolArguments { id: tool_id(), text: self.piece() })
             }
             Symbol::ToolRequested => self.engine(EngineEvent::ToolCallRequested { id: tool_id() }),
-            Symbol::Usage => self.engine(EngineEvent::Usage(Usage::default())),
-            Symbol::CallFinished => {
-                let stop_reason = "stop".to_owned();
-                let class = FinishClass::Completed;
-                let provider_data = None;
-                self.engine(EngineEvent::CallFinished { stop_reason, class, provider_data })
+            Symbol::Usage => {
+                let usage = Usage { input_tokens: 3, output_tokens: 2, ..Usage::default() };
+                self.engine(EngineEvent::Usage(usage))
             }
+            Symbol::RetryScheduled => self.engine(EngineEvent::RetryScheduled(retry())),
+            Symbol::RetryStarted => self.engine(EngineEvent::RetryStarted(retry())),
+            Symbol::Json => self.engine(EngineEvent::Text(JSON.to_owned())),
+            Symbol::CallFinished => self.call_finished("stop", FinishClass::Completed),
+            Symbol::CutOff => self.call_finished("length", FinishClass::MaxTokens),
             Symbol::Finished => self.end(CallEnd::Finished),
             Symbol::Failed => self.end(failed(Stage::Run)),
             Symbol::NotReady => self.end(failed(Stage::Init)),
@@ -187,6 +220,31 @@ impl<M: Machine> Scene<M> {
             Symbol::Signal(signal) => Input::Interrupted(signal),
             Symbol::ReaderGone => Input::ReaderGone,
         }
+    }
+
+    fn call_finished(&self, stop_reason: &str, class: FinishClass) -> Input {
+        let (stop_reason, provider_data) = (stop_reason.to_owned(), None);
+        self.engine(EngineEvent::CallFinished { stop_reason, class, provider_data })
+    }
+
+    /// A choice of a model of its own, with that engine and setting.
+    fn choice(&self, engine: &str, setting: &str) -> ModelChoice {
+        let setting = Some(setting).filter(|setting| !setting.is_empty());
+        ModelChoice {
+            profile: String::new(),
+            engine: engine.to_owned(),
+            model: format!("model-{}", self.steps),
+            settings: setting.map(|setting| (setting.to_owned(), 1.into())).into_iter().collect(),
+        }
+    }
+
+    fn submit_with(
+        &self,
+        choice: Option<ModelChoice>,
+        schema: Option<Map<String, Value>>,
+    ) -> Input {
+        let Command::Submit(submit) = submit(self.steps) else { unreachable!("a submit") };
+        self.request(None, Command::Submit(Submit { choice, schema, ..submit }))
     }
 
     fn request(&self, session: Option<SessionId>, command: Command) -> Input {
@@ -241,7 +299,12 @@ pub(super) fn rules(
     final_snapshot: FinalSnapshot,
 ) -> Rules {
     let patches = Patches { mode: patch_mode, ..Patches::default() };
-    Rules { on_busy, patches, final_snapshot, ..Rules::default() }
+    let facts = |engine: &'static str| EngineFacts { engine, ..EngineFacts::default() };
+    let engines = BTreeMap::from([
+        (EngineRef::Initial, facts("openai")),
+        (EngineRef::Named("gemini".to_owned()), facts("gemini")),
+    ]);
+    Rules { on_busy, patches, final_snapshot, engines, ..Rules::default() }
 }
 
 /// Tools that the client runs; those whose name begins with `human` are answered by a person.

@@ -1,8 +1,9 @@
 //! A run as a client follows it: the order of its events, what is open and what is closed, and the
 //! conversation it builds up from them, which every snapshot must agree with.
 
+use super::reports::Reports;
 use crate::chat::patch::PatchMode;
-use crate::engine::EngineEvent;
+use crate::engine::{CallSpec, EngineEvent};
 use crate::protocol::any::Any;
 use crate::protocol::proto::chat::{ChatStreamPatchMode, CorrelationInfo};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
@@ -21,6 +22,7 @@ pub(super) struct Story {
     /// Where the entities of the newest turn begin.
     turn: usize,
     run: Option<Run>,
+    reports: Reports,
 }
 
 /// An entity as a client that follows the events believes it to be.
@@ -39,6 +41,8 @@ struct Run {
     request: String,
     step: Step,
     call: Option<Call>,
+    /// The id of the last call that has ended.
+    ended_call: String,
     segment: Option<Segment>,
     tools: Vec<Tool>,
     /// All that the engine said, and all that was shown of it.
@@ -107,10 +111,12 @@ impl Story {
             entities: Vec::new(),
             turn: 0,
             run: None,
+            reports: Reports::new(rules),
         }
     }
 
     pub(super) fn watch(&mut self, input: &Input, is_live: bool, outputs: &[Output]) -> Result<()> {
+        self.reports.take_in(input);
         if let (Input::Task(_, TaskEvent::Engine(event)), true) = (input, is_live) {
             self.engine_said(event)?;
         }
@@ -123,7 +129,7 @@ impl Story {
                     Some(Body::Done(_)) => self.done(&frame.request_id)?,
                     Some(Body::Hello(_) | Body::BackendEvent(_)) | None => bail!("{frame:?}"),
                 },
-                Output::StartCall(..) => self.call_asked()?,
+                Output::StartCall(_, spec) => self.call_asked(spec)?,
                 Output::StartTool(..)
                 | Output::CancelTask(_)
                 | Output::Warning(_)
@@ -136,12 +142,13 @@ impl Story {
             ensure!(run.step == Step::Going || is_preparing, "left at {:?}", run.step);
             ensure!(run.said == run.shown, "said {:?}, shown {:?}", run.said, run.shown);
         }
-        Ok(())
+        self.reports.check_rest()
     }
 
     /// The first provider call begins the run; a later one comes when all tools have returned.
-    fn call_asked(&mut self) -> Result<()> {
-        let run = self.run()?;
+    fn call_asked(&mut self, spec: &CallSpec) -> Result<()> {
+        let run = self.run.as_mut().context("a provider call outside of any run")?;
+        self.reports.call_asked(&run.request, spec)?;
         if run.step == Step::Started {
             run.step = Step::Going;
         }
@@ -154,6 +161,7 @@ impl Story {
         if let EngineEvent::Text(text) | EngineEvent::Reasoning { text, .. } = event {
             self.run()?.said += text;
         }
+        self.reports.engine_said(event);
         Ok(())
     }
 
@@ -163,6 +171,10 @@ impl Story {
         let payload = event.payload.clone().context("an event without payload")?.into_whole();
         let payload = &payload;
         ensure!(event.name == payload.name(), "{} is called {}", payload.name(), event.name);
+        self.reports.event(request, payload)?;
+        if let Any::ModelSwitched(_) = payload {
+            return self.reports.switched(self.run.is_some());
+        }
         if let Any::ChatUserMessageAccepted(accepted) = payload {
             return self.accepted(request, &accepted.message_id, &accepted.text);
         }
@@ -199,6 +211,12 @@ impl Story {
             Any::ChatToolExecutionStarted(m) => self.executing(&m.tool_call_id),
             Any::ChatToolResultReady(m) => self.returned(&m.tool_call_id, &m.result, &m.status),
             Any::ChatToolCallFinished(m) => self.tool_finished(&m.tool_call_id),
+            Any::RetryScheduled(m) => self.in_call(&m.correlation),
+            Any::RetryStarted(m) => self.in_call(&m.correlation),
+            Any::AnswerTruncated(m) => self.after_call(&m.correlation),
+            Any::UsageTotals(m) => self.after_call(&m.correlation),
+            Any::AnswerRejected(_) => self.is_between_calls(),
+            Any::ObjectExtracted(_) | Any::LineRejected(_) | Any::ExtractionFinished(_) => Ok(()),
             Any::ChatProviderCallMetadataUpdated(m) => self.metadata(&m.correlation),
             Any::ChatProviderCallFinished(m) => self.call_finished(&m.correlation),
             Any::ChatRunFinished(_) => self.ended(Step::Finished),
@@ -221,6 +239,7 @@ impl Story {
             request: request.to_owned(),
             step: Step::Accepted,
             call: None,
+            ended_call: String::new(),
             segment: None,
             tools: Vec::new(),
             said: String::new(),
@@ -330,8 +349,28 @@ impl Story {
     }
 
     fn call_finished(&mut self, ids: &Option<CorrelationInfo>) -> Result<()> {
-        self.open_call(ids)?;
-        self.going()?.call = None;
+        let id = self.open_call(ids)?.id.clone();
+        let run = self.going()?;
+        (run.call, run.ended_call) = (None, id);
+        Ok(())
+    }
+
+    fn in_call(&mut self, ids: &Option<CorrelationInfo>) -> Result<()> {
+        let run = self.going()?;
+        ensure!(run.call_id()? == call_id(ids)?, "a report of another call");
+        Ok(())
+    }
+
+    fn after_call(&mut self, ids: &Option<CorrelationInfo>) -> Result<()> {
+        let run = self.going()?;
+        ensure!(run.call.is_none() && run.ended_call == call_id(ids)?, "a report of another call");
+        Ok(())
+    }
+
+    fn is_between_calls(&mut self) -> Result<()> {
+        let run = self.going()?;
+        let is_closed = run.segment.is_none() && run.call.is_none() && run.tools.is_empty();
+        ensure!(is_closed, "an answer is rejected at {run:?}");
         Ok(())
     }
 
@@ -358,9 +397,9 @@ impl Story {
             (true, FinalSnapshot::Turn) => self.turn,
             (true, FinalSnapshot::None) => bail!("a final snapshot that nobody wants"),
         };
-        let told: Result<Vec<_>> = snapshot.entities.iter().map(entity).collect();
-        let (told, known) = (told?, &self.entities[from..]);
-        ensure!(told == known, "the snapshot says {told:?}\n  the events said {known:?}");
+        let shown: Result<Vec<_>> = snapshot.entities.iter().map(entity).collect();
+        let (shown, known) = (shown?, &self.entities[from..]);
+        ensure!(shown == known, "the snapshot says {shown:?}\n  the events said {known:?}");
         if is_final {
             let run = self.run()?;
             let is_over = matches!(run.step, Step::Finished | Step::Stopped | Step::Failed);
@@ -372,8 +411,23 @@ impl Story {
 
     fn error(&mut self, request: &str) -> Result<()> {
         if self.run.as_ref().is_some_and(|run| run.request == request) {
-            self.advance(Step::Failed, Step::Explained)?;
+            self.explain()?;
         }
+        Ok(())
+    }
+
+    /// The error of a run that has failed, or whose answer does not match its schema.
+    fn explain(&mut self) -> Result<()> {
+        let has_snapshot = self.final_snapshot != FinalSnapshot::None;
+        let run = self.run()?;
+        let is_over = match run.step {
+            Step::Failed => true,
+            Step::Finished => !has_snapshot,
+            Step::Shown => has_snapshot,
+            Step::Accepted | Step::Started | Step::Going | Step::Stopped | Step::Explained => false,
+        };
+        ensure!(is_over, "an error at {:?}", run.step);
+        run.step = Step::Explained;
         Ok(())
     }
 

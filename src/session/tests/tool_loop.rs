@@ -7,6 +7,7 @@ mod random;
 mod scene;
 mod transcript;
 
+use crate::protocol::command::Extension;
 use crate::session::Session;
 use scene::{Choice, Machine, Scene, Symbol, rules};
 use std::collections::BTreeSet;
@@ -36,6 +37,9 @@ const ALWAYS: &[Symbol] = &[
     Symbol::Declare,
     Symbol::Undeclare,
 ];
+
+/// Which model answers: tried in shorter sequences.
+const CHOICES: &[Symbol] = &[Symbol::SubmitChosen, Symbol::Switch];
 
 /// What the model can do.
 const ENGINE: &[Symbol] = &[
@@ -88,9 +92,9 @@ struct Broken {
     why: anyhow::Error,
 }
 
-/// What makes sense next.
-fn symbols<M: Machine>(scene: &Scene<M>) -> Vec<Symbol> {
-    let mut symbols = ALWAYS.to_vec();
+/// What makes sense next, with `extra`.
+fn symbols<M: Machine>(scene: &Scene<M>, extra: &[Symbol]) -> Vec<Symbol> {
+    let mut symbols = [ALWAYS, extra].concat();
     let more: [(bool, &[Symbol]); 5] = [
         (scene.has_call(), ENGINE),
         (scene.has_tools(), TOOLS),
@@ -103,16 +107,16 @@ fn symbols<M: Machine>(scene: &Scene<M>) -> Vec<Symbol> {
 }
 
 /// Tries every sequence of up to `depth`, each followed by the end of input and of what runs.
-fn explore<M: Machine>(scene: &Scene<M>, depth: usize) -> Result<u64, Broken> {
+fn explore<M: Machine>(scene: &Scene<M>, depth: usize, extra: &[Symbol]) -> Result<u64, Broken> {
     if depth == 0 || scene.is_closed() {
         let settled = if scene.is_closed() { Ok(()) } else { scene.clone().settle() };
         return settled.map(|()| 1).map_err(|why| Broken { path: Vec::new(), why });
     }
     let mut sequences = 0;
-    for symbol in symbols(scene) {
+    for symbol in symbols(scene, extra) {
         let mut scene = scene.clone();
         let played = scene.play(symbol).map_err(|why| Broken { path: Vec::new(), why });
-        let explored = played.and_then(|()| explore(&scene, depth - 1));
+        let explored = played.and_then(|()| explore(&scene, depth - 1, extra));
         sequences += explored.map_err(|mut broken| {
             broken.path.insert(0, symbol);
             broken
@@ -122,7 +126,11 @@ fn explore<M: Machine>(scene: &Scene<M>, depth: usize) -> Result<u64, Broken> {
 }
 
 /// Tries every sequence from every beginning.
-fn explore_all<M: Machine>(scene: &Scene<M>, depth: usize) -> Result<u64, Broken> {
+fn explore_all<M: Machine>(
+    scene: &Scene<M>,
+    depth: usize,
+    extra: &[Symbol],
+) -> Result<u64, Broken> {
     let mut sequences = 0;
     for beginning in beginnings() {
         let mut scene = scene.clone();
@@ -130,7 +138,7 @@ fn explore_all<M: Machine>(scene: &Scene<M>, depth: usize) -> Result<u64, Broken
             let path = beginning[..=at].to_vec();
             scene.play(*symbol).map_err(|why| Broken { path, why })?;
         }
-        sequences += explore(&scene, depth).map_err(|broken| {
+        sequences += explore(&scene, depth, extra).map_err(|broken| {
             let path = [beginning.clone(), broken.path].concat();
             Broken { path, why: broken.why }
         })?;
@@ -141,10 +149,20 @@ fn explore_all<M: Machine>(scene: &Scene<M>, depth: usize) -> Result<u64, Broken
 #[test]
 fn every_sequence_around_tools_keeps_the_contract() {
     let scene = Scene::with(rules(), |session| session);
-    let explored = explore_all(&scene, DEPTH);
+    let explored = explore_all(&scene, DEPTH, &[]);
     let sequences =
         explored.unwrap_or_else(|Broken { path, why }| panic!("after {path:?}: {why:#}"));
     assert!(sequences > 100_000, "only {sequences}");
+}
+
+/// The model may be another one from turn to turn, and is the same in all calls of a run.
+#[test]
+fn every_sequence_with_choices_of_models_keeps_the_contract() {
+    let mut rules = rules();
+    rules.extensions.extend([Extension::Usage, Extension::Retries]);
+    let scene: Scene<Session> = Scene::with(rules, |session| session);
+    let explored = explore_all(&scene, DEPTH - 1, CHOICES);
+    explored.unwrap_or_else(|Broken { path, why }| panic!("after {path:?}: {why:#}"));
 }
 
 /// Without approvals nobody is asked, and nothing that needs approval runs.
@@ -153,6 +171,6 @@ fn every_sequence_without_approvals_keeps_the_contract() {
     let mut rules = rules();
     rules.extensions = BTreeSet::new();
     let scene: Scene<Session> = Scene::with(rules, |session| session);
-    let explored = explore_all(&scene, DEPTH - 1);
+    let explored = explore_all(&scene, DEPTH - 1, &[]);
     explored.unwrap_or_else(|Broken { path, why }| panic!("after {path:?}: {why:#}"));
 }

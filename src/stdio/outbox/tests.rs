@@ -312,7 +312,7 @@ fn answers_are_bounded_by_number_and_by_bytes() {
 
 /// A prompt comes from the client, as a request does; what ends a segment comes from the engine.
 #[test]
-fn prompts_that_are_told_count_as_answers_and_segments_do_not() {
+fn prompts_that_are_shown_count_as_answers_and_segments_do_not() {
     const BYTES: usize = ANSWER_BYTES_MAX / 8;
     let text = || "t".repeat(BYTES);
     let check = |payload: &dyn Fn() -> Any, is_answer: bool| {

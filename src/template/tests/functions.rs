@@ -543,7 +543,7 @@ fn yaml_that_is_read() {
 }
 
 #[test]
-fn bad_arguments_are_told() {
+fn bad_arguments_are_reported() {
     check_errors(&[
         (r#"{{regexMatch "(" "x"}}"#, 1, "not a valid regular expression"),
         (r#"{{fromJson "{"}}"#, 1, "not JSON"),

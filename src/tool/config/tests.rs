@@ -172,3 +172,45 @@ fn a_command_line_has_words_and_a_name() {
     let again = servers.add_file(r#"{"mcpServers": {"npx": {"command": "a"}}}"#, &variable);
     assert_eq!(again.expect_err("twice").to_string(), "mcpServers.npx: there is already one");
 }
+
+/// What is shown of the text of a server with the members `server`.
+fn shown(server: Value, text: &str) -> String {
+    let servers = read(&json!({"mcpServers": {"s": server}})).expect("a configuration");
+    servers.configs.first().expect("a server").shown(text)
+}
+
+/// A server writes its log a line at a time, so each line of a secret is one.
+#[test]
+fn secrets_of_several_lines_are_not_shown() {
+    let key = "-----BEGIN KEY-----\nMIIEvQIBADAN\nBgkqhkiG9w0B\nend\n-----END KEY-----\n";
+    let check = |text: &str, expected: &str| {
+        let server = json!({"command": "a", "env": {"KEY": key}});
+        assert_eq!(shown(server, text), expected, "{text:?}");
+    };
+    check("bad key MIIEvQIBADAN here", "bad key [redacted] here");
+    check("BgkqhkiG9w0B: no such key", "[redacted]: no such key");
+    check("-----BEGIN KEY----- is wrong", "[redacted] is wrong");
+    // Half of a line at the end of a text that was cut is half of a secret.
+    check("bad key MIIEvQIBA", "bad key");
+    // A short line may be any word.
+    check("the end of it", "the end of it");
+}
+
+/// Keys are found in the path and in the query of a URL, and in its headers.
+#[test]
+fn secrets_of_a_url_are_not_shown() {
+    let check = |text: &str, expected: &str| {
+        let server = json!({
+            "url": "https://h/v1/k3y-in-the-path/mcp?token=k3y-in-the-query",
+            "headers": {"X-Key": "k3y-in-a-header"},
+        });
+        assert_eq!(shown(server, text), expected, "{text:?}");
+    };
+    check(
+        "404 at https://h/v1/k3y-in-the-path/mcp?token=k3y-in-the-query",
+        "404 at https://h/v1/[redacted]/mcp?[redacted]",
+    );
+    check("no route for /k3y-in-the-path", "no route for /[redacted]");
+    check("k3y-in-a-header is refused", "[redacted] is refused");
+    check("v1 and mcp are ordinary words", "v1 and mcp are ordinary words");
+}

@@ -30,18 +30,18 @@ fn an_answer_of_a_third_party_arrives_as_it_was_streamed() -> Result<()> {
 
 #[test]
 #[ignore = "needs node with @copilotkit/aimock; .ci/run installs it"]
-fn a_third_party_is_told_the_turns_before() -> Result<()> {
+fn a_third_party_gets_the_turns_before() -> Result<()> {
     let provider = Provider::start()?;
     let mut server = provider.serve()?;
     server.turn("r1", "my name is Ada")?;
     let frames = server.turn("r2", "what is my name")?;
     assert_eq!(text_of(&frames, "ChatTextPatch"), "Your name is Ada.");
-    let told = [
+    let messages = [
         ("user", "my name is Ada"),
         ("assistant", "Nice to meet you, Ada."),
         ("user", "what is my name"),
     ];
-    assert_eq!(provider.last_messages()?, told.map(|(role, text)| (role.into(), text.into())));
+    assert_eq!(provider.last_messages()?, messages.map(|(role, text)| (role.into(), text.into())));
     server.finish()
 }
 
@@ -64,9 +64,9 @@ fn a_cancel_stops_a_third_partys_answer_and_the_next_turn_knows_what_came_of_it(
 
     let frames = server.turn("r3", "what did you count")?;
     assert_eq!(text_of(&frames, "ChatTextPatch"), "Some numbers.");
-    let told = provider.last_messages()?;
-    let knows = |part: &str| told.iter().any(|(_, text)| text.contains(part));
-    assert!(knows("count slowly") && knows(&partial), "{told:#?}");
+    let messages = provider.last_messages()?;
+    let knows = |part: &str| messages.iter().any(|(_, text)| text.contains(part));
+    assert!(knows("count slowly") && knows(&partial), "{messages:#?}");
     server.finish()
 }
 
@@ -161,9 +161,9 @@ impl Provider {
             Some(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
             None => value.as_str().unwrap_or_default().to_owned(),
         };
-        let told =
+        let messages =
             messages.iter().map(|message| (text(&message["role"]), text(&message["content"])));
-        Ok(told.filter(|(role, _)| role != "system" && role != "developer").collect())
+        Ok(messages.filter(|(role, _)| role != "system" && role != "developer").collect())
     }
 
     fn get(&self, path: &str) -> Result<String> {

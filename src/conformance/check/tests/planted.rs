@@ -4,7 +4,7 @@ use super::sample::{
     STDIN, Stream, a_loop, accepted, cancelled, check_lines, done, error, event, frame, hello,
     one_shot, prompt_of, refused, run, state, turn,
 };
-use super::{Checker, Rule};
+use super::{Checker, Rule, asked_again};
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 type Planted = (Stream, u64, Rule);
 
 fn planted() -> Vec<Planted> {
-    [planted_in_frames(), planted_in_payloads(), planted_in_answers(), planted_in_a_loop()].concat()
+    let of_frames = [planted_in_frames(), planted_in_payloads()].concat();
+    [of_frames, planted_in_answers(), planted_in_a_loop(), asked_again::planted()].concat()
 }
 
 /// Violations in the events of tools and of extensions.

@@ -1,6 +1,7 @@
 //! Recorded streams have no violation, and every field that the contract fixes is checked: if it is
 //! replaced, removed or emptied, that is reported.
 
+use super::asked_again::asked_again;
 use super::sample::{STDIN, a_loop, cancelled, check_lines, one_shot, refused, run};
 use super::{Checker, Rule};
 use serde_json::{Value, json};
@@ -110,7 +111,7 @@ fn kept_conversations_have_no_violation() {
 
 /// The streams whose fields are mutated: each recorded conversation once, and the samples.
 fn to_be_mutated() -> Vec<Recorded> {
-    let samples = [run(), one_shot(), refused(), cancelled(), a_loop()].into_iter();
+    let samples = [run(), one_shot(), refused(), cancelled(), a_loop(), asked_again()].into_iter();
     let samples = samples.map(|stream| Recorded {
         name: "sample".to_owned(),
         frames: stream.0,
@@ -240,6 +241,10 @@ fn is_free(frames: &[Value], at: usize, pointer: &str, mutation: Mutation) -> bo
     if pointer.contains("/payload/result/") {
         return true;
     }
+    // Only a snapshot repeats a result.
+    if key == "result" && !frames.iter().any(|frame| frame.get("snapshot").is_some()) {
+        return true;
+    }
     if pointer.contains("/payload/usage/") || pointer.contains("/payload/object") {
         return true;
     }
@@ -256,7 +261,10 @@ fn is_free(frames: &[Value], at: usize, pointer: &str, mutation: Mutation) -> bo
         "/hello/server" | "/error/message" => mutation == Mutation::Replaced,
         "/error/detail" => is_detail_free(frame, mutation),
         _ if pointer.starts_with("/uiEvent/payload/") || pointer.starts_with("/snapshot/") => {
-            is(&["durationMs", "hasToolCalls", "error"])
+            is(&["durationMs", "hasToolCalls", "waitMs"])
+                || is_error_free(frame, pointer, mutation)
+                || is_attempt_free(frames, at, key, mutation)
+                || is_model_free(frame, key, mutation)
                 || is(&["revision", "description", "available"])
                 || is_reason_free(frames, at, key, mutation)
                 || is_of_tool_free(frame, pointer, mutation)
@@ -264,6 +272,37 @@ fn is_free(frames: &[Value], at: usize, pointer: &str, mutation: Mutation) -> bo
                 || is(&["truncated"])
                 || is_payload_free(frame, pointer, mutation)
         }
+        _ => false,
+    }
+}
+
+/// An error is text for people. The contract fixes that there is one where an answer was cut off.
+fn is_error_free(frame: &Value, pointer: &str, mutation: Mutation) -> bool {
+    let Some(parent) = pointer.strip_suffix("/error") else { return false };
+    let payload = frame.pointer(parent).expect("it is there");
+    let name = payload["@type"].as_str().unwrap_or_default();
+    let is_of_answer = name.ends_with(".ChatRunFinished") || payload["role"] == "assistant";
+    !is_of_answer || mutation == Mutation::Replaced
+}
+
+/// How many attempts there are at most is known from the first event that says so.
+fn is_attempt_free(frames: &[Value], at: usize, key: &str, mutation: Mutation) -> bool {
+    let name = |at: usize| frames[at]["uiEvent"]["name"].as_str().unwrap_or_default();
+    let is_retry = |at: usize| name(at).starts_with("Retry");
+    let is_only = match key {
+        "attemptsMax" => !is_retry(at - 1) && !is_retry(at + 1),
+        "repairsMax" => true,
+        _ => false,
+    };
+    is_only && mutation == Mutation::Replaced
+}
+
+/// Names of models, profiles and hosts are the server's own. There is always an engine.
+fn is_model_free(frame: &Value, key: &str, mutation: Mutation) -> bool {
+    let is_switch = frame["uiEvent"]["name"] == "ModelSwitched";
+    match key {
+        "engine" => is_switch && mutation == Mutation::Replaced,
+        "profile" | "model" | "host" => is_switch,
         _ => false,
     }
 }

@@ -251,6 +251,12 @@ pub(super) fn answer(last: u64, status: &str, text: &str) -> Value {
     entity(kind, "chat-msg-1:text:segment-1", (4, last), payload)
 }
 
+/// The entity of a segment of text.
+pub(super) fn segment_entity(number: u64, ordinals: (u64, u64), payload: Value) -> Value {
+    let id = format!("chat-msg-1:text:segment-{number}");
+    entity(("ChatMessage", "ChatMessageEntity"), &id, ordinals, payload)
+}
+
 /// All entities shown by [`run`].
 pub(super) fn full_snapshot(id: &str, ordinal: u64) -> Value {
     let call = merged(of_tool("completed"), json!({ "input": "{}" }));
@@ -326,7 +332,12 @@ pub(super) fn cancelled() -> Stream {
 }
 
 /// An event of a package other than that of the conversation.
-fn foreign(id: &str, ordinal: u64, (package, name): (&str, &str), payload: Value) -> Value {
+pub(super) fn foreign(
+    id: &str,
+    ordinal: u64,
+    (package, name): (&str, &str),
+    payload: Value,
+) -> Value {
     let mut frame = event(id, ordinal, name, payload);
     frame["uiEvent"]["payload"]["@type"] =
         format!("type.googleapis.com/{package}.v1.{name}").into();
@@ -337,7 +348,7 @@ const TOOLS: &str = "duologue.tools";
 const CLIENT: &str = "pinocchio.chatapp.frontendtools";
 
 /// The ids of a call of the provider call `call`.
-fn ids_of(call: u64, more: Value) -> Value {
+pub(super) fn ids_of(call: u64, more: Value) -> Value {
     let ids = json!({
         "sessionId": "s", "runId": "run-1", "turnId": "turn-1",
         "providerCallId": format!("run-1:call-{call}"),

@@ -26,20 +26,20 @@ fn read(pieces: &[&[u8]]) -> String {
             Err(failure)
         }
     };
-    let mut told = String::new();
+    let mut reported = String::new();
     let mut last = String::new();
     for event in &events {
         let (head, text) = tell(event);
         if head != last || !(head.starts_with('<') || head.starts_with('[')) {
-            told += &format!(" {head}");
+            reported += &format!(" {head}");
         }
-        told += &text;
+        reported += &text;
         last = head;
     }
     if let Err(failure) = result {
-        told += &format!(" FAILED {}", failure.class.as_str());
+        reported += &format!(" FAILED {}", failure.class.as_str());
     }
-    told.trim_start().to_owned()
+    reported.trim_start().to_owned()
 }
 
 fn tell(event: &EngineEvent) -> (String, String) {
@@ -96,7 +96,7 @@ const USAGE: &str = r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_toke
 const END: &str = "data: [DONE]\n\n";
 
 #[test]
-fn a_stream_is_told_in_order() {
+fn a_stream_is_reported_in_order() {
     let body = delta(r#"{"role":"assistant","content":""}"#)
         + ": keep-alive\n\n"
         + &delta(r#"{"reasoning_content":"hm"}"#)
@@ -253,8 +253,8 @@ fn words_of_the_provider_are_bounded() {
         delta(&format!(r#"{{"tool_calls":[{{"id":"{long}","function":{{"name":"{long}"}}}}]}}"#));
     let body = call + &stop(&long) + END;
     let (id, word) = ("\u{e9}".repeat(512), "\u{e9}".repeat(100));
-    let told = format!("+{word} !{id} END {word:?} other");
-    assert_eq!(read(&[body.as_bytes()]), told);
+    let reported = format!("+{word} !{id} END {word:?} other");
+    assert_eq!(read(&[body.as_bytes()]), reported);
 }
 
 #[test]
@@ -263,8 +263,8 @@ fn halves_of_characters_fail_no_answer() {
     let body = text("a") + &call + &stop(r"\ud83d") + END;
     check(&body, "<text>a +\u{FFFD} !\u{FFFD} END \"\u{FFFD}\" other");
     check(&event(r#"{"error":{"message":"\ud83d","code":401}}"#), "FAILED auth");
-    let told = event(r#"{"message":"\ud83d","code":401}"#);
-    check(&format!("event: error\n{told}"), "FAILED auth");
+    let reported = event(r#"{"message":"\ud83d","code":401}"#);
+    check(&format!("event: error\n{reported}"), "FAILED auth");
 }
 
 #[test]

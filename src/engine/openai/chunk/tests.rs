@@ -56,7 +56,7 @@ fn reasoning_is_taken_once_with_its_field() {
 }
 
 #[test]
-fn tool_calls_may_miss_what_they_have_told_before() {
+fn tool_calls_may_leave_out_what_they_have_sent_before() {
     let first = r#"{"tool_calls":[{"index":0,"id":"c","type":"function",
                    "function":{"name":"f","arguments":""}},
                    {"function":{"arguments":"{}"}},{"index":"x","id":7,"function":null}]}"#;

@@ -140,7 +140,10 @@ impl Contract {
     }
 
     /// What is answered to requests about calls and to cancels.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "only requests about calls, and cancels")]
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "only requests about calls, switches and cancels"
+    )]
     fn answers(&self, input: &Input, run: Option<&str>, outputs: &[Output]) -> Result<()> {
         let Input::Request(Request { id, command, .. }) = input else { return Ok(()) };
         let call = |id: &str| self.calls.iter().find(|call| call.id == id && call.is_open());
@@ -149,6 +152,13 @@ impl Contract {
                 call(&answer.call.0).is_some_and(|call| call.waits_for_client)
             }
             Command::Approve(approve) => call(&approve.call.0).is_some_and(Call::is_asked),
+            Command::SwitchModel(_) => {
+                let words = words(outputs, id.as_str());
+                let expected: &[&str] =
+                    if run.is_some() { &["session_busy", "failed"] } else { &["ok"] };
+                ensure!(words == expected, "a switch is answered with {words:?}");
+                return Ok(());
+            }
             Command::Cancel(cancel) => return self.cancelled(cancel, id.as_str(), run, outputs),
             _ => return Ok(()),
         };

@@ -15,6 +15,8 @@ const CASES: u32 = 48;
 fn symbol() -> impl Strategy<Value = Symbol> {
     let often = [ENGINE, TOOLS, ASKED, CLIENT, &[Symbol::Submit, Symbol::Steer]].concat();
     let sometimes = vec![
+        Symbol::SubmitChosen,
+        Symbol::Switch,
         Symbol::SteerGhost,
         Symbol::Cancel,
         Symbol::CancelRun,

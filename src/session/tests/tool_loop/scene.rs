@@ -4,7 +4,7 @@ use super::contract::{Call, Contract};
 use crate::chat::event::{FinishClass, ToolCall, ToolResult};
 use crate::engine::{CallEnd, EngineEvent, ErrorClass, RunError, Stage};
 use crate::protocol::command::{
-    Approve, Cancel, ClientToolResult, Command, Decision, Extension, Prompt, Submit,
+    Approve, Cancel, ClientToolResult, Command, Decision, Extension, ModelChoice, Prompt, Submit,
 };
 use crate::protocol::id::{RequestId, TaskId, ToolCallId};
 use crate::protocol::wire::Request;
@@ -21,6 +21,10 @@ use anyhow::{Context, Result, ensure};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Symbol {
     Submit,
+    /// A submit that names a model.
+    SubmitChosen,
+    /// Another model from the next submit on.
+    Switch,
     /// A submit for the live run.
     Steer,
     /// A submit for a run that never was.
@@ -245,6 +249,12 @@ impl<M: Machine> Scene<M> {
         let (first, last) = (tools.first().copied(), tools.last().copied());
         match symbol {
             Symbol::Submit => self.submit(None),
+            Symbol::SubmitChosen => {
+                let prompt = Prompt::new(format!("prompt {}.", self.steps)).expect("a prompt");
+                let choice = Some(self.choice());
+                self.request(Command::Submit(Submit { choice, ..Submit::new(prompt) }))
+            }
+            Symbol::Switch => self.request(Command::SwitchModel(self.choice())),
             Symbol::Steer => self.submit(Some(&run)),
             Symbol::SteerGhost => self.submit(Some("ghost")),
             Symbol::Cancel => self.cancel(None, false),
@@ -315,6 +325,10 @@ impl<M: Machine> Scene<M> {
     fn request(&self, command: Command) -> Input {
         let id = RequestId::new(&format!("r{}", self.steps)).expect("a name");
         Input::Request(Request { session: None, id, command })
+    }
+
+    fn choice(&self) -> ModelChoice {
+        ModelChoice { model: format!("model-{}", self.steps), ..ModelChoice::default() }
     }
 
     fn submit(&self, joins: Option<&str>) -> Input {

@@ -1,0 +1,299 @@
+//! Checks the provider calls of a run: retries before an answer, what is reported after the end of a
+//! call, and answers that are asked for again.
+
+use super::names::{Namer, shown};
+use super::rule::{Report, Rule};
+use super::step::RunEnd;
+use super::usage::{CallUsage, Totals};
+use crate::protocol::proto::session::UsageTotals;
+use crate::protocol::words::finish;
+
+/// What the calls of all runs have in common.
+#[derive(Clone, Debug)]
+pub(super) struct SessionCalls {
+    /// Every retry, and every answer that is cut off, has its event: `hello` announces them, or there
+    /// was one before.
+    reports_retries: bool,
+    /// Every call has its token counts.
+    reports_usage: bool,
+    /// The counts of all calls; `None` after a call whose counts were not reported.
+    totals: Option<Totals>,
+    /// The hash of the currency of all costs.
+    currency: Option<u64>,
+}
+
+/// The provider calls of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Calls {
+    open: Option<OpenCall>,
+    /// The last call that has ended, until the next one starts.
+    ended: Option<EndedCall>,
+    /// The counts of the run's calls; `None` after a call whose counts were not reported.
+    totals: Option<Totals>,
+    repairs: u32,
+    repairs_max: Option<u32>,
+    /// The last answer was rejected, and no other call has started.
+    is_rejected: bool,
+}
+
+#[derive(Clone, Debug)]
+struct OpenCall {
+    has_answer: bool,
+    /// The attempt that was made or scheduled last, if it is known.
+    attempt: Option<u32>,
+    attempts_max: Option<u32>,
+    is_scheduled: bool,
+}
+
+#[derive(Clone, Debug)]
+struct EndedCall {
+    class: u64,
+    reason: u64,
+    is_cut_off: bool,
+    usage: CallUsage,
+    /// AnswerTruncated has come.
+    is_truncation_reported: bool,
+    /// UsageTotals has come.
+    is_usage_reported: bool,
+    /// What reports on the call can't come any more.
+    is_settled: bool,
+}
+
+/// An event of a retry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Retry {
+    pub(super) attempt: u32,
+    pub(super) attempts_max: u32,
+    /// It is started, not only scheduled.
+    pub(super) is_started: bool,
+}
+
+impl SessionCalls {
+    pub(super) fn new() -> Self {
+        let totals = Some(Totals::default());
+        Self { reports_retries: false, reports_usage: false, totals, currency: None }
+    }
+
+    /// `hello` announces that retries, or token counts, are reported.
+    pub(super) fn announced(&mut self, retries: bool, usage: bool) {
+        self.reports_retries |= retries;
+        self.reports_usage |= usage;
+    }
+
+    /// A call was not counted: the next counts are taken as they come.
+    pub(super) fn forget_totals(&mut self) {
+        self.totals = None;
+    }
+}
+
+impl Calls {
+    pub(super) fn new() -> Self {
+        Self {
+            open: None,
+            ended: None,
+            totals: Some(Totals::default()),
+            repairs: 0,
+            repairs_max: None,
+            is_rejected: false,
+        }
+    }
+
+    /// Whether the last call ended without its token counts.
+    pub(super) fn is_uncounted(&self) -> bool {
+        self.ended.as_ref().is_some_and(|ended| !ended.is_usage_reported)
+    }
+
+    pub(super) fn start(&mut self, session: &SessionCalls) {
+        self.ended = None;
+        self.is_rejected = false;
+        // If retries were not reported so far, the first ones of the call may be missing.
+        let attempt = session.reports_retries.then_some(1);
+        let open = OpenCall { has_answer: false, attempt, attempts_max: None, is_scheduled: false };
+        self.open = Some(open);
+    }
+
+    /// A part of an answer.
+    pub(super) fn answer(&mut self, report: &mut Report) {
+        let Some(open) = &mut self.open else { return };
+        open.has_answer = true;
+        if std::mem::take(&mut open.is_scheduled) {
+            let message = "an answer before the RetryStarted of the retry that was scheduled";
+            report.add(Rule::EventOrder, message);
+        }
+    }
+
+    pub(super) fn retry(&mut self, retry: Retry, session: &mut SessionCalls, report: &mut Report) {
+        session.reports_retries = true;
+        match &mut self.open {
+            None => report.add(Rule::EventOrder, "a retry outside of a provider call"),
+            Some(open) => open.retry(retry, report),
+        }
+    }
+
+    pub(super) fn finish(&mut self, class: &str, reason: &str, usage: CallUsage, namer: &Namer) {
+        self.open = None;
+        self.ended = Some(EndedCall {
+            class: namer.key(class),
+            reason: namer.key(reason),
+            is_cut_off: matches!(class, finish::MAX_TOKENS | finish::CONTENT_FILTER),
+            usage,
+            is_truncation_reported: false,
+            is_usage_reported: false,
+            is_settled: false,
+        });
+    }
+
+    /// AnswerTruncated.
+    pub(super) fn truncated(
+        &mut self,
+        (class, reason): (&str, &str),
+        session: &mut SessionCalls,
+        namer: &Namer,
+        report: &mut Report,
+    ) {
+        session.reports_retries = true;
+        let Some(ended) = self.reported_call().filter(|ended| !ended.is_truncation_reported) else {
+            let message =
+                "AnswerTruncated does not follow the end of a provider call, or comes twice";
+            return report.add(Rule::EventOrder, message);
+        };
+        ended.is_truncation_reported = true;
+        if !ended.is_cut_off {
+            let message = "AnswerTruncated after a provider call that was not cut off";
+            report.add(Rule::CutOff, message);
+        }
+        if (ended.class, ended.reason) != (namer.key(class), namer.key(reason)) {
+            let (class, reason) = (shown(class), shown(reason));
+            let message = format!(
+                "AnswerTruncated has the class {class:?} and the reason {reason:?}; its provider \
+                 call has others"
+            );
+            report.add(Rule::FieldChanged, message);
+        }
+    }
+
+    /// UsageTotals.
+    pub(super) fn counted(
+        &mut self,
+        totals: &UsageTotals,
+        session: &mut SessionCalls,
+        namer: &Namer,
+        report: &mut Report,
+    ) {
+        session.reports_usage = true;
+        let Some(ended) = self.reported_call().filter(|ended| !ended.is_usage_reported) else {
+            let message = "UsageTotals does not follow the end of a provider call, or comes twice";
+            return report.add(Rule::EventOrder, message);
+        };
+        ended.is_usage_reported = true;
+        let usage = ended.usage;
+        let mut read = |what: &'static str, counts: &Option<_>| {
+            let currency = &mut session.currency;
+            Totals::read(what, counts.as_ref(), (currency, namer), report)
+        };
+        let call = read("call", &totals.call);
+        let (run, all) = (read("run", &totals.run), read("session", &totals.session));
+        call.check_call(usage, report);
+        run.check_sum("run", self.totals.map(|known| known.and(call)), report);
+        all.check_sum("session", session.totals.map(|known| known.and(call)), report);
+        (self.totals, session.totals) = (Some(run), Some(all));
+    }
+
+    /// AnswerRejected; `is_between`: no tool call is open.
+    pub(super) fn rejected(
+        &mut self,
+        (repair, repairs_max): (u32, u32),
+        is_between: bool,
+        report: &mut Report,
+    ) {
+        let has_answer = self.ended.as_ref().is_some_and(|ended| !ended.is_cut_off);
+        if !has_answer || !is_between || std::mem::replace(&mut self.is_rejected, true) {
+            let message = "AnswerRejected does not follow a provider call whose answer is complete";
+            report.add(Rule::EventOrder, message);
+        }
+        let expected = self.repairs.saturating_add(1);
+        if repair != expected || repair > repairs_max {
+            let message = format!("repair {repair} of {repairs_max}, where {expected} is expected");
+            report.add(Rule::AttemptNumber, message);
+        }
+        let known_max = self.repairs_max.replace(repairs_max);
+        check_max("repairsMax", known_max, repairs_max, report);
+        self.repairs = repair;
+    }
+
+    /// Another step follows, before which everything about the last call must have been reported.
+    pub(super) fn settle(&mut self, session: &mut SessionCalls, report: &mut Report) {
+        let Some(ended) = self.reported_call() else { return };
+        ended.is_settled = true;
+        let (is_truncation_missing, is_usage_missing) =
+            (ended.is_cut_off && !ended.is_truncation_reported, !ended.is_usage_reported);
+        if is_truncation_missing && session.reports_retries {
+            let message = "a provider call was cut off, but its AnswerTruncated does not follow";
+            report.add(Rule::EventOrder, message);
+        }
+        if is_usage_missing {
+            (self.totals, session.totals) = (None, None);
+        }
+        if is_usage_missing && session.reports_usage {
+            let message = "a provider call has ended, but its UsageTotals does not follow";
+            report.add(Rule::EventOrder, message);
+        }
+    }
+
+    /// The run ends with this `error`.
+    pub(super) fn run_ended(&mut self, end: RunEnd, error: &str, report: &mut Report) {
+        if end != RunEnd::Finished {
+            return;
+        }
+        if self.is_rejected {
+            let message = "the answer was rejected, but the run is finished without another one";
+            report.add(Rule::EventOrder, message);
+        }
+        match (self.ended.as_ref().is_some_and(|ended| ended.is_cut_off), error.is_empty()) {
+            (true, true) => report.add(
+                Rule::CutOff,
+                "the run's answer was cut off, but ChatRunFinished has no error",
+            ),
+            (false, false) => report
+                .add(Rule::CutOff, "ChatRunFinished has an error, but the answer was not cut off"),
+            (true, false) | (false, true) => {}
+        }
+    }
+
+    /// The call that has just ended, on which reports may come.
+    fn reported_call(&mut self) -> Option<&mut EndedCall> {
+        self.ended.as_mut().filter(|ended| !ended.is_settled)
+    }
+}
+
+impl OpenCall {
+    fn retry(&mut self, retry: Retry, report: &mut Report) {
+        let Retry { attempt, attempts_max, is_started } = retry;
+        if self.has_answer {
+            let message = "a retry after a part of the answer has been shown";
+            report.add(Rule::EventOrder, message);
+        }
+        if self.attempt.is_some() && is_started != self.is_scheduled {
+            let message = match is_started {
+                true => "RetryStarted of a retry that was not scheduled",
+                false => "RetryScheduled while another retry is scheduled",
+            };
+            report.add(Rule::EventOrder, message);
+        }
+        let next = |made: u32| if is_started { made } else { made.saturating_add(1) };
+        let is_expected = self.attempt.is_none_or(|made| attempt == next(made));
+        if !is_expected || attempt < 2 || attempt > attempts_max {
+            let message =
+                format!("attempt {attempt} of {attempts_max} is not the one that follows");
+            report.add(Rule::AttemptNumber, message);
+        }
+        check_max("attemptsMax", self.attempts_max.replace(attempts_max), attempts_max, report);
+        (self.attempt, self.is_scheduled) = (Some(attempt), !is_started);
+    }
+}
+
+fn check_max(what: &str, known: Option<u32>, given: u32, report: &mut Report) {
+    if let Some(known) = known.filter(|known| *known != given) {
+        report.add(Rule::AttemptNumber, format!("{what} is {given}; it was {known}"));
+    }
+}

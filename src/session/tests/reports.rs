@@ -1,0 +1,227 @@
+//! What extensions report of provider calls and of the model, held against what engines and clients
+//! have said: retries, cut-off answers, token counts, repairs, and which model is called.
+
+use crate::chat::event::Usage;
+use crate::engine::{CallSpec, EngineEvent};
+use crate::protocol::any::Any;
+use crate::protocol::command::{Command, Extension, ModelChoice};
+use crate::protocol::proto::session::TokenCounts;
+use crate::protocol::wire::Request;
+use crate::session::{Input, Rules};
+use anyhow::{Context, Result, ensure};
+
+#[derive(Clone, Debug)]
+pub(super) struct Reports {
+    has_retries: bool,
+    has_usage: bool,
+    repairs_max: u32,
+    /// Submits that have a choice or a schema, by their requests.
+    submits: Vec<(String, Option<ModelChoice>, bool)>,
+    /// The model that submits without a choice get.
+    model: Option<String>,
+    /// The switch of this step, if there is one.
+    switch: Option<ModelChoice>,
+    session: Counts,
+    run: Counts,
+    call: Option<Counts>,
+    /// A retry that the engine has reported in this step.
+    retry: Option<u32>,
+    has_uncounted_end: bool,
+    has_unreported_cut: bool,
+    is_cut_off: bool,
+    repairs: u32,
+    is_rejected: bool,
+}
+
+/// Calls with counts, calls without, tokens of requests and of answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts(u64, u64, u64, u64);
+
+impl Counts {
+    fn of(usage: &Usage) -> Self {
+        let count = |tokens: i32| u64::try_from(tokens).expect("a count");
+        Self(1, 0, count(usage.input_tokens), count(usage.output_tokens))
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self(self.0 + other.0, self.1 + other.1, self.2 + other.2, self.3 + other.3)
+    }
+
+    fn shown(counts: Option<&TokenCounts>) -> Result<Self> {
+        let it = counts.context("no counts")?;
+        let (calls, uncounted) = (it.provider_calls.into(), it.uncounted_calls.into());
+        Ok(Self(calls, uncounted, it.input_tokens, it.output_tokens))
+    }
+}
+
+impl Reports {
+    pub(super) fn new(rules: &Rules) -> Self {
+        Self {
+            has_retries: rules.extensions.contains(&Extension::Retries),
+            has_usage: rules.extensions.contains(&Extension::Usage),
+            repairs_max: rules.repairs,
+            submits: Vec::new(),
+            model: None,
+            switch: None,
+            session: Counts::default(),
+            run: Counts::default(),
+            call: None,
+            retry: None,
+            has_uncounted_end: false,
+            has_unreported_cut: false,
+            is_cut_off: false,
+            repairs: 0,
+            is_rejected: false,
+        }
+    }
+
+    /// What comes in, before what comes out.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other inputs choose nothing")]
+    pub(super) fn take_in(&mut self, input: &Input) {
+        self.switch = None;
+        let Input::Request(Request { id, command, .. }) = input else { return };
+        match command {
+            Command::Submit(submit) if submit.choice.is_some() || submit.schema.is_some() => {
+                let id = id.as_str().to_owned();
+                self.submits.push((id, submit.choice.clone(), submit.schema.is_some()));
+            }
+            Command::SwitchModel(choice) => self.switch = Some(choice.clone()),
+            _ => {}
+        }
+    }
+
+    /// What the engine of the live call reports.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other events are the story's")]
+    pub(super) fn engine_said(&mut self, event: &EngineEvent) {
+        match event {
+            EngineEvent::Usage(usage) => {
+                if let Some(call) = &mut self.call {
+                    *call = Counts::of(usage);
+                }
+            }
+            EngineEvent::RetryScheduled(retry) | EngineEvent::RetryStarted(retry) => {
+                let is_shown = self.has_retries && self.call.is_some();
+                self.retry = is_shown.then_some(retry.attempt);
+            }
+            _ => {}
+        }
+    }
+
+    /// Checks the events of extensions, and what must come before others.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other events are the story's")]
+    pub(super) fn event(&mut self, request: &str, payload: &Any) -> Result<()> {
+        match payload {
+            Any::AnswerTruncated(m) => {
+                ensure!(self.has_retries && self.has_unreported_cut, "{m:?} of no cut-off call");
+                self.has_unreported_cut = false;
+                return Ok(());
+            }
+            Any::UsageTotals(m) => {
+                let shown = [&m.call, &m.run, &m.session].map(|it| Counts::shown(it.as_ref()));
+                let [call, run, session] = shown;
+                return self.counted(call?, run?, session?);
+            }
+            _ => self.check_reported()?,
+        }
+        match payload {
+            Any::RetryScheduled(m) => self.retried(m.attempt),
+            Any::RetryStarted(m) => self.retried(m.attempt),
+            Any::AnswerRejected(m) => self.rejected(request, m.repair, m.repairs_max),
+            Any::ObjectExtracted(_) | Any::LineRejected(_) | Any::ExtractionFinished(_) => {
+                ensure!(self.has_schema(request), "found in an answer without a schema");
+                Ok(())
+            }
+            Any::ChatRunStarted(_) => {
+                (self.run, self.repairs, self.is_rejected) = (Counts::default(), 0, false);
+                self.is_cut_off = false;
+                Ok(())
+            }
+            Any::ChatProviderCallStarted(_) => {
+                self.call = Some(Counts(0, 1, 0, 0));
+                Ok(())
+            }
+            Any::ChatProviderCallFinished(m) => {
+                self.is_cut_off = matches!(&*m.finish_class, "max_tokens" | "content_filter");
+                self.has_unreported_cut = self.is_cut_off && self.has_retries;
+                self.has_uncounted_end = self.has_usage;
+                Ok(())
+            }
+            Any::ChatRunFinished(m) => {
+                let has_error = !m.error.is_empty();
+                ensure!(has_error == self.is_cut_off, "the error of the run is {:?}", m.error);
+                ensure!(!self.is_rejected, "the answer was rejected, and is the last one");
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The model answers differently from now on.
+    pub(super) fn switched(&mut self, has_run: bool) -> Result<()> {
+        let choice = self.switch.take().context("a switch that nobody asked for")?;
+        ensure!(!has_run, "the model is switched in a run");
+        self.model = Some(choice.model);
+        Ok(())
+    }
+
+    /// A provider call of the run of `request` is asked for.
+    pub(super) fn call_asked(&mut self, request: &str, spec: &CallSpec) -> Result<()> {
+        self.check_reported()?;
+        self.is_rejected = false;
+        let chosen = self.submit(request).and_then(|(_, choice, _)| choice.as_ref());
+        let model = chosen.map(|choice| choice.model.clone()).or_else(|| self.model.clone());
+        ensure!(spec.model == model, "{:?} is called, not {model:?}", spec.model);
+        let has_schema = self.has_schema(request);
+        ensure!(spec.schema.is_some() == has_schema, "the schema is {:?}", spec.schema);
+        Ok(())
+    }
+
+    /// Nothing is left to be reported.
+    pub(super) fn check_reported(&self) -> Result<()> {
+        ensure!(!self.has_unreported_cut, "a call was cut off, and nothing reports it");
+        ensure!(!self.has_uncounted_end, "a call has ended, and nothing counts it");
+        Ok(())
+    }
+
+    /// Checks the end of a step.
+    pub(super) fn check_rest(&self) -> Result<()> {
+        self.check_reported()?;
+        ensure!(self.retry.is_none(), "a retry that is not shown: {:?}", self.retry);
+        ensure!(!self.is_rejected, "an answer was rejected, and none is asked for");
+        Ok(())
+    }
+
+    fn retried(&mut self, attempt: u32) -> Result<()> {
+        ensure!(self.retry.take() == Some(attempt), "attempt {attempt}, which nobody reported");
+        Ok(())
+    }
+
+    fn counted(&mut self, call: Counts, run: Counts, session: Counts) -> Result<()> {
+        ensure!(self.has_uncounted_end, "token counts that nobody asked for, or twice");
+        self.has_uncounted_end = false;
+        let expected = self.call.take().context("token counts of no call")?;
+        self.run = self.run.and(expected);
+        self.session = self.session.and(expected);
+        let expected = (expected, self.run, self.session);
+        ensure!((call, run, session) == expected, "{call:?} {run:?} {session:?}, not {expected:?}");
+        Ok(())
+    }
+
+    fn rejected(&mut self, request: &str, repair: u32, repairs_max: u32) -> Result<()> {
+        ensure!(self.has_schema(request), "an answer without a schema is rejected");
+        ensure!(!self.is_cut_off, "an answer that was cut off is rejected");
+        self.repairs += 1;
+        let is_right = repair == self.repairs && repairs_max == self.repairs_max;
+        ensure!(is_right && repair <= repairs_max, "repair {repair} of {repairs_max}");
+        self.is_rejected = true;
+        Ok(())
+    }
+
+    fn submit(&self, request: &str) -> Option<&(String, Option<ModelChoice>, bool)> {
+        self.submits.iter().find(|(id, ..)| id == request)
+    }
+
+    fn has_schema(&self, request: &str) -> bool {
+        self.submit(request).is_some_and(|(.., has_schema)| *has_schema)
+    }
+}
