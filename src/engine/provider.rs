@@ -10,6 +10,7 @@ pub(super) mod schema;
 pub(super) mod sse;
 pub(super) mod tool;
 
+pub(super) mod halves;
 pub(super) mod lines;
 
 pub(super) mod body;

@@ -18,11 +18,12 @@ install_python() {
         --only-binary :all: --requirement "$sources/python/requirements.txt"
 }
 
-# MCP servers in Python, apart from the clients: they bring many packages.
-install_python_servers() {
-    python3 -m venv "$clients/mcp/python"
-    "$clients/mcp/python/bin/python" -m pip install --quiet --disable-pip-version-check \
-        --only-binary :all: --requirement "$sources/mcp/requirements.txt"
+# MCP servers in Python and the libraries of the providers, each apart: they bring many packages.
+# install_apart NAME
+install_apart() {
+    python3 -m venv "$clients/$1/python"
+    "$clients/$1/python/bin/python" -m pip install --quiet --disable-pip-version-check \
+        --only-binary :all: --requirement "$sources/$1/requirements.txt"
 }
 
 # npm_package NAME FILE...: the files are linked, not copied, so that they are never stale.
@@ -43,10 +44,16 @@ install_go() {
 }
 
 for tool in python3 node npm go; do need "$tool"; done
+# Downloads take most of the time, so that these two wait for theirs together with the rest.
+install_apart mcp &
+servers=$!
+install_apart sdks &
+sdks=$!
 install_python
 npm_package node check_frames.mjs follow.mjs
 npm_package third_party
 npm_package mcp
-install_python_servers
 install_go
+wait "$servers"
+wait "$sdks"
 echo "install.sh: installed in $clients"

@@ -5,7 +5,9 @@
 
 mod descriptors;
 mod follow;
+mod interfaces;
 mod mcp;
+mod sdks;
 mod server;
 mod third_party;
 

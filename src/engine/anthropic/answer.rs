@@ -73,6 +73,7 @@ impl<'a> Answer<'a> {
     }
 
     fn json(&mut self, json: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let json = &self.reading.joined(json);
         let event = decode(json).map_err(|why| self.reading.failures.unreadable(&why, json))?;
         match &event {
             Event::Ping => return Ok(()),
@@ -208,7 +209,7 @@ impl call::Answer for Answer<'_> {
         self.reading.is_blank()
     }
 
-    /// Nothing is held back: a text is never cut inside a character.
+    /// Nothing is held back but half a character, which alone is no text.
     fn flush(&mut self, _events: &mut Vec<EngineEvent>) {}
 
     fn end(&mut self, content_type: &str, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {

@@ -91,11 +91,13 @@ impl<'a> Answer<'a> {
     }
 
     fn object(&mut self, json: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let json = &self.reading.joined(json);
         let event = decode(json).map_err(|why| self.reading.failures.unreadable(&why, json))?;
         self.event(event, json, events)
     }
 
     fn list(&mut self, json: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let json = &self.reading.joined(json);
         let list = decode_list(json).map_err(|why| self.reading.failures.unreadable(&why, json))?;
         list.into_iter().try_for_each(|event| self.event(event, json, events))
     }
@@ -235,7 +237,7 @@ impl call::Answer for Answer<'_> {
         self.reading.is_blank()
     }
 
-    /// Nothing is held back: a text is never cut inside a character.
+    /// Nothing is held back but half a character, which alone is no text.
     fn flush(&mut self, _events: &mut Vec<EngineEvent>) {}
 
     fn end(&mut self, content_type: &str, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
@@ -257,7 +259,8 @@ impl call::Answer for Answer<'_> {
 /// an answer like any other.
 fn finish_class(reason: &str, has_calls: bool) -> FinishClass {
     match reason {
-        "STOP" if has_calls => FinishClass::ToolCalls,
+        // Not in the list; some servers that imitate the interface send it.
+        "STOP" | "FUNCTION_CALL" if has_calls => FinishClass::ToolCalls,
         "STOP" => FinishClass::Completed,
         "MAX_TOKENS" => FinishClass::MaxTokens,
         "SAFETY"

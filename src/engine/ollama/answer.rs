@@ -63,6 +63,7 @@ impl<'a> Answer<'a> {
     }
 
     fn line(&mut self, line: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let line = &self.reading.joined(line);
         match decode(line).map_err(|why| self.reading.failures.unreadable(&why, line))? {
             Event::Piece(piece) => {
                 let before = events.len();
@@ -164,7 +165,7 @@ impl call::Answer for Answer<'_> {
         self.reading.is_blank()
     }
 
-    /// Nothing is held back: a text is never cut inside a character.
+    /// Nothing is held back but half a character, which alone is no text.
     fn flush(&mut self, _events: &mut Vec<EngineEvent>) {}
 
     fn end(&mut self, content_type: &str, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {

@@ -392,6 +392,9 @@ impl Failures {
             (ErrorClass::Auth, _) if !self.has_key => {
                 format!("{base} requires a key{number}: set {key_source}")
             }
+            (ErrorClass::Auth, _) if model.is_empty() => {
+                format!("{base} refuses the key{number}: check {key_source}")
+            }
             (ErrorClass::Auth, _) => format!(
                 "{base} refuses the key{number}: check {key_source}, and that the key may use model \
                  {model}"
@@ -410,10 +413,18 @@ impl Failures {
                 "the conversation is too long for model {model}{number}: begin a new session, or \
                  choose one with a larger context with {model_source}"
             ),
+            // A list of models is asked for without one.
+            (_, Some(404)) if model.is_empty() => format!(
+                "{base} doesn't know this address{number}: check {base_url_source}, and whether \
+                 this server lists its models"
+            ),
             (_, Some(404)) => format!(
                 "{base} doesn't know this address or model {model}{number}: check \
                  {base_url_source}, and {model_source}"
             ),
+            (_, Some(400..=499)) if model.is_empty() => {
+                format!("{base} refuses the request{number}: check {base_url_source}")
+            }
             (_, Some(400..=499)) => {
                 format!("{base} refuses the request{number}: check {model_source} (now {model})")
             }

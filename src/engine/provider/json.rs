@@ -4,7 +4,7 @@ use super::join::Joiner;
 use serde::de::DeserializeOwned;
 
 /// Bytes of `\\u` and four digits.
-const ESCAPE_BYTES: usize = 6;
+pub(super) const ESCAPE_BYTES: usize = 6;
 
 /// Reads one JSON document. Invalid text is replaced only where `T` can't take it: a `T` that
 /// takes its strings as bytes still gets them as they are, unless another string is at fault.
@@ -21,8 +21,8 @@ fn mended(json: &[u8]) -> String {
     let mut rest = text.as_str();
     while let Some(at) = rest.find('\\') {
         let (before, escape) = rest.split_at(at);
-        let next = escape.get(ESCAPE_BYTES..).and_then(unit);
-        let (bytes, is_text) = match (unit(escape), next) {
+        let next = escape.as_bytes().get(ESCAPE_BYTES..).and_then(unit);
+        let (bytes, is_text) = match (unit(escape.as_bytes()), next) {
             (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => (2 * ESCAPE_BYTES, true),
             (Some(0xD800..=0xDFFF), _) => (ESCAPE_BYTES, false),
             (Some(_), _) => (ESCAPE_BYTES, true),
@@ -38,8 +38,11 @@ fn mended(json: &[u8]) -> String {
 }
 
 /// The UTF-16 code unit that `text` begins with the escape of.
-fn unit(text: &str) -> Option<u16> {
-    let digits = text.strip_prefix("\\u")?.get(..ESCAPE_BYTES - "\\u".len())?;
+pub(super) fn unit(text: &[u8]) -> Option<u16> {
+    let digits = text.strip_prefix(b"\\u")?.get(..ESCAPE_BYTES - b"\\u".len())?;
+    // A sign is no digit, although a number may begin with one.
+    let is_number = digits.iter().all(u8::is_ascii_hexdigit);
+    let digits = str::from_utf8(digits).ok().filter(|_| is_number)?;
     u16::from_str_radix(digits, 16).ok()
 }
 

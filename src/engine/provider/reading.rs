@@ -2,9 +2,11 @@
 
 use super::body::{Body, BodyEnd, Ignored, Part};
 use super::failure::{Failure, Failures};
+use super::halves::Halves;
 use super::lines::Lines;
 use crate::chat::event::{FinishClass, ProviderData, Usage};
 use crate::engine::EngineEvent;
+use std::borrow::Cow;
 use std::mem::take;
 
 /// Bytes of a stop reason that are shown. The longest known word has twenty-nine.
@@ -25,6 +27,7 @@ pub(in crate::engine) struct Reading<'a> {
     /// There is more in the text than white space.
     has_words: bool,
     ignored: Ignored,
+    halves: Halves,
     /// Rises with all that brings the answer further.
     progress: u64,
 }
@@ -57,6 +60,7 @@ impl<'a> Reading<'a> {
             has_text: false,
             has_words: false,
             ignored: Ignored::default(),
+            halves: Halves::default(),
             progress: 0,
         }
     }
@@ -84,6 +88,11 @@ impl<'a> Reading<'a> {
             true => Err(self.failures.empty()),
             false => Ok(take(&mut self.body).end()),
         }
+    }
+
+    /// The JSON of the next event, with each character whole that the server cut between two events.
+    pub(in crate::engine) fn joined<'j>(&mut self, json: &'j [u8]) -> Cow<'j, [u8]> {
+        self.halves.join(json)
     }
 
     /// Records that a part of the answer was understood; true if it was the first.

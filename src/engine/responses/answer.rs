@@ -58,7 +58,10 @@ impl<'a> Answer<'a> {
         match data {
             _ if self.reading.done => Ok(()),
             [] => Ok(()),
-            [b'{', ..] => self.event(decode(data), data, events),
+            [b'{', ..] => {
+                let data = &self.reading.joined(data);
+                self.event(decode(data), data, events)
+            }
             [..] if event.kind == b"error" => Err(self.reading.failures.reported_text(data)),
             // An end mark of another interface, or a keep-alive message.
             [..] => {
@@ -88,7 +91,12 @@ impl<'a> Answer<'a> {
                 self.reading.advance(is_first);
                 Ok(())
             }
-            Event::Completed { response } => self.ended("completed", response, json, events),
+            Event::Completed { response } => {
+                // Some servers end every answer with this event, also one that was cut off.
+                let is_whole = response.status.as_deref() != Some("incomplete");
+                let status = if is_whole { "completed" } else { "incomplete" };
+                self.ended(status, response, json, events)
+            }
             Event::Incomplete { response } => self.ended("incomplete", response, json, events),
             Event::Failed { response } => self.ended("failed", response, json, events),
             Event::Done { mut response } => {
@@ -250,7 +258,7 @@ impl call::Answer for Answer<'_> {
         self.reading.is_blank()
     }
 
-    /// Nothing is held back: a text is never cut inside a character.
+    /// Nothing is held back but half a character, which alone is no text.
     fn flush(&mut self, _events: &mut Vec<EngineEvent>) {}
 
     fn end(&mut self, content_type: &str, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {

@@ -105,14 +105,14 @@ fn what_fails_at_a_third_party_is_one_error_and_the_session_lives() -> Result<()
 }
 
 /// The third party's provider on a free port.
-struct Provider {
+pub(super) struct Provider {
     child: Child,
     address: String,
     log: Lines,
 }
 
 impl Provider {
-    fn start() -> Result<Self> {
+    pub(super) fn start() -> Result<Self> {
         let mut child = Command::new(format!("{SOURCES}/third_party/start.sh"))
             .arg(installed("third_party"))
             .stdin(Stdio::null())
@@ -143,12 +143,24 @@ impl Provider {
         Server::start(&arguments, &[("OPENAI_API_KEY", API_KEY), ("NO_PROXY", "127.0.0.1")])
     }
 
+    /// What each engine reads its address from, and a key for each.
+    pub(super) fn environment(&self) -> Vec<(&'static str, String)> {
+        environment(&format!("http://{}", self.address))
+    }
+
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
     /// Role and text of each message in the last request it got, but for instructions.
-    fn last_messages(&self) -> Result<Vec<(String, String)>> {
+    pub(super) fn last_messages(&self) -> Result<Vec<(String, String)>> {
         let journal: Value = serde_json::from_str(&self.get("/__aimock/journal")?)?;
         let last = journal.as_array().and_then(|entries| entries.last()).context("no request")?;
         let messages = last["body"]["messages"].as_array().context("no messages")?;
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let text = |value: &Value| match value.as_array() {
+            Some(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+            None => value.as_str().unwrap_or_default().to_owned(),
+        };
         let messages =
             messages.iter().map(|message| (text(&message["role"]), text(&message["content"])));
         Ok(messages.filter(|(role, _)| role != "system" && role != "developer").collect())
@@ -170,4 +182,17 @@ impl Drop for Provider {
     fn drop(&mut self) {
         end(&mut self.child);
     }
+}
+
+/// The same for the server at `root`.
+pub(super) fn environment(root: &str) -> Vec<(&'static str, String)> {
+    vec![
+        ("OPENAI_BASE_URL", format!("{root}/v1")),
+        ("ANTHROPIC_BASE_URL", root.to_owned()),
+        ("GEMINI_BASE_URL", root.to_owned()),
+        ("OLLAMA_HOST", root.to_owned()),
+        ("DUOLOGUE_API_KEY", API_KEY.to_owned()),
+        // A proxy that the environment names is not for this machine.
+        ("NO_PROXY", "127.0.0.1".to_owned()),
+    ]
 }

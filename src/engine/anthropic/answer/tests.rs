@@ -336,3 +336,11 @@ fn keep_alive_messages_bring_the_answer_no_further() {
     answer.push(close(0).as_bytes(), &mut events).expect("reads");
     assert!(answer.progress() > progress);
 }
+
+#[test]
+fn a_character_that_was_cut_between_two_events_is_whole() {
+    let body = start() + &text(0, &["aFIRST", "SECONDb"]) + &ending("end_turn") + &stop();
+    let body = body.replace("FIRST", "\\ud83d").replace("SECOND", "\\ude00");
+    let words = read(&[body.as_bytes()]);
+    assert!(words.starts_with("<text>a\u{1F600}b "), "{words}");
+}

@@ -136,6 +136,8 @@ fn every_finish_reason_has_its_class() {
         let body = stream(&[last(json!([{ "text": "a" }]), reason)]);
         check(&body, &format!("<text>a 12/34 END {reason:?} {class}"));
     }
+    let imitated = stream(&[last(json!([call("look", json!({}))]), "FUNCTION_CALL")]);
+    assert!(read(&[imitated.as_bytes()]).contains(r#"END "FUNCTION_CALL" tool_calls"#));
     // A refusal may have no text; an answer that ends well has some.
     let empty = |reason: &str| stream(&[last(json!([]), reason)]);
     check(&empty("SAFETY"), r#"12/34 END "SAFETY" content_filter"#);
@@ -323,4 +325,13 @@ fn an_answer_is_bounded() {
     let calls: Vec<_> = (0..300).map(|_| call("look", json!({}))).collect();
     let body = event(&last(json!(calls), "STOP"));
     assert!(read(&[body.as_bytes()]).ends_with("FAILED malformed_stream"));
+}
+
+#[test]
+fn a_character_that_was_cut_between_two_events_is_whole() {
+    let first = chunk(json!([{ "text": "aFIRST" }]));
+    let body = stream(&[first, last(json!([{ "text": "SECONDb" }]), "STOP")]);
+    let body = body.replace("FIRST", "\\ud83d").replace("SECOND", "\\ude00");
+    let words = read(&[body.as_bytes()]);
+    assert!(words.starts_with("<text>a\u{1F600}b "), "{words}");
 }

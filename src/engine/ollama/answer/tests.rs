@@ -193,3 +193,11 @@ fn an_answer_is_bounded() {
     let long = vec![b'{'; 9 * 1024 * 1024];
     assert_eq!(read(&[&long]), "FAILED malformed_stream");
 }
+
+#[test]
+fn a_character_that_was_cut_between_two_events_is_whole() {
+    let body = says("aFIRST") + &says("SECONDb") + &last("stop");
+    let body = body.replace("FIRST", "\\ud83d").replace("SECOND", "\\ude00");
+    let words = read(&[body.as_bytes()]);
+    assert!(words.starts_with("<text>a\u{1F600}b "), "{words}");
+}

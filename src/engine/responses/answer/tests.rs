@@ -236,6 +236,11 @@ fn every_end_has_its_class() {
     }
     let bare = json!({ "type": "response.incomplete", "response": {} });
     check(&(start() + &text(0, &["a"]) + &event(bare)), r#"<text>a END "incomplete" other"#);
+    // Some servers have one end event for every answer.
+    let cut = json!({ "type": "response.completed", "response": {
+        "status": "incomplete", "incomplete_details": { "reason": "max_output_tokens" } } });
+    let expected = r#"<text>a END "max_output_tokens" max_tokens"#;
+    check(&(start() + &text(0, &["a"]) + &event(cut)), expected);
     let done = |status: Value| {
         let response = json!({ "status": status, "usage": usage() });
         start()
@@ -475,4 +480,12 @@ fn keep_alive_messages_bring_the_answer_no_further() {
     assert_eq!(answer.progress(), progress);
     answer.push(delta("output_text", 0, "a").as_bytes(), &mut events).expect("reads");
     assert!(answer.progress() > progress);
+}
+
+#[test]
+fn a_character_that_was_cut_between_two_events_is_whole() {
+    let body = start() + &text(0, &["aFIRST", "SECONDb"]) + &ending(&[]);
+    let body = body.replace("FIRST", "\\ud83d").replace("SECOND", "\\ude00");
+    let words = read(&[body.as_bytes()]);
+    assert!(words.starts_with("<text>a\u{1F600}b "), "{words}");
 }
