@@ -120,12 +120,13 @@ impl Failures {
         }
     }
 
-    /// Failures that hide `secrets`, too.
+    /// Failures that hide `headers`, too, also without the word for their scheme.
     pub(in crate::engine) fn hiding<'a>(
         mut self,
-        secrets: impl Iterator<Item = &'a Secret>,
+        headers: impl Iterator<Item = &'a Secret>,
     ) -> Self {
-        self.secrets.extend(secrets.cloned());
+        let forms = |header: &Secret| [Some(header.clone()), credentials(header)];
+        self.secrets.extend(headers.flat_map(forms).flatten());
         self
     }
 
@@ -420,6 +421,12 @@ impl Failures {
             (_, Some(_) | None) => format!("{base} failed{number}: try again later"),
         }
     }
+}
+
+/// What follows the scheme in a header as `Bearer KEY` (RFC 9110, section 11.4). A provider may repeat
+/// it alone.
+fn credentials(header: &Secret) -> Option<Secret> {
+    Secret::new(header.expose().split_once(' ')?.1)
 }
 
 /// The secrets of the login in `url`: the password and its form in the header, or a user name

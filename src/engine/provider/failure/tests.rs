@@ -234,3 +234,24 @@ fn a_missing_key_is_distinguished_from_a_wrong_one() {
     let error = failures(None).status(401, b"", None).into_error();
     assert!(error.message.contains("requires a key"), "{}", error.message);
 }
+
+#[test]
+fn a_header_is_hidden_with_and_without_its_scheme() {
+    for (header, credentials) in [
+        ("Bearer GWSECRET-1", "GWSECRET-1"),
+        ("Basic  dXNlcjpHV1NFQ1JFVA==", "dXNlcjpHV1NFQ1JFVA=="),
+        ("Token a b-GWSECRET", "a b-GWSECRET"),
+        ("GWSECRET-alone", "GWSECRET-alone"),
+    ] {
+        let headers = [Secret::new(header).expect("a header")];
+        let failures = failures(None).hiding(headers.iter());
+        for said in [header, credentials] {
+            let body = format!(r#"{{"error":{{"message":"header {said} is wrong"}}}}"#);
+            let error = failures.status(401, body.as_bytes(), None).into_error();
+            for shown in [&error.message, &error.detail] {
+                assert!(!shown.contains(credentials), "{shown}");
+                assert!(shown.contains("header [redacted]"), "{shown}");
+            }
+        }
+    }
+}
