@@ -59,6 +59,8 @@ pub(in crate::engine) struct Failures {
     has_key: bool,
     /// Without login and query.
     base_url: String,
+    /// Of the base URL.
+    host: String,
     /// As in the settings.
     model: String,
     sources: SettingSources,
@@ -115,6 +117,7 @@ impl Failures {
             secrets: key.cloned().into_iter().chain(login).collect(),
             has_key: key.is_some(),
             base_url: address::shown(base_url),
+            host: address::host(base_url).unwrap_or_default(),
             model: model.to_owned(),
             sources,
         }
@@ -352,6 +355,11 @@ impl Failures {
             Some((end, _)) => format!("{}\u{2026}", &text[..end]),
             None => text,
         }
+    }
+
+    /// The host of the provider.
+    pub(in crate::engine) fn host(&self) -> &str {
+        &self.host
     }
 
     fn base(&self) -> String {

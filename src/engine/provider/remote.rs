@@ -142,7 +142,9 @@ impl<I: Interface> Remote<I> {
     }
 
     /// Answers the last turn of the transcript. Dropped, it closes the connection.
-    pub(in crate::engine) async fn answer(self, spec: CallSpec, sink: Sink) -> CallEnd {
+    pub(in crate::engine) async fn answer(self, mut spec: CallSpec, sink: Sink) -> CallEnd {
+        let host = address::host(self.base_url()).unwrap_or_default();
+        spec.transcript.leave_out_data_of_others(&host);
         match self.run(&spec, &sink).await {
             Ok(()) => CallEnd::Finished,
             Err(error) => CallEnd::Failed(error),
