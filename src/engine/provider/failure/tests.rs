@@ -255,3 +255,18 @@ fn a_header_is_hidden_with_and_without_its_scheme() {
         }
     }
 }
+
+#[test]
+fn a_refused_schema_has_a_hint_and_a_refused_key_may_have_changed() {
+    let said = r#"{"error":{"message":"Invalid parameter: 'response_format' of type 'json_schema' \
+                   is not supported with this model."}}"#;
+    check(400, &said.replace("\\\n", ""), ErrorClass::Provider, &["`-O structured=prompt`"]);
+    let message = |status: u16, body: &str| {
+        let failure = failures(Some("sk-abcdef")).status(status, body.as_bytes(), None);
+        (failure.message().to_owned(), failure.retry)
+    };
+    assert!(!message(400, "no such thing").0.contains("structured"));
+    assert!(!message(500, "response_format").0.contains("structured"));
+    assert_eq!(message(401, "").1, Retry::OtherKey);
+    assert_eq!(message(403, "").1, Retry::Never);
+}
