@@ -71,7 +71,7 @@ fn only_temporary_errors_are_tried_again() {
     for status in [408, 409, 429, 500, 502, 503, 504, 529] {
         assert_eq!(retry(status, "", None), Retry::Backoff, "{status}");
     }
-    for status in [400, 401, 402, 403, 404, 413, 422, 501] {
+    for status in [400, 402, 403, 404, 413, 422, 501] {
         assert_eq!(retry(status, "", Some(1)), Retry::Never, "{status}");
     }
     assert_eq!(retry(429, "", Some(60)), Retry::After(RETRY_AFTER_MAX));
