@@ -320,18 +320,18 @@ impl Engine {
         }
     }
 
-    /// The models that the provider lists, in its order.
+    /// The models that the provider lists, in its order; of `settings`, the headers count.
     ///
     /// # Errors
     /// If it can't be asked, or has no list.
-    pub async fn models(&self) -> Result<Vec<String>, RunError> {
+    pub async fn models(&self, settings: &CallSettings) -> Result<Vec<String>, RunError> {
         match self {
             Self::Echo(_) => Ok(vec![self.model().to_owned()]),
-            Self::OpenAi(openai) => openai.remote.models().await,
-            Self::Responses(responses) => responses.remote.models().await,
-            Self::Anthropic(anthropic) => anthropic.remote.models().await,
-            Self::Gemini(gemini) => gemini.remote.models().await,
-            Self::Ollama(ollama) => ollama.remote.models().await,
+            Self::OpenAi(openai) => openai.remote.models(settings).await,
+            Self::Responses(responses) => responses.remote.models(settings).await,
+            Self::Anthropic(anthropic) => anthropic.remote.models(settings).await,
+            Self::Gemini(gemini) => gemini.remote.models(settings).await,
+            Self::Ollama(ollama) => ollama.remote.models(settings).await,
             Self::Unusable(unusable) => Err(unusable.error()),
         }
     }

@@ -273,6 +273,8 @@ pub enum ToolResult {
 pub struct ProviderData {
     /// Name of the engine that wrote it and can read it.
     pub engine: &'static str,
+    /// Host of the provider that it came from, with its port if that is not the scheme's default.
+    pub host: Arc<str>,
     /// Model that it belongs to.
     pub model: Arc<str>,
     /// The data, as JSON text.

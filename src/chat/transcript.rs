@@ -193,6 +193,18 @@ impl Transcript {
         }
     }
 
+    /// Leaves out what providers on other hosts than `host` wrote for themselves: nobody else can read
+    /// it, and it may hold what the user did not mean for others.
+    pub(crate) fn leave_out_data_of_others(&mut self, host: &str) {
+        let is_foreign =
+            |step: &Step| matches!(step, Step::ProviderData(data) if &*data.host != host);
+        for turn in &mut self.turns {
+            if turn.steps.iter().any(is_foreign) {
+                Arc::make_mut(turn).steps.retain(|step| !is_foreign(step));
+            }
+        }
+    }
+
     /// The messages of a provider request, oldest first. Every tool call in them has a result. The
     /// preamble is sent unchanged; in the turns after it roles alternate,
     /// as some providers require.

@@ -104,6 +104,10 @@ impl Interface for GenerateContent {
         Ok(url)
     }
 
+    fn can_be_model(model: &str) -> bool {
+        model::is_name(model)
+    }
+
     fn headers(key: Option<&Secret>) -> Option<HeaderMap> {
         http::headers(key, &KEY_HEADER, "")
     }

@@ -1,6 +1,9 @@
 //! What a provider call is given: the conversation, the tools, the engine and model, settings and the
 //! schema of the answer. Pure.
 
+mod subset;
+
+use self::subset::{ANTHROPIC, OPENAI_STRICT};
 use super::table::EngineRef;
 use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Transcript;
@@ -237,17 +240,20 @@ impl Setting {
 }
 
 impl ResponseSchema {
-    /// Whether OpenAI's interfaces take the schema: for other values than objects they have no
-    /// place, unless `settings` say that the provider has.
-    pub(crate) fn is_taken(&self, settings: &CallSettings) -> bool {
-        is_object(&self.schema) || settings.structured == Some(StructuredMode::Native)
+    /// Whether the answer has to be an object: OpenAI's interfaces have no place for others.
+    pub(crate) fn is_of_object(&self) -> bool {
+        self.schema.get("type").is_some_and(|kind| kind == "object")
     }
 
-    /// Whether OpenAI's strict mode takes the schema
-    /// (<https://platform.openai.com/docs/guides/structured-outputs>): every object has all its
-    /// properties required and allows no others.
+    /// Whether OpenAI's strict mode takes the schema: every object has all its properties required
+    /// and allows no others, and all its words are known there.
     pub fn is_strict(&self) -> bool {
-        is_object(&self.schema) && is_strict(&Value::Object(self.schema.clone()))
+        OPENAI_STRICT.has(&self.schema)
+    }
+
+    /// Whether the schema is in the part of JSON Schema that Anthropic takes.
+    pub(crate) fn is_for_anthropic(&self) -> bool {
+        ANTHROPIC.has(&self.schema)
     }
 }
 
@@ -327,35 +333,6 @@ fn headers(value: &Value) -> Option<BTreeMap<String, Secret>> {
     value.as_object()?.iter().map(header).collect()
 }
 
-fn is_object(schema: &Map<String, Value>) -> bool {
-    schema.get("type").is_some_and(|kind| kind == "object")
-}
-
-fn is_strict(schema: &Value) -> bool {
-    /// Words of JSON Schema that strict mode refuses.
-    const REFUSED: [&str; 7] =
-        ["allOf", "not", "if", "then", "else", "dependentRequired", "patternProperties"];
-    let Value::Object(schema) = schema else { return false };
-    if REFUSED.iter().any(|word| schema.contains_key(*word)) {
-        return false;
-    }
-    let members = |name: &str| schema.get(name).and_then(Value::as_object);
-    let required = schema.get("required").and_then(Value::as_array);
-    let is_required = |name: &String| {
-        required.is_some_and(|names| names.iter().any(|required| required == name.as_str()))
-    };
-    let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
-    let properties_fit = members("properties")
-        .is_none_or(|all| all.iter().all(|(name, schema)| is_required(name) && is_strict(schema)));
-    let object_fits = !is_object(schema) || (is_closed && properties_fit);
-    let items_fit = schema.get("items").is_none_or(is_strict);
-    let any_fit = schema
-        .get("anyOf")
-        .is_none_or(|any| any.as_array().is_some_and(|any| any.iter().all(is_strict)));
-    let defs_fit = members("$defs").is_none_or(|defs| defs.values().all(is_strict));
-    object_fits && items_fit && any_fit && defs_fit
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -431,24 +408,5 @@ mod tests {
         assert!(cleared.extra_body.is_empty() && cleared.stop.is_some());
         let again = cleared.overlay(&settings(&json!({ "temperature": 1 })).expect("again"));
         assert_eq!(again.temperature, Some(1.0));
-    }
-
-    #[test]
-    fn strict_mode_takes_closed_objects_with_all_properties_required() {
-        let check = |schema: Value, expected: bool| {
-            let Value::Object(schema) = schema else { panic!("no object") };
-            let schema = ResponseSchema { name: "a".to_owned(), schema };
-            assert_eq!(schema.is_strict(), expected, "{schema:?}");
-        };
-        let closed = |properties: Value, required: Value| {
-            json!({ "type": "object", "properties": properties, "required": required,
-                    "additionalProperties": false })
-        };
-        check(closed(json!({ "a": { "type": "string" } }), json!(["a"])), true);
-        check(closed(json!({ "a": { "type": "string" } }), json!([])), false);
-        check(json!({ "type": "object", "properties": {} }), false);
-        let open = json!({ "type": "object", "properties": {} });
-        check(closed(json!({ "a": { "type": "array", "items": open } }), json!(["a"])), false);
-        check(json!({ "type": "array", "items": { "type": "string" } }), false);
     }
 }

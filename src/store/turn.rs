@@ -84,9 +84,10 @@ fn step_message(step: &Step, blobs: &mut Blobs) -> StoredStep {
             text: text.as_str().to_owned(),
             attachments: attachments_message(attachments, blobs),
         }),
-        Step::ProviderData(ProviderData { engine, model, json }) => {
+        Step::ProviderData(ProviderData { engine, host, model, json }) => {
             Kind::ProviderData(StoredProviderData {
                 engine: (*engine).to_owned(),
+                host: host.to_string(),
                 model: model.to_string(),
                 json: json.to_string(),
             })
@@ -168,6 +169,7 @@ fn step(stored: StoredStep, blobs: &Blobs) -> Option<Step> {
         }
         Kind::ProviderData(data) => Step::ProviderData(ProviderData {
             engine: engine_name(&data.engine)?,
+            host: data.host.into(),
             model: data.model.into(),
             json: data.json.into(),
         }),
@@ -284,6 +286,7 @@ mod tests {
             called(None),
             Step::ProviderData(ProviderData {
                 engine: "anthropic",
+                host: "host".into(),
                 model: "m".into(),
                 json: "[]".into(),
             }),

@@ -351,3 +351,27 @@ fn settings_that_cannot_work_name_the_variables_of_the_engine() {
          DUOLOGUE_MODEL",
     );
 }
+
+/// Two servers may have one model name, and only the one that signed the reasoning can read it.
+#[test]
+fn signed_reasoning_goes_to_no_other_server() {
+    let script = answer(vec![thinking(0, "hm", "c2ln"), text(1, "one")], "end_turn");
+    let [first, second] = [script, says("two")].map(|script| Provider::start(vec![script]));
+    let folder = Folder::new();
+    let other = format!(
+        "profiles:\n  other: {{engine: anthropic, model: scripted, base-url: '{}'}}\n",
+        second.base_url()
+    );
+    std::fs::write(folder.path("profiles.yaml"), other).expect("a file");
+    let registries = folder.name("profiles.yaml");
+    let mut server = anthropic(&first, &["--profile-registries", &registries]).start();
+    assert_eq!(server.turn("r1", "hi"), "ok");
+    server.send(r#"{"requestId":"s","switchModel":{"profile":"other"}}"#);
+    assert_eq!(server.wait_done("s"), "ok");
+    assert_eq!(server.turn("r2", "again"), "ok");
+    server.finish();
+    let request = second.wait_request(1);
+    assert_eq!(request.body["model"], "scripted");
+    let words = |text: &str| json!([{ "type": "text", "text": text }]);
+    assert_eq!(messages(&request)[1], json!({ "role": "assistant", "content": words("one") }));
+}

@@ -132,6 +132,46 @@ fn another_address_gets_no_key_of_the_profile() {
     assert_eq!(provider.requests(), 0);
 }
 
+/// A key that has been changed since it was got is got again, and the request is sent once more.
+#[test]
+fn a_refused_key_is_got_once_more() {
+    let refused = || vec![Step::Status(401, Vec::new(), "{}".to_owned())];
+    let provider = Provider::start(vec![refused(), says("one"), refused(), says("never")]);
+    let user = with_command(&provider);
+    let scene = Scene::new(&user, "");
+    let mark = scene.folder.name("mark");
+    let first = format!("test -e {mark} || {{ touch {mark}; echo sk-the-old-key; exit; }}; echo ");
+    let changing = user.replace("echo ", &first);
+    fs::write(scene.folder.path("config/duologue/profiles.yaml"), changing).expect("a file");
+    let mut server = scene.launch(&["rpc", "--profile", "work"]).start();
+    assert_eq!(server.turn("r1", "hi"), "ok");
+    // The same key again is no reason to ask again.
+    assert_eq!(server.turn("r2", "hi"), "failed");
+    let shown = format!("{:?}", server.finish().frames);
+    assert!(!shown.contains(KEY) && !shown.contains("sk-the-old-key"), "{shown}");
+    let sent =
+        [1, 2, 3].map(|n| provider.wait_request(n).header("authorization").map(str::to_owned));
+    let bearer = |key: &str| Some(format!("Bearer {key}"));
+    assert_eq!(sent, [bearer("sk-the-old-key"), bearer(KEY), bearer(KEY)]);
+    assert_eq!(provider.requests(), 3);
+}
+
+/// A key that no header can hold, and a model that would be another address.
+#[test]
+fn a_key_or_a_model_that_cannot_be_sent_is_in_hello() {
+    let check = |engine: &str, model: &str, key: &str, expected: &str| {
+        let words =
+            ["rpc", "--engine", engine, "--model", model, "--base-url", "http://127.0.0.1:1"];
+        let mut server = Launch::new(&words).secret("DUOLOGUE_API_KEY", key).start();
+        let hello = server.wait_hello().0.to_string();
+        server.finish();
+        assert!(hello.contains("config-error=") && hello.contains(expected), "{hello}");
+    };
+    check("openai", "m", "sk-caf\u{e9}-0123456789", "no key can hold");
+    check("gemini", "a/../b", "sk-0123456789", "be the name of a model");
+    check("gemini", "m?alt=json", "sk-0123456789", "be the name of a model");
+}
+
 #[test]
 fn a_key_command_is_run_once_and_its_failure_is_a_typed_error() {
     let provider = Provider::start(vec![says("one"), says("two")]);
@@ -499,14 +539,19 @@ fn models_are_asked_for_with_the_key_of_the_profile() {
     let request = provider.wait_request(1);
     assert_eq!((request.method.as_str(), request.path.as_str()), ("GET", "/v1/models"));
     assert_eq!(request.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
-    let html = scene.run(&words);
+    assert_eq!(request.header("x-team"), Some("blue"));
+    let html = scene.run(&[&words[..], &["--header", "X-Gw: Bearer gw-key"]].concat());
+    assert_eq!(provider.wait_request(2).header("x-gw"), Some("Bearer gw-key"));
     assert!(html.status == 1 && html.stderr.contains("not with a list of models"), "{html:?}");
     let refused = scene.run(&[&words[..], &["--output", "json"]].concat());
     assert!(refused.status == 1 && refused.stdout.contains("\"auth\""), "{refused:?}");
-    let models =
-        scene.run(&["models", "--engine", "anthropic", "--base-url", &provider.base_url()]);
+    let models = scene.run(
+        &[&words[..], &["--engine", "anthropic", "--base-url", &provider.base_url()]].concat(),
+    );
     assert_eq!(models.stdout, "c\nd\n", "{models:?}");
     assert_eq!(provider.wait_request(5).path, "/v1/models?limit=1000&after_id=c");
+    // The headers of a profile are for its provider alone.
+    assert_eq!(provider.wait_request(5).header("x-team"), None);
     // A redirect is reported and not followed.
     let redirected = scene.run(&words);
     assert!(
@@ -522,6 +567,7 @@ fn doctor_says_what_is_configured_and_whether_it_can_work() {
     let scene = Scene::new(&with_command(&provider), "");
     let well = scene.run(&["doctor", "--profile", "work"]);
     assert_eq!(well.status, 0, "{well:?}");
+    assert_eq!(provider.wait_request(1).header("x-team"), Some("blue"));
     let user = scene.folder.name("config/duologue/profiles.yaml");
     for line in [
         format!("ok     file: {user} (user)"),

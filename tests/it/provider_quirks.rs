@@ -216,6 +216,19 @@ fn a_key_that_goes_out_in_the_clear_is_warned_of_once() {
     assert_eq!(stderr.matches("the key is sent to provider.example").count(), 1, "{stderr}");
 }
 
+/// A header may be a key, as far as we know.
+#[test]
+fn a_header_that_goes_out_in_the_clear_is_warned_of() {
+    let proxy = Provider::start(vec![says("one")]);
+    let url = "http://provider.example/v1";
+    let args = ["rpc", "--model", "scripted", "--base-url", url, "--header", "X-Gw: Bearer gw-key"];
+    let mut server = Launch::new(&args).env("HTTP_PROXY", proxy.base_url()).start();
+    assert_eq!(server.turn("r1", "hello"), "ok");
+    let stderr = server.finish().stderr;
+    assert_eq!(stderr.matches("the key is sent to provider.example").count(), 1, "{stderr}");
+    assert!(!stderr.contains("gw-key"), "{stderr}");
+}
+
 #[test]
 fn a_proxy_variable_that_cannot_be_used_is_warned_of_without_its_value() {
     let provider = Provider::start(vec![says("fine")]);

@@ -316,3 +316,27 @@ fn the_engine_answers_only_where_it_is_named() {
     let expected = "duologue: OpenAI requires a key: set DUOLOGUE_API_KEY or OPENAI_API_KEY";
     assert!(ended.stderr.starts_with(expected), "{}", ended.stderr);
 }
+
+/// Two servers may have one model name, and only the one that encrypted the reasoning can read it.
+#[test]
+fn encrypted_reasoning_goes_to_no_other_server() {
+    let script = answer(vec![reasoning(0, "hm", "ZW5j"), text(1, "one")]);
+    let [first, second] = [script, says("two")].map(|script| Provider::start(vec![script]));
+    let folder = Folder::new();
+    let other = format!(
+        "profiles:\n  other: {{engine: responses, model: scripted, base-url: '{}'}}\n",
+        second.base_url()
+    );
+    std::fs::write(folder.path("profiles.yaml"), other).expect("a file");
+    let registries = folder.name("profiles.yaml");
+    let mut server = responses(&first, &["--profile-registries", &registries]).start();
+    assert_eq!(server.turn("r1", "hi"), "ok");
+    server.send(r#"{"requestId":"s","switchModel":{"profile":"other"}}"#);
+    assert_eq!(server.wait_done("s"), "ok");
+    assert_eq!(server.turn("r2", "again"), "ok");
+    server.finish();
+    let request = second.wait_request(1);
+    assert_eq!(request.body["model"], "scripted");
+    let input = request.body["input"].to_string();
+    assert!(input.contains("one") && !input.contains("ZW5j"), "{input}");
+}

@@ -1,6 +1,7 @@
 //! Command-line arguments of `check`, `list-events`, `tools`, `profiles`, `models`, `doctor`,
 //! `schema`, `completions` and `man`.
 
+use crate::cli::calls::CallArgs;
 use crate::cli::provider;
 use crate::cli::session::EngineArgs;
 use crate::cli::tools::ToolOptions;
@@ -264,6 +265,10 @@ pub struct ModelsArgs {
     #[command(flatten)]
     pub output: TextOutputArgs,
 
+    /// Settings of calls, of which the headers count.
+    #[command(flatten, next_help_heading = "Call options")]
+    pub calls: CallArgs,
+
     /// Settings of the engines.
     #[command(flatten, next_help_heading = "Engine options")]
     pub engines: EngineArgs,
@@ -296,6 +301,10 @@ pub struct DoctorArgs {
     /// Output options.
     #[command(flatten)]
     pub output: TextOutputArgs,
+
+    /// Settings of calls, of which the headers count.
+    #[command(flatten, next_help_heading = "Call options")]
+    pub calls: CallArgs,
 
     /// Settings of the engines.
     #[command(flatten, next_help_heading = "Engine options")]

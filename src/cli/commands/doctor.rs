@@ -3,12 +3,12 @@
 use super::FOUND;
 use super::args::DoctorArgs;
 use super::document::{self, Document};
-use super::models::listed;
+use super::models::{listed, settings};
 use super::output::Failure;
 use crate::cli::config::engine::{Wanted, engine};
 use crate::cli::config::profile::{self, ProfileValues};
 use crate::cli::{LogLevel, ProviderArgs, TlsRoots, log};
-use crate::engine::Engine;
+use crate::engine::{CallSettings, Engine};
 use crate::profile::{Layer, Profiles, Resolved};
 use crate::support::terminal::escape_control;
 use anyhow::{Result, anyhow};
@@ -79,10 +79,8 @@ fn checks(args: &DoctorArgs) -> Vec<Check> {
             return checks;
         }
     };
-    match build(args, &profiles) {
-        Ok((engine, wanted)) => {
-            of_engine(args, &engine, &wanted, resolved.as_ref(), &mut checks);
-        }
+    match build(args, &profiles, resolved.as_ref()) {
+        Ok(built) => of_engine(args, &built, resolved.as_ref(), &mut checks),
         Err(error) => checks.push(Check::fault("settings", format!("{error:#}"))),
     }
     checks
@@ -110,21 +108,28 @@ fn of_profiles(args: &DoctorArgs, checks: &mut Vec<Check>) -> Result<(Profiles, 
     Ok((profiles, Some(resolved)))
 }
 
-fn build(args: &DoctorArgs, profiles: &Profiles) -> Result<(Engine, Wanted)> {
+/// What the options and the profile come to.
+struct Built {
+    engine: Engine,
+    wanted: Wanted,
+    settings: CallSettings,
+}
+
+fn build(args: &DoctorArgs, profiles: &Profiles, resolved: Option<&Resolved>) -> Result<Built> {
     let values: ProfileValues = profile::chosen(&args.provider, profiles)?;
     let wanted = Wanted::initial(&args.provider, &values)?;
+    let settings = settings(&args.provider, &args.calls, resolved)?;
     let mut notices = Vec::new();
     let engine = engine(&wanted, &args.engines, &mut notices)?;
     match notices.first() {
         Some(notice) => Err(anyhow!("{notice}")),
-        None => Ok((engine, wanted)),
+        None => Ok(Built { engine, wanted, settings }),
     }
 }
 
 fn of_engine(
     args: &DoctorArgs,
-    engine: &Engine,
-    wanted: &Wanted,
+    Built { engine, wanted, settings }: &Built,
     profile: Option<&Resolved>,
     checks: &mut Vec<Check>,
 ) {
@@ -157,7 +162,7 @@ fn of_engine(
     match engine.fault() {
         Some(fault) => checks.push(Check::fault("settings", fault.message)),
         None if args.offline => {}
-        None => checks.push(answer(engine)),
+        None => checks.push(answer(engine, settings)),
     }
 }
 
@@ -188,8 +193,8 @@ fn source(
 }
 
 /// Whether the provider answers.
-fn answer(engine: &Engine) -> Check {
-    match listed(engine) {
+fn answer(engine: &Engine, settings: &CallSettings) -> Check {
+    match listed(engine, settings) {
         Ok(Ok(models)) if models.iter().any(|model| model == engine.model()) => Check::fine(
             "answer",
             format!("the provider answers, and has the model {}", engine.model()),

@@ -154,7 +154,11 @@ impl<'a> Answer<'a> {
             class: finish_class(&reason),
             reason,
             usage: self.counts.usage(),
-            provider_data: kept::provider_data(self.model, self.blocks.kept()),
+            provider_data: kept::provider_data(
+                self.reading.failures.host(),
+                self.model,
+                self.blocks.kept(),
+            ),
             has_calls: !self.blocks.has_no_calls(),
         };
         self.reading.finish(end, events)

@@ -1,7 +1,7 @@
 //! The settings of a call in the form that the provider takes.
 
 use crate::engine::provider::schema;
-use crate::engine::{CallSettings, CallSpec};
+use crate::engine::{CallSettings, CallSpec, ResponseSchema};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -55,7 +55,7 @@ enum Format<'a> {
 /// What a call with `spec` asks `model` for.
 pub(super) fn generation<'a>(model: &str, spec: &'a CallSpec) -> Generation<'a> {
     let settings = &*spec.settings;
-    let format = schema::native(spec).map(|schema| Format::JsonSchema { schema: &schema.schema });
+    let format = native(model, spec).map(|schema| Format::JsonSchema { schema: &schema.schema });
     Generation {
         max_tokens: settings.max_tokens.unwrap_or_else(|| output_tokens_max(model, settings)),
         temperature: settings.temperature,
@@ -64,6 +64,28 @@ pub(super) fn generation<'a>(model: &str, spec: &'a CallSpec) -> Generation<'a> 
         thinking: thinking(model, settings),
         output_config: OutputConfig { effort: effort(settings), format },
     }
+}
+
+/// The schema that the provider gets: one that it takes, for a model that has a place for it, or any
+/// if the settings say so.
+pub(super) fn native<'a>(model: &str, spec: &'a CallSpec) -> Option<&'a ResponseSchema> {
+    schema::native_if(spec, |schema| takes_schemas(model) && schema.is_for_anthropic())
+}
+
+/// Models from 4.5 take a schema. The name of any other may be that of an older one.
+fn takes_schemas(model: &str) -> bool {
+    version(model).is_some_and(|version| version >= (4, 5))
+}
+
+/// The version in a name as `claude-opus-4-5-20251101` or `claude-3-5-sonnet`.
+fn version(model: &str) -> Option<(u8, u8)> {
+    let model = model.to_ascii_lowercase().replace('.', "-");
+    let (_, name) = model.rsplit_once("claude-")?;
+    // A number of one digit is a part of a version; others are dates.
+    let number = |word: &str| word.parse::<u8>().ok().filter(|number| *number < 10);
+    let mut words = name.split(['-', '@', ':']).map(number).skip_while(Option::is_none);
+    let major = words.next()??;
+    Some((major, words.next().flatten().unwrap_or_default()))
 }
 
 /// Names of the settings that are set and that `model` has no place for.
@@ -125,6 +147,31 @@ impl OutputConfig<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn models_that_take_a_schema_are_known_by_their_version() {
+        for new in [
+            "claude-opus-4-5-20251101",
+            "claude-haiku-4-5",
+            "claude-sonnet-5",
+            "anthropic/claude-opus-4.6",
+            "anthropic.claude-sonnet-4-5-20250929-v1:0",
+            "claude-sonnet-4-5@20250929",
+        ] {
+            assert!(takes_schemas(new), "{new}");
+        }
+        for old in [
+            "claude-3-7-sonnet-20250219",
+            "claude-3-5-haiku-latest",
+            "claude-sonnet-4-20250514",
+            "claude-opus-4-1",
+            "claude-instant",
+            "scripted",
+            "",
+        ] {
+            assert!(!takes_schemas(old), "{old}");
+        }
+    }
 
     #[test]
     fn newer_models_take_no_budget() {

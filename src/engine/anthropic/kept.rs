@@ -25,12 +25,12 @@ pub(super) enum KeptBlock {
 }
 
 /// The data to send back with an answer of `blocks`; `None` if there is no reasoning in it.
-pub(super) fn provider_data(model: &str, blocks: &[KeptBlock]) -> Option<ProviderData> {
+pub(super) fn provider_data(host: &str, model: &str, blocks: &[KeptBlock]) -> Option<ProviderData> {
     if !blocks.iter().any(KeptBlock::is_reasoning) {
         return None;
     }
     let json = serde_json::to_string(blocks).ok()?;
-    Some(ProviderData { engine: NAME, model: model.into(), json: json.into() })
+    Some(ProviderData { engine: NAME, host: host.into(), model: model.into(), json: json.into() })
 }
 
 /// The blocks in `data`, if this engine wrote them for `model`, which alone takes them, and if they

@@ -1,7 +1,7 @@
 //! The body of a provider request: Anthropic's "Create a Message"
 //! (<https://platform.claude.com/docs/en/api/messages>), streamed.
 
-use super::generation::generation;
+use super::generation::{generation, native};
 use super::kept::{self, KeptBlock};
 use super::media::{Media, media};
 use super::wire::{Block, Body, CacheControl, Role, WireMessage, WireTool};
@@ -35,7 +35,7 @@ pub(super) fn body(
     spec: &CallSpec,
     messages: &[Message<'_>],
 ) -> Result<Vec<u8>, Refused> {
-    let schema = schema::instruction(spec, true);
+    let schema = schema::instruction(spec, native(model, spec).is_some());
     let schema = schema.map(|text| Block::Text { text: text.into(), cache_control: None });
     let mut body = Body {
         model,

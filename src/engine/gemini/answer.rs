@@ -176,7 +176,8 @@ impl<'a> Answer<'a> {
                 (reason, class)
             }
         };
-        let provider_data = kept::provider_data(self.model, self.parts.kept());
+        let provider_data =
+            kept::provider_data(self.reading.failures.host(), self.model, self.parts.kept());
         let end = AnswerEnd { reason, class, usage: self.usage, provider_data, has_calls };
         self.reading.finish(end, events)
     }

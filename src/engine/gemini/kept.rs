@@ -29,12 +29,12 @@ pub(super) enum KeptPart {
 }
 
 /// The data to send back with an answer of `parts`; `None` if nothing in it is the provider's own.
-pub(super) fn provider_data(model: &str, parts: &[KeptPart]) -> Option<ProviderData> {
+pub(super) fn provider_data(host: &str, model: &str, parts: &[KeptPart]) -> Option<ProviderData> {
     if !parts.iter().any(KeptPart::is_own) {
         return None;
     }
     let json = serde_json::to_string(parts).ok()?;
-    Some(ProviderData { engine: NAME, model: model.into(), json: json.into() })
+    Some(ProviderData { engine: NAME, host: host.into(), model: model.into(), json: json.into() })
 }
 
 /// The parts in `data`, if this engine wrote them for `model`, which alone takes them, and if they are

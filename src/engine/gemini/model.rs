@@ -21,6 +21,14 @@ pub(super) fn path(model: &str) -> String {
     }
 }
 
+/// Whether `model` can be a name: it is a part of the address, and must not make another of it.
+pub(super) fn is_name(model: &str) -> bool {
+    let is_odd =
+        |c: char| c.is_whitespace() || c.is_control() || matches!(c, '?' | '#' | '%' | '\\');
+    let is_step = |part: &str| matches!(part, "." | "..");
+    !model.trim().contains(is_odd) && !model.trim().split('/').any(is_step)
+}
+
 /// How `model` reasons.
 pub(super) fn reasoning(model: &str) -> Reasoning {
     const NONE: [&str; 5] = ["gemini-1", "gemini-2.0", "gemini-pro-vision", "gemma", "learnlm"];
@@ -71,6 +79,17 @@ mod tests {
             "gemini-3.1-flash-tts-preview",
         ] {
             check(old, Reasoning::None);
+        }
+    }
+
+    #[test]
+    fn a_name_makes_no_other_address() {
+        for name in ["gemini-2.5-pro", "models/x", "tunedModels/mine", "a/b:c", " m ", "a..b"] {
+            assert!(is_name(name), "{name}");
+        }
+        for odd in ["a/../b", "../b", "a/..", "./a", "a?key=1", "a#b", "a%2e%2e", "a b", "a\\..\\b"]
+        {
+            assert!(!is_name(odd), "{odd}");
         }
     }
 

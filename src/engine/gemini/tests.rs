@@ -29,7 +29,6 @@ fn the_model_is_in_the_path_and_the_version_once() {
     );
     check("https://h?a=1", "m", "https://h/v1beta/models/m:streamGenerateContent?a=1&alt=sse");
     check("https://h?alt=json", "m", "https://h/v1beta/models/m:streamGenerateContent?alt=json");
-    check("https://h", "a?b", "https://h/v1beta/models/a%3Fb:streamGenerateContent?alt=sse");
     assert!(GenerateContent::url("nonsense", "m", true).is_err());
 }
 

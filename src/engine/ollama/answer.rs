@@ -129,7 +129,8 @@ impl<'a> Answer<'a> {
         };
         let has_calls = self.ids.len() > 0;
         let class = finish_class(&reason, has_calls);
-        let provider_data = kept::provider_data(self.model, &self.thinking);
+        let provider_data =
+            kept::provider_data(self.reading.failures.host(), self.model, &self.thinking);
         let end = AnswerEnd { reason, class, usage: self.usage, provider_data, has_calls };
         self.reading.finish(end, events)
     }

@@ -11,12 +11,12 @@ struct Kept {
 }
 
 /// The data to send back with an answer; `None` if it has no reasoning.
-pub(super) fn provider_data(model: &str, thinking: &str) -> Option<ProviderData> {
+pub(super) fn provider_data(host: &str, model: &str, thinking: &str) -> Option<ProviderData> {
     if thinking.is_empty() {
         return None;
     }
     let json = serde_json::to_string(&Kept { thinking: thinking.to_owned() }).ok()?;
-    Some(ProviderData { engine: NAME, model: model.into(), json: json.into() })
+    Some(ProviderData { engine: NAME, host: host.into(), model: model.into(), json: json.into() })
 }
 
 /// The reasoning in `data`, if this engine wrote it for `model`.

@@ -252,7 +252,8 @@ impl<'a> Answer<'a> {
             reason => finish_class(reason),
         };
         let usage = self.usage;
-        let provider_data = take(&mut self.keeper).provider_data(self.model);
+        let provider_data =
+            take(&mut self.keeper).provider_data(self.reading.failures.host(), self.model);
         let end = AnswerEnd { reason, class, usage, provider_data, has_calls };
         self.reading.finish(end, events)
     }

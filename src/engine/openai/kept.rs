@@ -55,7 +55,7 @@ impl Keeper {
     }
 
     /// The data to send back; `None` if there is none, or too much.
-    pub(super) fn provider_data(mut self, model: &str) -> Option<ProviderData> {
+    pub(super) fn provider_data(mut self, host: &str, model: &str) -> Option<ProviderData> {
         if !self.has_room(0) || self.kept == KeptReasoning::default() {
             return None;
         }
@@ -64,7 +64,12 @@ impl Keeper {
             self.kept.reasoning_content.clear();
         }
         let json = serde_json::to_string(&self.kept).ok()?;
-        Some(ProviderData { engine: NAME, model: model.into(), json: json.into() })
+        Some(ProviderData {
+            engine: NAME,
+            host: host.into(),
+            model: model.into(),
+            json: json.into(),
+        })
     }
 
     fn has_room(&mut self, more_bytes: usize) -> bool {
@@ -112,8 +117,8 @@ mod tests {
     use serde_json::json;
 
     fn kept(keeper: Keeper) -> Option<Value> {
-        let data = keeper.provider_data("m")?;
-        assert_eq!((data.engine, &*data.model), ("openai", "m"));
+        let data = keeper.provider_data("h", "m")?;
+        assert_eq!((data.engine, &*data.host, &*data.model), ("openai", "h", "m"));
         Some(serde_json::from_str(&data.json).expect("JSON"))
     }
 

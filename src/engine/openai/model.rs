@@ -12,6 +12,18 @@ const WITHOUT_SAMPLING: [&str; 4] = ["o1", "o3", "o4", "gpt-5"];
 /// Families that know no stop sequences.
 const WITHOUT_STOP: [&str; 3] = ["o3", "o4", "gpt-5"];
 
+/// Beginnings of the names of models that take no schema, beside `gpt-4` itself.
+const WITHOUT_SCHEMAS: [&str; 5] =
+    ["gpt-3.5", "gpt-4-", "gpt-4o-2024-05-13", "o1-mini", "o1-preview"];
+
+/// Whether `model` takes a schema for its answer.
+pub(in crate::engine) fn takes_schemas(model: &str) -> bool {
+    let name = own_name(model);
+    // A model made from another has its name up to a colon.
+    let name = name.split(':').next().unwrap_or_default();
+    name != "gpt-4" && !WITHOUT_SCHEMAS.iter().any(|start| name.starts_with(start))
+}
+
 /// Whether `model` may reason.
 pub(in crate::engine) fn reasons(model: &str) -> bool {
     let name = own_name(model);
@@ -67,6 +79,23 @@ mod tests {
             ["gpt-4o-mini", "gpt-4.1", "GPT-4", "ft:gpt-4o:x", "openai/gpt-4o", "gpt-5-chat-latest"]
         {
             assert!(!reasons(model), "{model}");
+        }
+    }
+
+    #[test]
+    fn old_models_take_no_schema() {
+        for old in [
+            "gpt-3.5-turbo",
+            "gpt-4",
+            "openai/gpt-4-turbo",
+            "GPT-4-0613",
+            "ft:gpt-4:mine",
+            "o1-mini-2024-09-12",
+        ] {
+            assert!(!takes_schemas(old), "{old}");
+        }
+        for new in ["gpt-4o-mini", "gpt-4.1", "gpt-5", "o1", "o3-mini", "ft:gpt-4o-mini:x", "m"] {
+            assert!(takes_schemas(new), "{new}");
         }
     }
 

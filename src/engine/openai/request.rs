@@ -5,7 +5,7 @@
 //! bytes.
 
 use super::kept;
-use super::model::taken;
+use super::model::{taken, takes_schemas};
 use super::wire::{
     Body, ImageUrl, ResponseFormat, StreamOptions, UserContent, Wire, WireCall, WireDefinition,
     WireFile, WireFunction, WirePart, WireSchema, WireSettings, WireTool,
@@ -43,7 +43,7 @@ fn body_of(
     spec: &CallSpec,
     server: Server,
 ) -> Result<Vec<u8>, Refused> {
-    let native = schema::native(spec).filter(|schema| schema.is_taken(&spec.settings));
+    let native = schema::native_if(spec, |schema| schema.is_of_object() && takes_schemas(model));
     let (settings, _) = taken(model, &spec.settings);
     let body = Body {
         model,

@@ -193,7 +193,8 @@ async fn an_answer_comes_through_in_order() {
     let (events, end) = run(settings(&provider)).await;
     assert_eq!(end, CallEnd::Finished);
     let json = r#"{"reasoning_content":"hm"}"#.into();
-    let kept = ProviderData { engine: NAME, model: "scripted".into(), json };
+    let host = address::host(&provider.base_url()).expect("an address").into();
+    let kept = ProviderData { engine: NAME, host, model: "scripted".into(), json };
     let expected = [
         EngineEvent::CallStarted,
         EngineEvent::Reasoning { source: "reasoning_content", text: "hm".into() },

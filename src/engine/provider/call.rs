@@ -86,11 +86,11 @@ impl<A: Answer, F: Fn(BodyEnd) -> A> ProviderCall<'_, F> {
     ///
     /// # Errors
     /// If no answer came, or only a part of one, after as many retries as the settings allow.
-    pub(in crate::engine) async fn run(&self, mut clock: Clock) -> Result<(), Failure> {
+    pub(in crate::engine) async fn run(&self, clock: &mut Clock) -> Result<(), Failure> {
         let mut attempt = 1;
         loop {
-            let Err(failed) = self.attempt(&mut clock).await else { return Ok(()) };
-            let Some(wait) = self.retry_wait(&failed, attempt, &clock) else {
+            let Err(failed) = self.attempt(clock).await else { return Ok(()) };
+            let Some(wait) = self.retry_wait(&failed, attempt, clock) else {
                 return Err(failed.failure);
             };
             let attempts_max = self.settings.retries.saturating_add(1);

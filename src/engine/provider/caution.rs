@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 const PROXY_VARIABLES: [&str; 6] =
     ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
-/// The warnings for requests to `url`, which carry a key if `has_key`.
+/// The warnings for requests to `url`, which carry a key, or headers that may be one, if `has_key`.
 pub(in crate::engine) fn warnings(
     url: &Url,
     has_key: bool,
@@ -21,8 +21,9 @@ pub(in crate::engine) fn warnings(
     let mut warnings = Vec::new();
     if is_open && has_key {
         warnings.push(format!(
-            "the key is sent to {} over http://, where others on the network can read it; name an \
-             https:// address, or leave the key out",
+            "the key is sent to {} over http://, where others on the network can read it, as they can \
+             read every header; name an https:// address, or leave out the key and the headers that \
+             hold one",
             url.host_str().unwrap_or_default()
         ));
     }

@@ -27,6 +27,13 @@ const QUOTE_CHARS_MAX: usize = 300;
 /// Characters of the provider's words that a detail holds.
 const DETAIL_CHARS_MAX: usize = 2_000;
 
+/// What helps against a server or a model that takes no schema, or not this one.
+const SCHEMA_HINT: &str =
+    "; if it can't take the schema of the answer, `-O structured=prompt` puts it into the prompt";
+
+/// The status of a request with a key that is not, or no longer, valid.
+const KEY_REFUSED: u16 = 401;
+
 /// Bytes of the provider's words that are searched for secrets before they are quoted.
 const QUOTED_BYTES_MAX: usize = 64 * 1024;
 
@@ -59,6 +66,8 @@ pub(in crate::engine) struct Failures {
     has_key: bool,
     /// Without login and query.
     base_url: String,
+    /// Of the base URL.
+    host: String,
     /// As in the settings.
     model: String,
     sources: SettingSources,
@@ -115,17 +124,19 @@ impl Failures {
             secrets: key.cloned().into_iter().chain(login).collect(),
             has_key: key.is_some(),
             base_url: address::shown(base_url),
+            host: address::host(base_url).unwrap_or_default(),
             model: model.to_owned(),
             sources,
         }
     }
 
-    /// Failures that hide `secrets`, too.
+    /// Failures that hide `headers`, too, also without the word for their scheme.
     pub(in crate::engine) fn hiding<'a>(
         mut self,
-        secrets: impl Iterator<Item = &'a Secret>,
+        headers: impl Iterator<Item = &'a Secret>,
     ) -> Self {
-        self.secrets.extend(secrets.cloned());
+        let forms = |header: &Secret| [Some(header.clone()), credentials(header)];
+        self.secrets.extend(headers.flat_map(forms).flatten());
         self
     }
 
@@ -182,6 +193,17 @@ impl Failures {
         Failure::new(ErrorClass::Config, message, "no model").at_init()
     }
 
+    /// The model's name can't be one.
+    pub(in crate::engine) fn bad_model(&self) -> Failure {
+        let SettingSources { model_source, .. } = self.sources;
+        let model = self.quote(&self.model, QUOTE_CHARS_MAX);
+        let message = format!(
+            "{model:?} can't be the name of a model, and nothing was sent: name one with \
+             {model_source}"
+        );
+        Failure::new(ErrorClass::Config, message, "odd model").at_init()
+    }
+
     /// The file of root certificates can't be used.
     pub(in crate::engine) fn no_roots(&self, why: &str) -> Failure {
         let why = self.quote(why, DETAIL_CHARS_MAX);
@@ -213,6 +235,7 @@ impl Failures {
         let failure = self.complaint(ErrorNumber::Status(status), &complaint);
         let passing = is_passing(status) && !is_out_of_credit(status, &complaint);
         match after.or(complaint.after) {
+            Some(_) | None if status == KEY_REFUSED => failure.or(Retry::OtherKey),
             Some(wait) if passing && wait > RETRY_AFTER_MAX => {
                 let seconds = wait.as_secs();
                 let message = format!("{}; it requests a wait of {seconds} s", failure.message);
@@ -353,6 +376,11 @@ impl Failures {
         }
     }
 
+    /// The host of the provider.
+    pub(in crate::engine) fn host(&self) -> &str {
+        &self.host
+    }
+
     fn base(&self) -> String {
         self.quote(&self.base_url, QUOTE_CHARS_MAX)
     }
@@ -367,6 +395,9 @@ impl Failures {
         if !complaint.message.is_empty() {
             let words = self.quote(&complaint.message, QUOTE_CHARS_MAX);
             message += &format!("; the provider says: {words}");
+        }
+        if number.status() == Some(400) && complaint.is_about_schemas() {
+            message += SCHEMA_HINT;
         }
         let status = number.status().map(|status| status.to_string());
         let codes = complaint.codes.iter().filter(|code| Some(*code) != status.as_ref());
@@ -431,6 +462,12 @@ impl Failures {
             (_, Some(_) | None) => format!("{base} failed{number}: try again later"),
         }
     }
+}
+
+/// What follows the scheme in a header as `Bearer KEY` (RFC 9110, section 11.4). A provider may repeat
+/// it alone.
+fn credentials(header: &Secret) -> Option<Secret> {
+    Secret::new(header.expose().split_once(' ')?.1)
 }
 
 /// The secrets of the login in `url`: the password and its form in the header, or a user name

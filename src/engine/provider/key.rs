@@ -6,20 +6,26 @@ use crate::support::files::read_limited;
 use crate::support::secret::Secret;
 use crate::support::terminal::escape_control;
 use crate::support::threads;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::Stdio;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
-use tokio::sync::{OnceCell, oneshot};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 /// Time limit for the program. It may wait for a person: for a password, or a touch of a device.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Time limit for the outputs after the program has ended: what it started may hold them open.
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Time limit for reading the file.
 const FILE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -96,11 +102,13 @@ fn is_program(name: &str, folders: Option<&OsStr>) -> bool {
         .any(|folder| is_executable(&folder.join(name)))
 }
 
-/// The key of an engine, got at most once.
+/// The key of an engine, which is got when it is needed and then kept.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Key {
     source: Option<KeySource>,
-    got: OnceCell<Secret>,
+    kept: Mutex<Option<Secret>>,
+    /// Held while the key is got, so that it is got once for all who wait.
+    getting: tokio::sync::Mutex<()>,
 }
 
 /// Why there is no key. Holds no secret.
@@ -122,36 +130,49 @@ impl NoKey {
 impl Key {
     /// The key `known`, or one that is got from `source`, which has precedence.
     pub(in crate::engine) fn new(known: Option<Secret>, source: Option<KeySource>) -> Self {
-        let got = match &source {
-            Some(_) => OnceCell::new(),
-            None => OnceCell::new_with(known),
-        };
-        Self { source, got }
+        let kept = Mutex::new(known.filter(|_| source.is_none()));
+        Self { source, kept, getting: tokio::sync::Mutex::default() }
     }
 
     /// Whether there is a key, as far as is known without getting it.
     pub(in crate::engine) fn is_configured(&self) -> bool {
-        self.source.is_some() || self.got.initialized()
+        self.source.is_some() || self.kept().is_some()
     }
 
     /// The key, if it has been got.
-    pub(in crate::engine) fn known(&self) -> Option<&Secret> {
-        self.got.get()
+    pub(in crate::engine) fn known(&self) -> Option<Secret> {
+        self.kept().clone()
     }
 
     /// The key, which is got if it was not yet; `None` if there is none. Dropped, it ends the program.
     ///
     /// # Errors
     /// If it can't be got. The next call tries again.
-    pub(in crate::engine) async fn get(&self) -> Result<Option<&Secret>, NoKey> {
-        let Some(source) = &self.source else { return Ok(self.got.get()) };
-        let get = || async {
-            match source {
-                KeySource::Command(words) => printed(words, COMMAND_TIMEOUT).await,
-                KeySource::File(path) => in_file(path).await,
-            }
+    pub(in crate::engine) async fn get(&self) -> Result<Option<Secret>, NoKey> {
+        let Some(source) = &self.source else { return Ok(self.known()) };
+        let _getting = self.getting.lock().await;
+        if let Some(key) = self.known() {
+            return Ok(Some(key));
+        }
+        let key = match source {
+            KeySource::Command(words) => printed(words, COMMAND_TIMEOUT).await?,
+            KeySource::File(path) => in_file(path).await?,
         };
-        self.got.get_or_try_init(get).await.map(Some)
+        *self.kept() = Some(key.clone());
+        Ok(Some(key))
+    }
+
+    /// Another key in the place of `refused`, which the provider no longer takes: it may have been
+    /// changed since it was got. `None` if there is no other.
+    pub(in crate::engine) async fn renewed(&self, refused: &Secret) -> Option<Secret> {
+        self.source.as_ref()?;
+        self.kept().take_if(|kept| kept == refused);
+        let got = self.get().await.inspect_err(|why| tracing::warn!("{}", why.message));
+        got.ok().flatten().filter(|key| key != refused)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<Secret>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -210,20 +231,47 @@ impl Running {
         Ok(Self { child, group })
     }
 
-    /// Waits for its end, and for the end of its outputs.
+    /// Waits for its end, and for the end of its outputs, which what it started may delay: then what
+    /// has come counts. Its process group is ended in any case.
     async fn end(&mut self) -> std::io::Result<Ended> {
-        let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
-        let (stdout, stderr, status) = tokio::join!(
-            collect(stdout, KEY_BYTES_MAX + 1),
-            collect(stderr, SHOWN_BYTES_MAX),
-            self.child.wait()
-        );
-        Ok(Ended { status: status?, stdout: stdout?, stderr: stderr? })
+        let (out, err) = (self.child.stdout.take(), self.child.stderr.take());
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        {
+            let reading = async {
+                tokio::try_join!(
+                    collect(out, KEY_BYTES_MAX + 1, &mut stdout),
+                    collect(err, SHOWN_BYTES_MAX, &mut stderr)
+                )
+            };
+            let mut reading = pin!(reading);
+            let read = tokio::select! {
+                read = &mut reading => Some(read),
+                exited = self.exited() => {
+                    exited?;
+                    timeout(OUTPUT_TIMEOUT, &mut reading).await.ok()
+                }
+            };
+            read.transpose()?;
+        }
+        self.exited().await?;
+        // Before the program is waited for, so that its number is still that of its group.
+        self.end_group();
+        Ok(Ended { status: self.child.wait().await?, stdout, stderr })
     }
-}
 
-impl Drop for Running {
-    fn drop(&mut self) {
+    /// Waits until the program has ended, and leaves its number with it.
+    async fn exited(&self) -> std::io::Result<()> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let mut signals = signal(SignalKind::child())?;
+        while let Some(group) = self.group
+            && waitid(WaitId::Pid(group), options)?.is_none()
+        {
+            signals.recv().await;
+        }
+        Ok(())
+    }
+
+    fn end_group(&self) {
         // The number may belong to another process once the program has been waited for.
         if let (Some(group), Some(_)) = (self.group, self.child.id()) {
             // It may have ended by itself.
@@ -232,16 +280,23 @@ impl Drop for Running {
     }
 }
 
-/// The first `bytes_max` bytes of `pipe`; the rest is read and dropped, so that its writer can end.
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end_group();
+    }
+}
+
+/// Reads the first `bytes_max` bytes of `pipe` into `bytes`; the rest is read and dropped, so that its
+/// writer can end.
 async fn collect(
     pipe: Option<impl AsyncRead + Unpin>,
     bytes_max: usize,
-) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let Some(mut pipe) = pipe else { return Ok(bytes) };
-    (&mut pipe).take(u64::try_from(bytes_max).unwrap_or(u64::MAX)).read_to_end(&mut bytes).await?;
+    bytes: &mut Vec<u8>,
+) -> std::io::Result<()> {
+    let Some(mut pipe) = pipe else { return Ok(()) };
+    (&mut pipe).take(u64::try_from(bytes_max).unwrap_or(u64::MAX)).read_to_end(bytes).await?;
     tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
-    Ok(bytes)
+    Ok(())
 }
 
 /// What the program wrote to `stderr`, in one line, without the lines that it printed.
@@ -371,6 +426,46 @@ mod tests {
         }
     }
 
+    /// A program may leave a process behind that holds its outputs.
+    #[tokio::test]
+    async fn a_key_is_taken_when_the_program_has_ended_and_what_it_started_is_ended() {
+        let script = "echo sk-one; sleep 4321 & echo $!";
+        let words = words(script);
+        let mut running = Running::start(&words).expect("it starts");
+        let ended = timeout(COMMAND_TIMEOUT, running.end()).await.expect("in time").expect("read");
+        assert!(ended.status.success());
+        let text = String::from_utf8(ended.stdout).expect("text");
+        let (key, pid) = text.trim().split_once('\n').expect("two lines");
+        assert_eq!(key, "sk-one");
+        let pid = Pid::from_raw(pid.parse().expect("a number")).expect("a process");
+        let begin = std::time::Instant::now();
+        while is_running(pid) {
+            assert!(begin.elapsed() < Duration::from_secs(60), "the child is still there");
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refused_key_is_got_again_and_another_one_counts() {
+        let folder = std::env::temp_dir().join(format!("renewed-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let file = folder.join("key");
+        let script = format!("cat {}", file.display());
+        let key = Key::new(None, Some(KeySource::Command(words(&script))));
+        std::fs::write(&file, "sk-old").expect("a file");
+        let old = key.get().await.expect("a key").expect("one");
+        assert_eq!(key.renewed(&old).await, None);
+        std::fs::write(&file, "sk-new").expect("a file");
+        let new = key.renewed(&old).await.expect("another");
+        assert_eq!(new.expose(), "sk-new");
+        // Somebody else has got it meanwhile.
+        std::fs::remove_dir_all(&folder).expect("our own folder");
+        assert_eq!(key.renewed(&old).await, Some(new.clone()));
+        assert_eq!(key.renewed(&new).await, None);
+        let fixed = Key::new(Some(new.clone()), None);
+        assert_eq!((fixed.renewed(&new).await, fixed.known()), (None, Some(new)));
+    }
+
     /// A process that has ended and was not waited for yet does not run.
     fn is_running(pid: Pid) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
@@ -388,7 +483,8 @@ mod tests {
         assert!(key.is_configured() && key.known().is_none());
         assert!(key.get().await.is_err());
         for _ in 0..3 {
-            assert_eq!(key.get().await.expect("a key").map(Secret::expose), Some("sk-one"));
+            let got = key.get().await.expect("a key");
+            assert_eq!(got.as_ref().map(Secret::expose), Some("sk-one"));
         }
         let runs = std::fs::read_to_string(&count).expect("it has run").lines().count();
         std::fs::remove_dir_all(&folder).ok();

@@ -10,6 +10,7 @@ use super::failure::{Failure, Failures, SettingSources};
 use super::key::{Key, KeySource};
 use super::models::ModelList;
 use super::post::{Post, Target, get};
+use super::retry::Retry;
 use super::settings::Settings;
 use crate::engine::spec::merge;
 use crate::engine::{CallEnd, CallSettings, CallSpec, EngineEvent, RunError, Sink};
@@ -58,6 +59,11 @@ pub(in crate::engine) trait Interface {
     /// If the address can't be used: the reason, for a message.
     fn url(base_url: &str, model: &str, has_login: bool) -> Result<Url, String>;
 
+    /// Whether a model can have that name.
+    fn can_be_model(_model: &str) -> bool {
+        true
+    }
+
     /// The headers of a request; `None` if the key can't be in one.
     fn headers(key: Option<&Secret>) -> Option<HeaderMap>;
 
@@ -96,6 +102,16 @@ pub(in crate::engine) enum Refused {
 pub(in crate::engine) struct Remote<I> {
     shared: Arc<Shared>,
     interface: PhantomData<I>,
+}
+
+/// What a call is made with, beside the key.
+#[derive(Clone, Copy)]
+struct Attempt<'a> {
+    spec: &'a CallSpec,
+    model: &'a str,
+    sink: &'a Sink,
+    /// The call has not begun before, with another key.
+    is_first: bool,
 }
 
 #[derive(Debug)]
@@ -142,7 +158,9 @@ impl<I: Interface> Remote<I> {
     }
 
     /// Answers the last turn of the transcript. Dropped, it closes the connection.
-    pub(in crate::engine) async fn answer(self, spec: CallSpec, sink: Sink) -> CallEnd {
+    pub(in crate::engine) async fn answer(self, mut spec: CallSpec, sink: Sink) -> CallEnd {
+        let host = address::host(self.base_url()).unwrap_or_default();
+        spec.transcript.leave_out_data_of_others(&host);
         match self.run(&spec, &sink).await {
             Ok(()) => CallEnd::Finished,
             Err(error) => CallEnd::Failed(error),
@@ -166,38 +184,67 @@ impl<I: Interface> Remote<I> {
     }
 
     async fn run(&self, spec: &CallSpec, sink: &Sink) -> Result<(), RunError> {
-        let Shared { settings, key, connection, .. } = &*self.shared;
+        let Shared { settings, key, .. } = &*self.shared;
         let model = spec.model.as_deref().unwrap_or_else(|| self.model());
-        let failures = |key| {
-            Failures::new(I::SOURCES, key, self.base_url(), model)
-                .hiding(spec.settings.extra_headers.values())
-        };
         // Before the key is got: a person may be asked for it.
-        let unkeyed = failures(key.known());
-        let url = self.url(model, &unkeyed).map_err(Failure::into_error)?;
-        let key = key.get().await.map_err(|why| unkeyed.no_key_from_source(why).into_error())?;
-        let failures = failures(key);
-        let headers = I::headers(key).ok_or_else(|| failures.odd_key().into_error())?;
-        let mut target = Target { url, headers };
-        add_headers(&mut target.headers, &spec.settings);
+        let unkeyed = self.failures(key.known().as_ref(), model, &spec.settings);
+        self.url(model, &unkeyed).map_err(Failure::into_error)?;
+        let got = key.get().await.map_err(|why| unkeyed.no_key_from_source(why).into_error())?;
         self.warn_of_ignored(model, &spec.settings);
-        let client = connection.client(&target.url, key.is_some(), &failures);
-        let client = client.await.map_err(Failure::into_error)?;
-        let body = self.body(model, spec).map_err(|why| failures.refused(why).into_error())?;
-        sink.send(EngineEvent::CallStarted).await;
-        let clock = Clock::new(settings.total_timeout);
+        let mut clock = Clock::new(settings.total_timeout);
+        let attempt = Attempt { spec, model, sink, is_first: true };
+        let Err(failure) = self.call(&attempt, got.as_ref(), &mut clock).await else {
+            return Ok(());
+        };
+        // Nothing has come yet: that status is the answer to the request itself.
+        let (Retry::OtherKey, Some(refused)) = (failure.retry, got) else {
+            return Err(failure.into_error());
+        };
+        let Some(other) = key.renewed(&refused).await else { return Err(failure.into_error()) };
+        tracing::info!("the provider refuses the key; the request is sent again with a new one");
+        let attempt = Attempt { is_first: false, ..attempt };
+        self.call(&attempt, Some(&other), &mut clock).await.map_err(Failure::into_error)
+    }
+
+    /// Makes the call with `key`.
+    async fn call(
+        &self,
+        attempt: &Attempt<'_>,
+        key: Option<&Secret>,
+        clock: &mut Clock,
+    ) -> Result<(), Failure> {
+        let Shared { settings, connection, .. } = &*self.shared;
+        let Attempt { spec, model, sink, is_first } = *attempt;
+        let failures = self.failures(key, model, &spec.settings);
+        let url = self.url(model, &failures)?;
+        let headers = headers::<I>(key, &spec.settings, &failures)?;
+        let has_secret = key.is_some() || !spec.settings.extra_headers.is_empty();
+        let client = connection.client(&url, has_secret, &failures).await?;
+        let body = self.body(model, spec).map_err(|why| failures.refused(why))?;
+        if is_first {
+            sink.send(EngineEvent::CallStarted).await;
+        }
+        let target = Target { url, headers };
         let post = Post { client, target, body, idle_timeout: settings.idle_timeout };
         let begin_answer = |end| I::answer(&failures, model, end);
         let call = ProviderCall { settings, post, failures: &failures, sink, begin_answer };
-        call.run(clock).await.map_err(Failure::into_error)
+        call.run(clock).await
+    }
+
+    /// The failures of calls of `model` with `key`, which hide the headers of `settings`, too.
+    fn failures(&self, key: Option<&Secret>, model: &str, settings: &CallSettings) -> Failures {
+        let failures = Failures::new(I::SOURCES, key, self.base_url(), model);
+        failures.hiding(settings.extra_headers.values())
     }
 
     /// Why no call can ever be made with these settings, if that is so.
     pub(in crate::engine) fn fault(&self) -> Option<RunError> {
-        let model = self.model();
-        let failures = Failures::new(I::SOURCES, self.shared.key.known(), self.base_url(), model);
-        let fault = self.url(model, &failures).err();
-        let fault = fault.or_else(|| self.key_file_fault(&failures));
+        let (model, settings) = (self.model(), CallSettings::default());
+        let key = self.shared.key.known();
+        let failures = self.failures(key.as_ref(), model, &settings);
+        let checked = self.url(model, &failures);
+        let checked = checked.and_then(|_| headers::<I>(key.as_ref(), &settings, &failures));
+        let fault = checked.err().or_else(|| self.key_file_fault(&failures));
         fault.map(Failure::into_error)
     }
 
@@ -211,24 +258,28 @@ impl<I: Interface> Remote<I> {
         }
     }
 
-    /// The models that the provider lists.
+    /// The models that the provider lists, asked for with the headers of `of_calls`.
     ///
     /// # Errors
     /// If it can't be asked, or has no list.
-    pub(in crate::engine) async fn models(&self) -> Result<Vec<String>, RunError> {
+    pub(in crate::engine) async fn models(
+        &self,
+        of_calls: &CallSettings,
+    ) -> Result<Vec<String>, RunError> {
         let Shared { settings, key, connection, .. } = &*self.shared;
-        let failures = |key| Failures::new(I::SOURCES, key, self.base_url(), "");
-        let unkeyed = failures(key.known());
+        let unkeyed = self.failures(key.known().as_ref(), "", of_calls);
         self.ensure_key(&unkeyed).map_err(Failure::into_error)?;
         let key = key.get().await.map_err(|why| unkeyed.no_key_from_source(why).into_error())?;
-        let failures = failures(key);
-        let headers = I::headers(key).ok_or_else(|| failures.odd_key().into_error())?;
+        let failures = self.failures(key.as_ref(), "", of_calls);
+        let headers =
+            headers::<I>(key.as_ref(), of_calls, &failures).map_err(Failure::into_error)?;
+        let has_secret = key.is_some() || !of_calls.extra_headers.is_empty();
         let mut clock = Clock::new(settings.total_timeout);
         let (mut models, mut next) = (Vec::new(), None);
         for _ in 0..LIST_PAGES_MAX {
             let url = I::MODELS.url(self.base_url(), key.is_none(), next.as_deref());
             let url = url.map_err(|why| failures.bad_base_url(&why).into_error())?;
-            let client = connection.client(&url, key.is_some(), &failures);
+            let client = connection.client(&url, has_secret, &failures);
             let client = client.await.map_err(Failure::into_error)?;
             let body = get(client, url, headers.clone(), &mut clock, &failures).await;
             let page =
@@ -250,6 +301,9 @@ impl<I: Interface> Remote<I> {
         self.ensure_key(failures)?;
         if model.is_empty() {
             return Err(failures.no_model());
+        }
+        if !I::can_be_model(model) {
+            return Err(failures.bad_model());
         }
         Ok(url)
     }
@@ -288,6 +342,17 @@ impl<I: Interface> Remote<I> {
             }
         }
     }
+}
+
+/// The headers of a request with `key`, and those of the settings.
+fn headers<I: Interface>(
+    key: Option<&Secret>,
+    settings: &CallSettings,
+    failures: &Failures,
+) -> Result<HeaderMap, Failure> {
+    let mut headers = I::headers(key).ok_or_else(|| failures.odd_key())?;
+    add_headers(&mut headers, settings);
+    Ok(headers)
 }
 
 /// Adds the headers of the settings, which have been checked, in the place of those of the same name.

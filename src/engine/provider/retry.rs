@@ -24,6 +24,8 @@ pub(in crate::engine) enum Retry {
     Backoff,
     /// After the wait that the provider requests.
     After(Duration),
+    /// With another key, if there is one.
+    OtherKey,
 }
 
 impl Retry {
@@ -32,7 +34,7 @@ impl Retry {
     /// wait: a provider that requests none must not be overloaded.
     pub(in crate::engine) fn wait(self, retry: u32, seed: u64) -> Option<Duration> {
         match self {
-            Self::Never => None,
+            Self::Never | Self::OtherKey => None,
             Self::Backoff => Some(backoff(retry, seed)),
             Self::After(wait) if wait > RETRY_AFTER_MAX => None,
             Self::After(wait) if retry > 1 => Some(wait.max(BACKOFF_FIRST)),

@@ -11,6 +11,16 @@ pub(in crate::engine) fn native(spec: &CallSpec) -> Option<&ResponseSchema> {
     }
 }
 
+/// The same where the settings leave it open whether the provider gets it, and it gets only what it
+/// `takes`.
+pub(in crate::engine) fn native_if(
+    spec: &CallSpec,
+    takes: impl FnOnce(&ResponseSchema) -> bool,
+) -> Option<&ResponseSchema> {
+    let is_asked_for = spec.settings.structured == Some(StructuredMode::Native);
+    native(spec).filter(|schema| is_asked_for || takes(schema))
+}
+
 /// The instruction that asks the model for an answer that fits the schema; `None` if there is no
 /// schema, or `is_native` and the provider gets it.
 pub(in crate::engine) fn instruction(spec: &CallSpec, is_native: bool) -> Option<String> {

@@ -208,7 +208,11 @@ impl<'a> Answer<'a> {
             class: finish_class(&reason, has_calls),
             reason,
             usage: self.usage,
-            provider_data: kept::provider_data(self.model, self.items.kept()),
+            provider_data: kept::provider_data(
+                self.reading.failures.host(),
+                self.model,
+                self.items.kept(),
+            ),
             has_calls,
         };
         self.reading.finish(end, events)

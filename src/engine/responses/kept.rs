@@ -28,12 +28,12 @@ pub(super) enum KeptItem {
 }
 
 /// The data to send back with an answer of `items`; `None` if they say no more than the transcript.
-pub(super) fn provider_data(model: &str, items: &[KeptItem]) -> Option<ProviderData> {
+pub(super) fn provider_data(host: &str, model: &str, items: &[KeptItem]) -> Option<ProviderData> {
     if !items.iter().any(KeptItem::is_needed) {
         return None;
     }
     let json = serde_json::to_string(items).ok()?;
-    Some(ProviderData { engine: NAME, model: model.into(), json: json.into() })
+    Some(ProviderData { engine: NAME, host: host.into(), model: model.into(), json: json.into() })
 }
 
 /// The items in `data`, if this engine wrote them for `model`, which alone takes them, and if they

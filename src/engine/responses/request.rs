@@ -10,7 +10,7 @@ use super::wire::{Body, Role, WireFormat, WireItem, WirePart, WireReasoning, Wir
 use crate::chat::event::{ProviderData, ToolCall};
 use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
-use crate::engine::openai::model::{reasons, taken};
+use crate::engine::openai::model::{reasons, taken, takes_schemas};
 use crate::engine::provider::media::{Media, media};
 use crate::engine::provider::remote::Refused;
 use crate::engine::provider::schema;
@@ -35,7 +35,7 @@ pub(super) fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
 fn body_of(messages: &[Message<'_>], model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
     let first = messages.iter().take_while(|message| matches!(message, Message::System(_)));
     let (system, conversation) = messages.split_at(first.count());
-    let native = schema::native(spec).filter(|schema| schema.is_taken(&spec.settings));
+    let native = schema::native_if(spec, |schema| schema.is_of_object() && takes_schemas(model));
     let instruction = schema::instruction(spec, native.is_some());
     let (settings, _) = taken(model, &spec.settings);
     let CallSettings { temperature, top_p, max_tokens, reasoning_effort, .. } = &settings;

@@ -21,7 +21,7 @@ fn look() -> ToolSpec {
 }
 
 fn data(engine: &'static str, model: &str, blocks: Value) -> ProviderData {
-    ProviderData { engine, model: model.into(), json: blocks.to_string().into() }
+    ProviderData { engine, host: "h".into(), model: model.into(), json: blocks.to_string().into() }
 }
 
 fn user(text: &str) -> Message<'_> {
@@ -211,8 +211,8 @@ fn collect_marks(place: &str, value: &Value, found: &mut Vec<String>) {
 }
 
 /// The members of a request that settings decide.
-fn asked_for(settings: &Value, schema: Option<&Value>) -> Value {
-    let body = body("m", &spec(settings, &[], schema), &[user("q")]).expect("serializes");
+fn asked_for(settings: &Value) -> Value {
+    let body = body("m", &spec(settings, &[], None), &[user("q")]).expect("serializes");
     let mut body: Value = serde_json::from_slice(&body).expect("JSON");
     let members = body.as_object_mut().expect("an object");
     for name in ["model", "stream", "messages"] {
@@ -228,7 +228,7 @@ fn settings_have_their_places() {
     let expected = json!({ "max_tokens": 5000, "temperature": 0.5, "top_p": 0.9,
         "stop_sequences": ["END"], "thinking": { "type": "enabled", "budget_tokens": 2048 },
         "output_config": { "effort": "high" } });
-    assert_eq!(asked_for(&all, None), expected);
+    assert_eq!(asked_for(&all), expected);
     let disabled = json!({ "max_tokens": 32_000, "thinking": { "type": "disabled" } });
     let minimal = json!({ "max_tokens": 32_000, "output_config": { "effort": "low" } });
     for (settings, expected) in [
@@ -237,23 +237,34 @@ fn settings_have_their_places() {
         (json!({ "reasoning_budget": 0 }), disabled),
         (json!({ "reasoning_effort": "minimal" }), minimal),
     ] {
-        assert_eq!(asked_for(&settings, None), expected, "{settings}");
+        assert_eq!(asked_for(&settings), expected, "{settings}");
     }
     // The limit is larger than the budget, which it counts, too.
-    let large = asked_for(&json!({ "reasoning_budget": 40_000 }), None);
+    let large = asked_for(&json!({ "reasoning_budget": 40_000 }));
     assert_eq!(large["max_tokens"], 48_192);
 }
 
 #[test]
-fn a_schema_is_the_format_unless_the_model_is_to_get_it() {
-    let schema = json!({ "type": "object", "properties": {}, "additionalProperties": false });
-    let native = asked_for(&json!({}), Some(&schema));
-    let format = json!({ "format": { "type": "json_schema", "schema": schema } });
-    assert_eq!(native, json!({ "max_tokens": 32_000, "output_config": format }));
-    let prompt = asked_for(&json!({ "structured": "prompt" }), Some(&schema));
-    assert_eq!(prompt.get("output_config"), None);
-    let instruction = prompt["system"][0]["text"].as_str().expect("an instruction");
-    assert!(instruction.contains("JSON Schema"), "{instruction}");
+fn a_schema_is_the_format_where_model_and_schema_are_known_to_fit() {
+    let closed = json!({ "type": "object", "properties": {}, "additionalProperties": false });
+    let open = json!({ "type": "object", "properties": {} });
+    for (model, structured, schema, is_native) in [
+        ("claude-sonnet-5", Value::Null, &closed, true),
+        ("claude-sonnet-5", Value::Null, &open, false),
+        ("claude-sonnet-5", json!("prompt"), &closed, false),
+        ("claude-3-5-sonnet", Value::Null, &closed, false),
+        ("m", Value::Null, &closed, false),
+        ("m", json!("native"), &open, true),
+    ] {
+        let spec = spec(&json!({ "structured": structured }), &[], Some(schema));
+        let body = body(model, &spec, &[user("q")]).expect("serializes");
+        let body: Value = serde_json::from_slice(&body).expect("JSON");
+        let format = json!({ "format": { "type": "json_schema", "schema": schema } });
+        assert_eq!(body.get("output_config"), is_native.then_some(&format), "{model} {schema}");
+        let instruction = body["system"][0]["text"].as_str();
+        let is_asked = instruction.is_some_and(|text| text.contains("JSON Schema"));
+        assert_eq!(is_asked, !is_native, "{model} {schema}");
+    }
 }
 
 #[test]

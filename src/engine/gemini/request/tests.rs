@@ -21,7 +21,7 @@ fn look() -> ToolSpec {
 }
 
 fn data(engine: &'static str, model: &str, parts: Value) -> ProviderData {
-    ProviderData { engine, model: model.into(), json: parts.to_string().into() }
+    ProviderData { engine, host: "h".into(), model: model.into(), json: parts.to_string().into() }
 }
 
 fn user(text: &str) -> Message<'_> {

@@ -74,7 +74,12 @@ fn messages_take_openai_form() {
 #[test]
 fn reasoning_goes_back_to_the_model_that_wrote_it_as_it_came() {
     let answer = |engine, model: &str, kept: &Value| {
-        let data = ProviderData { engine, model: model.into(), json: kept.to_string().into() };
+        let data = ProviderData {
+            engine,
+            host: "h".into(),
+            model: model.into(),
+            json: kept.to_string().into(),
+        };
         let tool = call("c1");
         let answer = Message::Assistant {
             text: "".into(),
@@ -195,7 +200,12 @@ fn a_turn_begins_with_every_byte_of_the_turn_before() {
     let tool = call("a");
     let image = [attached("image/png", "a.png", b"abc")];
     let kept = json!({ "reasoning_content": "hm" }).to_string();
-    let data = ProviderData { engine: "openai", model: "m".into(), json: kept.as_str().into() };
+    let data = ProviderData {
+        engine: "openai",
+        host: "h".into(),
+        model: "m".into(),
+        json: kept.as_str().into(),
+    };
     let schema = json!({ "type": "object", "properties": {} });
     let spec = spec(&json!({ "temperature": 0.5 }), Some(schema));
     let mut messages = vec![Message::System("be brief")];

@@ -88,6 +88,11 @@ impl Complaint {
         self.codes.iter().any(|code| code.contains(word))
     }
 
+    /// Whether it is about the field of the request that has the schema of the answer.
+    pub(super) fn is_about_schemas(&self) -> bool {
+        SCHEMA_WORDS.iter().any(|word| self.message.contains(word) || self.has_code(word))
+    }
+
     pub(super) fn class(&self, status: Option<u16>) -> ErrorClass {
         let contains = |words: &[&str]| {
             let texts = self.codes.iter().chain([&self.message]).map(|text| text.to_lowercase());
@@ -111,6 +116,16 @@ impl Complaint {
 
 /// Codes of providers for too many requests, where they give no status.
 const RATE_LIMIT_WORDS: &[&str] = &["rate_limit", "too_many_requests", "insufficient_quota"];
+
+/// The names of the field for a schema in the interfaces of OpenAI, Anthropic and Google.
+const SCHEMA_WORDS: &[&str] = &[
+    "response_format",
+    "text.format",
+    "output_config",
+    "output_format",
+    "responseJsonSchema",
+    "response_json_schema",
+];
 
 /// Words of providers for a conversation that is too long: OpenAI's code, its message (vLLM's too),
 /// that of others, llama.cpp's, Anthropic's, and Google's.

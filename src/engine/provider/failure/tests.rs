@@ -71,7 +71,7 @@ fn only_temporary_errors_are_tried_again() {
     for status in [408, 409, 429, 500, 502, 503, 504, 529] {
         assert_eq!(retry(status, "", None), Retry::Backoff, "{status}");
     }
-    for status in [400, 401, 402, 403, 404, 413, 422, 501] {
+    for status in [400, 402, 403, 404, 413, 422, 501] {
         assert_eq!(retry(status, "", Some(1)), Retry::Never, "{status}");
     }
     assert_eq!(retry(429, "", Some(60)), Retry::After(RETRY_AFTER_MAX));
@@ -233,4 +233,40 @@ fn details_of_an_error_have_its_wait_and_its_reason() {
 fn a_missing_key_is_distinguished_from_a_wrong_one() {
     let error = failures(None).status(401, b"", None).into_error();
     assert!(error.message.contains("requires a key"), "{}", error.message);
+}
+
+#[test]
+fn a_header_is_hidden_with_and_without_its_scheme() {
+    for (header, credentials) in [
+        ("Bearer GWSECRET-1", "GWSECRET-1"),
+        ("Basic  dXNlcjpHV1NFQ1JFVA==", "dXNlcjpHV1NFQ1JFVA=="),
+        ("Token a b-GWSECRET", "a b-GWSECRET"),
+        ("GWSECRET-alone", "GWSECRET-alone"),
+    ] {
+        let headers = [Secret::new(header).expect("a header")];
+        let failures = failures(None).hiding(headers.iter());
+        for said in [header, credentials] {
+            let body = format!(r#"{{"error":{{"message":"header {said} is wrong"}}}}"#);
+            let error = failures.status(401, body.as_bytes(), None).into_error();
+            for shown in [&error.message, &error.detail] {
+                assert!(!shown.contains(credentials), "{shown}");
+                assert!(shown.contains("header [redacted]"), "{shown}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_refused_schema_has_a_hint_and_a_refused_key_may_have_changed() {
+    let said = r#"{"error":{"message":"Invalid parameter: 'response_format' of type 'json_schema' \
+                   is not supported with this model."}}"#;
+    check(400, &said.replace("\\\n", ""), ErrorClass::Provider, &["`-O structured=prompt`"]);
+    let message = |status: u16, body: &str| {
+        let failure = failures(Some("sk-abcdef")).status(status, body.as_bytes(), None);
+        (failure.message().to_owned(), failure.retry)
+    };
+    assert!(!message(400, "no such thing").0.contains("structured"));
+    assert!(!message(500, "response_format").0.contains("structured"));
+    assert_eq!(message(401, "").1, Retry::OtherKey);
+    assert_eq!(message(403, "").1, Retry::Never);
 }

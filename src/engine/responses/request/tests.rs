@@ -17,7 +17,7 @@ fn look() -> ToolSpec {
 }
 
 fn data(engine: &'static str, model: &str, items: Value) -> ProviderData {
-    ProviderData { engine, model: model.into(), json: items.to_string().into() }
+    ProviderData { engine, host: "h".into(), model: model.into(), json: items.to_string().into() }
 }
 
 fn user(text: &str) -> Message<'_> {
