@@ -127,9 +127,9 @@ impl CallSettings {
             return Err(format!("there is no setting {name:?}; the settings are {known}"));
         };
         let wrong = |expected: &str| format!("{name} must be {expected}");
-        match value {
-            Value::Null => self.cleared.insert(setting),
-            _ => self.cleared.remove(&setting),
+        match value.is_null() {
+            true => self.cleared.insert(setting),
+            false => self.cleared.remove(&setting),
         };
         match setting {
             Setting::Temperature => {
