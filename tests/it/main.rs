@@ -16,8 +16,9 @@ mod process;
 mod provider;
 mod provider_quirks;
 
-// The other engines, and what each engine can do.
+// The other engines, what each engine can do, and what each survives.
 mod anthropic;
+mod engine_faults;
 mod gemini;
 mod ollama;
 mod openai_requests;
