@@ -429,7 +429,7 @@ impl Tool {
         self.stage = ToolStage::after(step);
     }
 
-    /// The result agrees with what became of the call.
+    /// The result agrees with the way the call ended.
     fn check_result(&self, shown: &str, status: &str, report: &mut Report) {
         let expected = match self.stage {
             // If the client has not answered, there is no result.

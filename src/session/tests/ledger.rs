@@ -256,7 +256,7 @@ impl Ledger {
     }
 }
 
-/// Whether the frame tells that a defect ends the process, which has a `done` of its own.
+/// Whether the frame reports that a defect ends the process, which has a `done` of its own.
 fn is_defect(frame: &Frame) -> bool {
     matches!(&frame.frame, Some(Body::Error(error)) if error.code == "internal" && error.terminal)
 }
