@@ -414,8 +414,8 @@ mod tests {
         std::fs::create_dir_all(&folder).expect("a folder");
         let pid_file = folder.join("pid");
         let script = format!("sleep 1000 & echo $! > {}; wait", pid_file.display());
-        let told = error(&script, Duration::from_millis(300)).await;
-        assert!(told.contains("printed no key within"), "{told}");
+        let reported = error(&script, Duration::from_millis(300)).await;
+        assert!(reported.contains("printed no key within"), "{reported}");
         let pid = std::fs::read_to_string(&pid_file).expect("it has run");
         let pid = Pid::from_raw(pid.trim().parse().expect("a number")).expect("a process");
         std::fs::remove_dir_all(&folder).ok();

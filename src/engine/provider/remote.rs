@@ -2,8 +2,9 @@
 //! between providers is their [`Interface`].
 
 use super::address;
+use super::answer::Answer;
 use super::body::BodyEnd;
-use super::call::{Answer, ProviderCall};
+use super::call::ProviderCall;
 use super::clock::Clock;
 use super::connection::Connection;
 use super::failure::{Failure, Failures, SettingSources};
@@ -51,7 +52,7 @@ pub(in crate::engine) trait Interface {
     const SOURCES: SettingSources;
 
     /// An answer of it.
-    type Answer<'a>: Answer;
+    type Answer<'a>: Answer<'a>;
 
     /// Where requests to `model` go; with the login in `base_url` if `has_login`.
     ///
