@@ -10,6 +10,7 @@ mod lease;
 mod link;
 mod load;
 mod machine;
+mod passfile;
 mod pending;
 mod reactor;
 mod reader;
@@ -71,7 +72,12 @@ impl Postgres {
         fault: FailPoint,
     ) -> Result<Self, PostgresError> {
         let variable = |name: &str| std::env::var(name).ok();
-        let address = dsn.address(&variable).map_err(PostgresError::Address)?;
+        let mut address = dsn.address(&variable).map_err(PostgresError::Address)?;
+        if address.config.get_password().is_none()
+            && let Some(password) = passfile::password(&address, &variable)
+        {
+            address.config.password(password);
+        }
         let reactor = Reactor::new()?;
         let link = reactor.run(async {
             let link = Link::open(&address).await?;

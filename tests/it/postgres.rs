@@ -3,11 +3,13 @@
 use crate::frames::{Frame, errors, patched_text, submit};
 use crate::once::{Ended, Once, duologue};
 use crate::oracle::Answers;
-use crate::postgres_server::{Database, PASSWORD};
+use crate::postgres_server::{Database, PASSWORD, PostgresServer, USER};
 use crate::process::Process;
 use crate::server::{Folder, Launch, Server, echo};
 use crate::store::{kill, wait_state};
 use serde_json::{Value, json};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 /// How long a lease lasts that is not renewed.
@@ -163,7 +165,6 @@ fn what_can_not_be_used_is_an_error_that_says_why() {
     let no_database = dsn.replace(&database.name, "no_such_database");
     let encrypted = format!("{dsn}?sslmode=require");
     let new = Database::new().dsn();
-    let secret = "pg-another-pass";
     for (args, why) in [
         (vec!["--store", &wrong, "--session-id", "s"], "password authentication failed"),
         (vec!["--store", &nowhere, "--session-id", "s"], "can't be reached"),
@@ -181,7 +182,7 @@ fn what_can_not_be_used_is_an_error_that_says_why() {
         (vec!["--store", "postgres://h/x?sslkey=/k"], "sslkey"),
     ] {
         // The password is in the address as well as in the variable.
-        let launch = echo(&args).secret("PGPASSWORD", PASSWORD).secret("PGAPPNAME", secret);
+        let launch = echo(&args).secret("PGPASSWORD", PASSWORD).secret("OTHER", "pg-another-pass");
         let (_, message) = refusal(launch);
         assert!(message.contains(why), "{args:?}: {message}");
     }
@@ -205,9 +206,31 @@ fn the_password_is_shown_nowhere() {
     let shown = run(&folder, &["sessions", "show", "none", "--store", &dsn]);
     let bad = run(&folder, &["sessions", "list", "--store", &format!("{dsn}?x=y")]);
     assert_eq!((shown.status, bad.status), (1, 2), "{bad:?}");
+    assert!(!logged.is_empty() && help.stdout.contains("DUOLOGUE_TURNS_DSN"));
     for text in [&logged, &help.stdout, &shown.stderr, &shown.stdout, &bad.stderr, &bad.stdout] {
-        assert!(!text.contains("a-pass") && !text.is_empty() || text.is_empty(), "{text}");
+        assert!(!text.contains("a-pass"), "{text}");
     }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn the_password_may_be_in_a_file_of_its_owner() {
+    let (database, folder) = (Database::new(), Folder::new());
+    let path = folder.path("passwords");
+    std::fs::write(&path, format!("*:*:{}:*:{PASSWORD}\n", database.name)).expect("a file");
+    let dsn = database.bare_dsn();
+    let exec = || {
+        let words = ["exec", "--engine", "echo", "--store", &dsn, "hello"];
+        let mut command = duologue(&folder, &words);
+        command.env("PGPASSFILE", &path);
+        Once::start(command).finish()
+    };
+    for (mode, is_used) in [(0o600, true), (0o644, false)] {
+        std::fs::set_permissions(&path, Permissions::from_mode(mode)).expect("our file");
+        let ended = exec();
+        assert_eq!(!ended.stderr.contains("password missing"), is_used, "{ended:?}");
+    }
+    assert_eq!(database.query("SELECT count(*) FROM duologue.sessions"), "1");
 }
 
 /// The envelope of `sessions <words> --output json`, and the status.
@@ -286,4 +309,50 @@ fn words_of_a_run_that_was_cut_off_are_found() {
     assert_eq!(found["data"][0]["sessionId"], "s", "{found}");
     let (found, _) = envelope(&folder, &database.bare_dsn(), &["search", "unheard"]);
     assert_eq!(found["data"], json!([]), "{found}");
+}
+
+/// The certificate of a server that is not this machine is checked, and its name.
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn the_certificate_of_a_server_is_verified() {
+    let postgres = PostgresServer::start_with_tls();
+    let database = postgres.database();
+    let authority = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tls/ca.pem");
+    // A name that leads to this machine, but is not in the certificate.
+    let other = format!(
+        "host=db.example hostaddr=127.0.0.1 port={} user={USER} dbname={}",
+        database.port, database.name
+    );
+    let local = other.replace("db.example", "localhost");
+    let named = format!("sslrootcert={authority}");
+    for (number, (place, options, refused)) in [
+        (&local, format!("sslmode=verify-full {named}"), None),
+        (&local, "sslmode=verify-full".to_owned(), Some("UnknownIssuer")),
+        (&local, "sslmode=verify-full sslrootcert=/none".to_owned(), Some("root certificates")),
+        (&local, "sslmode=verify-ca".to_owned(), Some("UnknownIssuer")),
+        (&local, "sslmode=require".to_owned(), None),
+        (&local, String::new(), None),
+        (&other, format!("sslmode=verify-full {named}"), Some("not valid for name")),
+        (&other, format!("sslmode=verify-ca {named}"), None),
+        (&other, format!("sslmode=require {named}"), None),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (dsn, id) = (format!("{place} {options}"), format!("s{number}"));
+        let args = ["--turns-dsn", &dsn, "--timeline-dsn", &dsn, "--session-id", &id];
+        let launch = echo(&args).secret("PGPASSWORD", PASSWORD);
+        if let Some(why) = refused {
+            let (code, message) = refusal(launch);
+            assert_eq!(code, "store_failed", "{options}");
+            assert!(message.contains(why), "{options}: {message}");
+            continue;
+        }
+        let mut server = launch.start();
+        assert_eq!(server.turn("r1", "one"), "ok", "{options}");
+        let encrypted = "SELECT count(*), bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity \
+                         USING (pid) WHERE application_name = 'duologue'";
+        assert!(database.query(encrypted).ends_with("|t"), "{options}");
+        assert_eq!(errors(&server.finish().frames, ""), [""; 0], "{options}");
+    }
 }

@@ -6,7 +6,7 @@ use crate::server::{Launch, echo};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -18,7 +18,7 @@ pub(crate) const PASSWORD: &str = "pg-a-pass@word-that-nobody-may-see";
 /// The same in a URL.
 const PASSWORD_IN_URL: &str = "pg-a-pass%40word-that-nobody-may-see";
 
-const USER: &str = "duologue_test";
+pub(crate) const USER: &str = "duologue_test";
 
 /// `$1` is the folder of the programs, `$2` that of the server, `$3` its port. Ends with its standard
 /// input. A server refuses to run as root.
@@ -26,16 +26,22 @@ const SCRIPT: &str = r#"
 bin=$1 folder=$2 port=$3
 as=
 if [ "$(id -u)" = 0 ]; then
-    chown postgres "$folder" "$folder/password"
+    chown postgres "$folder" "$folder"/*
     as='setpriv --reuid=postgres --regid=postgres --clear-groups'
 fi
 cd "$folder"
 $as "$bin/initdb" --pgdata "$folder/data" --username "$4" --auth scram-sha-256 \
     --pwfile "$folder/password" --encoding UTF8 --locale C --no-sync > "$folder/log" 2>&1 || exit 1
+tls=off
+if [ -e "$folder/server.key" ]; then
+    chmod 600 "$folder/server.key"
+    tls=on
+fi
 start() {
     $as "$bin/postgres" -D "$folder/data" -p "$port" -k "$folder" -c listen_addresses=127.0.0.1 \
         -c fsync=off -c shared_buffers=16MB -c wal_level=minimal -c max_wal_senders=0 \
-        -c max_connections=60 >> "$folder/log" 2>&1 < /dev/null &
+        -c max_connections=60 -c ssl=$tls \
+        -c ssl_cert_file="$folder/server.pem" -c ssl_key_file="$folder/server.key" >> "$folder/log" 2>&1 < /dev/null &
     server=$!
 }
 start
@@ -80,6 +86,15 @@ fn free_port() -> u16 {
 impl PostgresServer {
     /// A new one; waits until it answers.
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same, with TLS and the certificate of the test authority, which is for this machine.
+    pub(crate) fn start_with_tls() -> Self {
+        Self::start_with(&["server.pem", "server.key"])
+    }
+
+    fn start_with(files: &[&str]) -> Self {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         // Its user must be able to enter the folder, and a socket's path is short.
@@ -87,6 +102,10 @@ impl PostgresServer {
         let folder = std::env::temp_dir().join(name);
         fs::create_dir(&folder).expect("a folder");
         fs::write(folder.join("password"), PASSWORD).expect("a file");
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tls");
+        for file in files {
+            fs::copy(data.join(file), folder.join(file)).expect("a copy");
+        }
         let port = free_port();
         let mut shell = Command::new("/bin/sh")
             .args(["-c", SCRIPT, "sh"])
