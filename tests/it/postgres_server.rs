@@ -294,7 +294,7 @@ fn forward(client: &TcpStream, server: &TcpStream, armed: &Mutex<Armed>) {
             let has = |text: &str| bytes.windows(text.len()).any(|it| it == text.as_bytes());
             // The renewal of a lease writes no batch.
             writes |= has("UPDATE duologue.sessions");
-            if !(writes && has("COMMIT")) {
+            if !(writes && has("COMMIT\0")) {
                 return Fate::Open;
             }
             writes = false;

@@ -5,7 +5,7 @@
 
 use super::address::Address;
 use super::error::PostgresError;
-use super::link::{LIMITS, Link, Statement, Value};
+use super::link::{BEGIN, Link, Statement, Value};
 use super::{machine, reactor::Reactor};
 use crate::protocol::id::SessionId;
 use crate::store::error::StoreError;
@@ -156,7 +156,7 @@ async fn insert(
         (&ended, Type::TEXT),
     ];
     // A number that is in use must never be given again, so this is synced.
-    link.run(&format!("BEGIN; {LIMITS}{LOCK_LIMIT}SET LOCAL synchronous_commit = on")).await?;
+    link.run(&format!("{BEGIN}{LOCK_LIMIT}SET LOCAL synchronous_commit = on")).await?;
     let row = link.row(ACQUIRE, &values).await?;
     link.run("COMMIT").await?;
     Ok(row.map(|row| row.get(0)))
@@ -230,8 +230,8 @@ async fn renew_once(
     let duration = duration_ms();
     let mut values = identity.values();
     values.push((&duration, Type::FLOAT8));
-    let begin = format!("BEGIN; {LIMITS}SET LOCAL synchronous_commit = off");
-    let renewed = link.send(&begin, &[Statement { sql: RENEW, values }]).await?;
+    let begin = format!("{BEGIN}SET LOCAL synchronous_commit = off");
+    let renewed = link.send(&begin, &[Statement { sql: RENEW, values }], 0).await?;
     link.run("COMMIT").await?;
     Ok(renewed == [1])
 }

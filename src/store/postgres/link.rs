@@ -19,9 +19,18 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// How long an answer may take. The server gives up a little earlier, so that it reports why.
 const ANSWER_MAX: Duration = Duration::from_secs(11);
 
+/// Bytes that are sent in a second at least: a large batch may take longer.
+const BYTES_PER_SECOND_MIN: u64 = 128 * 1024;
+
 /// How long the server works on one statement, and how long a transaction of a process that was
 /// stopped or has lost its connection keeps its locks.
 pub(super) const LIMITS: &str = "SET LOCAL statement_timeout = 10000; \
+     SET LOCAL idle_in_transaction_session_timeout = 10000; ";
+
+/// Begins a transaction that writes. It has the default isolation of PostgreSQL, whatever the server's
+/// configuration says: with a stricter one the renewal of a lease would be in the way of each batch.
+pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; \
+     SET LOCAL statement_timeout = 10000; \
      SET LOCAL idle_in_transaction_session_timeout = 10000; ";
 
 /// A value of a statement, and its type in the database.
@@ -89,11 +98,12 @@ impl Link {
     }
 
     /// Begins a transaction with `begin`, and sends the statements without waiting for an answer
-    /// between them. Gives the number of rows of each.
+    /// between them. Gives the number of rows of each. `bytes` is about what their values take.
     pub(super) async fn send(
         &self,
         begin: &str,
         statements: &[Statement<'_>],
+        bytes: usize,
     ) -> Result<Vec<u64>, PostgresError> {
         let mut answers: Vec<Answer<'_>> = Vec::new();
         answers.push(Box::pin(async {
@@ -103,7 +113,9 @@ impl Link {
         for Statement { sql, values } in statements {
             answers.push(Box::pin(self.client.execute_typed(sql, values)));
         }
-        let mut counts = self.answer(try_join_all(answers)).await?;
+        let seconds = u64::try_from(bytes).unwrap_or(u64::MAX) / BYTES_PER_SECOND_MIN;
+        let limit = ANSWER_MAX + Duration::from_secs(seconds);
+        let mut counts = self.within(limit, try_join_all(answers)).await?;
         counts.remove(0);
         Ok(counts)
     }
@@ -112,10 +124,18 @@ impl Link {
         &self,
         asking: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, PostgresError> {
+        self.within(ANSWER_MAX, asking).await
+    }
+
+    async fn within<T>(
+        &self,
+        limit: Duration,
+        asking: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, PostgresError> {
         let address = &self.address;
-        match timeout(ANSWER_MAX, asking).await {
+        match timeout(limit, asking).await {
             Ok(answer) => answer.map_err(|error| PostgresError::of(address, &error)),
-            Err(_) => Err(PostgresError::Silent { place: address.to_string(), limit: ANSWER_MAX }),
+            Err(_) => Err(PostgresError::Silent { place: address.to_string(), limit }),
         }
     }
 }

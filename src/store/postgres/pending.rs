@@ -269,6 +269,7 @@ impl Columns {
             }
             Change::Blob { sha256, data } => {
                 content.add(sha256.as_bytes(), 0, &[]);
+                content.1 += data.len();
                 self.hashes.push(sha256);
                 self.blobs.push(data.to_vec());
             }

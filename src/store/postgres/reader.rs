@@ -1,7 +1,7 @@
 //! Queries on all sessions of a database of PostgreSQL, and the deletion of one.
 
 use super::error::PostgresError;
-use super::link::{LIMITS, Statement};
+use super::link::{BEGIN, Statement};
 use super::load::small;
 use super::{Core, Postgres};
 use crate::protocol::id::SessionId;
@@ -135,8 +135,8 @@ impl Core {
             Statement { sql: DELETE_SESSION, values: vec![(&id, Type::TEXT)] },
             Statement { sql: DELETE_BLOBS, values: vec![(&hashes, Type::TEXT_ARRAY)] },
         ];
-        let begin = format!("BEGIN; {LIMITS}SET LOCAL synchronous_commit = on");
-        let counts = link.send(&begin, &statements).await?;
+        let begin = format!("{BEGIN}SET LOCAL synchronous_commit = on");
+        let counts = link.send(&begin, &statements, 0).await?;
         if counts.first() != Some(&1) {
             return Err(identity.lost(link).await);
         }

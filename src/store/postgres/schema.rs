@@ -3,7 +3,7 @@
 
 use super::address::Address;
 use super::error::PostgresError;
-use super::link::{LIMITS, Link};
+use super::link::{BEGIN, Link};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
@@ -175,7 +175,7 @@ async fn format(link: &Link, address: &Address) -> Result<Option<i64>, PostgresE
 
 /// Makes the changes that the database has not had, all or none.
 async fn migrate(link: &Link, address: &Address) -> Result<(), PostgresError> {
-    link.run(&format!("BEGIN; {LIMITS}{BEGINNING}")).await?;
+    link.run(&format!("{BEGIN}{BEGINNING}")).await?;
     // Another process may have made them meanwhile.
     let had = format(link, address).await?.unwrap_or_default();
     for (number, migration) in (1_i64..).zip(&MIGRATIONS).filter(|(number, _)| *number > had) {

@@ -7,7 +7,7 @@
 
 use super::Core;
 use super::error::PostgresError;
-use super::link::{LIMITS, Link};
+use super::link::{BEGIN, Link};
 use super::pending::Pending;
 use crate::protocol::id::SessionId;
 use crate::store::batch::Batch;
@@ -76,8 +76,8 @@ impl Core {
             }
             let mut all = vec![lease.identity.held()];
             all.extend(statements);
-            let begin = format!("BEGIN; {LIMITS}{}", pending.durability());
-            let sent = link.send(&begin, &all).await;
+            let begin = format!("{BEGIN}{}", pending.durability());
+            let sent = link.send(&begin, &all, pending.bytes).await;
             let is_ours = match &sent {
                 Ok(counts) => counts.first() == Some(&1),
                 Err(error) if error.is_passing() => true,
@@ -110,8 +110,7 @@ impl Core {
     ) -> Result<(), PostgresError> {
         let Some(lease) = &self.lease else { return Err(PostgresError::Unclaimed) };
         let held = lease.identity.held();
-        let begin = format!("BEGIN; {LIMITS}");
-        if link.send(&begin, &[held]).await? != [1] {
+        if link.send(BEGIN, &[held], 0).await? != [1] {
             return Err(lease.identity.lost(link).await);
         }
         let row = link.row(LAST, &[(&session.as_str(), Type::TEXT)]).await?;
