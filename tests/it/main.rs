@@ -127,6 +127,11 @@ mod store_damage;
 mod store_faults;
 mod store_kills;
 
+// The same on a PostgreSQL server.
+mod postgres;
+mod postgres_faults;
+mod postgres_server;
+
 // The examples, run as a reader would run them.
 mod examples;
 

@@ -181,7 +181,7 @@ fn what_can_not_be_resumed_is_an_error_that_says_why() {
         (["--store", &newer, "--session-id", "s"].to_vec(), "newer version"),
         (["--continue", "--store", &empty].to_vec(), "no session of this folder"),
         (["-c", "--session-id", "s", "--store", &place].to_vec(), "--session-id"),
-        (["--store", "postgres://localhost/x"].to_vec(), "PostgreSQL"),
+        (["--store", "postgres://u@localhost:x/y"].to_vec(), "PostgreSQL"),
     ] {
         let ended = echo(&args).start().finish_with(2, Answers::AllAndFarewell);
         let error = ended.frames.iter().find(|frame| frame.error().is_some()).expect("an error");
