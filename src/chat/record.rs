@@ -40,7 +40,7 @@ pub(crate) struct EventRecord {
     /// What it changes for the model.
     pub change: Option<TurnChange>,
     /// With the end of a run: the entities that were created since the end of the one before, so that
-    /// loading need not replay their events.
+    /// loading need not replay their events. With dropped turns: their tombstones.
     pub state: Option<SnapshotFrame>,
 }
 
@@ -62,6 +62,8 @@ pub(crate) enum TurnChange {
     Result(ToolCallId, ToolResult),
     /// The turn ended like this; `None` if the model is not sent it.
     Ended(Option<Arc<Turn>>),
+    /// The turns from the first number to the last are not sent any more.
+    Dropped(u32, u32),
 }
 
 /// A stored conversation.
@@ -74,7 +76,8 @@ pub struct Restored {
     pub(crate) turns: u32,
     /// What the model was sent before the first turn.
     pub(crate) preamble: Preamble,
-    /// The entities of runs that have ended.
+    /// The entities of runs that have ended, and tombstones of those that were dropped, in the order
+    /// in which they were stored.
     pub(crate) entities: Vec<SnapshotEntity>,
     /// Ordinal of the last event that they include.
     pub(crate) entities_until: Ordinal,
@@ -143,6 +146,10 @@ impl TurnChange {
             }
             Event::ToolResultReady { tool, result } => {
                 Some(Self::Result(tool.id.clone(), result.clone()))
+            }
+            Event::TurnDropped { turns, .. } => {
+                let first = recorded.scope.turn;
+                Some(Self::Dropped(first, turns.last().copied().unwrap_or(first)))
             }
             Event::RunStarted { .. }
             | Event::CallStarted

@@ -1,15 +1,22 @@
 //! The conversation as a person sees it: messages, tool calls and tool results, with their current
 //! state. `apply` the events, and take a `snapshot` at any time.
 
+mod dropping;
+
+mod page;
+
+pub(crate) use dropping::{LastTurns, turn_id, turn_number};
+
 use super::event::{Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult};
 use super::transcript::HistoryMessage;
 use super::ui::{FIRST_PROMPT, correlation, cut_off_text, message_id, shown, user_message_id};
 use crate::protocol::any::{Any, Shared};
 use crate::protocol::attachment::Attachment;
+use crate::protocol::command::Page;
 use crate::protocol::id::{Ids, Ordinal, RunId, SessionId, ToolCallId};
 use crate::protocol::proto::chat::{self, ChatAttachment, ChatMessageEntity, CorrelationInfo};
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
-use crate::protocol::words::{SEGMENT_REASONING, SEGMENT_TEXT, kind, message, role, tool_call};
+use crate::protocol::words::{SEGMENT_REASONING, SEGMENT_TEXT, message, role, tool_call};
 use crate::support::text::Text;
 use std::sync::Arc;
 
@@ -20,6 +27,8 @@ pub(crate) struct Timeline {
     /// Those of runs that had ended when the conversation was loaded; they don't change any more.
     loaded: Vec<SnapshotEntity>,
     entities: Vec<Entity>,
+    /// Tombstones of what was dropped, in that order.
+    dropped: Vec<SnapshotEntity>,
 }
 
 /// How much of the conversation a snapshot holds.
@@ -31,6 +40,8 @@ pub(crate) enum Span {
     LastTurn,
     /// The entities that were created after that event.
     Since(Ordinal),
+    /// The part that a client asks for.
+    Page(Page),
 }
 
 /// What a run has left open.
@@ -126,9 +137,12 @@ impl Timeline {
         timeline
     }
 
-    /// A conversation that was stored: these entities, up to this ordinal.
-    pub(crate) fn restored(loaded: Vec<SnapshotEntity>, ordinal: Ordinal) -> Self {
-        Self { ordinal, loaded, entities: Vec::new() }
+    /// A conversation that was stored: these entities, and tombstones of those that were dropped, up to
+    /// this ordinal.
+    pub(crate) fn restored(stored: Vec<SnapshotEntity>, ordinal: Ordinal) -> Self {
+        let mut timeline = Self { ordinal, ..Self::default() };
+        timeline.take_in(stored);
+        timeline
     }
 
     /// Applies an event. Events must come in the order of their ordinals.
@@ -183,6 +197,9 @@ impl Timeline {
             Event::RunFailed { error } => {
                 self.add(recorded, Body::Failure { error: error.clone() });
             }
+            Event::TurnDropped { .. } => {
+                self.drop_turns(recorded.scope.turn, recorded.ordinal);
+            }
             Event::RunStarted { .. }
             | Event::RepairRequested { .. }
             | Event::CallStarted
@@ -222,6 +239,10 @@ impl Timeline {
             Span::Conversation => (self.loaded.as_slice(), self.entities.as_slice()),
             Span::LastTurn => (&[][..], self.last_turn()),
             Span::Since(ordinal) => (&[][..], self.since(ordinal)),
+            Span::Page(page) => {
+                let entities = self.page(session, &page);
+                return SnapshotFrame { snapshot_ordinal: self.ordinal.0, entities };
+            }
         };
         let entities = entities.iter().map(|entity| entity.on_wire(session));
         SnapshotFrame {
@@ -319,19 +340,18 @@ impl Body {
 
 impl Entity {
     fn on_wire(&self, session: &SessionId) -> SnapshotEntity {
-        let (kind, id, payload) = self.payload(session);
+        let (kind, id) = self.key();
         SnapshotEntity {
             kind: kind.to_owned(),
             id,
             created_ordinal: self.created.0,
             last_event_ordinal: self.changed.0,
             tombstone: false,
-            payload: Some(payload),
+            payload: Some(self.payload(session)),
         }
     }
 
-    /// Kind, id and message of the entity.
-    fn payload(&self, session: &SessionId) -> (&'static str, String, Any) {
+    fn payload(&self, session: &SessionId) -> Any {
         let root = self.scope.run.root();
         let ids = match self.scope.turn {
             // It is not from a run of this process.
@@ -344,30 +364,20 @@ impl Entity {
             Body::Prompt { text, attachments, number } => {
                 let mut message = prompt_message(ids, &root, *number);
                 message.attachments = attachments.to_vec();
-                as_message(message, text.clone(), text.clone())
+                Shared::payload(message, text.clone(), text.clone())
             }
             Body::Segment { segment, prompt, text, state } => {
                 let message = segment_message(ids, &root, (*segment, state));
-                as_message(message, prompt.clone(), text.clone())
+                Shared::payload(message, prompt.clone(), text.clone())
             }
             Body::Failure { error } => {
                 let text = Text::from(error.as_str());
-                as_message(failure(ids, root, error), Text::default(), text)
+                Shared::payload(failure(ids, root, error), Text::default(), text)
             }
-            Body::Tool { tool, input, state } => {
-                let entity = tool_call(ids, root, tool, (input, *state));
-                (kind::TOOL_CALL, tool.id.0.clone(), entity)
-            }
-            Body::ToolResult { tool, result } => {
-                let entity = tool_result(ids, root, tool, result);
-                (kind::TOOL_RESULT, format!("{}:result", tool.id.0), entity)
-            }
+            Body::Tool { tool, input, state } => tool_call(ids, root, tool, (input, *state)),
+            Body::ToolResult { tool, result } => tool_result(ids, root, tool, result),
         }
     }
-}
-
-fn as_message(message: ChatMessageEntity, prompt: Text, text: Text) -> (&'static str, String, Any) {
-    (kind::MESSAGE, message.message_id.clone(), Shared::payload(message, prompt, text))
 }
 
 fn prompt_message(ids: CorrelationInfo, root: &str, number: u32) -> ChatMessageEntity {

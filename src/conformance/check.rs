@@ -39,7 +39,7 @@ use crate::protocol::wire;
 use crate::protocol::words::{capability, code, done};
 use answers::{Answer, check_error};
 use attachments::check_attachments;
-use conversation::{Conversation, Position};
+use conversation::{Conversation, Position, SnapshotOf};
 use entity::check_entities;
 use extension::check_extension_fields;
 use fields::{Context, Fields};
@@ -170,7 +170,7 @@ impl Checker {
         let mut summary = self.summary.clone();
         summary.requests = self.requests.done;
         summary.notes.extend(self.requests.notes());
-        summary.notes.extend(self.conversation.note());
+        summary.notes.extend(self.conversation.notes());
         summary
     }
 
@@ -302,12 +302,13 @@ impl Checker {
         Some(target)
     }
 
-    /// Another model answers from the next submit on: not in the middle of a run.
-    fn check_switch(&self, payload: &Any, report: &mut Report) {
-        if let Any::ModelSwitched(_) = payload
+    /// Another model answers from the next submit on, or turns are dropped: not in the middle of a run.
+    fn check_between_runs(&self, payload: &Any, report: &mut Report) {
+        if let Any::ModelSwitched(_) | Any::TurnDropped(_) = payload
             && self.runs.activity() == Activity::Running
         {
-            report.add(Rule::EventOrder, "ModelSwitched while a run is under way");
+            let message = format!("{} while a run is under way", payload.name());
+            report.add(Rule::EventOrder, message);
         }
     }
 
@@ -396,8 +397,14 @@ impl Checker {
         }
         self.order.snapshot(frame, report);
         if read.strange.is_empty() {
-            let run = Some(name).filter(|name| self.runs.has(name));
-            self.conversation.snapshot(frame, run, (&self.runs, &self.namer), report);
+            let of = if self.runs.has(name) {
+                SnapshotOf::Run(name)
+            } else if self.process.reads_requests() && !read.frame.request_id.trim().is_empty() {
+                SnapshotOf::Request
+            } else {
+                SnapshotOf::Process
+            };
+            self.conversation.snapshot(frame, of, (&self.runs, &self.namer), report);
         }
     }
 
@@ -416,7 +423,7 @@ impl Checker {
         let Some(payload) = payload else { return };
         check_extension_fields(payload, report);
         check_attachments(payload, report);
-        self.check_switch(payload, report);
+        self.check_between_runs(payload, report);
         self.check_client_tools(payload, report);
         let target = self.steered(name, payload, report);
         let step = Step::of(payload);
@@ -433,6 +440,9 @@ impl Checker {
         self.runs.identify(target.as_ref().unwrap_or(name), &fields, &self.namer, report);
         let at = Position { request: name, ordinal: frame.ordinal, line: report.line() };
         self.conversation.event(at, payload, &fields);
+        if let Any::TurnDropped(dropped) = payload {
+            self.conversation.dropped(dropped, report);
+        }
     }
 
     /// The mode of patches is an option of the process. Patches that replace text may be among
@@ -511,7 +521,8 @@ fn is_error_of_extension(code: &str, activity: Activity) -> bool {
         | code::INVALID_TOOLS
         | code::UNKNOWN_TOOL_CALL
         | code::INVALID_SETTINGS
-        | code::INVALID_ATTACHMENT => true,
+        | code::INVALID_ATTACHMENT
+        | code::UNKNOWN_MESSAGE => true,
         // A cancel that names a request.
         code::NO_ACTIVE_REQUEST => activity == Activity::Running,
         _ => false,

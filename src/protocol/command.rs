@@ -1,6 +1,13 @@
 //! The commands of requests, those of the extensions included: read from the members of a request
 //! line and checked as far as that is possible without a session. Pure.
 
+mod edit;
+
+mod page;
+
+pub use edit::Edit;
+pub use page::Page;
+
 use crate::protocol::any::Struct;
 use crate::protocol::attachment::{self, Attachment};
 use crate::protocol::id::{IdTooLong, RequestId, ToolCallId};
@@ -31,8 +38,8 @@ pub enum Command {
     Submit(Submit),
     /// Stop a run, or withdraw submits that wait.
     Cancel(Cancel),
-    /// Report the state of the conversation.
-    Snapshot,
+    /// Report the state of the conversation, or of a part of it.
+    Snapshot(Page),
     /// End the process after the active run.
     Shutdown,
     /// Turn extensions on.
@@ -45,6 +52,8 @@ pub enum Command {
     Approve(Approve),
     /// Choose the model that answers from the next submit on.
     SwitchModel(ModelChoice),
+    /// Change the end of the conversation.
+    Edit(Edit),
 }
 
 /// A prompt for the model.
@@ -155,6 +164,10 @@ pub enum Extension {
     Attachments,
     /// The client offers tools and runs them.
     ClientTools,
+    /// The client drops turns, or has them answered anew.
+    Edit,
+    /// A snapshot has a part of the conversation.
+    History,
     /// Events report retries of provider calls, and answers that were cut off.
     Retries,
     /// A submit has settings of its own.
@@ -225,10 +238,12 @@ impl Prompt {
 
 impl Extension {
     /// All of them, in the order of their names.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Approvals,
         Self::Attachments,
         Self::ClientTools,
+        Self::Edit,
+        Self::History,
         Self::Retries,
         Self::Settings,
         Self::Steer,
@@ -246,6 +261,8 @@ impl Extension {
             Self::Approvals => capability::APPROVALS,
             Self::Attachments => capability::ATTACHMENTS,
             Self::ClientTools => capability::CLIENT_TOOLS,
+            Self::Edit => capability::EDIT,
+            Self::History => capability::HISTORY,
             Self::Retries => capability::RETRIES,
             Self::Settings => capability::SETTINGS,
             Self::Steer => capability::STEER,
@@ -271,12 +288,13 @@ impl Command {
             Self::Submit(submit) => submit.choice.as_ref(),
             Self::SwitchModel(choice) => Some(choice),
             Self::Cancel(_)
-            | Self::Snapshot
+            | Self::Snapshot(_)
             | Self::Shutdown
             | Self::Enable(_)
             | Self::DeclareTools(_)
             | Self::ToolResult(_)
-            | Self::Approve(_) => None,
+            | Self::Approve(_)
+            | Self::Edit(_) => None,
         };
         choice.map(|choice| choice.profile.trim()).filter(|name| !name.is_empty())
     }
@@ -289,13 +307,14 @@ impl Command {
         Ok(match member {
             Member::Submit(submit) => Self::Submit(Submit::try_from(submit)?),
             Member::Cancel(cancel) => Self::Cancel(Cancel::try_from(cancel)?),
-            Member::Snapshot(_) => Self::Snapshot,
+            Member::Snapshot(snapshot) => Self::Snapshot(Page::from(snapshot)),
             Member::Shutdown(_) => Self::Shutdown,
             Member::Enable(enable) => Self::Enable(extensions(&enable.extensions)?),
             Member::DeclareTools(message) => Self::DeclareTools(ToolManifest::try_from(message)?),
             Member::ToolResult(result) => Self::ToolResult(ClientToolResult::try_from(result)?),
             Member::Approve(approve) => Self::Approve(Approve::try_from(approve)?),
             Member::SwitchModel(switch) => Self::SwitchModel(ModelChoice::try_from(switch)?),
+            Member::Edit(edit) => Self::Edit(Edit::try_from(edit)?),
         })
     }
 }

@@ -126,6 +126,8 @@ pub enum Code {
     StoreFailed,
     /// Another process holds the session.
     SessionLocked,
+    /// There is no such prompt, or no turn, to drop.
+    UnknownMessage,
 }
 
 /// The status of a finished request.
@@ -335,6 +337,7 @@ impl Code {
             Self::InvalidAttachment => code::INVALID_ATTACHMENT,
             Self::StoreFailed => code::STORE_FAILED,
             Self::SessionLocked => code::SESSION_LOCKED,
+            Self::UnknownMessage => code::UNKNOWN_MESSAGE,
         }
     }
 }
@@ -415,7 +418,7 @@ fn command_error(fault: &CommandFault) -> (Code, String, String) {
     match fault {
         CommandFault::EmptyPrompt => (
             Code::EmptyPrompt,
-            "the prompt is blank, so there is nothing to answer; set submit.prompt".to_owned(),
+            "the prompt is blank, so there is nothing to answer; send one with text".to_owned(),
             String::new(),
         ),
         CommandFault::IdTooLong(field, error) => id_error(field, *error),

@@ -2,7 +2,7 @@
 //! a frame with the backend event.
 
 use super::{LogRules, Output};
-use crate::chat::event::Recorded;
+use crate::chat::event::{Event, Recorded};
 use crate::chat::patch::{PatchFields, PatchMode, Patches};
 use crate::chat::record::{EventRecord, Record, SessionStart, TurnChange};
 use crate::chat::timeline::{Span, Timeline};
@@ -90,10 +90,15 @@ impl Log {
     ) -> Vec<Output> {
         let Recorded { ordinal, scope, .. } = *recorded;
         let mut outputs = self.begin(projections);
-        let state = recorded.event.ends_run().then(|| {
-            let since = std::mem::replace(&mut self.state_until, ordinal);
-            projections.timeline.snapshot(projections.session, Span::Since(since))
-        });
+        let state = if let Event::TurnDropped { .. } = recorded.event {
+            self.state_until = ordinal;
+            Some(projections.timeline.dropped_at(ordinal))
+        } else {
+            recorded.event.ends_run().then(|| {
+                let since = std::mem::replace(&mut self.state_until, ordinal);
+                projections.timeline.snapshot(projections.session, Span::Since(since))
+            })
+        };
         let scope = Some(scope);
         let record = EventRecord { ordinal, scope, payload, change, state };
         outputs.push(Output::Persist(Record::Event(Box::new(record))));

@@ -410,6 +410,7 @@ impl Recorder {
             | Event::ToolResultReady { .. }
             | Event::ToolCallFinished { .. }
             | Event::CallMetadataUpdated { .. }
+            | Event::TurnDropped { .. }
             | Event::RunFinished { .. }
             | Event::RunStopped { .. } => {}
         }

@@ -11,6 +11,7 @@ use crate::protocol::any::Any;
 use crate::protocol::command::Extension;
 use crate::protocol::id::Ordinal;
 use crate::protocol::proto::session::StoreDegraded;
+use crate::protocol::words::kind;
 
 impl Session {
     /// Goes on with a stored conversation, in which nothing was said yet: a run that was cut off is
@@ -64,7 +65,10 @@ impl Recorder {
         let Restored { session, ordinal, preamble, entities, entities_until, tail, .. } = restored;
         self.rename(session);
         for entity in &entities {
-            if let Some(id) = entity.payload.as_ref().and_then(tool_call_of) {
+            // Those of calls that were dropped are not given again.
+            let dropped =
+                (entity.tombstone && entity.kind == kind::TOOL_CALL).then_some(&*entity.id);
+            if let Some(id) = entity.payload.as_ref().and_then(tool_call_of).or(dropped) {
                 self.tool_calls_known(id);
             }
         }

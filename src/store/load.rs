@@ -9,7 +9,8 @@ use crate::chat::transcript::{Preamble, Turn};
 use crate::protocol::any::{Any, Shared};
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
-use crate::protocol::proto::store::{StoredPreamble, StoredStep, StoredTurn};
+use crate::protocol::proto::store::stored_step::Step;
+use crate::protocol::proto::store::{StoredDrop, StoredPreamble, StoredStep, StoredTurn};
 use crate::support::text::Text;
 use prost::Message;
 use rusqlite::{OptionalExtension, Row, params};
@@ -179,22 +180,32 @@ impl Sqlite {
             for hash in hashes_of_turn(&stored) {
                 self.blob(hash, &mut blobs)?;
             }
-            part.transcript.insert(row.get(0)?, Arc::new(turn(stored, &blobs)));
+            let number = row.get(0)?;
+            part.transcript.insert(number, Arc::new(turn(number, stored, &blobs)));
         }
         let sql = "SELECT turn, payload FROM steps WHERE session = ? ORDER BY ordinal";
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query([key])?;
         let mut open: BTreeMap<u32, OpenTurn> = BTreeMap::new();
+        let mut dropped = Vec::new();
         while let Some(row) = rows.next()? {
             let step = StoredStep::decode(row.get_ref(1)?.as_blob().unwrap_or_default())?;
+            if let Some(Step::Dropped(StoredDrop { first_turn, last_turn })) = step.step {
+                dropped.push(first_turn..=last_turn);
+                continue;
+            }
             for hash in hashes_of_step(&step) {
                 self.blob(hash, &mut blobs)?;
             }
             open.entry(row.get(0)?).or_default().add(step);
         }
         let cut_off = open.into_iter();
-        part.transcript
-            .extend(cut_off.map(|(number, open)| (number, Arc::new(turn(open.cut_off(), &blobs)))));
+        part.transcript.extend(
+            cut_off.map(|(number, open)| (number, Arc::new(turn(number, open.cut_off(), &blobs)))),
+        );
+        for turns in dropped {
+            part.transcript.retain(|number, _| !turns.contains(number));
+        }
         Ok(())
     }
 

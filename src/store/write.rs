@@ -14,6 +14,9 @@ use rusqlite::{Params, Transaction, TransactionBehavior};
 /// Characters of a session's title: the beginning of its first prompt.
 const TITLE_CHARS_MAX: usize = 80;
 
+/// The number of the steps that are of no turn.
+const NO_TURN: u32 = 0;
+
 const EVENT: &str = "INSERT INTO events(session, ordinal, turn, call, name, payload, at_ms) \
      VALUES (?, ?, ?, ?, ?, ?, ?)";
 const STATE: &str = "INSERT INTO states(session, ordinal, payload) VALUES (?, ?, ?)";
@@ -143,7 +146,16 @@ impl<'a> Writing<'a> {
         if self.roles.turns
             && let (Some(change), Some(scope)) = (&event.change, event.scope)
         {
-            self.change(event.ordinal, scope.turn, change)?;
+            let turn = match change {
+                // It is no step of a turn, and stays when turns end.
+                TurnChange::Dropped(..) => NO_TURN,
+                TurnChange::Began { .. }
+                | TurnChange::Piece(_)
+                | TurnChange::Step(_)
+                | TurnChange::Result(..)
+                | TurnChange::Ended(_) => scope.turn,
+            };
+            self.change(event.ordinal, turn, change)?;
         }
         Ok(())
     }

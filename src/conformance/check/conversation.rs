@@ -1,6 +1,8 @@
 //! The conversation that the stream has shown so far, which snapshots must contain. Of each entity
 //! only hashes and numbers are kept.
 
+mod part;
+
 use super::attachments::{Hashed, attachments_of};
 use super::change::{Change, Text, change_of, text_of};
 use super::fields::Fields;
@@ -28,7 +30,20 @@ pub(super) struct Conversation {
     finished: Option<u64>,
     has_events: bool,
     is_too_wide: bool,
+    /// Snapshots that have a part of the conversation.
+    parts: u64,
     hasher: RandomState,
+}
+
+/// Whom a snapshot is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum SnapshotOf<'a> {
+    /// The run of this request has ended.
+    Run(&'a Name),
+    /// A request for it, which may have asked for a part.
+    Request,
+    /// The process begins or ends with it.
+    Process,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -98,11 +113,11 @@ impl Conversation {
         }
     }
 
-    /// Checks a snapshot; `run` is the request it belongs to, if that has a run.
+    /// Checks a snapshot.
     pub(super) fn snapshot(
         &mut self,
         frame: &SnapshotFrame,
-        run: Option<&Name>,
+        of: SnapshotOf<'_>,
         (runs, namer): (&Runs, &Namer),
         report: &mut Report,
     ) {
@@ -119,16 +134,33 @@ impl Conversation {
                 None => self.add_shown(key, entity, report.line()),
             }
         }
+        let run = match of {
+            SnapshotOf::Run(name) => Some(name),
+            SnapshotOf::Request if self.is_part(&seen) => {
+                self.parts += 1;
+                return;
+            }
+            SnapshotOf::Request | SnapshotOf::Process => None,
+        };
         self.check_lost(&seen, run, report);
     }
 
     /// What was not checked, for the summary.
-    pub(super) fn note(&self) -> Option<String> {
-        self.is_too_wide.then(|| {
-            format!(
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.is_too_wide {
+            notes.push(format!(
                 "snapshots were only checked for the first {ENTITIES_MAX} messages and tool calls"
-            )
-        })
+            ));
+        }
+        if self.parts > 0 {
+            let count = self.parts;
+            notes.push(format!(
+                "{count} snapshots have a part of the conversation: right for a request with \
+                 sinceOrdinal, limit or beforeOrdinal, wrong for any other"
+            ));
+        }
+        notes
     }
 
     /// The prompt's event comes before the event that names its run.
