@@ -5,6 +5,7 @@ use super::transcript::{Preamble, Step, Turn, repair_prompt};
 use crate::protocol::any::Any;
 use crate::protocol::id::{Ordinal, SessionId, ToolCallId};
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
+use crate::protocol::proto::session::TokenCounts;
 use crate::support::text::Text;
 use std::sync::Arc;
 
@@ -42,6 +43,8 @@ pub(crate) struct EventRecord {
     /// With the end of a run: the entities that were created since the end of the one before, so that
     /// loading need not replay their events. With dropped turns: their tombstones.
     pub state: Option<SnapshotFrame>,
+    /// With the end of a run: the token counts of the session so far.
+    pub usage: Option<TokenCounts>,
 }
 
 /// What an event changes of what the model is sent next.
@@ -85,6 +88,8 @@ pub struct Restored {
     pub(crate) tail: Vec<StoredEvent>,
     /// The turns. One that was cut off is interrupted.
     pub(crate) transcript: Vec<Arc<Turn>>,
+    /// Token counts up to the end of the last turn that has one.
+    pub(crate) usage: Option<TokenCounts>,
     /// What could not be read.
     pub(crate) loss: Option<Loss>,
 }

@@ -392,7 +392,7 @@ impl Checker {
         self.requests.snapshot(name);
         check_entities(frame, !read.strange.is_empty(), report);
         // Tokens of an earlier process may be counted.
-        if !self.order.has_events() && !frame.entities.is_empty() {
+        if !self.order.has_events() && frame.snapshot_ordinal > 0 {
             self.runs.calls.forget_totals();
         }
         self.order.snapshot(frame, report);
@@ -441,7 +441,7 @@ impl Checker {
         let at = Position { request: name, ordinal: frame.ordinal, line: report.line() };
         self.conversation.event(at, payload, &fields);
         if let Any::TurnDropped(dropped) = payload {
-            self.conversation.dropped(dropped, report);
+            self.conversation.dropped(dropped, frame.ordinal, report);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What is kept of a session: each event as a record for the store and, where they are asked for, as
 //! a frame with the backend event.
 
+use super::usage::UsageMeter;
 use super::{LogRules, Output};
 use crate::chat::event::{Event, Recorded};
 use crate::chat::patch::{PatchFields, PatchMode, Patches};
@@ -30,6 +31,7 @@ pub(super) struct Projections<'a> {
     pub(super) transcript: &'a Transcript,
     /// Number of the transcript's turns before the event.
     pub(super) turns_before: usize,
+    pub(super) usage: &'a UsageMeter,
 }
 
 impl Log {
@@ -100,7 +102,9 @@ impl Log {
             })
         };
         let scope = Some(scope);
-        let record = EventRecord { ordinal, scope, payload, change, state };
+        let is_end = recorded.event.ends_run();
+        let usage = is_end.then(|| projections.usage.session()).flatten();
+        let record = EventRecord { ordinal, scope, payload, change, state, usage };
         outputs.push(Output::Persist(Record::Event(Box::new(record))));
         outputs
     }
@@ -117,7 +121,8 @@ impl Log {
         }
         let mut outputs = self.begin(projections);
         let payload = payload.clone();
-        let record = EventRecord { ordinal, scope: None, payload, change: None, state: None };
+        let (scope, change, state, usage) = (None, None, None, None);
+        let record = EventRecord { ordinal, scope, payload, change, state, usage };
         outputs.push(Output::Persist(Record::Event(Box::new(record))));
         outputs
     }

@@ -9,6 +9,7 @@ use crate::chat::transcript::{Preamble, Turn};
 use crate::protocol::any::{Any, Shared};
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
+use crate::protocol::proto::session::TokenCounts;
 use crate::protocol::proto::store::stored_step::Step;
 use crate::protocol::proto::store::{StoredDrop, StoredPreamble, StoredStep, StoredTurn};
 use crate::support::text::Text;
@@ -29,6 +30,7 @@ pub(super) struct Part {
     entities_until: Ordinal,
     tail: Vec<StoredEvent>,
     transcript: BTreeMap<u32, Arc<Turn>>,
+    usage: Option<TokenCounts>,
     pub(super) loss: Option<Loss>,
 }
 
@@ -52,6 +54,7 @@ impl Part {
         self.entities_until = self.entities_until.max(other.entities_until);
         self.tail.extend(other.tail);
         self.transcript.extend(other.transcript);
+        self.usage = self.usage.take().or(other.usage);
         self.loss = self.loss.take().or(other.loss);
     }
 
@@ -71,6 +74,7 @@ pub(super) fn restored(session: SessionId, whole: Part) -> Restored {
         entities_until: whole.entities_until,
         tail: whole.tail,
         transcript: whole.transcript.into_values().collect(),
+        usage: whole.usage,
         loss: whole.loss,
     }
 }
@@ -176,7 +180,8 @@ impl Sqlite {
         let mut rows = statement.query([key])?;
         let mut blobs = Blobs::new();
         while let Some(row) = rows.next()? {
-            let stored = StoredTurn::decode(row.get_ref(1)?.as_blob().unwrap_or_default())?;
+            let mut stored = StoredTurn::decode(row.get_ref(1)?.as_blob().unwrap_or_default())?;
+            part.usage = stored.usage.take().or_else(|| part.usage.take());
             for hash in hashes_of_turn(&stored) {
                 self.blob(hash, &mut blobs)?;
             }

@@ -6,6 +6,7 @@ use crate::chat::record::TurnChange;
 use crate::chat::transcript::{HistoryMessage, Preamble, Step, Turn, TurnState};
 use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::id::ToolCallId;
+use crate::protocol::proto::session::TokenCounts;
 use crate::protocol::proto::store::stored_step::Step as Kind;
 use crate::protocol::proto::store::{
     StoredAttachment, StoredDrop, StoredMessage, StoredPreamble, StoredPrompt, StoredProviderData,
@@ -52,13 +53,18 @@ pub(super) fn preamble(stored: StoredPreamble) -> Preamble {
 }
 
 /// The message of a turn. Bytes of attachments are added to `blobs`.
-pub(super) fn turn_message(turn: &Turn, blobs: &mut Blobs) -> StoredTurn {
+pub(super) fn turn_message(
+    turn: &Turn,
+    usage: Option<&TokenCounts>,
+    blobs: &mut Blobs,
+) -> StoredTurn {
     let Turn { prompt, attachments, steps, state, .. } = turn;
     StoredTurn {
         prompt: prompt.as_str().to_owned(),
         attachments: attachments_message(attachments, blobs),
         steps: steps.iter().map(|step| step_message(step, blobs)).collect(),
         interrupted: *state != TurnState::Finished,
+        usage: usage.cloned(),
     }
 }
 
@@ -251,7 +257,8 @@ impl OpenTurn {
             self.steps.push(StoredStep { step: Some(Kind::Text(self.piece)) });
         }
         let StoredPrompt { text: prompt, attachments } = self.prompt;
-        StoredTurn { prompt, attachments, steps: self.steps, interrupted: true }
+        let (steps, usage) = (self.steps, None);
+        StoredTurn { prompt, attachments, steps, interrupted: true, usage }
     }
 }
 
@@ -307,7 +314,7 @@ mod tests {
             let (prompt, steps) = ("why?".into(), steps());
             let before = Turn { number: 3, prompt, attachments: attachments(), steps, state };
             let mut blobs = Blobs::new();
-            let message = turn_message(&before, &mut blobs);
+            let message = turn_message(&before, None, &mut blobs);
             assert_eq!(hashes_of_turn(&message).len(), 1);
             assert_eq!(turn(3, message, &blobs), before);
         }

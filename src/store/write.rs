@@ -6,6 +6,7 @@ use super::sqlite::{Sqlite, now_ms};
 use super::turn::{Blobs, change_message, preamble_message, turn_message};
 use crate::chat::record::{EventRecord, Record, SessionStart, TurnChange};
 use crate::protocol::id::{Ordinal, SessionId};
+use crate::protocol::proto::session::TokenCounts;
 use crate::protocol::proto::store::StoredStep;
 use crate::support::fail_point::FailPoint;
 use prost::Message;
@@ -155,7 +156,7 @@ impl<'a> Writing<'a> {
                 | TurnChange::Result(..)
                 | TurnChange::Ended(_) => scope.turn,
             };
-            self.change(event.ordinal, turn, change)?;
+            self.change((event.ordinal, turn), change, event.usage.as_ref())?;
         }
         Ok(())
     }
@@ -177,9 +178,9 @@ impl<'a> Writing<'a> {
     /// What the model is sent of an event.
     fn change(
         &mut self,
-        ordinal: Ordinal,
-        turn: u32,
+        (ordinal, turn): (Ordinal, u32),
         change: &TurnChange,
+        usage: Option<&TokenCounts>,
     ) -> Result<(), StoreError> {
         if let TurnChange::Piece(more) = change {
             let piece = self.piece.get_or_insert_with(|| (ordinal, turn, String::new()));
@@ -191,7 +192,7 @@ impl<'a> Writing<'a> {
         if let TurnChange::Ended(ended) = change {
             self.run(DROP_STEPS, (self.session, turn))?;
             let Some(ended) = ended else { return Ok(()) };
-            let message = turn_message(ended, &mut self.blobs).encode_to_vec();
+            let message = turn_message(ended, usage, &mut self.blobs).encode_to_vec();
             return self.run(TURN, (self.session, turn, signed(ordinal), message));
         }
         let Some(step) = change_message(change, &mut self.blobs) else { return Ok(()) };

@@ -214,3 +214,152 @@ fn tombstone(kind: String, id: String, created: Ordinal, dropped: Ordinal) -> Sn
         payload: None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Span;
+    use super::*;
+    use crate::chat::event::{Attachments, Event, Recorded, Scope, ToolCall, ToolResult};
+    use crate::chat::record::StoredEvent;
+    use crate::chat::replay::Replay;
+    use crate::chat::transcript::HistoryMessage;
+    use crate::protocol::command::Page;
+    use crate::protocol::id::{Ids, SessionId, ToolCallId};
+    use crate::protocol::proto::session::TurnDropped;
+
+    /// A conversation, and the states that a store has of it.
+    struct Kept {
+        timeline: Timeline,
+        states: Vec<SnapshotEntity>,
+        ids: Ids,
+        turns: u32,
+    }
+
+    fn session() -> SessionId {
+        SessionId::new("s").expect("a name")
+    }
+
+    impl Kept {
+        fn new() -> Self {
+            let mut ids = Ids::new(1);
+            let history = [HistoryMessage::ByUser("before".to_owned())];
+            let timeline = Timeline::with_history(&history, &mut ids);
+            let states = timeline.snapshot(&session(), Span::Conversation).entities;
+            Self { timeline, states, ids, turns: 0 }
+        }
+
+        fn apply(&mut self, scope: Scope, event: Event) -> Ordinal {
+            let ordinal = Ordinal(self.timeline.ordinal.0 + 1);
+            self.timeline.apply(&Recorded { ordinal, scope, event });
+            ordinal
+        }
+
+        /// A turn with a tool call, which is stored at its end.
+        fn turn(&mut self) {
+            self.turns += 1;
+            let since = self.timeline.ordinal;
+            let scope = Scope { run: self.ids.run(), turn: self.turns, call: 0 };
+            let prompt = format!("prompt {}", self.turns).as_str().into();
+            let id = ToolCallId(format!("call-{}", self.turns));
+            let tool = || ToolCall { id: id.clone(), name: "clock".to_owned() };
+            let attachments = Attachments::default();
+            self.apply(scope, Event::PromptAccepted { prompt, attachments });
+            self.apply(scope, Event::ToolCallStarted { tool: tool() });
+            let result = ToolResult::Success("noon".to_owned());
+            self.apply(scope, Event::ToolResultReady { tool: tool(), result });
+            let state = self.timeline.snapshot(&session(), Span::Since(since));
+            self.states.extend(state.entities);
+        }
+
+        /// Drops the turns from that number on; gives the event as it is stored.
+        fn drop_from(&mut self, first: u32) -> StoredEvent {
+            let LastTurns { message_ids, tool_call_ids, turns } = self.timeline.turns_from(first);
+            let payload = TurnDropped {
+                prompt_message_id: message_ids[0].clone(),
+                message_ids: message_ids.clone(),
+                tool_call_ids: tool_call_ids.clone(),
+                turn_ids: turns.iter().copied().map(turn_id).collect(),
+            };
+            let scope = Scope { run: self.ids.run(), turn: first, call: 0 };
+            let turns = turns.into_iter().collect();
+            let event = Event::TurnDropped { message_ids, tool_call_ids, turns };
+            let ordinal = self.apply(scope, event);
+            self.states.extend(self.timeline.dropped_at(ordinal).entities);
+            StoredEvent { ordinal, place: Some((first, 0)), payload: payload.into() }
+        }
+
+        fn restored(&self) -> Timeline {
+            Timeline::restored(self.states.clone(), self.timeline.ordinal)
+        }
+    }
+
+    /// Both show the same, whatever is asked for.
+    #[track_caller]
+    fn check_same(one: &Timeline, two: &Timeline) {
+        let bound = |number: u64| (number > 0).then_some(Ordinal(number));
+        let last = one.ordinal.0 + 2;
+        let pages = (0..last).flat_map(|since| (0..last).map(move |before| (since, before)));
+        for (since, before) in pages {
+            for limit in 0..4 {
+                let (since, before) = (bound(since), bound(before));
+                let limit = std::num::NonZeroU32::new(limit);
+                let span = Span::Page(Page { since, before, limit });
+                let both = [one, two].map(|timeline| timeline.snapshot(&session(), span));
+                assert_eq!(both[0], both[1], "{span:?}");
+            }
+        }
+        assert_eq!(one.last_turn_number(), two.last_turn_number());
+    }
+
+    #[test]
+    fn what_is_loaded_is_what_was_live() {
+        let mut kept = Kept::new();
+        for first in [3, 4, 1, 6] {
+            kept.turn();
+            kept.turn();
+            kept.turn();
+            if first > kept.turns {
+                continue;
+            }
+            kept.drop_from(first);
+            check_same(&kept.timeline, &kept.restored());
+        }
+        kept.turn();
+        check_same(&kept.timeline, &kept.restored());
+    }
+
+    /// Some of the turns are from the store, others from this process; the event may be replayed.
+    #[test]
+    fn turns_of_several_processes_are_dropped_together() {
+        for first in 1..=4 {
+            let mut kept = Kept::new();
+            kept.turn();
+            kept.turn();
+            kept.timeline = kept.restored();
+            kept.turn();
+            kept.turn();
+            let mut replayed = kept.timeline.clone();
+            let event = kept.drop_from(first);
+            Replay::default().apply(&event, &mut replayed);
+            check_same(&kept.timeline, &replayed);
+            check_same(&kept.timeline, &kept.restored());
+            let left = kept.timeline.snapshot(&session(), Span::Conversation).entities;
+            assert_eq!(left.len(), 1 + 3 * (first as usize - 1), "from turn {first}");
+        }
+    }
+
+    #[test]
+    fn a_turn_is_found_by_its_first_prompt_alone() {
+        let mut kept = Kept::new();
+        kept.turn();
+        kept.turn();
+        for timeline in [kept.timeline.clone(), kept.restored()] {
+            let whole = timeline.snapshot(&session(), Span::Conversation).entities;
+            let found: Vec<_> = whole.iter().map(|it| timeline.turn_of_prompt(&it.id)).collect();
+            assert_eq!(found, [None, Some(1), None, None, Some(2), None, None]);
+            let prompt = timeline.first_prompt(2).expect("a prompt");
+            assert_eq!((prompt.text.as_str(), prompt.has_attachments), ("prompt 2", false));
+            assert!(timeline.first_prompt(3).is_none());
+        }
+    }
+}

@@ -32,6 +32,10 @@ pub(super) struct Conversation {
     is_too_wide: bool,
     /// Snapshots that have a part of the conversation.
     parts: u64,
+    /// What was dropped, as its tombstones have it: when it was created, and when it was dropped.
+    dropped: HashMap<u64, (u64, u64)>,
+    /// Something was said in an earlier process.
+    is_resumed: bool,
     hasher: RandomState,
 }
 
@@ -58,6 +62,8 @@ struct Entity {
     status: u64,
     repeated: u64,
     ids: Option<u64>,
+    /// Hash of the id of its turn, if that is known.
+    turn: Option<u64>,
     attachments: u64,
     is_cut_off: bool,
 }
@@ -121,11 +127,12 @@ impl Conversation {
         (runs, namer): (&Runs, &Namer),
         report: &mut Report,
     ) {
+        self.is_resumed |= !self.has_events && frame.snapshot_ordinal > 0;
         let mut seen = HashSet::with_capacity(frame.entities.len());
         for entity in &frame.entities {
             let key = self.key_of(entity);
             if entity.tombstone {
-                self.entities.remove(&key);
+                self.tombstone(key, entity, report);
                 continue;
             }
             seen.insert(key);
@@ -165,12 +172,13 @@ impl Conversation {
 
     /// The prompt's event comes before the event that names its run.
     fn identify_prompt(&mut self, request: &Name, fields: &Fields<'_>) {
-        let ids = self.ids(fields.ids());
+        let (ids, turn) = (self.ids(fields.ids()), self.turn(fields));
         let Some((run, keys)) = &self.newest else { return };
         if *run == request.key() {
             for key in keys {
                 if let Some(entity) = self.entities.get_mut(key) {
                     entity.ids = entity.ids.or(Some(ids));
+                    entity.turn = entity.turn.or(turn);
                 }
             }
         }
@@ -223,6 +231,7 @@ impl Conversation {
             status: self.hash(change.status),
             repeated: self.hash(change.repeated),
             ids: fields.ids().map(|ids| self.ids(Some(ids))),
+            turn: self.turn(fields),
             attachments: self.attachments(payload),
             is_cut_off: false,
         };
@@ -264,6 +273,7 @@ impl Conversation {
             status: self.hash(fields.status()),
             repeated: self.hash(repeated_of(&fields)),
             ids: Some(self.ids(fields.ids())),
+            turn: self.turn(&fields),
             attachments: self.attachments(payload),
             is_cut_off: has_error(payload).unwrap_or_default(),
         };
@@ -361,7 +371,7 @@ impl Conversation {
     }
 
     fn has_room(&mut self) -> bool {
-        self.is_too_wide |= self.entities.len() >= ENTITIES_MAX;
+        self.is_too_wide |= self.entities.len() + self.dropped.len() >= ENTITIES_MAX;
         !self.is_too_wide
     }
 
@@ -388,6 +398,11 @@ impl Conversation {
             (&ids.run_id, &ids.turn_id, &ids.provider_call_id, &ids.segment_id, &ids.tool_call_id)
         });
         self.hasher.hash_one(ids)
+    }
+
+    fn turn(&self, fields: &Fields<'_>) -> Option<u64> {
+        let id = fields.ids().map(|ids| &*ids.turn_id).filter(|id| !id.is_empty())?;
+        Some(self.hash(id))
     }
 
     fn seen(&self, text: Text<'_>) -> Seen {
