@@ -279,10 +279,12 @@ impl Session {
             Command::Submit(submit) => self.submitted(now, id, submit),
             Command::Cancel(cancel) => self.cancel(now, &id, &cancel),
             Command::Snapshot(page) => {
-                if !page.is_everything() {
+                if page.is_everything() {
+                    self.recorder.snapshot(&id, Span::Conversation);
+                } else {
                     self.recorder.turn_on(Extension::History);
+                    self.recorder.snapshot(&id, Span::Page(page));
                 }
-                self.recorder.snapshot(&id, Span::Page(page));
                 self.recorder.done(Some(&id), Done::Ok);
             }
             Command::Shutdown => self.drain(Some(id), ExitCause::Quiet),

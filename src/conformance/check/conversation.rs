@@ -334,38 +334,6 @@ impl Conversation {
         }
     }
 
-    /// The snapshot of a run may contain the entities of that run only; any other contains
-    /// everything. A missing entity is reported once.
-    fn check_lost(&mut self, seen: &HashSet<u64>, run: Option<&Name>, report: &mut Report) {
-        let is_of_others = |key| match (self.entities.get(key).map(|known| known.origin), run) {
-            (Some(Origin::Run(of)), Some(run)) => of != run.key(),
-            (Some(Origin::Earlier), _) => true,
-            (Some(Origin::Run(_) | Origin::Snapshot) | None, _) => false,
-        };
-        let lost: Vec<u64> = match run {
-            Some(run) if !seen.iter().any(is_of_others) => {
-                let newest = self.newest.iter().filter(|(of, _)| *of == run.key());
-                let lacks = |key: &&u64| !seen.contains(*key) && self.entities.contains_key(*key);
-                newest.flat_map(|(_, keys)| keys).filter(lacks).copied().collect()
-            }
-            // Counted first: most snapshots are complete.
-            Some(_) | None if self.count(seen) == self.entities.len() => return,
-            Some(_) | None => {
-                let keys = self.entities.keys();
-                keys.filter(|key| !seen.contains(*key)).copied().collect()
-            }
-        };
-        let lines = lost.iter().filter_map(|key| self.entities.remove(key)).map(|known| known.line);
-        if let Some(first) = lines.min() {
-            let count = lost.len();
-            let message = format!(
-                "the snapshot lacks {count} messages or tool calls that were shown before, the \
-                 first one in line {first}"
-            );
-            report.add(Rule::SnapshotLost, message);
-        }
-    }
-
     fn count(&self, seen: &HashSet<u64>) -> usize {
         seen.iter().filter(|key| self.entities.contains_key(key)).count()
     }

@@ -1,8 +1,8 @@
-//! Parts of a conversation: what a snapshot may leave out if its request asked for a page, and what was
-//! dropped.
+//! Parts of a conversation: what a snapshot may leave out, as it is that of a run or of a page, and what
+//! was dropped.
 
-use super::{Conversation, Entity};
-use crate::conformance::check::names::shown;
+use super::{Conversation, Entity, Origin};
+use crate::conformance::check::names::{Name, shown};
 use crate::conformance::check::rule::{Report, Rule};
 use crate::protocol::proto::rpc::SnapshotEntity;
 use crate::protocol::proto::session::TurnDropped;
@@ -27,6 +27,43 @@ impl Conversation {
         let is_between = |entity: &Entity| (first..=last).contains(&entity.created);
         let left_out = self.entities.iter().filter(|(key, _)| !seen.contains(*key));
         left_out.map(|(_, entity)| entity).all(|it| !is_between(it) || it.changed < oldest_change)
+    }
+
+    /// The snapshot of a run may contain the entities of that run only; any other contains
+    /// everything. A missing entity is reported once.
+    pub(super) fn check_lost(
+        &mut self,
+        seen: &HashSet<u64>,
+        run: Option<&Name>,
+        report: &mut Report,
+    ) {
+        let is_of_others = |key| match (self.entities.get(key).map(|known| known.origin), run) {
+            (Some(Origin::Run(of)), Some(run)) => of != run.key(),
+            (Some(Origin::Earlier), _) => true,
+            (Some(Origin::Run(_) | Origin::Snapshot) | None, _) => false,
+        };
+        let lost: Vec<u64> = match run {
+            Some(run) if !seen.iter().any(is_of_others) => {
+                let newest = self.newest.iter().filter(|(of, _)| *of == run.key());
+                let lacks = |key: &&u64| !seen.contains(*key) && self.entities.contains_key(*key);
+                newest.flat_map(|(_, keys)| keys).filter(lacks).copied().collect()
+            }
+            // Counted first: most snapshots are complete.
+            Some(_) | None if self.count(seen) == self.entities.len() => return,
+            Some(_) | None => {
+                let keys = self.entities.keys();
+                keys.filter(|key| !seen.contains(*key)).copied().collect()
+            }
+        };
+        let lines = lost.iter().filter_map(|key| self.entities.remove(key)).map(|known| known.line);
+        if let Some(first) = lines.min() {
+            let count = lost.len();
+            let message = format!(
+                "the snapshot lacks {count} messages or tool calls that were shown before, the \
+                 first one in line {first}"
+            );
+            report.add(Rule::SnapshotLost, message);
+        }
     }
 
     /// Moves what was dropped to what is known as dropped. It is the end of the conversation, whole turns.
