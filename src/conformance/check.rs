@@ -160,7 +160,7 @@ impl Checker {
         let mut summary = self.summary.clone();
         summary.requests = self.requests.done;
         summary.notes.extend(self.requests.notes());
-        summary.notes.extend(self.conversation.note());
+        summary.notes.extend(self.conversation.notes());
         summary
     }
 

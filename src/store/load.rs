@@ -5,13 +5,11 @@ use super::Roles;
 use super::error::StoreError;
 use super::part::Part;
 use super::sqlite::Sqlite;
-use super::turn::{Blobs, OpenTurn, hashes_of_step, hashes_of_turn, turn};
+use super::turn::{Blobs, hashes_of_step, hashes_of_turn};
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::store::{StoredStep, StoredTurn};
 use prost::Message;
 use rusqlite::{OptionalExtension, params};
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// A session's row.
 struct SessionRow {
@@ -116,22 +114,19 @@ impl Sqlite {
             for hash in hashes_of_turn(&stored) {
                 self.blob(hash, &mut blobs)?;
             }
-            part.transcript.insert(row.get(0)?, Arc::new(turn(stored, &blobs)));
+            part.turn(row.get(0)?, stored, &blobs);
         }
         let sql = "SELECT turn, payload FROM steps WHERE session = ? ORDER BY ordinal";
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query([key])?;
-        let mut open: BTreeMap<u32, OpenTurn> = BTreeMap::new();
         while let Some(row) = rows.next()? {
             let step = StoredStep::decode(row.get_ref(1)?.as_blob().unwrap_or_default())?;
             for hash in hashes_of_step(&step) {
                 self.blob(hash, &mut blobs)?;
             }
-            open.entry(row.get(0)?).or_default().add(step);
+            part.step(row.get(0)?, step);
         }
-        let cut_off = open.into_iter();
-        part.transcript
-            .extend(cut_off.map(|(number, open)| (number, Arc::new(turn(open.cut_off(), &blobs)))));
+        part.end_turns(&blobs);
         Ok(())
     }
 

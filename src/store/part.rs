@@ -1,16 +1,19 @@
 //! What one store has of a session, as its rows are read, whatever kind of database it is. Pure.
 
-use super::turn::preamble;
+use super::turn::{Blobs, OpenTurn, preamble, turn};
 use crate::chat::record::{Loss, Restored, StoredEvent};
 use crate::chat::transcript::{Preamble, Turn};
 use crate::protocol::any::{Any, Shared};
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
-use crate::protocol::proto::store::StoredPreamble;
+use crate::protocol::proto::session::TokenCounts;
+use crate::protocol::proto::store::stored_step::Step;
+use crate::protocol::proto::store::{StoredDrop, StoredPreamble, StoredStep, StoredTurn};
 use crate::support::text::Text;
 use prost::{DecodeError, Message};
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// What one store has of a session.
@@ -24,7 +27,11 @@ pub(super) struct Part {
     entities: Vec<SnapshotEntity>,
     entities_until: Ordinal,
     tail: Vec<StoredEvent>,
-    pub(super) transcript: BTreeMap<u32, Arc<Turn>>,
+    transcript: BTreeMap<u32, Arc<Turn>>,
+    /// The turns that have no end yet.
+    open: BTreeMap<u32, OpenTurn>,
+    dropped: Vec<RangeInclusive<u32>>,
+    usage: Option<TokenCounts>,
     pub(super) loss: Option<Loss>,
 }
 
@@ -68,6 +75,31 @@ impl Part {
         Ok(())
     }
 
+    /// Takes in a turn that has ended. Turns come in their order.
+    pub(super) fn turn(&mut self, number: u32, mut stored: StoredTurn, blobs: &Blobs) {
+        self.usage = stored.usage.take().or_else(|| self.usage.take());
+        self.transcript.insert(number, Arc::new(turn(number, stored, blobs)));
+    }
+
+    /// Takes in the next step of a turn that has no end.
+    pub(super) fn step(&mut self, number: u32, stored: StoredStep) {
+        if let Some(Step::Dropped(StoredDrop { first_turn, last_turn })) = stored.step {
+            self.dropped.push(first_turn..=last_turn);
+        } else {
+            self.open.entry(number).or_default().add(stored);
+        }
+    }
+
+    /// Ends the turns that were cut off, and leaves those out that were dropped.
+    pub(super) fn end_turns(&mut self, blobs: &Blobs) {
+        for (number, open) in std::mem::take(&mut self.open) {
+            self.transcript.insert(number, Arc::new(turn(number, open.cut_off(), blobs)));
+        }
+        for turns in std::mem::take(&mut self.dropped) {
+            self.transcript.retain(|number, _| !turns.contains(number));
+        }
+    }
+
     /// Notes if events are missing at the end of the store at `place`.
     pub(super) fn check_end(&mut self, place: &dyn Display) {
         let last = self.tail.last().map_or(self.entities_until, |event| event.ordinal);
@@ -87,6 +119,7 @@ impl Part {
         self.entities_until = self.entities_until.max(other.entities_until);
         self.tail.extend(other.tail);
         self.transcript.extend(other.transcript);
+        self.usage = self.usage.take().or(other.usage);
         self.loss = self.loss.take().or(other.loss);
     }
 
@@ -106,6 +139,7 @@ pub(super) fn restored(session: SessionId, whole: Part) -> Restored {
         entities_until: whole.entities_until,
         tail: whole.tail,
         transcript: whole.transcript.into_values().collect(),
+        usage: whole.usage,
         loss: whole.loss,
     }
 }

@@ -121,6 +121,7 @@ mod mcp_servers;
 mod wire_fields;
 
 // Conversations that are stored, and go on.
+mod edits;
 mod sessions;
 mod store;
 mod store_damage;

@@ -7,10 +7,9 @@ use crate::protocol::id::SessionId;
 use crate::protocol::proto::store::{StoredStep, StoredTurn};
 use crate::store::Roles;
 use crate::store::part::Part;
-use crate::store::turn::{Blobs, OpenTurn, hashes_of_step, hashes_of_turn, turn};
+use crate::store::turn::{Blobs, hashes_of_step, hashes_of_turn};
 use prost::{DecodeError, Message};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -101,13 +100,13 @@ async fn turns(
         [] => Blobs::new(),
         _ => blobs(link, &hashes).await?,
     };
-    let mut open: BTreeMap<u32, OpenTurn> = BTreeMap::new();
-    for (number, step) in steps {
-        open.entry(number).or_default().add(step);
+    for (number, stored) in ended {
+        part.turn(number, stored, &blobs);
     }
-    let ended = ended.into_iter().map(|(number, stored)| (number, turn(stored, &blobs)));
-    let cut_off = open.into_iter().map(|(number, open)| (number, turn(open.cut_off(), &blobs)));
-    part.transcript.extend(ended.chain(cut_off).map(|(number, turn)| (number, Arc::new(turn))));
+    for (number, step) in steps {
+        part.step(number, step);
+    }
+    part.end_turns(&blobs);
     Ok(turns_read.and(steps_read))
 }
 
