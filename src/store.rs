@@ -4,20 +4,25 @@
 //! [`Worker`] is the thread as the host sees it; what it does with a request is in `keeper`. A
 //! [`Store`] is one database of one kind: another kind is another variant.
 
+mod copies;
 mod error;
 mod keeper;
 mod library;
 mod load;
 mod lock;
+mod network;
+mod patches;
 mod place;
 mod reader;
 mod schema;
 mod sqlite;
+mod states;
 mod turn;
 mod words;
 mod worker;
 mod write;
 
+pub(crate) use copies::{NotAdded, add_session};
 pub(crate) use keeper::latest_session;
 pub(crate) use library::{Conversation, Deleted, Library, Summary};
 pub use place::{StorePlace, StoreSettings};
@@ -85,6 +90,13 @@ impl Store {
     ) -> Result<(), StoreError> {
         match self {
             Self::Sqlite(sqlite) => sqlite.write(session, batch, (roles, folder)),
+        }
+    }
+
+    /// Nothing is written for a while: gives space back that is only needed while something is.
+    fn tidy(&mut self) {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.tidy(),
         }
     }
 

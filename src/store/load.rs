@@ -3,17 +3,17 @@
 use super::Roles;
 use super::error::StoreError;
 use super::sqlite::Sqlite;
+use super::states::States;
 use super::turn::{Blobs, OpenTurn, hashes_of_step, hashes_of_turn, preamble, turn};
 use crate::chat::record::{Loss, Restored, StoredEvent};
 use crate::chat::transcript::{Preamble, Turn};
-use crate::protocol::any::{Any, Shared};
+use crate::protocol::any::Any;
 use crate::protocol::id::{Ordinal, SessionId};
-use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
+use crate::protocol::proto::rpc::SnapshotEntity;
 use crate::protocol::proto::store::{StoredPreamble, StoredStep, StoredTurn};
-use crate::support::text::Text;
 use prost::Message;
 use rusqlite::{OptionalExtension, Row, params};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What one store has of a session.
@@ -23,11 +23,13 @@ pub(super) struct Part {
     pub(super) is_there: bool,
     ordinal: Ordinal,
     turns: u32,
-    preamble: Preamble,
-    entities: Vec<SnapshotEntity>,
-    entities_until: Ordinal,
+    pub(super) preamble: Preamble,
+    pub(super) entities: Vec<SnapshotEntity>,
+    pub(super) entities_until: Ordinal,
     tail: Vec<StoredEvent>,
-    transcript: BTreeMap<u32, Arc<Turn>>,
+    pub(super) transcript: BTreeMap<u32, Arc<Turn>>,
+    /// The turns of the transcript that go on or were cut off.
+    pub(super) open_turns: BTreeSet<u32>,
     pub(super) loss: Option<Loss>,
 }
 
@@ -51,6 +53,7 @@ impl Part {
         self.entities_until = self.entities_until.max(other.entities_until);
         self.tail.extend(other.tail);
         self.transcript.extend(other.transcript);
+        self.open_turns.extend(other.open_turns);
         self.loss = self.loss.take().or(other.loss);
     }
 
@@ -145,11 +148,21 @@ impl Sqlite {
         let sql = "SELECT ordinal, payload FROM states WHERE session = ? ORDER BY ordinal";
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query([key])?;
-        while let Some(row) = rows.next()? {
-            let state = SnapshotFrame::decode(row.get_ref(1)?.as_blob().unwrap_or_default())?;
-            part.entities.extend(state.entities.into_iter().map(shared));
-            part.entities_until = ordinal(row, 0)?;
+        let mut states = States::default();
+        let mut read = Ok(());
+        // What was read before a fault counts.
+        loop {
+            match rows.next() {
+                Ok(Some(row)) => states.add(ordinal(row, 0)?, row.get_ref(1)?.as_blob().ok()),
+                Ok(None) => break,
+                Err(error) => {
+                    read = Err(error);
+                    break;
+                }
+            }
         }
+        states.finish(part)?;
+        read?;
         let sql = "SELECT ordinal, turn, call, name, payload FROM events \
                    WHERE session = ? AND ordinal > ? ORDER BY ordinal";
         let mut statement = self.connection.prepare_cached(sql)?;
@@ -192,6 +205,7 @@ impl Sqlite {
             }
             open.entry(row.get(0)?).or_default().add(step);
         }
+        part.open_turns = open.keys().copied().collect();
         let cut_off = open.into_iter();
         part.transcript
             .extend(cut_off.map(|(number, open)| (number, Arc::new(turn(open.cut_off(), &blobs)))));
@@ -220,14 +234,4 @@ fn event(row: &Row<'_>) -> Result<StoredEvent, StoreError> {
 
 fn ordinal(row: &Row<'_>, column: usize) -> Result<Ordinal, rusqlite::Error> {
     Ok(Ordinal(u64::try_from(row.get::<_, i64>(column)?).unwrap_or_default()))
-}
-
-/// A message whose text is shared by all snapshots that have it.
-fn shared(mut entity: SnapshotEntity) -> SnapshotEntity {
-    if let Some(Any::ChatMessageEntity(message)) = entity.payload {
-        let (prompt, text) =
-            (Text::from(message.prompt.as_str()), Text::from(message.text.as_str()));
-        entity.payload = Some(Shared::payload(*message, prompt, text));
-    }
-    entity
 }

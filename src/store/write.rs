@@ -2,9 +2,11 @@
 
 use super::Roles;
 use super::error::StoreError;
+use super::patches::{OpenPatch, place};
 use super::sqlite::{Sqlite, now_ms};
 use super::turn::{Blobs, change_message, preamble_message, turn_message};
 use crate::chat::record::{EventRecord, Record, SessionStart, TurnChange};
+use crate::protocol::any::Any;
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::protocol::proto::store::StoredStep;
 use crate::support::fail_point::FailPoint;
@@ -19,13 +21,30 @@ const EVENT: &str = "INSERT INTO events(session, ordinal, turn, call, name, payl
 const STATE: &str = "INSERT INTO states(session, ordinal, payload) VALUES (?, ?, ?)";
 const STEP: &str = "INSERT INTO steps(session, ordinal, turn, payload) VALUES (?, ?, ?, ?)";
 const TURN: &str = "INSERT INTO turns(session, turn, ordinal, payload) VALUES (?, ?, ?, ?)";
-const DROP_STEPS: &str = "DELETE FROM steps WHERE session = ? AND turn = ?";
+const DROP_STEPS: &str =
+    "DELETE FROM steps WHERE session = ? AND turn = ? RETURNING length(payload)";
+/// The patches of a run that ends: the events that ended its segments and completed its calls have their
+/// whole text. No earlier event is looked at.
+const DROP_PATCHES: &str = "DELETE FROM events WHERE session = ?1 AND turn = ?2 AND name IN ( \
+     'pinocchio.chatapp.v1.ChatTextPatch', 'pinocchio.chatapp.v1.ChatReasoningPatch', \
+     'pinocchio.chatapp.v1.ChatToolArgumentsPatch') AND ordinal > coalesce( \
+     (SELECT max(ordinal) FROM states WHERE session = ?1), 0) RETURNING length(payload)";
+const LOOSE: &str = "SELECT loose_states FROM sessions WHERE key = ?";
+const LAST_STATES: &str =
+    "SELECT ordinal, payload FROM states WHERE session = ? ORDER BY ordinal DESC LIMIT ?";
+const DROP_STATES: &str = "DELETE FROM states WHERE session = ? AND ordinal >= ?";
 const BLOB: &str = "INSERT OR IGNORE INTO blobs(sha256, data) VALUES (?, ?)";
 const BLOB_OF: &str = "INSERT OR IGNORE INTO session_blobs(session, sha256) VALUES (?, ?)";
 const SESSION: &str = "INSERT INTO sessions(id, title, folder, created_ms, updated_ms, \
      last_ordinal, turns, preamble) VALUES (?, '', ?, ?, ?, 0, 0, ?)";
 const CHANGED: &str = "UPDATE sessions SET updated_ms = ?2, last_ordinal = max(last_ordinal, ?3), \
-     turns = max(turns, ?4), title = CASE WHEN title = '' THEN ?5 ELSE title END WHERE key = ?1";
+     turns = max(turns, ?4), title = CASE WHEN title = '' THEN ?5 ELSE title END, \
+     bytes = bytes + ?6, loose_states = loose_states + ?7 WHERE key = ?1";
+const JOINED: &str = "UPDATE sessions SET loose_states = 0 WHERE key = ?";
+
+/// States that are kept each on its own before they are joined: what loading reads grows with one row for
+/// so many turns.
+const LOOSE_STATES_MAX: i64 = 128;
 
 impl Sqlite {
     /// Writes a batch for a session that was claimed.
@@ -74,6 +93,12 @@ struct Writing<'a> {
     turns: u32,
     title: String,
     blobs: Blobs,
+    /// By how much the size of the session changes.
+    bytes: i64,
+    /// States that were added.
+    states: i64,
+    /// The last event, if it is a patch.
+    patch: Option<OpenPatch>,
     /// Pieces of a text that are written as one step: the last event, the turn and the text.
     piece: Option<(Ordinal, u32, String)>,
 }
@@ -90,17 +115,37 @@ impl<'a> Writing<'a> {
             turns: 0,
             title: String::new(),
             blobs: Blobs::new(),
+            bytes: 0,
+            states: 0,
+            patch: None,
             piece: None,
         }
     }
 
-    /// Runs a statement that writes.
-    fn run(&mut self, sql: &str, values: impl Params) -> Result<(), StoreError> {
-        if self.fault.is_tripped() {
-            return Err(rusqlite::Error::InvalidParameterName("planted fault".to_owned()).into());
-        }
-        self.transaction.prepare_cached(sql)?.execute(values)?;
+    /// Runs a statement that writes; gives the number of rows that it changed.
+    fn run(&mut self, sql: &str, values: impl Params) -> Result<usize, StoreError> {
+        self.step_fault()?;
+        Ok(self.transaction.prepare_cached(sql)?.execute(values)?)
+    }
+
+    /// Runs a statement that deletes rows and gives the size of each.
+    fn delete(&mut self, sql: &str, values: impl Params) -> Result<(), StoreError> {
+        self.step_fault()?;
+        let mut statement = self.transaction.prepare_cached(sql)?;
+        let sizes = statement.query_map(values, |row| row.get::<_, i64>(0))?;
+        self.bytes -= sizes.sum::<Result<i64, _>>()?;
         Ok(())
+    }
+
+    fn step_fault(&mut self) -> Result<(), StoreError> {
+        match self.fault.is_tripped() {
+            true => Err(rusqlite::Error::InvalidParameterName("planted fault".to_owned()).into()),
+            false => Ok(()),
+        }
+    }
+
+    fn grows(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_add_unsigned(bytes as u64);
     }
 
     /// Adds the session; gives its row.
@@ -116,6 +161,7 @@ impl<'a> Writing<'a> {
         });
         let preamble = preamble.unwrap_or_default().encode_to_vec();
         let at_ms = self.at_ms;
+        self.grows(preamble.len());
         self.run(SESSION, (session.as_str(), folder, at_ms, at_ms, preamble))?;
         Ok(self.transaction.last_insert_rowid())
     }
@@ -125,7 +171,14 @@ impl<'a> Writing<'a> {
         if !self.roles.timeline || start.history.entities.is_empty() {
             return Ok(());
         }
-        self.run(STATE, (self.session, 0, start.history.encode_to_vec()))
+        self.state(0, start.history.encode_to_vec())
+    }
+
+    fn state(&mut self, ordinal: i64, payload: Vec<u8>) -> Result<(), StoreError> {
+        self.grows(payload.len());
+        self.states += 1;
+        self.run(STATE, (self.session, ordinal, payload))?;
+        Ok(())
     }
 
     fn event(&mut self, event: &EventRecord) -> Result<(), StoreError> {
@@ -150,15 +203,37 @@ impl<'a> Writing<'a> {
 
     /// What people see of an event.
     fn shown(&mut self, event: &EventRecord) -> Result<(), StoreError> {
-        let ordinal = signed(event.ordinal);
-        let (turn, call) = (event.scope.map(|it| it.turn), event.scope.map(|it| it.call));
-        if let Some((name, payload)) = event.payload.to_message() {
-            let values = (self.session, ordinal, turn, call, name, payload, self.at_ms);
-            self.run(EVENT, values)?;
+        if self.patch.as_mut().is_some_and(|open| open.join(event)) {
+            return Ok(());
         }
+        self.flush_patch()?;
+        self.patch = OpenPatch::of(event);
+        if self.patch.is_some() {
+            return Ok(());
+        }
+        self.row(event.ordinal, place(event), &event.payload)?;
         if let Some(state) = &event.state {
-            self.run(STATE, (self.session, ordinal, state.encode_to_vec()))?;
+            self.delete(DROP_PATCHES, (self.session, event.scope.map(|it| it.turn)))?;
+            self.state(signed(event.ordinal), state.encode_to_vec())?;
         }
+        Ok(())
+    }
+
+    fn flush_patch(&mut self) -> Result<(), StoreError> {
+        let Some(OpenPatch { ordinal, place, payload }) = self.patch.take() else { return Ok(()) };
+        self.row(ordinal, place, &payload)
+    }
+
+    fn row(
+        &mut self,
+        ordinal: Ordinal,
+        (turn, call): (Option<u32>, Option<u32>),
+        payload: &Any,
+    ) -> Result<(), StoreError> {
+        let Some((name, payload)) = payload.to_message() else { return Ok(()) };
+        self.grows(payload.len());
+        let values = (self.session, signed(ordinal), turn, call, name, payload, self.at_ms);
+        self.run(EVENT, values)?;
         Ok(())
     }
 
@@ -177,10 +252,12 @@ impl<'a> Writing<'a> {
         }
         self.flush_piece()?;
         if let TurnChange::Ended(ended) = change {
-            self.run(DROP_STEPS, (self.session, turn))?;
+            self.delete(DROP_STEPS, (self.session, turn))?;
             let Some(ended) = ended else { return Ok(()) };
             let message = turn_message(ended, &mut self.blobs).encode_to_vec();
-            return self.run(TURN, (self.session, turn, signed(ordinal), message));
+            self.grows(message.len());
+            self.run(TURN, (self.session, turn, signed(ordinal), message))?;
+            return Ok(());
         }
         let Some(step) = change_message(change, &mut self.blobs) else { return Ok(()) };
         self.step(ordinal, turn, &step)
@@ -193,18 +270,51 @@ impl<'a> Writing<'a> {
     }
 
     fn step(&mut self, ordinal: Ordinal, turn: u32, step: &StoredStep) -> Result<(), StoreError> {
-        self.run(STEP, (self.session, signed(ordinal), turn, step.encode_to_vec()))
+        let step = step.encode_to_vec();
+        self.grows(step.len());
+        self.run(STEP, (self.session, signed(ordinal), turn, step))?;
+        Ok(())
     }
 
     fn finish(mut self) -> Result<(), StoreError> {
         self.flush_piece()?;
+        self.flush_patch()?;
         for (hash, data) in std::mem::take(&mut self.blobs) {
             self.run(BLOB, (&hash, &*data))?;
-            self.run(BLOB_OF, (self.session, hash))?;
+            if self.run(BLOB_OF, (self.session, hash))? > 0 {
+                self.grows(data.len());
+            }
         }
         let title = std::mem::take(&mut self.title);
-        let values = (self.session, self.at_ms, signed(self.last), self.turns, title);
-        self.run(CHANGED, values)
+        let (bytes, states) = (self.bytes, self.states);
+        let values =
+            (self.session, self.at_ms, signed(self.last), self.turns, title, bytes, states);
+        self.run(CHANGED, values)?;
+        if states > 0 { self.join_states() } else { Ok(()) }
+    }
+
+    /// Joins the states that were not joined yet, once there are many: the entities of one come after
+    /// those of the other, so that a tombstone still comes after what it removes.
+    fn join_states(&mut self) -> Result<(), StoreError> {
+        let loose: i64 =
+            self.transaction.prepare_cached(LOOSE)?.query_row([self.session], |row| row.get(0))?;
+        if loose < LOOSE_STATES_MAX {
+            return Ok(());
+        }
+        let mut statement = self.transaction.prepare_cached(LAST_STATES)?;
+        let rows = statement
+            .query_map((self.session, loose), |row| Ok((row.get(0)?, row.get::<_, Vec<u8>>(1)?)))?;
+        let mut states: Vec<(i64, Vec<u8>)> = rows.collect::<Result<_, _>>()?;
+        states.reverse();
+        let (Some(&(first, _)), Some(&(last, _))) = (states.first(), states.last()) else {
+            return Ok(());
+        };
+        // Messages of protobuf that follow each other are one message, with the fields of all.
+        let joined: Vec<u8> = states.into_iter().flat_map(|(_, payload)| payload).collect();
+        self.run(DROP_STATES, (self.session, first))?;
+        self.run(STATE, (self.session, last, joined))?;
+        self.run(JOINED, [self.session])?;
+        Ok(())
     }
 }
 
