@@ -93,6 +93,10 @@ pub(crate) const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Shutdowns that may wait for the end of a run; past that, they are refused.
 pub(crate) const HELD_SHUTDOWNS_MAX: usize = 256;
 
+/// Messages and tool calls of a stored session after which the snapshot at the end of a run has only
+/// what the run added, unless it was asked for in full: about 2 MB.
+pub const FULL_SNAPSHOT_ENTITIES_MAX: usize = 2_000;
+
 /// Bytes of the ids of shutdowns that wait; past that, they are refused.
 pub(crate) const HELD_BYTES_MAX: usize = 1024 * 1024;
 

@@ -5,22 +5,27 @@
 //! [`Store`] is one database of one kind: another kind is another variant.
 
 mod batch;
+mod copies;
 mod error;
 mod keeper;
 mod library;
 mod load;
 mod lock;
+mod network;
 mod part;
+mod patches;
 mod place;
 mod postgres;
 mod reader;
 mod schema;
 mod sqlite;
+mod states;
 mod turn;
 mod words;
 mod worker;
 mod write;
 
+pub(crate) use copies::{NotAdded, add_session};
 pub(crate) use keeper::latest_session;
 pub(crate) use library::{Conversation, Deleted, Library, Summary};
 pub use place::{StorePlace, StoreSettings};
@@ -101,6 +106,15 @@ impl Store {
         match self {
             Self::Sqlite(sqlite) => sqlite.write(session, batch, (roles, folder)),
             Self::Postgres(postgres) => Ok(postgres.write(session, batch, (roles, folder))?),
+        }
+    }
+
+    /// Nothing is written for a while: gives space back that is only needed while something is.
+    fn tidy(&mut self) {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.tidy(),
+            // The server does that by itself.
+            Self::Postgres(_) => {}
         }
     }
 

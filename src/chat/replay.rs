@@ -18,7 +18,7 @@ use crate::support::text::Text;
 use std::collections::HashSet;
 
 /// Why a run that was cut off is stopped, for people.
-const CUT_OFF: &str = "the process ended before the run did";
+pub(super) const CUT_OFF: &str = "the process ended before the run did";
 
 /// The end of a conversation, as its events are replayed.
 #[derive(Debug, Default)]

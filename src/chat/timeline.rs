@@ -251,6 +251,11 @@ impl Timeline {
         }
     }
 
+    /// How many entities there are.
+    pub(crate) fn len(&self) -> usize {
+        self.loaded.len() + self.entities.len()
+    }
+
     /// What `run` has left open: its segment with prompt and text, and its tool calls, each with whether
     /// it has a result.
     pub(crate) fn open_parts(&self, run: RunId) -> OpenParts {

@@ -305,7 +305,7 @@ impl Step {
         }
     }
 
-    fn is_blank(&self) -> bool {
+    pub(super) fn is_blank(&self) -> bool {
         match self {
             Self::Text(text) => text.trim().is_empty(),
             Self::ProviderData(_) => true,

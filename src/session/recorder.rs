@@ -7,7 +7,7 @@ use super::log::{Log, Projections};
 use super::model::Selection;
 use super::toolbox::ServerCall;
 use super::usage::UsageMeter;
-use super::{FinalSnapshot, Output, Retention, Rules, SessionMode};
+use super::{FULL_SNAPSHOT_ENTITIES_MAX, FinalSnapshot, Output, Retention, Rules, SessionMode};
 use crate::chat::event::{Event, Recorded, Scope, Segment};
 use crate::chat::patch::{PatchFields, Patches};
 use crate::chat::timeline::{Span, Timeline};
@@ -343,10 +343,22 @@ impl Recorder {
     pub(super) fn final_snapshot(&mut self, request: &RequestId) {
         match self.final_snapshot {
             _ if !self.keeps() => {}
-            FinalSnapshot::Full => self.snapshot(request, Span::Conversation),
+            FinalSnapshot::FullUntilLong if self.is_long() => {
+                self.push(Output::Warning(long_session()));
+                self.final_snapshot = FinalSnapshot::Turn;
+                self.snapshot(request, Span::LastTurn);
+            }
+            FinalSnapshot::Full | FinalSnapshot::FullUntilLong => {
+                self.snapshot(request, Span::Conversation);
+            }
             FinalSnapshot::Turn => self.snapshot(request, Span::LastTurn),
             FinalSnapshot::None => {}
         }
+    }
+
+    /// Whether the session is stored, and so long that a copy of it after each run is no help.
+    fn is_long(&self) -> bool {
+        self.log.rules().is_stored && self.timeline.len() > FULL_SNAPSHOT_ENTITIES_MAX
     }
 
     pub(super) fn run_failed(&mut self, request: &RequestId, error: RunError) {
@@ -420,6 +432,15 @@ impl Recorder {
         let frame = wire::frame(&self.session, request, body);
         self.outputs.push(Output::Frame(frame));
     }
+}
+
+/// The notice that snapshots are shorter from here on.
+fn long_session() -> String {
+    format!(
+        "the conversation has more than {FULL_SNAPSHOT_ENTITIES_MAX} messages and tool calls: from here \
+         on the snapshot at the end of a run has what the run added, as with --final-snapshot turn; \
+         --final-snapshot full has the whole conversation sent after each run"
+    )
 }
 
 fn is_patch(payload: &Any) -> bool {

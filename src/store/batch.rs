@@ -1,8 +1,10 @@
 //! What a batch of records changes in the tables of a store, whatever kind of database it is. Pure.
 
 use super::Roles;
+use super::patches::OpenPatch;
 use super::turn::{Blobs, change_message, preamble_message, turn_message};
 use crate::chat::record::{EventRecord, Record, SessionStart, TurnChange};
+use crate::protocol::any::Any;
 use crate::protocol::id::Ordinal;
 use crate::protocol::proto::session::TokenCounts;
 use crate::protocol::proto::store::StoredStep;
@@ -36,6 +38,9 @@ pub(super) struct Batch {
 pub(super) enum Change {
     /// An event is added. `place` is its turn and provider call.
     Event { ordinal: i64, place: Option<(u32, u32)>, name: &'static str, payload: Vec<u8> },
+    /// The patches of a run that ends are removed: the events that ended its segments and completed its
+    /// calls have their whole text.
+    DropPatches { turn: u32 },
     /// The entities that are new at the end of a run are added.
     State { ordinal: i64, payload: Vec<u8> },
     /// A step of a turn that goes on is added.
@@ -51,8 +56,13 @@ pub(super) enum Change {
 impl Batch {
     /// What `records` change in a store with these roles.
     pub(super) fn of(records: &[Record], roles: Roles) -> Self {
-        let mut building =
-            Building { roles, batch: Self::default(), blobs: Blobs::new(), piece: None };
+        let mut building = Building {
+            roles,
+            batch: Self::default(),
+            blobs: Blobs::new(),
+            patch: None,
+            piece: None,
+        };
         for record in records {
             match record {
                 Record::Start(start) => building.start(start),
@@ -68,6 +78,8 @@ struct Building {
     roles: Roles,
     batch: Batch,
     blobs: Blobs,
+    /// The last event, if it is a patch.
+    patch: Option<OpenPatch>,
     /// Pieces of a text that are one step: the last event, the turn and the text.
     piece: Option<(Ordinal, u32, String)>,
 }
@@ -113,14 +125,34 @@ impl Building {
 
     /// What people see of an event.
     fn shown(&mut self, event: &EventRecord) {
-        let ordinal = signed(event.ordinal);
-        let place = event.scope.map(|it| (it.turn, it.call));
-        if let Some((name, payload)) = event.payload.to_message() {
-            self.batch.changes.push(Change::Event { ordinal, place, name, payload });
+        if self.patch.as_mut().is_some_and(|open| open.join(event)) {
+            return;
         }
+        self.flush_patch();
+        self.patch = OpenPatch::of(event);
+        if self.patch.is_some() {
+            return;
+        }
+        self.row(event.ordinal, place(event), &event.payload);
         if let Some(state) = &event.state {
-            let payload = state.encode_to_vec();
+            if let Some(scope) = event.scope {
+                self.batch.changes.push(Change::DropPatches { turn: scope.turn });
+            }
+            let (ordinal, payload) = (signed(event.ordinal), state.encode_to_vec());
             self.batch.changes.push(Change::State { ordinal, payload });
+        }
+    }
+
+    fn flush_patch(&mut self) {
+        if let Some(OpenPatch { ordinal, place, payload }) = self.patch.take() {
+            self.row(ordinal, place, &payload);
+        }
+    }
+
+    fn row(&mut self, ordinal: Ordinal, place: Option<(u32, u32)>, payload: &Any) {
+        if let Some((name, payload)) = payload.to_message() {
+            let ordinal = signed(ordinal);
+            self.batch.changes.push(Change::Event { ordinal, place, name, payload });
         }
     }
 
@@ -166,10 +198,16 @@ impl Building {
 
     fn finish(mut self) -> Batch {
         self.flush_piece();
+        self.flush_patch();
         let blobs = self.blobs.into_iter();
         self.batch.changes.extend(blobs.map(|(sha256, data)| Change::Blob { sha256, data }));
         self.batch
     }
+}
+
+/// Numbers of the turn and the provider call of an event.
+fn place(event: &EventRecord) -> Option<(u32, u32)> {
+    event.scope.map(|it| (it.turn, it.call))
 }
 
 /// An ordinal as the integer of a database. One that does not fit is 292 million years of events away.

@@ -70,6 +70,12 @@ impl Keeper {
         Ok(())
     }
 
+    /// Empties the logs while nothing is written. What can't be done now is done another time.
+    pub(super) fn tidy(&mut self) {
+        let stores = self.open.iter_mut().flat_map(|open| &mut open.stores);
+        stores.for_each(|(store, _)| store.tidy());
+    }
+
     fn places(&self) -> Vec<(&StorePlace, Roles)> {
         let StoreSettings { turns, timeline, .. } = &self.settings;
         match (turns, timeline) {

@@ -120,7 +120,12 @@ impl Library {
         Ok(Some(Conversation { session: session.clone(), state: state(restored), loss }))
     }
 
-    fn load(&self, session: &SessionId) -> Result<Part, StoreError> {
+    /// Whether it has what the model is sent.
+    pub(super) fn keeps_turns(&self) -> bool {
+        self.stores.iter().any(|(_, roles)| roles.turns)
+    }
+
+    pub(super) fn load(&self, session: &SessionId) -> Result<Part, StoreError> {
         let mut whole = Part::default();
         for (place, roles) in &self.stores {
             let part = Store::look(place)?.load(session, *roles)?;

@@ -88,9 +88,22 @@ impl Sqlite {
         let sql = "SELECT ordinal, payload FROM states WHERE session = ? ORDER BY ordinal";
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query([key])?;
-        while let Some(row) = rows.next()? {
-            part.state(row.get(0)?, row.get_ref(1)?.as_blob().unwrap_or_default())?;
+        let mut read = Ok(());
+        // What was read before a fault counts.
+        loop {
+            match rows.next() {
+                Ok(Some(row)) => {
+                    part.state(row.get(0)?, row.get_ref(1)?.as_blob().unwrap_or_default());
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    read = Err(error);
+                    break;
+                }
+            }
         }
+        part.end_states()?;
+        read?;
         let sql = "SELECT ordinal, turn, call, name, payload FROM events \
                    WHERE session = ? AND ordinal > ? ORDER BY ordinal";
         let mut statement = self.connection.prepare_cached(sql)?;

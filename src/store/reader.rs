@@ -13,15 +13,8 @@ use std::time::Duration;
 /// How long another process that changes the same file is waited for.
 const BUSY_WAIT_MAX: Duration = Duration::from_secs(5);
 
-const SUMMARIES: &str = "SELECT id, title, folder, turns, created_ms, updated_ms, CAST( \
-     length(preamble) \
-     + (SELECT total(length(payload)) FROM events WHERE session = sessions.key) \
-     + (SELECT total(length(payload)) FROM states WHERE session = sessions.key) \
-     + (SELECT total(length(payload)) FROM turns WHERE session = sessions.key) \
-     + (SELECT total(length(payload)) FROM steps WHERE session = sessions.key) \
-     + (SELECT total(length(data)) FROM session_blobs JOIN blobs USING (sha256) \
-        WHERE session = sessions.key) \
-     AS INTEGER) FROM sessions";
+const SUMMARIES: &str =
+    "SELECT id, title, folder, turns, created_ms, updated_ms, bytes FROM sessions";
 
 /// The bytes that no other session has.
 const DELETE_BLOBS: &str = "DELETE FROM blobs WHERE sha256 IN \

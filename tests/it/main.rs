@@ -127,6 +127,10 @@ mod store;
 mod store_damage;
 mod store_faults;
 mod store_kills;
+mod store_long;
+
+// Sessions that are made of others, and of recorded lines.
+mod sessions_new;
 
 // The same on a PostgreSQL server.
 mod postgres;

@@ -81,8 +81,10 @@ fn a_session_goes_on_where_it_ended() {
     // The engine repeats what the model was sent.
     let answer = patched_text(&second, "r1");
     assert!(answer.contains("Turn 2") && answer.contains("one"), "{answer}");
+    let shown = first.iter().chain(&second).filter(|frame| !frame.is_event("ChatTextPatch"));
+    let shown: Vec<u64> = shown.filter_map(Frame::ordinal).collect();
     let numbers: Vec<u64> = events(&folder.path("store")).iter().map(|event| event.0).collect();
-    assert_eq!(numbers, (1..=*new.last().expect("events")).collect::<Vec<_>>());
+    assert_eq!(numbers, shown, "all but the patches of runs that have ended");
 }
 
 #[test]
@@ -292,7 +294,8 @@ fn each_stored_event_can_be_shown_before_what_is_made_of_it() {
         .into_iter()
         .map(|(ordinal, name, _)| (ordinal, name.rsplit('.').next().unwrap_or_default().to_owned()))
         .collect();
-    assert_eq!(backend, stored);
+    let kept = backend.iter().filter(|(_, name)| !name.ends_with("Patch"));
+    assert_eq!(kept.cloned().collect::<Vec<_>>(), stored);
     let mut before = None;
     for frame in &frames {
         if frame.event().is_some() {

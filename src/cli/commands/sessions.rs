@@ -1,10 +1,14 @@
-//! `duologue sessions`: stored conversations, listed, printed, exported, searched and deleted.
+//! `duologue sessions`: stored conversations, listed, printed, exported, searched, copied, imported and
+//! deleted.
 
 pub(crate) mod args;
 mod delete;
 mod export;
+mod fork;
+mod import;
 mod list;
 mod message;
+mod new;
 mod search;
 mod show;
 
@@ -21,6 +25,8 @@ pub fn sessions(args: &SessionsArgs) -> u8 {
         SessionsAction::Show(args) => show::show(args),
         SessionsAction::Export(args) => export::export(args),
         SessionsAction::Search(args) => search::search(args),
+        SessionsAction::Fork(args) => fork::fork(args),
+        SessionsAction::Import(args) => import::import(args),
         SessionsAction::Delete(args) => delete::delete(args),
     })
 }

@@ -362,7 +362,9 @@ impl Model {
     fn run_end(&mut self, event: &'static str, errors: Vec<Item>, status: &str) -> Vec<Item> {
         let id = self.running.take().unwrap_or_default();
         let snapshot = match self.final_snapshot {
-            FinalSnapshot::Full | FinalSnapshot::Turn => vec![Item::Snapshot(id.clone())],
+            FinalSnapshot::Full | FinalSnapshot::FullUntilLong | FinalSnapshot::Turn => {
+                vec![Item::Snapshot(id.clone())]
+            }
             FinalSnapshot::None => Vec::new(),
         };
         [vec![Item::End(event)], snapshot, errors, vec![done(&id, status)]].concat()

@@ -451,7 +451,7 @@ impl Story {
         ensure!(snapshot.snapshot_ordinal == self.ordinal, "snapshot of another moment");
         let is_final = self.run.as_ref().is_some_and(|run| run.request == request);
         let from = match (is_final, self.final_snapshot) {
-            (false, _) | (true, FinalSnapshot::Full) => 0,
+            (false, _) | (true, FinalSnapshot::Full | FinalSnapshot::FullUntilLong) => 0,
             (true, FinalSnapshot::Turn) => self.turn,
             (true, FinalSnapshot::None) => bail!("a final snapshot that nobody wants"),
         };

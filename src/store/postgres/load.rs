@@ -66,9 +66,10 @@ async fn timeline(
     place: &str,
 ) -> Result<Result<(), DecodeError>, PostgresError> {
     for row in link.rows(STATES, &[(&key, Type::INT8)]).await? {
-        if let Err(error) = part.state(row.get(0), row.get(1)) {
-            return Ok(Err(error));
-        }
+        part.state(row.get(0), row.get(1));
+    }
+    if let Err(error) = part.end_states() {
+        return Ok(Err(error));
     }
     let until = part.shown_until();
     for row in link.rows(EVENTS, &[(&key, Type::INT8), (&until, Type::INT8)]).await? {

@@ -5,6 +5,7 @@ use super::link::{Statement, Value};
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::rpc::SnapshotFrame;
 use crate::store::batch::{Batch, Change};
+use crate::store::patches::PATCHES;
 use crate::store::sqlite::now_ms;
 use crate::store::words;
 use prost::Message;
@@ -30,6 +31,11 @@ const TURNS: &str = "INSERT INTO duologue.turns(session, ordinal, turn, payload)
      FROM duologue.sessions s, unnest($2, $3, $4) AS it(ordinal, turn, payload) WHERE s.id = $1";
 const DROP_STEPS: &str = "DELETE FROM duologue.steps USING duologue.sessions s \
      WHERE s.id = $1 AND steps.session = s.key AND steps.turn = ANY($2)";
+/// No event before the last state is looked at.
+const DROP_PATCHES: &str = "DELETE FROM duologue.events USING duologue.sessions s \
+     WHERE s.id = $1 AND events.session = s.key AND events.turn = ANY($2) \
+     AND events.name = ANY($3) AND events.ordinal > coalesce( \
+     (SELECT max(st.ordinal) FROM duologue.states st WHERE st.session = s.key), 0)";
 const BLOBS: &str = "INSERT INTO duologue.blobs(sha256, data) \
      SELECT * FROM unnest($2, $3) ON CONFLICT DO NOTHING";
 const BLOBS_OF: &str = "INSERT INTO duologue.session_blobs(session, sha256) \
@@ -71,6 +77,8 @@ struct Columns {
     turns: Rows,
     /// Turns whose steps are removed.
     drops: Vec<i64>,
+    /// Turns whose patches are removed.
+    patch_drops: Vec<i64>,
     hashes: Vec<String>,
     blobs: Vec<Vec<u8>>,
     words: Vec<Words>,
@@ -133,7 +141,8 @@ impl Pending {
     /// The statements that write it, for the lease with this number. The last one changes the row of
     /// the session.
     pub(super) fn statements<'a>(&'a self, fence: &'a i64, is_there: bool) -> Vec<Statement<'a>> {
-        let Columns { events, states, steps, turns, drops, hashes, blobs, words } = &self.columns;
+        let Columns { events, states, steps, turns, drops, patch_drops, hashes, blobs, words } =
+            &self.columns;
         let mut all = Vec::new();
         let mut add = |sql, values: &[Value<'a>]| {
             let session: Value<'a> = (&self.session, Type::TEXT);
@@ -144,6 +153,9 @@ impl Pending {
             let (folder, preamble) =
                 ((&self.folder as _, Type::TEXT), (&self.preamble as _, Type::BYTEA));
             add(SESSION, &[folder, (&self.at_ms, Type::INT8), preamble]);
+        }
+        if !patch_drops.is_empty() {
+            add(DROP_PATCHES, &[ints(patch_drops), (&PATCHES as _, Type::TEXT_ARRAY)]);
         }
         if !events.ordinals.is_empty() {
             add(EVENTS, &events.values(&self.at_ms));
@@ -190,6 +202,20 @@ fn bytes(values: &Vec<Vec<u8>>) -> Value<'_> {
 }
 
 impl Events {
+    /// Removes the patches of a turn.
+    fn drop_patches(&mut self, turn: u32) {
+        let rows = self.turns.iter().zip(&self.names);
+        let is_patch = |(of, name): (&Option<i64>, &&str)| {
+            *of == Some(i64::from(turn)) && PATCHES.contains(name)
+        };
+        let kept: Vec<bool> = rows.map(|row| !is_patch(row)).collect();
+        retain(&mut self.ordinals, &kept);
+        retain(&mut self.turns, &kept);
+        retain(&mut self.calls, &kept);
+        retain(&mut self.names, &kept);
+        retain(&mut self.payloads, &kept);
+    }
+
     fn values<'a>(&'a self, at_ms: &'a i64) -> [Value<'a>; 6] {
         [
             ints(&self.ordinals),
@@ -244,6 +270,11 @@ impl Columns {
                 self.events.calls.push(place.map(|(_, call)| call.into()));
                 self.events.names.push(name);
                 self.events.payloads.push(payload);
+            }
+            Change::DropPatches { turn } => {
+                content.add(b"patches", turn.into(), &[]);
+                self.events.drop_patches(turn);
+                self.patch_drops.push(turn.into());
             }
             Change::State { ordinal, payload } => {
                 content.add(b"state", ordinal, &payload);

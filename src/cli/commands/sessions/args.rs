@@ -2,12 +2,13 @@
 
 use crate::cli::commands::args::TextOutputArgs;
 use crate::cli::store::{chosen, dsn, place};
-use crate::store::{Library, StorePlace};
+use crate::store::{Library, StorePlace, StoreSettings};
 use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
 
 /// Help summary of `sessions`.
 pub(crate) const SESSIONS_ABOUT: &str =
-    "List, print, export, search and delete stored conversations";
+    "List, print, export, search, fork, import and delete stored conversations";
 
 /// Text after the options in the help of `sessions`.
 pub(crate) const SESSIONS_AFTER: &str = "\
@@ -16,11 +17,13 @@ Examples:
   duologue sessions show 3f0c9a --store chat.db
   duologue sessions export 3f0c9a --format markdown --store chat.db > chat.md
   duologue sessions search 'connection refused' --store chat.db
+  duologue sessions fork 3f0c9a --turns 2 --store chat.db
+  duologue sessions import recorded.jsonl --store chat.db
   duologue sessions delete 3f0c9a --store chat.db
 
 Exit status:
   0    it was done; a search may have found nothing
-  1    a session is not in the store, can't be deleted, or could be read only in part
+  1    a session is not in the store, can't be made or deleted, or could be read only in part
   2    the command line is wrong, or the store can't be read
   74   standard output could not be written";
 
@@ -43,6 +46,10 @@ pub enum SessionsAction {
     Export(ExportArgs),
     /// Find words in all conversations of a store
     Search(SearchArgs),
+    /// Copy a conversation, or its first turns, to a new session, and print its id
+    Fork(ForkArgs),
+    /// Make a session of recorded protocol lines, and print its id
+    Import(ImportArgs),
     /// Delete sessions, so that nothing of them is left in the files or tables of the store
     Delete(DeleteArgs),
 }
@@ -121,6 +128,50 @@ pub struct SearchArgs {
     pub output: TextOutputArgs,
 }
 
+/// Arguments of `sessions fork`.
+#[derive(Args, Debug)]
+pub struct ForkArgs {
+    /// Id of the session
+    #[arg(value_name = "ID")]
+    pub id: String,
+
+    /// Copy the turns up to this one; without it, all turns that have ended
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub turns: Option<u32>,
+
+    /// Id of the new session; without it, one is generated
+    #[arg(long = "as", value_name = "NEW_ID")]
+    pub new_id: Option<String>,
+
+    /// The store.
+    #[command(flatten)]
+    pub places: Places,
+
+    /// Output options.
+    #[command(flatten)]
+    pub output: TextOutputArgs,
+}
+
+/// Arguments of `sessions import`.
+#[derive(Args, Debug)]
+pub struct ImportArgs {
+    /// File with the lines; - for standard input
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// Id of the new session; without it, that of the recorded one
+    #[arg(long = "as", value_name = "ID")]
+    pub new_id: Option<String>,
+
+    /// The store.
+    #[command(flatten)]
+    pub places: Places,
+
+    /// Output options.
+    #[command(flatten)]
+    pub output: TextOutputArgs,
+}
+
 /// Arguments of `sessions delete`.
 #[derive(Args, Debug)]
 pub struct DeleteArgs {
@@ -167,8 +218,22 @@ impl Places {
     /// # Errors
     /// If a place is named twice, or can't be used.
     pub(super) fn library(&self) -> Result<Option<Library>, String> {
+        let (turns, timeline) = self.roles()?;
+        Ok((turns.is_some() || timeline.is_some()).then(|| Library::new(turns, timeline)))
+    }
+
+    /// What a new session of `folder` is stored in.
+    ///
+    /// # Errors
+    /// If a place is named twice, or can't be used.
+    pub(super) fn settings(&self, folder: String) -> Result<StoreSettings, String> {
+        let (turns, timeline) = self.roles()?;
+        Ok(StoreSettings { turns, timeline, resumes: false, folder })
+    }
+
+    fn roles(&self) -> Result<(Option<StorePlace>, Option<StorePlace>), String> {
         let turns = chosen(&self.store, &self.turns_db, &self.turns_dsn, "turns")?;
         let timeline = chosen(&self.store, &self.timeline_db, &self.timeline_dsn, "timeline")?;
-        Ok((turns.is_some() || timeline.is_some()).then(|| Library::new(turns, timeline)))
+        Ok((turns, timeline))
     }
 }
