@@ -1,9 +1,7 @@
 //! The time between the pieces of an answer.
 
-use std::future::poll_fn;
 use std::mem::swap;
 use std::pin::Pin;
-use std::task::Poll;
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -55,15 +53,13 @@ impl Timers {
     }
 
     async fn wait(&mut self) {
-        poll_fn(|context| {
-            let next = self.next.as_mut().poll(context);
-            // It begins to run when it is polled; that it has ended is seen when it is waited for.
-            if next.is_pending() && !self.following.is_elapsed() {
-                let _: Poll<()> = self.following.as_mut().poll(context);
-            }
-            next
-        })
-        .await;
+        let Self { next, following } = self;
+        tokio::select! {
+            biased;
+            () = next.as_mut() => {}
+            // It is not the earlier one. Polled, it begins to run.
+            () = following.as_mut(), if !following.is_elapsed() => next.as_mut().await,
+        }
     }
 }
 

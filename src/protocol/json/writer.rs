@@ -1,5 +1,6 @@
-//! Writes JSON on one line, as serde_json does. Strings, which are most of a frame, are copied in runs
-//! of bytes that need no escape: a frame costs about half of what it costs with serde_json.
+//! Writes JSON on one line, as serde_json does, with a quarter fewer instructions for a frame: strings,
+//! which are most of it, are searched for bytes that need an escape by words, and copied in runs.
+//! `RawValue` is not known here.
 
 use serde::Serialize;
 use serde::ser::{
@@ -11,7 +12,7 @@ use std::fmt::{self, Display, Write as _};
 use std::io::Write as _;
 
 /// Bytes that are looked at together.
-const LANES: usize = 16;
+const WORD_BYTES: usize = 8;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
@@ -40,6 +41,7 @@ fn string(text: &str, out: &mut Vec<u8>) {
 }
 
 /// Appends `text` with the escapes that it needs.
+#[inline]
 fn escaped(text: &str, out: &mut Vec<u8>) {
     let mut rest = text.as_bytes();
     loop {
@@ -64,14 +66,34 @@ fn escaped(text: &str, out: &mut Vec<u8>) {
 }
 
 /// How many bytes at the beginning of `bytes` need no escape.
+#[inline]
 fn clean_bytes(bytes: &[u8]) -> usize {
-    let needs_escape = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
-    // Without an early end, so that the compiler compares all lanes at once.
-    let is_clean =
-        |lanes: &&[u8]| !lanes.iter().fold(false, |found, byte| found | needs_escape(*byte));
-    let clean = bytes.chunks_exact(LANES).take_while(is_clean).count() * LANES;
-    let rest = bytes[clean..].iter().position(|byte| needs_escape(*byte));
-    rest.map_or(bytes.len(), |more| clean + more)
+    let (words, rest) = bytes.as_chunks::<WORD_BYTES>();
+    let mut clean = 0;
+    for word in words {
+        let unclean = unclean_bytes(u64::from_le_bytes(*word));
+        if unclean != 0 {
+            return clean + unclean.trailing_zeros() as usize / 8;
+        }
+        clean += WORD_BYTES;
+    }
+    let last = rest.iter().rev().fold(u64::MAX, |word, byte| word << 8 | u64::from(*byte));
+    let unclean = unclean_bytes(last);
+    match unclean {
+        0 => bytes.len(),
+        _ => clean + unclean.trailing_zeros() as usize / 8,
+    }
+}
+
+/// The highest bit of each of the eight bytes that needs an escape: of the lowest one for sure, and
+/// maybe of some above it that need none.
+#[inline]
+fn unclean_bytes(word: u64) -> u64 {
+    let all = |byte: u8| u64::from_le_bytes([byte; WORD_BYTES]);
+    // A subtraction from a byte that is smaller sets its highest bit.
+    let smaller_than = |word: u64, limit: u8| word.wrapping_sub(all(limit)) & !word;
+    let is = |byte: u8| smaller_than(word ^ all(byte), 1);
+    (smaller_than(word, b' ') | is(b'"') | is(b'\\')) & all(0x80)
 }
 
 /// Escapes what is formatted.
