@@ -10,6 +10,7 @@ use super::ui::cut_off_text;
 use crate::protocol::any::Any;
 use crate::protocol::proto::chat::{self, ChatMessageEntity, CorrelationInfo};
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
+use crate::protocol::proto::session::TurnDropped;
 use crate::protocol::words::{SEGMENT_REASONING, SEGMENT_TEXT, finish, kind, message, role};
 use std::collections::HashMap;
 
@@ -87,6 +88,10 @@ impl Entities {
     /// two recordings that overlap, changes nothing.
     pub(crate) fn event(&mut self, ordinal: u64, payload: &Any) -> bool {
         self.last = self.last.max(ordinal);
+        if let Any::TurnDropped(dropped) = payload {
+            self.ordinal = self.ordinal.max(ordinal);
+            return self.dropped(dropped);
+        }
         // Events of extensions share the ordinal of the event that they belong to, and change nothing.
         if ordinal <= self.ordinal || !payload.name().starts_with("Chat") {
             return false;
@@ -100,6 +105,20 @@ impl Entities {
         let is_metadata = matches!(payload, Any::ChatProviderCallMetadataUpdated(_));
         if !is_known && is_metadata {
             self.finished = segment;
+        }
+        true
+    }
+
+    /// The last turns are gone.
+    fn dropped(&mut self, dropped: &TurnDropped) -> bool {
+        let results = dropped.tool_call_ids.iter().map(|id| (kind::TOOL_RESULT, result_id(id)));
+        let calls = dropped.tool_call_ids.iter().map(|id| (kind::TOOL_CALL, id.clone()));
+        let messages = dropped.message_ids.iter().map(|id| (kind::MESSAGE, id.clone()));
+        for (kind, id) in messages.chain(calls).chain(results) {
+            let at = self.places.get(&(kind.to_owned(), id));
+            if let Some(entity) = at.and_then(|&at| self.list.get_mut(at)) {
+                entity.tombstone = true;
+            }
         }
         true
     }
