@@ -3,15 +3,11 @@
 
 use super::Roles;
 use super::error::StoreError;
-use super::part::Part;
+use super::part::{Part, TurnRows};
 use super::sqlite::Sqlite;
-use super::turn::{Blobs, OpenTurn, hashes_of_step, hashes_of_turn, turn};
+use super::turn::Blobs;
 use crate::protocol::id::SessionId;
-use crate::protocol::proto::store::{StoredStep, StoredTurn};
-use prost::Message;
 use rusqlite::{OptionalExtension, params};
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// A session's row.
 struct SessionRow {
@@ -105,41 +101,35 @@ impl Sqlite {
         Ok(())
     }
 
-    /// What the model is sent: the turns that have ended, and the steps of those that were cut off.
+    /// What the model is sent. What is read before something that can't be is kept.
     fn turns(&self, key: i64, part: &mut Part) -> Result<(), StoreError> {
+        let mut rows = TurnRows::default();
+        let rows_read = self.turn_rows(key, &mut rows);
+        let mut blobs = Blobs::new();
+        let blobs_read = rows.hashes().iter().try_for_each(|hash| self.blob(hash, &mut blobs));
+        part.turns(rows, &blobs);
+        rows_read.and(blobs_read)
+    }
+
+    /// The turns that have ended, and the steps of those that were cut off.
+    fn turn_rows(&self, key: i64, into: &mut TurnRows) -> Result<(), StoreError> {
         let sql = "SELECT turn, payload FROM turns WHERE session = ? ORDER BY turn";
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query([key])?;
-        let mut blobs = Blobs::new();
         while let Some(row) = rows.next()? {
-            let stored = StoredTurn::decode(row.get_ref(1)?.as_blob().unwrap_or_default())?;
-            for hash in hashes_of_turn(&stored) {
-                self.blob(hash, &mut blobs)?;
-            }
-            part.transcript.insert(row.get(0)?, Arc::new(turn(stored, &blobs)));
+            into.ended(row.get(0)?, row.get_ref(1)?.as_blob().unwrap_or_default())?;
         }
         let sql = "SELECT turn, payload FROM steps WHERE session = ? ORDER BY ordinal";
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query([key])?;
-        let mut open: BTreeMap<u32, OpenTurn> = BTreeMap::new();
         while let Some(row) = rows.next()? {
-            let step = StoredStep::decode(row.get_ref(1)?.as_blob().unwrap_or_default())?;
-            for hash in hashes_of_step(&step) {
-                self.blob(hash, &mut blobs)?;
-            }
-            open.entry(row.get(0)?).or_default().add(step);
+            into.step(row.get(0)?, row.get_ref(1)?.as_blob().unwrap_or_default())?;
         }
-        let cut_off = open.into_iter();
-        part.transcript
-            .extend(cut_off.map(|(number, open)| (number, Arc::new(turn(open.cut_off(), &blobs)))));
         Ok(())
     }
 
-    /// Reads bytes of an attachment, once.
+    /// Reads bytes of an attachment.
     fn blob(&self, hash: &str, blobs: &mut Blobs) -> Result<(), StoreError> {
-        if blobs.contains_key(hash) {
-            return Ok(());
-        }
         let sql = "SELECT data FROM blobs WHERE sha256 = ?";
         let mut statement = self.connection.prepare_cached(sql)?;
         let data = statement.query_row([hash], |row| row.get::<_, Vec<u8>>(0)).optional()?;

@@ -1,15 +1,15 @@
 //! What one store has of a session, as its rows are read, whatever kind of database it is. Pure.
 
-use super::turn::preamble;
+use super::turn::{Blobs, OpenTurn, hashes_of_step, hashes_of_turn, preamble, turn};
 use crate::chat::record::{Loss, Restored, StoredEvent};
 use crate::chat::transcript::{Preamble, Turn};
 use crate::protocol::any::{Any, Shared};
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
-use crate::protocol::proto::store::StoredPreamble;
+use crate::protocol::proto::store::{StoredPreamble, StoredStep, StoredTurn};
 use crate::support::text::Text;
 use prost::{DecodeError, Message};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -24,8 +24,40 @@ pub(super) struct Part {
     entities: Vec<SnapshotEntity>,
     entities_until: Ordinal,
     tail: Vec<StoredEvent>,
-    pub(super) transcript: BTreeMap<u32, Arc<Turn>>,
+    transcript: BTreeMap<u32, Arc<Turn>>,
     pub(super) loss: Option<Loss>,
+}
+
+/// The turns of a session as their rows are read: those that have ended, and the steps of those that
+/// were cut off.
+#[derive(Debug, Default)]
+pub(super) struct TurnRows {
+    ended: BTreeMap<u32, StoredTurn>,
+    open: BTreeMap<u32, OpenTurn>,
+    hashes: BTreeSet<String>,
+}
+
+impl TurnRows {
+    /// Reads a turn that has ended.
+    pub(super) fn ended(&mut self, number: u32, payload: &[u8]) -> Result<(), DecodeError> {
+        let stored = StoredTurn::decode(payload)?;
+        self.hashes.extend(hashes_of_turn(&stored).into_iter().map(str::to_owned));
+        self.ended.insert(number, stored);
+        Ok(())
+    }
+
+    /// Reads a step, in the order in which they were written.
+    pub(super) fn step(&mut self, number: u32, payload: &[u8]) -> Result<(), DecodeError> {
+        let step = StoredStep::decode(payload)?;
+        self.hashes.extend(hashes_of_step(&step).into_iter().map(str::to_owned));
+        self.open.entry(number).or_default().add(step);
+        Ok(())
+    }
+
+    /// The hashes of the bytes that they need.
+    pub(super) fn hashes(&self) -> &BTreeSet<String> {
+        &self.hashes
+    }
 }
 
 impl Part {
@@ -66,6 +98,13 @@ impl Part {
         let payload = Any::of_message(name, payload)?;
         self.tail.push(StoredEvent { ordinal: ordinal(number), place: turn.zip(call), payload });
         Ok(())
+    }
+
+    /// Takes in the turns.
+    pub(super) fn turns(&mut self, rows: TurnRows, blobs: &Blobs) {
+        let cut_off = rows.open.into_iter().map(|(number, open)| (number, open.cut_off()));
+        let all = rows.ended.into_iter().chain(cut_off);
+        self.transcript.extend(all.map(|(number, it)| (number, Arc::new(turn(it, blobs)))));
     }
 
     /// Notes if events are missing at the end of the store at `place`.
