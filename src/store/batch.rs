@@ -4,12 +4,16 @@ use super::Roles;
 use super::turn::{Blobs, change_message, preamble_message, turn_message};
 use crate::chat::record::{EventRecord, Record, SessionStart, TurnChange};
 use crate::protocol::id::Ordinal;
+use crate::protocol::proto::session::TokenCounts;
 use crate::protocol::proto::store::StoredStep;
 use prost::Message;
 use std::sync::Arc;
 
 /// Characters of a session's title: the beginning of its first prompt.
 const TITLE_CHARS_MAX: usize = 80;
+
+/// The number of the steps that are of no turn.
+const NO_TURN: u32 = 0;
 
 /// A batch as changes of rows, in order, and what it changes in the row of its session.
 #[derive(Debug, Default)]
@@ -93,7 +97,16 @@ impl Building {
         if self.roles.turns
             && let (Some(change), Some(scope)) = (&event.change, event.scope)
         {
-            self.change(event.ordinal, scope.turn, change);
+            let turn = match change {
+                // It is no step of a turn, and stays when turns end.
+                TurnChange::Dropped(..) => NO_TURN,
+                TurnChange::Began { .. }
+                | TurnChange::Piece(_)
+                | TurnChange::Step(_)
+                | TurnChange::Result(..)
+                | TurnChange::Ended(_) => scope.turn,
+            };
+            self.change((event.ordinal, turn), change, event.usage.as_ref());
         }
         self.batch.ends_turn |= event.state.is_some();
     }
@@ -112,7 +125,12 @@ impl Building {
     }
 
     /// What the model is sent of an event.
-    fn change(&mut self, ordinal: Ordinal, turn: u32, change: &TurnChange) {
+    fn change(
+        &mut self,
+        (ordinal, turn): (Ordinal, u32),
+        change: &TurnChange,
+        usage: Option<&TokenCounts>,
+    ) {
         if let TurnChange::Piece(more) = change {
             let piece = self.piece.get_or_insert_with(|| (ordinal, turn, String::new()));
             piece.0 = ordinal;
@@ -123,7 +141,7 @@ impl Building {
         if let TurnChange::Ended(ended) = change {
             self.batch.changes.push(Change::DropSteps { turn });
             let Some(ended) = ended else { return };
-            let payload = turn_message(ended, &mut self.blobs).encode_to_vec();
+            let payload = turn_message(ended, usage, &mut self.blobs).encode_to_vec();
             let ordinal = signed(ordinal);
             self.batch.changes.push(Change::Turn { ordinal, turn, payload });
             return;

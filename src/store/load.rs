@@ -3,10 +3,12 @@
 
 use super::Roles;
 use super::error::StoreError;
-use super::part::{Part, TurnRows};
+use super::part::Part;
 use super::sqlite::Sqlite;
-use super::turn::Blobs;
+use super::turn::{Blobs, hashes_of_step, hashes_of_turn};
 use crate::protocol::id::SessionId;
+use crate::protocol::proto::store::{StoredStep, StoredTurn};
+use prost::Message;
 use rusqlite::{OptionalExtension, params};
 
 /// A session's row.
@@ -101,35 +103,38 @@ impl Sqlite {
         Ok(())
     }
 
-    /// What the model is sent. What is read before something that can't be is kept.
+    /// What the model is sent: the turns that have ended, and the steps of those that were cut off.
     fn turns(&self, key: i64, part: &mut Part) -> Result<(), StoreError> {
-        let mut rows = TurnRows::default();
-        let rows_read = self.turn_rows(key, &mut rows);
-        let mut blobs = Blobs::new();
-        let blobs_read = rows.hashes().iter().try_for_each(|hash| self.blob(hash, &mut blobs));
-        part.turns(rows, &blobs);
-        rows_read.and(blobs_read)
-    }
-
-    /// The turns that have ended, and the steps of those that were cut off.
-    fn turn_rows(&self, key: i64, into: &mut TurnRows) -> Result<(), StoreError> {
         let sql = "SELECT turn, payload FROM turns WHERE session = ? ORDER BY turn";
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query([key])?;
+        let mut blobs = Blobs::new();
         while let Some(row) = rows.next()? {
-            into.ended(row.get(0)?, row.get_ref(1)?.as_blob().unwrap_or_default())?;
+            let stored = StoredTurn::decode(row.get_ref(1)?.as_blob().unwrap_or_default())?;
+            for hash in hashes_of_turn(&stored) {
+                self.blob(hash, &mut blobs)?;
+            }
+            part.turn(row.get(0)?, stored, &blobs);
         }
         let sql = "SELECT turn, payload FROM steps WHERE session = ? ORDER BY ordinal";
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query([key])?;
         while let Some(row) = rows.next()? {
-            into.step(row.get(0)?, row.get_ref(1)?.as_blob().unwrap_or_default())?;
+            let step = StoredStep::decode(row.get_ref(1)?.as_blob().unwrap_or_default())?;
+            for hash in hashes_of_step(&step) {
+                self.blob(hash, &mut blobs)?;
+            }
+            part.step(row.get(0)?, step);
         }
+        part.end_turns(&blobs);
         Ok(())
     }
 
-    /// Reads bytes of an attachment.
+    /// Reads bytes of an attachment, once.
     fn blob(&self, hash: &str, blobs: &mut Blobs) -> Result<(), StoreError> {
+        if blobs.contains_key(hash) {
+            return Ok(());
+        }
         let sql = "SELECT data FROM blobs WHERE sha256 = ?";
         let mut statement = self.connection.prepare_cached(sql)?;
         let data = statement.query_row([hash], |row| row.get::<_, Vec<u8>>(0)).optional()?;

@@ -1,16 +1,19 @@
 //! What one store has of a session, as its rows are read, whatever kind of database it is. Pure.
 
-use super::turn::{Blobs, OpenTurn, hashes_of_step, hashes_of_turn, preamble, turn};
+use super::turn::{Blobs, OpenTurn, preamble, turn};
 use crate::chat::record::{Loss, Restored, StoredEvent};
 use crate::chat::transcript::{Preamble, Turn};
 use crate::protocol::any::{Any, Shared};
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
-use crate::protocol::proto::store::{StoredPreamble, StoredStep, StoredTurn};
+use crate::protocol::proto::session::TokenCounts;
+use crate::protocol::proto::store::stored_step::Step;
+use crate::protocol::proto::store::{StoredDrop, StoredPreamble, StoredStep, StoredTurn};
 use crate::support::text::Text;
 use prost::{DecodeError, Message};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// What one store has of a session.
@@ -25,39 +28,11 @@ pub(super) struct Part {
     entities_until: Ordinal,
     tail: Vec<StoredEvent>,
     transcript: BTreeMap<u32, Arc<Turn>>,
-    pub(super) loss: Option<Loss>,
-}
-
-/// The turns of a session as their rows are read: those that have ended, and the steps of those that
-/// were cut off.
-#[derive(Debug, Default)]
-pub(super) struct TurnRows {
-    ended: BTreeMap<u32, StoredTurn>,
+    /// The turns that have no end yet.
     open: BTreeMap<u32, OpenTurn>,
-    hashes: BTreeSet<String>,
-}
-
-impl TurnRows {
-    /// Reads a turn that has ended.
-    pub(super) fn ended(&mut self, number: u32, payload: &[u8]) -> Result<(), DecodeError> {
-        let stored = StoredTurn::decode(payload)?;
-        self.hashes.extend(hashes_of_turn(&stored).into_iter().map(str::to_owned));
-        self.ended.insert(number, stored);
-        Ok(())
-    }
-
-    /// Reads a step, in the order in which they were written.
-    pub(super) fn step(&mut self, number: u32, payload: &[u8]) -> Result<(), DecodeError> {
-        let step = StoredStep::decode(payload)?;
-        self.hashes.extend(hashes_of_step(&step).into_iter().map(str::to_owned));
-        self.open.entry(number).or_default().add(step);
-        Ok(())
-    }
-
-    /// The hashes of the bytes that they need.
-    pub(super) fn hashes(&self) -> &BTreeSet<String> {
-        &self.hashes
-    }
+    dropped: Vec<RangeInclusive<u32>>,
+    usage: Option<TokenCounts>,
+    pub(super) loss: Option<Loss>,
 }
 
 impl Part {
@@ -100,11 +75,29 @@ impl Part {
         Ok(())
     }
 
-    /// Takes in the turns.
-    pub(super) fn turns(&mut self, rows: TurnRows, blobs: &Blobs) {
-        let cut_off = rows.open.into_iter().map(|(number, open)| (number, open.cut_off()));
-        let all = rows.ended.into_iter().chain(cut_off);
-        self.transcript.extend(all.map(|(number, it)| (number, Arc::new(turn(it, blobs)))));
+    /// Takes in a turn that has ended. Turns come in their order.
+    pub(super) fn turn(&mut self, number: u32, mut stored: StoredTurn, blobs: &Blobs) {
+        self.usage = stored.usage.take().or_else(|| self.usage.take());
+        self.transcript.insert(number, Arc::new(turn(number, stored, blobs)));
+    }
+
+    /// Takes in the next step of a turn that has no end.
+    pub(super) fn step(&mut self, number: u32, stored: StoredStep) {
+        if let Some(Step::Dropped(StoredDrop { first_turn, last_turn })) = stored.step {
+            self.dropped.push(first_turn..=last_turn);
+        } else {
+            self.open.entry(number).or_default().add(stored);
+        }
+    }
+
+    /// Ends the turns that were cut off, and leaves those out that were dropped.
+    pub(super) fn end_turns(&mut self, blobs: &Blobs) {
+        for (number, open) in std::mem::take(&mut self.open) {
+            self.transcript.insert(number, Arc::new(turn(number, open.cut_off(), blobs)));
+        }
+        for turns in std::mem::take(&mut self.dropped) {
+            self.transcript.retain(|number, _| !turns.contains(number));
+        }
     }
 
     /// Notes if events are missing at the end of the store at `place`.
@@ -126,6 +119,7 @@ impl Part {
         self.entities_until = self.entities_until.max(other.entities_until);
         self.tail.extend(other.tail);
         self.transcript.extend(other.transcript);
+        self.usage = self.usage.take().or(other.usage);
         self.loss = self.loss.take().or(other.loss);
     }
 
@@ -145,6 +139,7 @@ pub(super) fn restored(session: SessionId, whole: Part) -> Restored {
         entities_until: whole.entities_until,
         tail: whole.tail,
         transcript: whole.transcript.into_values().collect(),
+        usage: whole.usage,
         loss: whole.loss,
     }
 }

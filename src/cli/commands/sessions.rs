@@ -52,7 +52,7 @@ fn session_id(id: &str) -> Option<SessionId> {
 /// Why there is no session of this id, for people.
 fn missing(id: &str) -> String {
     let id = escape_control(id);
-    format!("the session {id} is not in the store; `duologue sessions list` lists what there is")
+    format!("the session {id} is not in the store; `duologue sessions list` lists the sessions")
 }
 
 /// The exit status for a conversation that was printed.

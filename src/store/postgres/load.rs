@@ -2,12 +2,15 @@
 
 use super::Core;
 use super::error::PostgresError;
-use super::link::{LIMITS, Link, Value};
+use super::link::{LIMITS, Link};
 use crate::protocol::id::SessionId;
+use crate::protocol::proto::store::{StoredStep, StoredTurn};
 use crate::store::Roles;
-use crate::store::part::{Part, TurnRows};
-use crate::store::turn::Blobs;
-use prost::DecodeError;
+use crate::store::part::Part;
+use crate::store::turn::{Blobs, hashes_of_step, hashes_of_turn};
+use prost::{DecodeError, Message};
+use std::collections::BTreeSet;
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 const SESSION: &str =
@@ -79,30 +82,49 @@ async fn timeline(
     Ok(Ok(()))
 }
 
-/// What the model is sent. What is read before something that can't be is kept.
+/// What the model is sent: the turns that have ended, and the steps of those that were cut off.
 async fn turns(
     link: &Link,
     key: i64,
     part: &mut Part,
 ) -> Result<Result<(), DecodeError>, PostgresError> {
-    let key: [Value<'_>; 1] = [(&key, Type::INT8)];
-    let (ended, steps) = (link.rows(TURNS, &key).await?, link.rows(STEPS, &key).await?);
-    let mut rows = TurnRows::default();
-    let mut ended = ended.iter();
-    let mut read = ended.try_for_each(|row| rows.ended(small(row.get(0)), row.get(1)));
-    if read.is_ok() {
-        read = steps.iter().try_for_each(|row| rows.step(small(row.get(0)), row.get(1)));
-    }
-    let hashes: Vec<&String> = rows.hashes().iter().collect();
+    let ended = link.rows(TURNS, &[(&key, Type::INT8)]).await?;
+    let (ended, turns_read) = decoded::<StoredTurn>(&ended);
+    let steps = link.rows(STEPS, &[(&key, Type::INT8)]).await?;
+    let (steps, steps_read) = decoded::<StoredStep>(&steps);
+    let of_turns = ended.iter().flat_map(|(_, stored)| hashes_of_turn(stored));
+    let of_steps = steps.iter().flat_map(|(_, stored)| hashes_of_step(stored));
+    let hashes: BTreeSet<&str> = of_turns.chain(of_steps).collect();
+    let hashes: Vec<&str> = hashes.into_iter().collect();
     let blobs = match hashes.as_slice() {
         [] => Blobs::new(),
-        hashes => {
-            let found = link.rows(BLOBS, &[(&hashes, Type::TEXT_ARRAY)]).await?;
-            found.iter().map(|row| (row.get(0), row.get::<_, Vec<u8>>(1).into())).collect()
-        }
+        _ => blobs(link, &hashes).await?,
     };
-    part.turns(rows, &blobs);
-    Ok(read)
+    for (number, stored) in ended {
+        part.turn(number, stored, &blobs);
+    }
+    for (number, step) in steps {
+        part.step(number, step);
+    }
+    part.end_turns(&blobs);
+    Ok(turns_read.and(steps_read))
+}
+
+async fn blobs(link: &Link, hashes: &[&str]) -> Result<Blobs, PostgresError> {
+    let rows = link.rows(BLOBS, &[(&hashes, Type::TEXT_ARRAY)]).await?;
+    Ok(rows.iter().map(|row| (row.get(0), row.get::<_, Vec<u8>>(1).into())).collect())
+}
+
+/// The messages of rows, up to the first that can't be read.
+fn decoded<M: Message + Default>(rows: &[Row]) -> (Vec<(u32, M)>, Result<(), DecodeError>) {
+    let mut messages = Vec::new();
+    for row in rows {
+        match M::decode(row.get::<_, &[u8]>(1)) {
+            Ok(message) => messages.push((small(row.get(0)), message)),
+            Err(error) => return (messages, Err(error)),
+        }
+    }
+    (messages, Ok(()))
 }
 
 /// The number of a turn or call, which was written from one of this size.
