@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// Frames of an edit after which a process is killed. The last is more than a short answer has.
 const FRAMES: [usize; 7] = [0, 1, 2, 3, 5, 9, 40];
 
-fn edit(id: &str, edit: Value) -> String {
+pub(crate) fn edit(id: &str, edit: Value) -> String {
     json!({ "requestId": id, "edit": edit }).to_string()
 }
 

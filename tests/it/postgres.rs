@@ -1,5 +1,6 @@
 //! Conversations that are stored in PostgreSQL, and go on in another process.
 
+use crate::edits::edit;
 use crate::frames::{Frame, errors, patched_text, submit};
 use crate::once::{Ended, Once, duologue};
 use crate::oracle::Answers;
@@ -72,6 +73,24 @@ fn two_processes_take_turns_on_one_session() {
     assert_eq!(numbers, (1..=last).collect::<Vec<_>>());
     assert_eq!(database.query("SELECT count(*) FROM duologue.leases"), "0", "freed at the end");
     assert_eq!(database.query("SELECT count(*) FROM duologue.steps"), "0");
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_turn_that_was_dropped_stays_dropped() {
+    let database = Database::new();
+    let mut first = database.stored(&["--extensions", "edit"]).start();
+    for (id, prompt) in [("r1", "one"), ("r2", "two")] {
+        assert_eq!(first.turn(id, prompt), "ok");
+    }
+    first.send(edit("e", json!({ "dropLastTurn": {} })));
+    assert_eq!(first.wait_done("e"), "ok");
+    first.finish();
+    let mut second = database.resumed(&[]).start();
+    assert_eq!(wait_state(&mut second).messages().len(), 2);
+    assert_eq!(second.turn("r3", "three"), "ok");
+    let answer = patched_text(&second.finish().frames, "r3");
+    assert!(answer.contains("one") && !answer.contains("two"), "{answer}");
 }
 
 #[test]

@@ -114,3 +114,25 @@ fn is_passing(code: &SqlState) -> bool {
     // Class 08 is about connections.
     passing.contains(code) || code.code().starts_with("08")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_be_over_in_a_moment_is_tried_again() {
+        let server = |code: SqlState| {
+            let (place, message) = (String::new(), String::new());
+            PostgresError::Server { place, code, message }.is_passing()
+        };
+        for code in ["57P01", "57P02", "57P03", "08006", "40P01", "53300", "25006"] {
+            assert!(server(SqlState::from_code(code)), "{code}");
+        }
+        for code in ["28P01", "3D000", "42501", "23505", "53100", "XX001"] {
+            assert!(!server(SqlState::from_code(code)), "{code}");
+        }
+        let limit = Duration::from_secs(1);
+        assert!(PostgresError::Silent { place: String::new(), limit }.is_passing());
+        assert!(!PostgresError::Lost { limit, holder: String::new() }.is_passing());
+    }
+}
