@@ -241,7 +241,7 @@ impl State {
             Event::Logged(line) => self.note(Note::Warning, line),
             Event::Reported(Ok(done)) => self.hint(done),
             Event::Reported(Err(why)) => self.note(Note::Error, why),
-            Event::Sessions(sessions) => self.sessions_listed(sessions),
+            Event::Sessions(sessions) => return self.sessions_listed(sessions),
             Event::Files(found) => self.files_listed(found),
             Event::Edited(Ok(text)) => {
                 self.history.leave();

@@ -39,6 +39,10 @@ const EVENTS_AT_ONCE_MAX: usize = 64;
 /// How long a suspended chat waits to be stopped: the shell may not have job control.
 const STOP_TIME: Duration = Duration::from_millis(200);
 
+/// A stopped process that goes on has its signal and the end of [`STOP_TIME`] at nearly the same time:
+/// they are one event if they are no further apart than this.
+const CONTINUE_TIME: Duration = Duration::from_millis(500);
+
 /// How long an exit that waits for the model may take after the person has left.
 const LEAVE_MAX: Duration = Duration::from_secs(5);
 
@@ -108,6 +112,8 @@ struct Shell<'a> {
     child: Option<Child>,
     /// Suspended: when to go on if nothing has stopped the process, and it may use the terminal.
     suspended: Option<Option<Instant>>,
+    /// When the terminal was last taken.
+    entered: Instant,
     /// The person has left: when the model is waited for no longer.
     leaves_at: Option<Instant>,
     /// The conversation was just chosen and may turn out not to be usable.
@@ -150,6 +156,7 @@ impl<'a> Shell<'a> {
             needs_picture: true,
             child: None,
             suspended: None,
+            entered: now,
             leaves_at: None,
             is_trial: false,
             opens: None,
@@ -196,10 +203,14 @@ impl<'a> Shell<'a> {
         tokio::select! {
             biased;
             signal = self.signals.next() => self.interrupted(signal),
-            read = source.next(&self.screen), if takes_input => self.read(read),
+            read = source.next(&mut self.screen), if takes_input => self.read(read),
             left = child::left(child) => self.child_has_left(left),
             Some(()) = self.resizes.recv() => self.resized(),
-            Some(()) = self.continues.recv() => self.continued(),
+            Some(()) = self.continues.recv() => {
+                if self.suspended.is_some() || self.entered.elapsed() > CONTINUE_TIME {
+                    self.continued();
+                }
+            }
             Some(event) = self.found.1.recv() => self.update(event),
             Some(line) = self.logged.recv() => self.update(Event::Logged(line)),
             () = sleep_until(wake) => self.look_at_clock(),
@@ -292,6 +303,7 @@ impl<'a> Shell<'a> {
             return;
         }
         self.suspended = None;
+        self.entered = Instant::now();
         match self.screen.enter() {
             Ok(()) => self.resized(),
             Err(error) => self.gone(&error),

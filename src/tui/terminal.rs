@@ -2,21 +2,19 @@
 //! terminal is put back as it was.
 
 pub(crate) mod keys;
+mod reader;
 
 use super::model::Size;
 use crate::support::files::write_all;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use rustix::process::getpgrp;
 use rustix::termios::{
     OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr,
 };
 use std::fs::File;
+use reader::Reader;
+use std::future::pending;
 use std::io;
-use tokio::io::unix::AsyncFd;
-
-/// Bytes that are read at once.
-const READ_BYTES: usize = 64 * 1024;
 
 /// The size of a terminal that does not know its own.
 const USUAL: Size = Size { columns: 80, rows: 24 };
@@ -34,12 +32,13 @@ const ALTERNATE_OFF: &str = "\x1b[?1049l";
 /// A terminal in raw mode while it is entered.
 #[derive(Debug)]
 pub(crate) struct Terminal {
-    input: AsyncFd<File>,
+    input: File,
     output: File,
     /// As it was before.
     cooked: Termios,
     has_alternate: bool,
     is_entered: bool,
+    reader: Option<Reader>,
 }
 
 impl Terminal {
@@ -49,8 +48,7 @@ impl Terminal {
     /// If it is none, or can't be waited for.
     pub(crate) fn new(input: File, output: File, has_alternate: bool) -> io::Result<Self> {
         let cooked = tcgetattr(&input)?;
-        let input = AsyncFd::with_interest(input, tokio::io::Interest::READABLE)?;
-        Ok(Self { input, output, cooked, has_alternate, is_entered: false })
+        Ok(Self { input, output, cooked, has_alternate, is_entered: false, reader: None })
     }
 
     /// Takes the terminal: keys come one by one and are not shown.
@@ -62,9 +60,13 @@ impl Terminal {
         raw.make_raw();
         // From here on there is something to put back.
         self.is_entered = true;
-        tcsetattr(self.input.get_ref(), OptionalActions::Now, &raw)?;
+        tcsetattr(&self.input, OptionalActions::Now, &raw)?;
         let alternate = if self.has_alternate { ALTERNATE_ON } else { "" };
-        self.write(&format!("{alternate}{MODES_ON}"))
+        self.write(&format!("{alternate}{MODES_ON}"))?;
+        if self.reader.is_none() {
+            self.reader = Some(Reader::start(self.input.try_clone()?)?);
+        }
+        Ok(())
     }
 
     /// Puts the terminal back.
@@ -72,20 +74,19 @@ impl Terminal {
         if !std::mem::take(&mut self.is_entered) {
             return;
         }
+        if let Some(reader) = self.reader.take() {
+            reader.stop();
+        }
         let alternate = if self.has_alternate { ALTERNATE_OFF } else { "" };
         // There is nothing to do about a terminal that is gone.
         self.write(&format!("{MODES_OFF}{alternate}")).ok();
         // What was typed, or reported by the terminal, was meant for the chat.
-        tcflush(self.input.get_ref(), QueueSelector::IFlush).ok();
-        tcsetattr(self.input.get_ref(), OptionalActions::Drain, &self.cooked).ok();
+        tcflush(&self.input, QueueSelector::IFlush).ok();
+        tcsetattr(&self.input, OptionalActions::Drain, &self.cooked).ok();
     }
 
     pub(crate) fn is_entered(&self) -> bool {
         self.is_entered
-    }
-
-    pub(crate) fn has_alternate(&self) -> bool {
-        self.has_alternate
     }
 
     /// # Errors
@@ -107,33 +108,17 @@ impl Terminal {
     /// Whether this process may use the terminal: one that was continued in the background may not.
     pub(crate) fn is_ours(&self) -> bool {
         // Without job control nobody else uses it.
-        tcgetpgrp(self.input.get_ref()).map_or(true, |group| group == getpgrp())
+        tcgetpgrp(&self.input).map_or(true, |group| group == getpgrp())
     }
 
-    /// Waits for bytes and reads them; none are read if the terminal is gone.
+    /// Waits for bytes and reads them; none are read at the end of the terminal.
     ///
     /// # Errors
     /// If it can't be read.
-    pub(crate) async fn read(&self) -> io::Result<Vec<u8>> {
-        loop {
-            let mut ready = self.input.readable().await?;
-            let file = ready.get_inner();
-            // The description is shared with other processes, so that it can't be made to return at
-            // once where there is nothing.
-            let mut files = [PollFd::new(file, PollFlags::IN)];
-            if poll(&mut files, Some(&Timespec::default())).unwrap_or(0) == 0 {
-                ready.clear_ready();
-                continue;
-            }
-            let mut bytes = vec![0; READ_BYTES];
-            match rustix::io::read(file, &mut bytes) {
-                Ok(length) => {
-                    bytes.truncate(length);
-                    return Ok(bytes);
-                }
-                Err(Errno::INTR | Errno::AGAIN) => ready.clear_ready(),
-                Err(error) => return Err(error.into()),
-            }
+    pub(crate) async fn read(&mut self) -> io::Result<Vec<u8>> {
+        match &mut self.reader {
+            Some(reader) => reader.next().await,
+            None => pending().await,
         }
     }
 
@@ -142,7 +127,7 @@ impl Terminal {
     /// # Errors
     /// If the system has no descriptors left.
     pub(crate) fn for_child(&self) -> io::Result<(File, File)> {
-        Ok((self.input.get_ref().try_clone()?, self.output.try_clone()?))
+        Ok((self.input.try_clone()?, self.output.try_clone()?))
     }
 }
 

@@ -21,7 +21,7 @@ impl History {
 
     /// Adds a prompt; true if it is to be stored.
     pub(crate) fn add(&mut self, prompt: &str) -> bool {
-        self.shown = None;
+        self.leave();
         if self.entries.last().is_some_and(|last| last == prompt) {
             return false;
         }
@@ -60,9 +60,14 @@ impl History {
         }
     }
 
-    /// The person has changed the text: it is a draft of its own now.
+    /// The person has changed the text: it is a draft of its own now. What was written before can be
+    /// had back as the newest prompt.
     pub(crate) fn leave(&mut self) {
-        self.shown = None;
+        if let Some((_, draft)) = self.shown.take()
+            && !draft.trim().is_empty()
+        {
+            self.add(&draft);
+        }
     }
 }
 
@@ -80,6 +85,9 @@ mod tests {
         assert_eq!(history.newer().as_deref(), Some("two"));
         assert_eq!(history.newer().as_deref(), Some("draft"));
         assert_eq!(history.newer(), None);
+        history.older("draft");
+        history.leave();
+        assert_eq!(history.older("two, changed").as_deref(), Some("draft"));
     }
 
     #[test]

@@ -105,14 +105,6 @@ impl ToolCall {
         }
     }
 
-    /// Whether it has its result.
-    pub(crate) fn is_over(&self) -> bool {
-        match self.state {
-            ToolState::Streaming | ToolState::Requested | ToolState::Running => false,
-            ToolState::Succeeded(_) | ToolState::Failed(_) => true,
-        }
-    }
-
     pub(super) fn set_input(&mut self, input: &str) {
         self.input = bounded(input);
     }

@@ -1,6 +1,6 @@
 //! Tool calls that wait for the person's decision.
 
-use super::{Action, Outgoing, State};
+use super::{Action, Note, Outgoing, State};
 use crate::protocol::command::Decision;
 use crate::protocol::proto::tools::ToolApprovalRequested;
 use crate::tui::terminal::keys::{Key, Press};
@@ -18,12 +18,22 @@ pub(crate) struct Approval {
 
 impl State {
     pub(super) fn approval_requested(&mut self, asked: ToolApprovalRequested) {
-        self.approvals.push(Approval {
+        let approval = Approval {
             call: asked.tool_call_id,
             tool: clean(&asked.tool_name),
             server: clean(&asked.server),
             input: clean(&asked.input),
-        });
+        };
+        if self.is_plain {
+            // Whole words, so that no line that was typed before is an answer.
+            let Approval { tool, server, input, .. } = &approval;
+            let text = format!(
+                "May {tool} of {server} run with {input}? Write /allow, /always (in this \
+                 conversation) or /deny"
+            );
+            self.note(Note::Warning, text);
+        }
+        self.approvals.push(approval);
     }
 
     pub(super) fn approval_resolved(&mut self, call: &str) {

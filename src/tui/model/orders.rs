@@ -176,7 +176,8 @@ impl State {
 
     fn list_tools(&mut self) {
         if self.servers.is_empty() {
-            let text = "there are no tools; name a server with --mcp or --mcp-config";
+            let text = "no tool server has reported yet; servers that --mcp or --mcp-config name report \
+                        with the first prompt";
             return self.note(Note::Information, text.to_owned());
         }
         let mut lines = Vec::new();
@@ -194,7 +195,9 @@ impl Status {
     pub(crate) fn answers_with(&self) -> String {
         let names = [&self.profile, &self.engine, &self.model];
         let names = names.into_iter().filter(|name| !name.is_empty()).map(String::as_str);
-        let names: Vec<_> = names.collect();
+        let mut names: Vec<_> = names.collect();
+        // The built-in engine has the name of its model.
+        names.dedup();
         names.join(" · ")
     }
 }

@@ -1,11 +1,14 @@
 //! A list to choose from, with a search.
 
-use super::{Action, Note, Opening, State};
+use super::{Action, Note, Opening, Piece, State};
 use crate::tui::input::Move;
 use crate::tui::terminal::keys::{Key, Press};
 
 /// Entries that are matched against the search.
 const CHOICES_MAX: usize = 10_000;
+
+/// Entries that are printed where there is no list.
+const PLAIN_CHOICES_MAX: usize = 20;
 
 /// What is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +61,10 @@ impl Picker {
 }
 
 impl State {
-    pub(super) fn sessions_listed(&mut self, listed: Result<Vec<Choice>, String>) {
+    pub(super) fn sessions_listed(
+        &mut self,
+        listed: Result<Vec<Choice>, String>,
+    ) -> Vec<Action> {
         match (listed, &mut self.picker) {
             (Err(why), _) => {
                 self.picker = None;
@@ -67,10 +73,34 @@ impl State {
             (Ok(choices), Some(picker)) if picker.kind == PickerKind::Session => {
                 let search = std::mem::take(&mut picker.search);
                 *picker = Picker::new(PickerKind::Session, search, choices);
+                if self.is_plain {
+                    return self.choose_by_words();
+                }
             }
             // It was closed meanwhile.
             (Ok(_), _) => {}
         }
+        Vec::new()
+    }
+
+    /// Without keys the words choose: the only conversation that has them, or its id.
+    fn choose_by_words(&mut self) -> Vec<Action> {
+        let Some(picker) = self.picker.take() else { return Vec::new() };
+        let matching = picker.matching();
+        let by_id = matching.iter().find(|choice| choice.value == picker.search);
+        let only = by_id.or(matching.first().filter(|_| matching.len() == 1));
+        if let Some(choice) = only.filter(|_| !picker.search.is_empty()) {
+            return self.open(Opening::Stored { session: choice.value.clone() });
+        }
+        let line = |choice: &&Choice| {
+            format!("/resume {}  {} {}", choice.value, choice.title, choice.detail)
+        };
+        let lines: Vec<_> = matching.iter().take(PLAIN_CHOICES_MAX).map(line).collect();
+        match lines.is_empty() {
+            true => self.note(Note::Information, "no conversation matches".to_owned()),
+            false => self.print(Piece::Lines(lines)),
+        }
+        Vec::new()
     }
 
     /// A key while the list has the keyboard.
@@ -117,7 +147,11 @@ impl State {
                 self.open(Opening::Stored { session: choice.value })
             }
             PickerKind::Prompt => {
+                let written = self.editor.take();
                 self.history.leave();
+                if !written.trim().is_empty() {
+                    self.history.add(&written);
+                }
                 self.editor.set(choice.value);
                 self.editor.go(Move::End);
                 Vec::new()

@@ -60,7 +60,7 @@ impl Source {
 
     /// # Errors
     /// If the terminal is gone.
-    pub(super) async fn next(&mut self, screen: &Screen) -> io::Result<Read> {
+    pub(super) async fn next(&mut self, screen: &mut Screen) -> io::Result<Read> {
         match self {
             Self::Keys { keys, last } => {
                 let bytes = screen.read().await?;

@@ -117,8 +117,8 @@ impl Screen {
 
     /// # Errors
     /// If the terminal is gone.
-    pub(super) async fn read(&self) -> io::Result<Vec<u8>> {
-        match self.terminal() {
+    pub(super) async fn read(&mut self) -> io::Result<Vec<u8>> {
+        match self.terminal_mut() {
             Some(terminal) => terminal.read().await,
             None => pending().await,
         }
@@ -179,6 +179,12 @@ impl Screen {
                 let free = above.saturating_sub(lines.len());
                 let row = lines.len() + live.row;
                 lines.extend(live.lines);
+                if pager.is_scrolled()
+                    && rows > 1
+                    && let Some(status) = lines.last_mut()
+                {
+                    *status = Line::raw("an earlier part is shown; Ctrl-End goes to the end");
+                }
                 lines.extend(vec![Line::default(); free]);
                 terminal.write(&full.picture(lines, (row, live.column), state.size))?;
             }

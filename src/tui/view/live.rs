@@ -142,7 +142,7 @@ fn tools(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
         lines.push(styled(one_line(&text, columns), look.style(Part::Tool)));
     }
     let more = run.tools.len().saturating_sub(TOOL_ROWS_MAX);
-    let more = (more > 0).then(|| styled(format!("… {more} more"), look.style(Part::Quiet)));
+    let more = (more > 0).then(|| styled(one_line(&format!("… {more} more"), columns), look.style(Part::Quiet)));
     lines.extend(more);
     lines
 }
@@ -219,7 +219,7 @@ fn question(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
     let count = input.len();
     lines.extend(input.into_iter().take(QUESTION_ROWS_MAX));
     if count > QUESTION_ROWS_MAX {
-        lines.push(styled("  …", style));
+        lines.push(styled(one_line("  …", columns), style));
     }
     let keys = match state.is_asked {
         true => "y yes · a always in this conversation · n no · Esc back",
@@ -255,7 +255,9 @@ fn list(picker: &Picker, look: &Look, columns: usize, rows: usize) -> Vec<Line<'
             detail => format!("  {detail}"),
         };
         let style = if is_chosen { look.style(Part::Chosen) } else { Style::new() };
-        lines.push(styled(one_line(&format!("{sign}{}{detail}", choice.title), columns), style));
+        let text = one_line(&format!("{}{detail}", choice.title), columns.saturating_sub(2).max(1));
+        let sign = if columns > 2 { sign } else { "" };
+        lines.push(styled(format!("{sign}{text}"), style));
     }
     lines
 }
@@ -278,7 +280,7 @@ fn candidates(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> 
     let mut lines: Vec<_> =
         lines.map(|word| styled(one_line(&about(word), columns), style)).collect();
     let more = found.words.len().saturating_sub(CANDIDATE_ROWS_MAX);
-    lines.extend((more > 0).then(|| styled(format!("  … {more} more"), style)));
+    lines.extend((more > 0).then(|| styled(one_line(&format!("  … {more} more"), columns), style)));
     lines
 }
 
