@@ -19,6 +19,7 @@ use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Input, Signal};
 use crate::stdio::{DebugFile, Finish, Signals};
 use crate::store::Library;
+use crate::support::fail_point::{FailPoint, Place};
 use child::Child;
 use std::future::pending;
 use std::io;
@@ -121,6 +122,7 @@ struct Shell<'a> {
     /// The conversation that is to begin.
     opens: Option<Opening>,
     exit: Option<ExitCode>,
+    draw_fault: FailPoint,
 }
 
 impl<'a> Shell<'a> {
@@ -130,6 +132,7 @@ impl<'a> Shell<'a> {
         let mut screen = chat.screen;
         screen.enter()?;
         let is_stored = host.store.is_some();
+        let draw_fault = host.faults.at(Place::Draw);
         let (host, greeting) = Host::new(host);
         let mut state = State::new(screen.size(), history.load());
         state.status.is_stored = is_stored;
@@ -161,6 +164,7 @@ impl<'a> Shell<'a> {
             is_trial: false,
             opens: None,
             exit: None,
+            draw_fault,
         };
         shell.begin(greeting, Beginning { prompt, system: None, notices });
         Ok(shell)
@@ -378,6 +382,7 @@ impl<'a> Shell<'a> {
             return;
         }
         self.drawn = Instant::now();
+        self.draw_fault.step();
         match self.screen.draw(&mut self.state) {
             Ok(is_drawn) => self.needs_picture = !is_drawn,
             Err(error) => {
