@@ -1,0 +1,7 @@
+//! A chat at a terminal: text that is safe to print.
+
+#[cfg_attr(
+    not(test),
+    expect(dead_code, unused_imports, reason = "the view of the chat is their only user")
+)]
+pub(crate) mod text;
