@@ -1,4 +1,4 @@
-//! A chat at a terminal.
+//! A chat at a terminal: one more front end of the host.
 
 mod commands;
 mod display;

@@ -1,41 +1,140 @@
-//! Stand-in.
-use ratatui::style::{Color, Style};
-use ratatui::text::Line;
-use super::text::wrap;
+//! Markdown for a terminal: read while it streams ([`Markdown`]), drawn block by block ([`render()`]).
+
+mod blocks;
+mod code;
+mod fence;
+mod inline;
+mod languages;
+mod render;
+mod stream;
+mod table;
+mod theme;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use render::render;
+pub(crate) use stream::Markdown;
+pub(crate) use theme::{Colours, Theme, Tone};
+#[cfg(test)]
+pub(crate) use theme::Role;
+
+/// A piece of a document that is drawn on its own: a block of Markdown, an item of a list, or a line
+/// of code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    /// Whether an empty line stands before it.
+    pub(crate) gap: bool,
+    pub(crate) kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `level` is 1 to 6.
+    Heading {
+        level: u8,
+        text: Vec<Inline>,
+    },
+    Paragraph(Vec<Inline>),
+    /// One item of a list, with what it holds; a list is its items one after another.
+    Item {
+        marker: Marker,
+        content: Vec<Block>,
+    },
+    Quote(Vec<Block>),
+    /// One line of a code block, without its line break.
+    CodeLine {
+        place: CodePlace,
+        spans: Vec<CodeSpan>,
+    },
+    Table(Table),
+    /// Source that is shown as it was written: HTML, definitions of links.
+    Source(String),
+    Rule,
+}
+
+/// Where a line of code stands in its block, so that a block can be put together again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CodePlace {
+    First,
+    Later,
+}
+
+/// What stands before an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Marker {
+    Bullet,
+    Number(u64),
+    /// A task, which is done or not.
+    Task(bool),
+}
+
+/// A run of text that looks the same throughout. A line break in it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Inline {
+    pub(crate) text: String,
+    pub(crate) face: Face,
+    pub(crate) marks: Marks,
+}
+
+/// What a run of text is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Face {
+    #[default]
+    Text,
+    Code,
+    Link,
+    /// The address of a link, which follows its text.
+    Address,
+    /// What stands for an image.
+    Image,
+    Html,
+}
+
+/// How a run of text is stressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marks {
+    pub(crate) emphasis: bool,
+    pub(crate) strong: bool,
+    pub(crate) strike: bool,
+}
+
+/// Rows have as many cells as the head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Table {
+    pub(crate) columns: Vec<Align>,
+    pub(crate) head: Vec<Vec<Inline>>,
+    pub(crate) rows: Vec<Vec<Vec<Inline>>>,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone { Dark, Light }
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Colours { True, Indexed256, Ansi16, Attributes, Plain }
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Theme { pub(crate) tone: Tone, pub(crate) colours: Colours }
-impl Theme { pub(crate) fn is_plain(&self) -> bool { self.colours == Colours::Plain } }
+pub(crate) enum Align {
+    Left,
+    Centre,
+    Right,
+}
+
+/// A part of a line of code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Block { pub(crate) gap: bool, text: String }
-#[derive(Debug, Default)]
-pub(crate) struct Markdown { rest: String, closed: Vec<Block>, began: bool, gap: bool }
-impl Markdown {
-    pub(crate) fn push(&mut self, piece: &str) {
-        self.rest.push_str(piece);
-        while let Some(at) = self.rest.find('\n') {
-            let line: String = self.rest.drain(..=at).collect();
-            self.line(line.trim_end());
-        }
-    }
-    fn line(&mut self, line: &str) {
-        if line.is_empty() { self.gap = self.began; return; }
-        self.closed.push(Block { gap: std::mem::take(&mut self.gap), text: line.to_owned() });
-        self.began = true;
-    }
-    pub(crate) fn finish(&mut self) { let rest = std::mem::take(&mut self.rest); self.line(&rest); }
-    pub(crate) fn take_closed(&mut self) -> Vec<Block> { std::mem::take(&mut self.closed) }
-    pub(crate) fn open(&self) -> Vec<Block> {
-        if self.rest.is_empty() { return Vec::new(); }
-        vec![Block { gap: self.gap, text: self.rest.clone() }]
-    }
+pub(crate) struct CodeSpan {
+    pub(crate) text: String,
+    pub(crate) token: Token,
 }
-pub(crate) fn render(block: &Block, width: usize, _theme: &Theme) -> Vec<Line<'static>> {
-    let lines = wrap(&block.text, width).into_iter();
-    lines.map(|range| Line::raw(block.text[range].to_owned())).collect()
+
+/// What a part of a line of code is, in any language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Token {
+    Plain,
+    Keyword,
+    /// A type, or another name that begins with a capital letter.
+    Type,
+    Function,
+    Text,
+    /// A number or another constant.
+    Number,
+    Comment,
+    /// A key, an attribute, a variable of a shell.
+    Name,
+    Inserted,
+    Deleted,
 }
-pub(crate) fn unused() -> Style { Style::new().fg(Color::Red) }

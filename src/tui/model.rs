@@ -314,4 +314,4 @@ pub(crate) fn decided(decision: &Decision) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

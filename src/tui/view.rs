@@ -34,9 +34,6 @@ fn one_line(text: &str, columns: usize) -> String {
     // Longer texts are looked at only as far as a line goes.
     for grapheme in text.graphemes(true) {
         let grapheme = if grapheme.contains(char::is_whitespace) { " " } else { grapheme };
-        if grapheme == " " && line.ends_with(' ') {
-            continue;
-        }
         let next = width(grapheme);
         if used + next > columns.saturating_sub(1) && columns > 0 {
             let is_last = used + next == columns && line.len() + grapheme.len() == text.len();
@@ -53,3 +50,6 @@ fn one_line(text: &str, columns: usize) -> String {
 fn styled(text: impl Into<String>, style: Style) -> Line<'static> {
     Line::from(Span::styled(text.into(), style))
 }
+
+#[cfg(test)]
+mod tests;

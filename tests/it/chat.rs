@@ -18,7 +18,7 @@ use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-const COLUMNS: u16 = 70;
+const COLUMNS: u16 = 76;
 const ROWS: u16 = 20;
 
 /// A chat, the person's side.

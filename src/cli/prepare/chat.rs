@@ -172,14 +172,8 @@ impl ReadyChat {
 
 /// The colours that the terminal has, as far as its variables say it.
 fn colours() -> Colours {
-    let is = |name: &str, word: &str| std::env::var(name).is_ok_and(|value| value.contains(word));
-    if !has_colour() {
-        return Colours::Attributes;
-    }
-    if is("COLORTERM", "truecolor") || is("COLORTERM", "24bit") {
-        return Colours::True;
-    }
-    if is("TERM", "256color") { Colours::Indexed256 } else { Colours::Ansi16 }
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    Colours::of_terminal(&variable("TERM"), &variable("COLORTERM"), !has_colour())
 }
 
 fn tone(background: Background) -> Tone {

@@ -40,7 +40,6 @@ pub(crate) enum Step {
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) markdown: Markdown,
-    cleaner: Cleaner,
     source: String,
 }
 
@@ -80,14 +79,11 @@ pub(crate) enum ToolState {
 impl Answer {
     fn push(&mut self, piece: &str) {
         self.source.push_str(piece);
-        let cleaned = self.cleaner.push(piece);
-        self.markdown.push(&cleaned);
+        self.markdown.push(piece);
     }
 
     /// The blocks that were still open, and the whole source.
     fn finish(mut self) -> (Vec<Block>, String) {
-        let rest = self.cleaner.finish();
-        self.markdown.push(&rest);
         self.markdown.finish();
         (self.markdown.take_closed(), self.source)
     }

@@ -71,7 +71,7 @@ impl State {
                 self.log.answer(&text);
                 if is_shown {
                     let mut markdown = Markdown::default();
-                    markdown.push(&clean(&text));
+                    markdown.push(&text);
                     markdown.finish();
                     for block in markdown.take_closed() {
                         self.print(Piece::Block(block));

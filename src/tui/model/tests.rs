@@ -475,7 +475,7 @@ proptest! {
         use crate::tui::view::{Look, Printer, live};
         use crate::tui::{Colours, Theme, Tone};
         let look = Look::new(Theme { tone: Tone::Dark, colours: Colours::True });
-        let (mut scene, mut printer) = (Scene::new(), Printer::new(look));
+        let (mut scene, mut printer) = (Scene::new(), Printer::new(look, false));
         for happening in happenings {
             play(&mut scene, &[happening], false);
             let Size { columns, rows } = scene.state.size;

@@ -21,18 +21,18 @@ impl Screen {
     /// Under the scrollback of `terminal`.
     pub(crate) fn inline(terminal: Terminal, look: Look, reflows: bool) -> Self {
         let inline = Inline::new(terminal.size().columns, reflows);
-        Self::Inline { terminal, inline, printer: Printer::new(look) }
+        Self::Inline { terminal, inline, printer: Printer::new(look, true) }
     }
 
     /// On the alternate screen of `terminal`.
     pub(crate) fn full(terminal: Terminal, look: Look) -> Self {
-        let pager = Box::new(Pager::new(Printer::new(look), terminal.size().columns));
+        let pager = Box::new(Pager::new(Printer::new(look, false), terminal.size().columns));
         Self::Full { terminal, full: FullScreen::default(), pager }
     }
 
     /// As lines of at most so many columns. `echoes`: what the person types is on the screen already.
     pub(crate) fn plain(output: File, look: Look, columns: usize, echoes: bool) -> Self {
-        Self::Plain { output, printer: Printer::new(look), columns, echoes }
+        Self::Plain { output, printer: Printer::new(look, true), columns, echoes }
     }
 
     pub(crate) fn is_plain(&self) -> bool {

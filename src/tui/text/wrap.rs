@@ -38,8 +38,11 @@ fn wrap_line(text: &str, line: Range<usize>, width: usize, lines: &mut Vec<Range
                 place = Some((at, at));
             }
             while column + columns > width && at > start {
-                let (end, next) = place.take().filter(|it| it.0 > start).unwrap_or((at, at));
-                lines.push(start..end);
+                let (end, next) = place.take().filter(|it| it.1 > start).unwrap_or((at, at));
+                // Where a line has had nothing but spaces, they are left out.
+                if end > start {
+                    lines.push(start..end);
+                }
                 start = next;
                 column = super::width(&text[start..at]);
             }
@@ -103,7 +106,10 @@ fn closes(character: char) -> bool {
 
 /// Punctuation that must not end a line.
 fn opens(character: char) -> bool {
-    matches!(character, '「' | '『' | '（' | '［' | '｛' | '【' | '〈' | '《' | '〔' | '(' | '[' | '{')
+    matches!(
+        character,
+        '「' | '『' | '（' | '［' | '｛' | '【' | '〈' | '《' | '〔' | '(' | '[' | '{'
+    )
 }
 
 #[cfg(test)]
@@ -118,12 +124,13 @@ mod tests {
 
     #[test]
     fn prose_breaks_at_words() {
-        let rows: [(&str, usize, &[&str]); 13] = [
+        let rows: [(&str, usize, &[&str]); 14] = [
             ("", 5, &[""]),
             ("one two three", 7, &["one two", "three"]),
             ("one two three", 6, &["one", "two", "three"]),
             ("one   two", 5, &["one", "two"]),
             ("one\n\n two ", 9, &["one", "", " two"]),
+            ("    one", 2, &["on", "e"]),
             ("https://example.org/a", 8, &["https://", "example.", "org/a"]),
             ("a extraordinary", 6, &["a", "extrao", "rdinar", "y"]),
             ("読んで、書く。", 7, &["読ん", "で、書", "く。"]),
@@ -152,7 +159,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_line_is_wider_and_nothing_is_lost(
-            text in "[a-z日本。（👩\u{200d}\u{301}🏽 \n\u{a0}ש]{0,40}|\\PC{0,30}",
+            text in " {0,9}[a-z日本。（👩\u{200d}\u{301}🏽 \n\u{a0}ש]{0,40}|\\PC{0,30}",
             width in 1_usize..12,
         ) {
             let wrapped = lines(&text, width);

@@ -61,7 +61,8 @@ pub(crate) fn live(state: &State, printer: &Printer, rows: usize) -> Live {
     let waiting = room.first(waiting(state, look, columns));
     let tools = room.first(tools(state, look, columns));
     let growing = room.last(growing(state, printer, columns));
-    let gap = usize::from(room.0 > 0 && !(growing.is_empty() && tools.is_empty()));
+    // What is printed and what may still change stand apart.
+    let gap = usize::from(room.0 > 0 && !progress.is_empty());
     let mut lines = Vec::new();
     lines.extend(growing);
     lines.extend(tools);
@@ -103,10 +104,7 @@ fn growing(state: &State, printer: &Printer, columns: usize) -> Vec<Line<'static
     if let Some(answer) = &run.text {
         let mut lines = Vec::new();
         for (number, block) in answer.markdown.open().iter().enumerate() {
-            let has_gap = match number {
-                0 => printer.has_gap_before_open(block.gap),
-                _ => block.gap,
-            };
+            let has_gap = number == 0 && printer.has_gap_before_open(block.gap);
             lines.extend(has_gap.then(Line::default));
             lines.extend(render(block, columns, &printer.look.theme));
         }

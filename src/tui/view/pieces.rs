@@ -2,7 +2,7 @@
 
 use super::look::{Look, Part};
 use super::{one_line, seconds, styled};
-use crate::tui::markdown::render;
+use crate::tui::markdown::{Kind, render};
 use crate::tui::model::{Note, Piece, ToolCall, ToolState};
 use crate::tui::text::{clean, width, wrap};
 use ratatui::style::Style;
@@ -11,10 +11,15 @@ use ratatui::text::Line;
 /// Lines of a result that are printed unless it is wanted in full.
 const RESULT_LINES_MAX: usize = 4;
 
+/// A line of code that has more columns is cut.
+const CODE_COLUMNS_MAX: usize = 64 * 1024;
+
 /// Prints pieces, with empty lines between them where a reader expects them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Printer {
     pub(crate) look: Look,
+    /// The terminal wraps lines of code itself, so that a long one is one line when it is copied.
+    keeps_code: bool,
     last: Option<Last>,
 }
 
@@ -30,8 +35,8 @@ enum Last {
 }
 
 impl Printer {
-    pub(crate) fn new(look: Look) -> Self {
-        Self { look, last: None }
+    pub(crate) fn new(look: Look, keeps_code: bool) -> Self {
+        Self { look, keeps_code, last: None }
     }
 
     /// The lines of `piece`, none wider than `columns` but for those of code.
@@ -50,19 +55,20 @@ impl Printer {
         lines
     }
 
-    /// Whether a line stands empty before a block of the answer that is still open.
+    /// Whether a line stands empty before the open part of an answer, whose first block has a `gap` of
+    /// its own or not.
     pub(super) fn has_gap_before_open(&self, gap: bool) -> bool {
         match self.last {
-            None => false,
-            Some(Last::Block) => gap,
-            Some(Last::Prompt | Last::Reasoning | Last::Tool | Last::Note | Last::Lines) => true,
+            None | Some(Last::Block) => false,
+            Some(Last::Prompt | Last::Reasoning | Last::Tool | Last::Note | Last::Lines) => !gap,
         }
     }
 
     fn has_gap(&self, piece: &Piece) -> bool {
         match (self.last, piece) {
             (None, _) => false,
-            (Some(Last::Block), Piece::Block(block)) => block.gap,
+            // What stands between two blocks is drawn with the second one.
+            (Some(_), Piece::Block(block)) => self.has_gap_before_open(block.gap),
             (Some(before), piece) => {
                 let is_same = before == last(piece);
                 !(is_same && matches!(before, Last::Tool | Last::Note))
@@ -73,7 +79,11 @@ impl Printer {
     fn content(&self, piece: &Piece, columns: usize, is_unfolded: bool) -> Vec<Line<'static>> {
         match piece {
             Piece::Prompt { text, attachments } => self.prompt(text, attachments, columns),
-            Piece::Block(block) => render(block, columns, &self.look.theme),
+            Piece::Block(block) => {
+                let is_whole = self.keeps_code && matches!(block.kind, Kind::CodeLine { .. });
+                let columns = if is_whole { CODE_COLUMNS_MAX } else { columns };
+                render(block, columns, &self.look.theme)
+            }
             Piece::Reasoning { text, seconds } => {
                 self.reasoning(text, *seconds, columns, is_unfolded)
             }
