@@ -168,8 +168,7 @@ pub(crate) async fn prepare(
         }
         Job::RunCommand(words) => {
             let output = waits.output.try_clone();
-            let output = output
-                .map_err(|error| Refusal { command_mode, reason: error.into() })?;
+            let output = output.map_err(|error| Refusal { command_mode, reason: error.into() })?;
             let work = move || command::run(&words, terminal, output);
             in_thread(waits, command_mode, work).await
         }

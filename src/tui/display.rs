@@ -43,7 +43,8 @@ impl Inline {
         }
         let mut out = BEGIN.to_owned();
         self.go_to_top(&mut out);
-        let is_new = !printed.is_empty() || self.is_stale || self.drawn.lines.len() > live.lines.len();
+        let is_new =
+            !printed.is_empty() || self.is_stale || self.drawn.lines.len() > live.lines.len();
         if is_new {
             out.push_str(ERASE_BELOW);
             self.drawn = Live::default();

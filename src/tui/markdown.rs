@@ -15,9 +15,9 @@ mod tests;
 
 pub(crate) use render::render;
 pub(crate) use stream::Markdown;
-pub(crate) use theme::{Colours, Theme, Tone};
 #[cfg(test)]
 pub(crate) use theme::Role;
+pub(crate) use theme::{Colours, Theme, Tone};
 
 /// A piece of a document that is drawn on its own: a block of Markdown, an item of a list, or a line
 /// of code.

@@ -74,12 +74,18 @@ pub(crate) enum Action {
     Request(Outgoing),
     Open(Opening),
     ListSessions,
-    ListFiles { start: usize, part: String },
+    ListFiles {
+        start: usize,
+        part: String,
+    },
     Edit(String),
     Suspend,
     Redraw,
     Copy(String),
-    Write { path: PathBuf, text: String },
+    Write {
+        path: PathBuf,
+        text: String,
+    },
     /// Store a prompt for later chats.
     Remember(String),
     Scroll(Scroll),
@@ -108,10 +114,16 @@ pub(crate) enum Scroll {
 /// Something that is printed once, and does not change any more.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Piece {
-    Prompt { text: String, attachments: Vec<String> },
+    Prompt {
+        text: String,
+        attachments: Vec<String>,
+    },
     /// A block of an answer.
     Block(Block),
-    Reasoning { text: String, seconds: u64 },
+    Reasoning {
+        text: String,
+        seconds: u64,
+    },
     Tool(ToolCall),
     /// A piece that was shortened before, in full.
     Unfolded(Box<Piece>),

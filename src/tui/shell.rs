@@ -50,6 +50,9 @@ const LEAVE_MAX: Duration = Duration::from_secs(5);
 /// Makes the settings of another conversation.
 pub(crate) type Opener = Box<dyn Fn(&Opening) -> anyhow::Result<HostSettings>>;
 
+/// Gives the command that goes on with a session, if it is stored.
+pub(crate) type Resume = Box<dyn Fn(&str) -> Option<String>>;
+
 /// What a chat needs.
 pub(crate) struct Chat {
     /// The first conversation.
@@ -60,7 +63,7 @@ pub(crate) struct Chat {
     pub(crate) library: Option<Library>,
     pub(crate) beginning: Beginning,
     /// The command that goes on with a session, if it is stored.
-    pub(crate) resume: Box<dyn Fn(&str) -> Option<String>>,
+    pub(crate) resume: Resume,
     pub(crate) debug_file: Option<DebugFile>,
     /// Lines of the log.
     pub(crate) logged: mpsc::Receiver<String>,
@@ -101,7 +104,7 @@ struct Shell<'a> {
     history: HistoryFile,
     opener: Opener,
     library: Option<Library>,
-    resume: Box<dyn Fn(&str) -> Option<String>>,
+    resume: Resume,
     debug_file: Option<DebugFile>,
     logged: mpsc::Receiver<String>,
     /// What was found in other threads.

@@ -6,13 +6,13 @@ mod reader;
 
 use super::model::Size;
 use crate::support::files::write_all;
+use reader::Reader;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::getpgrp;
 use rustix::termios::{
     OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr,
 };
 use std::fs::File;
-use reader::Reader;
 use std::future::pending;
 use std::io;
 

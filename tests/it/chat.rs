@@ -76,7 +76,18 @@ impl Person {
     /// Waits until the terminal shows `text`.
     #[track_caller]
     pub(crate) fn sees(&self, text: &str) {
-        eventually(&format!("{text:?} is shown"), || self.screen().text().contains(text).then_some(()));
+        eventually(&format!("{text:?} is shown"), || {
+            self.screen().text().contains(text).then_some(())
+        });
+    }
+
+    /// The same, and that the model has nothing more to say.
+    #[track_caller]
+    pub(crate) fn answered(&self, text: &str) {
+        eventually(&format!("{text:?} is the end of an answer"), || {
+            let shown = self.screen().text();
+            (shown.contains(text) && !shown.contains("Esc stops")).then_some(())
+        });
     }
 
     pub(crate) fn process(&self) -> Process {
@@ -137,9 +148,9 @@ fn a_person_chats_and_leaves_the_terminal_as_it_was() {
     person.sees("echo · not stored · /help");
     assert_ne!(modes(&person.line), person.modes_before, "keys come one by one");
     person.types("hello there\r");
-    person.sees("Turn 1. You said: hello there");
+    person.answered("Turn 1. You said: hello there");
     person.types("two\nlines\r");
-    person.sees("Turn 2. You said: two\nlines");
+    person.answered("Turn 2. You said: two lines");
     person.types("\u{4}");
     let (status, screen) = person.ends();
     assert_eq!(status, 0);
@@ -155,7 +166,7 @@ Turn 1. You said: hello there
 
 ∴ thought, 1 line (Ctrl-O shows it)
 
-Turn 2. You said: two";
+Turn 2. You said: two lines";
     assert!(screen.text().starts_with(expected), "{}", screen.text());
     let history = fs::read_to_string(folder.path(".local/state/duologue/prompts.jsonl"));
     assert_eq!(history.expect("the prompts"), "\"hello there\"\n\"two\\nlines\"\n");
@@ -165,9 +176,9 @@ Turn 2. You said: two";
 fn prompts_are_remembered_by_the_next_chat() {
     let folder = Folder::new();
     let mut person = Person::start(chat(&folder, &["first of all"]));
-    person.sees("You said: first of all");
+    person.answered("You said: first of all");
     person.types("one\r");
-    person.sees("You said: one");
+    person.answered("You said: one");
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
     let mut person = Person::start(chat(&folder, &[]));
@@ -175,7 +186,7 @@ fn prompts_are_remembered_by_the_next_chat() {
     person.types("\u{1b}[A");
     person.sees("> one");
     person.types("\r");
-    person.sees("Turn 1. You said: one");
+    person.answered("Turn 1. You said: one");
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
 }
@@ -250,7 +261,8 @@ fn a_pasted_text_is_one_prompt_and_answers_nothing() {
     let folder = Folder::new();
     let mut person = Person::start(chat(&folder, &["--echo-answer", "/etc/hostname"]));
     person.sees("/help");
-    let text: String = (0..LINES).map(|n| format!("line {n} of a text that was pasted\r")).collect();
+    let text: String =
+        (0..LINES).map(|n| format!("line {n} of a text that was pasted\r")).collect();
     person.types(&format!("\u{1b}[200~{text}the end\u{1b}[201~"));
     person.sees("the end");
     assert!(!person.screen().text().contains("line 0 of"), "only a part fits");
@@ -269,7 +281,8 @@ fn small_terminals_show_what_fits() {
     for (columns, rows) in [(20, 5), (20, 3), (20, 2), (20, 1), (4, 3), (200, 50)] {
         let command = chat(&folder, &["--echo-delay-ms", "1"]);
         let mut person = Person::sized(command, columns, rows);
-        let screen = |person: &Person| Vt::showing(&person.bytes(), columns.into(), rows.into()).text();
+        let screen =
+            |person: &Person| Vt::showing(&person.bytes(), columns.into(), rows.into()).text();
         eventually("the prompt is shown", || (!screen(&person).is_empty()).then_some(()));
         person.types("hi\r");
         let answered = |person: &Person| screen(person).replace(['\n', ' '], "").contains("Turn1.");
@@ -322,7 +335,8 @@ fn a_tool_call_waits_for_the_persons_decision() {
     let (folder, mark) = (Folder::new(), mark());
     fs::write(folder.path("servers"), config(&mark, &["echo"], &json!({}))).expect("a file");
     let call = json!({"name": "act", "arguments": {"text": "hello"}});
-    let script = format!("{}\n{}\n", json!({"text": "Look.", "tools": [call]}), json!({"text": "Done."}));
+    let script =
+        format!("{}\n{}\n", json!({"text": "Look.", "tools": [call]}), json!({"text": "Done."}));
     fs::write(folder.path("script"), script).expect("a file");
     let options = ["--mcp-config", "servers", "--echo-script", "script"];
     let mut person = Person::start(chat(&folder, &options));
@@ -349,19 +363,19 @@ fn leaving_says_how_to_go_on_and_that_goes_on() {
     let mut person = Person::start(chat(&folder, &["--store", "chat.db"]));
     person.sees("/help");
     person.types("remember me\r");
-    person.sees("You said: remember me");
+    person.answered("You said: remember me");
     person.types("/quit\r");
     let (status, screen) = person.ends();
     assert_eq!(status, 0);
-    let text = screen.text().replace('\n', "");
-    let (_, command) = text.split_once("to go on with this conversation: duologue ").expect("a hint");
+    let hint = "to go on with this conversation: duologue ";
+    let (_, command) = screen.written.trim_end().split_once(hint).expect("a hint");
     let words: Vec<_> = command.split(' ').chain(["--engine", "echo"]).collect();
     let mut again = duologue(&folder, &words);
     again.env("HOME", folder.path(""));
     let mut person = Person::start(again);
-    person.sees("> remember me\n\nTurn 1. You said: remember me");
+    person.answered("> remember me\n\nTurn 1. You said: remember me");
     person.types("more\r");
-    person.sees("Turn 2. You said: more");
+    person.answered("Turn 2. You said: more");
     person.types("/new\r");
     person.sees("another conversation begins");
     person.types("/resume rememb");
@@ -371,7 +385,7 @@ fn leaving_says_how_to_go_on_and_that_goes_on() {
     person.types("\r");
     person.sees("goes\n  on");
     person.types("third\r");
-    person.sees("Turn 3. You said: third");
+    person.answered("Turn 3. You said: third");
     person.types("/export all.md\r");
     person.sees("all.md was written");
     person.types("/quit\r");
@@ -387,7 +401,7 @@ fn a_session_that_another_process_holds_is_refused_and_another_begins() {
     let mut holder = Person::start(chat(&folder, &options));
     holder.sees("/help");
     holder.types("mine\r");
-    holder.sees("You said: mine");
+    holder.answered("You said: mine");
     let mut person = Person::start(chat(&folder, &["--store", "chat.db"]));
     person.sees("/help");
     person.types("/resume mine\r");
@@ -395,7 +409,7 @@ fn a_session_that_another_process_holds_is_refused_and_another_begins() {
     person.types("\r");
     person.sees("another conversation begins");
     person.types("hello\r");
-    person.sees("Turn 1. You said: hello");
+    person.answered("Turn 1. You said: hello");
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
     holder.types("/quit\r");
@@ -412,7 +426,7 @@ fn a_prompt_is_written_in_the_persons_editor() {
     person.types("some foo\u{18}\u{5}");
     person.sees("> some bar");
     person.types("\r");
-    person.sees("You said: some bar");
+    person.answered("You said: some bar");
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
 }

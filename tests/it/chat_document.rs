@@ -8,8 +8,7 @@ use std::fs;
 
 const DOCUMENT: &str = include_str!("../../docs/chat.md");
 
-const ANSWER: &str =
-    "# Listing ports\n\nUse one of these:\n\n- `ss` on Linux\n- `lsof` on macOS\n\n```sh\nss -tlnp\n```\n";
+const ANSWER: &str = "# Listing ports\n\nUse one of these:\n\n- `ss` on Linux\n- `lsof` on macOS\n\n```sh\nss -tlnp\n```\n";
 
 #[test]
 fn the_recorded_session_is_what_a_terminal_shows() {
@@ -22,13 +21,13 @@ fn the_recorded_session_is_what_a_terminal_shows() {
         Person::start(chat(&folder, &[&options[..], &["--echo-script", "script"]].concat()));
     person.sees("/help");
     person.types("How do I list ports?\r");
-    person.sees("ss -tlnp");
+    person.answered("ss -tlnp");
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
     let mut person = Person::start(chat(&folder, &[&options[..], &["--resume"]].concat()));
     person.sees("ss -tlnp");
     person.types("Thanks\r");
-    person.sees("Turn 2.");
+    person.answered("Before that you said: How do I list ports?");
     person.types("/quit\r");
     let (status, screen) = person.ends();
     assert_eq!(status, 0);
@@ -45,7 +44,8 @@ fn the_commands_in_the_document_are_those_of_help() {
     let mut count = 0;
     for line in help.lines().filter(|line| line.starts_with("  /")) {
         let name = line.split_whitespace().next().unwrap_or_default();
-        let is_listed = DOCUMENT.lines().any(|row| row.starts_with('|') && row.contains(&format!("`{name}")));
+        let is_listed =
+            DOCUMENT.lines().any(|row| row.starts_with('|') && row.contains(&format!("`{name}")));
         assert!(is_listed, "{name}");
         count += 1;
     }

@@ -125,7 +125,7 @@ fn a_suspended_chat_comes_back_whole() {
     tmux.line("clear; fg");
     tmux.sees("> a draft");
     tmux.keys(&["Enter"]);
-    tmux.sees("Turn 2. You said: a draft");
+    tmux.sees("Turn 2. You said: a draft Before");
     let text = tmux.text();
     assert_eq!(text.matches("Turn 2.").count(), 1, "{text}");
     tmux.keys(&["C-d"]);
@@ -161,7 +161,8 @@ fn a_narrower_window_loses_and_doubles_nothing() {
 #[ignore = "needs tmux"]
 fn a_paste_of_100_kb_is_one_prompt() {
     let folder = Folder::new();
-    let text: String = (0..3_300).map(|number| format!("line {number:05} of what was pasted\n")).collect();
+    let text: String =
+        (0..3_300).map(|number| format!("line {number:05} of what was pasted\n")).collect();
     assert!(text.len() > 100_000);
     fs::write(folder.path("text"), text.trim_end()).expect("a file");
     let tmux = Tmux::start(&folder, 60, 15);
@@ -187,7 +188,7 @@ fn a_stored_chat_is_resumed_from_the_list() {
     for prompt in ["about ports", "about ships"] {
         tmux.chat("--store chat.db");
         tmux.line(prompt);
-        tmux.sees(&format!("You said: {prompt}"));
+        tmux.sees(&format!("You said: {prompt}\n>"));
         tmux.line("/quit");
         tmux.sees("to go on with this conversation");
     }

@@ -7,6 +7,7 @@ use std::str::Chars;
 /// A terminal.
 #[derive(Debug)]
 pub(crate) struct Vt {
+    pub(crate) written: String,
     columns: usize,
     rows: usize,
     /// The rows that have left the screen, and then those of the screen.
@@ -29,6 +30,7 @@ impl Vt {
     /// A terminal of this size that was empty before `written`.
     pub(crate) fn showing(written: &str, columns: usize, rows: usize) -> Self {
         let mut vt = Self {
+            written: written.to_owned(),
             columns,
             rows,
             lines: vec![Vec::new(); rows],
@@ -139,7 +141,8 @@ impl Vt {
     fn command(&mut self, chars: &mut Peekable<Chars<'_>>) {
         let text: String = chars.take_while(|char| *char != '\u{7}').collect();
         let copied = text.strip_prefix("52;c;");
-        self.clipboard = Some(copied.unwrap_or_else(|| panic!("what does {text:?} do?")).to_owned());
+        self.clipboard =
+            Some(copied.unwrap_or_else(|| panic!("what does {text:?} do?")).to_owned());
     }
 
     fn mode(&mut self, mode: &str, is_on: bool) {

@@ -47,7 +47,12 @@ enum Place {
 }
 
 impl Place {
-    fn new(screen: ScreenArgs, forces_terminal: bool, terminal: Terminal, output: File) -> Result<Self> {
+    fn new(
+        screen: ScreenArgs,
+        forces_terminal: bool,
+        terminal: Terminal,
+        output: File,
+    ) -> Result<Self> {
         let Terminal { stdin: input, is_typed, is_shown } = terminal;
         let is_plain = screen.plain || is_dumb();
         if is_typed && is_shown && !is_plain {
@@ -101,7 +106,11 @@ fn first_prompt(text: Option<String>, attached: &AttachmentArgs) -> Result<Optio
 }
 
 /// Prepares a chat that begins like this.
-pub(super) fn ready(opening: Opening, terminal: Terminal, output: File) -> Result<Prepared, Reason> {
+pub(super) fn ready(
+    opening: Opening,
+    terminal: Terminal,
+    output: File,
+) -> Result<Prepared, Reason> {
     let Opening { session, screen, forces_terminal, preamble, prompt } = opening;
     let place = Place::new(screen, forces_terminal, terminal, output)?;
     let (level, file) = (session.log_level, session.log_file.as_deref());

@@ -1,8 +1,8 @@
 //! `run-command`: builds the request from a command file, its flags and its prompt.
 
+use super::chat::{self, Opening};
 use super::inputs::Inputs;
 use super::shown::{Unasked, shown};
-use super::chat::{self, Opening};
 use super::{Prepared, Reason, Refusal, Terminal, attachments, file_settings, history, text};
 use crate::chat::transcript::Preamble;
 use crate::cli::answers::AnswerSchema;

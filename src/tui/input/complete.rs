@@ -28,7 +28,8 @@ impl Completion {
             return Some(Self::Command { start: 0, part: before.to_owned() });
         }
         let start = before.rfind(char::is_whitespace);
-        let start = start.map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
+        let start =
+            start.map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
         let part = before[start..].strip_prefix('@')?;
         Some(Self::File { start: start + 1, part: part.to_owned() })
     }
@@ -81,7 +82,8 @@ mod tests {
 
     #[test]
     fn commands_and_files_are_completed_where_they_stand() {
-        let check = |before: &str, expected| assert_eq!(Completion::of(before), expected, "{before}");
+        let check =
+            |before: &str, expected| assert_eq!(Completion::of(before), expected, "{before}");
         let command = |part: &str| Some(Completion::Command { start: 0, part: part.to_owned() });
         let file = |start, part: &str| Some(Completion::File { start, part: part.to_owned() });
         check("/he", command("/he"));

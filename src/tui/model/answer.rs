@@ -196,7 +196,9 @@ impl State {
         if self.run.as_ref().is_some_and(|run| run.reasoning.is_none()) {
             self.reasoning_begins();
         }
-        let Some(reasoning) = self.run.as_mut().and_then(|run| run.reasoning.as_mut()) else { return };
+        let Some(reasoning) = self.run.as_mut().and_then(|run| run.reasoning.as_mut()) else {
+            return;
+        };
         let cleaned = reasoning.cleaner.push(piece);
         reasoning.text.push_str(&cleaned);
     }

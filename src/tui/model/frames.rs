@@ -2,7 +2,9 @@
 
 use super::{Note, Run, ServerInfo, State, Step, ToolState};
 use crate::protocol::any::Any;
-use crate::protocol::proto::chat::{ChatRunFinished, ChatToolCallRequested, ChatUserMessageAccepted};
+use crate::protocol::proto::chat::{
+    ChatRunFinished, ChatToolCallRequested, ChatUserMessageAccepted,
+};
 use crate::protocol::proto::provider::{AnswerTruncated, ModelSwitched, RetryScheduled};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{HelloFrame, UiEventFrame};

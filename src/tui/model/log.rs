@@ -67,7 +67,8 @@ impl Log {
                 Entry::Prompt(prompt) => format!("## You\n\n{prompt}"),
                 Entry::Answer(answer) => format!("## Model\n\n{}", answer.trim_end()),
                 Entry::Reasoning(reasoning) => {
-                    let quoted: Vec<_> = reasoning.lines().map(|line| format!("> {line}")).collect();
+                    let quoted: Vec<_> =
+                        reasoning.lines().map(|line| format!("> {line}")).collect();
                     format!("> *Reasoning*\n>\n{}", quoted.join("\n"))
                 }
                 Entry::Tool { name, input, result, failed } => {
@@ -104,7 +105,8 @@ pub(crate) fn code_blocks(markdown: &str) -> Vec<String> {
         match &mut open {
             Some((fence, code)) => {
                 let end = start.trim_end();
-                let is_end = end.len() >= fence.len() && end.starts_with(*fence)
+                let is_end = end.len() >= fence.len()
+                    && end.starts_with(*fence)
                     && end.chars().all(|char| fence.starts_with(char));
                 if is_end {
                     blocks.push(std::mem::take(code));

@@ -132,10 +132,7 @@ impl State {
     /// Another conversation, once the model is silent in this one.
     pub(super) fn open(&mut self, opening: Opening) -> Vec<Action> {
         if self.run.is_some() || !self.waiting.is_empty() {
-            self.note(
-                Note::Error,
-                "the model still answers; stop it with Esc first".to_owned(),
-            );
+            self.note(Note::Error, "the model still answers; stop it with Esc first".to_owned());
             return Vec::new();
         }
         vec![Action::Open(opening)]

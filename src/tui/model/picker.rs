@@ -47,7 +47,8 @@ impl Picker {
     pub(crate) fn matching(&self) -> Vec<&Choice> {
         let words: Vec<_> = self.search.split_whitespace().map(str::to_lowercase).collect();
         let matches = |choice: &&Choice| {
-            let text = format!("{} {} {}", choice.title, choice.detail, choice.value).to_lowercase();
+            let text =
+                format!("{} {} {}", choice.title, choice.detail, choice.value).to_lowercase();
             words.iter().all(|word| text.contains(word))
         };
         self.choices.iter().filter(matches).collect()
@@ -61,10 +62,7 @@ impl Picker {
 }
 
 impl State {
-    pub(super) fn sessions_listed(
-        &mut self,
-        listed: Result<Vec<Choice>, String>,
-    ) -> Vec<Action> {
+    pub(super) fn sessions_listed(&mut self, listed: Result<Vec<Choice>, String>) -> Vec<Action> {
         match (listed, &mut self.picker) {
             (Err(why), _) => {
                 self.picker = None;
@@ -143,9 +141,7 @@ impl State {
             return Vec::new();
         };
         match picker.kind {
-            PickerKind::Session => {
-                self.open(Opening::Stored { session: choice.value })
-            }
+            PickerKind::Session => self.open(Opening::Stored { session: choice.value }),
             PickerKind::Prompt => {
                 let written = self.editor.take();
                 self.history.leave();

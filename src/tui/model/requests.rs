@@ -9,11 +9,22 @@ use crate::protocol::words::{code, done};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outgoing {
     /// A prompt; with the run that it joins.
-    Submit { prompt: String, joins: Option<String> },
+    Submit {
+        prompt: String,
+        joins: Option<String>,
+    },
     /// Stop a run or take back a prompt that waits.
-    Cancel { target: Option<String> },
-    Approve { call: String, decision: Decision },
-    SwitchModel { profile: String, model: String },
+    Cancel {
+        target: Option<String>,
+    },
+    Approve {
+        call: String,
+        decision: Decision,
+    },
+    SwitchModel {
+        profile: String,
+        model: String,
+    },
 }
 
 /// A prompt that waits for its turn.

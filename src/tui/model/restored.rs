@@ -19,13 +19,15 @@ impl State {
         let shown = self.last_ordinal;
         self.has_shown(snapshot.snapshot_ordinal);
         let new = snapshot.entities.into_iter().filter(|entity| entity.created_ordinal > shown);
-        let payloads: Vec<_> = new.filter_map(|entity| entity.payload.map(Any::into_whole)).collect();
+        let payloads: Vec<_> =
+            new.filter_map(|entity| entity.payload.map(Any::into_whole)).collect();
         if payloads.is_empty() {
             return;
         }
         let hidden = payloads.len().saturating_sub(SHOWN_MAX);
         if hidden > 0 {
-            let text = format!("{hidden} earlier messages are not shown; /export writes all of them");
+            let text =
+                format!("{hidden} earlier messages are not shown; /export writes all of them");
             self.note(Note::Information, text);
         }
         let mut calls = HashMap::new();

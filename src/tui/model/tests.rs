@@ -84,20 +84,18 @@ impl Scene {
 
     /// The prompts that were asked, with what each one joins; they get the ids r1, r2 …
     fn asked(&self) -> Vec<(&str, Option<&str>)> {
-        let asked = self.actions.iter().filter_map(|action| match action {
-            Action::Request(Outgoing::Submit { prompt, joins }) => {
-                Some((prompt.as_str(), joins.as_deref()))
-            }
-            _ => None,
+        let asked = self.actions.iter().filter_map(|action| {
+            let Action::Request(Outgoing::Submit { prompt, joins }) = action else { return None };
+            Some((prompt.as_str(), joins.as_deref()))
         });
         asked.collect()
     }
 
     /// Sends the prompt that was asked last.
     pub(crate) fn send(&mut self, id: &str) {
-        let last = self.actions.iter().rev().find_map(|action| match action {
-            Action::Request(outgoing @ Outgoing::Submit { .. }) => Some(outgoing.clone()),
-            _ => None,
+        let last = self.actions.iter().rev().find_map(|action| {
+            let Action::Request(outgoing @ Outgoing::Submit { .. }) = action else { return None };
+            Some(outgoing.clone())
         });
         self.event(Event::Sent(last.expect("a prompt"), id.to_owned()));
     }
@@ -148,9 +146,9 @@ impl Scene {
     }
 
     fn cancelled(&self) -> Vec<Option<&str>> {
-        let cancelled = self.actions.iter().filter_map(|action| match action {
-            Action::Request(Outgoing::Cancel { target }) => Some(target.as_deref()),
-            _ => None,
+        let cancelled = self.actions.iter().filter_map(|action| {
+            let Action::Request(Outgoing::Cancel { target }) = action else { return None };
+            Some(target.as_deref())
         });
         cancelled.collect()
     }
@@ -213,7 +211,8 @@ fn only_a_key_of_its_own_answers_a_question() {
     scene.write("yn");
     scene.event(Event::Typed(Typed::Paste("y".to_owned())));
     let approved = |scene: &Scene| {
-        let approve = |action: &&Action| matches!(action, Action::Request(Outgoing::Approve { .. }));
+        let approve =
+            |action: &&Action| matches!(action, Action::Request(Outgoing::Approve { .. }));
         scene.actions.iter().filter(approve).count()
     };
     assert_eq!((approved(&scene), scene.state.editor.text()), (0, "yayny"));

@@ -64,7 +64,8 @@ impl Shell<'_> {
                 let Some(text) = Prompt::new(prompt.clone()) else { return };
                 let joins = joins.as_deref().and_then(RequestId::new);
                 let attachments = attached(prompt);
-                return self.submit(Submit { joins, attachments, ..Submit::new(text) }, Some(outgoing));
+                return self
+                    .submit(Submit { joins, attachments, ..Submit::new(text) }, Some(outgoing));
             }
             Outgoing::Cancel { target } => {
                 let target = target.as_deref().and_then(RequestId::new);

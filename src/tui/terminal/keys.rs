@@ -298,13 +298,14 @@ fn of_code(code: Option<u32>, modifiers: u32) -> Option<Press> {
         code => Key::Char(char::from_u32(code).filter(|char| !char.is_control())?),
     };
     let press = Press::modified(key, modifiers);
-    Some(match press.key {
-        Key::Char(char) if press.shift && !press.ctrl => {
-            let key = Key::Char(char.to_uppercase().next().unwrap_or(char));
-            Press { key, shift: false, ..press }
-        }
-        _ => press,
-    })
+    if let Key::Char(char) = press.key
+        && press.shift
+        && !press.ctrl
+    {
+        let key = Key::Char(char.to_uppercase().next().unwrap_or(char));
+        return Some(Press { key, shift: false, ..press });
+    }
+    Some(press)
 }
 
 #[cfg(test)]
@@ -348,7 +349,9 @@ mod tests {
 
     #[test]
     fn what_means_nothing_here_is_ignored() {
-        for bytes in ["\u{1b}[I", "\u{1b}[<0;1;2M", "\u{1b}[M !!", "\u{1b}[?1;2c", "\u{1b}[57441;2u"] {
+        for bytes in
+            ["\u{1b}[I", "\u{1b}[<0;1;2M", "\u{1b}[M !!", "\u{1b}[?1;2c", "\u{1b}[57441;2u"]
+        {
             assert_eq!(typed(bytes.as_bytes()), [], "{bytes:?}");
         }
         let after = typed(b"\x1b[<0;1;2Mx");

@@ -72,8 +72,10 @@ impl Reader {
 /// Waits for bytes; `None` if the thread is to stop.
 fn next(input: &File, stops: &OwnedFd) -> Option<io::Result<Vec<u8>>> {
     loop {
-        let mut files =
-            [PollFd::new(stops, PollFlags::IN), PollFd::from_borrowed_fd(input.as_fd(), PollFlags::IN)];
+        let mut files = [
+            PollFd::new(stops, PollFlags::IN),
+            PollFd::from_borrowed_fd(input.as_fd(), PollFlags::IN),
+        ];
         match poll(&mut files, None) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Some(Err(error.into())),

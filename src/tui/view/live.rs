@@ -140,7 +140,8 @@ fn tools(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
         lines.push(styled(one_line(&text, columns), look.style(Part::Tool)));
     }
     let more = run.tools.len().saturating_sub(TOOL_ROWS_MAX);
-    let more = (more > 0).then(|| styled(one_line(&format!("… {more} more"), columns), look.style(Part::Quiet)));
+    let more = (more > 0)
+        .then(|| styled(one_line(&format!("… {more} more"), columns), look.style(Part::Quiet)));
     lines.extend(more);
     lines
 }
@@ -170,7 +171,8 @@ fn progress(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
     };
     let time = state.now.saturating_sub(since);
     let spinner = look.spinner(state.now.as_millis() / 100);
-    let how = if state.run.as_ref().is_some_and(|run| run.is_stopping) { "" } else { " · Esc stops" };
+    let how =
+        if state.run.as_ref().is_some_and(|run| run.is_stopping) { "" } else { " · Esc stops" };
     let text = format!("{spinner} {what} · {}{how}", whole_seconds(time));
     vec![styled(one_line(&text, columns), look.style(Part::Quiet))]
 }
@@ -211,7 +213,8 @@ fn question(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
         1 => String::new(),
         count => format!(" (and {} more)", count - 1),
     };
-    let mut lines = wrapped(&format!("May {}{from} run?{more}", approval.tool), "? ", columns, style);
+    let mut lines =
+        wrapped(&format!("May {}{from} run?{more}", approval.tool), "? ", columns, style);
     let input = arguments(&approval.input);
     let input = wrapped(input.trim(), "  ", columns, Style::new());
     let count = input.len();

@@ -159,7 +159,8 @@ impl Printer {
         let is_cut = count > RESULT_LINES_MAX;
         let shown = if is_cut { RESULT_LINES_MAX - 1 } else { count };
         let room = columns.saturating_sub(2);
-        let lines = all.take(shown).map(|line| styled(format!("  {}", one_line(line, room)), style));
+        let lines =
+            all.take(shown).map(|line| styled(format!("  {}", one_line(line, room)), style));
         let hint = if self.look.theme.is_plain() { "" } else { " (Ctrl-O shows them)" };
         let rest = is_cut.then(|| format!("… {} more lines{hint}", count - shown));
         let rest = rest.into_iter().flat_map(|rest| wrapped(&rest, "  ", columns, style));

@@ -81,7 +81,9 @@ fn an_answer_from_the_first_wait_to_its_end() {
     check(
         &scene,
         // A line that comes next could still change what the first one is.
-        &format!("{prompt}──\n\nBecause\n\nIt *is\n\n⠹ answering · 5 s · Esc stops\n> |\nnot stored · /help"),
+        &format!(
+            "{prompt}──\n\nBecause\n\nIt *is\n\n⠹ answering · 5 s · Esc stops\n> |\nnot stored · /help"
+        ),
     );
     scene.ui("r", ChatTextSegmentFinished::default());
     scene.done("r", "ok");
@@ -195,7 +197,8 @@ fn plain_lines_have_words_for_signs_and_no_colours() {
         Piece::Note(crate::tui::model::Note::Error, "it failed".to_owned()),
     ];
     let lines: Vec<_> = pieces.iter().flat_map(|it| printer.lines(it, 60, false)).collect();
-    let expected = "You: hello\n  attached: a.png\n\nReasoning: thought for 2 s, 1 line\n\nError: it failed";
+    let expected =
+        "You: hello\n  attached: a.png\n\nReasoning: thought for 2 s, 1 line\n\nError: it failed";
     assert_eq!(text(&lines), expected);
     let styles = lines.iter().flat_map(|line| line.spans.iter().map(|span| span.style));
     assert!(styles.into_iter().all(|style| style == Style::new()));
