@@ -61,7 +61,7 @@ pub enum EngineEvent {
         /// The id of the call.
         id: ToolCallId,
     },
-    /// The provider told its token counts.
+    /// The provider reported its token counts.
     Usage(Usage),
     /// The request failed and will be sent again.
     RetryScheduled(Retry),

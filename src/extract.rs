@@ -159,7 +159,7 @@ pub struct Extractor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// More text, so the value is complete.
-    Told,
+    Followed,
     /// The end of an answer that is reported as complete.
     Open,
     /// The end of an answer that was cut off.
@@ -206,7 +206,7 @@ impl Extractor {
             Search::LineScanner(lines) => lines.push(text, |line| ended.push(line)),
             Search::Document(document) => document.push(text),
         }
-        ended.into_iter().filter_map(|line| self.line(line, End::Told)).collect()
+        ended.into_iter().filter_map(|line| self.line(line, End::Followed)).collect()
     }
 
     /// Ends the answer; `is_cut_off` if it was ended by a token limit, a stop or a failure.
@@ -255,7 +255,7 @@ impl Extractor {
             let reason = if end == End::CutOff { Reason::CutOff } else { Reason::Empty };
             return vec![self.invalid(place.line, reason)];
         }
-        let end = if end == End::Open && !place.is_open { End::Told } else { end };
+        let end = if end == End::Open && !place.is_open { End::Followed } else { end };
         let prose = place.prose.map(|line| self.rejected(line, Reason::Prose));
         let document = match self.value(place.text, end) {
             Ok(value) => self.found(place.line, &value, place.text),
@@ -299,7 +299,7 @@ impl Extractor {
 
 fn reason_of(fault: Fault, end: End) -> (u64, Reason) {
     let Fault { what, line, column, is_cut } = fault;
-    let is_cut = is_cut && end != End::Told;
+    let is_cut = is_cut && end != End::Followed;
     let reason = if is_cut { Reason::CutOff } else { Reason::NotJson { what, column } };
     (line.saturating_sub(1) as u64, reason)
 }

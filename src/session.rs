@@ -37,6 +37,8 @@ mod recovery;
 
 mod resume;
 
+mod edit;
+
 #[cfg(test)]
 mod tests;
 
@@ -276,8 +278,13 @@ impl Session {
         match request.command {
             Command::Submit(submit) => self.submitted(now, id, submit),
             Command::Cancel(cancel) => self.cancel(now, &id, &cancel),
-            Command::Snapshot => {
-                self.recorder.snapshot(&id, Span::Conversation);
+            Command::Snapshot(page) => {
+                if page.is_everything() {
+                    self.recorder.snapshot(&id, Span::Conversation);
+                } else {
+                    self.recorder.turn_on(Extension::History);
+                    self.recorder.snapshot(&id, Span::Page(page));
+                }
                 self.recorder.done(Some(&id), Done::Ok);
             }
             Command::Shutdown => self.drain(Some(id), ExitCause::Quiet),
@@ -295,6 +302,7 @@ impl Session {
                 self.answer(now, &id, &call, |run, context| run.client_result(context, answer));
             }
             Command::SwitchModel(choice) => self.switch_model(&id, &choice),
+            Command::Edit(edit) => self.edit(now, id, edit),
             Command::Approve(approve) => {
                 self.recorder.turn_on(Extension::Approvals);
                 let call = approve.call.clone();

@@ -4,12 +4,15 @@
 //! [`Worker`] is the thread as the host sees it; what it does with a request is in `keeper`. A
 //! [`Store`] is one database of one kind: another kind is another variant.
 
+mod batch;
 mod error;
 mod keeper;
 mod library;
 mod load;
 mod lock;
+mod part;
 mod place;
+mod postgres;
 mod reader;
 mod schema;
 mod sqlite;
@@ -21,6 +24,7 @@ mod write;
 pub(crate) use keeper::latest_session;
 pub(crate) use library::{Conversation, Deleted, Library, Summary};
 pub use place::{StorePlace, StoreSettings};
+pub use postgres::Dsn;
 pub(crate) use words::{Page, WordIndex};
 pub(crate) use worker::{Report, Request, Worker};
 
@@ -28,14 +32,18 @@ use crate::chat::record::Record;
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
 use error::StoreError;
-use load::Part;
+use part::Part;
+use postgres::Postgres;
 use sqlite::Sqlite;
+use std::collections::BTreeSet;
 
 /// A database that keeps conversations.
 #[derive(Debug)]
 enum Store {
     /// A file.
     Sqlite(Sqlite),
+    /// A database on a server.
+    Postgres(Box<Postgres>),
 }
 
 /// What a store is used for.
@@ -52,6 +60,10 @@ impl Store {
     fn open(place: &StorePlace, may_be_new: bool, fault: FailPoint) -> Result<Self, StoreError> {
         match place {
             StorePlace::Sqlite(path) => Sqlite::open(path, may_be_new, fault).map(Self::Sqlite),
+            StorePlace::Postgres(dsn) => {
+                let opened = Postgres::open(dsn, may_be_new, fault)?;
+                Ok(Self::Postgres(Box::new(opened)))
+            }
         }
     }
 
@@ -59,6 +71,7 @@ impl Store {
     fn claim(&mut self, session: &SessionId) -> Result<(), StoreError> {
         match self {
             Self::Sqlite(sqlite) => sqlite.claim(session),
+            Self::Postgres(postgres) => postgres.claim(session),
         }
     }
 
@@ -66,6 +79,7 @@ impl Store {
     fn has(&mut self, session: &SessionId) -> Result<bool, StoreError> {
         match self {
             Self::Sqlite(sqlite) => sqlite.has(session),
+            Self::Postgres(postgres) => Ok(postgres.has(session)?),
         }
     }
 
@@ -73,6 +87,7 @@ impl Store {
     fn load(&mut self, session: &SessionId, roles: Roles) -> Result<Part, StoreError> {
         match self {
             Self::Sqlite(sqlite) => sqlite.load(session, roles),
+            Self::Postgres(postgres) => Ok(postgres.load(session, roles)?),
         }
     }
 
@@ -85,6 +100,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         match self {
             Self::Sqlite(sqlite) => sqlite.write(session, batch, (roles, folder)),
+            Self::Postgres(postgres) => Ok(postgres.write(session, batch, (roles, folder))?),
         }
     }
 
@@ -92,6 +108,42 @@ impl Store {
     fn latest(&mut self, folder: &str) -> Result<Option<SessionId>, StoreError> {
         match self {
             Self::Sqlite(sqlite) => sqlite.latest(folder),
+            Self::Postgres(postgres) => Ok(postgres.latest(folder)?),
+        }
+    }
+
+    /// Opens a store that there is, for reading only unless it has an older format.
+    fn look(place: &StorePlace) -> Result<Self, StoreError> {
+        match place {
+            StorePlace::Sqlite(path) => reader::open(path).map(Self::Sqlite),
+            StorePlace::Postgres(_) => Self::open(place, false, FailPoint::default()),
+        }
+    }
+
+    /// All sessions, in no order.
+    fn summaries(&mut self) -> Result<Vec<Summary>, StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => reader::summaries(sqlite),
+            Self::Postgres(postgres) => Ok(postgres.summaries()?),
+        }
+    }
+
+    /// The sessions in which all of these words may be; `None` if that is only known by reading them.
+    fn with_words(&mut self, terms: &[String]) -> Result<Option<BTreeSet<String>>, StoreError> {
+        match self {
+            Self::Sqlite(_) => Ok(None),
+            Self::Postgres(postgres) => Ok(Some(postgres.with_words(terms)?)),
+        }
+    }
+
+    /// Deletes a session that was claimed. `false`: the store still has text of it.
+    fn delete(&mut self, session: &SessionId) -> Result<bool, StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => reader::delete(sqlite, session),
+            Self::Postgres(postgres) => {
+                postgres.delete(session)?;
+                Ok(true)
+            }
         }
     }
 }

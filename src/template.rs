@@ -70,7 +70,7 @@ pub struct TemplateError {
 
 impl Template {
     /// Reads a template. `name` is what `{{template}}` can call the whole by. `values` are those it
-    /// will get; an error may tell that one of them was meant.
+    /// will get; an error may say that one of them was meant.
     ///
     /// # Errors
     /// If the template can't be parsed.

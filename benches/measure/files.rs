@@ -166,7 +166,7 @@ fn stream() -> io::Result<()> {
     Ok(())
 }
 
-/// Tells the cost of an item in the smaller and the larger input.
+/// Prints the cost of an item in the smaller and the larger input.
 fn flat(what: &str, times: &[f64]) {
     let what = format!("{what}, large input against small");
     row(&what, Unit::Micros, times[1], Some(times[0]), Aim::Ratio(FLAT));

@@ -25,12 +25,12 @@ impl Provider {
     pub(crate) fn start(manner: Manner) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
-        let (tell, said) = mpsc::channel();
+        let (report, said) = mpsc::channel();
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
-                let tell = tell.clone();
+                let report = report.clone();
                 // A client that hangs up ends its connection, and nothing else.
-                thread::spawn(move || drop(serve(&connection, manner, &tell)));
+                thread::spawn(move || drop(serve(&connection, manner, &report)));
             }
         });
         Ok(Self { address, said })
@@ -53,7 +53,7 @@ impl Provider {
 fn serve(
     connection: &TcpStream,
     manner: Manner,
-    tell: &mpsc::Sender<Vec<Instant>>,
+    report: &mpsc::Sender<Vec<Instant>>,
 ) -> io::Result<()> {
     connection.set_nodelay(true)?;
     let mut requests = BufReader::new(connection);
@@ -61,7 +61,7 @@ fn serve(
         read_request(&mut requests)?;
         if let Manner::Paced { deltas, pace } = manner {
             let said = answer(connection, deltas, pace)?;
-            if tell.send(said).is_err() {
+            if report.send(said).is_err() {
                 return Ok(());
             }
         }

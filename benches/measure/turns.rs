@@ -10,7 +10,7 @@ const TURNS: usize = 1_000;
 /// Turns that are compared, at each end.
 const COMPARED: usize = 100;
 
-/// How much a turn may rise that is told without the conversation before it.
+/// How much more a late turn may cost than an early one, if its snapshot leaves out the turns before it.
 const FLAT: f64 = 1.25;
 
 pub(crate) fn measure() -> io::Result<()> {

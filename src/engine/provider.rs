@@ -28,9 +28,12 @@ pub(super) mod connection;
 pub(super) mod post;
 pub(super) mod settings;
 
+pub(super) mod reading;
+
+pub(super) mod answer;
+
 pub(super) mod call;
 pub(super) mod media;
-pub(super) mod reading;
 pub(super) mod remote;
 pub(super) mod unsupported;
 

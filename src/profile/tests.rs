@@ -372,11 +372,11 @@ fn indented(text: &str) -> String {
 #[test]
 fn what_can_not_be_taken_of_pinocchio_is_named() {
     let unknown = "x:\n  ai-chat:\n    ai-api-type: cohere\n    ai-engine: m\n";
-    let told = error(unknown);
-    assert!(told.contains(":3: the type of API `cohere` is not known here"), "{told}");
+    let reported = error(unknown);
+    assert!(reported.contains(":3: the type of API `cohere` is not known here"), "{reported}");
     let several = "slug: s\nprofiles:\n  a:\n    stack: [{profile_slug: b}, {profile_slug: c}]\n";
-    let told = error(several);
-    assert!(told.contains(":4: `stack` lists several profiles"), "{told}");
+    let reported = error(several);
+    assert!(reported.contains(":4: `stack` lists several profiles"), "{reported}");
 }
 
 #[test]

@@ -215,8 +215,8 @@ impl Recorder {
         let payload = self.log.payload(recorded);
         let at = (self.ordinal, &payload);
         let shown = self.log.backend_event(&self.session, Some(request), at);
-        let Self { session, timeline, transcript, .. } = self;
-        let projections = Projections { session, timeline, transcript, turns_before };
+        let Self { session, timeline, transcript, usage, .. } = self;
+        let projections = Projections { session, timeline, transcript, turns_before, usage };
         let stored = self.log.record(recorded, payload, &projections);
         self.outputs.extend(stored);
         self.outputs.extend(shown.filter(|_| !is_hidden));
@@ -229,9 +229,9 @@ impl Recorder {
         let recorded = Recorded { ordinal: self.ordinal, scope, event };
         self.timeline.apply(&recorded);
         let payload = self.log.payload(&recorded);
-        let Self { session, timeline, transcript, .. } = self;
+        let Self { session, timeline, transcript, usage, .. } = self;
         let turns_before = transcript.turns().len();
-        let projections = Projections { session, timeline, transcript, turns_before };
+        let projections = Projections { session, timeline, transcript, turns_before, usage };
         let stored = self.log.record(&recorded, payload, &projections);
         self.outputs.extend(stored);
     }
@@ -310,9 +310,9 @@ impl Recorder {
     pub(super) fn announce(&mut self, request: Option<&RequestId>, payload: Any) {
         self.ordinal.0 += 1;
         self.timeline.pass(self.ordinal);
-        let Self { session, timeline, transcript, .. } = self;
+        let Self { session, timeline, transcript, usage, .. } = self;
         let turns_before = transcript.turns().len();
-        let projections = Projections { session, timeline, transcript, turns_before };
+        let projections = Projections { session, timeline, transcript, turns_before, usage };
         let stored = self.log.announce(self.ordinal, &payload, &projections);
         let at = (self.ordinal, &payload);
         let shown = self.log.backend_event(&self.session, request, at);
@@ -410,6 +410,7 @@ impl Recorder {
             | Event::ToolResultReady { .. }
             | Event::ToolCallFinished { .. }
             | Event::CallMetadataUpdated { .. }
+            | Event::TurnDropped { .. }
             | Event::RunFinished { .. }
             | Event::RunStopped { .. } => {}
         }

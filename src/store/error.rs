@@ -1,5 +1,6 @@
 //! What can go wrong with a store.
 
+use super::postgres::PostgresError;
 use crate::protocol::wire::{ClientError, Code};
 use std::io;
 use std::path::PathBuf;
@@ -30,6 +31,8 @@ pub(super) enum StoreError {
     Io { path: PathBuf, action: &'static str, source: io::Error },
     #[error("the store can't be read or written: {0}")]
     Sqlite(#[from] rusqlite::Error),
+    #[error(transparent)]
+    Postgres(#[from] PostgresError),
     #[error("a message of the store can't be read: {0}")]
     Message(#[from] prost::DecodeError),
 }
@@ -45,6 +48,7 @@ impl StoreError {
             | Self::NotAStore(_)
             | Self::Io { .. }
             | Self::Sqlite(_)
+            | Self::Postgres(_)
             | Self::Message(_) => Code::StoreFailed,
         };
         ClientError { code, message: self.to_string(), detail: String::new(), terminal: true }
@@ -64,7 +68,24 @@ impl StoreError {
             | Self::Exists(_)
             | Self::Newer { .. }
             | Self::NotAStore(_)
+            | Self::Postgres(_)
             | Self::Io { .. } => false,
+        }
+    }
+
+    /// There is no store yet at the place that is named.
+    pub(super) fn is_absence(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            Self::Postgres(PostgresError::Absent(_)) => true,
+            Self::Postgres(_)
+            | Self::Locked(_)
+            | Self::Missing(_)
+            | Self::Exists(_)
+            | Self::Newer { .. }
+            | Self::NotAStore(_)
+            | Self::Sqlite(_)
+            | Self::Message(_) => false,
         }
     }
 }

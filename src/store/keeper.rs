@@ -2,7 +2,7 @@
 //! place.
 
 use super::error::StoreError;
-use super::load::{Part, restored};
+use super::part::{Part, restored};
 use super::place::{StorePlace, StoreSettings};
 use super::{Roles, Store};
 use crate::chat::record::{Record, Restored};
@@ -88,10 +88,7 @@ impl Keeper {
 
 /// A store that there is not holds no session.
 fn missing(error: StoreError, resumes: bool, session: &SessionId) -> StoreError {
-    if let StoreError::Io { source, .. } = &error
-        && source.kind() == std::io::ErrorKind::NotFound
-        && resumes
-    {
+    if error.is_absence() && resumes {
         return StoreError::Missing(session.as_str().to_owned());
     }
     error
@@ -120,9 +117,7 @@ pub(crate) fn latest_session(
     let store = Store::open(place, false, FailPoint::default());
     match store.and_then(|mut store| store.latest(folder)) {
         Ok(latest) => Ok(latest),
-        Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            Ok(None)
-        }
+        Err(error) if error.is_absence() => Ok(None),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -4,6 +4,7 @@ use super::error::StoreError;
 use super::library::Summary;
 use super::schema;
 use super::sqlite::Sqlite;
+use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
 use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
 use std::path::Path;
@@ -84,7 +85,8 @@ fn summary(row: &Row<'_>) -> Result<Summary, rusqlite::Error> {
 
 /// Deletes a session that was claimed. `false`: another process reads the file, so that its log still
 /// has what it had before.
-pub(super) fn delete(sqlite: &mut Sqlite, key: i64) -> Result<bool, StoreError> {
+pub(super) fn delete(sqlite: &mut Sqlite, session: &SessionId) -> Result<bool, StoreError> {
+    let Some(key) = sqlite.find(session)? else { return Ok(true) };
     if let Some(damage) = &sqlite.damage {
         let source = std::io::Error::other(format!("it is damaged: {damage}"));
         return Err(StoreError::Io { path: sqlite.path.clone(), action: "written", source });

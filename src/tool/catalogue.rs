@@ -181,7 +181,7 @@ fn of_server(server: &ServerName, tool: &ServerTool, shown_name: String) -> Entr
 }
 
 /// The servers' tools by server and name. Of two of one name in one server the first is kept:
-/// a call could not tell them apart.
+/// a call could not distinguish them.
 fn distinct(servers: &BTreeMap<ServerName, Vec<ServerTool>>) -> Vec<(&ServerName, &ServerTool)> {
     let mut found = BTreeMap::new();
     for (server, tools) in servers {

@@ -1,9 +1,11 @@
 //! The anthropic engine: the real binary against a scripted server with Anthropic's Messages.
 
-use crate::frames::{Frame, cancel, errors, finished_text, patched_text, submit};
-use crate::once::run;
+use crate::frames::{finished_text, submit};
+use crate::interface::{
+    Interface, check_choices, declare_get_time, get_time_schema, return_results,
+};
 use crate::provider::{Provider, Request, Step};
-use crate::server::{Folder, KEY, Launch};
+use crate::server::{KEY, Launch};
 use serde_json::{Value, json};
 
 /// `duologue rpc <args>`, with `provider`.
@@ -13,6 +15,8 @@ fn anthropic(provider: &Provider, args: &[&str]) -> Launch {
     let launch = Launch::new(&[&engine, args].concat()).secret("ANTHROPIC_API_KEY", KEY);
     launch.env("ANTHROPIC_BASE_URL", base_url)
 }
+
+const ANTHROPIC: Interface = Interface { engine: "anthropic", launch: anthropic, says };
 
 fn event(event: Value) -> Step {
     let kind = event["type"].as_str().expect("a type");
@@ -79,34 +83,16 @@ fn messages(request: &Request) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-fn event_named<'a>(frames: &'a [Frame], name: &str) -> &'a Frame {
-    frames.iter().find(|frame| frame.is_event(name)).expect(name)
-}
-
 #[test]
 fn text_and_reasoning_are_streamed_and_counted() {
     let script = answer(vec![thinking(0, "hm", "c2ln"), text(1, "hello")], "end_turn");
-    let provider = Provider::start(vec![script]);
-    let mut server = anthropic(&provider, &["--system", "be brief"]).start();
-    let hello = server.wait_hello();
-    let capabilities = hello.0["hello"]["capabilities"].to_string();
-    for capability in ["engine=anthropic", "model=scripted"] {
-        assert!(capabilities.contains(capability), "{capabilities}");
-    }
-    assert_eq!(server.turn("r1", "hi"), "ok");
-    let frames = server.finish().frames;
-    assert_eq!(patched_text(&frames, "r1"), "hello");
-    let reasoning = frames.iter().filter(|frame| frame.is_event("ChatReasoningPatch"));
-    assert_eq!(reasoning.map(|frame| frame.payload("text")).collect::<String>(), "hm");
-    let finished = event_named(&frames, "ChatProviderCallFinished");
-    let payload = &finished.0["uiEvent"]["payload"];
+    let (payload, request) = ANTHROPIC.check_first_turn(script);
     assert_eq!(payload["stopReason"], "end_turn", "{payload}");
     let usage = &payload["usage"];
     for (name, count) in [("inputTokens", 113), ("outputTokens", 9), ("cachedTokens", 100)] {
         assert_eq!(usage[name], count, "{payload}");
     }
 
-    let request = provider.wait_request(1);
     assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/v1/messages"));
     assert_eq!(request.header("x-api-key"), Some(KEY));
     assert_eq!(request.header("anthropic-version"), Some("2023-06-01"));
@@ -131,16 +117,9 @@ fn parallel_calls_get_their_results_and_reasoning_goes_back_signed() {
     );
     let provider = Provider::start(vec![calls, says("Noon."), says("Bye.")]);
     let mut server = anthropic(&provider, &[]).start();
-    let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
-    let declared = json!({ "name": "get_time", "description": "The time.", "inputSchema": schema });
-    let declare = json!({ "tools": [declared], "revision": 1 });
-    server.send(json!({ "requestId": "t", "declareTools": declare }).to_string());
+    declare_get_time(&mut server);
     server.send(submit("r1", "what time is it?"));
-    server.wait_event("FrontendToolCallRequested");
-    for (id, call, time) in [("2", "toolu_b", 2), ("1", "toolu_a", 1)] {
-        let result = json!({ "toolCallId": call, "result": { "t": time } });
-        server.send(json!({ "requestId": id, "toolResult": result }).to_string());
-    }
+    return_results(&mut server, &["toolu_a", "toolu_b"]);
     assert_eq!(server.wait_done("r1"), "ok");
     assert_eq!(server.turn("r2", "thanks"), "ok");
     let frames = server.finish().frames;
@@ -148,7 +127,7 @@ fn parallel_calls_get_their_results_and_reasoning_goes_back_signed() {
 
     let [first, second, third] = [1, 2, 3].map(|number| provider.wait_request(number));
     assert_eq!(first.body["tools"][0]["name"], "get_time");
-    assert_eq!(first.body["tools"][0]["input_schema"], schema);
+    assert_eq!(first.body["tools"][0]["input_schema"], get_time_schema());
     let use_of = |id: &str, input: Value| json!({ "type": "tool_use", "id": id, "name": "get_time", "input": input });
     let result_of = |id: &str, content: &str| json!({ "type": "tool_result", "tool_use_id": id, "content": content });
     let expected = json!([
@@ -161,8 +140,8 @@ fn parallel_calls_get_their_results_and_reasoning_goes_back_signed() {
             use_of("toolu_b", json!({})),
         ] },
         { "role": "user", "content": [
-            result_of("toolu_a", r#"{"t":1}"#),
-            result_of("toolu_b", r#"{"t":2}"#),
+            result_of("toolu_a", r#"{"of":"toolu_a"}"#),
+            result_of("toolu_b", r#"{"of":"toolu_b"}"#),
         ] },
     ]);
     assert_eq!(messages(&second), expected);
@@ -182,7 +161,7 @@ fn each_failure_is_one_typed_error_and_the_session_goes_on() {
     let begun = || [vec![start()], text(0, "a part")].concat();
     let with = |more: Vec<Step>| [begun(), more].concat();
     let refused = format!("invalid x-api-key {KEY}");
-    let cases = [
+    ANTHROPIC.check_failures([
         ("401", status(401, "authentication_error", &refused), "auth"),
         ("403", status(403, "permission_error", "no"), "auth"),
         ("429", status(429, "rate_limit_error", "slow down"), "rate_limited"),
@@ -199,19 +178,7 @@ fn each_failure_is_one_typed_error_and_the_session_goes_on() {
         ("malformed", with(vec![Step::Event("{\"type\":".to_owned())]), "malformed_stream"),
         ("broken", with(vec![Step::Cut]), "network"),
         ("another interface", vec![Step::Text("a".to_owned()), Step::Done], "malformed_stream"),
-    ];
-    for (name, steps, class) in cases {
-        let provider = Provider::start(vec![steps, says("better now")]);
-        let mut server = anthropic(&provider, &["--retries", "0"]).start();
-        assert_eq!(server.turn("r1", "hello"), "failed", "{name}");
-        assert_eq!(server.turn("r2", "again"), "ok", "{name}");
-        let frames = server.finish().frames;
-        assert_eq!(errors(&frames, "r1"), ["run_failed"], "{name}");
-        let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
-        assert!(error.text("/error/detail").starts_with(class), "{name}: {error:?}");
-        assert_eq!(patched_text(&frames, "r1"), finished_text(&frames, "r1"), "{name}");
-        assert_eq!(finished_text(&frames, "r2"), "better now", "{name}");
-    }
+    ]);
 }
 
 #[test]
@@ -220,13 +187,7 @@ fn an_overload_is_tried_again_also_in_an_answer_that_has_not_begun() {
     let report = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     let busy = vec![Step::Status(529, later, report.to_owned())];
     let begun = vec![start(), Step::Event(report.to_owned())];
-    let provider = Provider::start(vec![busy, begun, says("now")]);
-    let mut server = anthropic(&provider, &[]).start();
-    assert_eq!(server.turn("r1", "hello"), "ok");
-    let transcript = server.finish();
-    assert_eq!(provider.requests(), 3);
-    assert_eq!(finished_text(&transcript.frames, "r1"), "now");
-    assert_eq!(transcript.stderr.matches("trying again").count(), 2, "{}", transcript.stderr);
+    ANTHROPIC.check_retries(vec![busy, begun]);
 }
 
 #[test]
@@ -237,35 +198,13 @@ fn a_cut_off_answer_says_so() {
         ("refusal", "content_filter"),
         ("pause_turn", "other"),
     ] {
-        let provider = Provider::start(vec![answer(vec![text(0, "a part")], reason)]);
-        let mut server = anthropic(&provider, &[]).start();
-        assert_eq!(server.turn("r1", "hello"), "ok");
-        let frames = server.finish().frames;
-        let finished = event_named(&frames, "ChatProviderCallFinished");
-        assert_eq!(
-            (finished.payload("stopReason"), finished.payload("finishClass")),
-            (reason, class)
-        );
+        ANTHROPIC.check_end(answer(vec![text(0, "a part")], reason), reason, class);
     }
 }
 
 #[test]
 fn a_cancel_closes_the_connection() {
-    let silent = vec![Step::Stall];
-    let middle = [vec![start()], text(0, "a part"), vec![Step::Stall]].concat();
-    for (steps, has_text) in [(silent, false), (middle, true)] {
-        let provider = Provider::start(vec![steps]);
-        let mut server = anthropic(&provider, &[]).start();
-        server.send(submit("r1", "hello"));
-        match has_text {
-            true => drop(server.wait_event("ChatTextPatch")),
-            false => drop(provider.wait_request(1)),
-        }
-        server.send(cancel("c"));
-        assert_eq!(server.wait_done("r1"), "stopped");
-        provider.wait_disconnect();
-        server.finish();
-    }
+    ANTHROPIC.check_cancels([vec![start()], text(0, "a part")].concat());
 }
 
 /// One submit with what a request may hold beside its text.
@@ -293,48 +232,24 @@ fn a_request_to_anthropic_has_settings_and_attachments() {
     assert_eq!(messages(&request)[0]["content"], expected);
 }
 
-/// Variables, options, and the engine that they choose.
-type Choice = (&'static [(&'static str, &'static str)], &'static [&'static str], &'static str);
-
 /// Which engine answers if none is named, by what is set.
 #[test]
 fn the_key_alone_chooses_the_engine_where_no_other_provider_is_named() {
-    let cases: [Choice; 8] = [
-        (&[], &[], "engine=echo"),
-        (&[("ANTHROPIC_API_KEY", KEY)], &[], "engine=anthropic"),
-        (&[("ANTHROPIC_API_KEY", KEY)], &["--model", "m"], "engine=anthropic"),
-        (&[("ANTHROPIC_API_KEY", KEY), ("OPENAI_API_KEY", KEY)], &[], "engine=openai"),
-        (&[("ANTHROPIC_API_KEY", KEY), ("DUOLOGUE_API_KEY", KEY)], &[], "engine=openai"),
-        (&[("ANTHROPIC_API_KEY", KEY)], &["--base-url", "http://127.0.0.1:9"], "engine=openai"),
-        (
-            &[("ANTHROPIC_API_KEY", KEY), ("OPENAI_BASE_URL", "http://127.0.0.1:9")],
-            &[],
-            "engine=openai",
-        ),
-        (&[("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")], &[], "engine=echo"),
-    ];
-    for (variables, args, engine) in cases {
-        let mut launch = Launch::new(&[&["rpc"], args].concat());
-        for (name, value) in variables {
-            launch = launch.env(name, value);
-        }
-        let mut server = launch.start();
-        let hello = server.wait_hello();
-        let capabilities = hello.0["hello"]["capabilities"].to_string();
-        assert!(capabilities.contains(engine), "{variables:?} {args:?}: {capabilities}");
-        server.finish();
-    }
+    check_choices(&[
+        (&[], &[], "echo"),
+        (&[("ANTHROPIC_API_KEY", KEY)], &[], "anthropic"),
+        (&[("ANTHROPIC_API_KEY", KEY)], &["--model", "m"], "anthropic"),
+        (&[("ANTHROPIC_API_KEY", KEY), ("OPENAI_API_KEY", KEY)], &[], "openai"),
+        (&[("ANTHROPIC_API_KEY", KEY), ("DUOLOGUE_API_KEY", KEY)], &[], "openai"),
+        (&[("ANTHROPIC_API_KEY", KEY)], &["--base-url", "http://127.0.0.1:9"], "openai"),
+        (&[("ANTHROPIC_API_KEY", KEY), ("OPENAI_BASE_URL", "http://127.0.0.1:9")], &[], "openai"),
+        (&[("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")], &[], "echo"),
+    ]);
 }
 
 #[test]
 fn settings_that_cannot_work_name_the_variables_of_the_engine() {
-    let folder = Folder::new();
-    let fails = |args: &[&str], expected: &str| {
-        let words = [&["exec", "hello", "--engine", "anthropic"], args].concat();
-        let ended = run(&folder, &words);
-        assert_eq!(ended.status, 1, "{args:?}");
-        assert!(ended.stderr.starts_with(expected), "{args:?}: {}", ended.stderr);
-    };
+    let fails = |args: &[&str], expected: &str| ANTHROPIC.check_unusable(args, expected);
     fails(
         &[],
         "duologue: Anthropic requires a key: set DUOLOGUE_API_KEY or ANTHROPIC_API_KEY; for another \
@@ -356,22 +271,7 @@ fn settings_that_cannot_work_name_the_variables_of_the_engine() {
 #[test]
 fn signed_reasoning_goes_to_no_other_server() {
     let script = answer(vec![thinking(0, "hm", "c2ln"), text(1, "one")], "end_turn");
-    let [first, second] = [script, says("two")].map(|script| Provider::start(vec![script]));
-    let folder = Folder::new();
-    let other = format!(
-        "profiles:\n  other: {{engine: anthropic, model: scripted, base-url: '{}'}}\n",
-        second.base_url()
-    );
-    std::fs::write(folder.path("profiles.yaml"), other).expect("a file");
-    let registries = folder.name("profiles.yaml");
-    let mut server = anthropic(&first, &["--profile-registries", &registries]).start();
-    assert_eq!(server.turn("r1", "hi"), "ok");
-    server.send(r#"{"requestId":"s","switchModel":{"profile":"other"}}"#);
-    assert_eq!(server.wait_done("s"), "ok");
-    assert_eq!(server.turn("r2", "again"), "ok");
-    server.finish();
-    let request = second.wait_request(1);
-    assert_eq!(request.body["model"], "scripted");
+    let request = ANTHROPIC.switched(script);
     let words = |text: &str| json!([{ "type": "text", "text": text }]);
     assert_eq!(messages(&request)[1], json!({ "role": "assistant", "content": words("one") }));
 }

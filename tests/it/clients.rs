@@ -1,7 +1,7 @@
 //! Programs that are not ours on both sides of the binary: clients built on other protobuf libraries
 //! read its frames, and it drives a provider that somebody else wrote.
 //!
-//! `tests/clients/README.md` tells what each is; `tests/clients/install.sh` installs them.
+//! `tests/clients/README.md` says what each is; `tests/clients/install.sh` installs them.
 
 mod descriptors;
 mod follow;
@@ -58,7 +58,7 @@ fn run_client(mut command: Command, arguments: &[&str], input: &[u8]) -> Result<
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut client =
         command.spawn().with_context(|| format!("{command:?}: see tests/clients/README.md"))?;
-    // A client reads to the end before it writes, and may be gone before that: its status tells.
+    // A client reads to the end before it writes, and may be gone before that: its status says why.
     client.stdin.take().context("stdin")?.write_all(input).ok();
     let output = client.wait_with_output()?;
     let said = [output.stdout.as_slice(), &output.stderr].concat();

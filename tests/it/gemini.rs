@@ -1,9 +1,9 @@
 //! The gemini engine: the real binary against a scripted server with Google's `generateContent`.
 
-use crate::frames::{Frame, cancel, errors, finished_text, patched_text, submit};
-use crate::once::run;
+use crate::frames::{finished_text, submit};
+use crate::interface::{Interface, check_choices, declare_get_time, return_results};
 use crate::provider::{Provider, Request, Step};
-use crate::server::{Folder, KEY, Launch, Server};
+use crate::server::{KEY, Launch};
 use serde_json::{Value, json};
 
 /// `duologue rpc <args>`, with `provider`.
@@ -14,6 +14,8 @@ fn gemini(provider: &Provider, args: &[&str]) -> Launch {
     let launch = Launch::new(&[&engine, args].concat()).secret("GEMINI_API_KEY", KEY);
     launch.env("GEMINI_BASE_URL", base_url)
 }
+
+const GEMINI: Interface = Interface { engine: "gemini", launch: gemini, says };
 
 fn event(chunk: &Value) -> Step {
     Step::Bytes(format!("data: {chunk}\r\n\r\n").into_bytes())
@@ -49,33 +51,6 @@ fn call(city: &str, id: Option<&str>, signature: Option<&str>) -> Value {
     part
 }
 
-fn event_named<'a>(frames: &'a [Frame], name: &str) -> &'a Frame {
-    frames.iter().find(|frame| frame.is_event(name)).expect(name)
-}
-
-fn declare_get_time(server: &mut Server) {
-    let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
-    let declared = json!({ "name": "get_time", "description": "The time.", "inputSchema": schema });
-    let declare = json!({ "tools": [declared], "revision": 1 });
-    server.send(json!({ "requestId": "t", "declareTools": declare }).to_string());
-}
-
-/// Waits for the calls of a round and answers them in the reverse order; `calls` are their ids, which
-/// the results repeat.
-fn return_results(server: &mut Server, calls: &[&str]) {
-    for call in calls {
-        let is_it = |frame: &Frame| {
-            frame.is_event("FrontendToolCallRequested") && frame.payload("toolCallId") == *call
-        };
-        server.wait("the request of a call", is_it);
-    }
-    for call in calls.iter().rev() {
-        let result = json!({ "toolCallId": call, "result": { "of": call } });
-        server
-            .send(json!({ "requestId": format!("for-{call}"), "toolResult": result }).to_string());
-    }
-}
-
 fn contents(request: &Request) -> Vec<Value> {
     request.body["contents"].as_array().expect("contents").clone()
 }
@@ -87,27 +62,13 @@ fn gemini_streams_text_and_reasoning_and_counts_them() {
         event(&chunk(json!([{ "text": "hel" }]))),
         event(&last(json!([{ "text": "lo" }]), "STOP")),
     ];
-    let provider = Provider::start(vec![script]);
-    let mut server = gemini(&provider, &["--system", "be brief"]).start();
-    let hello = server.wait_hello();
-    let capabilities = hello.0["hello"]["capabilities"].to_string();
-    for capability in ["engine=gemini", "model=scripted"] {
-        assert!(capabilities.contains(capability), "{capabilities}");
-    }
-    assert_eq!(server.turn("r1", "hi"), "ok");
-    let frames = server.finish().frames;
-    assert_eq!(patched_text(&frames, "r1"), "hello");
-    let reasoning = frames.iter().filter(|frame| frame.is_event("ChatReasoningPatch"));
-    assert_eq!(reasoning.map(|frame| frame.payload("text")).collect::<String>(), "hm");
-    let finished = event_named(&frames, "ChatProviderCallFinished");
-    let payload = &finished.0["uiEvent"]["payload"];
+    let (payload, request) = GEMINI.check_first_turn(script);
     assert_eq!(payload["stopReason"], "STOP", "{payload}");
     let usage = &payload["usage"];
     for (name, count) in [("inputTokens", 12), ("outputTokens", 34), ("cachedTokens", 8)] {
         assert_eq!(usage[name], count, "{payload}");
     }
 
-    let request = provider.wait_request(1);
     let path = "/v1beta/models/scripted:streamGenerateContent?alt=sse";
     assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", path));
     assert_eq!(request.header("x-goog-api-key"), Some(KEY));
@@ -188,7 +149,7 @@ fn each_failure_of_gemini_is_one_typed_error_and_the_session_goes_on() {
     let refused = format!("API key {KEY} is not valid");
     let too_long = "The input token count (9) exceeds the maximum number of tokens allowed (8).";
     let busy = report(503, "UNAVAILABLE", "overloaded");
-    let cases = [
+    GEMINI.check_failures([
         ("401", status(401, "UNAUTHENTICATED", &refused), "auth"),
         ("403", status(403, "PERMISSION_DENIED", "no"), "auth"),
         ("429", status(429, "RESOURCE_EXHAUSTED", "slow down"), "rate_limited"),
@@ -207,19 +168,7 @@ fn each_failure_of_gemini_is_one_typed_error_and_the_session_goes_on() {
             vec![Step::Event("{\"type\":\"message_start\"}".into())],
             "malformed_stream",
         ),
-    ];
-    for (name, steps, class) in cases {
-        let provider = Provider::start(vec![steps, says("better now")]);
-        let mut server = gemini(&provider, &["--retries", "0"]).start();
-        assert_eq!(server.turn("r1", "hello"), "failed", "{name}");
-        assert_eq!(server.turn("r2", "again"), "ok", "{name}");
-        let frames = server.finish().frames;
-        assert_eq!(errors(&frames, "r1"), ["run_failed"], "{name}");
-        let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
-        assert!(error.text("/error/detail").starts_with(class), "{name}: {error:?}");
-        assert_eq!(patched_text(&frames, "r1"), finished_text(&frames, "r1"), "{name}");
-        assert_eq!(finished_text(&frames, "r2"), "better now", "{name}");
-    }
+    ]);
 }
 
 /// The wait stands in the body; a daily limit would have a longer one and is not waited for.
@@ -258,35 +207,13 @@ fn an_answer_that_gemini_withholds_says_so() {
         (event(&last(json!([{ "text": "a part" }]), "OTHER")), "OTHER", "other"),
         (event(&blocked), "PROHIBITED_CONTENT", "content_filter"),
     ] {
-        let provider = Provider::start(vec![vec![script]]);
-        let mut server = gemini(&provider, &[]).start();
-        assert_eq!(server.turn("r1", "hello"), "ok", "{reason}");
-        let frames = server.finish().frames;
-        let finished = event_named(&frames, "ChatProviderCallFinished");
-        assert_eq!(
-            (finished.payload("stopReason"), finished.payload("finishClass")),
-            (reason, class)
-        );
+        GEMINI.check_end(vec![script], reason, class);
     }
 }
 
 #[test]
 fn a_cancel_closes_the_connection_to_gemini() {
-    let silent = vec![Step::Stall];
-    let middle = vec![event(&chunk(json!([{ "text": "a part" }]))), Step::Stall];
-    for (steps, has_text) in [(silent, false), (middle, true)] {
-        let provider = Provider::start(vec![steps]);
-        let mut server = gemini(&provider, &[]).start();
-        server.send(submit("r1", "hello"));
-        match has_text {
-            true => drop(server.wait_event("ChatTextPatch")),
-            false => drop(provider.wait_request(1)),
-        }
-        server.send(cancel("c"));
-        assert_eq!(server.wait_done("r1"), "stopped");
-        provider.wait_disconnect();
-        server.finish();
-    }
+    GEMINI.check_cancels(vec![event(&chunk(json!([{ "text": "a part" }])))]);
 }
 
 /// One submit with what a request may hold beside its text.
@@ -323,30 +250,16 @@ fn a_request_to_gemini_has_settings_and_attachments() {
     assert_eq!(contents(&next)[0]["parts"], parts);
 }
 
-/// Variables, options, and the engine that they choose.
-type Choice = (&'static [&'static str], &'static [&'static str], &'static str);
-
 #[test]
 fn the_key_of_gemini_alone_chooses_its_engine_where_no_other_provider_is_named() {
-    let cases: [Choice; 6] = [
-        (&["GEMINI_API_KEY"], &[], "engine=gemini"),
-        (&["GEMINI_API_KEY"], &["--model", "m"], "engine=gemini"),
-        (&["GEMINI_API_KEY", "ANTHROPIC_API_KEY"], &[], "engine=anthropic"),
-        (&["GEMINI_API_KEY", "OPENAI_API_KEY"], &[], "engine=openai"),
-        (&["GEMINI_API_KEY"], &["--base-url", "http://127.0.0.1:9"], "engine=openai"),
-        (&["GOOGLE_API_KEY"], &[], "engine=echo"),
-    ];
-    for (keys, args, engine) in cases {
-        let mut launch = Launch::new(&[&["rpc"], args].concat());
-        for name in keys {
-            launch = launch.env(name, KEY);
-        }
-        let mut server = launch.start();
-        let hello = server.wait_hello();
-        let capabilities = hello.0["hello"]["capabilities"].to_string();
-        assert!(capabilities.contains(engine), "{keys:?} {args:?}: {capabilities}");
-        server.finish();
-    }
+    check_choices(&[
+        (&[("GEMINI_API_KEY", KEY)], &[], "gemini"),
+        (&[("GEMINI_API_KEY", KEY)], &["--model", "m"], "gemini"),
+        (&[("GEMINI_API_KEY", KEY), ("ANTHROPIC_API_KEY", KEY)], &[], "anthropic"),
+        (&[("GEMINI_API_KEY", KEY), ("OPENAI_API_KEY", KEY)], &[], "openai"),
+        (&[("GEMINI_API_KEY", KEY)], &["--base-url", "http://127.0.0.1:9"], "openai"),
+        (&[("GOOGLE_API_KEY", KEY)], &[], "echo"),
+    ]);
 }
 
 #[test]
@@ -365,13 +278,7 @@ fn each_name_of_the_key_of_gemini_is_read() {
 
 #[test]
 fn settings_of_gemini_that_cannot_work_name_its_variables() {
-    let folder = Folder::new();
-    let fails = |args: &[&str], expected: &str| {
-        let words = [&["exec", "hello", "--engine", "gemini"], args].concat();
-        let ended = run(&folder, &words);
-        assert_eq!(ended.status, 1, "{args:?}");
-        assert!(ended.stderr.starts_with(expected), "{args:?}: {}", ended.stderr);
-    };
+    let fails = |args: &[&str], expected: &str| GEMINI.check_unusable(args, expected);
     fails(
         &[],
         "duologue: Gemini requires a key: set DUOLOGUE_API_KEY, GEMINI_API_KEY or GOOGLE_API_KEY; for \

@@ -9,7 +9,7 @@ mod frames;
 // What every conversation must be, whatever happened in it.
 mod oracle;
 
-// What the system tells about a process.
+// What the system reports about a process.
 mod process;
 
 // A provider whose timing and faults are written down.
@@ -20,6 +20,7 @@ mod provider_quirks;
 mod anthropic;
 mod engine_faults;
 mod gemini;
+mod interface;
 mod ollama;
 mod openai_requests;
 mod provider_table;
@@ -48,10 +49,10 @@ mod memory;
 // Standard input and output belong to the protocol alone.
 mod stdio;
 
-// Named pipes and standard streams where files are expected, and what a log tells.
+// Named pipes and standard streams where files are expected, and what a log says.
 mod named_files;
 
-// What a provider can do wrong, and what the client is told.
+// What a provider can do wrong, and what the client is sent.
 mod providers;
 mod proxies;
 
@@ -120,11 +121,17 @@ mod mcp_servers;
 mod wire_fields;
 
 // Conversations that are stored, and go on.
+mod edits;
 mod sessions;
 mod store;
 mod store_damage;
 mod store_faults;
 mod store_kills;
+
+// The same on a PostgreSQL server.
+mod postgres;
+mod postgres_faults;
+mod postgres_server;
 
 // The examples, run as a reader would run them.
 mod examples;

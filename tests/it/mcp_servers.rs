@@ -295,7 +295,7 @@ async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
     held.close().await;
 }
 
-/// Lets the runtime work until something is to be seen that nobody tells.
+/// Lets the runtime work until something can be seen that is not reported.
 async fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let looking = async {
         while !is_so() {

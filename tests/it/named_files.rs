@@ -128,13 +128,13 @@ fn a_debug_file_is_written_to_its_end_when_standard_output_fails() {
 
 /// The levels of the log say more and more, and never what was said.
 #[test]
-fn each_log_level_tells_more_and_none_tells_what_was_said() {
-    const TOLD: [(&str, &[&str]); 3] = [
+fn each_log_level_shows_more_and_none_shows_what_was_said() {
+    const LEVELS: [(&str, &[&str]); 3] = [
         ("info", &["a provider call starts", "the engine has answered", "the process ends"]),
         ("debug", &["received a request", "invalid request line"]),
         ("trace", &["engine event"]),
     ];
-    for (at, (level, _)) in TOLD.iter().enumerate() {
+    for (at, (level, _)) in LEVELS.iter().enumerate() {
         let mut server = echo(&["--log-level", level, "--echo-reasoning"])
             .secret("DUOLOGUE_SYSTEM", "a-secret-instruction")
             .start();
@@ -143,7 +143,7 @@ fn each_log_level_tells_more_and_none_tells_what_was_said() {
         server.send_together(&[submit("cut", "another-secret-prompt"), cancel("c")]);
         let log = server.finish().stderr;
         assert!(!log.contains("secret"), "{level}: {log}");
-        for (number, (_, parts)) in TOLD.iter().enumerate() {
+        for (number, (_, parts)) in LEVELS.iter().enumerate() {
             for part in *parts {
                 assert_eq!(log.contains(part), number <= at, "{part:?} at {level}: {log}");
             }

@@ -1,9 +1,10 @@
 //! The ollama engine: the real binary against a scripted server with Ollama's own interface.
 
-use crate::frames::{Frame, cancel, errors, finished_text, patched_text, submit};
+use crate::frames::{finished_text, submit};
+use crate::interface::{Interface, declare_get_time, get_time_schema, return_results};
 use crate::once::run;
 use crate::provider::{Provider, Step};
-use crate::server::{Folder, KEY, Launch, Server};
+use crate::server::{Folder, KEY, Launch};
 use serde_json::{Value, json};
 
 /// The address of `provider` in the form of Ollama's own programs: without a scheme.
@@ -16,6 +17,8 @@ fn ollama(provider: &Provider, args: &[&str]) -> Launch {
     let engine = ["rpc", "--engine", "ollama", "--model", "scripted"];
     Launch::new(&[&engine, args].concat()).env("OLLAMA_HOST", host(provider))
 }
+
+const OLLAMA: Interface = Interface { engine: "ollama", launch: ollama, says };
 
 fn line(value: &Value) -> Step {
     Step::Bytes(format!("{value}\n").into_bytes())
@@ -54,49 +57,15 @@ fn says(words: &str) -> Vec<Step> {
     answer(vec![text(words)], "stop")
 }
 
-fn event_named<'a>(frames: &'a [Frame], name: &str) -> &'a Frame {
-    frames.iter().find(|frame| frame.is_event(name)).expect(name)
-}
-
-/// Waits for the calls of a round and answers them in the reverse order; `calls` are their ids, which
-/// the results repeat.
-fn return_results(server: &mut Server, calls: &[&str]) {
-    for call in calls {
-        let is_it = |frame: &Frame| {
-            frame.is_event("FrontendToolCallRequested") && frame.payload("toolCallId") == *call
-        };
-        server.wait("the request of a call", is_it);
-    }
-    for call in calls.iter().rev() {
-        let result = json!({ "toolCallId": call, "result": { "of": call } });
-        server
-            .send(json!({ "requestId": format!("for-{call}"), "toolResult": result }).to_string());
-    }
-}
-
 #[test]
 fn ollama_streams_text_and_reasoning_and_counts_them() {
     let script = answer(vec![thinking("h"), thinking("m"), text("hel"), text("lo")], "stop");
-    let provider = Provider::start(vec![script]);
-    let mut server = ollama(&provider, &["--system", "be brief"]).start();
-    let hello = server.wait_hello();
-    let capabilities = hello.0["hello"]["capabilities"].to_string();
-    for capability in ["engine=ollama", "model=scripted"] {
-        assert!(capabilities.contains(capability), "{capabilities}");
-    }
-    assert_eq!(server.turn("r1", "hi"), "ok");
-    let frames = server.finish().frames;
-    assert_eq!(patched_text(&frames, "r1"), "hello");
-    let reasoning = frames.iter().filter(|frame| frame.is_event("ChatReasoningPatch"));
-    assert_eq!(reasoning.map(|frame| frame.payload("text")).collect::<String>(), "hm");
-    let finished = event_named(&frames, "ChatProviderCallFinished");
-    let payload = &finished.0["uiEvent"]["payload"];
+    let (payload, request) = OLLAMA.check_first_turn(script);
     assert_eq!(payload["stopReason"], "stop", "{payload}");
     for (name, count) in [("inputTokens", 26), ("outputTokens", 9)] {
         assert_eq!(payload["usage"][name], count, "{payload}");
     }
 
-    let request = provider.wait_request(1);
     assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/api/chat"));
     assert_eq!(request.header("authorization"), None);
     assert_eq!(request.body["stream"], true);
@@ -122,10 +91,7 @@ fn ollama_gets_reasoning_and_results_back_over_two_rounds_of_calls() {
     let second = answer(vec![thinking("One more."), calls(json!([call("Oslo")]))], "stop");
     let provider = Provider::start(vec![first, second, says("Noon."), says("Bye.")]);
     let mut server = ollama(&provider, &[]).start();
-    let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
-    let declared = json!({ "name": "get_time", "description": "The time.", "inputSchema": schema });
-    let declare = json!({ "tools": [declared], "revision": 1 });
-    server.send(json!({ "requestId": "t", "declareTools": declare }).to_string());
+    declare_get_time(&mut server);
     server.send(submit("r1", "what time is it?"));
     return_results(&mut server, &["call_0", "call_1"]);
     // The server numbers the calls of each answer anew.
@@ -136,7 +102,7 @@ fn ollama_gets_reasoning_and_results_back_over_two_rounds_of_calls() {
     assert_eq!(finished_text(&frames, "r1"), "Let me look.Noon.");
 
     let requests = [1, 2, 3, 4].map(|number| provider.wait_request(number));
-    assert_eq!(requests[0].body["tools"][0]["function"]["parameters"], schema);
+    assert_eq!(requests[0].body["tools"][0]["function"]["parameters"], get_time_schema());
     let made = |id: &str, city: &str| json!({ "id": id, "function": { "name": "get_time", "arguments": { "city": city } } });
     let returned = |id: &str| {
         json!({ "role": "tool", "content": json!({ "of": id }).to_string(), "tool_name": "get_time",
@@ -170,7 +136,7 @@ fn each_failure_of_ollama_is_one_typed_error_and_the_session_goes_on() {
     let begun = || vec![Step::Head("application/x-ndjson"), text("a part")];
     let with = |more: Vec<Step>| [begun(), more].concat();
     let report = json!({ "error": "the runner process has terminated" });
-    let cases = [
+    OLLAMA.check_failures([
         ("401", status(401, "unauthorized"), "auth"),
         ("404", status(404, "model \"scripted\" not found, try pulling it first"), "provider"),
         ("400", status(400, "scripted does not support tools"), "provider"),
@@ -183,65 +149,26 @@ fn each_failure_of_ollama_is_one_typed_error_and_the_session_goes_on() {
         ("malformed", with(vec![Step::Bytes(b"{\"message\":\n".to_vec())]), "malformed_stream"),
         ("broken", with(vec![Step::Cut]), "network"),
         ("another interface", vec![Step::Text("a".to_owned()), Step::Done], "malformed_stream"),
-    ];
-    for (name, steps, class) in cases {
-        let provider = Provider::start(vec![steps, says("better now")]);
-        let mut server = ollama(&provider, &["--retries", "0"]).start();
-        assert_eq!(server.turn("r1", "hello"), "failed", "{name}");
-        assert_eq!(server.turn("r2", "again"), "ok", "{name}");
-        let frames = server.finish().frames;
-        assert_eq!(errors(&frames, "r1"), ["run_failed"], "{name}");
-        let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
-        assert!(error.text("/error/detail").starts_with(class), "{name}: {error:?}");
-        assert_eq!(patched_text(&frames, "r1"), finished_text(&frames, "r1"), "{name}");
-        assert_eq!(finished_text(&frames, "r2"), "better now", "{name}");
-    }
+    ]);
 }
 
 #[test]
 fn ollama_is_asked_again_after_an_overload() {
     let later = vec![("retry-after", "0".to_owned())];
     let busy = vec![Step::Status(503, later, json!({ "error": "server busy" }).to_string())];
-    let provider = Provider::start(vec![busy, says("now")]);
-    let mut server = ollama(&provider, &[]).start();
-    assert_eq!(server.turn("r1", "hello"), "ok");
-    let transcript = server.finish();
-    assert_eq!(finished_text(&transcript.frames, "r1"), "now");
-    assert_eq!(transcript.stderr.matches("trying again").count(), 1, "{}", transcript.stderr);
+    OLLAMA.check_retries(vec![busy]);
 }
 
 #[test]
 fn an_answer_that_ollama_cuts_off_says_so() {
     for (reason, class) in [("length", "max_tokens"), ("unload", "other")] {
-        let provider = Provider::start(vec![answer(vec![text("a part")], reason)]);
-        let mut server = ollama(&provider, &[]).start();
-        assert_eq!(server.turn("r1", "hello"), "ok");
-        let frames = server.finish().frames;
-        let finished = event_named(&frames, "ChatProviderCallFinished");
-        assert_eq!(
-            (finished.payload("stopReason"), finished.payload("finishClass")),
-            (reason, class)
-        );
+        OLLAMA.check_end(answer(vec![text("a part")], reason), reason, class);
     }
 }
 
 #[test]
 fn a_cancel_closes_the_connection_to_ollama() {
-    let silent = vec![Step::Stall];
-    let middle = vec![Step::Head("application/x-ndjson"), text("a part"), Step::Stall];
-    for (steps, has_text) in [(silent, false), (middle, true)] {
-        let provider = Provider::start(vec![steps]);
-        let mut server = ollama(&provider, &[]).start();
-        server.send(submit("r1", "hello"));
-        match has_text {
-            true => drop(server.wait_event("ChatTextPatch")),
-            false => drop(provider.wait_request(1)),
-        }
-        server.send(cancel("c"));
-        assert_eq!(server.wait_done("r1"), "stopped");
-        provider.wait_disconnect();
-        server.finish();
-    }
+    OLLAMA.check_cancels(vec![Step::Head("application/x-ndjson"), text("a part")]);
 }
 
 /// One submit with what a request may hold beside its text.

@@ -25,7 +25,7 @@ const CHANCE: [&str; 6] = [
 /// What a process left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
-    /// As a shell tells it.
+    /// As a shell reports it.
     pub(crate) status: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,

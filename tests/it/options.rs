@@ -116,8 +116,8 @@ fn a_variable_that_is_not_text_is_named_and_not_shown() {
         };
         let server = Launch::new(engine).env(name, value).start();
         let transcript = server.finish_with(2, Answers::AllAndFarewell);
-        let told = transcript.stderr;
-        assert!(told.contains(name) && !told.contains("secret"), "{told}");
+        let reported = transcript.stderr;
+        assert!(reported.contains(name) && !reported.contains("secret"), "{reported}");
         let error = transcript.frames[1].0["error"].to_string();
         assert!(error.contains(name) && !error.contains("secret"), "{error}");
     }
@@ -181,7 +181,7 @@ fn an_unknown_command_has_status_2_and_nothing_on_standard_output() {
     assert!(!output.stderr.is_empty());
 }
 
-/// Whoever reads the protocol is told in the protocol.
+/// A client that reads the protocol gets the error in the protocol.
 #[test]
 fn a_wrong_command_line_has_status_2_and_a_terminal_error() {
     let wrong: &[&[&str]] = &[

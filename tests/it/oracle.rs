@@ -52,7 +52,7 @@ fn check_contract(output: &Output, answers: Answers) {
     let mut checker = Checker::new();
     let mut violations: Vec<_> = output.lines.iter().flat_map(|line| checker.line(line)).collect();
     violations.extend(checker.finish(Some(&output.rest)));
-    // Where a defect was planted in what tells of a run, the rest of it can't be right.
+    // Where a defect was planted in what reports a run, the rest of it can't be right.
     let is_defective = output
         .lines
         .iter()

@@ -250,7 +250,7 @@ fn prompts_are_shown_and_not_asked() {
     compare("print_prompt", &golden);
 }
 
-/// Without a line that names the format there is none that tells of an error either.
+/// Without a line that names the format no line reports an error either.
 #[test]
 fn objects_come_alone_if_that_is_wanted() {
     let folder = folder();

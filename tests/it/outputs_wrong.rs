@@ -109,7 +109,7 @@ fn options_that_contradict_each_other() {
     compare("contradiction", &golden);
 }
 
-/// Whoever reads only one document appends `--no-stream` to whatever else is asked for.
+/// A program that reads only one document appends `--no-stream` to all other options.
 #[test]
 fn a_document_is_printed_whatever_else_is_asked_for() {
     let folder = folder();

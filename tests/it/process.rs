@@ -1,4 +1,4 @@
-//! What the system tells about a process, by its files under `/proc`.
+//! What the system reports about a process, by its files under `/proc`.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -16,7 +16,7 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 /// The signals that tests send to a process which may ignore them.
 const SENT_SIGNALS: [Signal; 3] = [Signal::HUP, Signal::INT, Signal::TERM];
 
-/// Between two looks at something that tells nobody when it changes.
+/// Between two looks at something that reports no change.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Looks in a row at which a value must be the same to count as settled.
@@ -26,7 +26,7 @@ const SETTLED_LOOKS: u32 = 100;
 const CLOEXEC: u32 = 0o2_000_000;
 
 /// Looks again and again until there is something to see. For what only the system knows; whatever
-/// a frame or a thread tells is waited for.
+/// a frame or a thread reports is waited for.
 #[track_caller]
 pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();

@@ -303,8 +303,8 @@ fn a_project_is_trusted_by_the_content_of_its_file() {
     let refused = |scene: &Scene| {
         let ended = scene.run(&exec);
         assert_eq!(ended.status, 2, "{ended:?}");
-        let told = format!("run `duologue profiles trust {file}`");
-        assert!(ended.stderr.contains(&told), "{ended:?}");
+        let advice = format!("run `duologue profiles trust {file}`");
+        assert!(ended.stderr.contains(&advice), "{ended:?}");
     };
     refused(&scene);
     let shown = scene.run(&["profiles", "show", "work"]);

@@ -174,7 +174,7 @@ impl Provider {
         self.wait("a blocked client", |state| state.blocked).sent_bytes
     }
 
-    /// Opens one [`Step::Gate`], be it reached already or not.
+    /// Opens one [`Step::Gate`], also one that is not reached yet.
     pub(crate) fn open_gate(&self) {
         self.shared.change(|state| state.open_gates += 1);
     }

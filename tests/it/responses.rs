@@ -1,6 +1,7 @@
 //! The responses engine: the real binary against a scripted server with OpenAI's Responses.
 
-use crate::frames::{Frame, cancel, errors, finished_text, patched_text, submit};
+use crate::frames::{finished_text, submit};
+use crate::interface::{Interface, declare_get_time, get_time_schema, return_results};
 use crate::once::run;
 use crate::provider::{Provider, Request, Step};
 use crate::server::{Folder, KEY, Launch};
@@ -13,6 +14,8 @@ fn responses(provider: &Provider, args: &[&str]) -> Launch {
     let launch = Launch::new(&[&engine, args].concat()).secret("OPENAI_API_KEY", KEY);
     launch.env("OPENAI_BASE_URL", base_url)
 }
+
+const RESPONSES: Interface = Interface { engine: "responses", launch: responses, says };
 
 fn event(event: Value) -> Step {
     let kind = event["type"].as_str().expect("a type");
@@ -88,26 +91,10 @@ fn said(role: &str, kind: &str, text: &str) -> Value {
     json!({ "type": "message", "role": role, "content": [{ "type": kind, "text": text }] })
 }
 
-fn event_named<'a>(frames: &'a [Frame], name: &str) -> &'a Frame {
-    frames.iter().find(|frame| frame.is_event(name)).expect(name)
-}
-
 #[test]
 fn text_and_summaries_are_streamed_and_counted() {
-    let provider = Provider::start(vec![answer(vec![reasoning(0, "hm", "x"), text(1, "hello")])]);
-    let mut server = responses(&provider, &["--system", "be brief"]).start();
-    let hello = server.wait_hello();
-    let capabilities = hello.0["hello"]["capabilities"].to_string();
-    for capability in ["engine=responses", "model=scripted"] {
-        assert!(capabilities.contains(capability), "{capabilities}");
-    }
-    assert_eq!(server.turn("r1", "hi"), "ok");
-    let frames = server.finish().frames;
-    assert_eq!(patched_text(&frames, "r1"), "hello");
-    let reasoning = frames.iter().filter(|frame| frame.is_event("ChatReasoningPatch"));
-    assert_eq!(reasoning.map(|frame| frame.payload("text")).collect::<String>(), "hm");
-    let finished = event_named(&frames, "ChatProviderCallFinished");
-    let payload = &finished.0["uiEvent"]["payload"];
+    let (payload, request) =
+        RESPONSES.check_first_turn(answer(vec![reasoning(0, "hm", "x"), text(1, "hello")]));
     assert_eq!(
         (&payload["stopReason"], &payload["finishClass"]),
         (&json!("completed"), &json!("completed"))
@@ -116,7 +103,6 @@ fn text_and_summaries_are_streamed_and_counted() {
         assert_eq!(payload["usage"][name], count, "{payload}");
     }
 
-    let request = provider.wait_request(1);
     assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/v1/responses"));
     assert_eq!(request.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
     let expected = json!({
@@ -145,25 +131,10 @@ fn calls_at_once_get_their_results_and_reasoning_goes_back_encrypted() {
     let again = answer(vec![reasoning(0, "", "bW9yZQ=="), tool(1, "call_c", &["{}"])]);
     let provider = Provider::start(vec![calls, again, says("Noon."), says("Bye.")]);
     let mut server = responses(&provider, &[]).start();
-    let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
-    let declared = json!({ "name": "get_time", "description": "The time.", "inputSchema": schema });
-    let declare = json!({ "tools": [declared], "revision": 1 });
-    server.send(json!({ "requestId": "t", "declareTools": declare }).to_string());
+    declare_get_time(&mut server);
     server.send(submit("r1", "what time is it?"));
-    server.wait_event("FrontendToolCallRequested");
-    let mut give = |id: &str, call: &str, time: u32| {
-        let result = json!({ "toolCallId": call, "result": { "t": time } });
-        server.send(json!({ "requestId": id, "toolResult": result }).to_string());
-    };
-    give("2", "call_b", 2);
-    give("1", "call_a", 1);
-    drop(provider.wait_request(2));
-    // It waits for the call of the second round.
-    server.wait("the call of the second round", |frame| {
-        frame.is_event("FrontendToolCallRequested") && frame.payload("toolCallId") == "call_c"
-    });
-    let result = json!({ "toolCallId": "call_c", "result": { "t": 3 } });
-    server.send(json!({ "requestId": "3", "toolResult": result }).to_string());
+    return_results(&mut server, &["call_a", "call_b"]);
+    return_results(&mut server, &["call_c"]);
     assert_eq!(server.wait_done("r1"), "ok");
     assert_eq!(server.turn("r2", "thanks"), "ok");
     let frames = server.finish().frames;
@@ -173,7 +144,7 @@ fn calls_at_once_get_their_results_and_reasoning_goes_back_encrypted() {
     let tool = &first.body["tools"][0];
     assert_eq!(
         (&tool["name"], &tool["parameters"], &tool["strict"]),
-        (&json!("get_time"), &schema, &json!(false))
+        (&json!("get_time"), &get_time_schema(), &json!(false))
     );
     let call_of = |id: &str, arguments: &str| json!({ "type": "function_call", "call_id": id, "name": "get_time", "arguments": arguments });
     let result_of = |id: &str, output: &str| json!({ "type": "function_call_output", "call_id": id, "output": output });
@@ -186,8 +157,8 @@ fn calls_at_once_get_their_results_and_reasoning_goes_back_encrypted() {
         comment,
         call_of("call_a", "{\"city\":\"Berlin\"}"),
         call_of("call_b", "{}"),
-        result_of("call_a", r#"{"t":1}"#),
-        result_of("call_b", r#"{"t":2}"#),
+        result_of("call_a", r#"{"of":"call_a"}"#),
+        result_of("call_b", r#"{"of":"call_b"}"#),
     ]);
     assert_eq!(second.body["input"], expected);
     // Each request begins with all of the one before.
@@ -208,7 +179,7 @@ fn each_failure_of_it_is_one_typed_error_and_the_session_goes_on() {
     let with = |more: Vec<Step>| [vec![start()], text(0, "a part"), more].concat();
     let failed = |code: &str| ending("failed", json!({ "error": error(code, "oh") }));
     let refused = format!("Incorrect API key provided: {KEY}");
-    let cases = [
+    RESPONSES.check_failures([
         ("401", status(401, "invalid_api_key", &refused), "auth"),
         ("429", status(429, "rate_limit_exceeded", "slow down"), "rate_limited"),
         ("400", status(400, "invalid_value", "bad"), "provider"),
@@ -227,19 +198,7 @@ fn each_failure_of_it_is_one_typed_error_and_the_session_goes_on() {
         ("malformed", with(vec![Step::Event("{\"type\":".to_owned())]), "malformed_stream"),
         ("broken", with(vec![Step::Cut]), "network"),
         ("another interface", vec![Step::Text("a".to_owned()), Step::Done], "malformed_stream"),
-    ];
-    for (name, steps, class) in cases {
-        let provider = Provider::start(vec![steps, says("better now")]);
-        let mut server = responses(&provider, &["--retries", "0"]).start();
-        assert_eq!(server.turn("r1", "hello"), "failed", "{name}");
-        assert_eq!(server.turn("r2", "again"), "ok", "{name}");
-        let frames = server.finish().frames;
-        assert_eq!(errors(&frames, "r1"), ["run_failed"], "{name}");
-        let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
-        assert!(error.text("/error/detail").starts_with(class), "{name}: {error:?}");
-        assert_eq!(patched_text(&frames, "r1"), finished_text(&frames, "r1"), "{name}");
-        assert_eq!(finished_text(&frames, "r2"), "better now", "{name}");
-    }
+    ]);
 }
 
 #[test]
@@ -248,13 +207,7 @@ fn a_passing_failure_is_tried_again_also_in_an_answer_that_has_not_begun() {
     let busy = vec![Step::Status(429, later, r#"{"error":{"message":"slow down"}}"#.to_owned())];
     let error = json!({ "code": "server_error", "message": "oh" });
     let begun = vec![start(), ending("failed", json!({ "error": error }))];
-    let provider = Provider::start(vec![busy, begun, says("now")]);
-    let mut server = responses(&provider, &[]).start();
-    assert_eq!(server.turn("r1", "hello"), "ok");
-    let transcript = server.finish();
-    assert_eq!(provider.requests(), 3);
-    assert_eq!(finished_text(&transcript.frames, "r1"), "now");
-    assert_eq!(transcript.stderr.matches("trying again").count(), 2, "{}", transcript.stderr);
+    RESPONSES.check_retries(vec![busy, begun]);
 }
 
 #[test]
@@ -266,35 +219,13 @@ fn an_incomplete_answer_says_so() {
     ] {
         let end = ending("incomplete", json!({ "incomplete_details": { "reason": reason } }));
         let script = [vec![start()], text(0, "a part"), vec![end]].concat();
-        let provider = Provider::start(vec![script]);
-        let mut server = responses(&provider, &[]).start();
-        assert_eq!(server.turn("r1", "hello"), "ok");
-        let frames = server.finish().frames;
-        let finished = event_named(&frames, "ChatProviderCallFinished");
-        assert_eq!(
-            (finished.payload("stopReason"), finished.payload("finishClass")),
-            (reason, class)
-        );
+        RESPONSES.check_end(script, reason, class);
     }
 }
 
 #[test]
 fn a_cancel_of_it_closes_the_connection() {
-    let silent = vec![Step::Stall];
-    let middle = [vec![start()], text(0, "a part"), vec![Step::Stall]].concat();
-    for (steps, has_text) in [(silent, false), (middle, true)] {
-        let provider = Provider::start(vec![steps]);
-        let mut server = responses(&provider, &[]).start();
-        server.send(submit("r1", "hello"));
-        match has_text {
-            true => drop(server.wait_event("ChatTextPatch")),
-            false => drop(provider.wait_request(1)),
-        }
-        server.send(cancel("c"));
-        assert_eq!(server.wait_done("r1"), "stopped");
-        provider.wait_disconnect();
-        server.finish();
-    }
+    RESPONSES.check_cancels([vec![start()], text(0, "a part")].concat());
 }
 
 /// OpenAI's key and address choose the engine for chat completions, as ever.
@@ -321,22 +252,7 @@ fn the_engine_answers_only_where_it_is_named() {
 #[test]
 fn encrypted_reasoning_goes_to_no_other_server() {
     let script = answer(vec![reasoning(0, "hm", "ZW5j"), text(1, "one")]);
-    let [first, second] = [script, says("two")].map(|script| Provider::start(vec![script]));
-    let folder = Folder::new();
-    let other = format!(
-        "profiles:\n  other: {{engine: responses, model: scripted, base-url: '{}'}}\n",
-        second.base_url()
-    );
-    std::fs::write(folder.path("profiles.yaml"), other).expect("a file");
-    let registries = folder.name("profiles.yaml");
-    let mut server = responses(&first, &["--profile-registries", &registries]).start();
-    assert_eq!(server.turn("r1", "hi"), "ok");
-    server.send(r#"{"requestId":"s","switchModel":{"profile":"other"}}"#);
-    assert_eq!(server.wait_done("s"), "ok");
-    assert_eq!(server.turn("r2", "again"), "ok");
-    server.finish();
-    let request = second.wait_request(1);
-    assert_eq!(request.body["model"], "scripted");
+    let request = RESPONSES.switched(script);
     let input = request.body["input"].to_string();
     assert!(input.contains("one") && !input.contains("ZW5j"), "{input}");
 }

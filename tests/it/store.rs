@@ -86,6 +86,34 @@ fn a_session_goes_on_where_it_ended() {
 }
 
 #[test]
+fn token_counts_go_on_where_they_ended() {
+    let folder = Folder::new();
+    let counts = |frames: &[Frame]| -> Vec<Value> {
+        let totals = frames.iter().filter(|frame| frame.is_event("UsageTotals"));
+        totals
+            .map(|frame| frame.0["uiEvent"]["payload"]["session"]["uncountedCalls"].clone())
+            .collect()
+    };
+    let usage = ["--extensions", "usage", "--final-snapshot", "none"];
+    let mut first = stored(&folder, &usage).start();
+    assert_eq!(first.turn("r1", "one"), "ok");
+    assert_eq!(first.turn("r2", "two"), "ok");
+    assert_eq!(counts(&first.finish().frames), [1, 2]);
+    // A call that was cut off counts too.
+    let mut second = resumed(&folder, &["--echo-delay-ms", "60000"]).start();
+    wait_state(&mut second);
+    second.send(submit("r3", "three"));
+    second.wait_event("ChatProviderCallStarted");
+    kill(second);
+    let mut third = resumed(&folder, &usage).start();
+    wait_state(&mut third);
+    third.send(json!({ "requestId": "e", "edit": { "dropLastTurn": {} } }).to_string());
+    assert_eq!(third.wait_done("e"), "ok");
+    assert_eq!(third.turn("r4", "four"), "ok");
+    assert_eq!(counts(&third.finish().frames), [4], "what was dropped was paid for");
+}
+
+#[test]
 fn files_can_only_be_read_by_their_owner() {
     let folder = Folder::new();
     let place = folder.name("new/store");
@@ -181,7 +209,7 @@ fn what_can_not_be_resumed_is_an_error_that_says_why() {
         (["--store", &newer, "--session-id", "s"].to_vec(), "newer version"),
         (["--continue", "--store", &empty].to_vec(), "no session of this folder"),
         (["-c", "--session-id", "s", "--store", &place].to_vec(), "--session-id"),
-        (["--store", "postgres://localhost/x"].to_vec(), "PostgreSQL"),
+        (["--store", "postgres://u@localhost:x/y"].to_vec(), "PostgreSQL"),
     ] {
         let ended = echo(&args).start().finish_with(2, Answers::AllAndFarewell);
         let error = ended.frames.iter().find(|frame| frame.error().is_some()).expect("an error");

@@ -53,7 +53,7 @@ fn kills(count: u64) {
 }
 
 /// Kills the server while it answers, after a number of frames that differs each time.
-fn killed(mut server: Server, number: u64) -> Vec<Frame> {
+pub(crate) fn killed(mut server: Server, number: u64) -> Vec<Frame> {
     let prompt = format!("prompt {number} {}", "word ".repeat(40));
     if number == 0 {
         // A session that nothing was stored of can't go on.
@@ -72,7 +72,7 @@ fn killed(mut server: Server, number: u64) -> Vec<Frame> {
 
 /// Each event that was shown is stored under its ordinal, with the same message; a patch has the same
 /// text.
-fn check_events(stored: &[(u64, String, Vec<u8>)], seen: &BTreeMap<u64, Frame>) {
+pub(crate) fn check_events(stored: &[(u64, String, Vec<u8>)], seen: &BTreeMap<u64, Frame>) {
     let ordinals: Vec<u64> = stored.iter().map(|event| event.0).collect();
     let all: Vec<u64> = (1..=ordinals.len() as u64).collect();
     assert_eq!(ordinals, all, "ordinals have no gap and none comes again");
@@ -92,7 +92,7 @@ fn check_events(stored: &[(u64, String, Vec<u8>)], seen: &BTreeMap<u64, Frame>) 
 }
 
 /// The conversation has each prompt that was accepted, and of each answer at least what was shown.
-fn check_state(state: &Frame, seen: &BTreeMap<u64, Frame>) {
+pub(crate) fn check_state(state: &Frame, seen: &BTreeMap<u64, Frame>) {
     let mut texts: BTreeMap<&str, String> = BTreeMap::new();
     for frame in seen.values() {
         let text = texts.entry(frame.payload("messageId")).or_default();

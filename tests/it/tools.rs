@@ -14,7 +14,7 @@ pub(crate) fn run(args: &[&str], input: &[u8]) -> Output {
     let mut child = command.spawn().expect("the binary starts");
     let mut stdin = child.stdin.take().expect("a pipe");
     let input = input.to_vec();
-    // Who does not read all breaks the pipe.
+    // A program that does not read all breaks the pipe.
     let feeding = thread::spawn(move || stdin.write_all(&input).ok());
     let output = child.wait_with_output().expect("the binary ends");
     feeding.join().expect("the feeder ends");

@@ -110,10 +110,10 @@ fn the_manifest_has_every_command_and_flag() {
     check(&schema("manifest"), &manifest);
     let commands = manifest["commands"].as_array().expect("a list");
     for command in Cli::command().get_subcommands() {
-        let told = commands.iter().find(|told| told["name"] == command.get_name());
-        let told = told.unwrap_or_else(|| panic!("{} is missing", command.get_name()));
-        assert!(told["about"].as_str().is_some_and(|about| !about.is_empty()), "{told}");
-        let flags = told["flags"].as_array().expect("a list");
+        let described = commands.iter().find(|listed| listed["name"] == command.get_name());
+        let described = described.unwrap_or_else(|| panic!("{} is missing", command.get_name()));
+        assert!(described["about"].as_str().is_some_and(|about| !about.is_empty()), "{described}");
+        let flags = described["flags"].as_array().expect("a list");
         let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
         for long in shown.filter_map(|arg| arg.get_long()) {
             let flag = flags.iter().find(|flag| flag["name"] == long);
@@ -233,8 +233,11 @@ fn texts_stand_in_a_document_as_they_are_printed() {
     let pages = pages.map(|page| page["text"].as_str().expect("a page")).collect::<String>();
     assert_eq!(pages, text(&printed(&["man"])));
     let files = data(&["schema"]);
-    for ((name, file), told) in PROTO_FILES.iter().zip(files.as_array().expect("a list")) {
-        assert_eq!((told["name"].as_str(), told["text"].as_str()), (Some(*name), Some(*file)));
+    for ((name, file), described) in PROTO_FILES.iter().zip(files.as_array().expect("a list")) {
+        assert_eq!(
+            (described["name"].as_str(), described["text"].as_str()),
+            (Some(*name), Some(*file))
+        );
     }
 }
 

@@ -113,7 +113,7 @@ fn what_is_no_frame_is_warned_of() {
     assert!(reported.contains("line 1: ") && reported.contains("line 2: "), "{reported}");
 }
 
-/// Whoever was killed while it wrote leaves a piece of a line; all else is listed.
+/// A program that was killed while it wrote leaves a piece of a line; all else is listed.
 #[test]
 fn a_tail_that_is_cut_off_is_warned_of() {
     let whole = turn();
@@ -137,7 +137,7 @@ fn what_cannot_be_read_has_status_2_and_an_envelope() {
     crate::tools_check::check_unread(&envelope, "/proc/nowhere");
 }
 
-/// Whoever reads lines finds the same first one, whatever comes.
+/// A program that reads lines finds the same first one in every case.
 #[test]
 fn the_preamble_comes_first_even_if_nothing_can_be_read() {
     for path in ["/proc/nowhere", "/"] {

@@ -79,7 +79,7 @@ fn checks(args: &DoctorArgs) -> Vec<Check> {
             return checks;
         }
     };
-    match build(args, &profiles, resolved.as_ref()) {
+    match build(args, &profiles) {
         Ok(built) => of_engine(args, &built, resolved.as_ref(), &mut checks),
         Err(error) => checks.push(Check::fault("settings", format!("{error:#}"))),
     }
@@ -115,10 +115,10 @@ struct Built {
     settings: CallSettings,
 }
 
-fn build(args: &DoctorArgs, profiles: &Profiles, resolved: Option<&Resolved>) -> Result<Built> {
+fn build(args: &DoctorArgs, profiles: &Profiles) -> Result<Built> {
     let values: ProfileValues = profile::chosen(&args.provider, profiles)?;
     let wanted = Wanted::initial(&args.provider, &values)?;
-    let settings = settings(&args.provider, &args.calls, resolved)?;
+    let settings = settings(&wanted, &values, &args.calls)?;
     let mut notices = Vec::new();
     let engine = engine(&wanted, &args.engines, &mut notices)?;
     match notices.first() {

@@ -5,14 +5,12 @@ use super::document::{self, Document};
 use super::output::Failure;
 use crate::cli::calls::CallArgs;
 use crate::cli::config::engine::{Wanted, engine};
-use crate::cli::config::profile;
-use crate::cli::{EngineName, LogLevel, ProviderArgs, log, shell};
-use crate::engine::{CallSettings, Engine, RunError, is_same_address};
-use crate::profile::{Item, Resolved, Sourced};
+use crate::cli::config::profile::{self, ProfileValues};
+use crate::cli::{LogLevel, log, shell};
+use crate::engine::{CallSettings, Engine, RunError};
 use crate::support::terminal::escape_control;
-use anyhow::{Context, Result, anyhow};
-use clap::ValueEnum;
-use serde_json::{Map, Value, json};
+use anyhow::{Context, Result};
+use serde_json::json;
 
 /// Prints the models of the provider that `args` choose; returns the exit status.
 pub fn models(args: &ModelsArgs) -> u8 {
@@ -38,45 +36,22 @@ fn chosen(args: &ModelsArgs) -> Result<(Engine, CallSettings)> {
     let profiles = profile::read_if_named(&args.provider)?;
     let profile = profile::chosen(&args.provider, &profiles)?;
     let wanted = Wanted::initial(&args.provider, &profile)?;
-    let resolved = match &args.provider.profile {
-        Some(name) if !name.trim().is_empty() => Some(profiles.resolve(name.trim())?),
-        Some(_) | None => None,
-    };
-    let settings = settings(&args.provider, &args.calls, resolved.as_ref())?;
+    let settings = settings(&wanted, &profile, &args.calls)?;
     Ok((engine(&wanted, &args.engines, &mut Vec::new())?, settings))
 }
 
-/// The settings of the options, with the headers of the profile. These belong to its provider and go
-/// to no other.
+/// The settings of the options, with the headers of the profile if they are for the provider.
 ///
 /// # Errors
 /// If they can't be used.
 pub(super) fn settings(
-    provider: &ProviderArgs,
+    wanted: &Wanted,
+    profile: &ProfileValues,
     calls: &CallArgs,
-    profile: Option<&Resolved>,
 ) -> Result<CallSettings> {
-    let typed = calls.settings()?;
-    let Some(profile) = profile else { return Ok(typed) };
-    let mut is_its_engine = provider.engine.is_none();
-    let typed_url = provider.base_url.as_deref().filter(|url| !url.trim().is_empty());
-    let mut is_its_address = typed_url.is_none();
-    let mut headers = Map::new();
-    for Sourced { item, .. } in &profile.values {
-        if let Item::Engine(name) = item {
-            is_its_engine |= provider.engine == EngineName::from_str(name, false).ok();
-        } else if let (Item::BaseUrl(url), Some(typed)) = (item, typed_url) {
-            is_its_address |= is_same_address(typed, url);
-        } else if let Item::Header { name, value } = item {
-            headers.insert(name.clone(), json!(value.expose()));
-        }
-    }
-    let mut settings = CallSettings::default();
-    if is_its_engine && is_its_address {
-        let set = settings.set("extra_headers", &Value::Object(headers));
-        set.map_err(|why| anyhow!("the profile `{}`: {why}", profile.name))?;
-    }
-    Ok(settings.overlay(&typed))
+    let extra_headers = wanted.settings_of(profile).extra_headers;
+    let headers = CallSettings { extra_headers, ..CallSettings::default() };
+    Ok(headers.overlay(&calls.settings()?))
 }
 
 /// The models that the provider of `engine` lists, or why it does not.

@@ -27,9 +27,9 @@ pub fn sessions(args: &SessionsArgs) -> u8 {
 
 /// The sessions of the store that is named.
 fn library(places: &Places) -> Result<Library, Failure> {
-    places.library().ok_or_else(|| {
+    places.library().map_err(Failure::Usage)?.ok_or_else(|| {
         let why = "no store is named, so there are no sessions to look at; name one with --store \
-                   PATH, or set DUOLOGUE_STORE";
+                   PATH or --store DSN, or set DUOLOGUE_STORE";
         Failure::Usage(why.to_owned())
     })
 }
@@ -52,7 +52,7 @@ fn session_id(id: &str) -> Option<SessionId> {
 /// Why there is no session of this id, for people.
 fn missing(id: &str) -> String {
     let id = escape_control(id);
-    format!("the session {id} is not in the store; `duologue sessions list` lists what there is")
+    format!("the session {id} is not in the store; `duologue sessions list` lists the sessions")
 }
 
 /// The exit status for a conversation that was printed.

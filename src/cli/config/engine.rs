@@ -11,10 +11,12 @@ use crate::engine::gemini::{self, Gemini};
 use crate::engine::ollama::{self, Ollama};
 use crate::engine::openai::{self, OpenAi, Settings};
 use crate::engine::responses::Responses;
-use crate::engine::{Engine, KeySource, TlsRoots, is_same_address};
+use crate::engine::{CallSettings, Engine, KeySource, TlsRoots, is_same_address};
 use crate::profile::KeyFrom;
 use crate::support::secret::Secret;
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use serde_json::Map;
+use std::collections::BTreeMap;
 use std::env::VarError;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -74,7 +76,7 @@ pub(crate) struct Wanted {
     key: Option<WantedKey>,
     tls_roots: TlsRoots,
     /// The provider is the one that the profile means, so that its headers are for it.
-    pub(super) is_of_profile: bool,
+    is_of_profile: bool,
     /// The address, if there is one, is the profile's: another provider's variable has no key for it.
     is_address_of_profile: bool,
     /// The profile has a key, headers or members of the body, which are for its own provider: no
@@ -159,6 +161,16 @@ impl Wanted {
         Self { engine: Some(engine), tls_roots: tls_roots(args), ..Self::default() }
     }
 
+    /// The settings of `profile` as far as the provider may have them: its headers and members of the
+    /// body may hold a key, and go to its own provider alone.
+    pub(crate) fn settings_of(&self, profile: &ProfileValues) -> CallSettings {
+        let settings = profile.settings.clone();
+        match self.is_of_profile {
+            true => settings,
+            false => without_additions(settings),
+        }
+    }
+
     /// Whether the profile names an address that is neither the provider's own nor that of its
     /// variable, so that the key in the provider's variable is not meant for it.
     fn is_address_of_others(&self, common: CommonVariables) -> Result<bool> {
@@ -194,6 +206,11 @@ impl Wanted {
             WantedKey::Got(KeySource::File(_)) => "a file".to_owned(),
         })
     }
+}
+
+/// `settings` without what is meant for one provider alone.
+pub(super) fn without_additions(settings: CallSettings) -> CallSettings {
+    CallSettings { extra_body: Map::new(), extra_headers: BTreeMap::new(), ..settings }
 }
 
 /// Whether two addresses have the same scheme, host and port.

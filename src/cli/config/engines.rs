@@ -1,6 +1,6 @@
 //! The engines of a conversation: the one that it begins with, and those that a request can choose.
 
-use super::engine::{Wanted, engine};
+use super::engine::{Wanted, engine, without_additions};
 use super::profile::{self, ProfileValues};
 use crate::cli::session::EngineArgs;
 use crate::cli::{EngineName, ProviderArgs, SessionArgs};
@@ -9,8 +9,6 @@ use crate::profile::Profiles;
 use crate::session::SessionMode;
 use anyhow::Result;
 use clap::ValueEnum;
-use serde_json::Map;
-use std::collections::BTreeMap;
 
 /// The engines, what the chosen profile says besides, and notes for the user.
 pub(super) struct Chosen {
@@ -67,10 +65,7 @@ fn begin(
 ) -> Result<(Engine, ProfileValues)> {
     let mut profile = profile::chosen(&args.provider, profiles)?;
     let wanted = Wanted::initial(&args.provider, &profile)?;
-    if !wanted.is_of_profile {
-        // They may hold a key.
-        profile.settings = without_additions(profile.settings);
-    }
+    profile.settings = wanted.settings_of(&profile);
     Ok((engine(&wanted, &args.engines, notices)?, profile))
 }
 
@@ -86,11 +81,6 @@ fn add_named(args: &SessionArgs, settings: &CallSettings, engines: &mut Engines)
             engines.add(reference, engine, without_additions(settings.clone()));
         }
     }
-}
-
-/// `settings` without what is meant for one provider alone.
-fn without_additions(settings: CallSettings) -> CallSettings {
-    CallSettings { extra_body: Map::new(), extra_headers: BTreeMap::new(), ..settings }
 }
 
 /// What the engines of profiles are made with.

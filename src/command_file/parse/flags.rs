@@ -113,7 +113,7 @@ fn required(node: &Node) -> Result<bool, FileFault> {
     })
 }
 
-/// Names and letters are taken once, and places can be told apart.
+/// Names and letters are taken once, and places can be distinguished.
 pub(super) fn check(file: &CommandFile) -> Result<(), FileFault> {
     let all: Vec<&Flag> = file.flags.iter().chain(&file.arguments).collect();
     for (index, flag) in all.iter().enumerate() {

@@ -12,11 +12,11 @@ const SOON: Duration = Duration::from_secs(20);
 /// The error for this text, read in all ways; `ok` if there is none.
 fn read(text: &str) -> [String; 3] {
     let start = Instant::now();
-    let told = |error: Option<String>| error.unwrap_or_else(|| "ok".to_owned());
+    let shown = |error: Option<String>| error.unwrap_or_else(|| "ok".to_owned());
     let found = [
-        told(Node::parse(text).err().map(|error| error.message)),
-        told(to_json(text).err().map(|error| error.message)),
-        told(parse(text).err()),
+        shown(Node::parse(text).err().map(|error| error.message)),
+        shown(to_json(text).err().map(|error| error.message)),
+        shown(parse(text).err()),
     ];
     assert!(start.elapsed() < SOON, "it took {:?}", start.elapsed());
     found

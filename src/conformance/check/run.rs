@@ -1,24 +1,18 @@
 //! Checks the events of one run: their order, that everything opened is closed, and that text adds
 //! up.
 
+mod open;
+mod tool;
+
 use super::calls::{Calls, SessionCalls};
 use super::fields::is_cancelled;
 use super::identity::Identity;
 use super::names::{Name, Namer, shown};
 use super::rule::{Report, Rule};
-use super::step::{RunEnd, SegmentStep, Step, ToolStep};
+use super::step::{RunEnd, SegmentStep, Step};
 use super::text::Text;
 use super::usage::call_usage;
-use crate::protocol::any::Struct;
-use crate::protocol::words::tool_result;
-
-/// Most open segments, or tool calls, of one run that are tracked. A run with more of them is not
-/// tracked any further.
-const OPEN_MAX: usize = 1024;
-
-/// Most bytes of open text of a run that are kept for comparison with the complete text at its end;
-/// beyond that only lengths are compared. Equal to this server's limit for an answer.
-const TEXT_BYTES_MAX: usize = crate::session::ANSWER_BYTES_MAX;
+use tool::Tool;
 
 /// A run, from its first event to its request's `done`.
 #[derive(Clone, Debug)]
@@ -57,31 +51,6 @@ enum RunStage {
 struct Segment {
     name: Name,
     text: Text,
-}
-
-#[derive(Clone, Debug)]
-struct Tool {
-    name: Name,
-    stage: ToolStage,
-    input: Text,
-    /// The hash of the whole input.
-    requested: Option<u64>,
-    /// The hash of the whole input as the client of a tool gets it.
-    arguments: Option<u64>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ToolStage {
-    Started,
-    Requested,
-    AwaitsApproval,
-    Allowed,
-    Denied,
-    Executing,
-    AwaitsClient,
-    /// The client has answered, with success or not.
-    Answered(bool),
-    Returned,
 }
 
 impl Run {
@@ -298,222 +267,6 @@ impl Run {
             let end = end.as_str();
             let message = format!("a cancel of the run succeeded, but the run is {end}");
             report.add(Rule::CancelIgnored, message);
-        }
-    }
-
-    fn close_segments(&mut self, what: &str, report: &mut Report) {
-        for segment in self.segments.drain(..) {
-            let message = format!("{what} ends but segment {} is open", segment.name.shown);
-            report.add(Rule::LeftOpen, message);
-        }
-    }
-
-    fn segment(&mut self, name: Name, step: SegmentStep<'_>, report: &mut Report) {
-        let at = self.segments.iter().position(|open| open.name == name);
-        let shown = format!("segment {}", name.shown);
-        match (step, at) {
-            (SegmentStep::Started, Some(_)) => {
-                report.add(Rule::EventOrder, format!("{shown} starts twice"));
-            }
-            (SegmentStep::Started, None) => {
-                self.need_call("a segment", report);
-                if self.has_room_for(self.segments.len()) {
-                    self.segments.push(Segment { name, text: Text::new() });
-                }
-            }
-            (SegmentStep::Patched(patch), Some(at)) => {
-                self.segments[at].text.patch(&shown, patch, report);
-                self.limit_text();
-            }
-            (SegmentStep::Finished { text, status, .. }, Some(at)) => {
-                let open = self.segments.remove(at);
-                open.text.finish(&shown, text, report);
-                if let Some(end) = RunEnd::of_cut(status) {
-                    self.segment_end = Some(end);
-                    self.expected_end = Some(end);
-                }
-            }
-            (SegmentStep::Patched(_) | SegmentStep::Finished { .. }, None) => {
-                self.not_open(&shown, report);
-            }
-        }
-    }
-
-    fn tool(&mut self, name: Name, step: ToolStep<'_>, namer: &Namer, report: &mut Report) {
-        let at = self.tools.iter().position(|open| open.name == name);
-        let shown = format!("tool call {}", name.shown);
-        match (step, at) {
-            (ToolStep::Started, Some(_)) => {
-                report.add(Rule::EventOrder, format!("{shown} starts twice"));
-            }
-            (ToolStep::Started, None) => {
-                self.need_call("a tool call", report);
-                if self.has_room_for(self.tools.len()) {
-                    let (stage, input) = (ToolStage::Started, Text::new());
-                    let (requested, arguments) = (None, None);
-                    self.tools.push(Tool { name, stage, input, requested, arguments });
-                }
-            }
-            (ToolStep::Finished, Some(at)) => {
-                let open = self.tools.remove(at);
-                if !matches!(open.stage, ToolStage::Started | ToolStage::Returned) {
-                    let message = format!("{shown} finishes without a result");
-                    report.add(Rule::EventOrder, message);
-                }
-            }
-            (step, Some(at)) => {
-                self.tools[at].step(&shown, step, namer, report);
-                self.limit_text();
-            }
-            (_, None) => self.not_open(&shown, report),
-        }
-    }
-
-    fn limit_text(&mut self) {
-        let texts = || self.segments.iter().map(|open| &open.text);
-        let inputs = || self.tools.iter().map(|open| &open.input);
-        let bytes: usize = texts().chain(inputs()).map(Text::kept_bytes).sum();
-        if bytes > TEXT_BYTES_MAX {
-            self.segments.iter_mut().for_each(|open| open.text.forget());
-            self.tools.iter_mut().for_each(|open| open.input.forget());
-        }
-    }
-
-    fn not_open(&self, shown: &str, report: &mut Report) {
-        if !self.is_too_wide {
-            report.add(Rule::EventOrder, format!("{shown} is not open"));
-        }
-    }
-
-    fn has_room_for(&mut self, open: usize) -> bool {
-        self.is_too_wide |= open >= OPEN_MAX;
-        !self.is_too_wide
-    }
-}
-
-impl Tool {
-    /// A step between the first and the last.
-    fn step(&mut self, shown: &str, step: ToolStep<'_>, namer: &Namer, report: &mut Report) {
-        if !self.stage.allows(step) {
-            let message = format!("{shown}: a step out of order, after {}", self.stage.as_str());
-            report.add(Rule::EventOrder, message);
-        }
-        match step {
-            ToolStep::Patched(patch) => self.input.patch(shown, patch, report),
-            ToolStep::Requested { input } => {
-                self.requested = Some(namer.key(input));
-                self.arguments = arguments(input).map(|arguments| namer.key(&arguments));
-                if self.input.patches > 0 {
-                    self.input.finish(shown, input, report);
-                }
-            }
-            ToolStep::ApprovalRequested { input } | ToolStep::Executing { input } => {
-                if self.requested.is_some_and(|requested| requested != namer.key(input)) {
-                    let message = format!("the input of {shown} is not the one that was requested");
-                    report.add(Rule::FieldChanged, message);
-                }
-            }
-            ToolStep::ClientAsked { input } => {
-                let input = input.map(written).unwrap_or_else(|| "{}".to_owned());
-                if self.arguments.is_some_and(|arguments| arguments != namer.key(&input)) {
-                    let message = format!("the client gets another input for {shown}");
-                    report.add(Rule::FieldChanged, message);
-                }
-            }
-            ToolStep::Returned { status } => self.check_result(shown, status, report),
-            ToolStep::Started
-            | ToolStep::ApprovalResolved { .. }
-            | ToolStep::ClientAnswered { .. }
-            | ToolStep::Finished => {}
-        }
-        self.stage = ToolStage::after(step);
-    }
-
-    /// The result agrees with what became of the call.
-    fn check_result(&self, shown: &str, status: &str, report: &mut Report) {
-        let expected = match self.stage {
-            // If the client has not answered, there is no result.
-            ToolStage::Denied | ToolStage::AwaitsClient => false,
-            ToolStage::Answered(is_success) => is_success,
-            ToolStage::Started
-            | ToolStage::Requested
-            | ToolStage::AwaitsApproval
-            | ToolStage::Allowed
-            | ToolStage::Executing
-            | ToolStage::Returned => return,
-        };
-        if expected != (status == tool_result::SUCCESS) {
-            let before = self.stage.as_str();
-            let message = format!("the result of {shown} does not agree with its status: {before}");
-            report.add(Rule::FieldChanged, message);
-        }
-    }
-}
-
-/// The arguments that a model wrote, as the client of a tool gets them, if they are an object.
-fn arguments(input: &str) -> Option<String> {
-    match input.trim() {
-        "" => Some("{}".to_owned()),
-        input => serde_json::from_str(input).ok().as_ref().map(written),
-    }
-}
-
-fn written(input: &Struct) -> String {
-    serde_json::to_string(input).unwrap_or_default()
-}
-
-impl ToolStage {
-    /// The stage after such a step.
-    fn after(step: ToolStep<'_>) -> Self {
-        match step {
-            ToolStep::Started | ToolStep::Patched(_) => Self::Started,
-            ToolStep::Requested { .. } => Self::Requested,
-            ToolStep::ApprovalRequested { .. } => Self::AwaitsApproval,
-            ToolStep::ApprovalResolved { is_allowed: true } => Self::Allowed,
-            ToolStep::ApprovalResolved { is_allowed: false } => Self::Denied,
-            ToolStep::Executing { .. } => Self::Executing,
-            ToolStep::ClientAsked { .. } => Self::AwaitsClient,
-            ToolStep::ClientAnswered { status } => Self::Answered(status == tool_result::SUCCESS),
-            ToolStep::Returned { .. } | ToolStep::Finished => Self::Returned,
-        }
-    }
-
-    /// Whether such a step may come next.
-    fn allows(self, step: ToolStep<'_>) -> bool {
-        match step {
-            ToolStep::Started
-            | ToolStep::Patched(_)
-            | ToolStep::Requested { .. }
-            | ToolStep::Finished => self == Self::Started,
-            ToolStep::ApprovalRequested { .. } => self == Self::Requested,
-            ToolStep::ApprovalResolved { .. } => self == Self::AwaitsApproval,
-            ToolStep::Executing { .. } => matches!(self, Self::Requested | Self::Allowed),
-            ToolStep::ClientAsked { .. } => self == Self::Executing,
-            ToolStep::ClientAnswered { .. } => self == Self::AwaitsClient,
-            // A call may be refused, or its time may be up.
-            ToolStep::Returned { .. } => matches!(
-                self,
-                Self::Requested
-                    | Self::Denied
-                    | Self::Executing
-                    | Self::AwaitsClient
-                    | Self::Answered(_)
-            ),
-        }
-    }
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Started => "its start",
-            Self::Requested => "it was requested",
-            Self::AwaitsApproval => "its approval was requested",
-            Self::Allowed => "it was allowed",
-            Self::Denied => "it was denied",
-            Self::Executing => "it was started",
-            Self::AwaitsClient => "the client was asked to run it",
-            Self::Answered(true) => "the client returned a result",
-            Self::Answered(false) => "the client returned an error",
-            Self::Returned => "its result",
         }
     }
 }

@@ -6,8 +6,8 @@ use super::usage::Counts;
 use super::{kept, report};
 use crate::chat::event::FinishClass;
 use crate::engine::EngineEvent;
+use crate::engine::provider::answer;
 use crate::engine::provider::body::{BodyEnd, Part};
-use crate::engine::provider::call::{self, Completeness};
 use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::reading::{AnswerEnd, Reading};
 use crate::engine::provider::sse::SseEvent;
@@ -17,9 +17,6 @@ use serde_json::Value;
 
 #[cfg(test)]
 mod tests;
-
-/// What servers of this kind answer, as errors name it.
-const INTERFACE: &str = "messages";
 
 /// One answer as it arrives.
 #[derive(Debug)]
@@ -41,16 +38,6 @@ impl<'a> Answer<'a> {
             counts: Counts::default(),
             stop_reason: None,
         }
-    }
-
-    fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let before = events.len();
-        let read = match part {
-            Part::Whole(json) => self.json(&json, events),
-            Part::Event(event) => self.sse_event(&event, events),
-        };
-        self.reading.note(&events[before..]);
-        read
     }
 
     fn sse_event(
@@ -144,26 +131,6 @@ impl<'a> Answer<'a> {
         }
     }
 
-    fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let reason = match self.stop_reason.take() {
-            Some(reason) if self.reading.done => reason,
-            None if self.reading.done => return Err(self.cut_off("a stop reason")),
-            Some(_) | None => return Err(self.cut_off("message_stop")),
-        };
-        let end = AnswerEnd {
-            class: finish_class(&reason),
-            reason,
-            usage: self.counts.usage(),
-            provider_data: kept::provider_data(
-                self.reading.failures.host(),
-                self.model,
-                self.blocks.kept(),
-            ),
-            has_calls: !self.blocks.has_no_calls(),
-        };
-        self.reading.finish(end, events)
-    }
-
     fn cut_off(&self, missing: &str) -> Failure {
         self.reading.at_end(self.reading.cut_off(missing))
     }
@@ -183,47 +150,45 @@ impl<'a> Answer<'a> {
     }
 }
 
-impl call::Answer for Answer<'_> {
-    fn push(&mut self, bytes: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let (parts, pushed) = self.reading.push(bytes);
-        for part in parts {
-            self.part(part, events)?;
-        }
-        pushed
+impl<'a> answer::Answer<'a> for Answer<'a> {
+    const INTERFACE: &'static str = "messages";
+
+    fn reading(&self) -> &Reading<'a> {
+        &self.reading
     }
 
-    fn is_done(&self) -> bool {
-        self.reading.done
+    fn reading_mut(&mut self) -> &mut Reading<'a> {
+        &mut self.reading
     }
 
-    /// Only `message_stop` ends an answer.
-    fn completeness(&self) -> Completeness {
-        Completeness::Open
+    fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let before = events.len();
+        let read = match part {
+            Part::Whole(json) => self.json(&json, events),
+            Part::Event(event) => self.sse_event(&event, events),
+        };
+        self.reading.note(&events[before..]);
+        read
     }
 
-    fn progress(&self) -> u64 {
-        self.reading.progress()
-    }
-
-    fn ignored(&self) -> u64 {
-        self.reading.ignored()
-    }
-
-    fn is_blank(&self) -> bool {
-        self.reading.is_blank()
-    }
-
-    /// Nothing is held back but half a character, which alone is no text.
-    fn flush(&mut self, _events: &mut Vec<EngineEvent>) {}
-
-    fn end(&mut self, content_type: &str, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        if !self.reading.done
-            && let Some(part) = self.reading.end_body()?
-        {
-            self.part(part, events).map_err(|failure| self.reading.at_end(failure))?;
-        }
-        self.reading.check_understood(INTERFACE, content_type)?;
-        self.conclude(events)
+    fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let reason = match self.stop_reason.take() {
+            Some(reason) if self.reading.done => reason,
+            None if self.reading.done => return Err(self.cut_off("a stop reason")),
+            Some(_) | None => return Err(self.cut_off("message_stop")),
+        };
+        let end = AnswerEnd {
+            class: finish_class(&reason),
+            reason,
+            usage: self.counts.usage(),
+            provider_data: kept::provider_data(
+                self.reading.failures.host(),
+                self.model,
+                self.blocks.kept(),
+            ),
+            has_calls: !self.blocks.has_no_calls(),
+        };
+        self.reading.finish(end, events)
     }
 }
 

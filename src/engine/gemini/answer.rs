@@ -5,8 +5,8 @@ use super::parts::{Bad, Parts};
 use super::{kept, report, usage};
 use crate::chat::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
+use crate::engine::provider::answer::{self, Completeness};
 use crate::engine::provider::body::{self, BodyEnd};
-use crate::engine::provider::call::{self, Completeness};
 use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::reading::{AnswerEnd, Reading};
 use crate::engine::provider::sse::SseEvent;
@@ -16,9 +16,6 @@ use std::mem::take;
 
 #[cfg(test)]
 mod tests;
-
-/// What servers of this kind answer, as errors name it.
-const INTERFACE: &str = "generateContent";
 
 /// The end mark of other interfaces, which servers in between send here too.
 const DONE: &[u8] = b"[DONE]";
@@ -56,13 +53,6 @@ impl<'a> Answer<'a> {
             parts: Parts::default(),
             usage: None,
             finish: Finish::default(),
-        }
-    }
-
-    fn part(&mut self, part: body::Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        match part {
-            body::Part::Whole(json) => self.object(&json, events),
-            body::Part::Event(event) => self.sse_event(&event, events),
         }
     }
 
@@ -164,24 +154,6 @@ impl<'a> Answer<'a> {
         Part { function_call: Some(call), ..part }
     }
 
-    fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let has_calls = self.parts.has_calls();
-        let (reason, class) = match take(&mut self.finish) {
-            Finish::Open => {
-                return Err(self.reading.at_end(self.reading.cut_off("a finish reason")));
-            }
-            Finish::Blocked(reason) => (reason, FinishClass::ContentFilter),
-            Finish::Stopped(reason) | Finish::StoppedEarly(reason) => {
-                let class = finish_class(&reason, has_calls);
-                (reason, class)
-            }
-        };
-        let provider_data =
-            kept::provider_data(self.reading.failures.host(), self.model, self.parts.kept());
-        let end = AnswerEnd { reason, class, usage: self.usage, provider_data, has_calls };
-        self.reading.finish(end, events)
-    }
-
     fn reported(&self, error: &Value) -> Failure {
         self.reading.failures.reported_as(error, report::status(error))
     }
@@ -205,17 +177,53 @@ impl Finish {
     }
 }
 
-impl call::Answer for Answer<'_> {
-    fn push(&mut self, bytes: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let (parts, pushed) = self.reading.push(bytes);
-        for part in parts {
-            self.part(part, events)?;
-        }
-        pushed
+impl<'a> answer::Answer<'a> for Answer<'a> {
+    const INTERFACE: &'static str = "generateContent";
+
+    fn reading(&self) -> &Reading<'a> {
+        &self.reading
     }
 
-    fn is_done(&self) -> bool {
-        self.reading.done
+    fn reading_mut(&mut self) -> &mut Reading<'a> {
+        &mut self.reading
+    }
+
+    fn part(&mut self, part: body::Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        match part {
+            body::Part::Whole(json) => self.object(&json, events),
+            body::Part::Event(event) => self.sse_event(&event, events),
+        }
+    }
+
+    fn last_part(
+        &mut self,
+        part: body::Part,
+        events: &mut Vec<EngineEvent>,
+    ) -> Result<(), Failure> {
+        let read = self.part(part, events);
+        // An answer is not undone by half an event after its end.
+        match self.finish.reason() {
+            Some(_) => Ok(()),
+            None => read.map_err(|failure| self.reading.at_end(failure)),
+        }
+    }
+
+    fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let has_calls = self.parts.has_calls();
+        let (reason, class) = match take(&mut self.finish) {
+            Finish::Open => {
+                return Err(self.reading.at_end(self.reading.cut_off("a finish reason")));
+            }
+            Finish::Blocked(reason) => (reason, FinishClass::ContentFilter),
+            Finish::Stopped(reason) | Finish::StoppedEarly(reason) => {
+                let class = finish_class(&reason, has_calls);
+                (reason, class)
+            }
+        };
+        let provider_data =
+            kept::provider_data(self.reading.failures.host(), self.model, self.parts.kept());
+        let end = AnswerEnd { reason, class, usage: self.usage, provider_data, has_calls };
+        self.reading.finish(end, events)
     }
 
     fn completeness(&self) -> Completeness {
@@ -224,35 +232,6 @@ impl call::Answer for Answer<'_> {
             Finish::StoppedEarly(_) => Completeness::Likely,
             Finish::Stopped(_) | Finish::Blocked(_) => Completeness::Settled,
         }
-    }
-
-    fn progress(&self) -> u64 {
-        self.reading.progress()
-    }
-
-    fn ignored(&self) -> u64 {
-        self.reading.ignored()
-    }
-
-    fn is_blank(&self) -> bool {
-        self.reading.is_blank()
-    }
-
-    /// Nothing is held back but half a character, which alone is no text.
-    fn flush(&mut self, _events: &mut Vec<EngineEvent>) {}
-
-    fn end(&mut self, content_type: &str, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        if !self.reading.done
-            && let Some(part) = self.reading.end_body()?
-        {
-            let last = self.part(part, events);
-            // An answer is not undone by half an event after its end.
-            if self.finish.reason().is_none() {
-                last.map_err(|failure| self.reading.at_end(failure))?;
-            }
-        }
-        self.reading.check_understood(INTERFACE, content_type)?;
-        self.conclude(events)
     }
 }
 

@@ -4,17 +4,14 @@ use super::event::{Call, Event, Message, Piece, decode};
 use super::kept;
 use crate::chat::event::{FinishClass, ToolCall, Usage};
 use crate::engine::EngineEvent;
+use crate::engine::provider::answer;
 use crate::engine::provider::body::{BodyEnd, Part};
-use crate::engine::provider::call::{self, Completeness};
 use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::reading::{AnswerEnd, Reading};
 use crate::engine::provider::tool::{CALLS_MAX, CallIds, ID_BYTES_MAX, NAME_BYTES_MAX};
 
 #[cfg(test)]
 mod tests;
-
-/// What servers of this kind answer, as errors name it.
-const INTERFACE: &str = "Ollama";
 
 /// The name of the field that holds reasoning.
 const REASONING_FIELD: &str = "thinking";
@@ -44,21 +41,6 @@ impl<'a> Answer<'a> {
             ids: CallIds::default(),
             stop_reason: None,
             usage: None,
-        }
-    }
-
-    fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let line = match part {
-            Part::Event(event) => event.data,
-            Part::Whole(json) => json,
-        };
-        match line.as_slice() {
-            _ if self.reading.done => Ok(()),
-            [b'{', ..] => self.line(&line, events),
-            [..] => {
-                self.reading.ignore(&line);
-                Ok(())
-            }
         }
     }
 
@@ -122,6 +104,33 @@ impl<'a> Answer<'a> {
         events.push(EngineEvent::ToolCallRequested { id });
         Ok(())
     }
+}
+
+impl<'a> answer::Answer<'a> for Answer<'a> {
+    const INTERFACE: &'static str = "Ollama";
+
+    fn reading(&self) -> &Reading<'a> {
+        &self.reading
+    }
+
+    fn reading_mut(&mut self) -> &mut Reading<'a> {
+        &mut self.reading
+    }
+
+    fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let line = match part {
+            Part::Event(event) => event.data,
+            Part::Whole(json) => json,
+        };
+        match line.as_slice() {
+            _ if self.reading.done => Ok(()),
+            [b'{', ..] => self.line(&line, events),
+            [..] => {
+                self.reading.ignore(&line);
+                Ok(())
+            }
+        }
+    }
 
     fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
         let Some(reason) = self.stop_reason.take() else {
@@ -133,50 +142,6 @@ impl<'a> Answer<'a> {
             kept::provider_data(self.reading.failures.host(), self.model, &self.thinking);
         let end = AnswerEnd { reason, class, usage: self.usage, provider_data, has_calls };
         self.reading.finish(end, events)
-    }
-}
-
-impl call::Answer for Answer<'_> {
-    fn push(&mut self, bytes: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let (parts, pushed) = self.reading.push(bytes);
-        for part in parts {
-            self.part(part, events)?;
-        }
-        pushed
-    }
-
-    fn is_done(&self) -> bool {
-        self.reading.done
-    }
-
-    /// Only the last line ends an answer.
-    fn completeness(&self) -> Completeness {
-        Completeness::Open
-    }
-
-    fn progress(&self) -> u64 {
-        self.reading.progress()
-    }
-
-    fn ignored(&self) -> u64 {
-        self.reading.ignored()
-    }
-
-    fn is_blank(&self) -> bool {
-        self.reading.is_blank()
-    }
-
-    /// Nothing is held back but half a character, which alone is no text.
-    fn flush(&mut self, _events: &mut Vec<EngineEvent>) {}
-
-    fn end(&mut self, content_type: &str, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        if !self.reading.done
-            && let Some(part) = self.reading.end_body()?
-        {
-            self.part(part, events).map_err(|failure| self.reading.at_end(failure))?;
-        }
-        self.reading.check_understood(INTERFACE, content_type)?;
-        self.conclude(events)
     }
 }
 

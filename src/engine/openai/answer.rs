@@ -8,8 +8,8 @@ use super::kept::Keeper;
 use super::report::{WithoutChoice, in_list, is_error, without_choice};
 use crate::chat::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
+use crate::engine::provider::answer::{self, Completeness};
 use crate::engine::provider::body::{BodyEnd, Part};
-use crate::engine::provider::call::{self, Completeness};
 use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::join::Joiner;
 use crate::engine::provider::reading::{AnswerEnd, Reading};
@@ -17,9 +17,6 @@ use crate::engine::provider::tool::CALLS_MAX;
 use crate::engine::provider::{json, sse};
 use std::borrow::Cow;
 use std::mem::take;
-
-/// What servers of this kind answer, as errors name it.
-const INTERFACE: &str = "chat-completions";
 
 /// What is missing at the end of an answer without a finish reason, as errors name it.
 fn missing(has_mark: bool) -> &'static str {
@@ -70,18 +67,6 @@ impl<'a> Answer<'a> {
             finish: Finish::default(),
             ended: false,
             by_delta: false,
-        }
-    }
-
-    fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        match part {
-            Part::Whole(json) => {
-                self.chunk(&json, Shape::Whole, events)?;
-                // A whole answer needs no reason: its end is the end of the document.
-                self.reading.done = true;
-                Ok(())
-            }
-            Part::Event(event) => self.event(&event, events),
         }
     }
 
@@ -233,6 +218,50 @@ impl<'a> Answer<'a> {
         events.push(event);
     }
 
+    fn bad_call(&self, bad: Bad) -> Failure {
+        match bad {
+            Bad::TooMany => self
+                .reading
+                .failures
+                .too_long(format!("more than {CALLS_MAX} tool calls, or one unnamed")),
+            Bad::Nameless => self.reading.failures.nameless_tool(),
+        }
+    }
+}
+
+impl<'a> answer::Answer<'a> for Answer<'a> {
+    const INTERFACE: &'static str = "chat-completions";
+
+    fn reading(&self) -> &Reading<'a> {
+        &self.reading
+    }
+
+    fn reading_mut(&mut self) -> &mut Reading<'a> {
+        &mut self.reading
+    }
+
+    fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        match part {
+            Part::Whole(json) => {
+                self.chunk(&json, Shape::Whole, events)?;
+                // A whole answer needs no reason: its end is the end of the document.
+                self.reading.done = true;
+                Ok(())
+            }
+            Part::Event(event) => self.event(&event, events),
+        }
+    }
+
+    fn last_part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        self.ended = true;
+        let read = self.part(part, events);
+        // An answer is not undone by half an event after its end.
+        match self.finish_reason {
+            Some(_) => Ok(()),
+            None => read.map_err(|failure| self.reading.at_end(failure)),
+        }
+    }
+
     fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
         let has_output = self.has_answer() || self.reading.has_reasoning();
         let reason = match self.finish_reason.take() {
@@ -258,30 +287,6 @@ impl<'a> Answer<'a> {
         self.reading.finish(end, events)
     }
 
-    fn bad_call(&self, bad: Bad) -> Failure {
-        match bad {
-            Bad::TooMany => self
-                .reading
-                .failures
-                .too_long(format!("more than {CALLS_MAX} tool calls, or one unnamed")),
-            Bad::Nameless => self.reading.failures.nameless_tool(),
-        }
-    }
-}
-
-impl call::Answer for Answer<'_> {
-    fn push(&mut self, bytes: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let (parts, pushed) = self.reading.push(bytes);
-        for part in parts {
-            self.part(part, events)?;
-        }
-        pushed
-    }
-
-    fn is_done(&self) -> bool {
-        self.reading.done
-    }
-
     fn completeness(&self) -> Completeness {
         match self.finish {
             Finish::Open | Finish::Doubtful => Completeness::Open,
@@ -290,38 +295,11 @@ impl call::Answer for Answer<'_> {
         }
     }
 
-    fn progress(&self) -> u64 {
-        self.reading.progress()
-    }
-
-    fn ignored(&self) -> u64 {
-        self.reading.ignored()
-    }
-
-    fn is_blank(&self) -> bool {
-        self.reading.is_blank()
-    }
-
     fn flush(&mut self, events: &mut Vec<EngineEvent>) {
         let text = self.reasoning.end();
         self.push_reasoning(text, events);
         let text = self.text.end();
         self.push_text(text, events);
-    }
-
-    fn end(&mut self, content_type: &str, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        if !self.reading.done {
-            self.ended = true;
-            let part = self.reading.end_body()?;
-            let last = part.map_or(Ok(()), |part| self.part(part, events));
-            // An answer is not undone by half an event after its end.
-            if self.finish_reason.is_none() {
-                last.map_err(|failure| self.reading.at_end(failure))?;
-            }
-        }
-        self.flush(events);
-        self.reading.check_understood(INTERFACE, content_type)?;
-        self.conclude(events)
     }
 }
 

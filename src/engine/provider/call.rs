@@ -1,6 +1,7 @@
 //! One provider call with its retries: sends the request, reads the answer as it comes, and sends its
 //! events to the sink. What the bytes mean is decided by the engine's [`Answer`].
 
+use super::answer::{Answer, Completeness};
 use super::body::BodyEnd;
 use super::clock::{Clock, Quiet};
 use super::failure::{Elapsed, Failure, Failures};
@@ -16,53 +17,6 @@ use tokio::time::{Instant, timeout};
 
 /// Time limit for the end of the body after the end mark, so that the connection can be used again.
 const LINGER_TIMEOUT: Duration = Duration::from_millis(50);
-
-/// One answer as it arrives. Pure: the same bytes in other pieces give the same events, but for where
-/// a text is cut.
-pub(in crate::engine) trait Answer {
-    /// Takes the next bytes; adds what happened to `events`, also if it fails.
-    ///
-    /// # Errors
-    /// If the provider reports one, or the bytes can't be read.
-    fn push(&mut self, bytes: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure>;
-
-    /// True when nothing that matters can follow.
-    fn is_done(&self) -> bool;
-
-    /// Whether it is complete as far as it has come.
-    fn completeness(&self) -> Completeness;
-
-    /// A number that rises with all that brings the answer further, and not with what only keeps the
-    /// connection alive.
-    fn progress(&self) -> u64;
-
-    /// Events that were ignored because they are no part of an answer.
-    fn ignored(&self) -> u64;
-
-    /// The answer is nothing but white space.
-    fn is_blank(&self) -> bool;
-
-    /// Gives out what was held back for its other half: the answer goes no further.
-    fn flush(&mut self, events: &mut Vec<EngineEvent>);
-
-    /// Nothing follows. Adds the last events to `events`; `content_type` is the provider's name for
-    /// what it sent.
-    ///
-    /// # Errors
-    /// If the answer is not complete.
-    fn end(&mut self, content_type: &str, events: &mut Vec<EngineEvent>) -> Result<(), Failure>;
-}
-
-/// Whether an answer is complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) enum Completeness {
-    /// More must follow.
-    Open,
-    /// More may follow. Silence, or a connection that breaks, is an end like any other.
-    Likely,
-    /// The same, and only token counts and the end mark can follow, at once.
-    Settled,
-}
 
 /// One call, with its retries.
 pub(in crate::engine) struct ProviderCall<'a, F> {
@@ -81,7 +35,7 @@ struct Failed {
     has_output: bool,
 }
 
-impl<A: Answer, F: Fn(BodyEnd) -> A> ProviderCall<'_, F> {
+impl<'a, A: Answer<'a>, F: Fn(BodyEnd) -> A> ProviderCall<'a, F> {
     /// Makes the call: all events of the answer go to the sink.
     ///
     /// # Errors
@@ -243,7 +197,7 @@ fn body_end(response: &Response) -> BodyEnd {
 }
 
 /// Logs what is unusual about an answer without being an error.
-fn note_oddities(answer: &impl Answer, is_good: bool) {
+fn note_oddities<'a>(answer: &impl Answer<'a>, is_good: bool) {
     let ignored = answer.ignored();
     if ignored > 0 {
         tracing::info!(ignored, "events of the answer were ignored: they are no part of an answer");

@@ -9,15 +9,16 @@ pub(super) const ESCAPE_BYTES: usize = 6;
 /// Reads one JSON document. Invalid text is replaced only where `T` can't take it: a `T` that
 /// takes its strings as bytes still gets them as they are, unless another string is at fault.
 pub(in crate::engine) fn read<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
-    serde_json::from_slice(json).or_else(|why| serde_json::from_str(&mended(json)).map_err(|_| why))
+    serde_json::from_slice(json)
+        .or_else(|why| serde_json::from_str(&repaired(json)).map_err(|_| why))
 }
 
 /// `json` with U+FFFD for each half of a surrogate pair that stands alone, and for other bytes that
 /// are no text.
-fn mended(json: &[u8]) -> String {
+fn repaired(json: &[u8]) -> String {
     let mut joiner = Joiner::default();
     let text = joiner.push(json) + &joiner.end();
-    let mut mended = String::with_capacity(text.len());
+    let mut repaired = String::with_capacity(text.len());
     let mut rest = text.as_str();
     while let Some(at) = rest.find('\\') {
         let (before, escape) = rest.split_at(at);
@@ -30,11 +31,11 @@ fn mended(json: &[u8]) -> String {
             (None, _) => (escape.chars().take(2).map(char::len_utf8).sum(), true),
         };
         let (escape, after) = escape.split_at(bytes);
-        mended += before;
-        mended += if is_text { escape } else { "\u{FFFD}" };
+        repaired += before;
+        repaired += if is_text { escape } else { "\u{FFFD}" };
         rest = after;
     }
-    mended + rest
+    repaired + rest
 }
 
 /// The UTF-16 code unit that `text` begins with the escape of.

@@ -2,8 +2,9 @@
 //! between providers is their [`Interface`].
 
 use super::address;
+use super::answer::Answer;
 use super::body::BodyEnd;
-use super::call::{Answer, ProviderCall};
+use super::call::ProviderCall;
 use super::clock::Clock;
 use super::connection::Connection;
 use super::failure::{Failure, Failures, SettingSources};
@@ -51,7 +52,7 @@ pub(in crate::engine) trait Interface {
     const SOURCES: SettingSources;
 
     /// An answer of it.
-    type Answer<'a>: Answer;
+    type Answer<'a>: Answer<'a>;
 
     /// Where requests to `model` go; with the login in `base_url` if `has_login`.
     ///
@@ -180,7 +181,9 @@ impl<I: Interface> Remote<I> {
     /// The provider whose interface it is answers itself.
     fn is_own(&self) -> bool {
         // The address is compared for a model without a name: the name depends on the answer.
-        I::url(self.base_url(), "", true).is_ok_and(|url| I::url(I::BASE_URL, "", true) == Ok(url))
+        self.base_url() == I::BASE_URL
+            || I::url(self.base_url(), "", true)
+                .is_ok_and(|url| I::url(I::BASE_URL, "", true) == Ok(url))
     }
 
     async fn run(&self, spec: &CallSpec, sink: &Sink) -> Result<(), RunError> {

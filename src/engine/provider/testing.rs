@@ -1,15 +1,18 @@
 //! For the tests of every engine: calls as they are given to it, and every way to cut the bytes of an
 //! answer.
 
-use super::call::Answer;
+use super::answer::Answer;
 use super::failure::Failure;
 use super::remote::Refused;
 use super::words::{texts, words};
+use crate::chat::event::{ProviderData, ToolCall};
 use crate::chat::tool::ToolSpec;
+use crate::chat::transcript::Message;
 use crate::engine::{CallSettings, CallSpec, EngineEvent, ResponseSchema};
 use crate::protocol::attachment::{Attachment, Content};
+use crate::protocol::id::ToolCallId;
 use crate::protocol::proto::chat::ChatAttachment;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// A call with these settings, tools and schema, and without a conversation.
@@ -27,6 +30,33 @@ pub(in crate::engine) fn spec(
         Arc::new(ResponseSchema { name: "answer".to_owned(), schema })
     });
     CallSpec { settings: Arc::new(read), tools: tools.into(), schema, ..CallSpec::default() }
+}
+
+/// A call of the tool "look".
+pub(in crate::engine) fn call(id: &str) -> ToolCall {
+    ToolCall { id: ToolCallId(id.into()), name: "look".into() }
+}
+
+/// The tool "look", with a schema that no provider takes in strict mode.
+pub(in crate::engine) fn look() -> ToolSpec {
+    let schema = json!({ "properties": { "city": { "type": "string" } }, "oneOf": [{}] });
+    let Value::Object(schema) = schema else { panic!("no object") };
+    ToolSpec { name: "look".into(), description: "Looks.".into(), input_schema: Arc::new(schema) }
+}
+
+/// What an answer of `engine` and `model` at the host "h" left to be sent back.
+pub(in crate::engine) fn data(engine: &'static str, model: &str, json: Value) -> ProviderData {
+    ProviderData { engine, host: "h".into(), model: model.into(), json: json.to_string().into() }
+}
+
+/// A message of the user.
+pub(in crate::engine) fn user(text: &str) -> Message<'_> {
+    Message::user(text, &[])
+}
+
+/// A message of the model, without calls.
+pub(in crate::engine) fn says(text: &str) -> Message<'_> {
+    Message::Assistant { text: text.into(), calls: Vec::new(), provider_data: None }
 }
 
 /// An attachment with the name "it".
@@ -47,7 +77,7 @@ pub(in crate::engine) fn refusal(body: Result<Vec<u8>, Refused>) -> String {
 pub(in crate::engine) type Read = (Vec<EngineEvent>, Result<(), Failure>);
 
 /// Reads a body that arrives in `pieces`.
-pub(in crate::engine) fn read_pieces(mut answer: impl Answer, pieces: &[&[u8]]) -> Read {
+pub(in crate::engine) fn read_pieces<'a>(mut answer: impl Answer<'a>, pieces: &[&[u8]]) -> Read {
     let mut events = Vec::new();
     let mut result = Ok(());
     for piece in pieces {
@@ -60,7 +90,7 @@ pub(in crate::engine) fn read_pieces(mut answer: impl Answer, pieces: &[&[u8]]) 
 }
 
 /// The same, in words.
-pub(in crate::engine) fn in_words(answer: impl Answer, pieces: &[&[u8]]) -> String {
+pub(in crate::engine) fn in_words<'a>(answer: impl Answer<'a>, pieces: &[&[u8]]) -> String {
     let (events, result) = read_pieces(answer, pieces);
     words(&events, &result)
 }
@@ -68,7 +98,7 @@ pub(in crate::engine) fn in_words(answer: impl Answer, pieces: &[&[u8]]) -> Stri
 /// Reads `body` with new answers: whole, split at every byte, and byte by byte. All must give the
 /// words `expected`.
 #[track_caller]
-pub(in crate::engine) fn check<A: Answer>(new: impl Fn() -> A, body: &str, expected: &str) {
+pub(in crate::engine) fn check<'a, A: Answer<'a>>(new: impl Fn() -> A, body: &str, expected: &str) {
     let bytes = body.as_bytes();
     let read = |pieces: &[&[u8]]| in_words(new(), pieces);
     assert_eq!(read(&[bytes]), expected, "{body} whole");
@@ -82,7 +112,7 @@ pub(in crate::engine) fn check<A: Answer>(new: impl Fn() -> A, body: &str, expec
 /// Cuts `body` at every byte of its first `whole_bytes`: what came of it must be a beginning of the
 /// whole, without an end, and `is_expected` of the place and the failure.
 #[track_caller]
-pub(in crate::engine) fn check_cuts<A: Answer>(
+pub(in crate::engine) fn check_cuts<'a, A: Answer<'a>>(
     new: impl Fn() -> A,
     body: &str,
     whole_bytes: usize,

@@ -6,8 +6,8 @@ use super::reasoning::ReasoningField;
 use super::{kept, report};
 use crate::chat::event::{FinishClass, Usage};
 use crate::engine::EngineEvent;
+use crate::engine::provider::answer;
 use crate::engine::provider::body::{BodyEnd, Part};
-use crate::engine::provider::call::{self, Completeness};
 use crate::engine::provider::failure::{Failure, Failures};
 use crate::engine::provider::reading::{AnswerEnd, Reading};
 use crate::engine::provider::sse::SseEvent;
@@ -17,9 +17,6 @@ use serde_json::Value;
 
 #[cfg(test)]
 mod tests;
-
-/// What servers of this kind answer, as errors name it.
-const INTERFACE: &str = "responses";
 
 /// One answer as it arrives.
 #[derive(Debug)]
@@ -37,16 +34,6 @@ impl<'a> Answer<'a> {
     pub(super) fn new(failures: &'a Failures, model: &'a str, body_end: BodyEnd) -> Self {
         let reading = Reading::new(failures, body_end);
         Self { reading, model, items: Items::default(), usage: None, reason: None }
-    }
-
-    fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let before = events.len();
-        let read = match part {
-            Part::Whole(json) => self.event(decode_whole(&json), &json, events),
-            Part::Event(event) => self.sse_event(&event, events),
-        };
-        self.reading.note(&events[before..]);
-        read
     }
 
     fn sse_event(
@@ -198,6 +185,41 @@ impl<'a> Answer<'a> {
         }
     }
 
+    fn reported(&self, error: &Value) -> Failure {
+        self.reading.failures.reported_as(error, report::status(error))
+    }
+
+    fn bad(&self, bad: Bad, json: &[u8]) -> Failure {
+        let failures = self.reading.failures;
+        match bad {
+            Bad::Calls | Bad::Items | Bad::Kept => failures.too_long(bad.words()),
+            Bad::Nameless => failures.nameless_tool(),
+            Bad::Unopened => failures.unreadable(&serde_json::Error::custom(bad.words()), json),
+        }
+    }
+}
+
+impl<'a> answer::Answer<'a> for Answer<'a> {
+    const INTERFACE: &'static str = "responses";
+
+    fn reading(&self) -> &Reading<'a> {
+        &self.reading
+    }
+
+    fn reading_mut(&mut self) -> &mut Reading<'a> {
+        &mut self.reading
+    }
+
+    fn part(&mut self, part: Part, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
+        let before = events.len();
+        let read = match part {
+            Part::Whole(json) => self.event(decode_whole(&json), &json, events),
+            Part::Event(event) => self.sse_event(&event, events),
+        };
+        self.reading.note(&events[before..]);
+        read
+    }
+
     fn conclude(&mut self, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
         let Some(reason) = self.reason.take() else {
             let failure = self.reading.cut_off("response.completed");
@@ -216,63 +238,6 @@ impl<'a> Answer<'a> {
             has_calls,
         };
         self.reading.finish(end, events)
-    }
-
-    fn reported(&self, error: &Value) -> Failure {
-        self.reading.failures.reported_as(error, report::status(error))
-    }
-
-    fn bad(&self, bad: Bad, json: &[u8]) -> Failure {
-        let failures = self.reading.failures;
-        match bad {
-            Bad::Calls | Bad::Items | Bad::Kept => failures.too_long(bad.words()),
-            Bad::Nameless => failures.nameless_tool(),
-            Bad::Unopened => failures.unreadable(&serde_json::Error::custom(bad.words()), json),
-        }
-    }
-}
-
-impl call::Answer for Answer<'_> {
-    fn push(&mut self, bytes: &[u8], events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        let (parts, pushed) = self.reading.push(bytes);
-        for part in parts {
-            self.part(part, events)?;
-        }
-        pushed
-    }
-
-    fn is_done(&self) -> bool {
-        self.reading.done
-    }
-
-    /// Only its last event ends an answer.
-    fn completeness(&self) -> Completeness {
-        Completeness::Open
-    }
-
-    fn progress(&self) -> u64 {
-        self.reading.progress()
-    }
-
-    fn ignored(&self) -> u64 {
-        self.reading.ignored()
-    }
-
-    fn is_blank(&self) -> bool {
-        self.reading.is_blank()
-    }
-
-    /// Nothing is held back but half a character, which alone is no text.
-    fn flush(&mut self, _events: &mut Vec<EngineEvent>) {}
-
-    fn end(&mut self, content_type: &str, events: &mut Vec<EngineEvent>) -> Result<(), Failure> {
-        if !self.reading.done
-            && let Some(part) = self.reading.end_body()?
-        {
-            self.part(part, events).map_err(|failure| self.reading.at_end(failure))?;
-        }
-        self.reading.check_understood(INTERFACE, content_type)?;
-        self.conclude(events)
     }
 }
 

@@ -85,7 +85,7 @@ pub(super) fn explore<M: Machine>(
         let mut scene = scene.clone();
         let was_closed = scene.contract.is_closed();
         let result = scene.play(symbol).map_err(|why| Broken { path: Vec::new(), why });
-        // A closed session has nothing to tell one sequence from another.
+        // A closed session does not distinguish one sequence from another.
         let depth = if was_closed { 0 } else { depth - 1 };
         sequences +=
             result.and_then(|()| explore(&scene, symbols, depth)).map_err(|mut broken| {

@@ -141,11 +141,12 @@ impl Ledger {
         let is_mine = request.session.as_ref().map(SessionId::as_str) == Some(&self.session)
             || request.session.is_none();
         let due = match request.command {
-            Command::Submit(_) | Command::Shutdown if is_mine => Due::WithRun,
+            Command::Submit(_) | Command::Shutdown | Command::Edit(_) if is_mine => Due::WithRun,
             Command::Submit(_)
+            | Command::Edit(_)
             | Command::Shutdown
             | Command::Cancel(_)
-            | Command::Snapshot
+            | Command::Snapshot(_)
             | Command::Enable(_)
             | Command::DeclareTools(_)
             | Command::ToolResult(_)
@@ -256,7 +257,7 @@ impl Ledger {
     }
 }
 
-/// Whether the frame tells that a defect ends the process, which has a `done` of its own.
+/// Whether the frame reports that a defect ends the process, which has a `done` of its own.
 fn is_defect(frame: &Frame) -> bool {
     matches!(&frame.frame, Some(Body::Error(error)) if error.code == "internal" && error.terminal)
 }

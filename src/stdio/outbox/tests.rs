@@ -21,7 +21,7 @@ enum Action {
         bytes: usize,
     },
     /// Another frame, of a size that fills the outbox sooner or later.
-    Tell {
+    Frame {
         kind: Kind,
         bytes: usize,
     },
@@ -95,7 +95,7 @@ impl Source {
         })
     }
 
-    fn tell(&mut self, kind: Kind, bytes: usize) -> Frame {
+    fn next(&mut self, kind: Kind, bytes: usize) -> Frame {
         let text = "t".repeat(bytes);
         match kind {
             Kind::Event => {
@@ -193,7 +193,7 @@ fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
         40 => (0..4_u8, 0..400_usize).prop_map(|(segment, bytes)| Action::Say { segment: segment / 3 * 2, bytes }),
         2 => (0..4_u8, 0..40_000_usize).prop_map(|(segment, bytes)| Action::Say { segment, bytes }),
-        2 => (kind, 0..20_000_usize).prop_map(|(kind, bytes)| Action::Tell { kind, bytes }),
+        2 => (kind, 0..20_000_usize).prop_map(|(kind, bytes)| Action::Frame { kind, bytes }),
         1 => Just(Action::Take),
     ]
 }
@@ -213,7 +213,7 @@ proptest! {
         for action in actions {
             let frame = match action {
                 Action::Say { segment, bytes } => source.say(segment, bytes),
-                Action::Tell { kind, bytes } => source.tell(kind, bytes),
+                Action::Frame { kind, bytes } => source.next(kind, bytes),
                 Action::Take => {
                     written.extend(parse(&outbox.take(Vec::new())));
                     prop_assert!(outbox.is_empty());
@@ -237,7 +237,7 @@ fn deltas_behind(
 ) -> Vec<TaggedEvent> {
     let mut source = Source::new(mode);
     let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
-    outbox.push(Uptime(0), source.tell(Kind::Event, waiting_bytes));
+    outbox.push(Uptime(0), source.next(Kind::Event, waiting_bytes));
     for bytes in deltas {
         outbox.push(Uptime(0), source.say(0, *bytes));
     }
@@ -302,7 +302,7 @@ fn answers_are_bounded_by_number_and_by_bytes() {
         let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
         for _ in 0..answers {
             assert!(outbox.has_room_for_answers(), "{kind:?}");
-            outbox.push(Uptime(0), source.tell(kind, bytes));
+            outbox.push(Uptime(0), source.next(kind, bytes));
         }
         assert!(!outbox.has_room_for_answers(), "{kind:?}");
         drop(outbox.take(Vec::new()));
@@ -358,7 +358,7 @@ fn a_frame_that_cannot_be_encoded_ends_in_an_error_and_nothing_after_it() {
             Outbox::new(Format::Protocol, Plan::new(Place::Encode, nth).at(Place::Encode));
         for _ in 0..2 {
             outbox.push(Uptime(0), source.say(0, 5));
-            outbox.push(Uptime(0), source.tell(Kind::Done, 0));
+            outbox.push(Uptime(0), source.next(Kind::Done, 0));
         }
         let lines = parse(&outbox.take(Vec::new()));
         assert!(outbox.is_defective());
@@ -369,7 +369,7 @@ fn a_frame_that_cannot_be_encoded_ends_in_an_error_and_nothing_after_it() {
         assert_eq!((error.code.as_str(), error.terminal), ("internal", true));
         assert_eq!(done.frame, Some(wire::done(Done::Failed)));
         assert_eq!(done.request_id, "r");
-        outbox.push(Uptime(0), source.tell(Kind::Done, 0));
+        outbox.push(Uptime(0), source.next(Kind::Done, 0));
         assert!(outbox.take(Vec::new()).is_empty());
     }
 }
@@ -393,7 +393,7 @@ fn frames_with_long_texts_are_taken_one_by_one_and_in_order() {
     outbox.push(Uptime(0), long(&mut source, &text));
     outbox.push(Uptime(0), long(&mut source, &text));
     outbox.push(Uptime(0), source.say(1, 5));
-    outbox.push(Uptime(0), source.tell(Kind::Done, 0));
+    outbox.push(Uptime(0), source.next(Kind::Done, 0));
     assert_eq!(ordinals(&outbox.take(Vec::new())), [Some(1)]);
     assert_eq!(ordinals(&outbox.take(Vec::new())), [Some(2)]);
     assert_eq!(ordinals(&outbox.take(Vec::new())), [Some(3), Some(4), None]);
@@ -441,7 +441,7 @@ fn a_long_frame_that_cannot_be_encoded_ends_in_an_error_and_nothing_after_it() {
 fn lean_patches_merge_within_their_segment() {
     let mut source = Source::new(ChatStreamPatchMode::Append);
     let mut outbox = Outbox::new(Format::Protocol, FailPoint::default());
-    outbox.push(Uptime(0), source.tell(Kind::Event, MERGE_FROM_BYTES));
+    outbox.push(Uptime(0), source.next(Kind::Event, MERGE_FROM_BYTES));
     let mode = ChatStreamPatchMode::Append.into();
     for segment in 0..2 {
         for sequence in 1..=3 {
@@ -449,7 +449,7 @@ fn lean_patches_merge_within_their_segment() {
             let patch = ChatTextPatch { sequence, offset, text, mode, ..Default::default() };
             outbox.push(Uptime(0), source.event(patch.into()));
         }
-        outbox.push(Uptime(0), source.tell(Kind::Event, 1));
+        outbox.push(Uptime(0), source.next(Kind::Event, 1));
     }
     let lines = parse(&outbox.take(Vec::new()));
     let texts: Vec<_> = lines.iter().filter_map(said).map(|said| said.text).collect();

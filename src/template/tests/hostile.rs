@@ -124,7 +124,7 @@ fn a_list_grows_item_by_item() {
     check(&[
         ("{{$a := list}}{{range until 100000}}{{$a = append $a .}}{{end}}{{len $a}}", "100000"),
         ("{{$a := list}}{{range until 100000}}{{$a = . | push $a}}{{end}}{{last $a}}", "99999"),
-        // Whoever else holds the list sees nothing of it.
+        // The list under its other name is not changed.
         ("{{$a := list 1}}{{$b := $a}}{{$a = append $a 2}}{{$b}}{{$a}}", "[1][1 2]"),
         ("{{$a := list 1}}{{range $a}}{{$a = append $a 2}}{{end}}{{$a}}", "[1 2]"),
         ("{{$a := list 1}}{{$a = append $a $a}}{{$a = append $a $a}}{{$a}}", "[1 [1] [1 [1]]]"),

@@ -53,7 +53,7 @@ func report(client *client, data []byte) bool {
 	return len(failures) == 0
 }
 
-// selfTest tells whether each sample is rejected at the lines listed for it, and at no others.
+// selfTest reports whether each sample is rejected at the lines listed for it, and at no others.
 func selfTest(client *client, samples string) (bool, error) {
 	listed, err := readIndex(filepath.Join(samples, "index.json"))
 	if err != nil {

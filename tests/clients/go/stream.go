@@ -145,7 +145,7 @@ func (s *stream) unfinished(number int) []failure {
 	return failures
 }
 
-// isLastFrame tells whether a process may end with frame.
+// isLastFrame reports whether a process may end with frame.
 func isLastFrame(frame protoreflect.Message) bool {
 	if frame == nil {
 		return false

@@ -12,7 +12,7 @@ one JSON object per line:
     note    why, and which implementations say otherwise (Python, Go, JavaScript)
     python  what Python says where it differs: {"out": ...}, or {} for an error
 
-Python is told to ignore unknown fields, as the server does. Prints `N passed, N failed`; exits with
+Python is asked to ignore unknown fields, as the server does. Prints `N passed, N failed`; exits with
 1 if any failed. Needs protobuf 7 from PyPI.
 """
 

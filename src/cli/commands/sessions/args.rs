@@ -1,6 +1,7 @@
 //! Arguments of `sessions`.
 
 use crate::cli::commands::args::TextOutputArgs;
+use crate::cli::store::{chosen, dsn, place};
 use crate::store::{Library, StorePlace};
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -42,7 +43,7 @@ pub enum SessionsAction {
     Export(ExportArgs),
     /// Find words in all conversations of a store
     Search(SearchArgs),
-    /// Delete sessions, so that nothing of them is left in the files of the store
+    /// Delete sessions, so that nothing of them is left in the files or tables of the store
     Delete(DeleteArgs),
 }
 
@@ -139,29 +140,35 @@ pub struct DeleteArgs {
 /// Where the sessions are.
 #[derive(Args, Debug)]
 pub struct Places {
-    /// The store with the sessions
-    #[arg(long, env = "DUOLOGUE_STORE", value_name = "PATH", value_parser = place)]
+    /// The store with the sessions: a file, or a database of PostgreSQL
+    #[arg(long, env = "DUOLOGUE_STORE", value_name = "PATH|DSN", value_parser = place, hide_env_values = true)]
     pub store: Option<StorePlace>,
 
     /// The file with what the model is sent, if it is not in --store
-    #[arg(long, env = "DUOLOGUE_TURNS_DB", value_name = "PATH", value_parser = place)]
+    #[arg(long, env = "DUOLOGUE_TURNS_DB", value_name = "PATH", value_parser = place, hide_env_values = true)]
     pub turns_db: Option<StorePlace>,
 
+    /// The database with what the model is sent, if it is not in --store
+    #[arg(long, env = "DUOLOGUE_TURNS_DSN", value_name = "DSN", value_parser = dsn, hide_env_values = true)]
+    pub turns_dsn: Option<StorePlace>,
+
     /// The file with what people see, if it is not in --store
-    #[arg(long, env = "DUOLOGUE_TIMELINE_DB", value_name = "PATH", value_parser = place)]
+    #[arg(long, env = "DUOLOGUE_TIMELINE_DB", value_name = "PATH", value_parser = place, hide_env_values = true)]
     pub timeline_db: Option<StorePlace>,
+
+    /// The database with what people see, if it is not in --store
+    #[arg(long, env = "DUOLOGUE_TIMELINE_DSN", value_name = "DSN", value_parser = dsn, hide_env_values = true)]
+    pub timeline_dsn: Option<StorePlace>,
 }
 
 impl Places {
     /// The sessions there; `None` if no store is named.
-    pub(super) fn library(&self) -> Option<Library> {
-        let of = |own: &Option<StorePlace>| own.clone().or_else(|| self.store.clone());
-        let (turns, timeline) = (of(&self.turns_db), of(&self.timeline_db));
-        (turns.is_some() || timeline.is_some()).then(|| Library::new(turns, timeline))
+    ///
+    /// # Errors
+    /// If a place is named twice, or can't be used.
+    pub(super) fn library(&self) -> Result<Option<Library>, String> {
+        let turns = chosen(&self.store, &self.turns_db, &self.turns_dsn, "turns")?;
+        let timeline = chosen(&self.store, &self.timeline_db, &self.timeline_dsn, "timeline")?;
+        Ok((turns.is_some() || timeline.is_some()).then(|| Library::new(turns, timeline)))
     }
-}
-
-/// The store that a value names.
-fn place(text: &str) -> Result<StorePlace, String> {
-    text.parse()
 }

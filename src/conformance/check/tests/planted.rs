@@ -1,8 +1,9 @@
 //! Violations planted in correct streams: each is found in its line.
 
+mod frames;
+
 use super::sample::{
-    STDIN, Stream, a_loop, accepted, cancelled, check_lines, done, error, event, frame, hello,
-    one_shot, prompt_of, refused, run, state, turn,
+    STDIN, Stream, a_loop, cancelled, check_lines, done, error, hello, refused, run, state,
 };
 use super::{Checker, Rule, asked_again};
 use serde_json::json;
@@ -12,7 +13,7 @@ use std::collections::BTreeSet;
 type Planted = (Stream, u64, Rule);
 
 fn planted() -> Vec<Planted> {
-    let of_frames = [planted_in_frames(), planted_in_payloads()].concat();
+    let of_frames = [frames::planted(), planted_in_payloads()].concat();
     [of_frames, planted_in_answers(), planted_in_a_loop(), asked_again::planted()].concat()
 }
 
@@ -158,145 +159,6 @@ fn planted_in_payloads() -> Vec<Planted> {
         (entity(1, "kind", json!("Poem")), 17, Rule::SnapshotEntity),
         (entity(2, "payload/toolCallId", json!("d")), 17, Rule::MessageId),
         (entity(2, "payload/executing", json!(true)), 17, Rule::WrongWord),
-    ]
-}
-
-/// Violations in the frames themselves, and in their order.
-fn planted_in_frames() -> Vec<Planted> {
-    let long = |text: &str| json!(text);
-    let type_of = |name: &str| json!(format!("type.googleapis.com/{name}"));
-    vec![
-        (run().without(0), 1, Rule::HelloFirst),
-        (run().inserted(1, hello(&STDIN)), 2, Rule::HelloAgain),
-        (run().with(0, "/requestId", json!("r")), 1, Rule::HelloRequest),
-        (run().with(0, "/hello/protocol", json!("other")), 1, Rule::HelloProtocol),
-        (run().with(3, "/version", json!(2)), 4, Rule::WrongVersion),
-        (run().with(3, "/sessionId", json!("")), 4, Rule::SessionMissing),
-        (run().with(3, "/sessionId", json!("x")), 4, Rule::SessionChanged),
-        (run().with(3, "/requestId", json!("")), 4, Rule::NamelessFrame),
-        (run().with(3, "/extra", json!(1)), 4, Rule::UnknownField),
-        (run().with(3, "/uiEvent/payload/extra", json!(1)), 4, Rule::UnknownField),
-        (run().with(3, "/uiEvent/payload/@type", type_of("a.B")), 4, Rule::UnknownType),
-        (run().with(3, "/uiEvent/ordinal", json!("x")), 4, Rule::WrongValue),
-        (run().with(3, "/uiEvent/ordinal", json!(4)), 4, Rule::WrongValue),
-        (run().with(5, "/uiEvent/payload/mode", json!(1)), 6, Rule::WrongValue),
-        (run().with(5, "/uiEvent/payload/mode", json!("OFTEN")), 6, Rule::WrongValue),
-        (run().with(3, "/uiEvent", json!(null)), 4, Rule::NoFrame),
-        (run().with(3, "/done", json!({})), 4, Rule::TwoFrames),
-        (run().with(3, "/uiEvent/name", long("ChatRunStarted")), 4, Rule::NameMismatch),
-        (run().with(3, "/uiEvent/payload", json!(null)), 4, Rule::PayloadMissing),
-        (run().with(3, "/uiEvent/ordinal", json!("1")), 4, Rule::OrdinalOrder),
-        (run().with(6, "/uiEvent/ordinal", json!("5")), 7, Rule::OrdinalOrder),
-        (run().with(3, "/uiEvent/ordinal", json!("0")), 4, Rule::OrdinalOrder),
-        (run().with(16, "/snapshot/snapshotOrdinal", json!("16")), 17, Rule::SnapshotOrdinal),
-        (
-            run().with(16, "/snapshot/entities/0/lastEventOrdinal", json!("16")),
-            17,
-            Rule::SnapshotEntity,
-        ),
-        (
-            run().with(16, "/snapshot/entities/0/kind", json!("ChatToolCall")),
-            17,
-            Rule::SnapshotEntity,
-        ),
-        (run().without(2), 3, Rule::EventOrder),
-        (run().without(1), 2, Rule::EventOrder),
-        (run().without(3), 4, Rule::EventOrder),
-        (run().without(4), 5, Rule::EventOrder),
-        (run().without(8), 9, Rule::EventOrder),
-        (run().without(13), 14, Rule::EventOrder),
-        (run().swapped(12, 13), 14, Rule::OrdinalOrder),
-        (run().without(7), 11, Rule::LeftOpen),
-        (run().without(14), 15, Rule::LeftOpen),
-        (run().without(11), 15, Rule::LeftOpen),
-        (run().without(15), 17, Rule::LeftOpen),
-        (
-            run().inserted(16, event("r", 16, "ChatProviderCallStarted", json!({}))),
-            17,
-            Rule::EventOrder,
-        ),
-        (run().with(6, "/uiEvent/payload/sequence", json!("1")), 7, Rule::PatchSequence),
-        (run().with(6, "/uiEvent/payload/offset", json!("6")), 7, Rule::PatchOffset),
-        (run().with(7, "/uiEvent/payload/text", long("Grüße")), 8, Rule::SegmentText),
-        (run().with(10, "/uiEvent/payload/input", long("[]")), 11, Rule::SegmentText),
-        (run().with(7, "/uiEvent/payload/content", long("other")), 8, Rule::TextContent),
-        (run().without(17), 2, Rule::UnfinishedRequest),
-        (run().with(17, "/done/status", json!("fine")), 18, Rule::UnknownStatus),
-        (run().with(17, "/done/status", json!("stopped")), 18, Rule::DoneStatus),
-        (run().with(17, "/done/status", json!("failed")), 18, Rule::DoneStatus),
-        (run().inserted(17, error("r", "snapshot_failed")), 19, Rule::DoneStatus),
-        (run().inserted(18, done("z", "failed")), 19, Rule::DoneStatus),
-        (run().inserted(18, done("z", "stopped")), 19, Rule::DoneStatus),
-        (run().inserted(18, done("r", "ok")), 19, Rule::DoneAgain),
-        (run().inserted(18, state("r", 15, vec![])), 19, Rule::AfterDone),
-        (run().inserted(19, done("z", "ok")), 20, Rule::AfterEnd),
-        (run().inserted(18, error("z", "surprise")), 19, Rule::UnknownCode),
-        (
-            run().inserted(17, error("r", "run_failed")).with(17, "/error/detail", json!("odd: x")),
-            18,
-            Rule::ErrorClass,
-        ),
-        (run().with(5, "/uiEvent/payload/role", json!("user")), 6, Rule::WrongWord),
-        (run().with(5, "/uiEvent/payload/status", json!("finished")), 6, Rule::WrongWord),
-        (run().with(7, "/uiEvent/payload/status", json!("streaming")), 8, Rule::WrongWord),
-        (run().with(15, "/uiEvent/payload/status", json!("failed")), 16, Rule::WrongWord),
-        (run().with(16, "/snapshot/entities/0/payload/role", json!("poet")), 17, Rule::WrongWord),
-        (run().with(5, "/uiEvent/payload/streamId", json!("m")), 6, Rule::PatchStream),
-        (run().with(9, "/uiEvent/payload/streamId", json!("t")), 10, Rule::PatchStream),
-        (run().with(5, "/uiEvent/payload/correlation/sessionId", long("x")), 6, Rule::Correlation),
-        (run().with(5, "/uiEvent/payload/correlation/runId", long("x")), 6, Rule::Correlation),
-        (
-            run().with(16, "/snapshot/entities/0/payload/correlation/sessionId", long("x")),
-            17,
-            Rule::Correlation,
-        ),
-        (
-            run().with(16, "/snapshot/entities/1/payload/correlation/turnId", long("x")),
-            17,
-            Rule::Correlation,
-        ),
-        (
-            run().with(16, "/snapshot/entities/0/payload/text", json!("other")),
-            17,
-            Rule::SnapshotText,
-        ),
-        (
-            run().with(16, "/snapshot/entities/1/payload/text", json!("Grüße")),
-            17,
-            Rule::SnapshotText,
-        ),
-        (run().with(16, "/snapshot/entities/2/payload/input", json!("[]")), 17, Rule::SnapshotText),
-        (
-            run().with(16, "/snapshot/entities/3/payload/result", json!("late")),
-            17,
-            Rule::SnapshotText,
-        ),
-        (run().with(16, "/snapshot/entities", json!([])), 17, Rule::SnapshotLost),
-        (run().inserted(16, state("z", 15, vec![prompt_of(1, 1)])), 17, Rule::SnapshotLost),
-        (
-            run().inserted(16, event("q", 16, "ChatUserMessageAccepted", accepted(2))),
-            17,
-            Rule::TwoRuns,
-        ),
-        (
-            Stream(
-                [
-                    &run().0[..18],
-                    &turn("x", 2, 16, ("ChatRunFinished", "finished")),
-                    &[done("x", "ok")],
-                ]
-                .concat(),
-            ),
-            22,
-            Rule::FinalSnapshot,
-        ),
-        (one_shot().inserted(7, state("o", 3, vec![])), 8, Rule::AfterTerminal),
-        (one_shot().without(1), 2, Rule::OneShotOrder),
-        (one_shot().with(6, "/error/terminal", json!(false)), 7, Rule::OneShotOrder),
-        (one_shot().inserted(4, state("o", 2, vec![])), 5, Rule::OneShotOrder),
-        (one_shot().inserted(2, frame("", "snapshot", json!({}))), 3, Rule::OneShotOrder),
-        (one_shot().inserted(6, state("o", 3, vec![])), 7, Rule::OneShotOrder),
-        (one_shot().inserted(8, done("", "failed")), 9, Rule::AfterEnd),
     ]
 }
 

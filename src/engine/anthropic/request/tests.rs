@@ -2,35 +2,11 @@
 
 use super::*;
 use crate::chat::event::{ProviderData, ToolCall};
-use crate::engine::provider::testing::{attachment, refusal, spec};
+use crate::engine::provider::testing::{attachment, call, data, look, refusal, says, spec, user};
 use crate::protocol::attachment::Content;
-use crate::protocol::id::ToolCallId;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
-
-fn call(id: &str) -> ToolCall {
-    ToolCall { id: ToolCallId(id.into()), name: "look".into() }
-}
-
-fn look() -> ToolSpec {
-    let schema = json!({ "properties": { "city": { "type": "string" } }, "oneOf": [{}] });
-    let Value::Object(schema) = schema else { panic!("no object") };
-    ToolSpec { name: "look".into(), description: "Looks.".into(), input_schema: Arc::new(schema) }
-}
-
-fn data(engine: &'static str, model: &str, blocks: Value) -> ProviderData {
-    ProviderData { engine, host: "h".into(), model: model.into(), json: blocks.to_string().into() }
-}
-
-fn user(text: &str) -> Message<'_> {
-    Message::user(text, &[])
-}
-
-fn says(text: &str) -> Message<'_> {
-    Message::Assistant { text: text.into(), calls: Vec::new(), provider_data: None }
-}
 
 fn sent(messages: &[Message<'_>], tools: &[ToolSpec]) -> String {
     let spec = CallSpec { tools: tools.into(), ..CallSpec::default() };

@@ -3,7 +3,7 @@
 use super::*;
 use crate::engine::ErrorClass;
 use crate::engine::gemini::SOURCES;
-use crate::engine::provider::call::Answer as _;
+use crate::engine::provider::answer::Answer as _;
 use crate::engine::provider::testing;
 use crate::support::secret::Secret;
 use serde_json::json;

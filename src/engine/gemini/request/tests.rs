@@ -2,35 +2,12 @@
 
 use super::*;
 use crate::engine::StructuredMode;
-use crate::engine::provider::testing::{attachment, refusal, spec};
+use crate::engine::provider::testing::{attachment, call, data, look, refusal, says, spec, user};
 use crate::protocol::attachment::Content as Source;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 /// A model that reasons at levels.
 const NEW: &str = "gemini-3.8-flash";
-
-fn call(id: &str) -> ToolCall {
-    ToolCall { id: ToolCallId(id.into()), name: "look".into() }
-}
-
-fn look() -> ToolSpec {
-    let schema = json!({ "properties": { "city": { "type": "string" } }, "oneOf": [{}] });
-    let Value::Object(schema) = schema else { panic!("no object") };
-    ToolSpec { name: "look".into(), description: "Looks.".into(), input_schema: Arc::new(schema) }
-}
-
-fn data(engine: &'static str, model: &str, parts: Value) -> ProviderData {
-    ProviderData { engine, host: "h".into(), model: model.into(), json: parts.to_string().into() }
-}
-
-fn user(text: &str) -> Message<'_> {
-    Message::user(text, &[])
-}
-
-fn says(text: &str) -> Message<'_> {
-    Message::Assistant { text: text.into(), calls: Vec::new(), provider_data: None }
-}
 
 fn sent(model: &str, spec: &CallSpec, messages: &[Message<'_>]) -> Value {
     let body = body(model, spec, messages).expect("serializes");

@@ -2,23 +2,14 @@
 
 use super::*;
 use crate::chat::event::ProviderData;
-use crate::engine::provider::testing::{attachment, refusal, spec};
+use crate::engine::provider::testing::{attachment, call, refusal, spec, user};
 use crate::protocol::attachment::Content as Source;
-use crate::protocol::id::ToolCallId;
 use serde_json::json;
 use std::sync::Arc;
-
-fn call(id: &str) -> ToolCall {
-    ToolCall { id: ToolCallId(id.into()), name: "look".into() }
-}
 
 fn look() -> ToolSpec {
     let Value::Object(schema) = json!({ "type": "object", "properties": {} }) else { panic!() };
     ToolSpec { name: "look".into(), description: "Looks.".into(), input_schema: Arc::new(schema) }
-}
-
-fn user(text: &str) -> Message<'_> {
-    Message::user(text, &[])
 }
 
 fn sent(spec: &CallSpec, messages: &[Message<'_>]) -> Value {

@@ -3,12 +3,12 @@
 use super::*;
 use crate::engine::ErrorClass;
 use crate::engine::openai::OPENAI_SOURCES as SOURCES;
-use crate::engine::provider::call::Answer as _;
+use crate::engine::provider::answer::Answer as _;
 use crate::support::secret::Secret;
 
 const KEY: &str = "sk-secret/123456";
 
-/// Reads a body that arrives in `pieces`; tells it in words, adjacent texts joined.
+/// Reads a body that arrives in `pieces`, and describes its events; adjacent texts are joined.
 fn read(pieces: &[&[u8]]) -> String {
     let failures = Failures::new(SOURCES, Secret::new(KEY).as_ref(), "http://host", "m");
     let mut answer = Answer::new(&failures, "m", BodyEnd::Marked);
@@ -29,7 +29,7 @@ fn read(pieces: &[&[u8]]) -> String {
     let mut reported = String::new();
     let mut last = String::new();
     for event in &events {
-        let (head, text) = tell(event);
+        let (head, text) = described(event);
         if head != last || !(head.starts_with('<') || head.starts_with('[')) {
             reported += &format!(" {head}");
         }
@@ -42,7 +42,7 @@ fn read(pieces: &[&[u8]]) -> String {
     reported.trim_start().to_owned()
 }
 
-fn tell(event: &EngineEvent) -> (String, String) {
+fn described(event: &EngineEvent) -> (String, String) {
     match event {
         EngineEvent::Text(text) => ("<text>".into(), text.clone()),
         EngineEvent::Reasoning { source, text } => (format!("<{source}>"), text.clone()),
@@ -243,7 +243,7 @@ fn words_of_the_provider_are_shown_without_the_key() {
     let mut events = Vec::new();
     answer.push((text("a") + &stop("stop")).as_bytes(), &mut events).expect("reads");
     answer.end("", &mut events).expect("finished");
-    assert_eq!(tell(&events[1]).0, "END \"stop\" completed");
+    assert_eq!(described(&events[1]).0, "END \"stop\" completed");
 }
 
 #[test]

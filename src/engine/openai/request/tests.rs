@@ -3,20 +3,13 @@
 use super::*;
 use crate::chat::event::{ProviderData, ToolCall};
 use crate::engine::provider::media::{attached, linked};
+use crate::engine::provider::testing::{says, user};
 use crate::protocol::id::ToolCallId;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 fn call(id: &str) -> ToolCall {
     ToolCall { id: ToolCallId(id.into()), name: "f".into() }
-}
-
-fn user(text: &str) -> Message<'_> {
-    Message::user(text, &[])
-}
-
-fn says(text: &str) -> Message<'_> {
-    Message::Assistant { text: text.into(), calls: Vec::new(), provider_data: None }
 }
 
 fn text_of(messages: &[Message<'_>], spec: &CallSpec, server: Server) -> String {

@@ -3,8 +3,8 @@
 use super::*;
 use crate::engine::ErrorClass;
 use crate::engine::openai::OPENAI_SOURCES;
-use crate::engine::provider::call::Answer as _;
-use crate::engine::provider::words::{texts, words};
+use crate::engine::provider::answer::Answer as _;
+use crate::engine::provider::testing;
 use crate::support::secret::Secret;
 use serde_json::json;
 
@@ -15,35 +15,19 @@ fn failures() -> Failures {
 }
 
 /// Reads a body that arrives in `pieces`, and what it fails with.
-fn read_pieces(pieces: &[&[u8]], end: BodyEnd) -> (Vec<EngineEvent>, Result<(), Failure>) {
-    let failures = failures();
-    let mut answer = Answer::new(&failures, "m", end);
-    let mut events = Vec::new();
-    let mut result = Ok(());
-    for piece in pieces {
-        if result.is_ok() && !answer.is_done() {
-            result = answer.push(piece, &mut events);
-        }
-    }
-    let result = result.and_then(|()| answer.end("text/plain", &mut events));
-    (events, result)
+fn read_pieces(pieces: &[&[u8]], end: BodyEnd) -> testing::Read {
+    testing::read_pieces(Answer::new(&failures(), "m", end), pieces)
 }
 
 fn read(pieces: &[&[u8]]) -> String {
-    let (events, result) = read_pieces(pieces, BodyEnd::Marked);
-    words(&events, &result)
+    testing::in_words(Answer::new(&failures(), "m", BodyEnd::Marked), pieces)
 }
 
 /// `body` is read as `expected`, whole, split at every byte, and byte by byte.
 #[track_caller]
 fn check(body: &str, expected: &str) {
-    let bytes = body.as_bytes();
-    assert_eq!(read(&[bytes]), expected, "{body} whole");
-    for at in 0..=bytes.len() {
-        let (left, right) = bytes.split_at(at);
-        assert_eq!(read(&[left, right]), expected, "{body} split at {at}");
-    }
-    assert_eq!(read(&bytes.chunks(1).collect::<Vec<_>>()), expected, "{body} byte by byte");
+    let failures = failures();
+    testing::check(|| Answer::new(&failures, "m", BodyEnd::Marked), body, expected);
 }
 
 fn event(event: Value) -> String {
@@ -199,23 +183,15 @@ fn an_answer_is_read_in_order_however_it_arrives() {
 /// Wherever an answer is cut, what came of it is a beginning of the whole, and the error is typed.
 #[test]
 fn a_cut_answer_is_never_a_success() {
-    let body = long_answer();
-    let (whole, _) = read_pieces(&[body.as_bytes()], BodyEnd::Marked);
+    let (body, failures) = (long_answer(), failures());
     // The last event is whole without the blank line after it.
     let whole_bytes = body.trim_end().len();
-    for bytes in 0..whole_bytes {
-        let cut = &body.as_bytes()[..bytes];
-        for (end, classes) in [
-            (BodyEnd::Marked, [ErrorClass::MalformedStream; 2]),
-            (BodyEnd::Connection, [ErrorClass::Network, ErrorClass::MalformedStream]),
-        ] {
-            let (events, result) = read_pieces(&[cut], end);
-            let class = result.expect_err("it is cut").class;
-            assert!(classes.contains(&class), "cut at {bytes}: {class:?}");
-            assert!(texts(&whole).starts_with(&texts(&events)), "cut at {bytes}: {events:?}");
-            let finished = |event: &EngineEvent| matches!(event, EngineEvent::CallFinished { .. });
-            assert!(!events.iter().any(finished), "cut at {bytes}");
-        }
+    for (end, classes) in [
+        (BodyEnd::Marked, [ErrorClass::MalformedStream; 2]),
+        (BodyEnd::Connection, [ErrorClass::Network, ErrorClass::MalformedStream]),
+    ] {
+        let new = || Answer::new(&failures, "m", end);
+        testing::check_cuts(new, &body, whole_bytes, |_, failure| classes.contains(&failure.class));
     }
     assert_eq!(read(&[&body.as_bytes()[..whole_bytes]]), LONG_ANSWER);
     let cut = start() + &text(0, &["a"]);

@@ -2,31 +2,9 @@
 
 use super::*;
 use crate::engine::provider::media::{attached, linked};
-use crate::protocol::id::ToolCallId;
+use crate::engine::provider::testing::{call, data, look, says, user};
 use serde_json::{Value, json};
 use std::sync::Arc;
-
-fn call(id: &str) -> ToolCall {
-    ToolCall { id: ToolCallId(id.into()), name: "look".into() }
-}
-
-fn look() -> ToolSpec {
-    let schema = json!({ "properties": { "city": { "type": "string" } }, "oneOf": [{}] });
-    let Value::Object(schema) = schema else { panic!("no object") };
-    ToolSpec { name: "look".into(), description: "Looks.".into(), input_schema: Arc::new(schema) }
-}
-
-fn data(engine: &'static str, model: &str, items: Value) -> ProviderData {
-    ProviderData { engine, host: "h".into(), model: model.into(), json: items.to_string().into() }
-}
-
-fn user(text: &str) -> Message<'_> {
-    Message::user(text, &[])
-}
-
-fn says(text: &str) -> Message<'_> {
-    Message::Assistant { text: text.into(), calls: Vec::new(), provider_data: None }
-}
 
 fn sent(messages: &[Message<'_>], tools: &[ToolSpec]) -> String {
     let spec = CallSpec { tools: tools.into(), ..CallSpec::default() };

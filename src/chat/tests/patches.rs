@@ -1,0 +1,98 @@
+//! Patches of texts, in every mode.
+
+use super::*;
+
+/// A patch on the wire: message, sequence, offset, text, mode.
+type Patch = (String, u64, u64, String, ChatStreamPatchMode);
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "only these two are looked for")]
+fn patches(mode: PatchMode, recorded: &[Recorded]) -> Vec<Patch> {
+    let mut ui = Ui::new(session(), Patches { mode, ..Patches::default() });
+    let patch = |recorded: &Recorded| match ui.project(recorded.clone()) {
+        Any::ChatTextPatch(m) => {
+            let mode = m.mode();
+            Some((m.message_id, m.sequence, m.offset, m.text, mode))
+        }
+        Any::ChatReasoningPatch(m) => {
+            let mode = m.mode();
+            Some((m.message_id, m.sequence, m.offset, m.text, mode))
+        }
+        _ => None,
+    };
+    recorded.iter().filter_map(patch).collect()
+}
+
+/// A thought and an answer, with characters of one to four bytes.
+fn multi_byte() -> Vec<Recorded> {
+    let mut recorder = Recorder::new();
+    let thought = ModelStep::Thought(&["\u{e9}", "\u{2028}", "x"]);
+    recorder.turn("hi", &[thought, ModelStep::Text(&["\u{1F600}", "y", "\u{0}\u{e9}"])]);
+    recorder.recorded
+}
+
+#[test]
+fn appended_patches_make_up_the_text_and_count_bytes() {
+    let patches = patches(PatchMode::Append, &multi_byte());
+    let shown: Vec<_> = patches
+        .iter()
+        .map(|(_, sequence, offset, text, _)| (*sequence, *offset, text.as_str()))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            (1, 0, "\u{e9}"),
+            (2, 2, "\u{2028}"),
+            (3, 5, "x"),
+            (1, 0, "\u{1F600}"),
+            (2, 4, "y"),
+            (3, 5, "\u{0}\u{e9}"),
+        ]
+    );
+    assert!(patches.iter().all(|(.., mode)| *mode == ChatStreamPatchMode::Append));
+}
+
+#[test]
+fn snapshot_patches_carry_the_text_so_far_of_their_own_segment() {
+    let patches = patches(PatchMode::Snapshot, &multi_byte());
+    let shown: Vec<_> = patches
+        .iter()
+        .map(|(_, sequence, offset, text, _)| (*sequence, *offset, text.as_str()))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            (1, 0, "\u{e9}"),
+            (2, 0, "\u{e9}\u{2028}"),
+            (3, 0, "\u{e9}\u{2028}x"),
+            (1, 0, "\u{1F600}"),
+            (2, 0, "\u{1F600}y"),
+            (3, 0, "\u{1F600}y\u{0}\u{e9}"),
+        ]
+    );
+    assert!(patches.iter().all(|(.., mode)| *mode == ChatStreamPatchMode::Snapshot));
+}
+
+/// The rest is on the event that begins its segment or tool call.
+#[test]
+fn a_lean_patch_has_no_other_fields_than_those_that_change() {
+    let project = |fields| {
+        let mut ui = Ui::new(session(), Patches { fields, ..Patches::default() });
+        let payloads = conversation().recorded.into_iter().map(|recorded| ui.project(recorded));
+        payloads.map(|payload| serde_json::to_value(payload).expect("JSON")).collect::<Vec<_>>()
+    };
+    let mut patches = 0;
+    for (full, lean) in project(PatchFields::Full).iter().zip(project(PatchFields::Lean)) {
+        if !full["@type"].as_str().expect("a type").ends_with("Patch") {
+            assert_eq!(*full, lean);
+            continue;
+        }
+        patches += 1;
+        // Several tool calls can be open in one message.
+        let id = if full.get("toolCallId").is_some() { "toolCallId" } else { "messageId" };
+        let kept = ["@type", id, "sequence", "offset", "text", "arguments", "mode"];
+        let mut expected = full.clone();
+        expected.as_object_mut().expect("an object").retain(|key, _| kept.contains(&key.as_str()));
+        assert_eq!(expected, lean);
+    }
+    assert_eq!(patches, 7);
+}

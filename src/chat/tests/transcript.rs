@@ -1,0 +1,199 @@
+//! What the model sees of a conversation.
+
+use super::*;
+
+fn transcript(recorder: &Recorder, system: Option<&str>) -> Transcript {
+    let mut transcript =
+        Transcript::new(Preamble { system: system.map(str::to_owned), history: Vec::new() });
+    recorder.recorded.iter().for_each(|recorded| transcript.apply(recorded));
+    transcript
+}
+
+/// The messages of a provider request, one per line.
+fn messages(transcript: &Transcript) -> Vec<String> {
+    let line = |message: &Message<'_>| match message {
+        Message::System(text) => format!("system: {text}"),
+        Message::User { text, .. } => format!("user: {text}"),
+        Message::Assistant { text, calls, .. } => {
+            let calls = calls.iter().map(|(tool, input)| format!(" {}({input})", tool.id.0));
+            format!("model: {text}{}", calls.collect::<String>())
+        }
+        Message::Tool { tool, result, .. } => format!("tool {}: {result}", tool.id.0),
+    };
+    transcript.messages().iter().map(line).collect()
+}
+
+/// Checks the next request to the model, after a turn of `said` with this ending and the prompt
+/// "next".
+fn check(said: &[ModelStep], ending: Ending, expected: &[&str]) {
+    let mut recorder = Recorder::new();
+    recorder.turn("hi", said);
+    recorder.end(ending);
+    recorder.turn("next", &[]);
+    let messages = messages(&transcript(&recorder, None));
+    let marks = [("MARK", INTERRUPTED_MARK), ("NO RESULT", INTERRUPTED_TOOL)];
+    let fill = |line: &&str| marks.iter().fold((*line).to_owned(), |l, (to, by)| l.replace(to, by));
+    let expected: Vec<_> = expected.iter().chain(&["user: next"]).map(fill).collect();
+    assert_eq!(messages, expected);
+}
+
+#[test]
+fn a_finished_turn_is_kept_whole() {
+    check(&[ModelStep::Text(&["Hel", "lo"])], Ending::Finished, &["user: hi", "model: Hello"]);
+    check(
+        &[ModelStep::Text(&["One. "]), ModelStep::Thought(&["hm"]), ModelStep::Text(&["Two."])],
+        Ending::Finished,
+        &["user: hi", "model: One. Two."],
+    );
+}
+
+#[test]
+fn a_stopped_turn_keeps_its_prompt_its_words_and_a_mark() {
+    check(&[ModelStep::Text(&["Hel"])], Ending::Stopped, &["user: hi", "model: Hel\n\nMARK"]);
+    check(&[], Ending::Stopped, &["user: hi", "model: MARK"]);
+    check(&[ModelStep::Thought(&["hm"])], Ending::Stopped, &["user: hi", "model: MARK"]);
+}
+
+#[test]
+fn a_failed_turn_is_kept_like_a_stopped_one_unless_it_said_nothing() {
+    check(&[ModelStep::Text(&["Hel"])], Ending::Failed, &["user: hi", "model: Hel\n\nMARK"]);
+    check(&[], Ending::Failed, &[]);
+    check(&[ModelStep::Thought(&["hm"])], Ending::Failed, &[]);
+}
+
+#[test]
+fn an_answer_of_white_space_is_no_message() {
+    let model = |said: &[ModelStep], ending| {
+        let mut recorder = Recorder::new();
+        recorder.turn("hi", said);
+        recorder.end(ending);
+        recorder.turn("next", &[]);
+        let messages = messages(&transcript(&recorder, None));
+        messages.into_iter().filter(|line| line.starts_with("model")).collect::<Vec<_>>()
+    };
+    let blank = [ModelStep::Text(&[" ", "\n"])];
+    assert!(model(&blank, Ending::Finished).is_empty());
+    assert_eq!(model(&blank, Ending::Stopped), [format!("model: {INTERRUPTED_MARK}")]);
+    let called = [
+        ModelStep::Text(&["\n"]),
+        ModelStep::Call("a"),
+        ModelStep::Result("a", "x"),
+        ModelStep::Text(&[" "]),
+    ];
+    assert_eq!(model(&called, Ending::Finished), ["model:  a({})"]);
+    // Between words it is part of them.
+    let parts = [
+        ModelStep::Text(&["a"]),
+        ModelStep::Thought(&["hm"]),
+        ModelStep::Text(&["\n"]),
+        ModelStep::Text(&["b"]),
+    ];
+    assert_eq!(model(&parts, Ending::Finished), ["model: a\nb"]);
+    check(&blank, Ending::Failed, &[]);
+}
+
+#[test]
+fn a_tool_call_always_has_a_result() {
+    for ending in [Ending::Stopped, Ending::Failed] {
+        check(
+            &[ModelStep::Text(&["I look."]), ModelStep::Call("t1")],
+            ending,
+            &["user: hi", "model: I look. t1({})", "tool t1: NO RESULT", "model: MARK"],
+        );
+    }
+    check(
+        &[ModelStep::Call("t1"), ModelStep::Call("t2"), ModelStep::Result("t2", "noon")],
+        Ending::Stopped,
+        &[
+            "user: hi",
+            "model:  t1({}) t2({})",
+            "tool t1: NO RESULT",
+            "tool t2: noon",
+            "model: MARK",
+        ],
+    );
+    check(
+        &[ModelStep::Call("t1")],
+        Ending::Finished,
+        &["user: hi", "model:  t1({})", "tool t1: NO RESULT"],
+    );
+}
+
+#[test]
+fn rounds_of_tool_calls_are_in_order() {
+    check(
+        &[
+            ModelStep::Text(&["First."]),
+            ModelStep::Call("t1"),
+            ModelStep::Call("t2"),
+            ModelStep::Result("t2", "two"),
+            ModelStep::Result("t1", "one"),
+            ModelStep::Round,
+            ModelStep::Call("t3"),
+            ModelStep::Result("t3", "three"),
+            ModelStep::Round,
+            ModelStep::Text(&["Done."]),
+        ],
+        Ending::Finished,
+        &[
+            "user: hi",
+            "model: First. t1({}) t2({})",
+            "tool t1: one",
+            "tool t2: two",
+            "model:  t3({})",
+            "tool t3: three",
+            "model: Done.",
+        ],
+    );
+}
+
+#[test]
+fn a_tool_id_used_again_in_a_later_round_gets_its_own_result() {
+    check(
+        &[
+            ModelStep::Call("t"),
+            ModelStep::Result("t", "one"),
+            ModelStep::Text(&["And again."]),
+            ModelStep::Call("t"),
+            ModelStep::Result("t", "two"),
+        ],
+        Ending::Finished,
+        &["user: hi", "model:  t({})", "tool t: one", "model: And again. t({})", "tool t: two"],
+    );
+}
+
+#[test]
+fn a_turn_without_an_end_counts_as_cut_off() {
+    let mut recorder = Recorder::new();
+    recorder.turn("lost", &[]);
+    recorder.turn("cut", &[ModelStep::Text(&["Hel"])]);
+    recorder.turn("next", &[]);
+    let marked = format!("model: Hel\n\n{INTERRUPTED_MARK}");
+    let shown = messages(&transcript(&recorder, None));
+    assert_eq!(shown, ["user: cut", &marked, "user: next"]);
+}
+
+#[test]
+fn the_system_prompt_comes_first_and_once() {
+    let mut recorder = Recorder::new();
+    recorder.turn("hi", &[ModelStep::Text(&["Hello"])]);
+    recorder.end(Ending::Finished);
+    recorder.turn("next", &[]);
+    let shown = messages(&transcript(&recorder, Some("Be brief.")));
+    assert_eq!(shown, ["system: Be brief.", "user: hi", "model: Hello", "user: next"]);
+}
+
+#[test]
+fn a_transcript_handed_out_does_not_change() {
+    let mut recorder = Recorder::new();
+    recorder.turn("hi", &[]);
+    let mut growing = transcript(&recorder, None);
+    let handed_out = growing.clone();
+    let before = messages(&handed_out);
+    let known = recorder.recorded.len();
+    recorder.said(&ModelStep::Text(&["Hello"]), 1);
+    recorder.end(Ending::Finished);
+    recorder.recorded[known..].iter().for_each(|recorded| growing.apply(recorded));
+    assert_eq!(messages(&handed_out), before);
+    assert_eq!(messages(&growing), ["user: hi", "model: Hello"]);
+}

@@ -1,0 +1,205 @@
+//! The arguments of the commands that report how a conversation would be set up: tools, profiles,
+//! models, and what `doctor` checks.
+
+use super::{TextOutput, TextOutputArgs};
+use crate::cli::calls::CallArgs;
+use crate::cli::session::EngineArgs;
+use crate::cli::tools::ToolOptions;
+use crate::cli::{LogLevel, ProfileFiles, ProviderArgs, provider};
+use clap::{Args, Subcommand, ValueHint};
+use clap_complete::ArgValueCandidates;
+use std::path::PathBuf;
+
+/// Help summary of `tools`.
+pub(crate) const TOOLS_ABOUT: &str = "List the tools of MCP servers";
+
+/// Long help of `tools`.
+pub(crate) const TOOLS_LONG_ABOUT: &str = "\
+List the tools of MCP servers, as a model would be offered them.
+
+Starts the servers, asks each for its tools, ends them, and prints each tool with the name that the
+model is shown, the server, the description and the parameters; `?` marks those that may be left
+out. --output json has the whole schemas, and what --approval, --allow and --deny say.";
+
+/// Text after the options in the help of `tools`.
+pub(crate) const TOOLS_AFTER: &str = "\
+Examples:
+  duologue tools --mcp 'npx -y @modelcontextprotocol/server-filesystem /tmp'
+  duologue tools --mcp-config servers.json --output json
+
+Exit status:
+  0    all servers could be used
+  1    some servers could not be used, or not in time; the tools of the others are listed
+  2    the command line or a configuration file is wrong
+  74   standard output could not be written";
+
+/// Arguments of `tools`.
+#[derive(Args, Debug)]
+pub struct ToolsArgs {
+    /// The servers, and rules for their tools.
+    #[command(flatten)]
+    pub tools: ToolOptions,
+
+    /// Format of the list
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub output: TextOutput,
+
+    /// One JSON object at the end; the same as --output json
+    #[arg(long)]
+    pub no_stream: bool,
+
+    /// How much is logged to standard error
+    #[arg(long, env = "DUOLOGUE_LOG_LEVEL", value_name = "LEVEL", value_enum, default_value_t)]
+    pub log_level: LogLevel,
+}
+
+/// Help summary of `profiles`.
+pub(crate) const PROFILES_ABOUT: &str = "List profiles and which of them can answer now";
+
+/// Long help of `profiles`.
+pub(crate) const PROFILES_LONG_ABOUT: &str = "\
+List profiles, with the engine and the model of each, the layer that defines it, and whether it can
+answer now. No key is shown, and no key command is run.
+
+Profiles are read from /etc/duologue/profiles.yaml, from duologue/profiles.yaml in $XDG_CONFIG_HOME
+(else ~/.config), from .duologue/profiles.yaml in the working folder or the nearest one above it, and
+from the files of --profile-registries. Later ones win. What the file of a project may do is limited
+until it is trusted.";
+
+/// Text after the options in the help of `profiles`.
+pub(crate) const PROFILES_AFTER: &str = "\
+Examples:
+  duologue profiles
+  duologue profiles show work
+  duologue profiles trust .duologue/profiles.yaml
+
+Exit status:
+  0    it was printed or done
+  2    the command line or a file of profiles is wrong
+  74   standard output could not be written";
+
+/// Arguments of `profiles`.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct ProfilesArgs {
+    /// What to do instead of listing them.
+    #[command(subcommand)]
+    pub command: Option<ProfilesCommand>,
+
+    /// Where profiles are.
+    #[command(flatten)]
+    pub registries: ProfileFiles,
+
+    /// Output options.
+    #[command(flatten)]
+    pub output: TextOutputArgs,
+}
+
+/// What to do with profiles.
+#[derive(Debug, Subcommand)]
+pub enum ProfilesCommand {
+    /// Print what a profile says, each value with the file that it comes from
+    Show(ShowProfileArgs),
+    /// Trust the file of a project until it changes
+    Trust(TrustArgs),
+    /// Trust the file of a project no longer
+    Untrust(TrustArgs),
+}
+
+/// Arguments of `profiles show`.
+#[derive(Args, Debug)]
+pub struct ShowProfileArgs {
+    /// Name of the profile
+    #[arg(add = ArgValueCandidates::new(provider::names))]
+    pub name: String,
+
+    /// Where profiles are.
+    #[command(flatten)]
+    pub registries: ProfileFiles,
+
+    /// Output options.
+    #[command(flatten)]
+    pub output: TextOutputArgs,
+}
+
+/// Arguments of `profiles trust` and `profiles untrust`.
+#[derive(Args, Debug)]
+pub struct TrustArgs {
+    /// The file, or the folder of its project
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub path: PathBuf,
+
+    /// Output options.
+    #[command(flatten)]
+    pub output: TextOutputArgs,
+}
+
+/// Text after the options in the help of `models`.
+pub(crate) const MODELS_AFTER: &str = "\
+Examples:
+  duologue models
+  duologue models --engine anthropic
+  duologue models --base-url http://localhost:11434/v1
+
+Exit status:
+  0    the models were printed
+  1    the provider can't be asked, or has no list
+  2    the command line or a file of profiles is wrong
+  74   standard output could not be written";
+
+/// Arguments of `models`.
+#[derive(Args, Debug)]
+pub struct ModelsArgs {
+    /// The provider.
+    #[command(flatten)]
+    pub provider: ProviderArgs,
+
+    /// Output options.
+    #[command(flatten)]
+    pub output: TextOutputArgs,
+
+    /// Settings of calls, of which the headers count.
+    #[command(flatten, next_help_heading = "Call options")]
+    pub calls: CallArgs,
+
+    /// Settings of the engines.
+    #[command(flatten, next_help_heading = "Engine options")]
+    pub engines: EngineArgs,
+}
+
+/// Text after the options in the help of `doctor`.
+pub(crate) const DOCTOR_AFTER: &str = "\
+Examples:
+  duologue doctor
+  duologue doctor --profile work --output json
+  duologue doctor --offline
+
+Exit status:
+  0    nothing was found that can't work
+  1    something can't work
+  2    the command line is wrong
+  74   standard output could not be written";
+
+/// Arguments of `doctor`.
+#[derive(Args, Debug)]
+pub struct DoctorArgs {
+    /// The provider.
+    #[command(flatten)]
+    pub provider: ProviderArgs,
+
+    /// Do not ask the provider
+    #[arg(long)]
+    pub offline: bool,
+
+    /// Output options.
+    #[command(flatten)]
+    pub output: TextOutputArgs,
+
+    /// Settings of calls, of which the headers count.
+    #[command(flatten, next_help_heading = "Call options")]
+    pub calls: CallArgs,
+
+    /// Settings of the engines.
+    #[command(flatten, next_help_heading = "Engine options")]
+    pub engines: EngineArgs,
+}

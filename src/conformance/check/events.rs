@@ -1,0 +1,123 @@
+//! Checks each event: its frame, and what it means for its run and the conversation.
+
+use super::Checker;
+use super::attachments::check_attachments;
+use super::conversation::Position;
+use super::extension::check_extension_fields;
+use super::fields::Fields;
+use super::line::Read;
+use super::names::{Name, check_event_name};
+use super::rule::{Report, Rule};
+use super::runs::Activity;
+use super::step::Step;
+use crate::protocol::any::Any;
+use crate::protocol::proto::chat::ChatStreamPatchMode;
+use crate::protocol::proto::rpc::{BackendEventFrame, UiEventFrame};
+
+impl Checker {
+    pub(super) fn event(
+        &mut self,
+        name: &Name,
+        frame: &UiEventFrame,
+        read: &Read,
+        report: &mut Report,
+    ) {
+        self.summary.events += 1;
+        let (payload, strange) = (frame.payload.as_ref(), read.strange.first());
+        let payload_name = payload.map_or("", |payload| payload.name());
+        check_event_name(&frame.name, payload_name, strange, report);
+        let is_extension = self.check_extension(payload_name, report) || strange.is_some();
+        let is_of_two = matches!(payload, Some(Any::SteeringAccepted(_)));
+        self.order.event(frame.ordinal, name, &frame.name, (is_extension, is_of_two), report);
+        let Some(payload) = payload else { return };
+        check_extension_fields(payload, report);
+        check_attachments(payload, report);
+        self.check_between_runs(payload, report);
+        self.check_client_tools(payload, report);
+        let target = self.steered(name, payload, report);
+        let step = Step::of(payload);
+        if let Step::RunEnded { .. } = step {
+            self.process.run_ended();
+        }
+        self.runs.step(name, step, &self.namer, report);
+        if !self.runs.has(name) {
+            self.requests.event(name);
+        }
+        let fields = Fields::of(payload);
+        fields.check(self.context(read), report);
+        self.check_mode(&fields, report);
+        self.runs.identify(target.as_ref().unwrap_or(name), &fields, &self.namer, report);
+        let at = Position { request: name, ordinal: frame.ordinal, line: report.line() };
+        self.conversation.event(at, payload, &fields);
+        if let Any::TurnDropped(dropped) = payload {
+            self.conversation.dropped(dropped, frame.ordinal, report);
+        }
+    }
+
+    /// A prompt that joins the run of another request. Its event is of both.
+    fn steered(&mut self, name: &Name, payload: &Any, report: &mut Report) -> Option<Name> {
+        let Any::SteeringAccepted(joined) = payload else { return None };
+        let message = self.namer.name(&joined.message_id);
+        let target = self.namer.name(joined.target_request_id.trim());
+        self.runs.steered(name, (&message, &target), report);
+        Some(target)
+    }
+
+    /// Another model answers from the next submit on, or turns are dropped: not in the middle of a run.
+    fn check_between_runs(&self, payload: &Any, report: &mut Report) {
+        if let Any::ModelSwitched(_) | Any::TurnDropped(_) = payload
+            && self.runs.activity() == Activity::Running
+        {
+            let message = format!("{} while a run is under way", payload.name());
+            report.add(Rule::EventOrder, message);
+        }
+    }
+
+    /// What is between the client and its tools.
+    fn check_client_tools(&mut self, payload: &Any, report: &mut Report) {
+        if let Any::FrontendToolManifestUpdated(_) = payload {
+            self.has_client_tools = true;
+        }
+        if let Any::FrontendToolCallRequested(_) = payload
+            && !self.has_client_tools
+        {
+            let message = "FrontendToolCallRequested before the client has declared tools";
+            report.add(Rule::EventOrder, message);
+        }
+    }
+
+    /// The mode of patches is an option of the process. Patches that replace text may be among
+    /// them.
+    fn check_mode(&mut self, fields: &Fields<'_>, report: &mut Report) {
+        let is_fixed = |mode: &i32| {
+            [ChatStreamPatchMode::Append, ChatStreamPatchMode::Snapshot]
+                .map(i32::from)
+                .contains(mode)
+        };
+        let Some(mode) = fields.segment_mode().filter(is_fixed) else { return };
+        if self.mode.is_some_and(|known| known != mode) {
+            report.add(Rule::PatchMode, "the mode differs from that of the earlier patches");
+        }
+        self.mode = Some(mode);
+    }
+
+    pub(super) fn backend_event(
+        &mut self,
+        frame: &BackendEventFrame,
+        strange: Option<&String>,
+        report: &mut Report,
+    ) {
+        let payload = frame.payload.as_ref().map_or("", |payload| payload.name());
+        check_event_name(&frame.name, payload, strange, report);
+        self.check_extension(payload, report);
+        self.order.backend_event(frame.ordinal, report);
+    }
+
+    pub(super) fn check_extension(&mut self, payload: &str, report: &mut Report) -> bool {
+        let extension = self.extensions.get(payload);
+        if let Some(extension) = extension {
+            self.process.need_extension(extension, report);
+        }
+        extension.is_some()
+    }
+}

@@ -1,0 +1,221 @@
+//! Checks each frame: whether its request may get it, and what it changes for those after it.
+
+use super::Checker;
+use super::answers::{Answer, check_error};
+use super::attachments::check_attachments;
+use super::conversation::SnapshotOf;
+use super::entity::check_entities;
+use super::fields::{Context, Fields};
+use super::line::{self, Read};
+use super::names::Name;
+use super::rule::{Report, Rule};
+use super::runs::{Activity, RunSeen};
+use crate::protocol::any::Any;
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::proto::rpc::{DoneFrame, SnapshotFrame};
+use crate::protocol::wire;
+use crate::protocol::words::{capability, code, done};
+
+impl Checker {
+    pub(super) fn frame(&mut self, read: &Read, report: &mut Report) {
+        let Some(body) = &read.frame.frame else { return };
+        self.summary.frames += 1;
+        if read.frame.version != wire::VERSION {
+            let version = read.frame.version;
+            report.add(Rule::WrongVersion, format!("version {version}, not {}", wire::VERSION));
+        }
+        self.process.begin(body, report);
+        self.session.check(&read.frame.session_id, body, report);
+        self.check_strange(&read.strange, report);
+        let id = read.frame.request_id.trim();
+        self.process.check_request(id, body, report);
+        let name = self.namer.name(id);
+        if let Body::Hello(hello) = body {
+            let has = |word: &str| hello.capabilities.iter().any(|given| given == word);
+            self.runs.calls.announced(has(capability::RETRIES), has(capability::USAGE));
+            return;
+        }
+        self.process.check_end(&name, body, report);
+        // A process of one request begins with it, and so does a stored conversation that goes on.
+        let is_first_state = self.process.begins_with(body) || self.is_restored(id, body);
+        let is_of_process = is_of_process(body);
+        if !is_of_process {
+            self.process.check_one_shot(body, report);
+        }
+        if !self.is_expected(&name, id, body, report) {
+            return;
+        }
+        // The first frames of a process of one request belong to no request.
+        if !((is_first_state || is_of_process) && id.is_empty()) {
+            self.requests.see(&name, self.summary.lines);
+        }
+        self.body(&name, id.is_empty(), body, read, report);
+    }
+
+    fn body(
+        &mut self,
+        name: &Name,
+        is_nameless: bool,
+        body: &Body,
+        read: &Read,
+        report: &mut Report,
+    ) {
+        if !self.process.is_cancelled_by_done() {
+            self.runs.forget_cancels();
+        }
+        match body {
+            Body::Hello(_) => {}
+            Body::Snapshot(frame) => self.snapshot(name, frame, read, report),
+            Body::UiEvent(frame) => self.event(name, frame, read, report),
+            Body::BackendEvent(frame) => self.backend_event(frame, read.strange.first(), report),
+            Body::Error(frame) => {
+                let id = read.frame.request_id.trim();
+                self.process.check_terminal(id, frame, report);
+                let activity = self.runs.activity();
+                check_error(frame, (self.runs.seen(name), activity), report);
+                if is_error_of_extension(&frame.code, activity) {
+                    self.process.extension_used();
+                }
+                self.requests.error(name, frame);
+                self.process.error(name, frame);
+            }
+            Body::Done(frame) => return self.done(name, is_nameless, frame, report),
+        }
+        self.withdraws = false;
+    }
+
+    fn check_strange(&mut self, strange: &[String], report: &mut Report) {
+        for name in strange {
+            if let Some(extension) = line::extension(name) {
+                self.process.need_extension(extension, report);
+            }
+        }
+    }
+
+    /// Whether the request may still get this frame.
+    fn is_expected(&mut self, name: &Name, id: &str, body: &Body, report: &mut Report) -> bool {
+        if !self.requests.is_open(name) {
+            let id = &name.shown;
+            match body {
+                Body::Done(_) => {
+                    let message =
+                        format!("request {id} already has a done, or two requests have this id");
+                    report.add(Rule::DoneAgain, message);
+                }
+                Body::Hello(_)
+                | Body::Snapshot(_)
+                | Body::UiEvent(_)
+                | Body::BackendEvent(_)
+                | Body::Error(_) => {
+                    let message =
+                        format!("after the done of request {id}, or two requests have this id");
+                    report.add(Rule::AfterDone, message);
+                }
+            }
+            return false;
+        }
+        let is_of_request =
+            matches!(body, Body::Snapshot(_) | Body::UiEvent(_) | Body::BackendEvent(_));
+        let is_missing =
+            id.is_empty() && is_of_request && !is_of_process(body) && !self.is_restored(id, body);
+        if is_missing && self.process.reads_requests() {
+            report.add(Rule::NamelessFrame, "the frame does not name its request");
+            return false;
+        }
+        true
+    }
+
+    /// Whether it is the state of a stored conversation, before anything happened in this process.
+    fn is_restored(&self, id: &str, body: &Body) -> bool {
+        id.is_empty() && matches!(body, Body::Snapshot(_)) && self.order.is_new()
+    }
+
+    fn snapshot(&mut self, name: &Name, frame: &SnapshotFrame, read: &Read, report: &mut Report) {
+        let context = self.context(read);
+        for payload in frame.entities.iter().filter_map(|entity| entity.payload.as_ref()) {
+            self.check_extension(payload.name(), report);
+            Fields::of(payload).check(context, report);
+            check_attachments(payload, report);
+        }
+        if self.process.reads_requests() && self.runs.seen(name) == RunSeen::Live {
+            report.add(Rule::EventOrder, "the snapshot of a run that has not ended");
+        }
+        self.requests.snapshot(name);
+        check_entities(frame, !read.strange.is_empty(), report);
+        // Tokens of an earlier process may be counted.
+        if !self.order.has_events() && frame.snapshot_ordinal > 0 {
+            self.runs.calls.forget_totals();
+        }
+        self.order.snapshot(frame, report);
+        if read.strange.is_empty() {
+            let of = if self.runs.has(name) {
+                SnapshotOf::Run(name)
+            } else if self.process.reads_requests() && !read.frame.request_id.trim().is_empty() {
+                SnapshotOf::Request
+            } else {
+                SnapshotOf::Process
+            };
+            self.conversation.snapshot(frame, of, (&self.runs, &self.namer), report);
+        }
+    }
+
+    pub(super) fn context<'a>(&self, read: &'a Read) -> Context<'a> {
+        Context { session: &read.frame.session_id }
+    }
+
+    fn done(&mut self, name: &Name, is_nameless: bool, frame: &DoneFrame, report: &mut Report) {
+        if is_nameless {
+            self.process.check_nameless_done(frame, report);
+        }
+        let run = self.runs.end(name);
+        let activity = self.runs.activity();
+        let state = (run, activity, self.withdraws && !is_nameless);
+        let answer = self.requests.done(name, is_nameless, state, frame, report);
+        let is_bare = answer.as_ref().is_some_and(Answer::is_bare);
+        let is_other = answer.as_ref().is_some_and(Answer::is_other);
+        let is_ok = frame.status == done::OK;
+        match (is_bare, &*frame.status) {
+            // The cancel of a submit that waits.
+            (true, done::STOPPED) => self.process.extension_used(),
+            (true, done::OK)
+                if activity == Activity::Running && self.process.is_cancelled_by_done() =>
+            {
+                self.runs.cancel();
+            }
+            (true, done::OK) if activity == Activity::Idle => self.process.extension_used(),
+            _ => {}
+        }
+        if is_other {
+            self.process.other_answer();
+        }
+        let was_withdrawn = self.withdraws && is_bare && frame.status == done::STOPPED;
+        self.withdraws = was_withdrawn || is_other && is_ok && activity == Activity::Running;
+        self.process.done(frame);
+    }
+}
+
+/// Whether the frame is about the process and not about a request.
+fn is_of_process(body: &Body) -> bool {
+    let payload = match body {
+        Body::UiEvent(event) => event.payload.as_ref(),
+        Body::BackendEvent(event) => event.payload.as_ref(),
+        Body::Error(error) => return error.code == code::STORE_FAILED && !error.terminal,
+        Body::Hello(_) | Body::Snapshot(_) | Body::Done(_) => None,
+    };
+    matches!(payload, Some(Any::ToolServerChanged(_) | Any::StoreDegraded(_)))
+}
+
+/// Whether only the request of an extension is answered so.
+fn is_error_of_extension(code: &str, activity: Activity) -> bool {
+    match code {
+        code::UNKNOWN_EXTENSION
+        | code::INVALID_TOOLS
+        | code::UNKNOWN_TOOL_CALL
+        | code::INVALID_SETTINGS
+        | code::INVALID_ATTACHMENT
+        | code::UNKNOWN_MESSAGE => true,
+        // A cancel that names a request.
+        code::NO_ACTIVE_REQUEST => activity == Activity::Running,
+        _ => false,
+    }
+}

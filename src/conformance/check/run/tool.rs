@@ -1,0 +1,177 @@
+//! Checks the steps of one tool call.
+
+use crate::conformance::check::names::{Name, Namer};
+use crate::conformance::check::rule::{Report, Rule};
+use crate::conformance::check::step::ToolStep;
+use crate::conformance::check::text::Text;
+use crate::protocol::any::Struct;
+use crate::protocol::words::tool_result;
+
+#[derive(Clone, Debug)]
+pub(super) struct Tool {
+    pub(super) name: Name,
+    pub(super) input: Text,
+    stage: ToolStage,
+    /// The hash of the whole input.
+    requested: Option<u64>,
+    /// The hash of the whole input as the client of a tool gets it.
+    arguments: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ToolStage {
+    Started,
+    Requested,
+    AwaitsApproval,
+    Allowed,
+    Denied,
+    Executing,
+    AwaitsClient,
+    /// The client has answered, with success or not.
+    Answered(bool),
+    Returned,
+}
+
+impl Tool {
+    /// A call that the model has begun.
+    pub(super) fn begin(name: Name) -> Self {
+        let (stage, input) = (ToolStage::Started, Text::new());
+        Self { name, input, stage, requested: None, arguments: None }
+    }
+
+    /// Whether it may finish: before it was requested, or after its result.
+    pub(super) fn may_finish(&self) -> bool {
+        matches!(self.stage, ToolStage::Started | ToolStage::Returned)
+    }
+
+    /// A step between the first and the last.
+    pub(super) fn step(
+        &mut self,
+        shown: &str,
+        step: ToolStep<'_>,
+        namer: &Namer,
+        report: &mut Report,
+    ) {
+        if !self.stage.allows(step) {
+            let message = format!("{shown}: a step out of order, after {}", self.stage.as_str());
+            report.add(Rule::EventOrder, message);
+        }
+        match step {
+            ToolStep::Patched(patch) => self.input.patch(shown, patch, report),
+            ToolStep::Requested { input } => {
+                self.requested = Some(namer.key(input));
+                self.arguments = arguments(input).map(|arguments| namer.key(&arguments));
+                if self.input.patches > 0 {
+                    self.input.finish(shown, input, report);
+                }
+            }
+            ToolStep::ApprovalRequested { input } | ToolStep::Executing { input } => {
+                if self.requested.is_some_and(|requested| requested != namer.key(input)) {
+                    let message = format!("the input of {shown} is not the one that was requested");
+                    report.add(Rule::FieldChanged, message);
+                }
+            }
+            ToolStep::ClientAsked { input } => {
+                let input = input.map(written).unwrap_or_else(|| "{}".to_owned());
+                if self.arguments.is_some_and(|arguments| arguments != namer.key(&input)) {
+                    let message = format!("the client gets another input for {shown}");
+                    report.add(Rule::FieldChanged, message);
+                }
+            }
+            ToolStep::Returned { status } => self.check_result(shown, status, report),
+            ToolStep::Started
+            | ToolStep::ApprovalResolved { .. }
+            | ToolStep::ClientAnswered { .. }
+            | ToolStep::Finished => {}
+        }
+        self.stage = ToolStage::after(step);
+    }
+
+    /// The result agrees with the way the call ended.
+    fn check_result(&self, shown: &str, status: &str, report: &mut Report) {
+        let expected = match self.stage {
+            // If the client has not answered, there is no result.
+            ToolStage::Denied | ToolStage::AwaitsClient => false,
+            ToolStage::Answered(is_success) => is_success,
+            ToolStage::Started
+            | ToolStage::Requested
+            | ToolStage::AwaitsApproval
+            | ToolStage::Allowed
+            | ToolStage::Executing
+            | ToolStage::Returned => return,
+        };
+        if expected != (status == tool_result::SUCCESS) {
+            let before = self.stage.as_str();
+            let message = format!("the result of {shown} does not agree with its status: {before}");
+            report.add(Rule::FieldChanged, message);
+        }
+    }
+}
+
+/// The arguments that a model wrote, as the client of a tool gets them, if they are an object.
+fn arguments(input: &str) -> Option<String> {
+    match input.trim() {
+        "" => Some("{}".to_owned()),
+        input => serde_json::from_str(input).ok().as_ref().map(written),
+    }
+}
+
+fn written(input: &Struct) -> String {
+    serde_json::to_string(input).unwrap_or_default()
+}
+
+impl ToolStage {
+    /// The stage after such a step.
+    fn after(step: ToolStep<'_>) -> Self {
+        match step {
+            ToolStep::Started | ToolStep::Patched(_) => Self::Started,
+            ToolStep::Requested { .. } => Self::Requested,
+            ToolStep::ApprovalRequested { .. } => Self::AwaitsApproval,
+            ToolStep::ApprovalResolved { is_allowed: true } => Self::Allowed,
+            ToolStep::ApprovalResolved { is_allowed: false } => Self::Denied,
+            ToolStep::Executing { .. } => Self::Executing,
+            ToolStep::ClientAsked { .. } => Self::AwaitsClient,
+            ToolStep::ClientAnswered { status } => Self::Answered(status == tool_result::SUCCESS),
+            ToolStep::Returned { .. } | ToolStep::Finished => Self::Returned,
+        }
+    }
+
+    /// Whether such a step may come next.
+    fn allows(self, step: ToolStep<'_>) -> bool {
+        match step {
+            ToolStep::Started
+            | ToolStep::Patched(_)
+            | ToolStep::Requested { .. }
+            | ToolStep::Finished => self == Self::Started,
+            ToolStep::ApprovalRequested { .. } => self == Self::Requested,
+            ToolStep::ApprovalResolved { .. } => self == Self::AwaitsApproval,
+            ToolStep::Executing { .. } => matches!(self, Self::Requested | Self::Allowed),
+            ToolStep::ClientAsked { .. } => self == Self::Executing,
+            ToolStep::ClientAnswered { .. } => self == Self::AwaitsClient,
+            // A call may be refused, or its time may be up.
+            ToolStep::Returned { .. } => matches!(
+                self,
+                Self::Requested
+                    | Self::Denied
+                    | Self::Executing
+                    | Self::AwaitsClient
+                    | Self::Answered(_)
+            ),
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Started => "its start",
+            Self::Requested => "it was requested",
+            Self::AwaitsApproval => "its approval was requested",
+            Self::Allowed => "it was allowed",
+            Self::Denied => "it was denied",
+            Self::Executing => "it was started",
+            Self::AwaitsClient => "the client was asked to run it",
+            Self::Answered(true) => "the client returned a result",
+            Self::Answered(false) => "the client returned an error",
+            Self::Returned => "its result",
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Errors as clients get them: their codes, and what is said about a line that is not valid. Pure.
+
+use super::{RequestFault, VERSION};
+use crate::protocol::command::{CommandFault, Extension};
+use crate::protocol::id::{ID_BYTES_MAX, IdTooLong};
+use crate::protocol::words::code;
+
+/// Error codes, for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// The line is not a request in protobuf JSON.
+    InvalidRequestJson,
+    /// The line is longer than the limit.
+    LineTooLong,
+    /// The version is not supported.
+    UnsupportedVersion,
+    /// The line contains no command.
+    UnknownRequest,
+    /// The line is for another session.
+    SessionMismatch,
+    /// A run is active.
+    SessionBusy,
+    /// The prompt is blank.
+    EmptyPrompt,
+    /// There is no run to cancel.
+    NoActiveRequest,
+    /// The process takes no more prompts.
+    ShuttingDown,
+    /// The engine could not be initialized.
+    EngineInitFailed,
+    /// The run failed.
+    RunFailed,
+    /// The answer does not have the form required by the command file.
+    InvalidAnswer,
+    /// Standard input could not be read.
+    StdinReadFailed,
+    /// A signal ended the process.
+    Interrupted,
+    /// A bug in this program.
+    Internal,
+    /// An extension is not known.
+    UnknownExtension,
+    /// The tools that a client declared can't be used.
+    InvalidTools,
+    /// No tool call with that id waits for this.
+    UnknownToolCall,
+    /// Settings, a choice of a model or a schema can't be used.
+    InvalidSettings,
+    /// An image or a file of a prompt can't be used.
+    InvalidAttachment,
+    /// The conversation can't be stored, or what is stored can't be read.
+    StoreFailed,
+    /// Another process holds the session.
+    SessionLocked,
+    /// There is no such prompt, or no turn, to drop.
+    UnknownMessage,
+}
+
+/// An error as a client gets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientError {
+    /// For programs.
+    pub code: Code,
+    /// What happened, what it means and what to do, for people.
+    pub message: String,
+    /// Details; may be empty.
+    pub detail: String,
+    /// The process will not go on after this.
+    pub terminal: bool,
+}
+
+impl Code {
+    /// The value on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidRequestJson => code::INVALID_REQUEST_JSON,
+            Self::LineTooLong => code::LINE_TOO_LONG,
+            Self::UnsupportedVersion => code::UNSUPPORTED_VERSION,
+            Self::UnknownRequest => code::UNKNOWN_REQUEST,
+            Self::SessionMismatch => code::SESSION_MISMATCH,
+            Self::SessionBusy => code::SESSION_BUSY,
+            Self::EmptyPrompt => code::EMPTY_PROMPT,
+            Self::NoActiveRequest => code::NO_ACTIVE_REQUEST,
+            Self::ShuttingDown => code::SHUTTING_DOWN,
+            Self::EngineInitFailed => code::ENGINE_INIT_FAILED,
+            Self::RunFailed => code::RUN_FAILED,
+            Self::InvalidAnswer => code::INVALID_ANSWER,
+            Self::StdinReadFailed => code::STDIN_READ_FAILED,
+            Self::Interrupted => code::INTERRUPTED,
+            Self::Internal => code::INTERNAL,
+            Self::UnknownExtension => code::UNKNOWN_EXTENSION,
+            Self::InvalidTools => code::INVALID_TOOLS,
+            Self::UnknownToolCall => code::UNKNOWN_TOOL_CALL,
+            Self::InvalidSettings => code::INVALID_SETTINGS,
+            Self::InvalidAttachment => code::INVALID_ATTACHMENT,
+            Self::StoreFailed => code::STORE_FAILED,
+            Self::SessionLocked => code::SESSION_LOCKED,
+            Self::UnknownMessage => code::UNKNOWN_MESSAGE,
+        }
+    }
+}
+
+impl RequestFault {
+    /// The error as the client gets it.
+    pub(crate) fn client_error(&self) -> ClientError {
+        let (code, message, detail) = match self {
+            Self::InvalidJson { reason } => (
+                Code::InvalidRequestJson,
+                "the line is not a request in protobuf JSON and was ignored; send one JSON object \
+                 a line, as in {\"submit\":{\"prompt\":\"hello\"}}"
+                    .to_owned(),
+                reason.clone(),
+            ),
+            Self::TooLong { bytes_max } => (
+                Code::LineTooLong,
+                format!(
+                    "the line is longer than {bytes_max} bytes and was ignored; send a shorter \
+                     one, or start the server with a larger --max-request-bytes"
+                ),
+                String::new(),
+            ),
+            Self::IdTooLong { field, error } => id_error(field, *error),
+            Self::UnsupportedVersion(version) => (
+                Code::UnsupportedVersion,
+                format!(
+                    "the request asks for protocol version {version}, this server speaks version \
+                     {VERSION}; leave the version out or send {VERSION}"
+                ),
+                String::new(),
+            ),
+            Self::UnknownRequest => (
+                Code::UnknownRequest,
+                "the request asks for nothing this server knows; set one of submit, cancel, \
+                 snapshot, shutdown"
+                    .to_owned(),
+                String::new(),
+            ),
+            Self::Command(fault) => command_error(fault),
+            Self::Internal { detail } => (
+                Code::Internal,
+                "reading the line met a defect of this program; the line was ignored and the \
+                 session goes on; please report it"
+                    .to_owned(),
+                detail.clone(),
+            ),
+        };
+        ClientError { code, message, detail, terminal: false }
+    }
+}
+
+fn id_error(field: &str, error: IdTooLong) -> (Code, String, String) {
+    (
+        Code::InvalidRequestJson,
+        format!(
+            "{field} is longer than {ID_BYTES_MAX} bytes and the line was ignored; send a shorter \
+             one"
+        ),
+        format!("{field}: {error}"),
+    )
+}
+
+/// Code, message and detail for a command that is not valid.
+fn command_error(fault: &CommandFault) -> (Code, String, String) {
+    match fault {
+        CommandFault::EmptyPrompt => (
+            Code::EmptyPrompt,
+            "the prompt is blank, so there is nothing to answer; send one with text".to_owned(),
+            String::new(),
+        ),
+        CommandFault::IdTooLong(field, error) => id_error(field, *error),
+        CommandFault::UnknownExtension(name) => {
+            let known = Extension::ALL.map(Extension::as_str).join(", ");
+            let message = "an extension in the list is not known, so none of them was turned on";
+            let detail = format!("no extension {name:?}; a request can turn on {known}");
+            (Code::UnknownExtension, message.to_owned(), detail)
+        }
+        CommandFault::InvalidTools(reason) => (
+            Code::InvalidTools,
+            "the list of tools can't be used and the last one stays in place; correct it and send \
+             it again"
+                .to_owned(),
+            reason.clone(),
+        ),
+        CommandFault::InvalidAttachment(reason) => (
+            Code::InvalidAttachment,
+            format!("the prompt was not sent because of an attachment that can't be used: {reason}"),
+            String::new(),
+        ),
+        CommandFault::InvalidSettings(reason) => (
+            Code::InvalidSettings,
+            "the settings can't be used, so nothing was changed or sent; correct them and send the \
+             request again"
+                .to_owned(),
+            reason.clone(),
+        ),
+        CommandFault::InvalidValue(reason) => (
+            Code::InvalidRequestJson,
+            "a field of the request has a value that it can't have; the line was ignored"
+                .to_owned(),
+            reason.clone(),
+        ),
+    }
+}
