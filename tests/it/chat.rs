@@ -381,7 +381,7 @@ fn leaving_says_how_to_go_on_and_that_goes_on() {
     person.types("/resume rememb");
     person.types("\r");
     person.sees("Enter goes on");
-    person.sees("remember me (2 turns");
+    person.sees("remember me  (2 turns");
     person.types("\r");
     person.sees("goes\n  on");
     person.types("third\r");
@@ -405,7 +405,7 @@ fn a_session_that_another_process_holds_is_refused_and_another_begins() {
     let mut person = Person::start(chat(&folder, &["--store", "chat.db"]));
     person.sees("/help");
     person.types("/resume mine\r");
-    person.sees("mine (1 turn");
+    person.sees("mine  (1 turn");
     person.types("\r");
     person.sees("another conversation begins");
     person.types("hello\r");

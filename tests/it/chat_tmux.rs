@@ -194,9 +194,9 @@ fn a_stored_chat_is_resumed_from_the_list() {
     }
     tmux.chat("--store chat.db");
     tmux.line("/resume");
-    tmux.sees("about ships (1 turn");
+    tmux.sees("about ships  (1 turn");
     tmux.types("port");
-    eventually("one is left", || (!tmux.screen().contains("about ships (")).then_some(()));
+    eventually("one is left", || (!tmux.screen().contains("about ships  (")).then_some(()));
     tmux.keys(&["Enter"]);
     tmux.sees("> about ports");
     tmux.line("and more");
