@@ -44,6 +44,9 @@ const STOP_TIME: Duration = Duration::from_millis(200);
 /// they are one event if they are no further apart than this.
 const CONTINUE_TIME: Duration = Duration::from_millis(500);
 
+/// Time between two looks of a chat in the background at whether it has the terminal again.
+const BACKGROUND_TIME: Duration = Duration::from_millis(200);
+
 /// How long an exit that waits for the model may take after the person has left.
 const LEAVE_MAX: Duration = Duration::from_secs(5);
 
@@ -115,7 +118,7 @@ struct Shell<'a> {
     needs_picture: bool,
     child: Option<Child>,
     /// Suspended: when to go on if nothing has stopped the process, and it may use the terminal.
-    suspended: Option<Option<Instant>>,
+    suspended: Option<Instant>,
     /// When the terminal was last taken.
     entered: Instant,
     /// The person has left: when the model is waited for no longer.
@@ -233,14 +236,14 @@ impl<'a> Shell<'a> {
             && !self.state.is_plain;
         let spinner = moves.then(|| self.drawn + SPINNER_TIME);
         let change = self.state.next_change().map(|at| self.started + at);
-        let suspended = self.suspended.flatten();
+        let suspended = self.suspended;
         let times = [picture, spinner, change, suspended, self.leaves_at, self.source.wake_at()];
         times.into_iter().flatten().min()
     }
 
     fn look_at_clock(&mut self) {
         let now = Instant::now();
-        if let Some(Some(at)) = self.suspended
+        if let Some(at) = self.suspended
             && at <= now
         {
             self.continued();
@@ -305,8 +308,9 @@ impl<'a> Shell<'a> {
             return;
         }
         if !self.screen.is_ours() {
-            // `bg`: the model may go on, the screen is somebody else's until `fg`.
-            self.suspended = Some(None);
+            // `bg`: the model may go on, the screen is somebody else's until `fg`, which sends no signal
+            // to a process that runs.
+            self.suspended = Some(Instant::now() + BACKGROUND_TIME);
             return;
         }
         self.suspended = None;
@@ -383,6 +387,10 @@ impl<'a> Shell<'a> {
     fn draw(&mut self) {
         if self.child.is_some() || self.suspended.is_some() {
             return;
+        }
+        // The terminal may have wrapped its lines again before the signal is heard.
+        if self.screen.size() != self.state.size {
+            self.resized();
         }
         self.drawn = Instant::now();
         self.draw_fault.step();

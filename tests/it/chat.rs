@@ -383,7 +383,7 @@ fn leaving_says_how_to_go_on_and_that_goes_on() {
     person.sees("Enter goes on");
     person.sees("remember me  (2 turns");
     person.types("\r");
-    person.sees("goes\n  on");
+    person.sees("goes on\n\n> remember me");
     person.types("third\r");
     person.answered("Turn 3. You said: third");
     person.types("/export all.md\r");

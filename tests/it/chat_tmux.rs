@@ -162,14 +162,14 @@ fn a_narrower_window_loses_and_doubles_nothing() {
 fn a_paste_of_100_kb_is_one_prompt() {
     let folder = Folder::new();
     let text: String =
-        (0..3_300).map(|number| format!("line {number:05} of what was pasted\n")).collect();
+        (0..4_000).map(|number| format!("line {number:05} of what was pasted\n")).collect();
     assert!(text.len() > 100_000);
     fs::write(folder.path("text"), text.trim_end()).expect("a file");
     let tmux = Tmux::start(&folder, 60, 15);
     tmux.chat("--echo-answer /etc/hostname --debug-events-jsonl events");
     tmux.run(&["load-buffer", &folder.name("text")]);
     tmux.run(&["paste-buffer", "-p", "-r"]);
-    tmux.sees("line 03299");
+    tmux.sees("line 03999");
     assert!(tmux.screen().lines().count() <= 15);
     tmux.keys(&["Enter"]);
     tmux.sees("line 00001");

@@ -174,7 +174,7 @@ impl Shell<'_> {
             return;
         }
         self.screen.leave(&mut self.state);
-        self.suspended = Some(Some(Instant::now() + STOP_TIME));
+        self.suspended = Some(Instant::now() + STOP_TIME);
         if let Err(error) = kill_current_process_group(Signal::TSTP) {
             tracing::warn!(%error, "the chat can't be suspended");
         }
