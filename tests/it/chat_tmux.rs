@@ -66,13 +66,27 @@ impl Tmux {
     }
 
     fn chat(&self, options: &str) {
-        self.line(&format!("clear; stty -g > before; $DUOLOGUE chat --engine echo {options}"));
-        self.sees("/help");
+        self.line("clear");
+        self.has_shell();
+        self.line(&format!("stty -g > before; $DUOLOGUE chat --engine echo {options}"));
+        eventually("the chat is there", || self.screen().ends_with("/help").then_some(()));
+    }
+
+    /// Waits for the shell: what is typed before a chat has left is not for it.
+    #[track_caller]
+    fn has_shell(&self) {
+        eventually("the shell waits", || {
+            self.screen()
+                .ends_with("\n$")
+                .then_some(())
+                .or_else(|| (self.screen() == "$").then_some(()))
+        });
     }
 
     /// The chat has ended; the terminal is as it was before.
     #[track_caller]
     fn is_restored(&self, folder: &Folder) {
+        self.has_shell();
         self.line("stty -g > after; echo restored: $?");
         self.sees("restored: 0");
         let modes = |name| fs::read_to_string(folder.path(name)).expect("the modes");
@@ -140,6 +154,7 @@ fn a_narrower_window_loses_and_doubles_nothing() {
     tmux.chat("--echo-delay-ms 30");
     let words: Vec<String> = (0..40).map(|number| format!("w{number}")).collect();
     tmux.line(&words.join(" "));
+    tmux.sees("Turn 1. You said: w0 w1");
     for (columns, rows) in [(50, 20), (30, 12), (70, 8), (20, 20), (80, 20)] {
         tmux.run(&["resize-window", "-x", &columns.to_string(), "-y", &rows.to_string()]);
         eventually("the window is resized", || {
