@@ -22,7 +22,6 @@ const ERASE_LINE: &str = "\x1b[2K";
 #[derive(Debug, Default)]
 pub(crate) struct Inline {
     drawn: Live,
-    columns: usize,
     /// Whether the terminal wraps lines again when it gets narrower.
     reflows: bool,
     /// Rows between the top of the live region and the cursor.
@@ -32,8 +31,8 @@ pub(crate) struct Inline {
 }
 
 impl Inline {
-    pub(crate) fn new(columns: usize, reflows: bool) -> Self {
-        Self { columns, reflows, ..Self::default() }
+    pub(crate) fn new(reflows: bool) -> Self {
+        Self { reflows, ..Self::default() }
     }
 
     /// The bytes that print `printed` and draw `live` under it; empty if nothing changes.
@@ -77,12 +76,12 @@ impl Inline {
 
     /// The terminal has another width: it may have wrapped the lines of the live region.
     pub(crate) fn resized(&mut self, columns: usize) {
-        if columns < self.columns && self.reflows && columns > 0 {
+        // A wider terminal puts together again what it had wrapped.
+        if self.reflows && columns > 0 {
             let rows = |line: &Line<'_>| line.width().div_ceil(columns).max(1);
             let above: usize = self.drawn.lines.iter().take(self.drawn.row).map(rows).sum();
             self.rows_above = above + self.drawn.column / columns;
         }
-        self.columns = columns;
         self.is_stale = true;
     }
 

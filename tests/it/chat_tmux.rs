@@ -21,7 +21,10 @@ impl Tmux {
             folder.name(""),
             env!("CARGO_BIN_EXE_duologue"),
         );
-        tmux.run(&["new-session", "-d", "-x", &columns, "-y", &rows, &shell]);
+        // All that is printed can be looked at.
+        let history = ["set-option", "-g", "history-limit", "20000", ";"];
+        let session = ["new-session", "-d", "-x", &columns, "-y", &rows, &shell];
+        tmux.run(&[&["start-server", ";"][..], &history, &session].concat());
         tmux.sees("$");
         tmux
     }
@@ -161,6 +164,8 @@ fn a_narrower_window_loses_and_doubles_nothing() {
             let size = tmux.run(&["display-message", "-p", "#{window_width}"]);
             (size.trim() == columns.to_string()).then_some(())
         });
+        // One that is resized again before it is drawn is a matter of chance in any program.
+        eventually("it is drawn", || tmux.screen().ends_with("/help").then_some(()));
     }
     tmux.sees("w39\n>");
     let text = tmux.text();

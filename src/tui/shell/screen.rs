@@ -20,7 +20,7 @@ pub(crate) enum Screen {
 impl Screen {
     /// Under the scrollback of `terminal`.
     pub(crate) fn inline(terminal: Terminal, look: Look, reflows: bool) -> Self {
-        let inline = Inline::new(terminal.size().columns, reflows);
+        let inline = Inline::new(reflows);
         Self::Inline { terminal, inline, printer: Printer::new(look, true) }
     }
 
