@@ -165,7 +165,9 @@ fn a_narrower_window_loses_and_doubles_nothing() {
             (size.trim() == columns.to_string()).then_some(())
         });
         // One that is resized again before it is drawn is a matter of chance in any program.
-        eventually("it is drawn", || tmux.screen().ends_with("/help").then_some(()));
+        let is_drawn =
+            |screen: &str| screen.lines().last().is_some_and(|it| it.starts_with("echo ·"));
+        eventually("it is drawn", || is_drawn(&tmux.screen()).then_some(()));
     }
     tmux.sees("w39\n>");
     let text = tmux.text();
