@@ -32,7 +32,7 @@ pub(crate) fn chat(session: &SessionArgs, preamble: Preamble) -> Result<Settings
     session.on_busy = OnBusy::Queue;
     session.patch_mode = PatchMode::Append;
     session.patch_fields = PatchFields::Full;
-    session.final_snapshot = FinalSnapshot::None;
+    session.final_snapshot = Some(FinalSnapshot::None);
     session.store.backend_events = false;
     session.extensions.extend(EXTENSIONS);
     let requests = stdin(&session)?;
