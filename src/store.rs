@@ -4,11 +4,13 @@
 //! [`Worker`] is the thread as the host sees it; what it does with a request is in `keeper`. A
 //! [`Store`] is one database of one kind: another kind is another variant.
 
+mod batch;
 mod error;
 mod keeper;
 mod library;
 mod load;
 mod lock;
+mod part;
 mod place;
 mod reader;
 mod schema;
@@ -28,7 +30,7 @@ use crate::chat::record::Record;
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
 use error::StoreError;
-use load::Part;
+use part::Part;
 use sqlite::Sqlite;
 
 /// A database that keeps conversations.

@@ -2,7 +2,7 @@
 //! place.
 
 use super::error::StoreError;
-use super::load::{Part, restored};
+use super::part::{Part, restored};
 use super::place::{StorePlace, StoreSettings};
 use super::{Roles, Store};
 use crate::chat::record::{Record, Restored};

@@ -2,7 +2,7 @@
 //! here writes, except what deletes.
 
 use super::error::StoreError;
-use super::load::{Part, restored};
+use super::part::{Part, restored};
 use super::place::StorePlace;
 use super::sqlite::Sqlite;
 use super::{Roles, reader};

@@ -1,77 +1,24 @@
-//! Loads a session: what can be read of it, in order, up to the first thing that can't.
+//! Loads a session from a file of SQLite: what can be read of it, in order, up to the first thing that
+//! can't.
 
 use super::Roles;
 use super::error::StoreError;
+use super::part::Part;
 use super::sqlite::Sqlite;
-use super::turn::{Blobs, OpenTurn, hashes_of_step, hashes_of_turn, preamble, turn};
-use crate::chat::record::{Loss, Restored, StoredEvent};
-use crate::chat::transcript::{Preamble, Turn};
-use crate::protocol::any::{Any, Shared};
-use crate::protocol::id::{Ordinal, SessionId};
-use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
-use crate::protocol::proto::store::{StoredPreamble, StoredStep, StoredTurn};
-use crate::support::text::Text;
+use super::turn::{Blobs, OpenTurn, hashes_of_step, hashes_of_turn, turn};
+use crate::protocol::id::SessionId;
+use crate::protocol::proto::store::{StoredStep, StoredTurn};
 use prost::Message;
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, params};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// What one store has of a session.
-#[derive(Debug, Default)]
-pub(super) struct Part {
-    /// The session is in the store.
-    pub(super) is_there: bool,
-    ordinal: Ordinal,
-    turns: u32,
-    preamble: Preamble,
-    entities: Vec<SnapshotEntity>,
-    entities_until: Ordinal,
-    tail: Vec<StoredEvent>,
-    transcript: BTreeMap<u32, Arc<Turn>>,
-    pub(super) loss: Option<Loss>,
-}
 
 /// A session's row.
 struct SessionRow {
     key: i64,
-    ordinal: Ordinal,
+    ordinal: i64,
     turns: u32,
     preamble: Vec<u8>,
-}
-
-impl Part {
-    /// Takes in what another store has.
-    pub(super) fn add(&mut self, other: Self) {
-        self.ordinal = self.ordinal.max(other.ordinal);
-        self.turns = self.turns.max(other.turns);
-        if self.preamble == Preamble::default() {
-            self.preamble = other.preamble;
-        }
-        self.entities.extend(other.entities);
-        self.entities_until = self.entities_until.max(other.entities_until);
-        self.tail.extend(other.tail);
-        self.transcript.extend(other.transcript);
-        self.loss = self.loss.take().or(other.loss);
-    }
-
-    fn lost(&mut self, reason: String, is_closed: bool) {
-        self.loss.get_or_insert(Loss { reason, is_closed });
-    }
-}
-
-/// The session of these parts.
-pub(super) fn restored(session: SessionId, whole: Part) -> Restored {
-    Restored {
-        session,
-        ordinal: whole.ordinal,
-        turns: whole.turns,
-        preamble: whole.preamble,
-        entities: whole.entities,
-        entities_until: whole.entities_until,
-        tail: whole.tail,
-        transcript: whole.transcript.into_values().collect(),
-        loss: whole.loss,
-    }
 }
 
 impl Sqlite {
@@ -118,9 +65,7 @@ impl Sqlite {
     ) -> Result<(), StoreError> {
         let Some(row) = self.row(session)? else { return Ok(()) };
         self.key = Some(row.key);
-        part.is_there = true;
-        (part.ordinal, part.turns) = (row.ordinal, row.turns);
-        part.preamble = preamble(StoredPreamble::decode(&*row.preamble)?);
+        part.begin(row.ordinal, row.turns, &row.preamble)?;
         // Each on its own: what is lost of one need not be lost of the other.
         let turns = if roles.turns { self.turns(row.key, part) } else { Ok(()) };
         let timeline = if roles.timeline { self.timeline(row.key, part) } else { Ok(()) };
@@ -132,7 +77,7 @@ impl Sqlite {
         let row = self.connection.query_row(sql, [session.as_str()], |row| {
             Ok(SessionRow {
                 key: row.get(0)?,
-                ordinal: ordinal(row, 1)?,
+                ordinal: row.get(1)?,
                 turns: row.get(2)?,
                 preamble: row.get(3)?,
             })
@@ -146,25 +91,17 @@ impl Sqlite {
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query([key])?;
         while let Some(row) = rows.next()? {
-            let state = SnapshotFrame::decode(row.get_ref(1)?.as_blob().unwrap_or_default())?;
-            part.entities.extend(state.entities.into_iter().map(shared));
-            part.entities_until = ordinal(row, 0)?;
+            part.state(row.get(0)?, row.get_ref(1)?.as_blob().unwrap_or_default())?;
         }
         let sql = "SELECT ordinal, turn, call, name, payload FROM events \
                    WHERE session = ? AND ordinal > ? ORDER BY ordinal";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let until = i64::try_from(part.entities_until.0).unwrap_or(i64::MAX);
-        let mut rows = statement.query(params![key, until])?;
-        let mut last = part.entities_until;
+        let mut rows = statement.query(params![key, part.shown_until()])?;
         while let Some(row) = rows.next()? {
-            let event = event(row)?;
-            last = event.ordinal;
-            part.tail.push(event);
+            let place: (Option<u32>, Option<u32>) = (row.get(1)?, row.get(2)?);
+            part.event(row.get(0)?, place, &row.get::<_, String>(3)?, row.get(4)?)?;
         }
-        if last < part.ordinal {
-            let path = self.path.display();
-            part.lost(format!("events after {} are missing in the store {path}", last.0), false);
-        }
+        part.check_end(&self.path.display());
         Ok(())
     }
 
@@ -209,25 +146,4 @@ impl Sqlite {
         blobs.insert(hash.to_owned(), data.unwrap_or_default().into());
         Ok(())
     }
-}
-
-fn event(row: &Row<'_>) -> Result<StoredEvent, StoreError> {
-    let turn: Option<u32> = row.get(1)?;
-    let call: Option<u32> = row.get(2)?;
-    let payload = Any::of_message(&row.get::<_, String>(3)?, row.get(4)?)?;
-    Ok(StoredEvent { ordinal: ordinal(row, 0)?, place: turn.zip(call), payload })
-}
-
-fn ordinal(row: &Row<'_>, column: usize) -> Result<Ordinal, rusqlite::Error> {
-    Ok(Ordinal(u64::try_from(row.get::<_, i64>(column)?).unwrap_or_default()))
-}
-
-/// A message whose text is shared by all snapshots that have it.
-fn shared(mut entity: SnapshotEntity) -> SnapshotEntity {
-    if let Some(Any::ChatMessageEntity(message)) = entity.payload {
-        let (prompt, text) =
-            (Text::from(message.prompt.as_str()), Text::from(message.text.as_str()));
-        entity.payload = Some(Shared::payload(*message, prompt, text));
-    }
-    entity
 }

@@ -1,0 +1,126 @@
+//! What one store has of a session, as its rows are read, whatever kind of database it is. Pure.
+
+use super::turn::preamble;
+use crate::chat::record::{Loss, Restored, StoredEvent};
+use crate::chat::transcript::{Preamble, Turn};
+use crate::protocol::any::{Any, Shared};
+use crate::protocol::id::{Ordinal, SessionId};
+use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
+use crate::protocol::proto::store::StoredPreamble;
+use crate::support::text::Text;
+use prost::{DecodeError, Message};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::Arc;
+
+/// What one store has of a session.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    /// The session is in the store.
+    pub(super) is_there: bool,
+    ordinal: Ordinal,
+    turns: u32,
+    preamble: Preamble,
+    entities: Vec<SnapshotEntity>,
+    entities_until: Ordinal,
+    tail: Vec<StoredEvent>,
+    pub(super) transcript: BTreeMap<u32, Arc<Turn>>,
+    pub(super) loss: Option<Loss>,
+}
+
+impl Part {
+    /// Reads the row of the session.
+    pub(super) fn begin(
+        &mut self,
+        last: i64,
+        turns: u32,
+        stored: &[u8],
+    ) -> Result<(), DecodeError> {
+        self.is_there = true;
+        (self.ordinal, self.turns) = (ordinal(last), turns);
+        self.preamble = preamble(StoredPreamble::decode(stored)?);
+        Ok(())
+    }
+
+    /// Reads the state at the end of a run.
+    pub(super) fn state(&mut self, until: i64, payload: &[u8]) -> Result<(), DecodeError> {
+        let state = SnapshotFrame::decode(payload)?;
+        self.entities.extend(state.entities.into_iter().map(shared));
+        self.entities_until = ordinal(until);
+        Ok(())
+    }
+
+    /// Ordinal of the last event that the states include: only later ones are read.
+    pub(super) fn shown_until(&self) -> i64 {
+        i64::try_from(self.entities_until.0).unwrap_or(i64::MAX)
+    }
+
+    /// Reads an event after the last state.
+    pub(super) fn event(
+        &mut self,
+        number: i64,
+        (turn, call): (Option<u32>, Option<u32>),
+        name: &str,
+        payload: Vec<u8>,
+    ) -> Result<(), DecodeError> {
+        let payload = Any::of_message(name, payload)?;
+        self.tail.push(StoredEvent { ordinal: ordinal(number), place: turn.zip(call), payload });
+        Ok(())
+    }
+
+    /// Notes if events are missing at the end of the store at `place`.
+    pub(super) fn check_end(&mut self, place: &dyn Display) {
+        let last = self.tail.last().map_or(self.entities_until, |event| event.ordinal);
+        if last < self.ordinal {
+            self.lost(format!("events after {} are missing in the store {place}", last.0), false);
+        }
+    }
+
+    /// Takes in what another store has.
+    pub(super) fn add(&mut self, other: Self) {
+        self.ordinal = self.ordinal.max(other.ordinal);
+        self.turns = self.turns.max(other.turns);
+        if self.preamble == Preamble::default() {
+            self.preamble = other.preamble;
+        }
+        self.entities.extend(other.entities);
+        self.entities_until = self.entities_until.max(other.entities_until);
+        self.tail.extend(other.tail);
+        self.transcript.extend(other.transcript);
+        self.loss = self.loss.take().or(other.loss);
+    }
+
+    pub(super) fn lost(&mut self, reason: String, is_closed: bool) {
+        self.loss.get_or_insert(Loss { reason, is_closed });
+    }
+}
+
+/// The session of these parts.
+pub(super) fn restored(session: SessionId, whole: Part) -> Restored {
+    Restored {
+        session,
+        ordinal: whole.ordinal,
+        turns: whole.turns,
+        preamble: whole.preamble,
+        entities: whole.entities,
+        entities_until: whole.entities_until,
+        tail: whole.tail,
+        transcript: whole.transcript.into_values().collect(),
+        loss: whole.loss,
+    }
+}
+
+/// An ordinal of the integer of a database.
+fn ordinal(number: i64) -> Ordinal {
+    Ordinal(u64::try_from(number).unwrap_or_default())
+}
+
+/// A message whose text is shared by all snapshots that have it.
+fn shared(mut entity: SnapshotEntity) -> SnapshotEntity {
+    if let Some(Any::ChatMessageEntity(message)) = entity.payload {
+        let (prompt, text) =
+            (Text::from(message.prompt.as_str()), Text::from(message.text.as_str()));
+        entity.payload = Some(Shared::payload(*message, prompt, text));
+    }
+    entity
+}
