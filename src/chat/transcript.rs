@@ -45,6 +45,8 @@ pub enum HistoryMessage {
 /// A prompt and the answer to it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Turn {
+    /// Its number in the conversation, from 1.
+    pub number: u32,
     /// The prompt as written; empty if the model was called with the earlier messages alone.
     pub prompt: Text,
     /// What goes with the prompt.
@@ -153,6 +155,7 @@ impl Transcript {
                 // A turn without an end was cut off by an internal error.
                 self.end(Ending::Failed);
                 self.turns.push(Arc::new(Turn {
+                    number: recorded.scope.turn,
                     prompt: prompt.clone(),
                     attachments: attachments.clone(),
                     steps: Vec::new(),

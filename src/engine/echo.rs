@@ -244,6 +244,7 @@ mod tests {
 
     fn turn(prompt: &str, state: TurnState) -> Arc<Turn> {
         Arc::new(Turn {
+            number: 1,
             prompt: prompt.into(),
             attachments: Arc::new([]),
             steps: Vec::new(),

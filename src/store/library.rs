@@ -60,12 +60,13 @@ pub(crate) enum Deleted {
 impl Library {
     /// The sessions in these places. Nothing is opened yet.
     pub(crate) fn new(turns: Option<StorePlace>, timeline: Option<StorePlace>) -> Self {
+        let is_one = turns.as_ref().zip(timeline.as_ref()).is_some_and(|(a, b)| a.is_same(b));
         let path = |place: StorePlace| match place {
             StorePlace::Sqlite(path) => path,
         };
         let (turns, timeline) = (turns.map(path), timeline.map(path));
         let files = match (turns, timeline) {
-            (Some(turns), Some(timeline)) if turns == timeline => {
+            (Some(turns), Some(_)) if is_one => {
                 vec![(turns, Roles { turns: true, timeline: true })]
             }
             (turns, timeline) => {
@@ -117,7 +118,6 @@ impl Library {
         let mut whole = Part::default();
         for (path, roles) in &self.files {
             let part = reader::open(path)?.load(session, *roles)?;
-            whole.is_there |= part.is_there;
             whole.add(part);
         }
         Ok(whole)

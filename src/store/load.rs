@@ -27,12 +27,10 @@ impl Sqlite {
         if let Some(damage) = &self.damage {
             part.lost(self.damaged(damage), true);
         }
-        if self.is_torn {
+        if let Some(loss) = self.log_loss {
             let path = self.path.display();
-            let reason = format!(
-                "the log of the store {path} ends in the middle of a page: what was written last may \
-                 be missing"
-            );
+            let reason =
+                format!("the log of the store {path} {loss}: what was written last is missing");
             part.lost(reason, false);
         }
         // All of it as it was at one moment.
@@ -116,7 +114,8 @@ impl Sqlite {
             for hash in hashes_of_turn(&stored) {
                 self.blob(hash, &mut blobs)?;
             }
-            part.transcript.insert(row.get(0)?, Arc::new(turn(stored, &blobs)));
+            let number = row.get(0)?;
+            part.transcript.insert(number, Arc::new(turn(number, stored, &blobs)));
         }
         let sql = "SELECT turn, payload FROM steps WHERE session = ? ORDER BY ordinal";
         let mut statement = self.connection.prepare_cached(sql)?;
@@ -130,8 +129,9 @@ impl Sqlite {
             open.entry(row.get(0)?).or_default().add(step);
         }
         let cut_off = open.into_iter();
-        part.transcript
-            .extend(cut_off.map(|(number, open)| (number, Arc::new(turn(open.cut_off(), &blobs)))));
+        part.transcript.extend(
+            cut_off.map(|(number, open)| (number, Arc::new(turn(number, open.cut_off(), &blobs)))),
+        );
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Where conversations are stored, as an option names it.
 
+use super::path;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -22,6 +23,15 @@ pub struct StoreSettings {
 pub enum StorePlace {
     /// A file of SQLite.
     Sqlite(PathBuf),
+}
+
+impl StorePlace {
+    /// Whether both are one store, however they are named.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Sqlite(one), Self::Sqlite(other)) => path::is_same(one, other),
+        }
+    }
 }
 
 impl FromStr for StorePlace {

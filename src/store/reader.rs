@@ -2,8 +2,8 @@
 
 use super::error::StoreError;
 use super::library::Summary;
-use super::schema;
 use super::sqlite::Sqlite;
+use super::{log_file, path as file_path, schema};
 use crate::support::fail_point::FailPoint;
 use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
 use std::path::Path;
@@ -32,9 +32,9 @@ const DELETE_SESSION: &str = "DELETE FROM sessions WHERE key = ?";
 
 /// Opens a store that there is, for reading only unless it has an older format.
 pub(super) fn open(path: &Path) -> Result<Sqlite, StoreError> {
-    let about = path.metadata();
+    let path = &*file_path::resolve(path)?;
     let failed = |source| StoreError::Io { path: path.to_owned(), action: "opened", source };
-    about.map_err(failed)?;
+    file_path::check_kind(path, &path.metadata().map_err(failed)?)?;
     match read_only(path) {
         Ok(Some(connection)) => Ok(Sqlite {
             connection,
@@ -42,7 +42,8 @@ pub(super) fn open(path: &Path) -> Result<Sqlite, StoreError> {
             key: None,
             is_full: false,
             damage: None,
-            is_torn: false,
+            log_loss: log_file::loss(path),
+            file: None,
             fault: FailPoint::default(),
             lock: None,
         }),

@@ -38,6 +38,7 @@ pub(super) fn preamble_message(preamble: &Preamble) -> StoredPreamble {
     StoredPreamble {
         system: preamble.system.clone().unwrap_or_default(),
         history: history.collect(),
+        without_turns: false,
     }
 }
 
@@ -53,7 +54,7 @@ pub(super) fn preamble(stored: StoredPreamble) -> Preamble {
 
 /// The message of a turn. Bytes of attachments are added to `blobs`.
 pub(super) fn turn_message(turn: &Turn, blobs: &mut Blobs) -> StoredTurn {
-    let Turn { prompt, attachments, steps, state } = turn;
+    let Turn { prompt, attachments, steps, state, .. } = turn;
     StoredTurn {
         prompt: prompt.as_str().to_owned(),
         attachments: attachments_message(attachments, blobs),
@@ -151,9 +152,10 @@ pub(super) fn hashes_of_step(stored: &StoredStep) -> Vec<&str> {
     }
 }
 
-/// The turn of a message.
-pub(super) fn turn(stored: StoredTurn, blobs: &Blobs) -> Turn {
+/// The turn of a message, which is that of this number.
+pub(super) fn turn(number: u32, stored: StoredTurn, blobs: &Blobs) -> Turn {
     Turn {
+        number,
         prompt: stored.prompt.into(),
         attachments: attachments(stored.attachments, blobs),
         steps: stored.steps.into_iter().filter_map(|it| step(it, blobs)).collect(),
@@ -299,11 +301,11 @@ mod tests {
         let attachments = || attached(Content::Data(b"bytes".as_slice().into()));
         for state in [TurnState::Finished, TurnState::Interrupted] {
             let (prompt, steps) = ("why?".into(), steps());
-            let before = Turn { prompt, attachments: attachments(), steps, state };
+            let before = Turn { number: 3, prompt, attachments: attachments(), steps, state };
             let mut blobs = Blobs::new();
             let message = turn_message(&before, &mut blobs);
             assert_eq!(hashes_of_turn(&message).len(), 1);
-            assert_eq!(turn(message, &blobs), before);
+            assert_eq!(turn(3, message, &blobs), before);
         }
         let system = Some("be brief".to_owned());
         let history = vec![
@@ -348,7 +350,7 @@ mod tests {
         for change in &changes {
             open.add(change_message(change, &mut blobs).expect("not the end"));
         }
-        let cut = turn(open.cut_off(), &blobs);
+        let cut = turn(1, open.cut_off(), &blobs);
         let mut expected: Vec<_> = steps().into_iter().take(2).collect();
         expected.push(Step::Text("It is".into()));
         assert_eq!((cut.prompt.as_str(), cut.steps), ("why?", expected));

@@ -13,13 +13,16 @@ const EVENT: &str = "INSERT INTO events(session, ordinal, turn, call, name, payl
      VALUES (?, ?, ?, ?, ?, ?, ?)";
 const STATE: &str = "INSERT INTO states(session, ordinal, payload) VALUES (?, ?, ?)";
 const STEP: &str = "INSERT INTO steps(session, ordinal, turn, payload) VALUES (?, ?, ?, ?)";
-const TURN: &str = "INSERT INTO turns(session, turn, ordinal, payload) VALUES (?, ?, ?, ?)";
+/// With a timeline in another place, the end of a turn may be stored here and not there. The run is closed
+/// when the session goes on, and its turn ends again.
+const TURN: &str = "INSERT INTO turns(session, turn, ordinal, payload) VALUES (?, ?, ?, ?) \
+     ON CONFLICT(session, turn) DO UPDATE SET ordinal = excluded.ordinal, payload = excluded.payload";
 const DROP_STEPS: &str = "DELETE FROM steps WHERE session = ? AND turn = ?";
 const BLOB: &str = "INSERT OR IGNORE INTO blobs(sha256, data) VALUES (?, ?)";
 const BLOB_OF: &str = "INSERT OR IGNORE INTO session_blobs(session, sha256) VALUES (?, ?)";
 const SESSION: &str = "INSERT INTO sessions(id, title, folder, created_ms, updated_ms, \
      last_ordinal, turns, preamble) VALUES (?, '', ?, ?, ?, 0, 0, ?)";
-const CHANGED: &str = "UPDATE sessions SET updated_ms = ?2, last_ordinal = max(last_ordinal, ?3), \
+const CHANGED: &str = "UPDATE sessions SET updated_ms = max(updated_ms, ?2), last_ordinal = max(last_ordinal, ?3), \
      turns = max(turns, ?4), title = CASE WHEN title = '' THEN ?5 ELSE title END WHERE key = ?1";
 
 impl Sqlite {
@@ -52,7 +55,7 @@ impl Sqlite {
         let key = writing.session;
         transaction.commit()?;
         self.key = Some(key);
-        Ok(())
+        if batch.ends_turn { self.check_place() } else { Ok(()) }
     }
 }
 

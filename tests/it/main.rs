@@ -123,9 +123,11 @@ mod wire_fields;
 // Conversations that are stored, and go on.
 mod sessions;
 mod store;
+mod store_apart;
 mod store_damage;
 mod store_faults;
 mod store_kills;
+mod store_places;
 
 // The examples, run as a reader would run them.
 mod examples;

@@ -3,7 +3,7 @@
 use crate::frames::Frame;
 use crate::oracle::Answers;
 use crate::server::{Folder, echo};
-use crate::store::{kill, stored, wait_state};
+use crate::store::{kill, resumed, stored, wait_state};
 use std::fs;
 
 /// Turns of the session that is damaged.
@@ -45,13 +45,25 @@ fn a_database_that_is_cut_gives_what_can_be_read() {
         let place = folder.name(&name);
         let args = ["--store", &place, "--session-id", "s", "--resume", "--extensions", "store"];
         let mut server = echo(&args).start();
-        let state = owned(&wait_state(&mut server));
-        assert!(whole.starts_with(&state), "at {length}: {state:?}");
-        best = best.max(state.len());
-        assert_eq!(server.turn("r", "go on"), "ok", "at {length}");
-        let ended = server.finish();
-        assert!(ended.stderr.contains("is damaged"), "at {length}: {}", ended.stderr);
-        assert!(ended.frames.iter().any(|frame| frame.is_event("StoreDegraded")), "at {length}");
+        server.wait_hello();
+        let first = server.wait("the state, or why there is none", |_| true);
+        if first.is_snapshot() {
+            let state = owned(&first);
+            assert!(whole.starts_with(&state), "at {length}: {state:?}");
+            best = best.max(state.len());
+            assert_eq!(server.turn("r", "go on"), "ok", "at {length}");
+            let ended = server.finish();
+            assert!(ended.stderr.contains("is damaged"), "at {length}: {}", ended.stderr);
+            assert!(
+                ended.frames.iter().any(|frame| frame.is_event("StoreDegraded")),
+                "at {length}"
+            );
+        } else {
+            // Nothing of the session is left.
+            assert_eq!(first.error(), Some("store_failed"), "at {length}");
+            assert!(first.text("/error/message").contains("was not found in what"), "{first:?}");
+            server.finish_with(2, Answers::AllAndFarewell);
+        }
         let after = fs::read(folder.path(&name)).expect("the file is there");
         assert_eq!(after, bytes[..length], "the file is left as it is");
     }
@@ -90,4 +102,42 @@ fn a_log_that_is_cut_gives_whole_turns() {
     }
     assert_eq!(lengths.first(), Some(&whole.len()), "the whole log gives all");
     assert!(lengths.windows(2).all(|pair| pair[0] >= pair[1]), "{lengths:?}");
+}
+
+/// SQLite stops at a damaged page of its log, and reports nothing.
+#[test]
+fn a_log_that_is_damaged_in_the_middle_is_reported() {
+    let folder = Folder::new();
+    let whole = conversation(&folder, true);
+    let log = folder.path("store-wal");
+    let mut bytes = fs::read(&log).expect("a log");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&log, &bytes).expect("a file");
+    let mut server = resumed(&folder, &["--extensions", "store"]).start();
+    let state = owned(&wait_state(&mut server));
+    assert!(!state.is_empty() && state.len() < whole.len(), "{state:?}");
+    assert_eq!(server.turn("r", "go on"), "ok");
+    let ended = server.finish();
+    assert!(ended.stderr.contains("is damaged before its last"), "{}", ended.stderr);
+    assert!(ended.frames.iter().any(|frame| frame.is_event("StoreDegraded")));
+}
+
+/// A large attachment makes a large log, of which SQLite keeps a part for the next batch.
+#[test]
+fn a_log_that_sqlite_has_made_shorter_is_not_reported() {
+    let folder = Folder::new();
+    let mut server = stored(&folder, &["--final-snapshot", "none"]).start();
+    for turn in 0..3 {
+        let prompt = "w".repeat(3_000_000);
+        assert_eq!(server.turn(&format!("r{turn}"), &prompt), "ok");
+        assert_eq!(server.turn(&format!("s{turn}"), "short"), "ok");
+    }
+    kill(server);
+    let log = fs::metadata(folder.path("store-wal")).expect("a log").len();
+    assert!(log > 4 * 1024 * 1024 / 2, "{log} bytes");
+    let mut server = resumed(&folder, &[]).start();
+    assert_eq!(wait_state(&mut server).messages().len(), 12);
+    let ended = server.finish();
+    assert!(!ended.stderr.contains("the log of the store"), "{}", ended.stderr);
 }
