@@ -15,6 +15,7 @@ mod part;
 mod path;
 mod place;
 mod reader;
+mod rows;
 mod schema;
 mod sqlite;
 mod turn;
@@ -56,6 +57,13 @@ impl Store {
     fn open(place: &StorePlace, may_be_new: bool, fault: FailPoint) -> Result<Self, StoreError> {
         match place {
             StorePlace::Sqlite(path) => Sqlite::open(path, may_be_new, fault).map(Self::Sqlite),
+        }
+    }
+
+    /// Checks that a session can begin here.
+    fn check_writable(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.check_writable(),
         }
     }
 

@@ -40,7 +40,11 @@ impl Keeper {
             // What is to go on is never made anew.
             let may_be_new = !(self.settings.resumes && roles.turns);
             let fault = faults.take().unwrap_or_default();
-            stores.push((Store::open(place, may_be_new, fault)?, roles));
+            let store = Store::open(place, may_be_new, fault)?;
+            if !self.settings.resumes {
+                store.check_writable()?;
+            }
+            stores.push((store, roles));
         }
         self.stores = stores;
         Ok(())

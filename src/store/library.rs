@@ -85,6 +85,9 @@ impl Library {
     pub(crate) fn sessions(&self) -> Result<Vec<Summary>, String> {
         let mut all: BTreeMap<String, Summary> = BTreeMap::new();
         for (path, _) in &self.files {
+            if reader::is_empty(path) {
+                continue;
+            }
             let sqlite = reader::open(path).map_err(|error| error.to_string())?;
             for summary in reader::summaries(&sqlite).map_err(|error| error.to_string())? {
                 all.entry(summary.id.clone()).or_default().add(summary);

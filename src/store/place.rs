@@ -2,7 +2,7 @@
 
 use super::path;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// Which stores a conversation has.
@@ -26,6 +26,13 @@ pub enum StorePlace {
 }
 
 impl StorePlace {
+    /// The file, if it is one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Sqlite(path) => Some(path),
+        }
+    }
+
     /// Whether both are one store, however they are named.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {

@@ -54,6 +54,11 @@ pub(super) fn open(path: &Path) -> Result<Sqlite, StoreError> {
     }
 }
 
+/// Whether there is a file without a byte, which is a store without a session.
+pub(super) fn is_empty(path: &Path) -> bool {
+    path.metadata().is_ok_and(|about| about.is_file() && about.len() == 0)
+}
+
 /// The file, if it has the newest format.
 fn read_only(path: &Path) -> Result<Option<Connection>, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -86,10 +91,7 @@ fn summary(row: &Row<'_>) -> Result<Summary, rusqlite::Error> {
 /// Deletes a session that was claimed. `false`: another process reads the file, so that its log still
 /// has what it had before.
 pub(super) fn delete(sqlite: &mut Sqlite, key: i64) -> Result<bool, StoreError> {
-    if let Some(damage) = &sqlite.damage {
-        let source = std::io::Error::other(format!("it is damaged: {damage}"));
-        return Err(StoreError::Io { path: sqlite.path.clone(), action: "written", source });
-    }
+    sqlite.check_writable()?;
     sqlite.sync(true)?;
     let connection = &mut sqlite.connection;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

@@ -7,9 +7,9 @@ use super::{lock, log_file, path as file_path, schema};
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
@@ -76,6 +76,13 @@ impl Sqlite {
         let (key, is_full, lock) = (None, false, None);
         let file = file_path::identity(&path);
         Ok(Self { connection, path, key, is_full, damage, log_loss, file, fault, lock })
+    }
+
+    /// Checks that the file is not damaged: a damaged one is only read.
+    pub(super) fn check_writable(&self) -> Result<(), StoreError> {
+        let Some(damage) = &self.damage else { return Ok(()) };
+        let source = io::Error::other(format!("it is damaged: {damage}"));
+        Err(StoreError::Io { path: self.path.clone(), action: "written", source })
     }
 
     pub(super) fn claim(&mut self, session: &SessionId) -> Result<(), StoreError> {
@@ -160,6 +167,10 @@ fn make(path: &Path, may_be_new: bool) -> Result<(), StoreError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700).create(folder).map_err(failed("made"))?;
+    }
+    // Made by somebody else, who had no reason to keep it from others.
+    if about.is_ok_and(|about| about.len() == 0) {
+        fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(failed("kept private"))?;
     }
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);

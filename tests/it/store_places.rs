@@ -7,7 +7,7 @@ use crate::server::{Folder, echo};
 use crate::store::{resumed, stored, wait_state};
 use rusqlite::Connection;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 /// `duologue exec` with the echo engine.
 fn exec(folder: &Folder, words: &[&str]) -> crate::once::Ended {
@@ -155,13 +155,60 @@ fn the_time_of_the_last_activity_never_goes_back() {
 fn a_document_has_what_is_wrong_with_the_store_among_its_warnings() {
     let folder = Folder::new();
     let store = folder.name("store");
-    let words = ["--store", &store, "--session-id", "s", "--output", "json", "hello"];
+    let words = ["--store", &store, "--session-id", "s", "--output", "json"];
     let limit = "ulimit -f 100; exec \"$0\" \"$@\"";
     let long = "word ".repeat(20_000);
     let mut command = std::process::Command::new("bash");
     command.args(["-c", limit, env!("CARGO_BIN_EXE_duologue"), "exec", "--engine", "echo"]);
-    let output = command.args(&words[..6]).arg(&long).output().expect("it runs");
+    let output = command.args(words).arg(&long).output().expect("it runs");
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(document["ok"], true);
     assert_eq!(document["warnings"][0]["code"], "store_failed", "{}", document["warnings"]);
+}
+
+/// What was made by somebody else, as `touch` does, has nothing in it.
+#[test]
+fn an_empty_file_is_a_store_without_sessions_and_becomes_private() {
+    let folder = Folder::new();
+    fs::write(folder.path("store"), "").expect("a file");
+    let permissions = fs::Permissions::from_mode(0o666);
+    fs::set_permissions(folder.path("store"), permissions).expect("it is there");
+    let store = folder.name("store");
+    let ended = run(&folder, &["sessions", "list", "--store", &store]);
+    assert_eq!((ended.status, &*ended.stdout, &*ended.stderr), (0, "", ""));
+    assert_eq!(exec(&folder, &["--store", &store, "hello"]).status, 0);
+    let mode = fs::metadata(folder.path("store")).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_file_that_is_written_is_not_the_store() {
+    let folder = Folder::new();
+    let store = folder.name("store");
+    assert_eq!(exec(&folder, &["--store", &store, "--session-id", "s", "one"]).status, 0);
+    for option in ["--debug-events-jsonl", "--log-file"] {
+        let words = ["--store", &store, "--session-id", "s", "--resume", option, &store, "two"];
+        let ended = exec(&folder, &words);
+        assert_eq!(ended.status, 2, "{option}: {}", ended.stderr);
+        assert!(ended.stderr.contains("is the same file as"), "{}", ended.stderr);
+    }
+    let words = ["--store", &store, "--session-id", "s", "--resume", "two"];
+    assert!(exec(&folder, &words).stdout.contains("one"));
+}
+
+#[test]
+fn errors_of_sessions_are_json_where_json_was_asked_for() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("folder")).expect("a folder");
+    let place = folder.name("folder");
+    for words in [&["list"][..], &["show", "s"], &["search", "word"], &["delete", "s"]] {
+        for named in [&[][..], &["--store", &place]] {
+            let words = [&["sessions"], words, named, &["--output", "json"]].concat();
+            let ended = run(&folder, &words);
+            let document: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+            assert_eq!(document["ok"], false, "{words:?}");
+            assert!(document["error"]["message"].is_string(), "{words:?}");
+            assert_ne!((ended.status, &*ended.stderr), (0, ""), "{words:?}");
+        }
+    }
 }
