@@ -106,7 +106,10 @@ impl Sqlite {
             "SELECT {number} FROM {name} WHERE session = ?1 AND {number} > ?2 ORDER BY {number}"
         );
         let mut first = Vec::new();
-        let from_start = self.scan(&sql, place, |row| Ok(first.push(row.get(0)?)));
+        let from_start = self.scan(&sql, place, |row| {
+            first.push(row.get(0)?);
+            Ok(())
+        });
         if from_start.is_ok() {
             return first;
         }
@@ -114,7 +117,11 @@ impl Sqlite {
         let until = first.last().copied().unwrap_or(place.1);
         let mut rest: Vec<i64> = Vec::new();
         // What is found before an error counts.
-        self.scan(&format!("{sql} DESC"), (place.0, until), |row| Ok(rest.push(row.get(0)?))).ok();
+        self.scan(&format!("{sql} DESC"), (place.0, until), |row| {
+            rest.push(row.get(0)?);
+            Ok(())
+        })
+        .ok();
         first.extend(rest.into_iter().rev());
         first
     }
