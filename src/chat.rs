@@ -1,5 +1,7 @@
 //! The events of a conversation and their projections.
 
+pub(crate) mod copy;
+pub(crate) mod entities;
 pub mod event;
 pub mod patch;
 pub mod record;

@@ -37,6 +37,8 @@ mod recovery;
 
 mod resume;
 
+mod edit;
+
 #[cfg(test)]
 mod tests;
 
@@ -90,6 +92,10 @@ pub(crate) const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Shutdowns that may wait for the end of a run; past that, they are refused.
 pub(crate) const HELD_SHUTDOWNS_MAX: usize = 256;
+
+/// Messages and tool calls of a stored session after which the snapshot at the end of a run has only
+/// what the run added, unless it was asked for in full: about 2 MB.
+pub const FULL_SNAPSHOT_ENTITIES_MAX: usize = 2_000;
 
 /// Bytes of the ids of shutdowns that wait; past that, they are refused.
 pub(crate) const HELD_BYTES_MAX: usize = 1024 * 1024;
@@ -276,8 +282,13 @@ impl Session {
         match request.command {
             Command::Submit(submit) => self.submitted(now, id, submit),
             Command::Cancel(cancel) => self.cancel(now, &id, &cancel),
-            Command::Snapshot => {
-                self.recorder.snapshot(&id, Span::Conversation);
+            Command::Snapshot(page) => {
+                if page.is_everything() {
+                    self.recorder.snapshot(&id, Span::Conversation);
+                } else {
+                    self.recorder.turn_on(Extension::History);
+                    self.recorder.snapshot(&id, Span::Page(page));
+                }
                 self.recorder.done(Some(&id), Done::Ok);
             }
             Command::Shutdown => self.drain(Some(id), ExitCause::Quiet),
@@ -295,6 +306,7 @@ impl Session {
                 self.answer(now, &id, &call, |run, context| run.client_result(context, answer));
             }
             Command::SwitchModel(choice) => self.switch_model(&id, &choice),
+            Command::Edit(edit) => self.edit(now, id, edit),
             Command::Approve(approve) => {
                 self.recorder.turn_on(Extension::Approvals);
                 let call = approve.call.clone();

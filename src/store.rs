@@ -5,27 +5,34 @@
 //! [`Store`] is one database of one kind: another kind is another variant.
 
 mod batch;
+mod copies;
 mod error;
 mod keeper;
 mod library;
 mod load;
 mod lock;
 mod log_file;
+mod network;
 mod part;
+mod patches;
 mod path;
 mod place;
+mod postgres;
 mod reader;
 mod rows;
 mod schema;
 mod sqlite;
+mod states;
 mod turn;
 mod words;
 mod worker;
 mod write;
 
+pub(crate) use copies::{NotAdded, add_session};
 pub(crate) use keeper::latest_session;
 pub(crate) use library::{Conversation, Deleted, Library, Summary};
 pub use place::{StorePlace, StoreSettings};
+pub use postgres::Dsn;
 pub(crate) use words::{Page, WordIndex};
 pub(crate) use worker::{Report, Request, Worker};
 
@@ -34,13 +41,17 @@ use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
 use error::StoreError;
 use part::Part;
+use postgres::Postgres;
 use sqlite::Sqlite;
+use std::collections::BTreeSet;
 
 /// A database that keeps conversations.
 #[derive(Debug)]
 enum Store {
     /// A file.
     Sqlite(Sqlite),
+    /// A database on a server.
+    Postgres(Box<Postgres>),
 }
 
 /// What a store is used for.
@@ -57,6 +68,10 @@ impl Store {
     fn open(place: &StorePlace, may_be_new: bool, fault: FailPoint) -> Result<Self, StoreError> {
         match place {
             StorePlace::Sqlite(path) => Sqlite::open(path, may_be_new, fault).map(Self::Sqlite),
+            StorePlace::Postgres(dsn) => {
+                let opened = Postgres::open(dsn, may_be_new, fault)?;
+                Ok(Self::Postgres(Box::new(opened)))
+            }
         }
     }
 
@@ -64,6 +79,8 @@ impl Store {
     fn check_writable(&self) -> Result<(), StoreError> {
         match self {
             Self::Sqlite(sqlite) => sqlite.check_writable(),
+            // Its tables were found or made when it was opened.
+            Self::Postgres(_) => Ok(()),
         }
     }
 
@@ -71,6 +88,7 @@ impl Store {
     fn claim(&mut self, session: &SessionId) -> Result<(), StoreError> {
         match self {
             Self::Sqlite(sqlite) => sqlite.claim(session),
+            Self::Postgres(postgres) => postgres.claim(session),
         }
     }
 
@@ -78,6 +96,7 @@ impl Store {
     fn has(&mut self, session: &SessionId) -> Result<bool, StoreError> {
         match self {
             Self::Sqlite(sqlite) => sqlite.has(session),
+            Self::Postgres(postgres) => Ok(postgres.has(session)?),
         }
     }
 
@@ -85,6 +104,7 @@ impl Store {
     fn load(&mut self, session: &SessionId, roles: Roles) -> Result<Part, StoreError> {
         match self {
             Self::Sqlite(sqlite) => sqlite.load(session, roles),
+            Self::Postgres(postgres) => Ok(postgres.load(session, roles)?),
         }
     }
 
@@ -97,6 +117,16 @@ impl Store {
     ) -> Result<(), StoreError> {
         match self {
             Self::Sqlite(sqlite) => sqlite.write(session, batch, (roles, folder)),
+            Self::Postgres(postgres) => Ok(postgres.write(session, batch, (roles, folder))?),
+        }
+    }
+
+    /// Nothing is written for a while: gives space back that is only needed while something is.
+    fn tidy(&mut self) {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.tidy(),
+            // The server does that by itself.
+            Self::Postgres(_) => {}
         }
     }
 
@@ -104,6 +134,42 @@ impl Store {
     fn latest(&mut self, folder: &str) -> Result<Option<SessionId>, StoreError> {
         match self {
             Self::Sqlite(sqlite) => sqlite.latest(folder),
+            Self::Postgres(postgres) => Ok(postgres.latest(folder)?),
+        }
+    }
+
+    /// Opens a store that there is, for reading only unless it has an older format.
+    fn look(place: &StorePlace) -> Result<Self, StoreError> {
+        match place {
+            StorePlace::Sqlite(path) => reader::open(path).map(Self::Sqlite),
+            StorePlace::Postgres(_) => Self::open(place, false, FailPoint::default()),
+        }
+    }
+
+    /// All sessions, in no order.
+    fn summaries(&mut self) -> Result<Vec<Summary>, StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => reader::summaries(sqlite),
+            Self::Postgres(postgres) => Ok(postgres.summaries()?),
+        }
+    }
+
+    /// The sessions in which all of these words may be; `None` if that is only known by reading them.
+    fn with_words(&mut self, terms: &[String]) -> Result<Option<BTreeSet<String>>, StoreError> {
+        match self {
+            Self::Sqlite(_) => Ok(None),
+            Self::Postgres(postgres) => Ok(Some(postgres.with_words(terms)?)),
+        }
+    }
+
+    /// Deletes a session that was claimed. `false`: the store still has text of it.
+    fn delete(&mut self, session: &SessionId) -> Result<bool, StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => reader::delete(sqlite, session),
+            Self::Postgres(postgres) => {
+                postgres.delete(session)?;
+                Ok(true)
+            }
         }
     }
 }

@@ -59,13 +59,14 @@ fn prompt_bytes(line: &str) -> io::Result<usize> {
         Ok(request) => match request.command {
             Command::Submit(submit) => Ok(submit.prompt.len_bytes()),
             Command::Cancel(_)
-            | Command::Snapshot
+            | Command::Snapshot(_)
             | Command::Shutdown
             | Command::Enable(_)
             | Command::DeclareTools(_)
             | Command::ToolResult(_)
             | Command::Approve(_)
-            | Command::SwitchModel(_) => Ok(0),
+            | Command::SwitchModel(_)
+            | Command::Edit(_) => Ok(0),
         },
         Err(bad) => Err(io::Error::other(format!("{:?}", bad.fault))),
     }

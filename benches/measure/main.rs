@@ -18,6 +18,7 @@ mod pace;
 mod prefix;
 mod provider;
 mod start;
+mod store;
 mod table;
 mod tools;
 mod turns;
@@ -26,7 +27,7 @@ use std::io;
 
 type Measure = fn() -> io::Result<()>;
 
-const ALL: [(&str, Measure); 13] = [
+const ALL: [(&str, Measure); 14] = [
     // First: it measures this process's own memory, which the other parts leave larger.
     ("conversations", conversations::measure),
     ("start", start::measure),
@@ -41,6 +42,7 @@ const ALL: [(&str, Measure); 13] = [
     ("files", files::measure),
     ("tools", tools::measure),
     ("prefix", prefix::measure),
+    ("store", store::measure),
 ];
 
 /// Measures what is named on the command line, or everything.

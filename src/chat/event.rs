@@ -208,6 +208,15 @@ pub(crate) enum Event {
         /// Why the answer was cut off, in the provider's word; `None` if it was not.
         cut_off: Option<String>,
     },
+    /// The last turns were dropped, from that of the event's scope on. Outside of runs.
+    TurnDropped {
+        /// The ids of their messages, oldest first.
+        message_ids: Vec<String>,
+        /// The ids of their tool calls.
+        tool_call_ids: Vec<String>,
+        /// Their numbers, in order.
+        turns: Vec<u32>,
+    },
     /// The run was stopped.
     RunStopped {
         /// The reason, for people.

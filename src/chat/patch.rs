@@ -86,3 +86,11 @@ pub(super) struct Piece {
     pub(super) offset_bytes: u64,
     pub(super) text: String,
 }
+
+/// The text after a patch. In any mode but `APPEND` its text is the whole text so far.
+pub(super) fn apply_piece(so_far: &mut String, piece: &str, mode: i32) {
+    if mode > i32::from(ChatStreamPatchMode::Append) {
+        so_far.clear();
+    }
+    so_far.push_str(piece);
+}

@@ -5,6 +5,7 @@ use super::transcript::{Preamble, Step, Turn, repair_prompt};
 use crate::protocol::any::Any;
 use crate::protocol::id::{Ordinal, SessionId, ToolCallId};
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
+use crate::protocol::proto::session::TokenCounts;
 use crate::support::text::Text;
 use std::sync::Arc;
 
@@ -40,8 +41,10 @@ pub(crate) struct EventRecord {
     /// What it changes for the model.
     pub change: Option<TurnChange>,
     /// With the end of a run: the entities that were created since the end of the one before, so that
-    /// loading need not replay their events.
+    /// loading need not replay their events. With dropped turns: their tombstones.
     pub state: Option<SnapshotFrame>,
+    /// With the end of a run: the token counts of the session so far.
+    pub usage: Option<TokenCounts>,
 }
 
 /// What an event changes of what the model is sent next.
@@ -62,6 +65,8 @@ pub(crate) enum TurnChange {
     Result(ToolCallId, ToolResult),
     /// The turn ended like this; `None` if the model is not sent it.
     Ended(Option<Arc<Turn>>),
+    /// The turns from the first number to the last are not sent any more.
+    Dropped(u32, u32),
 }
 
 /// A stored conversation.
@@ -74,7 +79,8 @@ pub struct Restored {
     pub(crate) turns: u32,
     /// What the model was sent before the first turn.
     pub(crate) preamble: Preamble,
-    /// The entities of runs that have ended.
+    /// The entities of runs that have ended, and tombstones of those that were dropped, in the order
+    /// in which they were stored.
     pub(crate) entities: Vec<SnapshotEntity>,
     /// Ordinal of the last event that they include.
     pub(crate) entities_until: Ordinal,
@@ -82,6 +88,8 @@ pub struct Restored {
     pub(crate) tail: Vec<StoredEvent>,
     /// The turns. One that was cut off is interrupted.
     pub(crate) transcript: Vec<Arc<Turn>>,
+    /// Token counts up to the end of the last turn that has one.
+    pub(crate) usage: Option<TokenCounts>,
     /// What could not be read.
     pub(crate) loss: Option<Loss>,
 }
@@ -143,6 +151,10 @@ impl TurnChange {
             }
             Event::ToolResultReady { tool, result } => {
                 Some(Self::Result(tool.id.clone(), result.clone()))
+            }
+            Event::TurnDropped { turns, .. } => {
+                let first = recorded.scope.turn;
+                Some(Self::Dropped(first, turns.last().copied().unwrap_or(first)))
             }
             Event::RunStarted { .. }
             | Event::CallStarted

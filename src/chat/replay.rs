@@ -6,7 +6,7 @@ use super::event::{
     ToolResult,
 };
 use super::record::StoredEvent;
-use super::timeline::Timeline;
+use super::timeline::{Timeline, turn_number};
 use super::transcript::INTERRUPTED_TOOL;
 use crate::protocol::any::Any;
 use crate::protocol::attachment::{Attachment, Content};
@@ -18,7 +18,7 @@ use crate::support::text::Text;
 use std::collections::HashSet;
 
 /// Why a run that was cut off is stopped, for people.
-const CUT_OFF: &str = "the process ended before the run did";
+pub(super) const CUT_OFF: &str = "the process ended before the run did";
 
 /// The end of a conversation, as its events are replayed.
 #[derive(Debug, Default)]
@@ -107,6 +107,8 @@ impl Replay {
     fn recorded(&self, stored: &StoredEvent, (turn, call): (u32, u32)) -> Option<Recorded> {
         let run = if let Any::ChatUserMessageAccepted(it) = &stored.payload {
             RunId::of_root(&it.message_id)?
+        } else if let Any::TurnDropped(it) = &stored.payload {
+            RunId::of_root(&it.prompt_message_id)?
         } else {
             self.open.as_ref()?.scope.run
         };
@@ -145,6 +147,7 @@ impl OpenRun {
             | Event::ToolResultReady { .. }
             | Event::ToolCallFinished { .. }
             | Event::CallMetadataUpdated { .. }
+            | Event::TurnDropped { .. }
             | Event::RunFinished { .. }
             | Event::RunStopped { .. }
             | Event::RunFailed { .. } => {}
@@ -254,7 +257,7 @@ fn tool_event(payload: &Any) -> Option<Event> {
     None
 }
 
-/// Events of provider calls and of the run.
+/// Events of provider calls, of the run and of turns.
 fn run_event(payload: &Any) -> Option<Event> {
     if let Any::ChatProviderCallStarted(_) = payload {
         return Some(Event::CallStarted);
@@ -271,6 +274,13 @@ fn run_event(payload: &Any) -> Option<Event> {
     }
     if let Any::ChatRunFinished(_) = payload {
         return Some(Event::RunFinished { duration_ms: 0, cut_off: None });
+    }
+    if let Any::TurnDropped(it) = payload {
+        return Some(Event::TurnDropped {
+            message_ids: it.message_ids.clone(),
+            tool_call_ids: it.tool_call_ids.clone(),
+            turns: it.turn_ids.iter().filter_map(|id| turn_number(id)).collect(),
+        });
     }
     if let Any::ChatRunStopped(it) = payload {
         return Some(Event::RunStopped { reason: it.error.clone() });

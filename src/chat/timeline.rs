@@ -1,15 +1,22 @@
 //! The conversation as a person sees it: messages, tool calls and tool results, with their current
 //! state. `apply` the events, and take a `snapshot` at any time.
 
+mod dropping;
+
+mod on_wire;
+
+mod page;
+
+pub(crate) use dropping::{LastTurns, turn_id, turn_number};
+
 use super::event::{Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult};
 use super::transcript::HistoryMessage;
-use super::ui::{FIRST_PROMPT, correlation, cut_off_text, message_id, shown, user_message_id};
-use crate::protocol::any::{Any, Shared};
+use super::ui::{FIRST_PROMPT, shown};
 use crate::protocol::attachment::Attachment;
+use crate::protocol::command::Page;
 use crate::protocol::id::{Ids, Ordinal, RunId, SessionId, ToolCallId};
-use crate::protocol::proto::chat::{self, ChatAttachment, ChatMessageEntity, CorrelationInfo};
+use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
-use crate::protocol::words::{SEGMENT_REASONING, SEGMENT_TEXT, kind, message, role, tool_call};
 use crate::support::text::Text;
 use std::sync::Arc;
 
@@ -20,6 +27,8 @@ pub(crate) struct Timeline {
     /// Those of runs that had ended when the conversation was loaded; they don't change any more.
     loaded: Vec<SnapshotEntity>,
     entities: Vec<Entity>,
+    /// Tombstones of what was dropped, in that order.
+    dropped: Vec<SnapshotEntity>,
 }
 
 /// How much of the conversation a snapshot holds.
@@ -31,6 +40,8 @@ pub(crate) enum Span {
     LastTurn,
     /// The entities that were created after that event.
     Since(Ordinal),
+    /// The part that a client asks for.
+    Page(Page),
 }
 
 /// What a run has left open.
@@ -126,9 +137,12 @@ impl Timeline {
         timeline
     }
 
-    /// A conversation that was stored: these entities, up to this ordinal.
-    pub(crate) fn restored(loaded: Vec<SnapshotEntity>, ordinal: Ordinal) -> Self {
-        Self { ordinal, loaded, entities: Vec::new() }
+    /// A conversation that was stored: these entities, and tombstones of those that were dropped, up to
+    /// this ordinal.
+    pub(crate) fn restored(stored: Vec<SnapshotEntity>, ordinal: Ordinal) -> Self {
+        let mut timeline = Self { ordinal, ..Self::default() };
+        timeline.take_in(stored);
+        timeline
     }
 
     /// Applies an event. Events must come in the order of their ordinals.
@@ -183,6 +197,9 @@ impl Timeline {
             Event::RunFailed { error } => {
                 self.add(recorded, Body::Failure { error: error.clone() });
             }
+            Event::TurnDropped { .. } => {
+                self.drop_turns(recorded.scope.turn, recorded.ordinal);
+            }
             Event::RunStarted { .. }
             | Event::RepairRequested { .. }
             | Event::CallStarted
@@ -222,12 +239,21 @@ impl Timeline {
             Span::Conversation => (self.loaded.as_slice(), self.entities.as_slice()),
             Span::LastTurn => (&[][..], self.last_turn()),
             Span::Since(ordinal) => (&[][..], self.since(ordinal)),
+            Span::Page(page) => {
+                let entities = self.page(session, &page);
+                return SnapshotFrame { snapshot_ordinal: self.ordinal.0, entities };
+            }
         };
         let entities = entities.iter().map(|entity| entity.on_wire(session));
         SnapshotFrame {
             snapshot_ordinal: self.ordinal.0,
             entities: loaded.iter().cloned().chain(entities).collect(),
         }
+    }
+
+    /// How many entities there are.
+    pub(crate) fn len(&self) -> usize {
+        self.loaded.len() + self.entities.len()
     }
 
     /// What `run` has left open: its segment with prompt and text, and its tool calls, each with whether
@@ -315,158 +341,4 @@ impl Body {
     fn prompt(text: &Text, attachments: &[Attachment], number: u32) -> Self {
         Self::Prompt { text: text.clone(), attachments: shown(attachments).into(), number }
     }
-}
-
-impl Entity {
-    fn on_wire(&self, session: &SessionId) -> SnapshotEntity {
-        let (kind, id, payload) = self.payload(session);
-        SnapshotEntity {
-            kind: kind.to_owned(),
-            id,
-            created_ordinal: self.created.0,
-            last_event_ordinal: self.changed.0,
-            tombstone: false,
-            payload: Some(payload),
-        }
-    }
-
-    /// Kind, id and message of the entity.
-    fn payload(&self, session: &SessionId) -> (&'static str, String, Any) {
-        let root = self.scope.run.root();
-        let ids = match self.scope.turn {
-            // It is not from a run of this process.
-            HISTORY_TURN => {
-                CorrelationInfo { session_id: session.as_str().to_owned(), ..Default::default() }
-            }
-            _ => correlation(session, self.scope),
-        };
-        match &self.body {
-            Body::Prompt { text, attachments, number } => {
-                let mut message = prompt_message(ids, &root, *number);
-                message.attachments = attachments.to_vec();
-                as_message(message, text.clone(), text.clone())
-            }
-            Body::Segment { segment, prompt, text, state } => {
-                let message = segment_message(ids, &root, (*segment, state));
-                as_message(message, prompt.clone(), text.clone())
-            }
-            Body::Failure { error } => {
-                let text = Text::from(error.as_str());
-                as_message(failure(ids, root, error), Text::default(), text)
-            }
-            Body::Tool { tool, input, state } => {
-                let entity = tool_call(ids, root, tool, (input, *state));
-                (kind::TOOL_CALL, tool.id.0.clone(), entity)
-            }
-            Body::ToolResult { tool, result } => {
-                let entity = tool_result(ids, root, tool, result);
-                (kind::TOOL_RESULT, format!("{}:result", tool.id.0), entity)
-            }
-        }
-    }
-}
-
-fn as_message(message: ChatMessageEntity, prompt: Text, text: Text) -> (&'static str, String, Any) {
-    (kind::MESSAGE, message.message_id.clone(), Shared::payload(message, prompt, text))
-}
-
-fn prompt_message(ids: CorrelationInfo, root: &str, number: u32) -> ChatMessageEntity {
-    ChatMessageEntity {
-        message_id: user_message_id(root, number),
-        role: role::USER.to_owned(),
-        status: message::ACCEPTED.to_owned(),
-        r#final: true,
-        correlation: Some(ids),
-        ..Default::default()
-    }
-}
-
-fn segment_message(
-    ids: CorrelationInfo,
-    root: &str,
-    (segment, state): (Segment, &SegmentState),
-) -> ChatMessageEntity {
-    let (role, segment_type) = match segment.kind {
-        SegmentKind::Text => (role::ASSISTANT, SEGMENT_TEXT),
-        SegmentKind::Thinking => (role::THINKING, SEGMENT_REASONING),
-    };
-    let (status, streaming, error) = match state {
-        SegmentState::Streaming => (message::STREAMING, true, String::new()),
-        SegmentState::Ended { ending, cut_off } => {
-            let error = cut_off.as_deref().map_or(String::new(), cut_off_text);
-            (ending.as_str(), false, error)
-        }
-    };
-    let segment_id = segment.to_string();
-    ChatMessageEntity {
-        message_id: message_id(root, segment),
-        role: role.to_owned(),
-        status: status.to_owned(),
-        streaming,
-        error,
-        parent_message_id: root.to_owned(),
-        segment: i32::try_from(segment.number).unwrap_or(i32::MAX),
-        segment_type: segment_type.to_owned(),
-        r#final: !streaming,
-        correlation: Some(CorrelationInfo { segment_id, ..ids }),
-        ..Default::default()
-    }
-}
-
-/// The error of a run is the run's root itself, and so has no parent.
-fn failure(ids: CorrelationInfo, root: String, error: &str) -> ChatMessageEntity {
-    ChatMessageEntity {
-        message_id: root,
-        role: role::ERROR.to_owned(),
-        status: Ending::Failed.as_str().to_owned(),
-        error: error.to_owned(),
-        r#final: true,
-        correlation: Some(ids),
-        ..Default::default()
-    }
-}
-
-fn tool_call(
-    ids: CorrelationInfo,
-    message_id: String,
-    tool: &ToolCall,
-    (input, state): (&str, ToolState),
-) -> Any {
-    let status = match state {
-        ToolState::Pending => tool_call::PENDING,
-        ToolState::StreamingArguments => tool_call::STREAMING_ARGS,
-        ToolState::Executing => tool_call::EXECUTING,
-        ToolState::Completed => tool_call::COMPLETED,
-    };
-    chat::ToolCallEntity {
-        message_id,
-        tool_call_id: tool.id.0.clone(),
-        tool_name: tool.name.clone(),
-        input: input.to_owned(),
-        executing: state == ToolState::Executing,
-        status: status.to_owned(),
-        correlation: Some(of_tool(ids, tool)),
-    }
-    .into()
-}
-
-fn tool_result(
-    ids: CorrelationInfo,
-    message_id: String,
-    tool: &ToolCall,
-    result: &ToolResult,
-) -> Any {
-    chat::ToolResultEntity {
-        message_id,
-        tool_call_id: tool.id.0.clone(),
-        tool_name: tool.name.clone(),
-        result: result.text().to_owned(),
-        status: result.status().to_owned(),
-        correlation: Some(of_tool(ids, tool)),
-    }
-    .into()
-}
-
-fn of_tool(ids: CorrelationInfo, tool: &ToolCall) -> CorrelationInfo {
-    CorrelationInfo { tool_call_id: tool.id.0.clone(), ..ids }
 }

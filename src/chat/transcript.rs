@@ -20,6 +20,9 @@ pub(crate) const INTERRUPTED_TOOL: &str = "The call was interrupted before it re
 pub struct Transcript {
     preamble: Arc<Preamble>,
     turns: Vec<Arc<Turn>>,
+    /// The last turn, if it failed without an answer: the model is not sent it, but its prompt may be
+    /// asked again.
+    failed: Option<Arc<Turn>>,
 }
 
 /// What is sent to the model before the first turn.
@@ -125,12 +128,12 @@ pub(crate) enum Message<'a> {
 impl Transcript {
     /// A conversation that consists of the preamble.
     pub fn new(preamble: Preamble) -> Self {
-        Self { preamble: Arc::new(preamble), turns: Vec::new() }
+        Self { preamble: Arc::new(preamble), ..Self::default() }
     }
 
     /// A conversation that was stored.
     pub(crate) fn restored(preamble: Preamble, turns: Vec<Arc<Turn>>) -> Self {
-        Self { preamble: Arc::new(preamble), turns }
+        Self { preamble: Arc::new(preamble), turns, failed: None }
     }
 
     /// What is sent before the first turn.
@@ -141,6 +144,18 @@ impl Transcript {
     /// The turns, oldest first; the last one is open while a run answers it.
     pub(crate) fn turns(&self) -> &[Arc<Turn>] {
         &self.turns
+    }
+
+    /// The turn of that number, if it is known: also one that failed, if it was the last.
+    pub(crate) fn turn(&self, number: u32) -> Option<&Turn> {
+        let mut turns = self.turns.iter().chain(&self.failed).rev();
+        turns.find(|turn| turn.number == number).map(Arc::as_ref)
+    }
+
+    /// The numbers of the turns from `first` on.
+    pub(crate) fn numbers_from(&self, first: u32) -> impl Iterator<Item = u32> {
+        let turns = self.turns.iter().chain(&self.failed).map(|turn| turn.number);
+        turns.filter(move |number| *number >= first)
     }
 
     /// Bytes of what goes with the prompts.
@@ -154,6 +169,7 @@ impl Transcript {
             Event::PromptAccepted { prompt, attachments } => {
                 // A turn without an end was cut off by an internal error.
                 self.end(Ending::Failed);
+                self.failed = None;
                 self.turns.push(Arc::new(Turn {
                     number: recorded.scope.turn,
                     prompt: prompt.clone(),
@@ -176,6 +192,11 @@ impl Transcript {
                 self.called(recorded.scope.call, tool, input);
             }
             Event::ToolResultReady { tool, result } => self.returned(tool, result),
+            Event::TurnDropped { .. } => {
+                let first = recorded.scope.turn;
+                self.turns.retain(|turn| turn.number < first);
+                self.failed.take_if(|turn| turn.number >= first);
+            }
             Event::RunFinished { .. } => self.end(Ending::Finished),
             Event::RunStopped { .. } => self.end(Ending::Stopped),
             Event::RunFailed { .. } => self.end(Ending::Failed),
@@ -259,7 +280,7 @@ impl Transcript {
         };
         // If a prompt whose run failed without text were kept, it would be answered twice.
         if ending == Ending::Failed && turn.steps.iter().all(Step::is_blank) {
-            self.turns.pop();
+            self.failed = self.turns.pop();
         }
     }
 
@@ -284,7 +305,7 @@ impl Step {
         }
     }
 
-    fn is_blank(&self) -> bool {
+    pub(super) fn is_blank(&self) -> bool {
         match self {
             Self::Text(text) => text.trim().is_empty(),
             Self::ProviderData(_) => true,

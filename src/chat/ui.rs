@@ -4,6 +4,7 @@ use super::event::{
     Attachments, Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult, Usage,
 };
 use super::patch::{PatchFields, PatchMode, Patches, Piece, lean_arguments_patch, lean_patch};
+use super::timeline::turn_id;
 use crate::protocol::any::{Any, Shared, Struct};
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::Decision;
@@ -11,6 +12,7 @@ use crate::protocol::id::SessionId;
 use crate::protocol::proto::chat::{self, ChatStreamPatchMode, CorrelationInfo};
 use crate::protocol::proto::extract;
 use crate::protocol::proto::frontendtools::{self, ToolExecutionMode};
+use crate::protocol::proto::session;
 use crate::protocol::proto::tools::{self, ApprovalDecision};
 use crate::protocol::words::{SOURCE, SOURCE_AT_START, message, role, tool_call, tool_result};
 use crate::support::text::Text;
@@ -117,6 +119,13 @@ impl Ui {
             Event::RunFinished { duration_ms, cut_off } => {
                 names.run_finished(duration_ms, cut_off.as_deref())
             }
+            Event::TurnDropped { message_ids, tool_call_ids, turns } => session::TurnDropped {
+                prompt_message_id: message_ids.first().cloned().unwrap_or_default(),
+                message_ids,
+                tool_call_ids,
+                turn_ids: turns.into_iter().map(turn_id).collect(),
+            }
+            .into(),
             Event::RunStopped { reason } => names.run_stopped(reason),
             Event::RunFailed { error } => names.run_failed(error),
         }
@@ -482,7 +491,7 @@ impl Names {
 }
 
 /// Message id of a segment.
-pub(super) fn message_id(root: &str, segment: Segment) -> String {
+pub(crate) fn message_id(root: &str, segment: Segment) -> String {
     match segment.kind {
         SegmentKind::Text => format!("{root}:text:{segment}"),
         SegmentKind::Thinking => format!("{root}:thinking:{segment}"),
@@ -490,7 +499,7 @@ pub(super) fn message_id(root: &str, segment: Segment) -> String {
 }
 
 /// Number of the prompt that began a run.
-pub(super) const FIRST_PROMPT: u32 = 1;
+pub(crate) const FIRST_PROMPT: u32 = 1;
 
 /// Message id of a prompt, by its number in the run.
 pub(crate) fn user_message_id(root: &str, number: u32) -> String {
@@ -510,7 +519,7 @@ pub(crate) fn correlation(session: &SessionId, scope: Scope) -> CorrelationInfo 
     CorrelationInfo {
         session_id: session.as_str().to_owned(),
         run_id,
-        turn_id: format!("turn-{}", scope.turn),
+        turn_id: turn_id(scope.turn),
         provider_call_id,
         ..Default::default()
     }

@@ -269,7 +269,12 @@ impl Plan {
                     }
                     false => Patches::default(),
                 },
-                final_snapshot: args.final_snapshot.into(),
+                final_snapshot: match args.final_snapshot {
+                    Some(typed) => typed.into(),
+                    // Only a client of the protocol sees it, and how long it is.
+                    None if mode.is_protocol() => FinalSnapshot::FullUntilLong,
+                    None => FinalSnapshot::Full,
+                },
                 extensions: extensions(mode, &args),
                 prices,
                 repairs: args.answers.repair,

@@ -74,9 +74,10 @@ pub struct SessionArgs {
     #[arg(long, env = "DUOLOGUE_PATCH_FIELDS", value_name = "FIELDS", value_enum, default_value_t)]
     pub patch_fields: PatchFields,
 
-    /// What the snapshot at the end of a run contains
-    #[arg(long, env = "DUOLOGUE_FINAL_SNAPSHOT", value_name = "SPAN", value_enum, default_value_t)]
-    pub final_snapshot: FinalSnapshot,
+    /// What the snapshot at the end of a run contains; without it full, and turn in a stored session that
+    /// has become long
+    #[arg(long, env = "DUOLOGUE_FINAL_SNAPSHOT", value_name = "SPAN", value_enum)]
+    pub final_snapshot: Option<FinalSnapshot>,
 
     /// Copy the frames to this file, which is created or truncated
     #[arg(long, env = "DUOLOGUE_DEBUG_EVENTS_JSONL", value_name = "PATH")]
@@ -268,10 +269,9 @@ pub enum PatchFields {
 }
 
 /// What the snapshot at the end of a run contains.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FinalSnapshot {
     /// The whole conversation
-    #[default]
     Full,
     /// What the run added
     Turn,

@@ -8,6 +8,7 @@ use crate::cli::prepare::{Job, Prepared, Reason, Refusal, Terminal, Waits, prepa
 use crate::session::ExitCode;
 use crate::stdio::{self, Finish, Requests, Signals, Stdio};
 use crate::support::files;
+use crate::support::secret::without_userinfo;
 use crate::support::stderr;
 use crate::support::terminal::{self, escape_control};
 use crate::support::threads;
@@ -199,16 +200,18 @@ fn finished(written: io::Result<()>) -> Finish {
 /// Clap's text, in colour on a terminal.
 fn styled(error: &clap::Error, to: &impl IsTerminal) -> String {
     let text = error.render();
-    if to.is_terminal() && terminal::has_colour() {
+    let text = if to.is_terminal() && terminal::has_colour() {
         text.ansi().to_string()
     } else {
         text.to_string()
-    }
+    };
+    // What was typed may be an address with a password; help has only placeholders.
+    if error.use_stderr() { without_userinfo(&text) } else { text }
 }
 
 /// Clap's error text, without the parts meant for a terminal.
 fn plain(error: &clap::Error) -> String {
-    let text = error.render().to_string();
+    let text = without_userinfo(&error.render().to_string());
     let is_about_error =
         |part: &&str| !part.starts_with("Usage:") && !part.starts_with("For more information");
     let parts = text.trim_start_matches("error: ").split("\n\n").filter(is_about_error);

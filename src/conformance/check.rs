@@ -33,6 +33,7 @@ mod usage;
 pub(crate) use line::is_cut_off;
 pub use rule::{Rule, Violation};
 
+use crate::protocol::proto::rpc::RpcLine;
 use conversation::Conversation;
 use lean::LeanPatches;
 use line::Reader;
@@ -83,6 +84,22 @@ pub struct Summary {
     pub violations: u64,
     /// Notes for people: an incomplete last line, and what was not checked.
     pub notes: Vec<String>,
+}
+
+/// The frame of a line, as a [`Checker`] reads it: what a reader of the protocol can understand, though
+/// it may break the contract.
+///
+/// # Errors
+/// If the line is no frame, why not.
+pub(crate) fn read_frame(line: &[u8]) -> Result<RpcLine, String> {
+    let mut report = Report::new(0);
+    match Reader::new().read(line, &mut report) {
+        Some(read) => Ok(read.frame),
+        None => {
+            let first = report.into_violations().into_iter().next();
+            Err(first.map_or_else(String::new, |violation| violation.message))
+        }
+    }
 }
 
 impl Default for Checker {
@@ -160,7 +177,7 @@ impl Checker {
         let mut summary = self.summary.clone();
         summary.requests = self.requests.done;
         summary.notes.extend(self.requests.notes());
-        summary.notes.extend(self.conversation.note());
+        summary.notes.extend(self.conversation.notes());
         summary
     }
 

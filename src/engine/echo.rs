@@ -1,12 +1,14 @@
 //! The built-in engine: answers with the words of the prompt and the number of the turn, so that a
 //! person sees that the conversation is kept. Needs no key, account or server.
 
+mod pace;
 mod script;
 
 use super::{CallEnd, CallSpec, EngineEvent, ErrorClass, RunError, Sink, Stage};
 use crate::chat::event::{FinishClass, ToolResult};
 use crate::chat::transcript::{Step, Turn, TurnState};
 use crate::protocol::attachment::Attachment;
+use pace::Pace;
 use script::ScriptedCall;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -74,12 +76,13 @@ impl Echo {
         self.say(&call.text, sink).await;
         let calls_tools = !call.tools.is_empty();
         let tools: Vec<_> = call.tools.into_iter().enumerate().collect();
+        let mut pace = Pace::new(self.delay);
         for (at, tool) in tools {
             let (call, arguments) = tool.into_call(at);
             let id = call.id.clone();
             sink.send(EngineEvent::ToolCallStarted(call)).await;
             for text in pieces(&arguments) {
-                self.pace().await;
+                pace.wait().await;
                 sink.send(EngineEvent::ToolArguments { id: id.clone(), text }).await;
             }
             sink.send(EngineEvent::ToolCallRequested { id }).await;
@@ -90,15 +93,17 @@ impl Echo {
     }
 
     async fn reason(&self, text: &str, sink: &Sink) {
+        let mut pace = Pace::new(self.delay);
         for text in pieces(text) {
-            self.pace().await;
+            pace.wait().await;
             sink.send(EngineEvent::Reasoning { source: "echo", text }).await;
         }
     }
 
     async fn say(&self, text: &str, sink: &Sink) {
+        let mut pace = Pace::new(self.delay);
         for text in pieces(text) {
-            self.pace().await;
+            pace.wait().await;
             sink.send(EngineEvent::Text(text)).await;
         }
     }
@@ -110,6 +115,7 @@ impl Echo {
             return Err(io::Error::other("it is no regular file"));
         }
         let mut file = BufReader::new(File::open(path)?);
+        let mut pace = Pace::new(self.delay);
         let mut piece = Vec::new();
         let mut is_empty = true;
         loop {
@@ -121,15 +127,9 @@ impl Echo {
             is_empty = false;
             let text = whole_text(&mut piece, more == 0)?;
             if !text.is_empty() {
-                self.pace().await;
+                pace.wait().await;
                 sink.send(EngineEvent::Text(text)).await;
             }
-        }
-    }
-
-    async fn pace(&self) {
-        if !self.delay.is_zero() {
-            tokio::time::sleep(self.delay).await;
         }
     }
 }

@@ -115,6 +115,22 @@ impl std::ops::Add for Cost {
     }
 }
 
+impl std::str::FromStr for Cost {
+    type Err = String;
+
+    /// Reads what [`Cost`] writes: a decimal number with six digits after the point.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no cost");
+        let (whole, fraction) = text.split_once('.').ok_or_else(wrong)?;
+        let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        if fraction.len() != COST_DIGITS || !is_digits(whole) || !is_digits(fraction) {
+            return Err(wrong());
+        }
+        let millionths: u128 = format!("{whole}{fraction}").parse().map_err(|_| wrong())?;
+        Ok(Self(millionths.saturating_mul(PICOS_PER_UNIT / 1_000_000)))
+    }
+}
+
 impl std::fmt::Display for Cost {
     /// As a decimal number with six digits after the point, rounded to the nearest.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -52,13 +52,14 @@ fn command(command: &Command) -> &'static str {
     match command {
         Command::Submit(_) => "submit",
         Command::Cancel(_) => "cancel",
-        Command::Snapshot => "snapshot",
+        Command::Snapshot(_) => "snapshot",
         Command::Shutdown => "shutdown",
         Command::Enable(_) => "enable",
         Command::DeclareTools(_) => "declareTools",
         Command::ToolResult(_) => "toolResult",
         Command::Approve(_) => "approve",
         Command::SwitchModel(_) => "switchModel",
+        Command::Edit(_) => "edit",
     }
 }
 

@@ -205,7 +205,10 @@ impl Keeping {
             }
         };
         if timeout(CLOSE_MAX, closing).await.is_err() {
-            tracing::warn!("the store was not closed in time; its log is kept beside it");
+            tracing::warn!(
+                "the store was not closed in time: a file keeps its log beside it, and a server keeps the \
+                 session locked for some seconds"
+            );
         }
     }
 }

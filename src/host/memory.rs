@@ -1,7 +1,7 @@
 //! A front end in memory: a Rust program holds a conversation through method calls.
 
 use super::{Effect, Effects, Host, HostSettings};
-use crate::protocol::command::{Cancel, Command, Prompt, Submit};
+use crate::protocol::command::{Cancel, Command, Edit, Page, Prompt, Submit};
 use crate::protocol::id::RequestId;
 use crate::protocol::wire::Frame;
 use crate::session::ExitCode;
@@ -89,7 +89,24 @@ impl Conversation {
     /// # Errors
     /// If the conversation has ended or too much waits.
     pub fn snapshot(&mut self) -> Result<RequestId, RequestError> {
-        self.request(Command::Snapshot)
+        self.history(Page::default())
+    }
+
+    /// Asks for a frame with a part of the conversation, as what was changed after an event.
+    ///
+    /// # Errors
+    /// If the conversation has ended or too much waits.
+    pub fn history(&mut self, page: Page) -> Result<RequestId, RequestError> {
+        self.request(Command::Snapshot(page))
+    }
+
+    /// Drops turns at the end of the conversation; returns the id that the frames carry, also those of
+    /// the run that answers anew.
+    ///
+    /// # Errors
+    /// If the conversation has ended or too much waits.
+    pub fn edit(&mut self, edit: Edit) -> Result<RequestId, RequestError> {
+        self.request(Command::Edit(edit))
     }
 
     /// Ends the conversation once the active run has ended.

@@ -2,6 +2,7 @@
 
 mod read;
 mod shared;
+mod stored;
 mod wkt;
 
 #[cfg(test)]
@@ -10,6 +11,8 @@ mod mapping;
 pub(crate) use read::message_from_value;
 pub use read::read_message;
 pub use shared::Shared;
+pub(crate) use stored::STORED_URL;
+pub use stored::Stored;
 pub use wkt::{
     BoolValue, BytesValue, DoubleValue, Duration, Empty, FieldMask, FloatValue, Int32Value,
     Int64Value, Kind, ListValue, StringValue, Struct, Timestamp, UInt32Value, UInt64Value, Value,
@@ -53,6 +56,9 @@ macro_rules! payloads {
             /// A message of the list with shared texts. Never read, only written.
             #[serde(untagged)]
             Shared(Box<Shared>),
+            /// A message of the list as it was stored. Never read, only written.
+            #[serde(untagged)]
+            Stored(Box<Stored>),
             /// An unknown type, as bytes. It has no JSON form, except that an `Any`
             /// without a type is `{}`.
             #[serde(untagged, serialize_with = "serialize_other")]
@@ -66,13 +72,17 @@ macro_rules! payloads {
                     $(Self::$name(_) => stringify!($name),)*
                     $(Self::$known(_) => stringify!($known),)*
                     Self::Shared(shared) => shared.name(),
+                    Self::Stored(stored) => stored.name(),
                     Self::Other(_) => "",
                 }
             }
 
-            /// The payload, with copies of its shared texts.
+            /// The payload, with copies of its shared texts, read if it was stored.
             pub fn into_whole(self) -> Self {
-                if let Self::Shared(shared) = &self { shared.whole() } else { self }
+                if let Self::Shared(shared) = &self {
+                    return shared.whole();
+                }
+                if let Self::Stored(stored) = &self { stored.whole() } else { self }
             }
 
             fn from_bytes(
@@ -92,6 +102,7 @@ macro_rules! payloads {
                     $(Self::$name(message) => Some((full_name($url), message.encode_to_vec())),)*
                     $(Self::$known(message) => Some((full_name($known_url), message.encode_to_vec())),)*
                     Self::Shared(shared) => shared.whole().to_message(),
+                    Self::Stored(stored) => stored.whole().to_message(),
                     Self::Other(_) => None,
                 }
             }
@@ -101,6 +112,7 @@ macro_rules! payloads {
                     $(Self::$name(message) => encode($url, &*message),)*
                     $(Self::$known(message) => encode($known_url, &*message),)*
                     Self::Shared(shared) => shared.whole().into_bytes(),
+                    Self::Stored(stored) => stored.whole().into_bytes(),
                     Self::Other(bytes) => *bytes,
                 }
             }
@@ -130,6 +142,7 @@ macro_rules! payloads {
                     $(Self::$name(message) => encode_raw($url, &**message, out),)*
                     $(Self::$known(message) => encode_raw($known_url, &**message, out),)*
                     Self::Shared(shared) => shared.whole().encode_raw(out),
+                    Self::Stored(stored) => stored.whole().encode_raw(out),
                     Self::Other(bytes) => bytes.encode_raw(out),
                 }
             }
@@ -154,6 +167,7 @@ macro_rules! payloads {
                     $(Self::$name(message) => encoded_len($url, &**message),)*
                     $(Self::$known(message) => encoded_len($known_url, &**message),)*
                     Self::Shared(shared) => shared.whole().encoded_len(),
+                    Self::Stored(stored) => stored.whole().encoded_len(),
                     Self::Other(bytes) => bytes.encoded_len(),
                 }
             }

@@ -1,7 +1,12 @@
 //! The commands of requests, those of the extensions included: read from the members of a request
 //! line and checked as far as that is possible without a session. Pure.
 
+mod edit;
+mod page;
 mod read;
+
+pub use edit::Edit;
+pub use page::Page;
 
 use crate::protocol::any::Struct;
 use crate::protocol::attachment::Attachment;
@@ -25,8 +30,8 @@ pub enum Command {
     Submit(Submit),
     /// Stop a run, or withdraw submits that wait.
     Cancel(Cancel),
-    /// Report the state of the conversation.
-    Snapshot,
+    /// Report the state of the conversation, or of a part of it.
+    Snapshot(Page),
     /// End the process after the active run.
     Shutdown,
     /// Turn extensions on.
@@ -39,6 +44,8 @@ pub enum Command {
     Approve(Approve),
     /// Choose the model that answers from the next submit on.
     SwitchModel(ModelChoice),
+    /// Change the end of the conversation.
+    Edit(Edit),
 }
 
 /// A prompt for the model.
@@ -149,6 +156,10 @@ pub enum Extension {
     Attachments,
     /// The client offers tools and runs them.
     ClientTools,
+    /// The client drops turns, or has them answered anew.
+    Edit,
+    /// A snapshot has a part of the conversation.
+    History,
     /// Events report retries of provider calls, and answers that were cut off.
     Retries,
     /// A submit has settings of its own.
@@ -219,10 +230,12 @@ impl Prompt {
 
 impl Extension {
     /// All of them, in the order of their names.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Approvals,
         Self::Attachments,
         Self::ClientTools,
+        Self::Edit,
+        Self::History,
         Self::Retries,
         Self::Settings,
         Self::Steer,
@@ -240,6 +253,8 @@ impl Extension {
             Self::Approvals => capability::APPROVALS,
             Self::Attachments => capability::ATTACHMENTS,
             Self::ClientTools => capability::CLIENT_TOOLS,
+            Self::Edit => capability::EDIT,
+            Self::History => capability::HISTORY,
             Self::Retries => capability::RETRIES,
             Self::Settings => capability::SETTINGS,
             Self::Steer => capability::STEER,
@@ -265,12 +280,13 @@ impl Command {
             Self::Submit(submit) => submit.choice.as_ref(),
             Self::SwitchModel(choice) => Some(choice),
             Self::Cancel(_)
-            | Self::Snapshot
+            | Self::Snapshot(_)
             | Self::Shutdown
             | Self::Enable(_)
             | Self::DeclareTools(_)
             | Self::ToolResult(_)
-            | Self::Approve(_) => None,
+            | Self::Approve(_)
+            | Self::Edit(_) => None,
         };
         choice.map(|choice| choice.profile.trim()).filter(|name| !name.is_empty())
     }

@@ -2,6 +2,7 @@
 //! spellings of the canonical proto3 mapping, and no characters that end a line for some reader.
 
 mod words;
+mod writer;
 
 pub(crate) use words::plain;
 
@@ -256,7 +257,7 @@ impl<T: fmt::Display> Serialize for Quoted<T> {
 /// range.
 pub fn write_line<T: Serialize>(message: &T, lines: &mut Vec<u8>) -> Result<(), Error> {
     let before = lines.len();
-    if let Err(error) = serde_json::to_writer(&mut *lines, message) {
+    if let Err(error) = writer::write(message, lines) {
         lines.truncate(before);
         return Err(error.into());
     }

@@ -39,6 +39,7 @@ words! {
         INVALID_SETTINGS = "invalid_settings",
         INVALID_ATTACHMENT = "invalid_attachment",
         SESSION_LOCKED = "session_locked",
+        UNKNOWN_MESSAGE = "unknown_message",
     }
 }
 
@@ -174,6 +175,12 @@ pub(crate) mod capability {
 
     /// Extension: the client offers tools and runs them.
     pub(crate) const CLIENT_TOOLS: &str = "client-tools";
+
+    /// Extension: the client drops turns or has them answered anew.
+    pub(crate) const EDIT: &str = "edit";
+
+    /// Extension: a snapshot has a part of the conversation.
+    pub(crate) const HISTORY: &str = "history";
 
     /// Extension: the client decides about tool calls.
     pub(crate) const APPROVALS: &str = "approvals";

@@ -121,7 +121,8 @@ impl AnswerExtraction {
             | Event::ToolExecutionStarted { .. }
             | Event::ToolResultReady { .. }
             | Event::ToolCallFinished { .. }
-            | Event::CallMetadataUpdated { .. } => Vec::new(),
+            | Event::CallMetadataUpdated { .. }
+            | Event::TurnDropped { .. } => Vec::new(),
         }
     }
 

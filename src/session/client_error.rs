@@ -81,6 +81,24 @@ pub(super) fn unknown_tool_call(id: &ToolCallId) -> ClientError {
     ClientError { detail, ..client_error(Code::UnknownToolCall, message) }
 }
 
+/// `message_id` is the prompt that was named; without one the last turn was meant.
+pub(super) fn unknown_message(message_id: Option<&str>) -> ClientError {
+    let Some(message_id) = message_id else {
+        let message = "the conversation has no turn that could be dropped; nothing was changed";
+        return client_error(Code::UnknownMessage, message.to_owned());
+    };
+    let message = "no turn of this conversation begins with that message, so nothing was changed; name \
+                   the first prompt of a turn, as a snapshot has it";
+    let detail = format!("messageId {message_id:?}");
+    ClientError { detail, ..client_error(Code::UnknownMessage, message.to_owned()) }
+}
+
+pub(super) fn lost_attachments() -> ClientError {
+    let message = "the images and files of that prompt are not kept, because its run failed without an \
+                   answer, so nothing was changed; send the prompt again with them";
+    client_error(Code::UnknownMessage, message.to_owned())
+}
+
 pub(super) fn queue_full(active: &RequestId) -> ClientError {
     client_error(
         Code::SessionBusy,
@@ -148,6 +166,18 @@ pub(super) fn busy(active: &RequestId) -> ClientError {
         format!(
             "request {} is still being answered; send this one again after its done, or start the \
              server with --on-busy queue",
+            active.as_str()
+        ),
+    )
+}
+
+/// An edit has come during a run.
+pub(super) fn busy_for_edit(active: &RequestId) -> ClientError {
+    client_error(
+        Code::SessionBusy,
+        format!(
+            "request {} is still being answered, and an edit does not wait for it, so nothing was \
+             changed; send the edit again after its done",
             active.as_str()
         ),
     )

@@ -104,6 +104,10 @@ pub enum FinalSnapshot {
     /// The whole conversation.
     #[default]
     Full,
+    /// The whole conversation, until a stored session has more than
+    /// [`FULL_SNAPSHOT_ENTITIES_MAX`](super::FULL_SNAPSHOT_ENTITIES_MAX) messages and tool calls; from
+    /// there on what the run added.
+    FullUntilLong,
     /// What the run added.
     Turn,
     /// There is none.

@@ -1,8 +1,9 @@
 //! What is kept of a session: each event as a record for the store and, where they are asked for, as
 //! a frame with the backend event.
 
+use super::usage::UsageMeter;
 use super::{LogRules, Output};
-use crate::chat::event::Recorded;
+use crate::chat::event::{Event, Recorded};
 use crate::chat::patch::{PatchFields, PatchMode, Patches};
 use crate::chat::record::{EventRecord, Record, SessionStart, TurnChange};
 use crate::chat::timeline::{Span, Timeline};
@@ -28,6 +29,7 @@ pub(super) struct Projections<'a> {
     pub(super) session: &'a SessionId,
     pub(super) timeline: &'a Timeline,
     pub(super) transcript: &'a Transcript,
+    pub(super) usage: &'a UsageMeter,
 }
 
 impl Log {
@@ -88,12 +90,19 @@ impl Log {
     ) -> Vec<Output> {
         let Recorded { ordinal, scope, .. } = *recorded;
         let mut outputs = self.begin(projections);
-        let state = recorded.event.ends_run().then(|| {
-            let since = std::mem::replace(&mut self.state_until, ordinal);
-            projections.timeline.snapshot(projections.session, Span::Since(since))
-        });
+        let state = if let Event::TurnDropped { .. } = recorded.event {
+            self.state_until = ordinal;
+            Some(projections.timeline.dropped_at(ordinal))
+        } else {
+            recorded.event.ends_run().then(|| {
+                let since = std::mem::replace(&mut self.state_until, ordinal);
+                projections.timeline.snapshot(projections.session, Span::Since(since))
+            })
+        };
         let scope = Some(scope);
-        let record = EventRecord { ordinal, scope, payload, change, state };
+        let is_end = recorded.event.ends_run();
+        let usage = is_end.then(|| projections.usage.session()).flatten();
+        let record = EventRecord { ordinal, scope, payload, change, state, usage };
         outputs.push(Output::Persist(Record::Event(Box::new(record))));
         outputs
     }
@@ -110,7 +119,8 @@ impl Log {
         }
         let mut outputs = self.begin(projections);
         let payload = payload.clone();
-        let record = EventRecord { ordinal, scope: None, payload, change: None, state: None };
+        let (scope, change, state, usage) = (None, None, None, None);
+        let record = EventRecord { ordinal, scope, payload, change, state, usage };
         outputs.push(Output::Persist(Record::Event(Box::new(record))));
         outputs
     }

@@ -7,7 +7,7 @@ use super::log::{Log, Projections};
 use super::model::Selection;
 use super::toolbox::ServerCall;
 use super::usage::UsageMeter;
-use super::{FinalSnapshot, Output, Retention, Rules, SessionMode};
+use super::{FULL_SNAPSHOT_ENTITIES_MAX, FinalSnapshot, Output, Retention, Rules, SessionMode};
 use crate::chat::event::{Event, Recorded, Scope, Segment};
 use crate::chat::patch::{PatchFields, Patches};
 use crate::chat::timeline::{Span, Timeline};
@@ -208,8 +208,8 @@ impl Recorder {
         let payload = self.log.payload(recorded);
         let at = (self.ordinal, &payload);
         let shown = self.log.backend_event(&self.session, Some(request), at);
-        let Self { session, timeline, transcript, .. } = self;
-        let projections = Projections { session, timeline, transcript };
+        let Self { session, timeline, transcript, usage, .. } = self;
+        let projections = Projections { session, timeline, transcript, usage };
         let stored = self.log.record(recorded, payload, &projections);
         self.outputs.extend(stored);
         self.outputs.extend(shown.filter(|_| !is_hidden));
@@ -222,8 +222,8 @@ impl Recorder {
         let recorded = Recorded { ordinal: self.ordinal, scope, event };
         self.timeline.apply(&recorded);
         let payload = self.log.payload(&recorded);
-        let Self { session, timeline, transcript, .. } = self;
-        let projections = Projections { session, timeline, transcript };
+        let Self { session, timeline, transcript, usage, .. } = self;
+        let projections = Projections { session, timeline, transcript, usage };
         let stored = self.log.record(&recorded, payload, &projections);
         self.outputs.extend(stored);
     }
@@ -302,8 +302,8 @@ impl Recorder {
     pub(super) fn announce(&mut self, request: Option<&RequestId>, payload: Any) {
         self.ordinal.0 += 1;
         self.timeline.pass(self.ordinal);
-        let Self { session, timeline, transcript, .. } = self;
-        let projections = Projections { session, timeline, transcript };
+        let Self { session, timeline, transcript, usage, .. } = self;
+        let projections = Projections { session, timeline, transcript, usage };
         let stored = self.log.announce(self.ordinal, &payload, &projections);
         let at = (self.ordinal, &payload);
         let shown = self.log.backend_event(&self.session, request, at);
@@ -334,10 +334,22 @@ impl Recorder {
     pub(super) fn final_snapshot(&mut self, request: &RequestId) {
         match self.final_snapshot {
             _ if !self.keeps() => {}
-            FinalSnapshot::Full => self.snapshot(request, Span::Conversation),
+            FinalSnapshot::FullUntilLong if self.is_long() => {
+                self.push(Output::Warning(long_session()));
+                self.final_snapshot = FinalSnapshot::Turn;
+                self.snapshot(request, Span::LastTurn);
+            }
+            FinalSnapshot::Full | FinalSnapshot::FullUntilLong => {
+                self.snapshot(request, Span::Conversation);
+            }
             FinalSnapshot::Turn => self.snapshot(request, Span::LastTurn),
             FinalSnapshot::None => {}
         }
+    }
+
+    /// Whether the session is stored, and so long that a copy of it after each run is no help.
+    fn is_long(&self) -> bool {
+        self.log.rules().is_stored && self.timeline.len() > FULL_SNAPSHOT_ENTITIES_MAX
     }
 
     pub(super) fn run_failed(&mut self, request: &RequestId, error: RunError) {
@@ -401,6 +413,7 @@ impl Recorder {
             | Event::ToolResultReady { .. }
             | Event::ToolCallFinished { .. }
             | Event::CallMetadataUpdated { .. }
+            | Event::TurnDropped { .. }
             | Event::RunFinished { .. }
             | Event::RunStopped { .. } => {}
         }
@@ -410,6 +423,15 @@ impl Recorder {
         let frame = wire::frame(&self.session, request, body);
         self.outputs.push(Output::Frame(frame));
     }
+}
+
+/// The notice that snapshots are shorter from here on.
+fn long_session() -> String {
+    format!(
+        "the conversation has more than {FULL_SNAPSHOT_ENTITIES_MAX} messages and tool calls: from here \
+         on the snapshot at the end of a run has what the run added, as with --final-snapshot turn; \
+         --final-snapshot full has the whole conversation sent after each run"
+    )
 }
 
 fn is_patch(payload: &Any) -> bool {

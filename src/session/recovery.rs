@@ -31,11 +31,12 @@ impl About {
                     Command::ToolResult(_) | Command::Approve(_) => Self::Call(id),
                     Command::Submit(_)
                     | Command::Cancel(_)
-                    | Command::Snapshot
+                    | Command::Snapshot(_)
                     | Command::Shutdown
                     | Command::Enable(_)
                     | Command::DeclareTools(_)
-                    | Command::SwitchModel(_) => Self::Line(id),
+                    | Command::SwitchModel(_)
+                    | Command::Edit(_) => Self::Line(id),
                 }
             }
             Input::BadLine(line) => Self::Line(line.id.clone()),

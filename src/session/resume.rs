@@ -3,6 +3,7 @@
 use super::client_error::store_failed;
 use super::recorder::Recorder;
 use super::{Output, Session, SessionMode};
+use crate::chat::event::Event;
 use crate::chat::record::{Loss, Restored, StoreFailure};
 use crate::chat::replay::Replay;
 use crate::chat::timeline::{Span, Timeline};
@@ -11,6 +12,7 @@ use crate::protocol::any::Any;
 use crate::protocol::command::Extension;
 use crate::protocol::id::Ordinal;
 use crate::protocol::proto::session::StoreDegraded;
+use crate::protocol::words::kind;
 
 impl Session {
     /// Goes on with a stored conversation, in which nothing was said yet: a run that was cut off is
@@ -64,7 +66,10 @@ impl Recorder {
         let Restored { session, ordinal, preamble, entities, entities_until, tail, .. } = restored;
         self.rename(session);
         for entity in &entities {
-            if let Some(id) = entity.payload.as_ref().and_then(tool_call_of) {
+            // Those of calls that were dropped are not given again.
+            let dropped =
+                (entity.tombstone && entity.kind == kind::TOOL_CALL).then_some(&*entity.id);
+            if let Some(id) = entity.payload.as_ref().and_then(tool_call_of).or(dropped) {
                 self.tool_calls_known(id);
             }
         }
@@ -78,8 +83,14 @@ impl Recorder {
         };
         self.transcript = Transcript::restored(preamble, restored.transcript);
         self.timeline = Timeline::restored(entities, entities_until);
+        if let Some(counts) = &restored.usage {
+            self.usage().resume(counts);
+        }
         let mut replay = Replay::default();
         for stored in &tail {
+            if let Any::ChatProviderCallFinished(it) = &stored.payload {
+                self.usage().call_was_cut_off(it.usage.as_ref());
+            }
             if let Some(id) = tool_call_of(&stored.payload) {
                 self.tool_calls_known(id);
             }
@@ -94,6 +105,9 @@ impl Recorder {
     /// Closes the run that was cut off: its events are stored, and not shown.
     fn close_cut_off(&mut self, replay: Replay) {
         for (scope, event) in replay.closing(&self.timeline) {
+            if let Event::CallFinished { .. } = event {
+                self.usage().call_was_cut_off(None);
+            }
             self.record_unseen(scope, event);
         }
     }

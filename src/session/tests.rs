@@ -7,6 +7,7 @@
 mod choices;
 mod contract;
 mod defects;
+mod edits;
 mod endless;
 mod exhaustive;
 mod golden;

@@ -2,7 +2,7 @@
 
 use crate::chat::event::Usage;
 use crate::engine::prices::{Cost, Prices};
-use crate::protocol::proto::chat::CorrelationInfo;
+use crate::protocol::proto::chat::{CorrelationInfo, UsageInfo};
 use crate::protocol::proto::session::{TokenCounts, UsageTotals};
 use std::sync::Arc;
 
@@ -21,6 +21,24 @@ impl UsageMeter {
 
     pub(super) fn run_started(&mut self) {
         self.run = Totals::default();
+    }
+
+    /// The counts of the session; `None` if no provider was called.
+    pub(super) fn session(&self) -> Option<TokenCounts> {
+        let is_used = self.session != Totals::default();
+        is_used.then(|| self.session.on_wire(&self.prices))
+    }
+
+    /// Goes on from the counts of an earlier process.
+    pub(super) fn resume(&mut self, counts: &TokenCounts) {
+        self.session = Totals::of_stored(counts, &self.prices);
+    }
+
+    /// Counts a call of a run that was cut off in an earlier process. Which model it was is not known,
+    /// and so no cost.
+    pub(super) fn call_was_cut_off(&mut self, usage: Option<&UsageInfo>) {
+        let call = usage.map_or_else(Totals::of_uncounted_call, Totals::of_shown_call);
+        self.session.add(call);
     }
 
     /// Counts a call of that model, which ended with `usage` or without one; gives the totals with it.
@@ -79,6 +97,39 @@ impl Totals {
         }
     }
 
+    /// The counts that an earlier process has stored. Their cost counts if it is in the currency of this
+    /// one.
+    fn of_stored(counts: &TokenCounts, prices: &Prices) -> Self {
+        let cost = match counts.currency == prices.currency {
+            true => counts.cost.parse().ok(),
+            false => None,
+        };
+        Self {
+            calls: counts.provider_calls,
+            uncounted: counts.uncounted_calls,
+            input: counts.input_tokens,
+            output: counts.output_tokens,
+            cached: counts.cached_tokens,
+            cache_creation: counts.cache_creation_tokens,
+            reasoning: counts.reasoning_tokens,
+            cost: cost.unwrap_or_default(),
+            has_unknown: cost.is_none() && counts.provider_calls > 0,
+        }
+    }
+
+    /// The counts of a call as its event has them.
+    fn of_shown_call(usage: &UsageInfo) -> Self {
+        let usage = Usage {
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            cached_tokens: usage.cached_tokens,
+            cache_creation_tokens: usage.cache_creation_input_tokens,
+            cache_read_tokens: usage.cache_read_input_tokens,
+            reasoning_tokens: None,
+        };
+        Self::of_call(&usage, None)
+    }
+
     /// A call without token counts.
     fn of_uncounted_call() -> Self {
         Self { uncounted: 1, ..Self::default() }
@@ -113,5 +164,50 @@ impl Totals {
             cost: if is_known { self.cost.to_string() } else { String::new() },
             currency: if is_known { prices.currency.clone() } else { String::new() },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn meter(currency: &str) -> UsageMeter {
+        let models = json!({ "m": { "input": 2, "output": 8 } });
+        let prices = json!({ "currency": currency, "models": models });
+        UsageMeter::new(Arc::new(serde_json::from_value(prices).expect("prices")))
+    }
+
+    fn call(meter: &mut UsageMeter) -> TokenCounts {
+        let usage = Usage { input_tokens: 1000, output_tokens: 500, ..Usage::default() };
+        let ids = CorrelationInfo::default();
+        meter.call_ended("openai", "m", Some(&usage), ids).session.expect("counts")
+    }
+
+    #[test]
+    fn counts_go_on_in_the_next_process() {
+        let mut first = meter("USD");
+        assert_eq!(first.session(), None);
+        call(&mut first);
+        let stored = first.session().expect("counts");
+        assert_eq!((stored.cost.as_str(), stored.provider_calls), ("0.006000", 1));
+        let mut second = meter("USD");
+        second.resume(&stored);
+        assert_eq!(call(&mut second), call(&mut first), "as if it were one process");
+        // What is in another currency can't be added up.
+        let mut other = meter("EUR");
+        other.resume(&stored);
+        let counts = call(&mut other);
+        assert_eq!((counts.cost.as_str(), counts.input_tokens), ("", 2000));
+    }
+
+    #[test]
+    fn calls_that_were_cut_off_are_counted_without_a_cost() {
+        let mut meter = meter("USD");
+        meter.call_was_cut_off(Some(&UsageInfo { input_tokens: 7, ..UsageInfo::default() }));
+        meter.call_was_cut_off(None);
+        let counts = call(&mut meter);
+        assert_eq!((counts.provider_calls, counts.uncounted_calls), (2, 1));
+        assert_eq!((counts.input_tokens, counts.cost.as_str()), (1007, ""));
     }
 }

@@ -4,11 +4,15 @@
 use crate::support::threads::{self, NoThread};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
-use rustix::io::fcntl_dupfd_cloexec;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+#[cfg(target_os = "linux")]
+use rustix::io::{ReadWriteFlags, pwritev2};
 use rustix::net::{SendFlags, send};
 use rustix::pipe::PIPE_BUF;
 use std::fs::File;
 use std::future::pending;
+#[cfg(target_os = "linux")]
+use std::io::IoSlice;
 use std::io::{self, Write};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -42,10 +46,13 @@ impl Stdio {
     }
 }
 
-/// How a few bytes are written to an output without waiting.
+/// How bytes are written to an output without waiting.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AtOnce {
+    /// As many as there is room for, in one system call.
     Pipe,
+    /// A few, where the system can't do that.
+    PolledPipe,
     Socket,
     /// Any write may wait: a file may be on a slow disk, a terminal may be stopped.
     Never,
@@ -60,22 +67,40 @@ impl AtOnce {
         }
     }
 
-    /// Writes `bytes`, if they are few, as far as there is room; returns how many were written. An
+    /// Writes `bytes` as far as there is room, if that can be known; returns how many were written. An
     /// error counts as no room: the thread that writes the rest meets it again and reports it.
-    pub(super) fn write(self, mut output: &File, bytes: &[u8]) -> usize {
-        if bytes.len() > PIPE_BUF {
-            return 0;
-        }
+    pub(super) fn write(&mut self, mut output: &File, bytes: &[u8]) -> usize {
         match self {
+            Self::Pipe => match write_without_waiting(output, bytes) {
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
+                    *self = Self::PolledPipe;
+                    self.write(output, bytes)
+                }
+                written => written.unwrap_or(0),
+            },
+            Self::PolledPipe | Self::Socket | Self::Never if bytes.len() > PIPE_BUF => 0,
             // A pipe that polls as writable takes as much as it writes in one piece (POSIX, `write`).
-            Self::Pipe if has_room(output) => output.write(bytes).unwrap_or(0),
+            Self::PolledPipe if has_room(output) => output.write(bytes).unwrap_or(0),
             // A socket that polls as writable may have room for less.
             Self::Socket => {
                 send(output, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).unwrap_or(0)
             }
-            Self::Pipe | Self::Never => 0,
+            Self::PolledPipe | Self::Never => 0,
         }
     }
+}
+
+/// Writes what a pipe has room for (`RWF_NOWAIT`, for pipes since Linux 6.4).
+#[cfg(target_os = "linux")]
+fn write_without_waiting(pipe: &File, bytes: &[u8]) -> rustix::io::Result<usize> {
+    /// `pwritev2`: at the place where `write` would.
+    const CURRENT_POSITION: u64 = u64::MAX;
+    pwritev2(pipe, &[IoSlice::new(bytes)], CURRENT_POSITION, ReadWriteFlags::NOWAIT)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn write_without_waiting(_pipe: &File, _bytes: &[u8]) -> rustix::io::Result<usize> {
+    Err(Errno::NOSYS)
 }
 
 /// Whether a read of `input` would not wait: there is something, or the end.
@@ -111,7 +136,7 @@ pub(super) fn watch(output: Arc<File>) -> Result<oneshot::Receiver<()>, NoThread
         let mut files = [PollFd::new(&output, PollFlags::empty())];
         // Without events to wait for, poll returns when the other end is closed: ERR for pipes, HUP
         // for sockets and terminals.
-        while let Err(rustix::io::Errno::INTR) = poll(&mut files, None) {}
+        while let Err(Errno::INTR) = poll(&mut files, None) {}
         // If the loop has ended, the receiver is gone.
         gone.send(()).ok();
     };

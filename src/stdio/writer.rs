@@ -91,7 +91,7 @@ impl Writer {
             self.state = State::Failed(io::Error::other("planted fault"));
             return;
         }
-        // A small batch costs less than to wake a thread for it.
+        // Writing costs less than waking a thread for it.
         let written = self.at_once.write(&self.output, &batch);
         batch.drain(..written);
         if batch.is_empty() {

@@ -1,5 +1,6 @@
 //! What can go wrong with a store.
 
+use super::postgres::PostgresError;
 use crate::protocol::wire::{ClientError, Code};
 use rusqlite::ErrorCode;
 use std::io;
@@ -22,7 +23,8 @@ pub(super) enum StoreError {
     Unreadable { session: String, reason: String },
     #[error(
         "the store has what people see of the session {0}, and not what the model was sent, so there is \
-         nothing to resume; name the file with its turns with --turns-db, or choose another session id"
+         nothing to resume; name the store with its turns with --turns-db or --turns-dsn, or choose \
+         another session id"
     )]
     Elsewhere(String),
     #[error(
@@ -46,6 +48,8 @@ pub(super) enum StoreError {
     Io { path: PathBuf, action: &'static str, source: io::Error },
     #[error("the store can't be read or written: {}", explained(.0))]
     Sqlite(#[from] rusqlite::Error),
+    #[error(transparent)]
+    Postgres(#[from] PostgresError),
     #[error("a message of the store can't be read: {0}")]
     Message(#[from] prost::DecodeError),
 }
@@ -64,6 +68,7 @@ impl StoreError {
             | Self::NotAStore(_)
             | Self::Io { .. }
             | Self::Sqlite(_)
+            | Self::Postgres(_)
             | Self::Message(_) => Code::StoreFailed,
         };
         ClientError { code, message: self.to_string(), detail: String::new(), terminal: true }
@@ -73,7 +78,9 @@ impl StoreError {
     pub(super) fn is_busy(&self) -> bool {
         match self {
             Self::Sqlite(error) => is_busy(error),
-            Self::Locked(_)
+            // It is tried again where its connection is.
+            Self::Postgres(_)
+            | Self::Locked(_)
             | Self::Missing(_)
             | Self::Unreadable { .. }
             | Self::Elsewhere(_)
@@ -103,7 +110,27 @@ impl StoreError {
             | Self::Exists(_)
             | Self::Newer { .. }
             | Self::NotAStore(_)
+            | Self::Postgres(_)
             | Self::Io { .. } => false,
+        }
+    }
+
+    /// There is no store yet at the place that is named.
+    pub(super) fn is_absence(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            Self::Postgres(PostgresError::Absent(_)) => true,
+            Self::Postgres(_)
+            | Self::Locked(_)
+            | Self::Missing(_)
+            | Self::Unreadable { .. }
+            | Self::Elsewhere(_)
+            | Self::Gone(_)
+            | Self::Exists(_)
+            | Self::Newer { .. }
+            | Self::NotAStore(_)
+            | Self::Sqlite(_)
+            | Self::Message(_) => false,
         }
     }
 }

@@ -85,6 +85,11 @@ impl Keeper {
         Ok(())
     }
 
+    /// Empties the logs while nothing is written. What can't be done now is done another time.
+    pub(super) fn tidy(&mut self) {
+        self.stores.iter_mut().for_each(|(store, _)| store.tidy());
+    }
+
     fn places(&self) -> Vec<(&StorePlace, Roles)> {
         let StoreSettings { turns, timeline, .. } = &self.settings;
         match (turns, timeline) {
@@ -116,10 +121,7 @@ fn patiently(mut write: impl FnMut() -> Result<(), StoreError>) -> Result<(), St
 
 /// A store that there is not holds no session.
 fn missing(error: StoreError, resumes: bool, session: &SessionId) -> StoreError {
-    if let StoreError::Io { source, .. } = &error
-        && source.kind() == std::io::ErrorKind::NotFound
-        && resumes
-    {
+    if error.is_absence() && resumes {
         return StoreError::Missing(session.as_str().to_owned());
     }
     error
@@ -159,9 +161,7 @@ pub(crate) fn latest_session(
     let store = Store::open(place, false, FailPoint::default());
     match store.and_then(|mut store| store.latest(folder)) {
         Ok(latest) => Ok(latest),
-        Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            Ok(None)
-        }
+        Err(error) if error.is_absence() => Ok(None),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -1,11 +1,10 @@
 //! All sessions of a store, for people: what there is, what was said, and how it is deleted. Nothing
-//! here writes, except what deletes.
+//! here writes, except what deletes. What is done in one store is for its kind to do.
 
 use super::error::StoreError;
 use super::part::{Part, restored};
 use super::place::StorePlace;
-use super::sqlite::Sqlite;
-use super::{Roles, reader};
+use super::{Roles, Store, reader, words};
 use crate::chat::event::Recorded;
 use crate::chat::record::Restored;
 use crate::chat::replay::Replay;
@@ -13,13 +12,12 @@ use crate::chat::timeline::{Span, Timeline};
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::protocol::proto::rpc::SnapshotFrame;
 use crate::support::fail_point::FailPoint;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The files in which sessions are kept.
+/// The stores in which sessions are kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Library {
-    files: Vec<(PathBuf, Roles)>,
+    stores: Vec<(StorePlace, Roles)>,
 }
 
 /// What a list says of a session.
@@ -49,7 +47,7 @@ pub(crate) struct Conversation {
 /// What became of a session that was to be deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deleted {
-    /// Nothing of it is left in the files.
+    /// Nothing of it is left in the files, or in the tables of a server.
     Whole,
     /// It is deleted, but another process reads the store, and until it ends the log keeps old pages.
     ButLog,
@@ -61,11 +59,7 @@ impl Library {
     /// The sessions in these places. Nothing is opened yet.
     pub(crate) fn new(turns: Option<StorePlace>, timeline: Option<StorePlace>) -> Self {
         let is_one = turns.as_ref().zip(timeline.as_ref()).is_some_and(|(a, b)| a.is_same(b));
-        let path = |place: StorePlace| match place {
-            StorePlace::Sqlite(path) => path,
-        };
-        let (turns, timeline) = (turns.map(path), timeline.map(path));
-        let files = match (turns, timeline) {
+        let stores = match (turns, timeline) {
             (Some(turns), Some(_)) if is_one => {
                 vec![(turns, Roles { turns: true, timeline: true })]
             }
@@ -75,21 +69,21 @@ impl Library {
                 turns.into_iter().chain(timeline).collect()
             }
         };
-        Self { files }
+        Self { stores }
     }
 
     /// All sessions, the one that was written last first.
     ///
     /// # Errors
-    /// If a file can't be read, for a person.
+    /// If a store can't be read, for a person.
     pub(crate) fn sessions(&self) -> Result<Vec<Summary>, String> {
         let mut all: BTreeMap<String, Summary> = BTreeMap::new();
-        for (path, _) in &self.files {
-            if reader::is_empty(path) {
+        for (place, _) in &self.stores {
+            if place.path().is_some_and(reader::is_empty) {
                 continue;
             }
-            let sqlite = reader::open(path).map_err(|error| error.to_string())?;
-            for summary in reader::summaries(&sqlite).map_err(|error| error.to_string())? {
+            let summaries = Store::look(place).and_then(|mut store| store.summaries());
+            for summary in summaries.map_err(|error| error.to_string())? {
                 all.entry(summary.id.clone()).or_default().add(summary);
             }
         }
@@ -98,14 +92,27 @@ impl Library {
         Ok(all)
     }
 
+    /// The sessions in which all of `words` may be; `None` if a store can't say without reading them.
+    ///
+    /// # Errors
+    /// If a store can't be read, for a person.
+    pub(crate) fn with_words(&self, words: &[String]) -> Result<Option<BTreeSet<String>>, String> {
+        let terms = words::terms(words.iter().map(String::as_str));
+        let Some((place, _)) = self.stores.iter().find(|(_, roles)| roles.timeline) else {
+            return Ok(None);
+        };
+        let found = Store::look(place).and_then(|mut store| store.with_words(&terms));
+        found.map_err(|error| error.to_string())
+    }
+
     /// What was said in a session; `None` if there is no such session.
     ///
     /// # Errors
-    /// If a file can't be read, or has no timeline, for a person.
+    /// If a store can't be read, or has no timeline, for a person.
     pub(crate) fn conversation(&self, session: &SessionId) -> Result<Option<Conversation>, String> {
-        if !self.files.iter().any(|(_, roles)| roles.timeline) {
+        if !self.stores.iter().any(|(_, roles)| roles.timeline) {
             let why = "what was said is in the timeline of a session, and no timeline is named; \
-                       name its file with --timeline-db or --store";
+                       name it with --timeline-db, --timeline-dsn or --store";
             return Err(why.to_owned());
         }
         let whole = self.load(session).map_err(|error| error.to_string())?;
@@ -117,10 +124,15 @@ impl Library {
         Ok(Some(Conversation { session: session.clone(), state: state(restored), loss }))
     }
 
-    fn load(&self, session: &SessionId) -> Result<Part, StoreError> {
+    /// Whether it has what the model is sent.
+    pub(super) fn keeps_turns(&self) -> bool {
+        self.stores.iter().any(|(_, roles)| roles.turns)
+    }
+
+    pub(super) fn load(&self, session: &SessionId) -> Result<Part, StoreError> {
         let mut whole = Part::default();
-        for (path, roles) in &self.files {
-            let part = reader::open(path)?.load(session, *roles)?;
+        for (place, roles) in &self.stores {
+            let part = Store::look(place)?.load(session, *roles)?;
             whole.add(part);
         }
         Ok(whole)
@@ -129,7 +141,7 @@ impl Library {
     /// Deletes a session from all files, so that nothing of it can be read in them.
     ///
     /// # Errors
-    /// If a process holds it, or a file can't be written, for a person.
+    /// If a process holds it, or a store can't be written, for a person.
     pub(crate) fn delete(&self, session: &SessionId) -> Result<Deleted, String> {
         self.try_delete(session).map_err(|error| error.to_string())
     }
@@ -137,16 +149,16 @@ impl Library {
     fn try_delete(&self, session: &SessionId) -> Result<Deleted, StoreError> {
         let mut open = Vec::new();
         // All of them are locked before one is changed.
-        for (path, _) in &self.files {
-            let mut sqlite = Sqlite::open(path, false, FailPoint::default())?;
-            if let Some(key) = sqlite.find(session)? {
-                sqlite.claim(session)?;
-                open.push((sqlite, key));
+        for (place, _) in &self.stores {
+            let mut store = Store::open(place, false, FailPoint::default())?;
+            if store.has(session)? {
+                store.claim(session)?;
+                open.push(store);
             }
         }
         let mut deleted = if open.is_empty() { Deleted::Missing } else { Deleted::Whole };
-        for (mut sqlite, key) in open {
-            if !reader::delete(&mut sqlite, key)? {
+        for mut store in open {
+            if !store.delete(session)? {
                 deleted = Deleted::ButLog;
             }
         }

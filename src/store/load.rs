@@ -5,13 +5,12 @@ use super::error::StoreError;
 use super::part::Part;
 use super::rows::{Table, Unread};
 use super::sqlite::Sqlite;
-use super::turn::{Blobs, OpenTurn, hashes_of_step, hashes_of_turn, turn};
+use super::states::UnreadStates;
+use super::turn::{Blobs, hashes_of_step, hashes_of_turn};
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::store::{StoredStep, StoredTurn};
 use prost::Message;
 use rusqlite::OptionalExtension;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Before all numbers.
 const ANY: i64 = -1;
@@ -99,10 +98,15 @@ impl Sqlite {
 
     /// What people see: the states at the ends of runs, and the events after the last of them.
     fn timeline(&self, key: i64, part: &mut Part, unread: &mut Unread) -> Result<(), StoreError> {
-        self.each(&STATES, (key, ANY), unread, |row| {
-            let state = row.get_ref(1)?.as_blob().unwrap_or_default();
-            Ok(part.state(row.get(0)?, state)?)
-        })?;
+        let read = self.each(&STATES, (key, ANY), unread, |row| {
+            part.state(row.get(0)?, row.get_ref(1)?.as_blob().unwrap_or_default());
+            Ok(())
+        });
+        // What was read before an error counts.
+        if let Err(UnreadStates { count, why }) = part.end_states() {
+            unread.left_out(count, &why.into());
+        }
+        read?;
         // Only up to the first that can't be read: without it, those after it say something else.
         let read = self.scan(EVENTS, (key, part.shown_until()), |row| {
             let place: (Option<u32>, Option<u32>) = (row.get(1)?, row.get(2)?);
@@ -112,36 +116,35 @@ impl Sqlite {
             Err(error) if !error.is_busy() => unread.stopped(&error),
             read => read?,
         }
-        part.check_end(&self.path.display());
+        // What is damaged is reported as such.
+        if unread.is_nothing() {
+            part.check_end(&self.path.display());
+        }
         Ok(())
     }
 
     /// What the model is sent: the turns that have ended, and the steps of those that were cut off.
     fn turns(&self, key: i64, part: &mut Part, unread: &mut Unread) -> Result<(), StoreError> {
         let mut blobs = Blobs::new();
-        self.each(&TURNS, (key, ANY), unread, |row| {
+        let ended = self.each(&TURNS, (key, ANY), unread, |row| {
             let stored = StoredTurn::decode(row.get_ref(1)?.as_blob().unwrap_or_default())?;
             for hash in hashes_of_turn(&stored) {
                 self.blob(hash, &mut blobs)?;
             }
-            let number = row.get(0)?;
-            part.transcript.insert(number, Arc::new(turn(number, stored, &blobs)));
+            part.turn(row.get(0)?, stored, &blobs);
             Ok(())
-        })?;
-        let mut open: BTreeMap<u32, OpenTurn> = BTreeMap::new();
-        self.each(&STEPS, (key, ANY), unread, |row| {
+        });
+        let steps = self.each(&STEPS, (key, ANY), unread, |row| {
             let step = StoredStep::decode(row.get_ref(2)?.as_blob().unwrap_or_default())?;
             for hash in hashes_of_step(&step) {
                 self.blob(hash, &mut blobs)?;
             }
-            open.entry(row.get(1)?).or_default().add(step);
+            part.step(row.get(1)?, step);
             Ok(())
-        })?;
-        let cut_off = open.into_iter();
-        part.transcript.extend(
-            cut_off.map(|(number, open)| (number, Arc::new(turn(number, open.cut_off(), &blobs)))),
-        );
-        Ok(())
+        });
+        // Also after an error: turns that were dropped stay dropped.
+        part.end_turns(&blobs);
+        ended.and(steps)
     }
 
     /// Reads bytes of an attachment, once.

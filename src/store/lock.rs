@@ -46,7 +46,7 @@ pub(super) fn lock(path: &Path, session: &SessionId) -> Result<File, StoreError>
         }
     }
     // What it says is for people; a lock without it is as good.
-    file.set_len(0).and_then(|()| file.write_all(own_name().as_bytes())).ok();
+    file.set_len(0).and_then(|()| writeln!(file, "{}", own_name())).ok();
     Ok(file)
 }
 
@@ -68,9 +68,10 @@ fn holder(path: &Path) -> String {
     }
 }
 
-fn own_name() -> String {
+/// This process, for people who look for the holder of a session.
+pub(super) fn own_name() -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname")
         .unwrap_or_else(|_| rustix::system::uname().nodename().to_string_lossy().into_owned());
     let now = jiff::Timestamp::now().round(jiff::Unit::Second).unwrap_or_default();
-    format!("process {} on {}, since {now}\n", std::process::id(), host.trim())
+    format!("process {} on {}, since {now}", std::process::id(), host.trim())
 }

@@ -1,16 +1,19 @@
 //! What one store has of a session, as its rows are read, whatever kind of database it is. Pure.
 
-use super::turn::preamble;
+use super::states::{States, UnreadStates};
+use super::turn::{Blobs, OpenTurn, preamble, turn};
 use crate::chat::record::{Loss, Restored, StoredEvent};
 use crate::chat::transcript::{Preamble, Turn};
-use crate::protocol::any::{Any, Shared};
+use crate::protocol::any::Any;
 use crate::protocol::id::{Ordinal, SessionId};
-use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
-use crate::protocol::proto::store::StoredPreamble;
-use crate::support::text::Text;
+use crate::protocol::proto::rpc::SnapshotEntity;
+use crate::protocol::proto::session::TokenCounts;
+use crate::protocol::proto::store::stored_step::Step;
+use crate::protocol::proto::store::{StoredDrop, StoredPreamble, StoredStep, StoredTurn};
 use prost::{DecodeError, Message};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// The store of the timeline was removed, or another one is named.
@@ -26,11 +29,20 @@ pub(super) struct Part {
     pub(super) is_without_turns: bool,
     ordinal: Ordinal,
     turns: u32,
-    preamble: Preamble,
-    entities: Vec<SnapshotEntity>,
-    entities_until: Ordinal,
+    pub(super) preamble: Preamble,
+    /// Those of the states so far.
+    states: States,
+    /// With the tombstones of those that were dropped.
+    pub(super) entities: Vec<SnapshotEntity>,
+    pub(super) entities_until: Ordinal,
     tail: Vec<StoredEvent>,
     pub(super) transcript: BTreeMap<u32, Arc<Turn>>,
+    /// The turns of the transcript that go on or were cut off.
+    pub(super) open_turns: BTreeSet<u32>,
+    /// The turns that have no end yet.
+    open: BTreeMap<u32, OpenTurn>,
+    dropped: Vec<RangeInclusive<u32>>,
+    usage: Option<TokenCounts>,
     pub(super) loss: Option<Loss>,
 }
 
@@ -50,12 +62,15 @@ impl Part {
         Ok(())
     }
 
-    /// Reads the state at the end of a run.
-    pub(super) fn state(&mut self, until: i64, payload: &[u8]) -> Result<(), DecodeError> {
-        let state = SnapshotFrame::decode(payload)?;
-        self.entities.extend(state.entities.into_iter().map(shared));
-        self.entities_until = ordinal(until);
-        Ok(())
+    /// Takes in the state at the end of a run.
+    pub(super) fn state(&mut self, until: i64, payload: &[u8]) {
+        self.states.add(ordinal(until), payload);
+    }
+
+    /// Reads the states that can be read.
+    pub(super) fn end_states(&mut self) -> Result<(), UnreadStates> {
+        let states = std::mem::take(&mut self.states);
+        states.read(&mut self.entities, &mut self.entities_until)
     }
 
     /// Ordinal of the last event that the states include: only later ones are read.
@@ -74,6 +89,32 @@ impl Part {
         let payload = Any::of_message(name, payload)?;
         self.tail.push(StoredEvent { ordinal: ordinal(number), place: turn.zip(call), payload });
         Ok(())
+    }
+
+    /// Takes in a turn that has ended. Turns come in their order.
+    pub(super) fn turn(&mut self, number: u32, mut stored: StoredTurn, blobs: &Blobs) {
+        self.usage = stored.usage.take().or_else(|| self.usage.take());
+        self.transcript.insert(number, Arc::new(turn(number, stored, blobs)));
+    }
+
+    /// Takes in the next step of a turn that has no end.
+    pub(super) fn step(&mut self, number: u32, stored: StoredStep) {
+        if let Some(Step::Dropped(StoredDrop { first_turn, last_turn })) = stored.step {
+            self.dropped.push(first_turn..=last_turn);
+        } else {
+            self.open.entry(number).or_default().add(stored);
+        }
+    }
+
+    /// Ends the turns that were cut off, and leaves those out that were dropped.
+    pub(super) fn end_turns(&mut self, blobs: &Blobs) {
+        for (number, open) in std::mem::take(&mut self.open) {
+            self.open_turns.insert(number);
+            self.transcript.insert(number, Arc::new(turn(number, open.cut_off(), blobs)));
+        }
+        for turns in std::mem::take(&mut self.dropped) {
+            self.transcript.retain(|number, _| !turns.contains(number));
+        }
     }
 
     /// Notes if events are missing at the end of the store at `place`.
@@ -104,6 +145,8 @@ impl Part {
         self.entities_until = self.entities_until.max(other.entities_until);
         self.tail.extend(other.tail);
         self.transcript.extend(other.transcript);
+        self.open_turns.extend(other.open_turns);
+        self.usage = self.usage.take().or(other.usage);
         self.loss = self.loss.take().or(other.loss);
     }
 
@@ -138,6 +181,7 @@ pub(super) fn restored(session: SessionId, whole: Part) -> Restored {
         entities_until: whole.entities_until,
         tail: whole.tail,
         transcript: whole.transcript.into_values().collect(),
+        usage: whole.usage,
         loss: whole.loss,
     }
 }
@@ -145,14 +189,4 @@ pub(super) fn restored(session: SessionId, whole: Part) -> Restored {
 /// An ordinal of the integer of a database.
 fn ordinal(number: i64) -> Ordinal {
     Ordinal(u64::try_from(number).unwrap_or_default())
-}
-
-/// A message whose text is shared by all snapshots that have it.
-fn shared(mut entity: SnapshotEntity) -> SnapshotEntity {
-    if let Some(Any::ChatMessageEntity(message)) = entity.payload {
-        let (prompt, text) =
-            (Text::from(message.prompt.as_str()), Text::from(message.text.as_str()));
-        entity.payload = Some(Shared::payload(*message, prompt, text));
-    }
-    entity
 }

@@ -1,6 +1,7 @@
 //! Where conversations are stored, as an option names it.
 
 use super::path;
+use super::postgres::Dsn;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -23,13 +24,37 @@ pub struct StoreSettings {
 pub enum StorePlace {
     /// A file of SQLite.
     Sqlite(PathBuf),
+    /// A database of PostgreSQL.
+    Postgres(Dsn),
 }
 
 impl StorePlace {
+    /// A database of PostgreSQL, named by its address in either form.
+    ///
+    /// # Errors
+    /// If there is none. Whether it can be used is found out later, as an error of the command line
+    /// would repeat it with its password.
+    pub(crate) fn of_dsn(text: &str) -> Result<Self, String> {
+        let dsn = Dsn::new(text).ok_or("it is empty; name a database")?;
+        Ok(Self::Postgres(dsn))
+    }
+
+    /// Checks what can be known of the place before it is opened.
+    ///
+    /// # Errors
+    /// If it can't be used, for a person.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Sqlite(_) => Ok(()),
+            Self::Postgres(dsn) => dsn.address(&|_| None).map(drop),
+        }
+    }
+
     /// The file, if it is one.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Self::Sqlite(path) => Some(path),
+            Self::Postgres(_) => None,
         }
     }
 
@@ -37,6 +62,8 @@ impl StorePlace {
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Sqlite(one), Self::Sqlite(other)) => path::is_same(one, other),
+            (Self::Postgres(one), Self::Postgres(other)) => one == other,
+            (Self::Sqlite(_), Self::Postgres(_)) | (Self::Postgres(_), Self::Sqlite(_)) => false,
         }
     }
 }
@@ -44,13 +71,12 @@ impl StorePlace {
 impl FromStr for StorePlace {
     type Err = String;
 
-    /// A path.
+    /// A path, or the address of a database of PostgreSQL as a URL.
     fn from_str(text: &str) -> Result<Self, String> {
-        let is_address = ["postgres://", "postgresql://"].iter().any(|it| text.starts_with(it));
-        match text {
-            "" => Err("it is empty; name a file".to_owned()),
-            _ if is_address => Err("this program has no PostgreSQL yet; name a file".to_owned()),
-            path => Ok(Self::Sqlite(PathBuf::from(path))),
+        match (text, Dsn::url(text)) {
+            ("", _) => Err("it is empty; name a file or a database".to_owned()),
+            (_, Some(dsn)) => Ok(Self::Postgres(dsn)),
+            (path, None) => Ok(Self::Sqlite(PathBuf::from(path))),
         }
     }
 }
@@ -59,6 +85,7 @@ impl fmt::Display for StorePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => path.display().fmt(f),
+            Self::Postgres(dsn) => dsn.fmt(f),
         }
     }
 }

@@ -4,6 +4,7 @@ use super::error::StoreError;
 use super::library::Summary;
 use super::sqlite::Sqlite;
 use super::{log_file, path as file_path, schema};
+use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
 use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
 use std::path::Path;
@@ -12,15 +13,8 @@ use std::time::Duration;
 /// How long another process that changes the same file is waited for.
 const BUSY_WAIT_MAX: Duration = Duration::from_secs(5);
 
-const SUMMARIES: &str = "SELECT id, title, folder, turns, created_ms, updated_ms, CAST( \
-     length(preamble) \
-     + (SELECT total(length(payload)) FROM events WHERE session = sessions.key) \
-     + (SELECT total(length(payload)) FROM states WHERE session = sessions.key) \
-     + (SELECT total(length(payload)) FROM turns WHERE session = sessions.key) \
-     + (SELECT total(length(payload)) FROM steps WHERE session = sessions.key) \
-     + (SELECT total(length(data)) FROM session_blobs JOIN blobs USING (sha256) \
-        WHERE session = sessions.key) \
-     AS INTEGER) FROM sessions";
+const SUMMARIES: &str =
+    "SELECT id, title, folder, turns, created_ms, updated_ms, bytes FROM sessions";
 
 /// The bytes that no other session has.
 const DELETE_BLOBS: &str = "DELETE FROM blobs WHERE sha256 IN \
@@ -90,7 +84,8 @@ fn summary(row: &Row<'_>) -> Result<Summary, rusqlite::Error> {
 
 /// Deletes a session that was claimed. `false`: another process reads the file, so that its log still
 /// has what it had before.
-pub(super) fn delete(sqlite: &mut Sqlite, key: i64) -> Result<bool, StoreError> {
+pub(super) fn delete(sqlite: &mut Sqlite, session: &SessionId) -> Result<bool, StoreError> {
+    let Some(key) = sqlite.find(session)? else { return Ok(true) };
     sqlite.check_writable()?;
     sqlite.sync(true)?;
     let connection = &mut sqlite.connection;

@@ -44,6 +44,12 @@ impl Unread {
         self.why.get_or_insert_with(|| error.to_string());
     }
 
+    /// Rows that SQLite gave, and whose messages can't be read.
+    pub(super) fn left_out(&mut self, rows: u64, error: &StoreError) {
+        self.rows += rows;
+        self.why(error);
+    }
+
     /// Nothing is read after an error.
     pub(super) fn stopped(&mut self, error: &StoreError) {
         self.has_more = true;
@@ -52,8 +58,7 @@ impl Unread {
 
     fn note(&mut self, taken: Result<(), StoreError>) {
         if let Err(error) = taken {
-            self.rows += 1;
-            self.why(&error);
+            self.left_out(1, &error);
         }
     }
 }

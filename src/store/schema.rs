@@ -14,7 +14,10 @@ struct Migration {
 }
 
 /// All changes, oldest first. The format of a database is how many of them it has had.
-const MIGRATIONS: [Migration; 1] = [Migration { name: "sessions", sql: SESSIONS }];
+const MIGRATIONS: [Migration; 2] = [
+    Migration { name: "sessions", sql: SESSIONS },
+    Migration { name: "session_sizes", sql: SESSION_SIZES },
+];
 
 /// The newest format.
 pub(super) const FORMAT: i64 = MIGRATIONS.len() as i64;
@@ -83,6 +86,22 @@ CREATE TABLE session_blobs(
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// What a list of all sessions needs is in their rows: `bytes` is the size of all that is kept of one.
+/// `loose_states` is how many of its states were not joined yet.
+const SESSION_SIZES: &str = "
+ALTER TABLE sessions ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN loose_states INTEGER NOT NULL DEFAULT 0;
+UPDATE sessions SET
+    bytes = CAST(length(preamble)
+        + (SELECT total(length(payload)) FROM events WHERE session = sessions.key)
+        + (SELECT total(length(payload)) FROM states WHERE session = sessions.key)
+        + (SELECT total(length(payload)) FROM turns WHERE session = sessions.key)
+        + (SELECT total(length(payload)) FROM steps WHERE session = sessions.key)
+        + (SELECT total(length(data)) FROM session_blobs JOIN blobs USING (sha256)
+           WHERE session = sessions.key) AS INTEGER),
+    loose_states = (SELECT count(*) FROM states WHERE session = sessions.key);
+";
+
 /// Checks whose database it is and which format it has; gives the format.
 ///
 /// # Errors
@@ -118,4 +137,51 @@ pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), St
     transaction.pragma_update(None, "user_version", FORMAT)?;
     transaction.commit()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The format that a store of the first release had, as bytes of a file.
+    const FIRST: &[u8] = include_bytes!("../../tests/data/store_format_1.db");
+
+    /// The statements that made the tables of a database, and the numbers of its format.
+    fn shape(connection: &Connection) -> (Vec<String>, i64, Vec<String>) {
+        let texts = |sql: &str| {
+            let mut statement = connection.prepare(sql).expect("a query");
+            let rows = statement.query_map([], |row| row.get::<_, String>(0)).expect("rows");
+            rows.map(|row| row.expect("a text")).collect::<Vec<_>>()
+        };
+        let format = connection
+            .pragma_query_value(None, "user_version", |row| row.get(0))
+            .expect("a number");
+        let made = "SELECT coalesce(sql, name) FROM sqlite_schema ORDER BY name";
+        (texts(made), format, texts("SELECT name FROM migrations ORDER BY number"))
+    }
+
+    #[test]
+    fn a_store_that_was_migrated_is_like_a_new_one() {
+        let folder = std::env::temp_dir().join(format!("duologue-schema-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("first");
+        std::fs::write(&path, FIRST).expect("a file");
+        let mut migrated = Connection::open(&path).expect("a database");
+        assert_eq!(check(&migrated, &path).expect("a store"), 1);
+        migrate(&mut migrated, &path).expect("it is migrated");
+        let mut new = Connection::open_in_memory().expect("a database");
+        migrate(&mut new, &path).expect("it is made");
+        assert_eq!(shape(&migrated), shape(&new));
+        assert_eq!(shape(&new).1, FORMAT);
+        let sql = "SELECT bytes, loose_states, (SELECT count(*) FROM states WHERE session = sessions.key), \
+                   (SELECT total(length(payload)) FROM events WHERE session = sessions.key) FROM sessions";
+        let sizes = migrated.query_row(sql, [], |row| {
+            let number = |at| row.get::<_, i64>(at);
+            Ok((number(0)?, number(1)?, number(2)?, row.get::<_, f64>(3)?))
+        });
+        let (bytes, loose, states, events) = sizes.expect("a session");
+        assert_eq!(loose, states);
+        assert!(bytes > 0 && bytes as f64 > events, "{bytes}, {events}");
+        std::fs::remove_dir_all(folder).expect("it is removed");
+    }
 }

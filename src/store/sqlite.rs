@@ -3,9 +3,10 @@
 use super::error::StoreError;
 use super::log_file::LogLoss;
 use super::part::has_turns_elsewhere;
-use super::{lock, log_file, path as file_path, schema};
+use super::{lock, log_file, network, path as file_path, schema};
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
+use crate::support::terminal::escape_control;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -57,10 +58,11 @@ impl Sqlite {
         let path = &*file_path::resolve(path)?;
         let log_loss = log_file::loss(path);
         make(path, may_be_new)?;
+        let journal = Journal::of(path);
         let until = Instant::now() + BUSY_WAIT_MAX;
         let opened = loop {
             let left = until.saturating_duration_since(Instant::now());
-            match connect(path, left) {
+            match connect(path, journal, left) {
                 // Not all of what SQLite does here waits by itself.
                 Err(error) if error.is_busy() && !left.is_zero() => sleep(OPENING_INTERVAL),
                 opened => break opened,
@@ -126,6 +128,20 @@ impl Sqlite {
         }
     }
 
+    /// Copies the log into the database and empties it, unless another process uses it just now: the
+    /// next batch must not wait for that.
+    pub(super) fn tidy(&mut self) {
+        let connection = &self.connection;
+        let emptied = connection
+            .busy_timeout(Duration::ZERO)
+            .and_then(|()| connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())))
+            .and_then(|()| connection.busy_timeout(BUSY_WAIT_MAX));
+        if let Err(error) = emptied {
+            tracing::debug!(%error, "the log of the store was not emptied");
+            connection.busy_timeout(BUSY_WAIT_MAX).ok();
+        }
+    }
+
     /// From here on, commits survive a loss of power, or only a crash of this process.
     pub(super) fn sync(&mut self, is_full: bool) -> Result<(), StoreError> {
         if self.is_full != is_full {
@@ -173,23 +189,62 @@ fn make(path: &Path, may_be_new: bool) -> Result<(), StoreError> {
         fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(failed("kept private"))?;
     }
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    options.open(path).map(drop).map_err(failed("opened"))
+    options.write(true).create_new(true).mode(0o600);
+    match options.open(path) {
+        // A file that is there is not opened here: to close it again would free the locks that another
+        // conversation of this process has on it (fcntl(2)).
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map(drop).map_err(failed("opened")),
+    }
+}
+
+/// How changes are kept until they are in the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Journal {
+    /// In a log, whose index is in memory that processes share.
+    Log,
+    /// What was there before is kept in a file until the change is done: processes of several machines
+    /// share no memory.
+    Rollback,
+}
+
+impl Journal {
+    /// That of a store at this place; warns if it is a place where changes may be lost.
+    fn of(path: &Path) -> Self {
+        if !network::is_remote(path) {
+            return Self::Log;
+        }
+        tracing::warn!(
+            path = %escape_control(&path.display().to_string()),
+            "the store is on a network file system, where locks and writes can be lost; each write is \
+             slower there, and only one machine should use the store; keep it on a local disk"
+        );
+        Self::Rollback
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Log => "wal",
+            Self::Rollback => "delete",
+        }
+    }
 }
 
 /// Opens the file for writing; another process that has locked it is waited for.
-fn connect(path: &Path, wait: Duration) -> Result<Connection, StoreError> {
+fn connect(path: &Path, journal: Journal, wait: Duration) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(wait)?;
     // Before anything is changed in a file that may not be ours.
     schema::check(&connection, path)?;
-    let mode = connection
-        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0))?;
-    if mode != "wal" {
+    let mode = connection.pragma_update_and_check(None, "journal_mode", journal.word(), |row| {
+        row.get::<_, String>(0)
+    })?;
+    if mode != journal.word() {
         tracing::warn!(
-            path = %path.display(), mode,
-            "the store is on a file system on which its log can't be shared; writing is slower"
+            path = %escape_control(&path.display().to_string()), mode,
+            "the store keeps its changes in another way than it was asked to, as its file system or \
+             another process has it; writing may be slower"
         );
     }
     connection.pragma_update(None, "synchronous", "NORMAL")?;
@@ -209,4 +264,46 @@ fn salvage(path: &Path) -> Result<Connection, StoreError> {
     connection.busy_timeout(BUSY_WAIT_MAX)?;
     connection.pragma_update(None, "writable_schema", true)?;
     Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A connection to a store with a log holds a lock on its file as long as it is open.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_locks_of_another_conversation_of_this_process_stay() {
+        use std::os::unix::fs::MetadataExt;
+        let folder = std::env::temp_dir().join(format!("duologue-locks-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("store");
+        let first = Sqlite::open(&path, true, FailPoint::default()).expect("a store");
+        let of_file = format!(":{} ", path.metadata().expect("a file").ino());
+        let locks = || {
+            let all = std::fs::read_to_string("/proc/locks").expect("a list");
+            all.lines().filter(|line| line.contains(&of_file)).count()
+        };
+        assert_eq!(locks(), 1);
+        make(&path, true).expect("it is there");
+        assert_eq!(locks(), 1);
+        drop(first);
+        std::fs::remove_dir_all(folder).expect("it is removed");
+    }
+
+    #[test]
+    fn a_store_is_made_with_either_kind_of_journal() {
+        let folder = std::env::temp_dir().join(format!("duologue-journal-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("store");
+        make(&path, true).expect("a file");
+        for journal in [Journal::Rollback, Journal::Log, Journal::Rollback] {
+            let connection = connect(&path, journal, BUSY_WAIT_MAX).expect("a store");
+            let mode = connection
+                .pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0))
+                .expect("a word");
+            assert_eq!(mode, journal.word());
+        }
+        std::fs::remove_dir_all(folder).expect("it is removed");
+    }
 }

@@ -6,10 +6,11 @@ use crate::chat::record::TurnChange;
 use crate::chat::transcript::{HistoryMessage, Preamble, Step, Turn, TurnState};
 use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::id::ToolCallId;
+use crate::protocol::proto::session::TokenCounts;
 use crate::protocol::proto::store::stored_step::Step as Kind;
 use crate::protocol::proto::store::{
-    StoredAttachment, StoredMessage, StoredPreamble, StoredPrompt, StoredProviderData, StoredStep,
-    StoredToolCall, StoredToolResult, StoredTurn,
+    StoredAttachment, StoredDrop, StoredMessage, StoredPreamble, StoredPrompt, StoredProviderData,
+    StoredStep, StoredToolCall, StoredToolResult, StoredTurn,
 };
 use crate::protocol::words::role;
 use data_encoding::HEXLOWER;
@@ -53,13 +54,18 @@ pub(super) fn preamble(stored: StoredPreamble) -> Preamble {
 }
 
 /// The message of a turn. Bytes of attachments are added to `blobs`.
-pub(super) fn turn_message(turn: &Turn, blobs: &mut Blobs) -> StoredTurn {
+pub(super) fn turn_message(
+    turn: &Turn,
+    usage: Option<&TokenCounts>,
+    blobs: &mut Blobs,
+) -> StoredTurn {
     let Turn { prompt, attachments, steps, state, .. } = turn;
     StoredTurn {
         prompt: prompt.as_str().to_owned(),
         attachments: attachments_message(attachments, blobs),
         steps: steps.iter().map(|step| step_message(step, blobs)).collect(),
         interrupted: *state != TurnState::Finished,
+        usage: usage.cloned(),
     }
 }
 
@@ -73,6 +79,9 @@ pub(super) fn change_message(change: &TurnChange, blobs: &mut Blobs) -> Option<S
         TurnChange::Piece(piece) => Kind::Piece(piece.clone()),
         TurnChange::Step(step) => return Some(step_message(step, blobs)),
         TurnChange::Result(id, result) => Kind::Result(result_message(id, result)),
+        TurnChange::Dropped(first_turn, last_turn) => {
+            Kind::Dropped(StoredDrop { first_turn: *first_turn, last_turn: *last_turn })
+        }
         TurnChange::Ended(_) => return None,
     };
     Some(StoredStep { step: Some(kind) })
@@ -146,7 +155,8 @@ pub(super) fn hashes_of_step(stored: &StoredStep) -> Vec<&str> {
             | Kind::ProviderData(_)
             | Kind::Call(_)
             | Kind::Result(_)
-            | Kind::Piece(_),
+            | Kind::Piece(_)
+            | Kind::Dropped(_),
         )
         | None => Vec::new(),
     }
@@ -181,7 +191,7 @@ fn step(stored: StoredStep, blobs: &Blobs) -> Option<Step> {
             input: call.input,
             result: call.result.map(result),
         },
-        Kind::Result(_) => return None,
+        Kind::Result(_) | Kind::Dropped(_) => return None,
     })
 }
 
@@ -226,7 +236,8 @@ impl OpenTurn {
             Some(Kind::Prompt(_) | Kind::ProviderData(_) | Kind::Call(_)) => {
                 self.steps.push(stored);
             }
-            None => {}
+            // It is no step of a turn.
+            Some(Kind::Dropped(_)) | None => {}
         }
     }
 
@@ -247,7 +258,8 @@ impl OpenTurn {
             self.steps.push(StoredStep { step: Some(Kind::Text(self.piece)) });
         }
         let StoredPrompt { text: prompt, attachments } = self.prompt;
-        StoredTurn { prompt, attachments, steps: self.steps, interrupted: true }
+        let (steps, usage) = (self.steps, None);
+        StoredTurn { prompt, attachments, steps, interrupted: true, usage }
     }
 }
 
@@ -303,7 +315,7 @@ mod tests {
             let (prompt, steps) = ("why?".into(), steps());
             let before = Turn { number: 3, prompt, attachments: attachments(), steps, state };
             let mut blobs = Blobs::new();
-            let message = turn_message(&before, &mut blobs);
+            let message = turn_message(&before, None, &mut blobs);
             assert_eq!(hashes_of_turn(&message).len(), 1);
             assert_eq!(turn(3, message, &blobs), before);
         }

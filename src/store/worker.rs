@@ -9,11 +9,15 @@ use crate::protocol::wire::{ClientError, Code};
 use crate::support::fail_point::{FailPoint, Place, Plan};
 use crate::support::threads::{self, NoThread};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc as blocking;
+use std::sync::mpsc::{self as blocking, RecvTimeoutError};
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Requests that may wait: one that is being done, and the end.
 const REQUESTS_MAX: usize = 2;
+
+/// How long nothing is written before the log is emptied: what it had is in the database then.
+const IDLE_MIN: Duration = Duration::from_secs(2);
 
 /// What the store is to do.
 #[derive(Debug)]
@@ -76,7 +80,22 @@ fn serve(
     to_do: &blocking::Receiver<Request>,
     done: &mpsc::Sender<Report>,
 ) {
-    while let Ok(request) = to_do.recv() {
+    let mut is_tidy = true;
+    loop {
+        let request = match to_do.recv_timeout(IDLE_MIN) {
+            Ok(request) => request,
+            Err(RecvTimeoutError::Timeout) if is_tidy => match to_do.recv() {
+                Ok(request) => request,
+                Err(_) => return,
+            },
+            Err(RecvTimeoutError::Timeout) => {
+                keeper.tidy();
+                is_tidy = true;
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        is_tidy = false;
         let report = match request {
             Request::Prepare => Report::Opened(opened(|| keeper.prepare().map(|()| None))),
             Request::Open(session) => Report::Opened(opened(|| keeper.open(session))),

@@ -13,17 +13,35 @@ const EVENT: &str = "INSERT INTO events(session, ordinal, turn, call, name, payl
      VALUES (?, ?, ?, ?, ?, ?, ?)";
 const STATE: &str = "INSERT INTO states(session, ordinal, payload) VALUES (?, ?, ?)";
 const STEP: &str = "INSERT INTO steps(session, ordinal, turn, payload) VALUES (?, ?, ?, ?)";
+const TURN: &str = "INSERT INTO turns(session, turn, ordinal, payload) VALUES (?, ?, ?, ?)";
 /// With a timeline in another place, the end of a turn may be stored here and not there. The run is closed
 /// when the session goes on, and its turn ends again.
-const TURN: &str = "INSERT INTO turns(session, turn, ordinal, payload) VALUES (?, ?, ?, ?) \
-     ON CONFLICT(session, turn) DO UPDATE SET ordinal = excluded.ordinal, payload = excluded.payload";
-const DROP_STEPS: &str = "DELETE FROM steps WHERE session = ? AND turn = ?";
+const DROP_TURN: &str =
+    "DELETE FROM turns WHERE session = ? AND turn = ? RETURNING length(payload)";
+const DROP_STEPS: &str =
+    "DELETE FROM steps WHERE session = ? AND turn = ? RETURNING length(payload)";
+/// No event before the last state is looked at.
+const DROP_PATCHES: &str = "DELETE FROM events WHERE session = ?1 AND turn = ?2 AND name IN ( \
+     'pinocchio.chatapp.v1.ChatTextPatch', 'pinocchio.chatapp.v1.ChatReasoningPatch', \
+     'pinocchio.chatapp.v1.ChatToolArgumentsPatch') AND ordinal > coalesce( \
+     (SELECT max(ordinal) FROM states WHERE session = ?1), 0) RETURNING length(payload)";
+const LOOSE: &str = "SELECT loose_states FROM sessions WHERE key = ?";
+const LAST_STATES: &str =
+    "SELECT ordinal, payload FROM states WHERE session = ? ORDER BY ordinal DESC LIMIT ?";
+const DROP_STATES: &str = "DELETE FROM states WHERE session = ? AND ordinal >= ?";
 const BLOB: &str = "INSERT OR IGNORE INTO blobs(sha256, data) VALUES (?, ?)";
 const BLOB_OF: &str = "INSERT OR IGNORE INTO session_blobs(session, sha256) VALUES (?, ?)";
 const SESSION: &str = "INSERT INTO sessions(id, title, folder, created_ms, updated_ms, \
      last_ordinal, turns, preamble) VALUES (?, '', ?, ?, ?, 0, 0, ?)";
-const CHANGED: &str = "UPDATE sessions SET updated_ms = max(updated_ms, ?2), last_ordinal = max(last_ordinal, ?3), \
-     turns = max(turns, ?4), title = CASE WHEN title = '' THEN ?5 ELSE title END WHERE key = ?1";
+const CHANGED: &str = "UPDATE sessions SET updated_ms = max(updated_ms, ?2), \
+     last_ordinal = max(last_ordinal, ?3), \
+     turns = max(turns, ?4), title = CASE WHEN title = '' THEN ?5 ELSE title END, \
+     bytes = bytes + ?6, loose_states = loose_states + ?7 WHERE key = ?1";
+const JOINED: &str = "UPDATE sessions SET loose_states = 0 WHERE key = ?";
+
+/// States that are kept each on its own before they are joined: what loading reads grows with one row for
+/// so many turns.
+const LOOSE_STATES_MAX: i64 = 128;
 
 impl Sqlite {
     /// Writes a batch for a session that was claimed.
@@ -43,7 +61,14 @@ impl Sqlite {
         let behavior = TransactionBehavior::Immediate;
         let Self { connection, fault, .. } = self;
         let transaction = connection.transaction_with_behavior(behavior)?;
-        let mut writing = Writing { transaction: &transaction, fault, session: 0, at_ms: now_ms() };
+        let mut writing = Writing {
+            transaction: &transaction,
+            fault,
+            session: 0,
+            at_ms: now_ms(),
+            bytes: 0,
+            states: 0,
+        };
         writing.session = match key {
             Some(key) => key,
             None => writing.begin(session, &batch, folder)?,
@@ -65,16 +90,37 @@ struct Writing<'a> {
     fault: &'a mut FailPoint,
     session: i64,
     at_ms: i64,
+    /// By how much the size of the session changes.
+    bytes: i64,
+    /// States that were added.
+    states: i64,
 }
 
 impl Writing<'_> {
-    /// Runs a statement that writes.
-    fn run(&mut self, sql: &str, values: impl Params) -> Result<(), StoreError> {
+    /// Runs a statement that writes; gives the number of rows that it changed.
+    fn run(&mut self, sql: &str, values: impl Params) -> Result<usize, StoreError> {
+        self.step_fault()?;
+        Ok(self.transaction.prepare_cached(sql)?.execute(values)?)
+    }
+
+    /// Runs a statement that deletes rows and gives the size of each.
+    fn delete(&mut self, sql: &str, values: impl Params) -> Result<(), StoreError> {
+        self.step_fault()?;
+        let mut statement = self.transaction.prepare_cached(sql)?;
+        let sizes = statement.query_map(values, |row| row.get::<_, i64>(0))?;
+        self.bytes -= sizes.sum::<Result<i64, _>>()?;
+        Ok(())
+    }
+
+    fn step_fault(&mut self) -> Result<(), StoreError> {
         if self.fault.is_tripped() {
             return Err(rusqlite::Error::InvalidParameterName("planted fault".to_owned()).into());
         }
-        self.transaction.prepare_cached(sql)?.execute(values)?;
         Ok(())
+    }
+
+    fn grows(&mut self, bytes: usize) {
+        self.bytes += i64::try_from(bytes).unwrap_or(i64::MAX);
     }
 
     /// Adds the session; gives its row.
@@ -85,6 +131,7 @@ impl Writing<'_> {
         folder: &str,
     ) -> Result<i64, StoreError> {
         let at_ms = self.at_ms;
+        self.grows(batch.preamble.len());
         self.run(SESSION, (session.as_str(), folder, at_ms, at_ms, &batch.preamble))?;
         Ok(self.transaction.last_insert_rowid())
     }
@@ -94,26 +141,64 @@ impl Writing<'_> {
         match change {
             Change::Event { ordinal, place, name, payload } => {
                 let (turn, call) = (place.map(|it| it.0), place.map(|it| it.1));
-                self.run(EVENT, (session, ordinal, turn, call, name, payload, self.at_ms))
+                self.grows(payload.len());
+                self.run(EVENT, (session, ordinal, turn, call, name, payload, self.at_ms))?;
             }
-            Change::State { ordinal, payload } => self.run(STATE, (session, ordinal, payload)),
+            Change::DropPatches { turn } => self.delete(DROP_PATCHES, (session, turn))?,
+            Change::State { ordinal, payload } => {
+                self.grows(payload.len());
+                self.states += 1;
+                self.run(STATE, (session, ordinal, payload))?;
+            }
             Change::Step { ordinal, turn, payload } => {
-                self.run(STEP, (session, ordinal, turn, payload))
+                self.grows(payload.len());
+                self.run(STEP, (session, ordinal, turn, payload))?;
             }
-            Change::DropSteps { turn } => self.run(DROP_STEPS, (session, turn)),
+            Change::DropSteps { turn } => self.delete(DROP_STEPS, (session, turn))?,
             Change::Turn { ordinal, turn, payload } => {
-                self.run(TURN, (session, turn, ordinal, payload))
+                self.delete(DROP_TURN, (session, turn))?;
+                self.grows(payload.len());
+                self.run(TURN, (session, turn, ordinal, payload))?;
             }
             Change::Blob { sha256, data } => {
                 self.run(BLOB, (sha256, &**data))?;
-                self.run(BLOB_OF, (session, sha256))
+                if self.run(BLOB_OF, (session, sha256))? > 0 {
+                    self.grows(data.len());
+                }
             }
         }
+        Ok(())
     }
 
     /// The row of the session.
     fn changed(&mut self, batch: &Batch) -> Result<(), StoreError> {
         let Batch { last, turns, title, .. } = batch;
-        self.run(CHANGED, (self.session, self.at_ms, last, turns, title))
+        let (bytes, states) = (self.bytes, self.states);
+        self.run(CHANGED, (self.session, self.at_ms, last, turns, title, bytes, states))?;
+        if states > 0 { self.join_states() } else { Ok(()) }
+    }
+
+    /// Joins the states that were not joined yet, once there are many: the entities of one come after
+    /// those of the other, so that a tombstone still comes after what it removes.
+    fn join_states(&mut self) -> Result<(), StoreError> {
+        let loose: i64 =
+            self.transaction.prepare_cached(LOOSE)?.query_row([self.session], |row| row.get(0))?;
+        if loose < LOOSE_STATES_MAX {
+            return Ok(());
+        }
+        let mut statement = self.transaction.prepare_cached(LAST_STATES)?;
+        let rows = statement
+            .query_map((self.session, loose), |row| Ok((row.get(0)?, row.get::<_, Vec<u8>>(1)?)))?;
+        let mut states: Vec<(i64, Vec<u8>)> = rows.collect::<Result<_, _>>()?;
+        states.reverse();
+        let (Some(&(first, _)), Some(&(last, _))) = (states.first(), states.last()) else {
+            return Ok(());
+        };
+        // Messages of protobuf that follow each other are one message, with the fields of all.
+        let joined: Vec<u8> = states.into_iter().flat_map(|(_, payload)| payload).collect();
+        self.run(DROP_STATES, (self.session, first))?;
+        self.run(STATE, (self.session, last, joined))?;
+        self.run(JOINED, [self.session])?;
+        Ok(())
     }
 }

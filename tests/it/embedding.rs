@@ -10,11 +10,13 @@ use duologue::engine::{Engine, echo::Echo};
 use duologue::host::HostSettings;
 use duologue::host::memory::{Conversation, FRAMES_WAITING_MAX, RequestError};
 use duologue::protocol::any::Any;
+use duologue::protocol::command::{Edit, Page};
 use duologue::protocol::proto::rpc::rpc_line::Frame as Body;
 use duologue::protocol::wire::Frame;
 use duologue::session::ExitCode;
 use duologue::support::fail_point::{Place, Plan};
 use std::future::Future;
+use std::num::NonZeroU32;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -117,6 +119,29 @@ async fn a_cancel_acts_at_once() {
 }
 
 /// A wait for a frame that is given up again and again loses none and repeats none.
+#[tokio::test]
+async fn a_program_edits_and_looks_back_with_calls() {
+    let mut conversation = start(Echo::default());
+    assert!(conversation.edit(Edit::DropLastTurn).is_ok());
+    conversation.submit("one").expect("room");
+    let mut frames = Vec::new();
+    while ends(&frames).len() < 2 {
+        frames.extend(conversation.next_frame().await);
+    }
+    conversation.edit(Edit::Regenerate).expect("room");
+    while ends(&frames).len() < 3 {
+        frames.extend(conversation.next_frame().await);
+    }
+    let page = Page { limit: NonZeroU32::new(1), ..Page::default() };
+    let id = conversation.history(page).expect("room");
+    conversation.shutdown().expect("room");
+    frames.extend(rest(&mut conversation).await);
+    assert_eq!(ends(&frames), ["failed", "ok", "ok", "ok", "shutdown"]);
+    let shown = frames.iter().find(|frame| frame.request_id == id.as_str()).expect("a snapshot");
+    let Some(Body::Snapshot(snapshot)) = &shown.frame else { panic!("{shown:?}") };
+    assert_eq!(snapshot.entities.len(), 1, "the answer alone");
+}
+
 #[tokio::test]
 async fn a_wait_that_is_dropped_loses_nothing() {
     let words = "word ".repeat(1000);

@@ -121,13 +121,23 @@ mod mcp_servers;
 mod wire_fields;
 
 // Conversations that are stored, and go on.
+mod edits;
 mod sessions;
 mod store;
 mod store_apart;
 mod store_damage;
 mod store_faults;
 mod store_kills;
+mod store_long;
 mod store_places;
+
+// Sessions that are made of others, and of recorded lines.
+mod sessions_new;
+
+// The same on a PostgreSQL server.
+mod postgres;
+mod postgres_faults;
+mod postgres_server;
 
 // The examples, run as a reader would run them.
 mod examples;

@@ -5,6 +5,7 @@ use crate::server::{Folder, Server};
 use crate::store::{events, kill, resumed, stored, wait_state};
 use duologue::protocol::any::Any;
 use prost::Message;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Kills in the test that is always run.
@@ -53,7 +54,7 @@ fn kills(count: u64) {
 }
 
 /// Kills the server while it answers, after a number of frames that differs each time.
-fn killed(mut server: Server, number: u64) -> Vec<Frame> {
+pub(crate) fn killed(mut server: Server, number: u64) -> Vec<Frame> {
     let prompt = format!("prompt {number} {}", "word ".repeat(40));
     if number == 0 {
         // A session that nothing was stored of can't go on.
@@ -70,29 +71,45 @@ fn killed(mut server: Server, number: u64) -> Vec<Frame> {
     kill(server).frames
 }
 
-/// Each event that was shown is stored under its ordinal, with the same message; a patch has the same
-/// text.
-fn check_events(stored: &[(u64, String, Vec<u8>)], seen: &BTreeMap<u64, Frame>) {
-    let ordinals: Vec<u64> = stored.iter().map(|event| event.0).collect();
-    let all: Vec<u64> = (1..=ordinals.len() as u64).collect();
-    assert_eq!(ordinals, all, "ordinals have no gap and none comes again");
-    for (ordinal, frame) in seen {
-        let (_, name, payload) = &stored[usize::try_from(*ordinal - 1).expect("small")];
-        let url = format!("type.googleapis.com/{name}");
-        assert_eq!(frame.payload("@type"), url, "event {ordinal}");
-        let any = prost_types::Any { type_url: url, value: payload.clone() };
+/// Each event that was shown is stored under its ordinal, with the same message. Patches that were written
+/// together are one, and the end of a segment stands for all of them: their text is stored at its place.
+pub(crate) fn check_events(stored: &[(u64, String, Vec<u8>)], seen: &BTreeMap<u64, Frame>) {
+    assert!(stored.is_sorted_by(|one, two| one.0 < two.0), "no ordinal comes again");
+    let message = |(ordinal, name, value): &(u64, String, Vec<u8>)| {
+        let type_url = format!("type.googleapis.com/{name}");
+        let any = prost_types::Any { type_url, value: value.clone() };
         let any = Any::decode(&*any.encode_to_vec()).expect("a message");
-        let stored = serde_json::to_value(&any).expect("JSON");
-        for field in ["text", "messageId", "sequence", "status"] {
+        (*ordinal, serde_json::to_value(&any).expect("JSON"))
+    };
+    let stored: BTreeMap<u64, Value> = stored.iter().map(message).collect();
+    let mut texts: BTreeMap<&str, String> = BTreeMap::new();
+    for event in stored.values() {
+        let text = event["text"].as_str().unwrap_or_default();
+        let known = texts.entry(event["messageId"].as_str().unwrap_or_default()).or_default();
+        match event["@type"].as_str().and_then(|url| url.rsplit('.').next()) {
+            Some("ChatTextPatch") => known.push_str(text),
+            Some("ChatTextSegmentFinished") => text.clone_into(known),
+            _ => {}
+        }
+    }
+    for (ordinal, frame) in seen {
+        if frame.is_event("ChatTextPatch") {
+            let whole = texts.get(frame.payload("messageId")).expect("the text of its segment");
+            let offset = frame.payload("offset").parse().unwrap_or(0);
+            assert!(whole[offset..].starts_with(frame.payload("text")), "event {ordinal}");
+            continue;
+        }
+        let stored =
+            stored.get(ordinal).unwrap_or_else(|| panic!("{ordinal} is missing: {frame:?}"));
+        for field in ["@type", "text", "messageId", "status"] {
             let shown = &frame.0["uiEvent"]["payload"][field];
-            let is_left_out = frame.is_event("ChatTextPatch") && field == "status";
-            assert!(is_left_out || stored[field] == *shown, "event {ordinal}: {stored} {frame:?}");
+            assert_eq!(stored[field], *shown, "event {ordinal}: {stored} {frame:?}");
         }
     }
 }
 
 /// The conversation has each prompt that was accepted, and of each answer at least what was shown.
-fn check_state(state: &Frame, seen: &BTreeMap<u64, Frame>) {
+pub(crate) fn check_state(state: &Frame, seen: &BTreeMap<u64, Frame>) {
     let mut texts: BTreeMap<&str, String> = BTreeMap::new();
     for frame in seen.values() {
         let text = texts.entry(frame.payload("messageId")).or_default();

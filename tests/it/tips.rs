@@ -48,6 +48,21 @@ fn a_key_is_never_an_option_and_never_repeated() {
 }
 
 #[test]
+fn a_password_in_an_address_is_never_repeated() {
+    let address = "postgres://ada:pw-secret@db.example/chat";
+    for words in [
+        &["rpc", address][..],
+        &["sessions", address],
+        &["sessions", "show", "s", address],
+        &["exec", "hi", "--output", "json", "--log-level", address],
+    ] {
+        let ended = wrong(words);
+        assert!(format!("{ended:?}").contains("postgres://db.example/chat"), "{ended:?}");
+        assert!(!format!("{ended:?}").contains("secret"), "{ended:?}");
+    }
+}
+
+#[test]
 fn options_of_other_programs_name_ours() {
     check(&["exec", "hi", "--json"], "--output json prints one JSON document");
     check(&["run-command", "ask.yaml", "--json"], "--output json prints one JSON document");

@@ -19,7 +19,15 @@ const TABLE: &str = include_str!("../data/wire_fields.txt");
 const EXTENSION_NUMBER_MIN: i32 = 200;
 
 /// Messages that only fields of extensions have.
-const EXTENSION_MESSAGES: [&str; 3] = ["ApproveRequest", "EnableRequest", "SwitchModelRequest"];
+const EXTENSION_MESSAGES: [&str; 7] = [
+    "ApproveRequest",
+    "DropLastTurn",
+    "EditRequest",
+    "EnableRequest",
+    "Regenerate",
+    "ReplacePrompt",
+    "SwitchModelRequest",
+];
 
 #[test]
 fn descriptors_hold_the_fields_of_the_wire_and_no_others() -> Result<()> {

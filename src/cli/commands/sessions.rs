@@ -1,11 +1,15 @@
-//! `duologue sessions`: stored conversations, listed, printed, exported, searched and deleted.
+//! `duologue sessions`: stored conversations, listed, printed, exported, searched, copied, imported and
+//! deleted.
 
 pub(crate) mod args;
 mod delete;
 mod export;
+mod fork;
+mod import;
 mod list;
 mod markdown;
 mod message;
+mod new;
 mod search;
 mod show;
 
@@ -23,6 +27,8 @@ pub fn sessions(args: &SessionsArgs) -> u8 {
         SessionsAction::Show(args) => reported(show::show(args), args.output.is_json()),
         SessionsAction::Export(args) => export::export(args),
         SessionsAction::Search(args) => reported(search::search(args), args.output.is_json()),
+        SessionsAction::Fork(args) => reported(fork::fork(args), args.output.is_json()),
+        SessionsAction::Import(args) => reported(import::import(args), args.output.is_json()),
         SessionsAction::Delete(args) => reported(delete::delete(args), args.output.is_json()),
     })
 }
@@ -45,9 +51,9 @@ fn reported(result: Result<u8, Failure>, is_json: bool) -> Result<u8, Failure> {
 
 /// The sessions of the store that is named.
 fn library(places: &Places) -> Result<Library, Failure> {
-    places.library().ok_or_else(|| {
+    places.library().map_err(Failure::Usage)?.ok_or_else(|| {
         let why = "no store is named, so there are no sessions to look at; name one with --store \
-                   PATH, or set DUOLOGUE_STORE";
+                   PATH or --store DSN, or set DUOLOGUE_STORE";
         Failure::Usage(why.to_owned())
     })
 }

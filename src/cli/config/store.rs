@@ -13,8 +13,7 @@ pub(super) fn store(args: &SessionArgs) -> Result<(Option<StoreSettings>, Option
     let named = session_id(args)?;
     let options = &args.store;
     let resumes = options.resume || options.continues;
-    let of = |own: &Option<StorePlace>| own.clone().or_else(|| options.store.clone());
-    let (turns, timeline) = (of(&options.turns_db), of(&options.timeline_db));
+    let (turns, timeline) = options.places().map_err(|why| anyhow!(why))?;
     if !resumes {
         if turns.is_none() && timeline.is_none() {
             return Ok((None, named));
@@ -25,7 +24,8 @@ pub(super) fn store(args: &SessionArgs) -> Result<(Option<StoreSettings>, Option
     let word = if options.resume { "--resume" } else { "--continue" };
     let Some(place) = &turns else {
         bail!(
-            "{word} needs a store with the turns of the session; name it with --store or --turns-db"
+            "{word} needs a store with the turns of the session; name it with --store, --turns-db or \
+             --turns-dsn"
         );
     };
     ensure!(

@@ -132,6 +132,7 @@ fn wrong_with_state(error: &ErrorFrame, run: RunSeen, activity: Activity) -> Opt
         | code::UNKNOWN_TOOL_CALL
         | code::INVALID_SETTINGS
         | code::INVALID_ATTACHMENT
+        | code::UNKNOWN_MESSAGE
         | code::STDIN_READ_FAILED => run == RunSeen::None,
         _ => true,
     };

@@ -1,6 +1,8 @@
 //! The conversation that the stream has shown so far, which snapshots must contain. Of each entity
 //! only hashes and numbers are kept.
 
+mod part;
+
 use super::attachments::{Hashed, attachments_of};
 use super::change::{Change, Text, change_of, text_of};
 use super::fields::Fields;
@@ -28,7 +30,24 @@ pub(super) struct Conversation {
     finished: Option<u64>,
     has_events: bool,
     is_too_wide: bool,
+    /// Snapshots that have a part of the conversation.
+    parts: u64,
+    /// What was dropped, as its tombstones have it: when it was created, and when it was dropped.
+    dropped: HashMap<u64, (u64, u64)>,
+    /// Something was said in an earlier process.
+    is_resumed: bool,
     hasher: RandomState,
+}
+
+/// Whom a snapshot is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum SnapshotOf<'a> {
+    /// The run of this request has ended.
+    Run(&'a Name),
+    /// A request for it, which may have asked for a part.
+    Request,
+    /// The process begins or ends with it.
+    Process,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +62,8 @@ struct Entity {
     status: u64,
     repeated: u64,
     ids: Option<u64>,
+    /// Hash of the id of its turn, if that is known.
+    turn: Option<u64>,
     attachments: u64,
     is_cut_off: bool,
 }
@@ -98,19 +119,20 @@ impl Conversation {
         }
     }
 
-    /// Checks a snapshot; `run` is the request it belongs to, if that has a run.
+    /// Checks a snapshot.
     pub(super) fn snapshot(
         &mut self,
         frame: &SnapshotFrame,
-        run: Option<&Name>,
+        of: SnapshotOf<'_>,
         (runs, namer): (&Runs, &Namer),
         report: &mut Report,
     ) {
+        self.is_resumed |= !self.has_events && frame.snapshot_ordinal > 0;
         let mut seen = HashSet::with_capacity(frame.entities.len());
         for entity in &frame.entities {
             let key = self.key_of(entity);
             if entity.tombstone {
-                self.entities.remove(&key);
+                self.tombstone(key, entity, report);
                 continue;
             }
             seen.insert(key);
@@ -119,26 +141,44 @@ impl Conversation {
                 None => self.add_shown(key, entity, report.line()),
             }
         }
+        let run = match of {
+            SnapshotOf::Run(name) => Some(name),
+            SnapshotOf::Request if self.is_part(&seen) => {
+                self.parts += 1;
+                return;
+            }
+            SnapshotOf::Request | SnapshotOf::Process => None,
+        };
         self.check_lost(&seen, run, report);
     }
 
     /// What was not checked, for the summary.
-    pub(super) fn note(&self) -> Option<String> {
-        self.is_too_wide.then(|| {
-            format!(
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.is_too_wide {
+            notes.push(format!(
                 "snapshots were only checked for the first {ENTITIES_MAX} messages and tool calls"
-            )
-        })
+            ));
+        }
+        if self.parts > 0 {
+            let count = self.parts;
+            notes.push(format!(
+                "{count} snapshots have a part of the conversation: right for a request with \
+                 sinceOrdinal, limit or beforeOrdinal, wrong for any other"
+            ));
+        }
+        notes
     }
 
     /// The prompt's event comes before the event that names its run.
     fn identify_prompt(&mut self, request: &Name, fields: &Fields<'_>) {
-        let ids = self.ids(fields.ids());
+        let (ids, turn) = (self.ids(fields.ids()), self.turn(fields));
         let Some((run, keys)) = &self.newest else { return };
         if *run == request.key() {
             for key in keys {
                 if let Some(entity) = self.entities.get_mut(key) {
                     entity.ids = entity.ids.or(Some(ids));
+                    entity.turn = entity.turn.or(turn);
                 }
             }
         }
@@ -191,6 +231,7 @@ impl Conversation {
             status: self.hash(change.status),
             repeated: self.hash(change.repeated),
             ids: fields.ids().map(|ids| self.ids(Some(ids))),
+            turn: self.turn(fields),
             attachments: self.attachments(payload),
             is_cut_off: false,
         };
@@ -232,6 +273,7 @@ impl Conversation {
             status: self.hash(fields.status()),
             repeated: self.hash(repeated_of(&fields)),
             ids: Some(self.ids(fields.ids())),
+            turn: self.turn(&fields),
             attachments: self.attachments(payload),
             is_cut_off: has_error(payload).unwrap_or_default(),
         };
@@ -292,44 +334,12 @@ impl Conversation {
         }
     }
 
-    /// The snapshot of a run may contain the entities of that run only; any other contains
-    /// everything. A missing entity is reported once.
-    fn check_lost(&mut self, seen: &HashSet<u64>, run: Option<&Name>, report: &mut Report) {
-        let is_of_others = |key| match (self.entities.get(key).map(|known| known.origin), run) {
-            (Some(Origin::Run(of)), Some(run)) => of != run.key(),
-            (Some(Origin::Earlier), _) => true,
-            (Some(Origin::Run(_) | Origin::Snapshot) | None, _) => false,
-        };
-        let lost: Vec<u64> = match run {
-            Some(run) if !seen.iter().any(is_of_others) => {
-                let newest = self.newest.iter().filter(|(of, _)| *of == run.key());
-                let lacks = |key: &&u64| !seen.contains(*key) && self.entities.contains_key(*key);
-                newest.flat_map(|(_, keys)| keys).filter(lacks).copied().collect()
-            }
-            // Counted first: most snapshots are complete.
-            Some(_) | None if self.count(seen) == self.entities.len() => return,
-            Some(_) | None => {
-                let keys = self.entities.keys();
-                keys.filter(|key| !seen.contains(*key)).copied().collect()
-            }
-        };
-        let lines = lost.iter().filter_map(|key| self.entities.remove(key)).map(|known| known.line);
-        if let Some(first) = lines.min() {
-            let count = lost.len();
-            let message = format!(
-                "the snapshot lacks {count} messages or tool calls that were shown before, the \
-                 first one in line {first}"
-            );
-            report.add(Rule::SnapshotLost, message);
-        }
-    }
-
     fn count(&self, seen: &HashSet<u64>) -> usize {
         seen.iter().filter(|key| self.entities.contains_key(key)).count()
     }
 
     fn has_room(&mut self) -> bool {
-        self.is_too_wide |= self.entities.len() >= ENTITIES_MAX;
+        self.is_too_wide |= self.entities.len() + self.dropped.len() >= ENTITIES_MAX;
         !self.is_too_wide
     }
 
@@ -356,6 +366,11 @@ impl Conversation {
             (&ids.run_id, &ids.turn_id, &ids.provider_call_id, &ids.segment_id, &ids.tool_call_id)
         });
         self.hasher.hash_one(ids)
+    }
+
+    fn turn(&self, fields: &Fields<'_>) -> Option<u64> {
+        let id = fields.ids().map(|ids| &*ids.turn_id).filter(|id| !id.is_empty())?;
+        Some(self.hash(id))
     }
 
     fn seen(&self, text: Text<'_>) -> Seen {

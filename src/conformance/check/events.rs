@@ -32,7 +32,7 @@ impl Checker {
         let Some(payload) = payload else { return };
         check_extension_fields(payload, report);
         check_attachments(payload, report);
-        self.check_switch(payload, report);
+        self.check_between_runs(payload, report);
         self.check_client_tools(payload, report);
         let target = self.steered(name, payload, report);
         let step = Step::of(payload);
@@ -49,6 +49,9 @@ impl Checker {
         self.runs.identify(target.as_ref().unwrap_or(name), &fields, &self.namer, report);
         let at = Position { request: name, ordinal: frame.ordinal, line: report.line() };
         self.conversation.event(at, payload, &fields);
+        if let Any::TurnDropped(dropped) = payload {
+            self.conversation.dropped(dropped, frame.ordinal, report);
+        }
     }
 
     /// A prompt that joins the run of another request. Its event is of both.
@@ -60,12 +63,13 @@ impl Checker {
         Some(target)
     }
 
-    /// Another model answers from the next submit on: not in the middle of a run.
-    fn check_switch(&self, payload: &Any, report: &mut Report) {
-        if let Any::ModelSwitched(_) = payload
+    /// Another model answers from the next submit on, or turns are dropped: not in the middle of a run.
+    fn check_between_runs(&self, payload: &Any, report: &mut Report) {
+        if let Any::ModelSwitched(_) | Any::TurnDropped(_) = payload
             && self.runs.activity() == Activity::Running
         {
-            report.add(Rule::EventOrder, "ModelSwitched while a run is under way");
+            let message = format!("{} while a run is under way", payload.name());
+            report.add(Rule::EventOrder, message);
         }
     }
 

@@ -34,6 +34,12 @@ pub(super) fn check_extension_fields(payload: &Any, report: &mut Report) {
     if let Any::SteeringAccepted(it) = payload {
         need("targetRequestId", !it.target_request_id.is_empty());
     }
+    if let Any::TurnDropped(it) = payload {
+        need("turnIds", !it.turn_ids.is_empty());
+        // Of turns that people do not see there is no message.
+        let first = it.message_ids.first().map_or("", String::as_str);
+        need("promptMessageId that is the first of its messageIds", it.prompt_message_id == first);
+    }
     if let Any::ModelSwitched(it) = payload {
         need("engine", !it.engine.is_empty());
     }

@@ -3,6 +3,7 @@
 use super::Checker;
 use super::answers::{Answer, check_error};
 use super::attachments::check_attachments;
+use super::conversation::SnapshotOf;
 use super::entity::check_entities;
 use super::fields::{Context, Fields};
 use super::line::{self, Read};
@@ -142,13 +143,19 @@ impl Checker {
         self.requests.snapshot(name);
         check_entities(frame, !read.strange.is_empty(), report);
         // Tokens of an earlier process may be counted.
-        if !self.order.has_events() && !frame.entities.is_empty() {
+        if !self.order.has_events() && frame.snapshot_ordinal > 0 {
             self.runs.calls.forget_totals();
         }
         self.order.snapshot(frame, report);
         if read.strange.is_empty() {
-            let run = Some(name).filter(|name| self.runs.has(name));
-            self.conversation.snapshot(frame, run, (&self.runs, &self.namer), report);
+            let of = if self.runs.has(name) {
+                SnapshotOf::Run(name)
+            } else if self.process.reads_requests() && !read.frame.request_id.trim().is_empty() {
+                SnapshotOf::Request
+            } else {
+                SnapshotOf::Process
+            };
+            self.conversation.snapshot(frame, of, (&self.runs, &self.namer), report);
         }
     }
 
@@ -205,7 +212,8 @@ fn is_error_of_extension(code: &str, activity: Activity) -> bool {
         | code::INVALID_TOOLS
         | code::UNKNOWN_TOOL_CALL
         | code::INVALID_SETTINGS
-        | code::INVALID_ATTACHMENT => true,
+        | code::INVALID_ATTACHMENT
+        | code::UNKNOWN_MESSAGE => true,
         // A cancel that names a request.
         code::NO_ACTIVE_REQUEST => activity == Activity::Running,
         _ => false,

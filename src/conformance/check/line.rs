@@ -7,7 +7,7 @@ use crate::protocol::descriptors::{Field, Kind, Types};
 use crate::protocol::json;
 use crate::protocol::proto::rpc::RpcLine;
 use crate::protocol::words::capability::{
-    APPROVALS, CLIENT_TOOLS, RETRIES, STEER, STORE, SWITCH_MODEL, TOOL_SERVERS, USAGE,
+    APPROVALS, CLIENT_TOOLS, EDIT, RETRIES, STEER, STORE, SWITCH_MODEL, TOOL_SERVERS, USAGE,
 };
 use serde_json::{Map, Value};
 use std::io::{self, Write};
@@ -252,6 +252,7 @@ pub(super) fn extension(full_name: &str) -> Option<&str> {
         "duologue.session.v1.SteeringAccepted" => Some(STEER),
         "duologue.session.v1.UsageTotals" => Some(USAGE),
         "duologue.session.v1.StoreDegraded" => Some(STORE),
+        "duologue.session.v1.TurnDropped" => Some(EDIT),
         "duologue.provider.v1.RetryScheduled"
         | "duologue.provider.v1.RetryStarted"
         | "duologue.provider.v1.AnswerTruncated" => Some(RETRIES),

@@ -143,6 +143,8 @@ impl Process {
             // By the request that the event answers.
             Extension::Attachments
             | Extension::ClientTools
+            | Extension::Edit
+            | Extension::History
             | Extension::Settings
             | Extension::Steer
             | Extension::Structured

@@ -60,8 +60,8 @@ macro_rules! messages {
 
 messages! {
     rpc in "pinocchio.chatapp.rpc.v1":
-        ApproveRequest BackendEventFrame CancelRequest DoneFrame EnableRequest ErrorFrame
-        HelloFrame RpcLine RpcRequestLine
+        ApproveRequest BackendEventFrame CancelRequest DoneFrame DropLastTurn EditRequest
+        EnableRequest ErrorFrame HelloFrame Regenerate ReplacePrompt RpcLine RpcRequestLine
         ShutdownRequest SnapshotEntity SnapshotFrame SnapshotRequest SubmitPromptRequest
         SwitchModelRequest UiEventFrame;
     chat in "pinocchio.chatapp.v1":
@@ -82,11 +82,11 @@ messages! {
     tools in "duologue.tools.v1":
         ToolApprovalRequested ToolApprovalResolved ToolServerChanged;
     session in "duologue.session.v1":
-        SteeringAccepted StoreDegraded TokenCounts UsageTotals;
+        SteeringAccepted StoreDegraded TokenCounts TurnDropped UsageTotals;
     provider in "duologue.provider.v1":
         AnswerTruncated ModelSwitched RetryScheduled RetryStarted;
     store in "duologue.store.v1":
-        StoredAttachment StoredMessage StoredPreamble StoredPrompt StoredProviderData StoredStep
+        StoredAttachment StoredDrop StoredMessage StoredPreamble StoredPrompt StoredProviderData StoredStep
         StoredToolCall StoredToolResult StoredTurn;
 }
 
@@ -151,7 +151,7 @@ fn every_message_is_a_payload() {
             payloads += 1;
         }
     }
-    assert_eq!(payloads, 51);
+    assert_eq!(payloads, 52);
 }
 
 /// One line in wire format.

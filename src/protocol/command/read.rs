@@ -2,7 +2,7 @@
 
 use super::{
     Approve, CLIENT_TOOLS_MAX, Cancel, ClientTool, ClientToolResult, Command, CommandFault,
-    Decision, Extension, ModelChoice, Prompt, Submit, ToolManifest, is_tool_name,
+    Decision, Edit, Extension, ModelChoice, Page, Prompt, Submit, ToolManifest, is_tool_name,
 };
 use crate::protocol::any::Struct;
 use crate::protocol::attachment;
@@ -30,13 +30,14 @@ impl Command {
         Ok(match member {
             Member::Submit(submit) => Self::Submit(Submit::try_from(submit)?),
             Member::Cancel(cancel) => Self::Cancel(Cancel::try_from(cancel)?),
-            Member::Snapshot(_) => Self::Snapshot,
+            Member::Snapshot(snapshot) => Self::Snapshot(Page::from(snapshot)),
             Member::Shutdown(_) => Self::Shutdown,
             Member::Enable(enable) => Self::Enable(extensions(&enable.extensions)?),
             Member::DeclareTools(message) => Self::DeclareTools(ToolManifest::try_from(message)?),
             Member::ToolResult(result) => Self::ToolResult(ClientToolResult::try_from(result)?),
             Member::Approve(approve) => Self::Approve(Approve::try_from(approve)?),
             Member::SwitchModel(switch) => Self::SwitchModel(ModelChoice::try_from(switch)?),
+            Member::Edit(edit) => Self::Edit(Edit::try_from(edit)?),
         })
     }
 }

@@ -52,6 +52,8 @@ pub enum Code {
     StoreFailed,
     /// Another process holds the session.
     SessionLocked,
+    /// There is no such prompt, or no turn, to drop.
+    UnknownMessage,
 }
 
 /// An error as a client gets it.
@@ -93,6 +95,7 @@ impl Code {
             Self::InvalidAttachment => code::INVALID_ATTACHMENT,
             Self::StoreFailed => code::STORE_FAILED,
             Self::SessionLocked => code::SESSION_LOCKED,
+            Self::UnknownMessage => code::UNKNOWN_MESSAGE,
         }
     }
 }
@@ -161,7 +164,7 @@ fn command_error(fault: &CommandFault) -> (Code, String, String) {
     match fault {
         CommandFault::EmptyPrompt => (
             Code::EmptyPrompt,
-            "the prompt is blank, so there is nothing to answer; set submit.prompt".to_owned(),
+            "the prompt is blank, so there is nothing to answer; send one with text".to_owned(),
             String::new(),
         ),
         CommandFault::IdTooLong(field, error) => id_error(field, *error),

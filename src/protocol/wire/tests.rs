@@ -17,13 +17,14 @@ fn read(line: &[u8]) -> String {
             let command = match command {
                 Command::Submit(submit) => format!("submit {:?}", submit.prompt.into_string()),
                 Command::Cancel(_) => "cancel".to_owned(),
-                Command::Snapshot => "snapshot".to_owned(),
+                Command::Snapshot(_) => "snapshot".to_owned(),
                 Command::Shutdown => "shutdown".to_owned(),
                 Command::Enable(_) => "enable".to_owned(),
                 Command::DeclareTools(_) => "declareTools".to_owned(),
                 Command::ToolResult(_) => "toolResult".to_owned(),
                 Command::Approve(_) => "approve".to_owned(),
                 Command::SwitchModel(_) => "switchModel".to_owned(),
+                Command::Edit(_) => "edit".to_owned(),
             };
             format!("{command} in {session} as {}", id.as_str())
         }

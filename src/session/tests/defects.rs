@@ -5,7 +5,7 @@ use super::ledger::Ledger;
 use super::scene::client_tools;
 use crate::chat::event::{FinishClass, ToolCall, Usage};
 use crate::engine::{CallEnd, EngineEvent};
-use crate::protocol::command::{self, Cancel, ClientToolResult, Command, Prompt};
+use crate::protocol::command::{self, Cancel, ClientToolResult, Command, Edit, Page, Prompt};
 use crate::protocol::id::{RequestId, ToolCallId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, Done, Frame, Request};
@@ -45,7 +45,7 @@ fn conversation() -> Vec<Line> {
         Engine(EngineEvent::ToolArguments { id: tool.clone(), text: "{}".to_owned() }),
         Engine(EngineEvent::ToolCallRequested { id: tool.clone() }),
         Engine(finished()),
-        Ask("look", Command::Snapshot),
+        Ask("look", Command::Snapshot(Page::default())),
         End(CallEnd::Finished),
         Ask("result", Command::ToolResult(result)),
         Engine(EngineEvent::CallStarted),
@@ -59,6 +59,13 @@ fn conversation() -> Vec<Line> {
         Ask("stop", Command::Cancel(Cancel::default())),
         Submit("e"),
         Engine(EngineEvent::Text("last".to_owned())),
+        // With a queue there are two more runs.
+        End(CallEnd::Finished),
+        End(CallEnd::Finished),
+        End(CallEnd::Finished),
+        Ask("drop", Command::Edit(Edit::DropLastTurn)),
+        Ask("again", Command::Edit(Edit::Regenerate)),
+        Engine(EngineEvent::Text("better".to_owned())),
     ]
 }
 

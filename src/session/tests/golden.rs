@@ -12,7 +12,7 @@
 //! = tool fs read {}           the tool of a server is started, with these arguments
 //! ```
 //!
-//! Generated ids are numbered in the order in which they appear. `UPDATE_GOLDEN=1` writes the `<`
+//! Generated ids are numbered in the order in which they appear; input may name prompts by them. `UPDATE_GOLDEN=1` writes the `<`
 //! and `=` lines anew; look at the difference before it is kept.
 
 use super::scene::{server, server_tools};
@@ -184,10 +184,12 @@ impl Play {
 
     fn input(&mut self, line: &str) -> Option<Input> {
         match line.split_at_checked(2)? {
-            ("> ", line) => Some(match wire::decode(line.as_bytes(), || self.ids.request()) {
-                Ok(request) => Input::Request(request),
-                Err(bad) => Input::BadLine(bad),
-            }),
+            ("> ", line) => Some(
+                match wire::decode(self.names.in_full(line).as_bytes(), || self.ids.request()) {
+                    Ok(request) => Input::Request(request),
+                    Err(bad) => Input::BadLine(bad),
+                },
+            ),
             ("~ ", said) => Some(self.task(said)),
             ("! ", what) => Some(self.other_input(what)),
             ("# " | "% ", _) => None,
@@ -425,6 +427,16 @@ impl Names {
             rest = &rest[length..];
         }
         short
+    }
+
+    /// The text with the id of each prompt that is named by its number.
+    fn in_full(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (at, id) in self.0.iter().enumerate() {
+            text =
+                text.replace(&format!("chat-msg-{}-user", at + 1), &format!("chat-msg-{id}-user"));
+        }
+        text
     }
 
     fn name(&mut self, id: &str) -> String {

@@ -141,11 +141,12 @@ impl Ledger {
         let is_mine = request.session.as_ref().map(SessionId::as_str) == Some(&self.session)
             || request.session.is_none();
         let due = match request.command {
-            Command::Submit(_) | Command::Shutdown if is_mine => Due::WithRun,
+            Command::Submit(_) | Command::Shutdown | Command::Edit(_) if is_mine => Due::WithRun,
             Command::Submit(_)
+            | Command::Edit(_)
             | Command::Shutdown
             | Command::Cancel(_)
-            | Command::Snapshot
+            | Command::Snapshot(_)
             | Command::Enable(_)
             | Command::DeclareTools(_)
             | Command::ToolResult(_)

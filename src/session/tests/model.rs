@@ -1,10 +1,10 @@
 //! What a session answers, in outline: the contract's table of requests and phases, written a
 //! second time and more simply, to hold the session against.
 
-use super::scene::JSON;
+use super::scene::{GHOST, JSON};
 use crate::chat::event::FinishClass;
 use crate::engine::{CallEnd, EngineEvent, Stage};
-use crate::protocol::command::{Command, ModelChoice};
+use crate::protocol::command::{Command, Edit, ModelChoice};
 use crate::protocol::id::{SessionId, ToolCallId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Request;
@@ -16,6 +16,8 @@ use std::collections::{HashSet, VecDeque};
 /// An output, without what is inside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Item {
+    /// Turns were dropped.
+    Dropped(String),
     /// A prompt was accepted.
     Begin(String),
     Start,
@@ -47,6 +49,7 @@ fn item(output: &Output) -> Option<Item> {
     let id = frame.request_id.clone();
     match frame.frame.as_ref()? {
         Body::UiEvent(event) => match event.name.as_str() {
+            "TurnDropped" => Some(Item::Dropped(id)),
             "ChatUserMessageAccepted" => Some(Item::Begin(id)),
             "ChatRunFinished" => Some(Item::End("ChatRunFinished")),
             "ChatRunStopped" => Some(Item::End("ChatRunStopped")),
@@ -66,6 +69,8 @@ pub(super) struct Model {
     final_snapshot: FinalSnapshot,
     session: Option<SessionId>,
     is_bound: bool,
+    /// Turns of the conversation.
+    turns: usize,
     running: Option<String>,
     /// Tool calls that the model has begun and not made, and whether it has made one. No tools are
     /// offered here.
@@ -179,6 +184,7 @@ impl Model {
             final_snapshot: rules.final_snapshot,
             session: rules.session.clone(),
             is_bound: rules.session.is_some(),
+            turns: 0,
             running: None,
             begun: HashSet::new(),
             has_called: false,
@@ -251,7 +257,7 @@ impl Model {
                 [vec![done(id, "ok")], stopped, self.next()].concat()
             }
             Command::Cancel(_) => vec![error(id, "no_active_request"), done(id, "ok")],
-            Command::Snapshot => vec![Item::Snapshot(id.to_owned()), done(id, "ok")],
+            Command::Snapshot(_) => vec![Item::Snapshot(id.to_owned()), done(id, "ok")],
             Command::Shutdown => {
                 self.shutdowns.push(id.to_owned());
                 self.drain()
@@ -261,7 +267,25 @@ impl Model {
             Command::SwitchModel(_) if self.running.is_some() => refused(id, "session_busy"),
             Command::SwitchModel(ref choice) if is_wrong(choice) => refused(id, "invalid_settings"),
             Command::SwitchModel(_) => vec![done(id, "ok")],
+            Command::Edit(_) if self.running.is_some() => refused(id, "session_busy"),
+            Command::Edit(ref edit) => self.edit(id, edit),
         }
+    }
+
+    fn edit(&mut self, id: &str, edit: &Edit) -> Vec<Item> {
+        let is_ghost = matches!(edit, Edit::Replace { message_id, .. } if message_id == GHOST);
+        if self.turns == 0 || is_ghost {
+            return refused(id, "unknown_message");
+        }
+        let dropped = Item::Dropped(id.to_owned());
+        self.turns -= 1;
+        match edit {
+            Edit::DropLastTurn => return vec![dropped, done(id, "ok")],
+            Edit::Regenerate => {}
+            // Those of these tests replace the first prompt.
+            Edit::Replace { .. } => self.turns = 0,
+        }
+        [vec![dropped], self.begin(id.to_owned())].concat()
     }
 
     fn submit(&mut self, id: &str) -> Vec<Item> {
@@ -279,6 +303,7 @@ impl Model {
     }
 
     fn begin(&mut self, id: String) -> Vec<Item> {
+        self.turns += 1;
         self.running = Some(id.clone());
         self.begun.clear();
         self.has_called = false;
@@ -337,7 +362,9 @@ impl Model {
     fn run_end(&mut self, event: &'static str, errors: Vec<Item>, status: &str) -> Vec<Item> {
         let id = self.running.take().unwrap_or_default();
         let snapshot = match self.final_snapshot {
-            FinalSnapshot::Full | FinalSnapshot::Turn => vec![Item::Snapshot(id.clone())],
+            FinalSnapshot::Full | FinalSnapshot::FullUntilLong | FinalSnapshot::Turn => {
+                vec![Item::Snapshot(id.clone())]
+            }
             FinalSnapshot::None => Vec::new(),
         };
         [vec![Item::End(event)], snapshot, errors, vec![done(&id, status)]].concat()

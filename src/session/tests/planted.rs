@@ -5,7 +5,7 @@ use super::exhaustive::{everything, explore};
 use super::scene::{Machine, Scene, rules};
 use crate::chat::patch::PatchMode;
 use crate::protocol::any::Any;
-use crate::protocol::command::{Cancel, Command};
+use crate::protocol::command::{Cancel, Command, Page};
 use crate::protocol::id::TaskId;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
@@ -150,7 +150,7 @@ impl Faulty {
             // These two are in what the session is given.
             RequestFault::LosesAQueuedSubmit | RequestFault::ListensToStaleEngines => {}
             RequestFault::AnswersAfterExit => {
-                if self.has_exited && is(input, &Command::Snapshot) {
+                if self.has_exited && is(input, &Command::Snapshot(Page::default())) {
                     let mut idle = Session::new(Rules::default(), 1);
                     outputs.extend(idle.handle(Uptime(0), input.clone()));
                 }
@@ -181,7 +181,7 @@ impl Faulty {
             }
             RequestFault::HoldsAnswersBackInARun => {
                 // As a reader does that waits for the run before it reads on.
-                if is(input, &Command::Snapshot) && self.is_live() {
+                if is(input, &Command::Snapshot(Page::default())) && self.is_live() {
                     self.held.append(outputs);
                 } else if !self.is_live() {
                     outputs.splice(0..0, std::mem::take(&mut self.held));

@@ -5,12 +5,15 @@ use super::contract::Contract;
 use crate::chat::event::{FinishClass, ToolCall, Usage};
 use crate::chat::patch::{PatchMode, Patches};
 use crate::engine::{CallEnd, EngineEvent, EngineFacts, EngineRef, ErrorClass, RunError, Stage};
+use crate::protocol::any::Any;
 use crate::protocol::command::{
-    Cancel, ClientTool, Command, CommandFault, ModelChoice, Prompt, Submit, ToolManifest,
+    Cancel, ClientTool, Command, CommandFault, Edit, ModelChoice, Page, Prompt, Submit,
+    ToolManifest,
 };
-use crate::protocol::id::{RequestId, SessionId, TaskId, ToolCallId};
+use crate::protocol::id::{Ordinal, RequestId, SessionId, TaskId, ToolCallId};
 use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
-use crate::protocol::wire::{BadLine, Request, RequestFault};
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::{BadLine, Frame, Request, RequestFault};
 use crate::session::{
     FinalSnapshot, Input, OnBusy, Output, Rules, Session, Signal, TaskEvent, Uptime,
 };
@@ -19,7 +22,11 @@ use crate::tool::servers::{ServerChange, ServerState};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
+
+/// The message id of a prompt that there is not.
+pub(super) const GHOST: &str = "chat-msg-00000000-0000-4000-8000-000000000000-user";
 
 /// A document that every schema of these tests accepts.
 pub(super) const JSON: &str = "{}";
@@ -42,6 +49,16 @@ pub(super) enum Symbol {
     SwitchWrong,
     Cancel,
     Snapshot,
+    /// What was changed after the third event.
+    Changes,
+    /// The last two entities before the eighth event.
+    OldPage,
+    DropLastTurn,
+    Regenerate,
+    /// The first prompt of the conversation is replaced.
+    Replace,
+    /// A prompt that there is not is replaced.
+    ReplaceGhost,
     Shutdown,
     Malformed,
     /// A submit to the session "mine".
@@ -95,6 +112,8 @@ pub(super) struct Scene<M> {
     steps: u32,
     live: Option<TaskId>,
     stale: TaskId,
+    /// Message ids of the prompts that began turns.
+    prompts: Vec<String>,
 }
 
 impl Scene<Session> {
@@ -109,7 +128,8 @@ impl<M: Machine> Scene<M> {
         let session = Session::new(rules.clone(), 1);
         let contract = Contract::new(&rules, &session);
         let stale = TaskId(u64::MAX);
-        Self { machine: wrap(session), contract, steps: 0, live: None, stale }
+        let machine = wrap(session);
+        Self { machine, contract, steps: 0, live: None, stale, prompts: Vec::new() }
     }
 
     /// Takes one step, and checks it.
@@ -143,13 +163,24 @@ impl<M: Machine> Scene<M> {
             match output {
                 Output::StartCall(run, _) => self.live = Some(*run),
                 Output::CancelTask(run) => self.over(*run),
+                Output::Frame(frame) => self.note_prompts(frame),
                 Output::Persist(_)
                 | Output::StartTool(..)
                 | Output::Warning(_)
-                | Output::Frame(_)
                 | Output::Exit(_)
                 | Output::Abort(_) => {}
             }
+        }
+    }
+
+    fn note_prompts(&mut self, frame: &Frame) {
+        let Some(Body::UiEvent(event)) = &frame.frame else { return };
+        let payload = event.payload.clone().map(Any::into_whole);
+        if let Some(Any::ChatUserMessageAccepted(it)) = &payload {
+            self.prompts.push(it.message_id.clone());
+        }
+        if let Some(Any::TurnDropped(it)) = &payload {
+            self.prompts.retain(|id| !it.message_ids.contains(id));
         }
     }
 
@@ -177,7 +208,19 @@ impl<M: Machine> Scene<M> {
                 self.bad_line(self.request_id(), RequestFault::Command(CommandFault::EmptyPrompt))
             }
             Symbol::Cancel => self.request(None, Command::Cancel(Cancel::default())),
-            Symbol::Snapshot => self.request(None, Command::Snapshot),
+            Symbol::Snapshot => self.request(None, Command::Snapshot(Page::default())),
+            Symbol::Changes => {
+                let page = Page { since: Some(Ordinal(3)), ..Page::default() };
+                self.request(None, Command::Snapshot(page))
+            }
+            Symbol::OldPage => {
+                let (before, limit) = (Some(Ordinal(8)), NonZeroU32::new(2));
+                self.request(None, Command::Snapshot(Page { before, limit, since: None }))
+            }
+            Symbol::DropLastTurn => self.request(None, Command::Edit(Edit::DropLastTurn)),
+            Symbol::Regenerate => self.request(None, Command::Edit(Edit::Regenerate)),
+            Symbol::Replace => self.replace(self.prompts.first().map_or(GHOST, String::as_str)),
+            Symbol::ReplaceGhost => self.replace(GHOST),
             Symbol::Shutdown => self.request(None, Command::Shutdown),
             Symbol::Malformed => {
                 self.bad_line(None, RequestFault::InvalidJson { reason: String::new() })
@@ -221,6 +264,12 @@ impl<M: Machine> Scene<M> {
             Symbol::Signal(signal) => Input::Interrupted(signal),
             Symbol::ReaderGone => Input::ReaderGone,
         }
+    }
+
+    fn replace(&self, message_id: &str) -> Input {
+        let prompt = Prompt::new(format!("prompt {}", self.steps)).expect("it is not blank");
+        let message_id = message_id.to_owned();
+        self.request(None, Command::Edit(Edit::Replace { message_id, prompt }))
     }
 
     fn call_finished(&self, stop_reason: &str, class: FinishClass) -> Input {

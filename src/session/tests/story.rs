@@ -5,11 +5,17 @@ use super::reports::Reports;
 use crate::chat::patch::PatchMode;
 use crate::engine::{CallSpec, EngineEvent};
 use crate::protocol::any::Any;
+use crate::protocol::command::{Command, Page};
 use crate::protocol::proto::chat::{ChatStreamPatchMode, CorrelationInfo};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame, UiEventFrame};
+use crate::protocol::proto::session::TurnDropped;
+use crate::protocol::wire::Request;
 use crate::session::{FinalSnapshot, Input, Output, Rules, TaskEvent};
 use anyhow::{Context, Result, bail, ensure};
+
+/// The status of what was dropped.
+const GONE: &str = "gone";
 
 #[derive(Clone, Debug)]
 pub(super) struct Story {
@@ -23,6 +29,10 @@ pub(super) struct Story {
     turn: usize,
     run: Option<Run>,
     reports: Reports,
+    /// What was dropped, each with the ordinal at which it was.
+    dropped: Vec<Entity>,
+    /// The part that the last request has asked for.
+    page: Page,
 }
 
 /// An entity as a client that follows the events believes it to be.
@@ -112,11 +122,18 @@ impl Story {
             turn: 0,
             run: None,
             reports: Reports::new(rules),
+            dropped: Vec::new(),
+            page: Page::default(),
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "no other input asks for a snapshot")]
     pub(super) fn watch(&mut self, input: &Input, is_live: bool, outputs: &[Output]) -> Result<()> {
         self.reports.take_in(input);
+        self.page = match input {
+            Input::Request(Request { command: Command::Snapshot(page), .. }) => *page,
+            _ => Page::default(),
+        };
         if let (Input::Task(_, TaskEvent::Engine(event)), true) = (input, is_live) {
             self.engine_said(event)?;
         }
@@ -153,6 +170,11 @@ impl Story {
         if run.step == Step::Started {
             run.step = Step::Going;
         }
+        for turn in spec.transcript.turns() {
+            let prompt = turn.prompt.as_str();
+            let is_it = |it: &Entity| it.status == "accepted" && it.text == prompt;
+            ensure!(self.entities.iter().any(is_it), "the model is sent {prompt:?}");
+        }
         let is_closed = run.segment.is_none() && run.call.is_none() && run.tools.is_empty();
         ensure!(run.step == Step::Going && is_closed, "a provider call is started at {run:?}");
         Ok(())
@@ -175,6 +197,9 @@ impl Story {
         self.reports.event(request, payload)?;
         if let Any::ModelSwitched(_) = payload {
             return self.reports.switched(self.run.is_some());
+        }
+        if let Any::TurnDropped(dropped) = payload {
+            return self.turns_dropped(dropped);
         }
         if let Any::ChatUserMessageAccepted(accepted) = payload {
             return self.accepted(request, &accepted.message_id, &accepted.text);
@@ -248,6 +273,38 @@ impl Story {
         });
         self.turn = self.entities.len();
         self.add("ChatMessage", id.to_owned(), text, "accepted")
+    }
+
+    /// What is dropped is the end of the conversation, from a prompt on.
+    fn turns_dropped(&mut self, dropped: &TurnDropped) -> Result<()> {
+        ensure!(self.run.is_none(), "turns are dropped in a run");
+        let first = &dropped.prompt_message_id;
+        ensure!(first.ends_with("-user"), "{first} begins no turn");
+        let start = self.entities.iter().position(|entity| entity.id == *first);
+        let gone = self.entities.split_off(start.context("a prompt that there is not")?);
+        let of = |kind: &str| -> Vec<&String> {
+            gone.iter().filter(|entity| entity.kind == kind).map(|entity| &entity.id).collect()
+        };
+        ensure!(of("ChatMessage").into_iter().eq(&dropped.message_ids), "{dropped:?} of {gone:?}");
+        ensure!(of("ChatToolCall").into_iter().eq(&dropped.tool_call_ids), "{dropped:?}");
+        ensure!(!dropped.turn_ids.is_empty(), "{dropped:?}");
+        let changed = self.ordinal;
+        self.dropped.extend(gone.into_iter().map(|entity| entity.gone(changed)));
+        Ok(())
+    }
+
+    /// The part of the conversation that was asked for.
+    fn part(&self) -> Vec<Entity> {
+        let Page { since, before, limit } = self.page;
+        let mut part = self.entities.clone();
+        if let Some(since) = since {
+            part.extend(self.dropped.iter().cloned());
+            part.retain(|entity| entity.changed > since.0);
+        }
+        part.retain(|entity| before.is_none_or(|before| entity.created < before.0));
+        part.sort_by_key(|entity| entity.created);
+        let limit = limit.map_or(part.len(), |limit| limit.get() as usize);
+        part.split_off(part.len().saturating_sub(limit))
     }
 
     fn call_started(&mut self, ids: &Option<CorrelationInfo>) -> Result<()> {
@@ -394,12 +451,14 @@ impl Story {
         ensure!(snapshot.snapshot_ordinal == self.ordinal, "snapshot of another moment");
         let is_final = self.run.as_ref().is_some_and(|run| run.request == request);
         let from = match (is_final, self.final_snapshot) {
-            (false, _) | (true, FinalSnapshot::Full) => 0,
+            (false, _) | (true, FinalSnapshot::Full | FinalSnapshot::FullUntilLong) => 0,
             (true, FinalSnapshot::Turn) => self.turn,
             (true, FinalSnapshot::None) => bail!("a final snapshot that nobody wants"),
         };
         let shown: Result<Vec<_>> = snapshot.entities.iter().map(entity).collect();
-        let (shown, known) = (shown?, &self.entities[from..]);
+        let whole = self.page.is_everything();
+        let known = if whole { self.entities[from..].to_vec() } else { self.part() };
+        let shown = shown?;
         ensure!(shown == known, "the snapshot says {shown:?}\n  the events said {known:?}");
         if is_final {
             let run = self.run()?;
@@ -541,8 +600,23 @@ fn call_id(ids: &Option<CorrelationInfo>) -> Result<&str> {
     Ok(id)
 }
 
+impl Entity {
+    /// What is shown of it once it was dropped.
+    fn gone(self, changed: u64) -> Self {
+        Self { changed, text: String::new(), status: GONE.to_owned(), ..self }
+    }
+}
+
 #[expect(clippy::wildcard_enum_match_arm, reason = "a payload that is no entity is a fault")]
 fn entity(entity: &SnapshotEntity) -> Result<Entity> {
+    if entity.tombstone {
+        ensure!(entity.payload.is_none(), "a tombstone with a payload");
+        let kinds = ["ChatMessage", "ChatToolCall", "ChatToolResult"];
+        let kind = kinds.into_iter().find(|kind| entity.kind == *kind).context("no kind")?;
+        let (created, id) = (entity.created_ordinal, entity.id.clone());
+        let it = Entity { kind, id, created, ..Entity::default() };
+        return Ok(it.gone(entity.last_event_ordinal));
+    }
     let payload = entity.payload.clone().context("an entity without payload")?.into_whole();
     let (kind, text, status) = match &payload {
         Any::ChatMessageEntity(m) => {

@@ -49,6 +49,17 @@ const TABLE: &[(&str, Phase, &[&str], Then)] = &[
     (r#"{"requestId":"x","snapshot":{}}"#, Idle, &["snapshot", "ok"], Same),
     (r#"{"requestId":"x","snapshot":{}}"#, Running, &["snapshot", "ok"], Same),
     (r#"{"requestId":"x","snapshot":{}}"#, Draining, &["snapshot", "ok"], Same),
+    (r#"{"requestId":"x","snapshot":{"limit":1}}"#, Running, &["snapshot", "ok"], Same),
+    (r#"{"requestId":"x","edit":{"dropLastTurn":{}}}"#, Idle, &["unknown_message", "failed"], Same),
+    (r#"{"requestId":"x","edit":{"dropLastTurn":{}}}"#, Running, &["session_busy", "failed"], Same),
+    (r#"{"requestId":"x","edit":{"regenerate":{}}}"#, Draining, &["session_busy", "failed"], Same),
+    (
+        r#"{"requestId":"x","edit":{"replace":{"messageId":"m","prompt":" "}}}"#,
+        Idle,
+        &["empty_prompt", "failed"],
+        Same,
+    ),
+    (r#"{"requestId":"x","edit":{}}"#, Idle, &["invalid_request_json", "failed"], Same),
     (r#"{"requestId":"x","shutdown":{}}"#, Idle, &["shutdown"], Exits),
     (r#"{"requestId":"x","shutdown":{}}"#, Running, NOTHING, Waits("shutdown")),
     (r#"{"requestId":"x","shutdown":{}}"#, Draining, NOTHING, Waits("shutdown")),
@@ -124,7 +135,8 @@ fn answer(outputs: &[Output]) -> Vec<String> {
     let words = outline(outputs).into_iter().filter_map(|item| match item {
         Item::Snapshot(id) if id == "x" => Some("snapshot".to_owned()),
         Item::Error(id, word, _) | Item::Done(id, word) if id == "x" => Some(word),
-        Item::Begin(_)
+        Item::Dropped(_)
+        | Item::Begin(_)
         | Item::Start
         | Item::Cancel
         | Item::End(_)

@@ -1,12 +1,14 @@
 //! Arguments of `sessions`.
 
 use crate::cli::commands::args::TextOutputArgs;
-use crate::store::{Library, StorePlace};
+use crate::cli::store::{chosen, dsn, place};
+use crate::store::{Library, StorePlace, StoreSettings};
 use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
 
 /// Help summary of `sessions`.
 pub(crate) const SESSIONS_ABOUT: &str =
-    "List, print, export, search and delete stored conversations";
+    "List, print, export, search, fork, import and delete stored conversations";
 
 /// Text after the options in the help of `sessions`.
 pub(crate) const SESSIONS_AFTER: &str = "\
@@ -15,11 +17,13 @@ Examples:
   duologue sessions show 3f0c9a --store chat.db
   duologue sessions export 3f0c9a --format markdown --store chat.db > chat.md
   duologue sessions search 'connection refused' --store chat.db
+  duologue sessions fork 3f0c9a --turns 2 --store chat.db
+  duologue sessions import recorded.jsonl --store chat.db
   duologue sessions delete 3f0c9a --store chat.db
 
 Exit status:
   0    it was done; a search may have found nothing
-  1    a session is not in the store, can't be deleted, or could be read only in part
+  1    a session is not in the store, can't be made or deleted, or could be read only in part
   2    the command line is wrong, or the store can't be read
   74   standard output could not be written";
 
@@ -42,7 +46,11 @@ pub enum SessionsAction {
     Export(ExportArgs),
     /// Find words in all conversations of a store
     Search(SearchArgs),
-    /// Delete sessions, so that nothing of them is left in the files of the store
+    /// Copy a conversation, or its first turns, to a new session, and print its id
+    Fork(ForkArgs),
+    /// Make a session of recorded protocol lines, and print its id
+    Import(ImportArgs),
+    /// Delete sessions, so that nothing of them is left in the files or tables of the store
     Delete(DeleteArgs),
 }
 
@@ -120,6 +128,50 @@ pub struct SearchArgs {
     pub output: TextOutputArgs,
 }
 
+/// Arguments of `sessions fork`.
+#[derive(Args, Debug)]
+pub struct ForkArgs {
+    /// Id of the session
+    #[arg(value_name = "ID")]
+    pub id: String,
+
+    /// Copy the turns up to this one; without it, all turns that have ended
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub turns: Option<u32>,
+
+    /// Id of the new session; without it, one is generated
+    #[arg(long = "as", value_name = "NEW_ID")]
+    pub new_id: Option<String>,
+
+    /// The store.
+    #[command(flatten)]
+    pub places: Places,
+
+    /// Output options.
+    #[command(flatten)]
+    pub output: TextOutputArgs,
+}
+
+/// Arguments of `sessions import`.
+#[derive(Args, Debug)]
+pub struct ImportArgs {
+    /// File with the lines; - for standard input
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// Id of the new session; without it, that of the recorded one
+    #[arg(long = "as", value_name = "ID")]
+    pub new_id: Option<String>,
+
+    /// The store.
+    #[command(flatten)]
+    pub places: Places,
+
+    /// Output options.
+    #[command(flatten)]
+    pub output: TextOutputArgs,
+}
+
 /// Arguments of `sessions delete`.
 #[derive(Args, Debug)]
 pub struct DeleteArgs {
@@ -139,29 +191,49 @@ pub struct DeleteArgs {
 /// Where the sessions are.
 #[derive(Args, Debug)]
 pub struct Places {
-    /// The store with the sessions
-    #[arg(long, env = "DUOLOGUE_STORE", value_name = "PATH", value_parser = place)]
+    /// The store with the sessions: a file, or a database of PostgreSQL
+    #[arg(long, env = "DUOLOGUE_STORE", value_name = "PATH|DSN", value_parser = place, hide_env_values = true)]
     pub store: Option<StorePlace>,
 
     /// The file with what the model is sent, if it is not in --store
-    #[arg(long, env = "DUOLOGUE_TURNS_DB", value_name = "PATH", value_parser = place)]
+    #[arg(long, env = "DUOLOGUE_TURNS_DB", value_name = "PATH", value_parser = place, hide_env_values = true)]
     pub turns_db: Option<StorePlace>,
 
+    /// The database with what the model is sent, if it is not in --store
+    #[arg(long, env = "DUOLOGUE_TURNS_DSN", value_name = "DSN", value_parser = dsn, hide_env_values = true)]
+    pub turns_dsn: Option<StorePlace>,
+
     /// The file with what people see, if it is not in --store
-    #[arg(long, env = "DUOLOGUE_TIMELINE_DB", value_name = "PATH", value_parser = place)]
+    #[arg(long, env = "DUOLOGUE_TIMELINE_DB", value_name = "PATH", value_parser = place, hide_env_values = true)]
     pub timeline_db: Option<StorePlace>,
+
+    /// The database with what people see, if it is not in --store
+    #[arg(long, env = "DUOLOGUE_TIMELINE_DSN", value_name = "DSN", value_parser = dsn, hide_env_values = true)]
+    pub timeline_dsn: Option<StorePlace>,
 }
 
 impl Places {
     /// The sessions there; `None` if no store is named.
-    pub(super) fn library(&self) -> Option<Library> {
-        let of = |own: &Option<StorePlace>| own.clone().or_else(|| self.store.clone());
-        let (turns, timeline) = (of(&self.turns_db), of(&self.timeline_db));
-        (turns.is_some() || timeline.is_some()).then(|| Library::new(turns, timeline))
+    ///
+    /// # Errors
+    /// If a place is named twice, or can't be used.
+    pub(super) fn library(&self) -> Result<Option<Library>, String> {
+        let (turns, timeline) = self.roles()?;
+        Ok((turns.is_some() || timeline.is_some()).then(|| Library::new(turns, timeline)))
     }
-}
 
-/// The store that a value names.
-fn place(text: &str) -> Result<StorePlace, String> {
-    text.parse()
+    /// What a new session of `folder` is stored in.
+    ///
+    /// # Errors
+    /// If a place is named twice, or can't be used.
+    pub(super) fn settings(&self, folder: String) -> Result<StoreSettings, String> {
+        let (turns, timeline) = self.roles()?;
+        Ok(StoreSettings { turns, timeline, resumes: false, folder })
+    }
+
+    fn roles(&self) -> Result<(Option<StorePlace>, Option<StorePlace>), String> {
+        let turns = chosen(&self.store, &self.turns_db, &self.turns_dsn, "turns")?;
+        let timeline = chosen(&self.store, &self.timeline_db, &self.timeline_dsn, "timeline")?;
+        Ok((turns, timeline))
+    }
 }

@@ -1,5 +1,6 @@
 //! A conversation as a list of what was said and called, in order. Pure.
 
+use crate::chat::timeline::turn_number;
 use crate::protocol::any::Any;
 use crate::protocol::proto::chat::CorrelationInfo;
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
@@ -65,10 +66,9 @@ fn entry(entity: &SnapshotEntity) -> Option<Entry> {
     None
 }
 
-/// The number in `turn-2`.
+/// The number of the turn.
 fn turn(ids: Option<&CorrelationInfo>) -> u32 {
-    let number = ids.and_then(|ids| ids.turn_id.strip_prefix("turn-")?.parse().ok());
-    number.unwrap_or_default()
+    ids.and_then(|ids| turn_number(&ids.turn_id)).unwrap_or_default()
 }
 
 impl Said {

@@ -1,4 +1,5 @@
-//! `duologue sessions search`: words in all conversations, found by SQLite's full-text search.
+//! `duologue sessions search`: words in all conversations, found by SQLite's full-text search,
+//! in those that the store's own index names if it has one.
 
 use super::args::SearchArgs;
 use super::message::entries;
@@ -27,7 +28,10 @@ struct Found<'a> {
 /// Searches all conversations of a store.
 pub(super) fn search(args: &SearchArgs) -> Result<u8, Failure> {
     let library = library(&args.places)?;
-    let sessions = library.sessions().map_err(Failure::Usage)?;
+    let mut sessions = library.sessions().map_err(Failure::Usage)?;
+    if let Some(found) = library.with_words(&args.words).map_err(Failure::Usage)? {
+        sessions.retain(|summary| found.contains(&summary.id));
+    }
     let (mut envelope, mut out) = (Envelope::new(), Out::new()?);
     let (mut count, mut is_partial) = (0, false);
     if !args.words.iter().any(|word| word.chars().any(char::is_alphanumeric)) {

@@ -1,7 +1,8 @@
 //! What snapshots must contain of the stream so far, and the ids of its runs.
 
 use super::sample::{
-    STDIN, Stream, answer, cancelled, done, event, hello, ids, prompt_of, run, started, state, turn,
+    STDIN, Stream, answer, cancelled, done, event, foreign, hello, ids, prompt_of, run, started,
+    state, turn,
 };
 use super::*;
 use serde_json::json;
@@ -33,14 +34,65 @@ fn a_snapshot_holds_its_turn_or_everything() {
     for wrong in [&[][..], &[1, 2], &[1, 3], &[2, 3]] {
         assert_eq!(three(wrong).check(), [(15, Rule::SnapshotLost)], "{wrong:?}");
     }
-    // A missing entity is reported once; a requested snapshot contains everything.
+    // A missing entity is reported once; a requested snapshot contains everything, or a part that can be
+    // asked for.
     let asked = |entities: &[u64]| {
         let again = [state("q", 9, prompts(entities)), done("q", "ok")];
         let once_more = [state("p", 9, prompts(entities)), done("p", "ok")];
         three(&[3]).and(again).and(once_more).check()
     };
     assert_eq!(asked(&[1, 2, 3]), []);
-    assert_eq!(asked(&[3]), [(17, Rule::SnapshotLost)]);
+    assert_eq!(asked(&[1, 3]), [(17, Rule::SnapshotLost)]);
+    for part in [&[][..], &[3], &[2, 3], &[2], &[1]] {
+        assert_eq!(asked(part), [], "{part:?}");
+    }
+}
+
+/// A part is noted, as the stream does not show what was asked for; and nothing is forgotten over it.
+#[test]
+fn a_part_of_the_conversation_is_noted() {
+    let with = |last: &[u64]| {
+        let stream = Stream(vec![hello(&STDIN)])
+            .and([short_turn("a", 1, &[1]), short_turn("b", 2, &[1, 2])].concat())
+            .and([state("p", 6, prompts(&[2])), done("p", "ok")])
+            .and([state("q", 6, prompts(last)), done("q", "ok")]);
+        let mut checker = Checker::new();
+        let lines = stream.0.iter().flat_map(|line| checker.line(line.to_string().as_bytes()));
+        let rules: Vec<_> = lines.map(|violation| violation.rule).collect();
+        (rules, checker.summary().notes.len())
+    };
+    assert_eq!(with(&[1, 2]), (vec![], 1));
+}
+
+/// What was dropped is in no later snapshot, and nothing else is dropped.
+#[test]
+fn what_was_dropped_is_not_lost() {
+    let dropped = |ids: &[&str]| {
+        let first = ids.first().copied().unwrap_or_default();
+        json!({ "promptMessageId": first, "messageIds": ids, "turnIds": ["turn-2"] })
+    };
+    let with = |ids: &[&str], entities: &[u64]| {
+        Stream(vec![hello(&STDIN)])
+            .and([short_turn("a", 1, &[1]), short_turn("b", 2, &[1, 2])].concat())
+            .and([
+                foreign("e", 7, ("duologue.session", "TurnDropped"), dropped(ids)),
+                done("e", "ok"),
+            ])
+            .and([state("q", 7, prompts(entities)), done("q", "ok")])
+            .check()
+    };
+    assert_eq!(with(&["chat-msg-2-user"], &[1]), []);
+    assert_eq!(with(&["chat-msg-7-user"], &[1, 2]), [(12, Rule::EventOrder)]);
+    // It can't be the run that is still going.
+    let event = foreign("e", 7, ("duologue.session", "TurnDropped"), dropped(&[]));
+    let stream = run().inserted(6, event);
+    let found = stream.check();
+    assert!(found.contains(&(7, Rule::EventOrder)), "{found:?}");
+    let mut bare = Stream(vec![hello(&STDIN)]).and(short_turn("a", 1, &[1]));
+    let nothing = json!({ "promptMessageId": "x" });
+    bare =
+        bare.and([foreign("e", 4, ("duologue.session", "TurnDropped"), nothing), done("e", "ok")]);
+    assert_eq!(bare.check(), [(7, Rule::MissingField); 2]);
 }
 
 /// A removed entity is shown once more, and then no more.

@@ -4,7 +4,8 @@ use super::contract::{Call, Contract};
 use crate::chat::event::{FinishClass, ToolCall, ToolResult};
 use crate::engine::{CallEnd, EngineEvent, ErrorClass, RunError, Stage};
 use crate::protocol::command::{
-    Approve, Cancel, ClientToolResult, Command, Decision, Extension, ModelChoice, Prompt, Submit,
+    Approve, Cancel, ClientToolResult, Command, Decision, Extension, ModelChoice, Page, Prompt,
+    Submit,
 };
 use crate::protocol::id::{RequestId, TaskId, ToolCallId};
 use crate::protocol::wire::Request;
@@ -265,7 +266,7 @@ impl<M: Machine> Scene<M> {
                 self.cancel(Some(&newest.unwrap_or(run)), false)
             }
             Symbol::CancelWaiting => self.cancel(None, true),
-            Symbol::Snapshot => self.request(Command::Snapshot),
+            Symbol::Snapshot => self.request(Command::Snapshot(Page::default())),
             Symbol::Shutdown => self.request(Command::Shutdown),
             Symbol::EndOfInput => Input::InputEnded,
             Symbol::Signal => Input::Interrupted(Signal::Terminate),

@@ -1,0 +1,154 @@
+//! A turn as the model is sent it, made of the entities that people see.
+
+use super::super::entities::{End, number_at_end, result_id};
+use super::super::event::{Attachments, ToolCall, ToolResult};
+use super::super::transcript::{INTERRUPTED_TOOL, Step, Turn, TurnState};
+use crate::protocol::any::Any;
+use crate::protocol::attachment::{Attachment, Content};
+use crate::protocol::id::ToolCallId;
+use crate::protocol::proto::chat::{ChatAttachment, ToolCallEntity, ToolResultEntity};
+use crate::protocol::proto::rpc::SnapshotEntity;
+use crate::protocol::words::{kind, message, role, tool_call, tool_result};
+use std::collections::HashMap;
+
+/// Ends what is open in the entities of a run, as the end of a process does. `ordinal` is that of the
+/// last event. Returns whether something was open.
+pub(super) fn close(entities: &mut Vec<SnapshotEntity>, ordinal: &mut u64) -> bool {
+    let ids = entities.iter().map(|entity| entity.id.clone()).collect::<Vec<_>>();
+    let (mut was_open, mut results) = (false, Vec::new());
+    for entity in entities.iter_mut() {
+        match &mut entity.payload {
+            Some(Any::ChatMessageEntity(it)) if it.status == message::STREAMING => {
+                message::STOPPED.clone_into(&mut it.status);
+                (it.streaming, it.r#final) = (false, true);
+            }
+            Some(Any::ToolCallEntity(it)) if it.status != tool_call::COMPLETED => {
+                let id = result_id(&it.tool_call_id);
+                if was_requested(it) && !ids.contains(&id) {
+                    *ordinal += 1;
+                    results.push(interrupted(it, id, *ordinal));
+                }
+                tool_call::COMPLETED.clone_into(&mut it.status);
+                it.executing = false;
+            }
+            Some(_) | None => continue,
+        }
+        was_open = true;
+        *ordinal += 1;
+        entity.last_event_ordinal = *ordinal;
+    }
+    entities.extend(results);
+    was_open
+}
+
+/// Whether the arguments of an open call are complete.
+fn was_requested(call: &ToolCallEntity) -> bool {
+    match call.status.as_str() {
+        tool_call::EXECUTING => true,
+        tool_call::PENDING => !call.input.is_empty(),
+        _ => false,
+    }
+}
+
+/// The result of a call that has none.
+fn interrupted(call: &ToolCallEntity, id: String, ordinal: u64) -> SnapshotEntity {
+    let result = ToolResultEntity {
+        message_id: call.message_id.clone(),
+        tool_call_id: call.tool_call_id.clone(),
+        tool_name: call.tool_name.clone(),
+        result: INTERRUPTED_TOOL.to_owned(),
+        status: tool_result::ERROR.to_owned(),
+        correlation: call.correlation.clone(),
+    };
+    SnapshotEntity {
+        kind: kind::TOOL_RESULT.to_owned(),
+        id,
+        created_ordinal: ordinal,
+        last_event_ordinal: ordinal,
+        tombstone: false,
+        payload: Some(result.into()),
+    }
+}
+
+/// How a run ended, of which only the entities are known: with a partial or without any answer it was
+/// stopped.
+pub(super) fn end_of(entities: &[SnapshotEntity]) -> End {
+    let (mut has_answer, mut is_partial) = (false, false);
+    for entity in entities {
+        if let Some(Any::ChatMessageEntity(it)) = &entity.payload {
+            if it.role == role::ERROR {
+                return End::Failed(it.text.clone());
+            }
+            has_answer |= it.role == role::ASSISTANT;
+            is_partial |= it.status == message::STOPPED || it.status == message::FAILED;
+        }
+    }
+    if has_answer && !is_partial { End::Finished } else { End::Stopped }
+}
+
+/// The turn of these entities; `None` if the model is not sent it: it failed before it had an answer.
+pub(super) fn turn_of(number: u32, entities: &[SnapshotEntity], end: &End) -> Option<Turn> {
+    let results: HashMap<&str, &ToolResultEntity> = entities
+        .iter()
+        .filter_map(|entity| match &entity.payload {
+            Some(Any::ToolResultEntity(it)) => Some((it.tool_call_id.as_str(), &**it)),
+            Some(_) | None => None,
+        })
+        .collect();
+    let mut prompt = None;
+    let mut steps = Vec::new();
+    for entity in entities {
+        match &entity.payload {
+            Some(Any::ChatMessageEntity(it)) if it.role == role::USER => {
+                let said = (it.text.as_str().into(), attachments(&it.attachments));
+                match prompt {
+                    None => prompt = Some(said),
+                    Some(_) => steps.push(Step::Prompt(said.0, said.1)),
+                }
+            }
+            Some(Any::ChatMessageEntity(it)) if it.role == role::ASSISTANT => {
+                let is_blank = it.text.is_empty();
+                steps.extend((!is_blank).then(|| Step::Text(it.text.as_str().into())));
+            }
+            Some(Any::ToolCallEntity(it)) => steps.extend(called(it, &results)),
+            Some(_) | None => {}
+        }
+    }
+    let (prompt, attachments) = prompt.unwrap_or_default();
+    let state = match end {
+        End::Finished => TurnState::Finished,
+        End::Failed(_) if steps.iter().all(Step::is_blank) => return None,
+        End::Stopped | End::Failed(_) => TurnState::Interrupted,
+    };
+    Some(Turn { number, prompt, attachments, steps, state })
+}
+
+/// The call, if the model has made it: it has a result, as its arguments were complete.
+fn called(call: &ToolCallEntity, results: &HashMap<&str, &ToolResultEntity>) -> Option<Step> {
+    let returned = results.get(call.tool_call_id.as_str())?;
+    let result = match returned.status == tool_result::ERROR {
+        true => ToolResult::Error(returned.result.clone()),
+        false => ToolResult::Success(returned.result.clone()),
+    };
+    let ids = call.correlation.as_ref();
+    Some(Step::Called {
+        round: ids.and_then(|ids| number_at_end(&ids.provider_call_id)).unwrap_or(1),
+        tool: ToolCall { id: ToolCallId(call.tool_call_id.clone()), name: call.tool_name.clone() },
+        input: call.input.clone(),
+        result: Some(result),
+    })
+}
+
+/// Frames have no bytes of files: what is left of them is an address, if they had one.
+fn attachments(shown: &[ChatAttachment]) -> Attachments {
+    let attachment = |it: &ChatAttachment| Attachment {
+        shown: it.clone(),
+        content: Content::Url(it.url.clone()),
+    };
+    shown.iter().filter(|it| has_address(it)).map(attachment).collect()
+}
+
+/// Whether the provider can read its content by itself.
+pub(super) fn has_address(shown: &ChatAttachment) -> bool {
+    ["https://", "http://"].iter().any(|scheme| shown.url.starts_with(scheme))
+}

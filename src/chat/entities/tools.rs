@@ -1,0 +1,95 @@
+//! Tool calls and their results, as events show them.
+
+use super::super::patch::apply_piece;
+use super::Entities;
+use crate::protocol::any::Any;
+use crate::protocol::proto::chat::{CorrelationInfo, ToolCallEntity, ToolResultEntity};
+use crate::protocol::words::{kind, tool_call};
+
+impl Entities {
+    /// Tool calls and their results.
+    pub(super) fn of_tool(&mut self, payload: &Any) -> bool {
+        if let Any::ChatToolCallStarted(it) = payload {
+            let call = begun(&it.tool_call_id, &it.tool_name, &it.message_id, &it.correlation);
+            self.tool(call, tool_call::PENDING, |_| {});
+            return true;
+        }
+        if let Any::ChatToolArgumentsPatch(it) = payload {
+            let call = begun(&it.tool_call_id, &it.tool_name, &it.message_id, &it.correlation);
+            self.tool(call, tool_call::STREAMING_ARGS, |call| {
+                apply_piece(&mut call.input, &it.arguments, it.mode);
+            });
+            return true;
+        }
+        if let Any::ChatToolCallRequested(it) = payload {
+            let call = begun(&it.tool_call_id, &it.tool_name, &it.message_id, &it.correlation);
+            self.tool(call, tool_call::PENDING, |call| call.input.clone_from(&it.input));
+            return true;
+        }
+        if let Any::ChatToolExecutionStarted(it) = payload {
+            let call = begun(&it.tool_call_id, &it.tool_name, &it.message_id, &it.correlation);
+            self.tool(call, tool_call::EXECUTING, |_| {});
+            return true;
+        }
+        if let Any::ChatToolCallFinished(it) = payload {
+            let call = begun(&it.tool_call_id, &it.tool_name, &it.message_id, &it.correlation);
+            self.tool(call, tool_call::COMPLETED, |_| {});
+            return true;
+        }
+        if let Any::ChatToolResultReady(it) = payload {
+            let entity = ToolResultEntity {
+                message_id: it.message_id.clone(),
+                tool_call_id: it.tool_call_id.clone(),
+                tool_name: it.tool_name.clone(),
+                result: it.result.clone(),
+                status: it.status.clone(),
+                correlation: it.correlation.clone(),
+            };
+            self.add(kind::TOOL_RESULT, result_id(&it.tool_call_id), entity.into());
+            return true;
+        }
+        false
+    }
+
+    /// Changes a tool call, which is added if it was not shown before.
+    fn tool(
+        &mut self,
+        begun: ToolCallEntity,
+        status: &str,
+        change: impl FnOnce(&mut ToolCallEntity),
+    ) {
+        let id = begun.tool_call_id.clone();
+        let at = match self.places.get(&(kind::TOOL_CALL.to_owned(), id.clone())) {
+            Some(&at) => at,
+            None => self.add(kind::TOOL_CALL, id, begun.into()),
+        };
+        let Some(entity) = self.list.get_mut(at) else { return };
+        entity.last_event_ordinal = self.ordinal;
+        if let Some(Any::ToolCallEntity(call)) = &mut entity.payload {
+            status.clone_into(&mut call.status);
+            call.executing = status == tool_call::EXECUTING;
+            change(call);
+        }
+    }
+}
+
+/// Id of the entity with a tool's result.
+pub(in crate::chat) fn result_id(tool_call_id: &str) -> String {
+    format!("{tool_call_id}:result")
+}
+
+/// A tool call at its beginning.
+fn begun(
+    id: &str,
+    name: &str,
+    message_id: &str,
+    correlation: &Option<CorrelationInfo>,
+) -> ToolCallEntity {
+    ToolCallEntity {
+        message_id: message_id.to_owned(),
+        tool_call_id: id.to_owned(),
+        tool_name: name.to_owned(),
+        correlation: correlation.clone(),
+        ..Default::default()
+    }
+}

@@ -1,0 +1,69 @@
+//! Parts of a conversation: what was changed after an event, and the pages in which a client goes back
+//! in time.
+
+use super::{Entity, Timeline};
+use crate::protocol::command::Page;
+use crate::protocol::id::SessionId;
+use crate::protocol::proto::rpc::SnapshotEntity;
+
+/// An entity on its way into a page.
+enum Item<'a> {
+    Stored(&'a SnapshotEntity),
+    Live(&'a Entity),
+}
+
+impl Timeline {
+    /// The entities of a page, in the order of their creation. What was dropped is among them only for
+    /// a client that asks for changes, as it may have them.
+    pub(super) fn page(&self, session: &SessionId, page: &Page) -> Vec<SnapshotEntity> {
+        let stored = self.loaded.iter().map(Item::Stored);
+        let live = self.entities.iter().map(Item::Live);
+        let wanted = |item: &Item<'_>| item.is_in(page);
+        let mut items: Vec<_> = stored.chain(live).filter(wanted).collect();
+        if page.since.is_some() {
+            items.extend(self.dropped.iter().map(Item::Stored).filter(wanted));
+            items.sort_by_key(Item::created);
+        }
+        let start = start_of_last(&items, page);
+        items[start..].iter().map(|item| item.on_wire(session)).collect()
+    }
+}
+
+/// Where the last items begin, as many as the page may have. Those that have no ordinal of their own
+/// stay together: no bound could be between them.
+fn start_of_last(items: &[Item<'_>], page: &Page) -> usize {
+    let limit = page.limit.and_then(|limit| usize::try_from(limit.get()).ok());
+    let mut start = items.len().saturating_sub(limit.unwrap_or(items.len()));
+    while start > 0 && items[start - 1].created() == items[start].created() {
+        start -= 1;
+    }
+    start
+}
+
+impl Item<'_> {
+    fn created(&self) -> u64 {
+        match self {
+            Self::Stored(entity) => entity.created_ordinal,
+            Self::Live(entity) => entity.created.0,
+        }
+    }
+
+    fn changed(&self) -> u64 {
+        match self {
+            Self::Stored(entity) => entity.last_event_ordinal,
+            Self::Live(entity) => entity.changed.0,
+        }
+    }
+
+    fn is_in(&self, page: &Page) -> bool {
+        page.since.is_none_or(|since| self.changed() > since.0)
+            && page.before.is_none_or(|before| self.created() < before.0)
+    }
+
+    fn on_wire(&self, session: &SessionId) -> SnapshotEntity {
+        match self {
+            Self::Stored(entity) => (*entity).clone(),
+            Self::Live(entity) => entity.on_wire(session),
+        }
+    }
+}

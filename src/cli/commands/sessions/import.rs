@@ -1,0 +1,89 @@
+//! `duologue sessions import`: a session of recorded protocol lines.
+
+use super::args::ImportArgs;
+use super::new::{Maker, typed_id};
+use super::{Failure, library, message};
+use crate::chat::copy::CopiedTurns;
+use crate::cli::commands::LINE_BYTES_MAX;
+use crate::cli::commands::lines::{self, Input, Piece, StreamLines, Unread};
+use crate::conformance::recording::{Recorded, Recording, SkippedLine};
+use crate::protocol::id::SessionId;
+use crate::support::terminal::escape_control;
+use std::io::Read;
+use std::path::Path;
+
+/// Makes a session of the lines in a file.
+pub(super) fn import(args: &ImportArgs) -> Result<u8, Failure> {
+    // Before anything is read: without a store there is nowhere to put it.
+    library(&args.places)?;
+    let mut maker = Maker::new(&args.places, args.output.is_json());
+    let typed = args.new_id.as_deref().map(typed_id).transpose()?;
+    let label = lines::label(Some(&args.file));
+    let Recorded { shown, sessions } = read(&args.file, &label, &mut maker)?;
+    let copy = CopiedTurns::of_shown(shown);
+    if copy.turns.is_empty() && copy.history.is_empty() {
+        let why =
+            "it has no conversation: no events and no snapshot with messages; nothing was made";
+        return Err(Failure::Usage(format!("{label}: {why}")));
+    }
+    let session = match typed {
+        Some(typed) => typed,
+        None => session_of(&label, &sessions)?,
+    };
+    let lost = copy.lost_attachments();
+    if lost > 0 {
+        let why = format!(
+            "{lost} attachments are shown, and not sent to the model: frames have no bytes"
+        );
+        maker.warn("attachments_lost", why);
+    }
+    maker.make(&session, copy)
+}
+
+/// The session that was recorded.
+fn session_of(label: &str, sessions: &[String]) -> Result<SessionId, Failure> {
+    let why = match sessions {
+        [one] => match SessionId::new(one) {
+            Some(session) => return Ok(session),
+            None => "the id of its session can't be used".to_owned(),
+        },
+        [] => "its lines name no session".to_owned(),
+        [one, two, ..] => {
+            let [one, two] = [one, two].map(|id| escape_control(id));
+            let why = format!("it has lines of more than one session, {one} and {two}");
+            return Err(Failure::Usage(format!(
+                "{label}: {why}; import each from a file of its own"
+            )));
+        }
+    };
+    Err(Failure::Usage(format!("{label}: {why}; name the new one with --as ID")))
+}
+
+fn read(file: &Path, label: &str, maker: &mut Maker<'_>) -> Result<Recorded, Failure> {
+    let unread = |why: std::io::Error| Unread { label: label.to_owned(), why: why.to_string() };
+    let input = Input::open(Some(file)).map_err(unread)?;
+    if input.is_terminal() {
+        message("lines of the protocol are read from this terminal; Ctrl-D ends them");
+    }
+    let mut lines = StreamLines::new(input, LINE_BYTES_MAX);
+    let mut recording = Recording::default();
+    while let Some(taken) = take(&mut lines, &mut recording).map_err(unread)? {
+        if let Err(skipped) = taken {
+            maker.is_partial |= !skipped.is_cut_off();
+            maker.warn("line_skipped", format!("{label}: {skipped}; the line was skipped"));
+        }
+    }
+    Ok(recording.finish())
+}
+
+/// Takes in the next line; `None` at the end.
+fn take(
+    lines: &mut StreamLines<impl Read>,
+    recording: &mut Recording,
+) -> std::io::Result<Option<Result<(), SkippedLine>>> {
+    Ok(lines.next()?.map(|piece| match piece {
+        Piece::Line(line) => recording.line(line),
+        Piece::Long => Err(recording.long_line(LINE_BYTES_MAX)),
+        Piece::Tail(tail) => recording.tail(tail),
+    }))
+}

@@ -1,0 +1,81 @@
+//! A session that a command makes: its id, and how it is reported.
+
+use super::args::Places;
+use super::{Failure, Out, message};
+use crate::chat::copy::CopiedTurns;
+use crate::cli::commands::FOUND;
+use crate::cli::commands::envelope::{Envelope, Error};
+use crate::protocol::id::{Ids, SessionId};
+use crate::store::{NotAdded, add_session};
+use crate::support::terminal::escape_control;
+
+/// What a command makes a session with.
+pub(super) struct Maker<'a> {
+    pub(super) places: &'a Places,
+    pub(super) is_json: bool,
+    pub(super) ids: Ids,
+    pub(super) envelope: Envelope,
+    /// The source could be read only in part.
+    pub(super) is_partial: bool,
+}
+
+impl<'a> Maker<'a> {
+    pub(super) fn new(places: &'a Places, is_json: bool) -> Self {
+        let ids = Ids::new(uuid::Uuid::new_v4().as_u128());
+        Self { places, is_json, ids, envelope: Envelope::new(), is_partial: false }
+    }
+
+    /// A warning for people and programs.
+    pub(super) fn warn(&mut self, code: &'static str, warning: String) {
+        message(&format!("warning: {}", escape_control(&warning)));
+        self.envelope.warn(code, warning);
+    }
+
+    /// Makes the session and prints its id; returns the exit status.
+    pub(super) fn make(mut self, session: &SessionId, copy: CopiedTurns) -> Result<u8, Failure> {
+        let folder = std::env::current_dir().map_err(|error| {
+            Failure::Usage(format!("the current folder can't be found: {error}"))
+        })?;
+        let settings =
+            self.places.settings(folder.display().to_string()).map_err(Failure::Usage)?;
+        match add_session(settings, session, copy, &mut self.ids) {
+            Ok(()) => {}
+            Err(NotAdded::Exists) => return self.refuse(exists(session)),
+            Err(NotAdded::Failed(why)) => return Err(Failure::Usage(why)),
+        }
+        let mut out = Out::new()?;
+        if self.is_json {
+            self.envelope.push(&session.as_str(), &mut out)?;
+            self.envelope.finish(None, None, &mut out)?;
+        } else {
+            out.line(&escape_control(session.as_str()))?;
+        }
+        out.flush()?;
+        Ok(if self.is_partial { FOUND } else { 0 })
+    }
+
+    /// Reports why there is no new session; returns the exit status.
+    pub(super) fn refuse(self, error: Error) -> Result<u8, Failure> {
+        message(&error.message);
+        if self.is_json {
+            let mut out = Out::new()?;
+            self.envelope.finish(Some(&error), None, &mut out)?;
+            out.flush()?;
+        }
+        Ok(FOUND)
+    }
+}
+
+/// The id that was typed for a new session.
+pub(super) fn typed_id(typed: &str) -> Result<SessionId, Failure> {
+    let wrong = |why: &str| Failure::Usage(format!("--as {why}"));
+    SessionId::parse(typed)
+        .map_err(|_| wrong("is too long; choose a shorter id"))?
+        .ok_or_else(|| wrong("is blank; name the new session or leave it out"))
+}
+
+fn exists(session: &SessionId) -> Error {
+    let id = escape_control(session.as_str());
+    let message = format!("the session {id} is in the store already; name another id with --as");
+    Error { code: "session_exists", class: None, detail: message.clone(), message }
+}

@@ -1,0 +1,121 @@
+//! The conversation in recorded lines of the protocol: frames, and among them perhaps the requests.
+//! Pure.
+
+use super::check::{is_cut_off, read_frame};
+use crate::chat::entities::{Entities, Shown};
+use crate::protocol::any::read_message;
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::proto::rpc::{RpcLine, RpcRequestLine};
+use std::collections::BTreeSet;
+
+/// A recording, line by line.
+#[derive(Debug, Default)]
+pub(crate) struct Recording {
+    entities: Entities,
+    line: u64,
+    sessions: BTreeSet<String>,
+    greeted: String,
+}
+
+/// A line that was skipped.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {reason}")]
+pub(crate) struct SkippedLine {
+    line: u64,
+    reason: String,
+    is_cut_off: bool,
+}
+
+/// What was recorded.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    pub(crate) shown: Shown,
+    /// The ids of the sessions in it, of which there should be one.
+    pub(crate) sessions: Vec<String>,
+}
+
+impl SkippedLine {
+    /// The last line is an incomplete frame, as when its writer was killed.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.is_cut_off
+    }
+}
+
+impl Recording {
+    /// Takes in the next line, without its line feed.
+    ///
+    /// # Errors
+    /// If the line is neither a frame nor a request.
+    pub(crate) fn line(&mut self, line: &[u8]) -> Result<(), SkippedLine> {
+        self.line += 1;
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return Ok(());
+        }
+        match read_frame(line) {
+            Ok(frame) => self.frame(frame),
+            Err(_) if is_request(line) => {}
+            Err(reason) => return Err(self.skipped(reason)),
+        }
+        Ok(())
+    }
+
+    /// A line of more than `bytes_max` bytes, which was not kept.
+    pub(crate) fn long_line(&mut self, bytes_max: usize) -> SkippedLine {
+        self.line += 1;
+        self.skipped(format!("it has more than {bytes_max} bytes"))
+    }
+
+    /// Takes in the text after the last line feed.
+    ///
+    /// # Errors
+    /// If it is not whole, or no frame.
+    pub(crate) fn tail(&mut self, tail: &[u8]) -> Result<(), SkippedLine> {
+        let is_cut_off = is_cut_off(tail);
+        self.line(tail).map_err(|skipped| SkippedLine { is_cut_off, ..skipped })
+    }
+
+    /// What was recorded.
+    pub(crate) fn finish(self) -> Recorded {
+        let mut sessions: Vec<_> = self.sessions.into_iter().collect();
+        if sessions.is_empty() && !self.greeted.is_empty() {
+            sessions.push(self.greeted);
+        }
+        Recorded { shown: self.entities.finish(), sessions }
+    }
+
+    fn frame(&mut self, frame: RpcLine) {
+        let RpcLine { session_id, frame, .. } = frame;
+        let is_conversation = match frame {
+            // The first request may give the session another id than `hello` has.
+            Some(Body::Hello(_)) => {
+                self.greeted.clone_from(&session_id);
+                false
+            }
+            Some(Body::Snapshot(snapshot)) => {
+                let has_entities = !snapshot.entities.is_empty();
+                self.entities.snapshot(snapshot);
+                has_entities
+            }
+            Some(Body::UiEvent(event)) => {
+                event.payload.is_some_and(|it| self.entities.event(event.ordinal, &it))
+            }
+            Some(Body::BackendEvent(event)) => {
+                event.payload.is_some_and(|it| self.entities.event(event.ordinal, &it))
+            }
+            Some(Body::Error(_) | Body::Done(_)) | None => false,
+        };
+        if is_conversation && !session_id.is_empty() {
+            self.sessions.insert(session_id);
+        }
+    }
+
+    fn skipped(&self, reason: String) -> SkippedLine {
+        SkippedLine { line: self.line, reason, is_cut_off: false }
+    }
+}
+
+/// Whether the line is a request, which shows nothing of the conversation that its frames don't.
+fn is_request(line: &[u8]) -> bool {
+    let read = std::str::from_utf8(line).ok().map(read_message::<RpcRequestLine>);
+    matches!(read, Some(Ok(RpcRequestLine { request: Some(_), .. })))
+}

@@ -1,0 +1,99 @@
+//! Changes of the end of the conversation: turns are dropped, and a prompt is asked again or another in
+//! its place. Nothing is taken out of the log.
+
+use super::client_error::{busy_for_edit, lost_attachments, unknown_message};
+use super::recorder::Recorder;
+use super::waiting::TurnChoice;
+use super::{Phase, Session, Submit, Uptime};
+use crate::chat::event::{Attachments, Event, Scope};
+use crate::chat::timeline::LastTurns;
+use crate::protocol::command::{Edit, Extension, Prompt};
+use crate::protocol::id::{RequestId, RunId};
+use crate::protocol::wire::{ClientError, Done};
+use std::collections::VecDeque;
+
+/// What a turn was asked.
+struct Asked {
+    prompt: Prompt,
+    attachments: Attachments,
+}
+
+impl Session {
+    pub(super) fn edit(&mut self, now: Uptime, request: RequestId, edit: Edit) {
+        self.recorder.turn_on(Extension::Edit);
+        if let Phase::Running(live) | Phase::Draining(live, _) = &self.phase {
+            let client_error = busy_for_edit(live.run.request());
+            return self.recorder.refuse(Some(&request), client_error);
+        }
+        match self.recorder.edited(edit) {
+            Err(client_error) => self.recorder.refuse(Some(&request), client_error),
+            Ok((first, next)) => {
+                self.recorder.drop_turns(&request, first, self.ids.run());
+                match next {
+                    None => self.recorder.done(Some(&request), Done::Ok),
+                    Some(Asked { prompt, attachments }) => {
+                        let choice = TurnChoice::default();
+                        let submit = Submit { request, prompt, attachments, choice };
+                        self.start(now, submit, VecDeque::new());
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Recorder {
+    /// The first turn that is dropped, and what is asked then.
+    ///
+    /// # Errors
+    /// If there is no such turn, or its prompt can't be asked again. Nothing was changed.
+    fn edited(&self, edit: Edit) -> Result<(u32, Option<Asked>), ClientError> {
+        let last = || self.last_turn().ok_or_else(|| unknown_message(None));
+        Ok(match edit {
+            Edit::DropLastTurn => (last()?, None),
+            Edit::Regenerate => {
+                let first = last()?;
+                (first, Some(self.asked(first)?))
+            }
+            Edit::Replace { message_id, prompt } => {
+                let first = self.timeline.turn_of_prompt(&message_id);
+                let first = first.ok_or_else(|| unknown_message(Some(&message_id)))?;
+                let Asked { attachments, .. } = self.asked(first)?;
+                (first, Some(Asked { prompt, attachments }))
+            }
+        })
+    }
+
+    /// Number of the last turn, whether people or the model know of it.
+    fn last_turn(&self) -> Option<u32> {
+        self.transcript.numbers_from(0).chain(self.timeline.last_turn_number()).max()
+    }
+
+    /// What that turn was asked. The model's side of the conversation has the attachments; of a turn that
+    /// failed without an answer it keeps nothing once another has begun.
+    fn asked(&self, turn: u32) -> Result<Asked, ClientError> {
+        let prompt = |text: &str| Prompt::new(text.to_owned()).unwrap_or_else(Prompt::nothing);
+        if let Some(turn) = self.transcript.turn(turn) {
+            let attachments = turn.attachments.clone();
+            return Ok(Asked { prompt: prompt(&turn.prompt), attachments });
+        }
+        let shown = self.timeline.first_prompt(turn).ok_or_else(|| unknown_message(None))?;
+        match shown.has_attachments {
+            true => Err(lost_attachments()),
+            false => {
+                let attachments = Attachments::default();
+                Ok(Asked { prompt: prompt(&shown.text), attachments })
+            }
+        }
+    }
+
+    /// Drops the turns from that number on. `spare` is the run of the event if people see none of them.
+    fn drop_turns(&mut self, request: &RequestId, first: u32, spare: RunId) {
+        let LastTurns { message_ids, tool_call_ids, mut turns } = self.timeline.turns_from(first);
+        turns.extend(self.transcript.numbers_from(first));
+        let run = message_ids.first().and_then(|id| RunId::of_root(id)).unwrap_or(spare);
+        let scope = Scope { run, turn: first, call: 0 };
+        let turns = turns.into_iter().collect();
+        self.record(request, scope, Event::TurnDropped { message_ids, tool_call_ids, turns });
+    }
+}

@@ -1,0 +1,288 @@
+//! A PostgreSQL database, and how it is connected to. The names and meanings of options are libpq's. Pure.
+
+use super::dsn::{Options, SCHEMES, get, malformed, take, words};
+use crate::support::secret::Secret;
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+
+/// Where the server of this machine listens if no host is named: the folder of Debian's packages.
+const SOCKET_FOLDER: &str = "/var/run/postgresql";
+
+/// The connection library reads these options itself.
+const PASSED_ON: [&str; 14] = [
+    "host",
+    "hostaddr",
+    "port",
+    "user",
+    "password",
+    "dbname",
+    "options",
+    "application_name",
+    "connect_timeout",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "target_session_attrs",
+    "load_balance_hosts",
+];
+
+/// How long a connection may be silent before the system asks whether the server is there.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+
+/// How long the server may leave what it was sent without an acknowledgement.
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(15);
+
+/// A database, and how it is connected to.
+#[derive(Clone, PartialEq, Eq)]
+pub(in crate::store) struct Address {
+    pub(super) config: Config,
+    pub(super) tls: Tls,
+}
+
+/// How the connection is protected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Tls {
+    /// It is not.
+    Off,
+    /// Encrypted if the server can, and with whichever certificate it has.
+    Preferred,
+    /// Encrypted, with whichever certificate the server has.
+    Unverified,
+    /// Encrypted, and the certificate is of one of these authorities.
+    Authority(Authorities),
+    /// Also, the certificate is that of the host.
+    Host(Authorities),
+}
+
+/// Who may sign a server's certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Authorities {
+    /// Those built in, and those of `SSL_CERT_FILE`.
+    Builtin,
+    /// The system's.
+    System,
+    /// Those of a file.
+    File(PathBuf),
+}
+
+impl Address {
+    /// Of these options.
+    ///
+    /// # Errors
+    /// If it can't be used, for a person. The error has no value in it.
+    pub(super) fn of(mut options: Options) -> Result<Self, String> {
+        let mode = take(&mut options, "sslmode");
+        let root = take(&mut options, "sslrootcert");
+        let unacknowledged = take(&mut options, "tcp_user_timeout");
+        if let Some((key, _)) = options.iter().find(|(key, _)| !PASSED_ON.contains(&key.as_str())) {
+            return Err(format!(
+                "the option `{}` of a PostgreSQL address is not supported; leave it out",
+                key.escape_default()
+            ));
+        }
+        if get(&options, "host").is_none() && get(&options, "hostaddr").is_none() {
+            options.push(("host".to_owned(), SOCKET_FOLDER.to_owned()));
+        }
+        let mut config: Config = words(&options).parse().map_err(|_| malformed())?;
+        let tls = Tls::of(mode.as_deref(), root, is_local(&config))?;
+        config.ssl_mode(match tls {
+            Tls::Off => SslMode::Disable,
+            Tls::Preferred => SslMode::Prefer,
+            Tls::Unverified | Tls::Authority(_) | Tls::Host(_) => SslMode::Require,
+        });
+        // libpq counts in milliseconds.
+        let unacknowledged = match unacknowledged.map(|it| it.parse().map(Duration::from_millis)) {
+            Some(Err(_)) => return Err(malformed()),
+            Some(Ok(given)) => given,
+            None => UNACKNOWLEDGED_MAX,
+        };
+        config.tcp_user_timeout(unacknowledged);
+        if get(&options, "keepalives_idle").is_none() {
+            config.keepalives_idle(KEEPALIVE_IDLE);
+        }
+        if get(&options, "application_name").is_none() {
+            config.application_name("duologue");
+        }
+        if get(&options, "target_session_attrs").is_none() && config.get_hosts().len() > 1 {
+            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
+        Ok(Self { config, tls })
+    }
+
+    /// The password, which no text may contain.
+    pub(super) fn password(&self) -> Option<Secret> {
+        let password = self.config.get_password()?;
+        Secret::new(&String::from_utf8_lossy(password))
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({self})")
+    }
+}
+
+/// Without the user and the password.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(SCHEMES[0])?;
+        let (hosts, ports) = (self.config.get_hosts(), self.config.get_ports());
+        for (number, host) in hosts.iter().enumerate() {
+            f.write_str(if number > 0 { "," } else { "" })?;
+            match host {
+                Host::Tcp(host) if host.contains(':') => write!(f, "[{host}]")?,
+                Host::Tcp(host) => f.write_str(host)?,
+                Host::Unix(path) => write!(f, "{}", path.display())?,
+            }
+            if let Some(port) = ports.get(number).or(ports.first()).filter(|port| **port != 5432) {
+                write!(f, ":{port}")?;
+            }
+        }
+        write!(f, "/{}", self.config.get_dbname().unwrap_or_default())
+    }
+}
+
+impl Tls {
+    /// `root` names a file of certificates, or `system`.
+    fn of(mode: Option<&str>, root: Option<String>, is_local: bool) -> Result<Self, String> {
+        let authorities = match root.as_deref() {
+            None | Some("") => Authorities::Builtin,
+            Some("system") => Authorities::System,
+            Some(path) => Authorities::File(PathBuf::from(path)),
+        };
+        Ok(match mode {
+            Some("disable") => Self::Off,
+            // As in libpq, an authority that is named is one that is checked.
+            Some("require") if authorities == Authorities::Builtin => Self::Unverified,
+            Some("require" | "verify-ca") => Self::Authority(authorities),
+            Some("verify-full") => Self::Host(authorities),
+            Some("allow" | "prefer") => Self::Preferred,
+            // What never leaves the machine needs no certificate.
+            None if is_local => Self::Preferred,
+            None => Self::Host(authorities),
+            Some(_) => {
+                return Err(
+                    "sslmode must be disable, allow, prefer, require, verify-ca or verify-full"
+                        .to_owned(),
+                );
+            }
+        })
+    }
+}
+
+/// Whether every host is this machine.
+fn is_local(config: &Config) -> bool {
+    let of_host = config.get_hosts().iter().all(|host| match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => {
+            name == "localhost" || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        }
+    });
+    of_host && config.get_hostaddrs().iter().all(IpAddr::is_loopback)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::postgres::dsn::Dsn;
+
+    fn address(text: &str) -> Result<Address, String> {
+        Dsn::new(text).expect("an address").address(&|_| None)
+    }
+
+    #[track_caller]
+    fn parsed(text: &str) -> Address {
+        address(text).unwrap_or_else(|why| panic!("{text}: {why}"))
+    }
+
+    #[test]
+    fn both_forms_name_the_same_database() {
+        let url = parsed("postgres://ada:p%40ss%2F@db.example:6000/chat?sslmode=verify-full");
+        let words = parsed(
+            r"host=db.example port = 6000 user=ada password='p@ss/' dbname=chat sslmode=verify-full",
+        );
+        assert_eq!(url, words);
+        assert_eq!(url.config.get_password(), Some(b"p@ss/".as_slice()));
+        assert_eq!(url.to_string(), "postgres://db.example:6000/chat");
+        assert_eq!(
+            parsed(r"host=a password='it\'s \\'").config.get_password(),
+            Some(&br"it's \"[..])
+        );
+        assert_eq!(parsed("postgresql://[::1]:7/x").to_string(), "postgres://[::1]:7/x");
+        assert_eq!(parsed("postgres:///x").to_string(), "postgres:///var/run/postgresql/x");
+        let two = parsed("postgres://a:1,b:2/x");
+        assert_eq!(two.to_string(), "postgres://a:1,b:2/x");
+        assert_eq!(two.config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+    }
+
+    #[test]
+    fn a_server_elsewhere_is_verified_unless_the_address_says_otherwise() {
+        let (builtin, system) = (Authorities::Builtin, Authorities::System);
+        let file = Authorities::File(PathBuf::from("/r.pem"));
+        for (text, tls, mode) in [
+            ("postgres://h/x", Tls::Host(builtin.clone()), SslMode::Require),
+            ("postgres://127.0.0.1/x", Tls::Preferred, SslMode::Prefer),
+            ("postgres://localhost/x", Tls::Preferred, SslMode::Prefer),
+            ("postgres:///x", Tls::Preferred, SslMode::Prefer),
+            ("postgres://localhost,h/x", Tls::Host(builtin.clone()), SslMode::Require),
+            ("host=localhost hostaddr=192.0.2.1", Tls::Host(builtin.clone()), SslMode::Require),
+            ("postgres://h/x?sslmode=disable", Tls::Off, SslMode::Disable),
+            ("postgres://h/x?sslmode=prefer", Tls::Preferred, SslMode::Prefer),
+            ("postgres://h/x?sslmode=require", Tls::Unverified, SslMode::Require),
+            (
+                "postgres://h/x?sslmode=require&sslrootcert=/r.pem",
+                Tls::Authority(file.clone()),
+                SslMode::Require,
+            ),
+            ("postgres://h/x?sslmode=verify-ca", Tls::Authority(builtin), SslMode::Require),
+            ("postgres://h/x?sslrootcert=system", Tls::Host(system), SslMode::Require),
+            ("host=h sslmode=verify-full sslrootcert=/r.pem", Tls::Host(file), SslMode::Require),
+        ] {
+            let address = parsed(text);
+            assert_eq!((address.tls, address.config.get_ssl_mode()), (tls, mode), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_can_not_be_used_is_an_error_without_the_password() {
+        for text in [
+            "postgres://u:s3cret@h:port/x",
+            "postgres://u:s3cret@h/x?sslmode=maybe",
+            "postgres://u:s3cret@h/x?sslkey=/k",
+            "postgres://u:s3cret@h/x?sslmode",
+            "postgres://u:s3cret%ff@h/x",
+            "host=h password='s3cret",
+            "host=h s3cret",
+            "host=h tcp_user_timeout=s3cret",
+        ] {
+            let why = address(text).expect_err(text);
+            assert!(!why.contains("s3cret"), "{why}");
+            let dsn = Dsn::new(text).expect("an address");
+            assert!(!format!("{dsn} {dsn:?}").contains("s3cret"), "{dsn}");
+        }
+        assert!(Dsn::url("chat=1.db").is_none() && Dsn::new(" ").is_none());
+        assert!(address("chat.db").is_err());
+    }
+
+    #[test]
+    fn variables_are_defaults() {
+        let dsn = Dsn::new("postgres://h/x?connect_timeout=3").expect("an address");
+        let variable = |name: &str| match name {
+            "PGPASSWORD" => Some("pw".to_owned()),
+            "PGUSER" => Some("ada".to_owned()),
+            "PGDATABASE" => Some("other".to_owned()),
+            "PGSSLMODE" => Some("disable".to_owned()),
+            _ => None,
+        };
+        let address = dsn.address(&variable).expect("an address");
+        let config = &address.config;
+        let found = (config.get_user(), config.get_password(), config.get_dbname());
+        assert_eq!(found, (Some("ada"), Some(&b"pw"[..]), Some("x")));
+        assert_eq!(address.tls, Tls::Off);
+        assert!(!format!("{address:?}").contains("pw"));
+    }
+}

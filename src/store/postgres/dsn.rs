@@ -1,0 +1,177 @@
+//! The address of a PostgreSQL database as it is typed: a URL, or libpq's `key=value` form (PostgreSQL's
+//! manual, "Connection Strings"). Pure.
+
+use super::address::Address;
+use crate::support::secret::Secret;
+use percent_encoding::percent_decode_str;
+use std::fmt;
+
+/// Beginnings of addresses in the form of a URL.
+pub(super) const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
+
+/// Variables of libpq, and the options that they are the defaults of.
+const VARIABLES: [(&str, &str); 8] = [
+    ("PGHOST", "host"),
+    ("PGPORT", "port"),
+    ("PGUSER", "user"),
+    ("PGPASSWORD", "password"),
+    ("PGDATABASE", "dbname"),
+    ("PGSSLMODE", "sslmode"),
+    ("PGSSLROOTCERT", "sslrootcert"),
+    ("PGOPTIONS", "options"),
+];
+
+/// The address of a database as it was typed, with its password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Dsn(Secret);
+
+/// Options by name.
+pub(super) type Options = Vec<(String, String)>;
+
+impl Dsn {
+    /// An address in the form of a URL; `None` if it is something else.
+    pub(in crate::store) fn url(text: &str) -> Option<Self> {
+        let is_url = SCHEMES.iter().any(|scheme| text.starts_with(scheme));
+        Secret::new(text).filter(|_| is_url).map(Self)
+    }
+
+    /// An address in either form; `None` if there is nothing.
+    pub(in crate::store) fn new(text: &str) -> Option<Self> {
+        Secret::new(text).map(Self)
+    }
+
+    /// The address, with libpq's variables as `variable` gives them as defaults.
+    ///
+    /// # Errors
+    /// If it can't be used, for a person. The error does not have the address in it.
+    pub(in crate::store) fn address(
+        &self,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Address, String> {
+        let text = self.0.expose();
+        let scheme = SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme));
+        let mut options = match scheme {
+            Some(rest) => of_url(rest)?,
+            None => of_words(text)?,
+        };
+        for (name, key) in VARIABLES {
+            if get(&options, key).is_none()
+                && let Some(value) = variable(name).filter(|value| !value.is_empty())
+            {
+                options.push((key.to_owned(), value));
+            }
+        }
+        Address::of(options)
+    }
+}
+
+impl fmt::Debug for Dsn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Dsn([redacted])")
+    }
+}
+
+/// Without the user and the password.
+impl fmt::Display for Dsn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.address(&|_| None) {
+            Ok(address) => address.fmt(f),
+            Err(_) => f.write_str("of PostgreSQL"),
+        }
+    }
+}
+
+pub(super) fn malformed() -> String {
+    "it is no address of PostgreSQL; write postgres://USER:PASSWORD@HOST:PORT/DATABASE, with %40 for @, \
+     %2F for / and %3A for : in a name or password"
+        .to_owned()
+}
+
+/// The options in a URL, without its scheme.
+fn of_url(rest: &str) -> Result<Options, String> {
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
+    let (user, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let (user, password) = user.split_once(':').unwrap_or((user, ""));
+    let mut options = Options::new();
+    for (key, value) in [("user", user), ("password", password), ("dbname", database)] {
+        if !value.is_empty() {
+            options.push((key.to_owned(), decoded(value)?));
+        }
+    }
+    let (mut names, mut ports) = (Vec::new(), Vec::new());
+    for host in hosts.split(',').filter(|host| !host.is_empty()) {
+        let (name, port) = match host.strip_prefix('[').and_then(|it| it.split_once(']')) {
+            Some((name, port)) => (name, port.strip_prefix(':').unwrap_or(port)),
+            None => host.split_once(':').unwrap_or((host, "")),
+        };
+        names.push(decoded(name)?);
+        ports.push(port);
+    }
+    if !names.is_empty() {
+        options.push(("host".to_owned(), names.join(",")));
+    }
+    if ports.iter().any(|port| !port.is_empty()) {
+        options.push(("port".to_owned(), ports.join(",")));
+    }
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair.split_once('=').ok_or_else(malformed)?;
+        // A later one counts, as in libpq.
+        let key = decoded(key)?;
+        take(&mut options, &key);
+        options.push((key, decoded(value)?));
+    }
+    Ok(options)
+}
+
+fn decoded(text: &str) -> Result<String, String> {
+    let decoded = percent_decode_str(text).decode_utf8().map_err(|_| malformed())?;
+    Ok(decoded.into_owned())
+}
+
+/// The options in libpq's form: `key = value`, where a value may stand in single quotes, and a
+/// backslash makes the next character an ordinary one.
+fn of_words(text: &str) -> Result<Options, String> {
+    let mut options = Options::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let (key, after) = rest.split_once('=').ok_or_else(malformed)?;
+        let after = after.trim_start();
+        let (quote, mut chars) = match after.strip_prefix('\'') {
+            Some(quoted) => (true, quoted.chars()),
+            None => (false, after.chars()),
+        };
+        let mut value = String::new();
+        loop {
+            match chars.next() {
+                Some('\\') => value.extend(chars.next()),
+                Some('\'') if quote => break,
+                Some(c) if c.is_whitespace() && !quote => break,
+                Some(c) => value.push(c),
+                None if quote => return Err(malformed()),
+                None => break,
+            }
+        }
+        take(&mut options, key.trim());
+        options.push((key.trim().to_owned(), value));
+        rest = chars.as_str().trim_start();
+    }
+    Ok(options)
+}
+
+/// The options in the form that the connection library reads.
+pub(super) fn words(options: &[(String, String)]) -> String {
+    let word = |(key, value): &(String, String)| {
+        format!("{key}='{}'", value.replace('\\', "\\\\").replace('\'', "\\'"))
+    };
+    options.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+pub(super) fn get<'a>(options: &'a [(String, String)], key: &str) -> Option<&'a str> {
+    options.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+}
+
+pub(super) fn take(options: &mut Options, key: &str) -> Option<String> {
+    let at = options.iter().position(|(name, _)| name == key)?;
+    Some(options.remove(at).1)
+}

@@ -1,0 +1,138 @@
+//! What can go wrong with a PostgreSQL server.
+
+use super::address::Address;
+use std::error::Error;
+use std::time::Duration;
+use tokio_postgres::error::SqlState;
+
+/// Why a store in PostgreSQL can't do what it was asked for. No text has a password in it.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::store) enum PostgresError {
+    #[error("the address of the store can't be used: {0}")]
+    Address(String),
+    #[error(
+        "the store {place} can't be reached: {why}; check its address and password, and that the server runs"
+    )]
+    Unreachable { place: String, why: String },
+    #[error("the store {place} did not answer within {limit:?}")]
+    Silent { place: String, limit: Duration },
+    #[error("the server of the store {place} reports: {message}")]
+    Server { place: String, code: SqlState, message: String },
+    #[error("the store {0} has no sessions yet")]
+    Absent(String),
+    #[error(
+        "the store {place} has format {found}, and this program knows formats up to {known}; use a \
+         newer version of this program"
+    )]
+    Newer { place: String, found: i64, known: i64 },
+    #[error("the schema `duologue` of {0} is of another program; name another database")]
+    Foreign(String),
+    #[error(
+        "another process took over the session, as the store had not heard of this one for more than \
+         {limit:?}: {holder}"
+    )]
+    Lost { limit: Duration, holder: String },
+    #[error(
+        "the server of the store {0} has lost what it had confirmed, as after a restore or a change of \
+         servers"
+    )]
+    Forgotten(String),
+    #[error("the session was not locked before it was written")]
+    Unclaimed,
+    #[error("the system can't wait for the server: {0}")]
+    Runtime(std::io::Error),
+    #[error("planted fault")]
+    Planted,
+}
+
+impl PostgresError {
+    /// What the connection library reports, without the password.
+    pub(super) fn of(address: &Address, error: &tokio_postgres::Error) -> Self {
+        let place = address.to_string();
+        let clean = |text: String| match address.password() {
+            Some(password) => password.redact(&text),
+            None => text,
+        };
+        match error.as_db_error() {
+            Some(reported) => {
+                let message = match reported.hint() {
+                    Some(hint) => format!("{} ({hint})", reported.message()),
+                    None => reported.message().to_owned(),
+                };
+                Self::Server { place, code: reported.code().clone(), message: clean(message) }
+            }
+            None => {
+                let mut why = error.to_string();
+                let mut source = error.source();
+                while let Some(deeper) = source {
+                    why += &format!(": {deeper}");
+                    source = deeper.source();
+                }
+                Self::Unreachable { place, why: clean(why) }
+            }
+        }
+    }
+
+    /// It may be over in a moment, with another connection.
+    pub(super) fn is_passing(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Silent { .. } => true,
+            Self::Server { code, .. } => is_passing(code),
+            Self::Address(_)
+            | Self::Absent(_)
+            | Self::Newer { .. }
+            | Self::Foreign(_)
+            | Self::Lost { .. }
+            | Self::Forgotten(_)
+            | Self::Unclaimed
+            | Self::Runtime(_)
+            | Self::Planted => false,
+        }
+    }
+
+    /// The server reports this state.
+    pub(super) fn has_code(&self, of: &[SqlState]) -> bool {
+        matches!(self, Self::Server { code, .. } if of.contains(code))
+    }
+}
+
+/// The server ends, starts, is overloaded, or has broken off a transaction (PostgreSQL's manual,
+/// appendix A).
+fn is_passing(code: &SqlState) -> bool {
+    let passing = [
+        SqlState::ADMIN_SHUTDOWN,
+        SqlState::CRASH_SHUTDOWN,
+        SqlState::CANNOT_CONNECT_NOW,
+        SqlState::QUERY_CANCELED,
+        SqlState::LOCK_NOT_AVAILABLE,
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        SqlState::T_R_DEADLOCK_DETECTED,
+        SqlState::TOO_MANY_CONNECTIONS,
+        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+        SqlState::READ_ONLY_SQL_TRANSACTION,
+    ];
+    // Class 08 is about connections.
+    passing.contains(code) || code.code().starts_with("08")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_be_over_in_a_moment_is_tried_again() {
+        let server = |code: SqlState| {
+            let (place, message) = (String::new(), String::new());
+            PostgresError::Server { place, code, message }.is_passing()
+        };
+        for code in ["57P01", "57P02", "57P03", "08006", "40P01", "53300", "25006"] {
+            assert!(server(SqlState::from_code(code)), "{code}");
+        }
+        for code in ["28P01", "3D000", "42501", "23505", "53100", "XX001"] {
+            assert!(!server(SqlState::from_code(code)), "{code}");
+        }
+        let limit = Duration::from_secs(1);
+        assert!(PostgresError::Silent { place: String::new(), limit }.is_passing());
+        assert!(!PostgresError::Lost { limit, holder: String::new() }.is_passing());
+    }
+}

@@ -1,0 +1,98 @@
+//! The password file of libpq (PostgreSQL's manual, "The Password File"): lines of
+//! `host:port:database:user:password`, the first that fits counts.
+
+use super::address::Address;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tokio_postgres::config::Host;
+
+/// Bytes of the file that are read.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The password for an address, from the file that `PGPASSFILE` names, or from `~/.pgpass`.
+pub(super) fn password(
+    address: &Address,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Option<String> {
+    let named = variable("PGPASSFILE").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let path = named.or_else(|| Some(Path::new(&variable("HOME")?).join(".pgpass")))?;
+    find(&read(&path)?, address)
+}
+
+/// The text of the file, which others must not be able to read.
+fn read(path: &Path) -> Option<String> {
+    let file = File::open(path).ok()?;
+    let about = file.metadata().ok()?;
+    if !about.is_file() {
+        return None;
+    }
+    if about.permissions().mode() & 0o077 != 0 {
+        tracing::warn!(
+            path = %path.display(),
+            "the password file is ignored, as other users can read it; change its mode to 0600"
+        );
+        return None;
+    }
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// The password of the first line for the address.
+fn find(text: &str, address: &Address) -> Option<String> {
+    let config = &address.config;
+    let port = config.get_ports().first().copied().unwrap_or(5432).to_string();
+    let user = config.get_user().unwrap_or_default();
+    // As in libpq, a database without a name is that of the user.
+    let database = config.get_dbname().unwrap_or(user);
+    let host = match config.get_hosts().first() {
+        Some(Host::Tcp(host)) => host.clone(),
+        Some(Host::Unix(_)) | None => "localhost".to_owned(),
+    };
+    let wanted = [host.as_str(), port.as_str(), database, user];
+    text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+        let fields = fields(line);
+        let [own @ .., password] = fields.as_slice() else { return None };
+        let fits = |(own, wanted): (&String, &&str)| own == "*" || own == *wanted;
+        let is_whole = own.len() == wanted.len();
+        (is_whole && own.iter().zip(&wanted).all(fits)).then(|| password.clone())
+    })
+}
+
+/// The fields of a line; `\:` and `\\` are characters.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            ':' if fields.len() < 5 => fields.push(String::new()),
+            '\\' => fields.last_mut().into_iter().for_each(|it| it.extend(chars.next())),
+            c => fields.last_mut().into_iter().for_each(|it| it.push(c)),
+        }
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::postgres::dsn::Dsn;
+
+    #[test]
+    fn the_first_line_that_fits_has_the_password() {
+        let text =
+            "# a:comment\nother:5432:chat:ada:one\nh:*:chat:ada:t\\:w\\\\o:x\n*:*:*:*:three\nh\n";
+        for (dsn, password) in [
+            ("postgres://ada@h/chat", Some("t:w\\o:x")),
+            ("postgres://ada@h:7/chat", Some("t:w\\o:x")),
+            ("postgres://ada@h/other", Some("three")),
+            ("postgres://bob@[::1]/chat", Some("three")),
+        ] {
+            let address = Dsn::new(dsn).expect("a text").address(&|_| None).expect("an address");
+            assert_eq!(find(text, &address).as_deref(), password, "{dsn}");
+            assert_eq!(find("h:1:chat:ada", &address), None);
+        }
+    }
+}

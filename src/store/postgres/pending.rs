@@ -1,0 +1,390 @@
+//! A batch as the statements that write it into PostgreSQL: one for each table, however many rows it
+//! has. Pure.
+
+use super::link::{Statement, Value};
+use crate::protocol::id::SessionId;
+use crate::protocol::proto::rpc::SnapshotFrame;
+use crate::store::batch::{Batch, Change};
+use crate::store::patches::PATCHES;
+use crate::store::sqlite::now_ms;
+use crate::store::words;
+use prost::Message;
+use ring::digest::{Context, SHA256};
+use tokio_postgres::types::Type;
+
+const SESSION: &str = "INSERT INTO duologue.sessions(id, title, folder, created_ms, updated_ms, \
+     last_ordinal, turns, preamble, writer, batch, digest) \
+     VALUES ($1, '', $2, $3, $3, 0, 0, $4, 0, 0, '')";
+const EVENTS: &str = "INSERT INTO duologue.events(session, ordinal, turn, call, name, payload, at_ms) \
+     SELECT s.key, it.ordinal, it.turn, it.call, it.name, it.payload, $7 \
+     FROM duologue.sessions s, \
+          unnest($2, $3, $4, $5, $6) AS it(ordinal, turn, call, name, payload) \
+     WHERE s.id = $1";
+const STATES: &str = "INSERT INTO duologue.states(session, ordinal, payload) \
+     SELECT s.key, it.ordinal, it.payload \
+     FROM duologue.sessions s, unnest($2, $3) AS it(ordinal, payload) WHERE s.id = $1";
+const STEPS: &str = "INSERT INTO duologue.steps(session, ordinal, turn, payload) \
+     SELECT s.key, it.ordinal, it.turn, it.payload \
+     FROM duologue.sessions s, unnest($2, $3, $4) AS it(ordinal, turn, payload) WHERE s.id = $1";
+/// With a timeline in another place, the end of a turn may be stored here and not there. The run is closed
+/// when the session goes on, and its turn ends again.
+const TURNS: &str = "INSERT INTO duologue.turns(session, ordinal, turn, payload) \
+     SELECT s.key, it.ordinal, it.turn, it.payload \
+     FROM duologue.sessions s, unnest($2, $3, $4) AS it(ordinal, turn, payload) WHERE s.id = $1 \
+     ON CONFLICT (session, turn) DO UPDATE \
+     SET ordinal = excluded.ordinal, payload = excluded.payload";
+const DROP_STEPS: &str = "DELETE FROM duologue.steps USING duologue.sessions s \
+     WHERE s.id = $1 AND steps.session = s.key AND steps.turn = ANY($2)";
+/// No event before the last state is looked at.
+const DROP_PATCHES: &str = "DELETE FROM duologue.events USING duologue.sessions s \
+     WHERE s.id = $1 AND events.session = s.key AND events.turn = ANY($2) \
+     AND events.name = ANY($3) AND events.ordinal > coalesce( \
+     (SELECT max(st.ordinal) FROM duologue.states st WHERE st.session = s.key), 0)";
+const BLOBS: &str = "INSERT INTO duologue.blobs(sha256, data) \
+     SELECT * FROM unnest($2, $3) ON CONFLICT DO NOTHING";
+const BLOBS_OF: &str = "INSERT INTO duologue.session_blobs(session, sha256) \
+     SELECT s.key, it.sha256 FROM duologue.sessions s, unnest($2) AS it(sha256) \
+     WHERE s.id = $1 ON CONFLICT DO NOTHING";
+const WORDS: &str = "INSERT INTO duologue.words(session, ordinal, terms) \
+     SELECT s.key, $2, array_to_tsvector($3) FROM duologue.sessions s WHERE s.id = $1";
+const CHANGED: &str = "UPDATE duologue.sessions SET updated_ms = greatest(updated_ms, $2), \
+     last_ordinal = greatest(last_ordinal, $3), turns = greatest(turns, $4), \
+     title = CASE WHEN title = '' THEN $5 ELSE title END, writer = $6, batch = $7, digest = $8 \
+     WHERE id = $1";
+
+/// A batch that a crash of the server might still undo.
+#[derive(Debug)]
+pub(super) struct Pending {
+    /// Its place among the batches of the lease, from 1.
+    pub(super) number: i64,
+    /// A hash of its content.
+    pub(super) digest: Vec<u8>,
+    /// The server syncs it before it confirms it.
+    pub(super) is_synced: bool,
+    pub(super) bytes: usize,
+    session: String,
+    folder: String,
+    preamble: Vec<u8>,
+    columns: Columns,
+    last: i64,
+    turns: i64,
+    title: String,
+    at_ms: i64,
+}
+
+/// The rows of a batch, column by column.
+#[derive(Debug, Default)]
+struct Columns {
+    events: Events,
+    states: Rows,
+    steps: Rows,
+    turns: Rows,
+    /// Turns whose steps are removed.
+    drops: Vec<i64>,
+    /// Turns whose patches are removed.
+    patch_drops: Vec<i64>,
+    hashes: Vec<String>,
+    blobs: Vec<Vec<u8>>,
+    words: Vec<Words>,
+}
+
+#[derive(Debug, Default)]
+struct Events {
+    ordinals: Vec<i64>,
+    turns: Vec<Option<i64>>,
+    calls: Vec<Option<i64>>,
+    names: Vec<&'static str>,
+    payloads: Vec<Vec<u8>>,
+}
+
+/// `turns` is empty for states.
+#[derive(Debug, Default)]
+struct Rows {
+    ordinals: Vec<i64>,
+    turns: Vec<i64>,
+    payloads: Vec<Vec<u8>>,
+}
+
+/// Words of the entities of a state.
+#[derive(Debug)]
+struct Words {
+    ordinal: i64,
+    terms: Vec<String>,
+}
+
+impl Pending {
+    pub(super) fn new(session: &SessionId, number: i64, batch: Batch, folder: &str) -> Self {
+        let Batch { preamble, changes, last, turns, title, ends_turn } = batch;
+        let (columns, digest, bytes) = Columns::of(changes, last);
+        Self {
+            number,
+            digest,
+            is_synced: ends_turn,
+            bytes,
+            session: session.as_str().to_owned(),
+            // PostgreSQL has no text with a zero character.
+            folder: folder.replace('\0', ""),
+            preamble,
+            columns,
+            last,
+            turns: turns.into(),
+            title: title.replace('\0', ""),
+            at_ms: now_ms(),
+        }
+    }
+
+    /// Whether it is synced. What is not synced survives a crash of this process; what a crash of the
+    /// server undoes of it is written again.
+    pub(super) fn durability(&self) -> &'static str {
+        match self.is_synced {
+            true => "SET LOCAL synchronous_commit = on",
+            false => "SET LOCAL synchronous_commit = off",
+        }
+    }
+
+    /// The statements that write it, for the lease with this number. The last one changes the row of
+    /// the session.
+    pub(super) fn statements<'a>(&'a self, fence: &'a i64, is_there: bool) -> Vec<Statement<'a>> {
+        let Columns { events, states, steps, turns, drops, patch_drops, hashes, blobs, words } =
+            &self.columns;
+        let mut all = Vec::new();
+        let mut add = |sql, values: &[Value<'a>]| {
+            let session: Value<'a> = (&self.session, Type::TEXT);
+            let values = [&[session], values].concat();
+            all.push(Statement { sql, values });
+        };
+        if !is_there {
+            let (folder, preamble) =
+                ((&self.folder as _, Type::TEXT), (&self.preamble as _, Type::BYTEA));
+            add(SESSION, &[folder, (&self.at_ms, Type::INT8), preamble]);
+        }
+        if !patch_drops.is_empty() {
+            add(DROP_PATCHES, &[ints(patch_drops), (&PATCHES as _, Type::TEXT_ARRAY)]);
+        }
+        if !events.ordinals.is_empty() {
+            add(EVENTS, &events.values(&self.at_ms));
+        }
+        if !states.ordinals.is_empty() {
+            add(STATES, &[ints(&states.ordinals), bytes(&states.payloads)]);
+        }
+        for Words { ordinal, terms } in words {
+            add(WORDS, &[(ordinal, Type::INT8), (terms, Type::TEXT_ARRAY)]);
+        }
+        if !drops.is_empty() {
+            add(DROP_STEPS, &[ints(drops)]);
+        }
+        for (sql, rows) in [(STEPS, steps), (TURNS, turns)] {
+            if !rows.ordinals.is_empty() {
+                add(sql, &[ints(&rows.ordinals), ints(&rows.turns), bytes(&rows.payloads)]);
+            }
+        }
+        if !hashes.is_empty() {
+            let hashes: Value<'a> = (hashes, Type::TEXT_ARRAY);
+            add(BLOBS, &[hashes.clone(), bytes(blobs)]);
+            add(BLOBS_OF, &[hashes]);
+        }
+        let changed = [
+            (&self.at_ms as _, Type::INT8),
+            (&self.last as _, Type::INT8),
+            (&self.turns as _, Type::INT8),
+            (&self.title as _, Type::TEXT),
+            (fence as _, Type::INT8),
+            (&self.number as _, Type::INT8),
+            (&self.digest as _, Type::BYTEA),
+        ];
+        add(CHANGED, &changed);
+        all
+    }
+}
+
+fn ints(values: &Vec<i64>) -> Value<'_> {
+    (values, Type::INT8_ARRAY)
+}
+
+fn bytes(values: &Vec<Vec<u8>>) -> Value<'_> {
+    (values, Type::BYTEA_ARRAY)
+}
+
+impl Events {
+    /// Removes the patches of a turn.
+    fn drop_patches(&mut self, turn: u32) {
+        let rows = self.turns.iter().zip(&self.names);
+        let is_patch = |(of, name): (&Option<i64>, &&str)| {
+            *of == Some(i64::from(turn)) && PATCHES.contains(name)
+        };
+        let kept: Vec<bool> = rows.map(|row| !is_patch(row)).collect();
+        retain(&mut self.ordinals, &kept);
+        retain(&mut self.turns, &kept);
+        retain(&mut self.calls, &kept);
+        retain(&mut self.names, &kept);
+        retain(&mut self.payloads, &kept);
+    }
+
+    fn values<'a>(&'a self, at_ms: &'a i64) -> [Value<'a>; 6] {
+        [
+            ints(&self.ordinals),
+            (&self.turns, Type::INT8_ARRAY),
+            (&self.calls, Type::INT8_ARRAY),
+            (&self.names, Type::TEXT_ARRAY),
+            bytes(&self.payloads),
+            (at_ms, Type::INT8),
+        ]
+    }
+}
+
+impl Rows {
+    fn add(&mut self, ordinal: i64, turn: u32, payload: Vec<u8>) {
+        self.ordinals.push(ordinal);
+        self.turns.push(turn.into());
+        self.payloads.push(payload);
+    }
+
+    /// Removes the rows of a turn.
+    fn drop_turn(&mut self, turn: u32) {
+        let kept: Vec<bool> = self.turns.iter().map(|it| *it != i64::from(turn)).collect();
+        retain(&mut self.ordinals, &kept);
+        retain(&mut self.turns, &kept);
+        retain(&mut self.payloads, &kept);
+    }
+}
+
+fn retain<T>(values: &mut Vec<T>, kept: &[bool]) {
+    let mut kept = kept.iter();
+    values.retain(|_| kept.next().copied().unwrap_or_default());
+}
+
+impl Columns {
+    /// The columns of these changes, a hash of their content, and their size.
+    fn of(changes: Vec<Change>, last: i64) -> (Self, Vec<u8>, usize) {
+        let mut columns = Self::default();
+        let mut content = Content(Context::new(&SHA256), 0);
+        content.add(b"last", last, &[]);
+        for change in changes {
+            columns.add(change, &mut content);
+        }
+        (columns, content.0.finish().as_ref().to_vec(), content.1)
+    }
+
+    fn add(&mut self, change: Change, content: &mut Content) {
+        match change {
+            Change::Event { ordinal, place, name, payload } => {
+                content.add(name.as_bytes(), ordinal, &payload);
+                self.events.ordinals.push(ordinal);
+                self.events.turns.push(place.map(|(turn, _)| turn.into()));
+                self.events.calls.push(place.map(|(_, call)| call.into()));
+                self.events.names.push(name);
+                self.events.payloads.push(payload);
+            }
+            Change::DropPatches { turn } => {
+                content.add(b"patches", turn.into(), &[]);
+                self.events.drop_patches(turn);
+                self.patch_drops.push(turn.into());
+            }
+            Change::State { ordinal, payload } => {
+                content.add(b"state", ordinal, &payload);
+                if let Ok(state) = SnapshotFrame::decode(&*payload) {
+                    let terms = words::terms_of(&state).into_iter();
+                    self.words.extend(terms.map(|terms| Words { ordinal, terms }));
+                }
+                self.states.ordinals.push(ordinal);
+                self.states.payloads.push(payload);
+            }
+            Change::Step { ordinal, turn, payload } => {
+                content.add(b"step", ordinal, &payload);
+                self.steps.add(ordinal, turn, payload);
+            }
+            Change::DropSteps { turn } => {
+                content.add(b"drop", turn.into(), &[]);
+                self.steps.drop_turn(turn);
+                self.drops.push(turn.into());
+            }
+            Change::Turn { ordinal, turn, payload } => {
+                content.add(b"turn", ordinal, &payload);
+                self.turns.add(ordinal, turn, payload);
+            }
+            Change::Blob { sha256, data } => {
+                content.add(sha256.as_bytes(), 0, &[]);
+                content.1 += data.len();
+                self.hashes.push(sha256);
+                self.blobs.push(data.to_vec());
+            }
+        }
+    }
+}
+
+/// The content of a batch: its hash, and its size so far.
+struct Content(Context, usize);
+
+impl Content {
+    fn add(&mut self, kind: &[u8], number: i64, payload: &[u8]) {
+        for part in [kind, &number.to_be_bytes(), payload] {
+            // With its length, so that two contents can't look the same.
+            self.0.update(&part.len().to_be_bytes());
+            self.0.update(part);
+            self.1 += part.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(ordinal: i64, turn: u32, text: &str) -> Change {
+        Change::Step { ordinal, turn, payload: text.as_bytes().to_vec() }
+    }
+
+    fn digest(changes: Vec<Change>) -> Vec<u8> {
+        Columns::of(changes, 7).1
+    }
+
+    #[test]
+    fn steps_of_a_turn_that_ends_in_the_same_batch_are_not_written() {
+        let turn = Change::Turn { ordinal: 4, turn: 1, payload: vec![1, 2] };
+        let changes = vec![
+            step(2, 1, "a"),
+            step(3, 1, "b"),
+            Change::DropSteps { turn: 1 },
+            turn,
+            step(5, 2, "c"),
+        ];
+        let (columns, _, bytes) = Columns::of(changes, 5);
+        assert_eq!((columns.drops, columns.steps.ordinals), (vec![1], vec![5]));
+        assert_eq!((columns.steps.turns, columns.steps.payloads), (vec![2], vec![b"c".to_vec()]));
+        assert_eq!((columns.turns.ordinals, columns.turns.payloads), (vec![4], vec![vec![1, 2]]));
+        assert!(bytes > 5);
+    }
+
+    #[test]
+    fn the_hash_is_that_of_the_whole_content() {
+        let one = || vec![step(1, 1, "ab"), step(2, 1, "c")];
+        assert_eq!(digest(one()), digest(one()));
+        let blob = |data: &[u8]| Change::Blob { sha256: "h".to_owned(), data: data.into() };
+        let others = [
+            vec![step(1, 1, "a"), step(2, 1, "bc")],
+            vec![step(1, 1, "ab")],
+            vec![step(1, 1, "ab"), step(3, 1, "c")],
+            vec![step(1, 1, "ab"), Change::State { ordinal: 2, payload: b"c".to_vec() }],
+            vec![step(1, 1, "ab"), step(2, 1, "c"), blob(b"x")],
+            vec![],
+        ];
+        for other in others {
+            assert_ne!(digest(other), digest(one()));
+        }
+        assert_ne!(Columns::of(one(), 1).1, Columns::of(one(), 2).1);
+    }
+
+    #[test]
+    fn a_batch_has_a_statement_for_each_table_that_it_changes() {
+        let session = SessionId::new("s").expect("an id");
+        let batch = |changes| Batch { changes, last: 3, ..Batch::default() };
+        let deltas = vec![step(1, 1, "a"), step(2, 1, "b"), step(3, 1, "c")];
+        let pending = Pending::new(&session, 1, batch(deltas), "/folder\0");
+        let sql = |is_there| -> Vec<&str> {
+            pending.statements(&5, is_there).into_iter().map(|it| it.sql).collect()
+        };
+        assert_eq!(sql(true), [STEPS, CHANGED]);
+        assert_eq!(sql(false), [SESSION, STEPS, CHANGED]);
+        assert_eq!((pending.folder.as_str(), pending.is_synced), ("/folder", false));
+    }
+}

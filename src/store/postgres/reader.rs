@@ -1,0 +1,145 @@
+//! Queries on all sessions of a database of PostgreSQL, and the deletion of one.
+
+use super::error::PostgresError;
+use super::link::{BEGIN, Statement};
+use super::load::small;
+use super::{Core, Postgres};
+use crate::protocol::id::SessionId;
+use crate::store::library::Summary;
+use std::collections::BTreeSet;
+use tokio_postgres::Row;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
+
+/// Attempts to delete a session while other sessions begin to use the same attachments.
+const DELETIONS_MAX: u32 = 5;
+
+const SUMMARIES: &str = "SELECT id, title, folder, turns, created_ms, updated_ms, ( \
+     octet_length(preamble) \
+     + (SELECT coalesce(sum(octet_length(payload)), 0) FROM duologue.events WHERE session = key) \
+     + (SELECT coalesce(sum(octet_length(payload)), 0) FROM duologue.states WHERE session = key) \
+     + (SELECT coalesce(sum(octet_length(payload)), 0) FROM duologue.turns WHERE session = key) \
+     + (SELECT coalesce(sum(octet_length(payload)), 0) FROM duologue.steps WHERE session = key) \
+     + (SELECT coalesce(sum(octet_length(data)), 0) FROM duologue.session_blobs \
+        JOIN duologue.blobs USING (sha256) WHERE session = key) \
+     )::bigint FROM duologue.sessions";
+
+/// The sessions that have all of the words, and those with something that is not in the index yet.
+const WITH_WORDS: &str = "SELECT id FROM duologue.sessions s WHERE \
+     NOT EXISTS (SELECT 1 FROM unnest($1) AS quoted(term) WHERE NOT EXISTS ( \
+         SELECT 1 FROM duologue.words w \
+         WHERE w.session = s.key AND w.terms @@ quoted.term::tsquery)) \
+     OR s.last_ordinal > (SELECT coalesce(max(ordinal), -1) FROM duologue.states st \
+                          WHERE st.session = s.key)";
+
+/// Attachments of the session. They are deleted with it unless another one has them.
+const BLOBS_OF: &str = "SELECT sha256 FROM duologue.session_blobs b \
+     JOIN duologue.sessions s ON s.key = b.session WHERE s.id = $1 ORDER BY sha256";
+
+/// The rows of other tables go with it.
+const DELETE_SESSION: &str = "DELETE FROM duologue.sessions WHERE id = $1";
+
+const DELETE_BLOBS: &str = "DELETE FROM duologue.blobs WHERE sha256 = ANY($1) AND NOT EXISTS \
+     (SELECT 1 FROM duologue.session_blobs b WHERE b.sha256 = blobs.sha256)";
+
+/// The tables that a deletion leaves dead rows in.
+const VACUUM: [&str; 8] = [
+    "VACUUM duologue.sessions",
+    "VACUUM duologue.events",
+    "VACUUM duologue.states",
+    "VACUUM duologue.turns",
+    "VACUUM duologue.steps",
+    "VACUUM duologue.words",
+    "VACUUM duologue.session_blobs",
+    "VACUUM duologue.blobs",
+];
+
+impl Postgres {
+    /// All sessions, in no order.
+    pub(in crate::store) fn summaries(&mut self) -> Result<Vec<Summary>, PostgresError> {
+        let Self { core, reactor } = self;
+        let rows = reactor.run(async { core.link().await?.rows(SUMMARIES, &[]).await })?;
+        Ok(rows.iter().map(summary).collect())
+    }
+
+    /// The sessions that may have all of these words: all that have them, and perhaps others.
+    pub(in crate::store) fn with_words(
+        &mut self,
+        terms: &[String],
+    ) -> Result<BTreeSet<String>, PostgresError> {
+        let Self { core, reactor } = self;
+        // In quotes a word has no operators.
+        let quoted =
+            |term: &String| format!("'{}'", term.replace('\\', "\\\\").replace('\'', "''"));
+        let terms: Vec<String> = terms.iter().map(quoted).collect();
+        let values = [(&terms as _, Type::TEXT_ARRAY)];
+        let rows = reactor.run(async { core.link().await?.rows(WITH_WORDS, &values).await })?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
+
+    /// Deletes a session that was claimed.
+    pub(in crate::store) fn delete(&mut self, session: &SessionId) -> Result<(), PostgresError> {
+        self.reactor.run(self.core.delete(session))
+    }
+}
+
+fn summary(row: &Row) -> Summary {
+    Summary {
+        id: row.get(0),
+        title: row.get(1),
+        folder: row.get(2),
+        turns: small(row.get(3)),
+        created_ms: row.get(4),
+        updated_ms: row.get(5),
+        bytes: u64::try_from(row.get::<_, i64>(6)).unwrap_or_default(),
+    }
+}
+
+impl Core {
+    async fn delete(&mut self, session: &SessionId) -> Result<(), PostgresError> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let deleted = self.delete_once(session).await;
+            let Err(error) = deleted else { break };
+            self.link = None;
+            // Another session began to use an attachment while it was deleted.
+            let is_race = error.has_code(&[SqlState::FOREIGN_KEY_VIOLATION])
+                || error.has_code(&[SqlState::T_R_DEADLOCK_DETECTED]);
+            if !is_race || attempts >= DELETIONS_MAX {
+                return Err(error);
+            }
+        }
+        let link = self.link().await?;
+        for vacuum in VACUUM {
+            // Only its owner may; the server does it later by itself.
+            if let Err(error) = link.run(vacuum).await {
+                tracing::debug!(%error, "the space of what was deleted is not freed yet");
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn delete_once(&mut self, session: &SessionId) -> Result<(), PostgresError> {
+        let Some(lease) = &self.lease else { return Err(PostgresError::Unclaimed) };
+        let identity = lease.identity.clone();
+        let link = self.link().await?;
+        let id = session.as_str();
+        let hashes: Vec<String> = {
+            let rows = link.rows(BLOBS_OF, &[(&id, Type::TEXT)]).await?;
+            rows.iter().map(|row| row.get(0)).collect()
+        };
+        let statements = [
+            identity.held(),
+            Statement { sql: DELETE_SESSION, values: vec![(&id, Type::TEXT)] },
+            Statement { sql: DELETE_BLOBS, values: vec![(&hashes, Type::TEXT_ARRAY)] },
+        ];
+        let begin = format!("{BEGIN}SET LOCAL synchronous_commit = on");
+        let counts = link.send(&begin, &statements, 0).await?;
+        if counts.first() != Some(&1) {
+            return Err(identity.lost(link).await);
+        }
+        link.run("COMMIT").await
+    }
+}

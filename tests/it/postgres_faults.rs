@@ -1,0 +1,210 @@
+//! Servers that end, connections that are cut, and processes that are stopped: what was shown is
+//! stored, nothing is stored twice, and a process that lost its session can't write.
+
+use crate::frames::{Frame, errors, submit};
+use crate::postgres::wait_free;
+use crate::postgres_server::{Database, Loss, PostgresServer, Proxy};
+use crate::server::{Transcript, echo};
+use crate::store::wait_state;
+use crate::store_kills::{check_events, check_state, killed};
+use rustix::process::Signal;
+use std::collections::BTreeMap;
+
+/// Kills in the test of kills.
+const KILLS: u64 = 40;
+
+/// Statements that write in one short turn, and some more.
+#[cfg(debug_assertions)]
+const STATEMENTS: u32 = 16;
+
+/// Each event that was shown is stored once.
+#[track_caller]
+fn check_stored(database: &Database, shown: &[Frame]) {
+    let events = shown.iter().filter(|frame| frame.event().is_some());
+    let seen = events.map(|frame| (frame.ordinal().expect("an ordinal"), frame.clone())).collect();
+    check_events(&database.events(), &seen);
+}
+
+/// The conversation that is stored goes on.
+#[track_caller]
+fn check_resumes(database: &Database) {
+    let mut next = wait_free(database, &[]);
+    assert_eq!(next.turn("next", "go on"), "ok");
+    assert_eq!(errors(&next.finish().frames, ""), [""; 0]);
+}
+
+/// A process that is stopped loses its lease. When it goes on it can't write.
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_process_that_lost_its_lease_can_not_write() {
+    let database = Database::new();
+    let args = ["--echo-delay-ms", "20", "--extensions", "store"];
+    let mut stopped = database.stored(&args).start();
+    assert_eq!(stopped.turn("r1", "one"), "ok");
+    stopped.send(submit("r2", &"word ".repeat(100)));
+    stopped.wait_event("ChatTextPatch");
+    stopped.signal(Signal::STOP);
+    let mut other = wait_free(&database, &[]);
+    assert_eq!(other.turn("r3", "mine now"), "ok");
+    let before = database.query("SELECT writer, batch, last_ordinal FROM duologue.sessions");
+    let fence = database.query("SELECT fence FROM duologue.leases");
+    assert!(before.starts_with(&format!("{fence}|")), "{before}");
+    stopped.signal(Signal::CONT);
+    assert_eq!(stopped.wait_done("r2"), "ok", "the conversation itself goes on");
+    assert_eq!(stopped.turn("r4", "unstored"), "ok");
+    let ended = stopped.finish();
+    assert_eq!(errors(&ended.frames, ""), ["store_failed"]);
+    assert!(ended.stderr.contains("another process took over the session"), "{}", ended.stderr);
+    assert!(ended.frames.iter().any(|frame| frame.is_event("StoreDegraded")));
+    let after = database.query("SELECT writer, batch, last_ordinal FROM duologue.sessions");
+    assert_eq!(after, before, "nothing was written");
+    assert_eq!(database.query("SELECT fence FROM duologue.leases"), fence, "nor freed");
+    assert_eq!(other.turn("r5", "still mine"), "ok");
+    assert_eq!(errors(&other.finish().frames, ""), [""; 0]);
+    check_resumes(&database);
+}
+
+/// A server that ends in mid-turn, in order or not, and starts again.
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_turn_goes_on_after_the_server_was_started_again() {
+    let mut postgres = PostgresServer::start();
+    let database = postgres.database();
+    for (number, signal) in ["INT", "QUIT", "INT", "QUIT"].into_iter().enumerate() {
+        let id = format!("r{number}");
+        let args = ["--echo-delay-ms", "10"];
+        let mut server = match number {
+            0 => database.stored(&args).start(),
+            _ => wait_free(&database, &args),
+        };
+        server.send(submit(&id, &"word ".repeat(60)));
+        server.wait_event("ChatTextPatch");
+        postgres.restart(signal);
+        assert_eq!(server.wait_done(&id), "ok");
+        let ended = server.finish();
+        assert_eq!(errors(&ended.frames, ""), [""; 0], "{signal}: {}", ended.stderr);
+        let shown: Vec<_> = ended.frames.iter().filter_map(Frame::ordinal).collect();
+        let stored: Vec<_> = database.events().into_iter().map(|event| event.0).collect();
+        assert_eq!(stored.last(), shown.last(), "{signal}");
+        assert_eq!(stored, (1..=stored.len() as u64).collect::<Vec<_>>(), "{signal}");
+    }
+    check_resumes(&database);
+}
+
+/// Runs two turns while the `nth` commit is lost in this way.
+#[track_caller]
+fn lose(nth: u32, how: Loss) -> Option<(Database, Transcript)> {
+    let database = Database::new();
+    let proxy = Proxy::start(database.port);
+    let dsn = database.dsn_at(proxy.port);
+    let mut server = echo(&["--store", &dsn, "--session-id", "s"]).start();
+    proxy.lose(nth, how);
+    for id in ["r1", "r2"] {
+        assert_eq!(server.turn(id, "two words"), "ok", "commit {nth}, {how:?}");
+    }
+    proxy.has_lost().then(|| (database, server.finish()))
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_batch_is_stored_once_when_the_answer_to_its_commit_is_lost() {
+    let mut lost = 0;
+    for how in [Loss::Answer, Loss::Request] {
+        for nth in 1..=8 {
+            let Some((database, ended)) = lose(nth, how) else { break };
+            lost += 1;
+            assert_eq!(errors(&ended.frames, ""), [""; 0], "commit {nth}, {how:?}");
+            check_stored(&database, &ended.frames);
+            check_resumes(&database);
+        }
+    }
+    assert!(lost >= 6, "{lost} commits were lost");
+}
+
+/// What somebody else changed meanwhile is not taken for the batch.
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_commit_of_other_content_is_not_taken_for_the_batch() {
+    let database = Database::new();
+    let proxy = Proxy::start(database.port);
+    let dsn = database.dsn_at(proxy.port);
+    let mut server = echo(&["--store", &dsn, "--session-id", "s"]).start();
+    assert_eq!(server.turn("r1", "one"), "ok");
+    database.query(
+        "CREATE FUNCTION other() RETURNS trigger LANGUAGE plpgsql AS \
+         'BEGIN NEW.digest = decode(''00'', ''hex''); RETURN NEW; END'; \
+         CREATE TRIGGER other BEFORE UPDATE ON duologue.sessions \
+         FOR EACH ROW EXECUTE FUNCTION other()",
+    );
+    proxy.lose(1, Loss::Answer);
+    assert_eq!(server.turn("r2", "two"), "ok");
+    let ended = server.finish();
+    assert!(proxy.has_lost());
+    assert_eq!(errors(&ended.frames, ""), ["store_failed"]);
+    assert!(ended.stderr.contains("lost what it had confirmed"), "{}", ended.stderr);
+}
+
+/// A server that does not come back: the conversation goes on without it.
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_server_that_stays_away_ends_only_the_storing() {
+    let postgres = PostgresServer::start();
+    let database = postgres.database();
+    let mut server = database.stored(&["--extensions", "store"]).start();
+    assert_eq!(server.turn("r1", "one"), "ok");
+    drop(postgres);
+    assert_eq!(server.turn("r2", "two"), "ok");
+    let ended = server.finish();
+    assert_eq!(errors(&ended.frames, ""), ["store_failed"]);
+    assert!(ended.stderr.contains("can't be reached"), "{}", ended.stderr);
+}
+
+#[cfg(debug_assertions)]
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn the_nth_write_fails_for_every_n() {
+    let mut hits = 0;
+    for nth in 1..=STATEMENTS {
+        let database = Database::new();
+        let launch = database.stored(&["--extensions", "store"]);
+        let mut server = launch.env("DUOLOGUE_FAULT", format!("store:{nth}")).start();
+        assert_eq!(server.turn("r1", "two words"), "ok", "at write {nth}");
+        let ended = server.finish();
+        let Some(degraded) = ended.frames.iter().find(|it| it.is_event("StoreDegraded")) else {
+            continue;
+        };
+        hits += 1;
+        let missing: u64 = degraded.payload("firstMissingOrdinal").parse().expect("a number");
+        assert_eq!(errors(&ended.frames, ""), ["store_failed"], "at write {nth}");
+        let stored = database.events();
+        assert!(stored.iter().all(|event| event.0 < missing), "at write {nth}");
+        if !stored.is_empty() {
+            check_resumes(&database);
+        }
+    }
+    assert!(hits >= 8, "{hits} of the writes failed");
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn what_was_shown_before_a_kill_is_stored() {
+    let database = Database::new();
+    let mut seen: BTreeMap<u64, Frame> = BTreeMap::new();
+    for number in 0..KILLS {
+        let mut server = match number {
+            0 => database.stored(&["--echo-delay-ms", "1"]).start(),
+            _ => database.resumed(&["--echo-delay-ms", "1", "--final-snapshot", "none"]).start(),
+        };
+        if number > 0 {
+            check_state(&wait_state(&mut server), &seen);
+        }
+        let last = seen.keys().next_back().copied().unwrap_or_default();
+        for frame in killed(server, number).into_iter().filter(|frame| frame.event().is_some()) {
+            let ordinal = frame.ordinal().expect("an ordinal");
+            assert!(ordinal > last, "the ordinal {ordinal} was used before kill {number}");
+            seen.insert(ordinal, frame);
+        }
+    }
+    assert!(seen.len() as u64 > KILLS * 5, "only {} events were seen", seen.len());
+    check_events(&database.events(), &seen);
+}

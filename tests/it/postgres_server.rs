@@ -1,0 +1,328 @@
+//! PostgreSQL servers for tests: real ones, of Debian's package, each with a folder and a port of its
+//! own. A shell stays with each server and ends it when the tests end, however they end.
+
+use crate::process::eventually;
+use crate::server::{Launch, echo};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::thread;
+
+/// The password of the only user. It may appear nowhere.
+pub(crate) const PASSWORD: &str = "pg-a-pass@word-that-nobody-may-see";
+
+/// The same in a URL.
+const PASSWORD_IN_URL: &str = "pg-a-pass%40word-that-nobody-may-see";
+
+pub(crate) const USER: &str = "duologue_test";
+
+/// `$1` is the folder of the programs, `$2` that of the server, `$3` its port. Ends with its standard
+/// input. A server refuses to run as root.
+const SCRIPT: &str = r#"
+bin=$1 folder=$2 port=$3
+as=
+if [ "$(id -u)" = 0 ]; then
+    chown postgres "$folder" "$folder"/*
+    as='setpriv --reuid=postgres --regid=postgres --clear-groups'
+fi
+cd "$folder"
+$as "$bin/initdb" --pgdata "$folder/data" --username "$4" --auth scram-sha-256 \
+    --pwfile "$folder/password" --encoding UTF8 --locale C --no-sync > "$folder/log" 2>&1 || exit 1
+tls=off
+if [ -e "$folder/server.key" ]; then
+    chmod 600 "$folder/server.key"
+    tls=on
+fi
+start() {
+    $as "$bin/postgres" -D "$folder/data" -p "$port" -k "$folder" -c listen_addresses=127.0.0.1 \
+        -c fsync=off -c shared_buffers=16MB -c wal_level=minimal -c max_wal_senders=0 \
+        -c max_connections=60 -c ssl=$tls \
+        -c ssl_cert_file="$folder/server.pem" -c ssl_key_file="$folder/server.key" >> "$folder/log" 2>&1 < /dev/null &
+    server=$!
+}
+start
+while read -r signal; do
+    kill -s "$signal" "$server"
+    wait "$server"
+    start
+done
+kill -s QUIT "$server"
+wait "$server"
+rm -rf "$folder"
+"#;
+
+/// A server that runs.
+pub(crate) struct PostgresServer {
+    shell: Child,
+    /// Signals go in here; the server ends with it.
+    control: Option<ChildStdin>,
+    port: u16,
+}
+
+/// A database of its own for each test.
+pub(crate) struct Database {
+    pub(crate) name: String,
+    pub(crate) port: u16,
+}
+
+/// The folder of the newest server's programs.
+fn programs() -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql").expect("the package postgresql");
+    let mut versions: Vec<_> = versions.map(|it| it.expect("a folder").path()).collect();
+    versions.sort_by_key(|path| path.to_string_lossy().rsplit('/').next().map(str::len));
+    versions.pop().expect("a version").join("bin")
+}
+
+/// A port of this machine that nothing uses.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
+impl PostgresServer {
+    /// A new one; waits until it answers.
+    pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same, with TLS and the certificate of the test authority, which is for this machine.
+    pub(crate) fn start_with_tls() -> Self {
+        Self::start_with(&["server.pem", "server.key"])
+    }
+
+    fn start_with(files: &[&str]) -> Self {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        // Its user must be able to enter the folder, and a socket's path is short.
+        let name = format!("duologue-it-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir(&folder).expect("a folder");
+        fs::write(folder.join("password"), PASSWORD).expect("a file");
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tls");
+        for file in files {
+            fs::copy(data.join(file), folder.join(file)).expect("a copy");
+        }
+        let port = free_port();
+        let mut shell = Command::new("/bin/sh")
+            .args(["-c", SCRIPT, "sh"])
+            .args([programs().as_path(), &folder])
+            .args([port.to_string().as_str(), USER])
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let control = shell.stdin.take();
+        let server = Self { shell, control, port };
+        let admin = Database { name: "postgres".to_owned(), port };
+        eventually("the server answers", || admin.try_query("SELECT 1"));
+        server
+    }
+
+    /// The one that most tests share.
+    pub(crate) fn shared() -> &'static Self {
+        static SHARED: LazyLock<PostgresServer> = LazyLock::new(PostgresServer::start);
+        &SHARED
+    }
+
+    /// A new database.
+    pub(crate) fn database(&self) -> Database {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let name = format!("test_{}", MADE.fetch_add(1, Ordering::Relaxed));
+        let admin = Database { name: "postgres".to_owned(), port: self.port };
+        admin.query(&format!("CREATE DATABASE {name}"));
+        Database { name, port: self.port }
+    }
+
+    /// Has the server end by this signal, and starts it again.
+    pub(crate) fn restart(&mut self, signal: &str) {
+        let control = self.control.as_mut().expect("it runs");
+        writeln!(control, "{signal}").expect("the shell reads");
+    }
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        self.control = None;
+        self.shell.wait().ok();
+    }
+}
+
+impl Database {
+    /// A new database of the server that tests share.
+    pub(crate) fn new() -> Self {
+        PostgresServer::shared().database()
+    }
+
+    /// Its address, with the password.
+    pub(crate) fn dsn(&self) -> String {
+        self.dsn_at(self.port)
+    }
+
+    /// The same at another port.
+    pub(crate) fn dsn_at(&self, port: u16) -> String {
+        format!("postgres://{USER}:{PASSWORD_IN_URL}@127.0.0.1:{port}/{}", self.name)
+    }
+
+    /// Its address without the password.
+    pub(crate) fn bare_dsn(&self) -> String {
+        format!("postgres://{USER}@127.0.0.1:{}/{}", self.port, self.name)
+    }
+
+    /// `duologue rpc` with the echo engine, for the session `s`.
+    pub(crate) fn stored(&self, args: &[&str]) -> Launch {
+        let dsn = self.bare_dsn();
+        let store = ["--store", &dsn, "--session-id", "s"];
+        echo(&[&store, args].concat()).secret("PGPASSWORD", PASSWORD)
+    }
+
+    /// The same, which goes on with what is stored.
+    pub(crate) fn resumed(&self, args: &[&str]) -> Launch {
+        self.stored(&[&["--resume"], args].concat())
+    }
+
+    /// What psql prints for a query: a line for each row, with `|` between columns.
+    #[track_caller]
+    pub(crate) fn query(&self, sql: &str) -> String {
+        let output = self.psql(sql).output().expect("psql");
+        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("a text").trim_end().to_owned()
+    }
+
+    pub(crate) fn try_query(&self, sql: &str) -> Option<String> {
+        let output = self.psql(sql).output().expect("psql");
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
+    fn psql(&self, sql: &str) -> Command {
+        let mut command = Command::new(programs().join("psql"));
+        command.args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-c", sql]);
+        command.arg(self.bare_dsn()).env("PGPASSWORD", PASSWORD).stdin(Stdio::null());
+        command
+    }
+
+    /// The events that are stored, each with its ordinal and the name of its message.
+    #[track_caller]
+    pub(crate) fn events(&self) -> Vec<(u64, String, Vec<u8>)> {
+        let sql =
+            "SELECT ordinal, name, encode(payload, 'hex') FROM duologue.events ORDER BY ordinal";
+        let event = |line: &str| {
+            let mut columns = line.split('|');
+            let mut column = || columns.next().expect("a column").to_owned();
+            let (ordinal, name, payload) = (column(), column(), column());
+            let payload = data_encoding::HEXLOWER.decode(payload.as_bytes()).expect("bytes");
+            (ordinal.parse().expect("a number"), name, payload)
+        };
+        self.query(sql).lines().map(event).collect()
+    }
+}
+
+/// What a proxy does with a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Open,
+    Cut,
+}
+
+/// A proxy before a server, which can lose the answer to a commit.
+pub(crate) struct Proxy {
+    pub(crate) port: u16,
+    armed: Arc<Mutex<Armed>>,
+}
+
+/// Which commit is lost, and how.
+#[derive(Clone, Copy, Debug, Default)]
+struct Armed {
+    /// Commits of batches until then.
+    after: u32,
+    how: Option<Loss>,
+}
+
+/// How a commit is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// The server gets it, and its answer is lost.
+    Answer,
+    /// The server does not get it.
+    Request,
+}
+
+impl Proxy {
+    pub(crate) fn start(server: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let armed: Arc<Mutex<Armed>> = Arc::default();
+        let shared = Arc::clone(&armed);
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                let (Ok(client), Ok(server)) = (client, TcpStream::connect(("127.0.0.1", server)))
+                else {
+                    return;
+                };
+                let armed = Arc::clone(&shared);
+                thread::spawn(move || forward(&client, &server, &armed));
+            }
+        });
+        Self { port, armed }
+    }
+
+    /// The `nth` commit of a batch from here on is lost, and its connection with it.
+    pub(crate) fn lose(&self, nth: u32, how: Loss) {
+        *self.armed.lock().expect("no panic") = Armed { after: nth, how: Some(how) };
+    }
+
+    /// Whether that has happened.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.armed.lock().expect("no panic").how.is_none()
+    }
+}
+
+/// Copies both ways until one side ends or the connection is cut.
+fn forward(client: &TcpStream, server: &TcpStream, armed: &Mutex<Armed>) {
+    let is_deaf = Mutex::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            copy(server, client, |_| {
+                if *is_deaf.lock().expect("no panic") { Fate::Cut } else { Fate::Open }
+            });
+            close(client, server);
+        });
+        let mut writes = false;
+        copy(client, server, |bytes| {
+            let has = |text: &str| bytes.windows(text.len()).any(|it| it == text.as_bytes());
+            // The renewal of a lease writes no batch.
+            writes |= has("UPDATE duologue.sessions");
+            if !(writes && has("COMMIT\0")) {
+                return Fate::Open;
+            }
+            writes = false;
+            let mut armed = armed.lock().expect("no panic");
+            let Some(how) = armed.how else { return Fate::Open };
+            armed.after = armed.after.saturating_sub(1);
+            if armed.after > 0 {
+                return Fate::Open;
+            }
+            armed.how = None;
+            *is_deaf.lock().expect("no panic") = true;
+            if how == Loss::Request { Fate::Cut } else { Fate::Open }
+        });
+        close(client, server);
+    });
+}
+
+fn copy(mut from: &TcpStream, mut to: &TcpStream, mut fate: impl FnMut(&[u8]) -> Fate) {
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(bytes @ 1..) = from.read(&mut buffer) {
+        if fate(&buffer[..bytes]) == Fate::Cut || to.write_all(&buffer[..bytes]).is_err() {
+            return;
+        }
+    }
+}
+
+fn close(client: &TcpStream, server: &TcpStream) {
+    for stream in [client, server] {
+        stream.shutdown(Shutdown::Both).ok();
+    }
+}

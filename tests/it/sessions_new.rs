@@ -1,0 +1,254 @@
+//! `duologue sessions fork` and `import`: sessions that are made of others, and of recorded lines.
+
+use crate::frames::Frame;
+use crate::once::{Ended, Once, duologue, run};
+use crate::provider::{Provider, says};
+use crate::server::{Folder, echo, openai};
+use crate::store::{kill, resumed, stored, wait_state};
+use serde_json::{Value, json};
+use std::fs;
+
+/// `duologue sessions <words> --store …`.
+#[track_caller]
+fn sessions(folder: &Folder, words: &[&str]) -> Ended {
+    let place = folder.name("store");
+    run(folder, &[&["sessions"], words, &["--store", &place]].concat())
+}
+
+/// The conversation of a session, as it is exported.
+#[track_caller]
+fn entities(folder: &Folder, store: &str, id: &str) -> Value {
+    let place = folder.name(store);
+    let words = ["sessions", "export", id, "--format", "json", "--store", &place];
+    let ended = run(folder, &words);
+    assert_eq!(ended.status, 0, "{ended:?}");
+    let object: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    object["entities"].clone()
+}
+
+/// The same, as a conversation of another session.
+fn of_session(entities: &Value, id: &str) -> Value {
+    let mut entities = entities.clone();
+    for entity in entities.as_array_mut().expect("a list") {
+        entity["payload"]["correlation"]["sessionId"] = json!(id);
+    }
+    entities
+}
+
+/// The session `s` with these turns.
+fn talk(folder: &Folder, prompts: &[&str]) {
+    let mut server = stored(folder, &[]).start();
+    for (number, prompt) in prompts.iter().enumerate() {
+        assert_eq!(server.turn(&format!("r{number}"), prompt), "ok");
+    }
+    server.finish();
+}
+
+/// The answer to a prompt in a session that goes on.
+fn go_on(folder: &Folder, store: &str, id: &str, prompt: &str) -> String {
+    let place = folder.name(store);
+    let session = ["--store", &place, "--session-id", id, "--resume"];
+    let ended = run(folder, &[&["exec", "--engine", "echo", prompt], &session[..]].concat());
+    assert_eq!(ended.status, 0, "{ended:?}");
+    ended.stdout
+}
+
+#[test]
+fn a_fork_has_the_turns_up_to_one_and_goes_on_by_itself() {
+    let folder = Folder::new();
+    talk(&folder, &["one", "two", "three"]);
+    let before = entities(&folder, "store", "s");
+    let forked = sessions(&folder, &["fork", "s", "--turns", "2", "--as", "half"]);
+    assert_eq!((forked.status, &*forked.stdout), (0, "half\n"), "{forked:?}");
+    let half = entities(&folder, "store", "half");
+    let expected: Vec<_> = before.as_array().expect("a list")[..4].to_vec();
+    assert_eq!(half, of_session(&json!(expected), "half"));
+    let answer = go_on(&folder, "store", "half", "four");
+    assert!(answer.contains("Turn 3") && answer.contains("two"), "{answer}");
+    assert!(!answer.contains("three"), "{answer}");
+    assert_eq!(entities(&folder, "store", "s"), before, "the other one is as it was");
+    // Without an id, one is made; without a number, all turns are copied.
+    let whole = sessions(&folder, &["fork", "s", "--output", "json"]);
+    let whole: Value = serde_json::from_str(&whole.stdout).expect("JSON");
+    let id = whole["data"][0].as_str().expect("an id");
+    assert_eq!(entities(&folder, "store", id), of_session(&before, id));
+    let listed = sessions(&folder, &["list"]).stdout;
+    assert_eq!(listed.lines().count(), 4, "{listed}");
+    assert!(listed.lines().skip(1).all(|line| line.contains("one")), "titles: {listed}");
+}
+
+#[test]
+fn a_session_whose_process_lives_is_forked_up_to_its_last_ended_turn() {
+    let folder = Folder::new();
+    let mut server = stored(&folder, &["--echo-delay-ms", "20"]).start();
+    assert_eq!(server.turn("r1", "one"), "ok");
+    server.send(crate::frames::submit("r2", &"word ".repeat(10_000)));
+    server.wait_event("ChatTextPatch");
+    let forked = sessions(&folder, &["fork", "s", "--as", "t"]);
+    assert_eq!(forked.status, 0, "{forked:?}");
+    assert_eq!(entities(&folder, "store", "t").as_array().map(Vec::len), Some(2));
+    let none = sessions(&folder, &["fork", "s", "--turns", "2"]);
+    assert_eq!((none.status, &*none.stdout), (1, ""), "{none:?}");
+    assert!(none.stderr.contains("no turn 2") && none.stderr.contains("last one is 1"), "{none:?}");
+    kill(server);
+}
+
+#[test]
+fn a_fork_that_can_not_be_made_says_why() {
+    let folder = Folder::new();
+    talk(&folder, &["one"]);
+    for (words, status, why) in [
+        (&["fork", "other"][..], 1, "other is not in the store"),
+        (&["fork", "s", "--as", "s"], 1, "is in the store already"),
+        (&["fork", "s", "--as", " "], 2, "--as is blank"),
+        (&["fork", "s", "--turns", "0"], 2, "--turns"),
+        (&["import", "missing"], 2, "can't be read"),
+    ] {
+        let ended = sessions(&folder, words);
+        assert_eq!((ended.status, &*ended.stdout), (status, ""), "{ended:?}");
+        assert!(ended.stderr.contains(why), "{ended:?}");
+    }
+    let refused = sessions(&folder, &["fork", "s", "--as", "s", "--output", "json"]);
+    let refused: Value = serde_json::from_str(&refused.stdout).expect("JSON");
+    assert_eq!(refused["error"]["code"], "session_exists");
+}
+
+/// What the model is sent of tool calls and attachments is copied exactly.
+#[test]
+fn a_fork_sends_the_model_what_the_session_would_send() {
+    let folder = Folder::new();
+    let place = folder.name("store");
+    let first = Provider::start(vec![says("noon")]);
+    let args = ["--store", &place, "--session-id", "s", "--system", "be brief"];
+    let mut server = openai(&first, &args).start();
+    let image = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let prompt =
+        json!({"requestId":"r1","submit":{"prompt":"what is it?","attachments":[{"url":image}]}});
+    server.send(prompt.to_string());
+    assert_eq!(server.wait_done("r1"), "ok");
+    server.finish();
+    assert_eq!(sessions(&folder, &["fork", "s", "--as", "t"]).status, 0);
+    let mut sent = Vec::new();
+    for id in ["s", "t"] {
+        let provider = Provider::start(vec![says("yes")]);
+        let args = ["--store", &place, "--session-id", id, "--resume"];
+        let mut server = openai(&provider, &args).start();
+        assert_eq!(server.turn("r1", "sure?"), "ok");
+        server.finish();
+        sent.push(provider.wait_request(1).body["messages"].clone());
+    }
+    assert_eq!(sent[0], sent[1]);
+    assert!(sent[0].to_string().contains("iVBORw0KGgo"), "{}", sent[0]);
+}
+
+/// The lines that a process wrote, with all ways in which text can be streamed.
+#[test]
+fn recorded_lines_become_a_session() {
+    let folder = Folder::new();
+    for (number, options) in [
+        &[][..],
+        &["--patch-mode", "snapshot"],
+        &["--patch-fields", "lean"],
+        &["--final-snapshot", "none"],
+        &["--final-snapshot", "none", "--patch-mode", "snapshot", "--patch-fields", "lean"],
+        &["--final-snapshot", "turn", "--backend-events"],
+    ]
+    .iter()
+    .enumerate()
+    {
+        let recording = folder.name(&format!("recording-{number}"));
+        let copy = ["--debug-events-jsonl", &recording, "--echo-reasoning"];
+        let id = format!("s{number}");
+        let place = folder.name("original");
+        let session = ["--store", &place, "--session-id", &id];
+        let mut server = echo(&[&session[..], &copy, options].concat()).start();
+        assert_eq!(server.turn("r1", "first words"), "ok");
+        assert_eq!(server.turn("r2", "last words"), "ok");
+        server.finish();
+        let imported = sessions(&folder, &["import", &recording]);
+        assert_eq!((imported.status, &*imported.stdout), (0, &*format!("{id}\n")), "{imported:?}");
+        let expected = entities(&folder, "original", &id);
+        assert_eq!(entities(&folder, "store", &id), expected, "{options:?}");
+        let (one, two) = (
+            go_on(&folder, "original", &id, "and then?"),
+            go_on(&folder, "store", &id, "and then?"),
+        );
+        assert_eq!(one, two, "the model is sent the same");
+    }
+}
+
+#[test]
+fn what_is_exported_is_imported_as_the_same_conversation() {
+    let folder = Folder::new();
+    talk(&folder, &["one", "two"]);
+    let exported = sessions(&folder, &["export", "s"]).stdout;
+    fs::write(folder.path("lines"), &exported).expect("a file");
+    let again = sessions(&folder, &["import", "lines"]);
+    assert_eq!(again.status, 1, "{again:?}");
+    assert!(again.stderr.contains("--as"), "{again:?}");
+    let other = folder.name("other");
+    let imported = run(&folder, &["sessions", "import", "lines", "--store", &other]);
+    assert_eq!((imported.status, &*imported.stdout), (0, "s\n"), "{imported:?}");
+    assert_eq!(entities(&folder, "other", "s"), entities(&folder, "store", "s"));
+    let lines = run(&folder, &["sessions", "export", "s", "--store", &other]).stdout;
+    assert_eq!(lines, exported);
+    fs::write(folder.path("lines"), &lines).expect("a file");
+    let checked = run(&folder, &["check", "lines"]);
+    assert_eq!(checked.status, 0, "{checked:?}");
+    // Of standard input as well, under another name.
+    let mut command = duologue(&folder, &["sessions", "import", "-", "--as", "t"]);
+    command.env("DUOLOGUE_STORE", folder.name("store"));
+    let mut import = Once::start(command);
+    import.write(&lines);
+    let imported = import.finish();
+    assert_eq!((imported.status, &*imported.stdout), (0, "t\n"), "{imported:?}");
+    let expected = of_session(&entities(&folder, "store", "s"), "t");
+    assert_eq!(entities(&folder, "store", "t"), expected);
+}
+
+#[test]
+fn damaged_lines_are_skipped_and_requests_among_the_frames_are_no_damage() {
+    let folder = Folder::new();
+    talk(&folder, &["one"]);
+    let exported = sessions(&folder, &["export", "s"]).stdout;
+    let (hello, snapshot) = exported.split_once('\n').expect("two lines");
+    let request = r#"{"requestId":"r1","submit":{"prompt":"one"}}"#;
+    let mixed = format!("{hello}\n{request}\n\n{{\"broken\n{snapshot}");
+    fs::write(folder.path("mixed"), mixed).expect("a file");
+    let imported = sessions(&folder, &["import", "mixed", "--as", "t"]);
+    assert_eq!((imported.status, &*imported.stdout), (1, "t\n"), "{imported:?}");
+    assert_eq!(imported.stderr.matches("skipped").count(), 1, "{imported:?}");
+    assert!(imported.stderr.contains("line 4: "), "{imported:?}");
+    let expected = of_session(&entities(&folder, "store", "s"), "t");
+    assert_eq!(entities(&folder, "store", "t"), expected);
+    for (text, why) in [
+        (format!("{hello}\n"), "no conversation"),
+        (exported.replace("\"s\"", "\"x\"") + &exported, "more than one session"),
+    ] {
+        fs::write(folder.path("wrong"), text).expect("a file");
+        let refused = sessions(&folder, &["import", "wrong"]);
+        assert_eq!((refused.status, &*refused.stdout), (2, ""), "{refused:?}");
+        assert!(refused.stderr.contains(why), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_recording_that_is_cut_off_in_a_run_gives_an_interrupted_turn() {
+    let folder = Folder::new();
+    let mut server = echo(&["--echo-delay-ms", "5"]).start();
+    server.send(crate::frames::submit("r1", &"word ".repeat(10_000)));
+    server.wait_event("ChatTextPatch");
+    let frames = kill(server).frames;
+    assert!(!frames.iter().any(Frame::is_snapshot));
+    let lines: String = frames.iter().map(|frame| format!("{}\n", frame.0)).collect();
+    // In the middle of the last line.
+    fs::write(folder.path("recording"), &lines[..lines.len() - 20]).expect("a file");
+    let imported = sessions(&folder, &["import", "recording", "--as", "s"]);
+    assert_eq!(imported.status, 0, "{imported:?}");
+    let shown = sessions(&folder, &["show", "s"]);
+    assert!(shown.stdout.contains("[stopped"), "{shown:?}");
+    let mut next = resumed(&folder, &[]).start();
+    assert_eq!(wait_state(&mut next).messages().len(), 2);
+    assert_eq!(next.turn("r2", "go on"), "ok");
+    next.finish();
+}
