@@ -3,6 +3,7 @@
 pub(crate) mod answers;
 mod attachments;
 mod calls;
+mod chat;
 pub mod commands;
 pub(crate) mod config;
 mod file_flags;
@@ -20,6 +21,7 @@ pub mod tools;
 mod words;
 
 pub use attachments::AttachmentArgs;
+pub use chat::{Background, ChatArgs, InteractiveArgs, ScreenArgs};
 pub(crate) use output::{Mode, OutputArgs, RpcOutputArgs};
 pub(crate) use provider::{ProfileFiles, ProviderArgs, TlsRoots};
 pub(crate) use session::{
@@ -95,6 +97,9 @@ pub enum Command {
     /// Run the prompt of a command file.
     #[command(about = words::RUN_ABOUT, long_about = words::run_long_about(), after_help = words::after("run-command"))]
     RunCommand(RunCommandArgs),
+    /// Chat with a model at a terminal.
+    #[command(about = words::CHAT_ABOUT, long_about = words::CHAT_LONG_ABOUT, after_help = words::after("chat"))]
+    Chat(ChatArgs),
     /// Check a stream of the protocol against its contract.
     #[command(long_about = args::CHECK_LONG_ABOUT, after_help = args::CHECK_AFTER)]
     Check(CheckArgs),
@@ -210,8 +215,16 @@ pub struct RunCommandArgs {
     )]
     pub strict: bool,
 
+    /// Whether the prompt begins a chat.
+    #[command(flatten, next_help_heading = "Chat options")]
+    pub interactive: InteractiveArgs,
+
+    /// How a chat looks.
+    #[command(flatten, next_help_heading = "Chat options")]
+    pub screen: ScreenArgs,
+
     /// Output options.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = None)]
     pub output: OutputArgs,
 
     /// Options of every conversation.
@@ -348,6 +361,7 @@ fn named(word: &str) -> Option<&'static str> {
         "rpc",
         "exec",
         RUN_COMMAND,
+        "chat",
         "check",
         "list-events",
         "tools",

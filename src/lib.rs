@@ -68,6 +68,8 @@ pub(crate) mod output;
 
 pub(crate) mod stdio;
 
+pub(crate) mod tui;
+
 pub mod command_file;
 pub mod conformance;
 

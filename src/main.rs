@@ -45,6 +45,7 @@ fn run(words: Vec<OsString>) -> u8 {
     match command {
         Command::Rpc(args) => shell::run(Job::Rpc(args)),
         Command::Exec(args) => shell::run(Job::Exec(args)),
+        Command::Chat(args) => shell::run(Job::Chat(args)),
         Command::RunCommand(_) => shell::run(Job::RunCommand(words)),
         Command::Check(args) => tool(|| commands::check(&args)),
         Command::ListEvents(args) => tool(|| commands::list_events(&args)),

@@ -22,7 +22,7 @@ const REPAIRS_MAX: u64 = 10;
 const NAME_BYTES_MAX: usize = 64;
 
 /// Options about answers.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct AnswerOptions {
     /// Ask again, up to this many times, for an answer that does not match its schema
     #[arg(long, env = "DUOLOGUE_REPAIR", value_name = "N", default_value_t = 0, value_parser = whole::<u32>(0..=REPAIRS_MAX))]

@@ -1,6 +1,7 @@
 //! Turns options and environment variables into settings.
 
 mod capabilities;
+pub(crate) mod chat;
 pub(crate) mod engine;
 mod engines;
 mod format;

@@ -12,10 +12,14 @@ use std::io::{self, IsTerminal, Write};
 use std::panic::PanicHookInfo;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
+use tokio::sync::mpsc;
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::NoSubscriber;
 use tracing::{Event, Metadata, Subscriber};
+
+/// Lines that wait to be shown on a screen.
+const SCREEN_LINES_MAX: usize = 256;
 
 /// Begins to log. The log is flushed when the returned guard is dropped, if it has a file of its own.
 ///
@@ -48,6 +52,44 @@ pub(crate) fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush
     };
     tracing::subscriber::set_global_default(Late { level, log: LazyLock::new(Box::new(make)) })?;
     Ok(flush)
+}
+
+/// Begins to log for a chat, whose screen shows the lines. Lines that it can't take are lost.
+///
+/// # Errors
+/// If the process logs already.
+pub(crate) fn start_for_screen(level: LogLevel) -> Result<mpsc::Receiver<String>> {
+    let (sender, lines) = mpsc::channel(SCREEN_LINES_MAX);
+    if level == LogLevel::Off {
+        tracing::subscriber::set_global_default(NoSubscriber::new())?;
+        return Ok(lines);
+    }
+    let level = filter(level);
+    let lines_for_screen = ScreenWriter(sender);
+    let make = move || -> Log {
+        let log = tracing_subscriber::fmt().with_max_level(level).with_target(false);
+        let log = log.with_level(false).with_ansi(false).without_time();
+        Box::new(log.with_writer(move || lines_for_screen.clone()).finish())
+    };
+    tracing::subscriber::set_global_default(Late { level, log: LazyLock::new(Box::new(make)) })?;
+    Ok(lines)
+}
+
+/// Gives log lines to a screen.
+#[derive(Clone)]
+struct ScreenWriter(mpsc::Sender<String>);
+
+impl Write for ScreenWriter {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line).trim_end().to_owned();
+        // The log never holds up the chat.
+        self.0.try_send(text).ok();
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The queue of the log. One of its own is flushed at the end of the process; standard error's is

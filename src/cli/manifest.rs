@@ -39,6 +39,22 @@ const RPC: Facts = Facts {
     ],
 };
 
+const CHAT: Facts = Facts {
+    streaming_default: true,
+    supports_streaming: true,
+    output_formats: &["text"],
+    exit_codes: &[
+        (0, "the person has left, or input has ended"),
+        (1, "input could not be read"),
+        WRONG,
+        DEFECT,
+        (74, "the terminal could not be used"),
+        (129, "ended by SIGHUP"),
+        (130, "ended by SIGINT"),
+        (143, "ended by SIGTERM"),
+    ],
+};
+
 const RUN: Facts = Facts {
     streaming_default: false,
     supports_streaming: true,
@@ -169,6 +185,7 @@ pub(crate) fn facts(command: &str) -> Facts {
     match command {
         "rpc" => RPC,
         "exec" | "run-command" => RUN,
+        "chat" => CHAT,
         "list-events" => LIST_EVENTS,
         "check" => CHECK,
         "tools" => TOOLS,

@@ -3,6 +3,7 @@
 //! listens for signals.
 
 mod attachments;
+mod chat;
 mod command;
 mod file_settings;
 mod history;
@@ -15,13 +16,15 @@ use crate::chat::transcript::Preamble;
 use crate::cli::answers::AnswerSchema;
 use crate::cli::config::{self, Once, PromptRequest, Source};
 use crate::cli::log::{self, Flush};
-use crate::cli::{Cli, CommandMode, ExecArgs, Mode, RpcArgs};
+use crate::cli::{ChatArgs, Cli, CommandMode, ExecArgs, Mode, RpcArgs};
 use crate::command_file::Rendered;
 use crate::extract::ResponseType;
 use crate::session::Signal;
 use crate::stdio::{Settings, Signals, UnreadInput, reader_gone};
 use crate::support::threads;
 use anyhow::{Result, bail};
+pub(crate) use chat::ReadyChat;
+use config::prompt as prompt_of;
 use inputs::Inputs;
 use prompt::Parts;
 use shown::{Unasked, shown};
@@ -46,6 +49,8 @@ pub enum Job {
     Rpc(RpcArgs),
     /// `exec`.
     Exec(ExecArgs),
+    /// `chat`.
+    Chat(ChatArgs),
     /// `run-command`, whose words can be parsed once its file has been read.
     RunCommand(Vec<OsString>),
     /// Words that can't be parsed, and the output that they seem to select.
@@ -73,10 +78,11 @@ pub(crate) struct Waits<'a> {
 }
 
 /// A prepared command.
-#[derive(Debug)]
 pub(crate) enum Prepared {
     /// Serve these settings; the log is closed when its guard is dropped.
     Serve(Box<Settings>, Option<Flush>),
+    /// Hold a chat at a terminal.
+    Chat(Box<ReadyChat>),
     /// Print this and exit.
     Print(String),
 }
@@ -111,6 +117,7 @@ impl Job {
         match self {
             Self::Rpc(args) => CommandMode { command: "rpc", mode: args.output.mode() },
             Self::Exec(args) => CommandMode { command: "exec", mode: args.output.mode_of_errors() },
+            Self::Chat(_) => CommandMode { command: "chat", mode: Mode::Text },
             Self::RunCommand(words) => Cli::guess(words, None),
             Self::Wrong(command_mode, _) => *command_mode,
         }
@@ -152,8 +159,18 @@ pub(crate) async fn prepare(
                 move || exec(args, terminal).map_err(|reason| Refusal { command_mode, reason });
             in_thread(waits, command_mode, work).await
         }
+        Job::Chat(args) => {
+            let output = waits.output.try_clone();
+            let refuse = move |reason| Refusal { command_mode, reason };
+            let output = output.map_err(|error| refuse(error.into()))?;
+            let work = move || chat::run(args, terminal, output).map_err(refuse);
+            in_thread(waits, command_mode, work).await
+        }
         Job::RunCommand(words) => {
-            in_thread(waits, command_mode, move || command::run(&words, terminal)).await
+            let output = waits.output.try_clone();
+            let output = output.map_err(|error| Refusal { command_mode, reason: error.into() })?;
+            let work = move || command::run(&words, terminal, output);
+            in_thread(waits, command_mode, work).await
         }
     }
 }

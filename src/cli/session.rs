@@ -22,7 +22,7 @@ const REQUEST_BYTES_MAX: u32 = 1024 * 1024 * 1024;
 const RETRIES_MAX: u64 = 10;
 
 /// Options of every command that holds a conversation.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct SessionArgs {
     /// The provider.
     #[command(flatten)]

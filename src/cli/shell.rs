@@ -12,6 +12,7 @@ use crate::support::secret::without_userinfo;
 use crate::support::stderr;
 use crate::support::terminal::{self, escape_control};
 use crate::support::threads;
+use crate::tui;
 use anyhow::{Context, Result, anyhow};
 use rustix::io::Errno;
 use std::io::{self, IsTerminal, Write};
@@ -107,6 +108,10 @@ async fn serve(job: Job, stdio: Stdio, mut signals: Signals, terminal: Terminal)
         Ok(Prepared::Serve(settings, flush)) => {
             log = flush;
             stdio::serve(stdio, &mut signals, *settings).await
+        }
+        Ok(Prepared::Chat(mut ready)) => {
+            log = ready.flush.take();
+            tui::serve(ready.on_screen()?, &mut signals).await
         }
         Ok(Prepared::Print(text)) => print(stdio, &mut signals, text).await?,
         Err(refusal) => refuse(refusal, stdio, &mut signals).await?,

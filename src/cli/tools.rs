@@ -20,7 +20,7 @@ const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Options about tools.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct ToolOptions {
     /// Start this MCP server: a command line, without a shell; or connect to this URL. May be repeated
     #[arg(long, value_name = "COMMAND|URL", hide_env_values = true)]
@@ -56,7 +56,7 @@ pub struct ToolOptions {
 }
 
 /// Limits on tools.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct ToolLimitOptions {
     /// Most rounds of tool calls in a run
     #[arg(long, env = "DUOLOGUE_MAX_TOOL_ROUNDS", value_name = "N", default_value_t = ToolLimits::default().rounds, value_parser = whole::<u32>(1..=10_000))]

@@ -44,6 +44,20 @@ const RUN_EXAMPLES: &str = "  duologue run-command summarize.yaml report.txt
   duologue run-command summarize.yaml report.txt --print-prompt
   duologue run-command assistant.yaml --rpc --stdin-rpc";
 
+const CHAT_EXAMPLES: &str = "  duologue chat
+  duologue chat \"Explain this error.\" --attach build.log
+  duologue chat --store chat.db --continue
+  duologue run-command assistant.yaml --chat";
+
+pub(super) const CHAT_ABOUT: &str = "Chat with a model at a terminal";
+
+pub(super) const CHAT_LONG_ABOUT: &str = "\
+Chat with a model at a terminal.
+
+The conversation is printed into the terminal's own scrollback; below it are the part of the answer
+that may still change and the line to write in. /help lists the commands and keys. Where standard
+input or output is no terminal, or with --plain, lines are read and printed.";
+
 const ENVIRONMENT: &str = "  DUOLOGUE_API_KEY       key of the provider
   OPENAI_API_KEY         key for the openai and responses engines, if DUOLOGUE_API_KEY is not set
   OPENAI_BASE_URL        their base URL, if neither --base-url nor DUOLOGUE_BASE_URL is set
@@ -65,6 +79,7 @@ pub(super) fn after(command: &str) -> String {
     let examples = match command {
         "exec" => EXEC_EXAMPLES,
         "run-command" => RUN_EXAMPLES,
+        "chat" => CHAT_EXAMPLES,
         _ => RPC_EXAMPLES,
     };
     let statuses = facts(command).exit_codes.iter();

@@ -90,7 +90,7 @@ impl DebugFile {
 
     /// Empties the file and writes the frames so far. A process that runs nothing never gets here, so
     /// the record of an earlier process is replaced only by another record of a run.
-    pub(super) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         let Some(Held { file, lines }) = self.held.take() else { return };
         if let Err(error) = empty(&file) {
             tracing::warn!(%error, "the debug file can't be emptied, so it is not written");
@@ -127,7 +127,7 @@ impl DebugFile {
     }
 
     /// Waits until the last lines are written, but not for long.
-    pub(super) async fn finish(mut self) {
+    pub(crate) async fn finish(mut self) {
         self.lines = None;
         if timeout(FLUSH_MAX, &mut self.written).await.is_err() {
             tracing::warn!("the debug file did not take its last lines in time");

@@ -18,6 +18,8 @@ pub enum Place {
     Persist,
     /// A statement of the store that writes.
     Store,
+    /// Drawing the screen of a chat.
+    Draw,
 }
 
 /// Counts the steps to a planted failure.
@@ -40,6 +42,7 @@ impl Place {
             "engine" => Some(Self::Engine),
             "persist" => Some(Self::Persist),
             "store" => Some(Self::Store),
+            "draw" => Some(Self::Draw),
             _ => None,
         }
     }

@@ -146,8 +146,13 @@ mod examples;
 mod embedding;
 
 // What a person at a terminal sees.
+mod chat;
+mod chat_document;
+mod chat_files;
+mod chat_tmux;
 mod screen;
 mod terminal;
+mod vt;
 
 // What a prompt is made of, and standard input that is none of it.
 mod prompts;

@@ -1,5 +1,6 @@
 //! `run-command`: builds the request from a command file, its flags and its prompt.
 
+use super::chat::{self, Opening};
 use super::inputs::Inputs;
 use super::shown::{Unasked, shown};
 use super::{Prepared, Reason, Refusal, Terminal, attachments, file_settings, history, text};
@@ -7,13 +8,14 @@ use crate::chat::transcript::Preamble;
 use crate::cli::answers::AnswerSchema;
 use crate::cli::config::{self, Once, PromptRequest, Source};
 use crate::cli::log;
-use crate::cli::{Cli, CommandMode, RUN_COMMAND};
+use crate::cli::{Cli, CommandMode, Mode, RUN_COMMAND, RunCommandArgs};
 use crate::command_file::{CommandFile, FILE_BYTES_MAX, Outside, Rendered, is_stdin};
 use crate::protocol::attachment::Attachment;
+use crate::protocol::command::{Prompt, Submit};
 use crate::protocol::words::capability::EXTRACT;
 use crate::stdio::UnreadInput;
 use crate::support::terminal::escape_control;
-use crate::template::Missing;
+use crate::template::{Missing, Values};
 use anyhow::{Context, Result, anyhow};
 use jiff::Zoned;
 use std::ffi::OsString;
@@ -33,13 +35,17 @@ const UNREAD: &str = "standard input has data, and no flag of the command file r
      a flag takes a file, or redirect standard input from /dev/null";
 
 /// Prepares the command that `words` name.
-pub(super) fn run(words: &[OsString], mut terminal: Terminal) -> Result<Prepared, Refusal> {
+pub(super) fn run(
+    words: &[OsString],
+    mut terminal: Terminal,
+    output: File,
+) -> Result<Prepared, Refusal> {
     let command_mode = Cli::guess(words, None);
     let file = file(words, command_mode, &mut terminal.stdin);
     let file = file.map_err(|reason| Refusal { command_mode, reason })?;
     // From here on it is known which words are the file's flags.
     let command_mode = Cli::guess(words, Some(&file));
-    with_file(words, &file, terminal).map_err(|reason| Refusal { command_mode, reason })
+    with_file(words, &file, terminal, output).map_err(|reason| Refusal { command_mode, reason })
 }
 
 /// The command file that `words` name.
@@ -66,6 +72,7 @@ fn with_file(
     words: &[OsString],
     file: &CommandFile,
     mut terminal: Terminal,
+    output: File,
 ) -> Result<Prepared, Reason> {
     let (mut args, typed) = Cli::read_with_file(words, file)?;
     let mode = args.output.mode()?;
@@ -82,6 +89,10 @@ fn with_file(
     inputs.add_values(outside.files());
     inputs.ensure_kept(&args.session)?;
     let attachments = attachments::read(&args.attachments, mode)?;
+    let is_chat = args.interactive.is_chat(terminal.is_typed && terminal.is_shown);
+    if is_chat && !args.print_prompt {
+        return begin_chat(args, file, values, attachments, (terminal, output));
+    }
     let log = log::start(args.session.log_level, args.session.log_file.as_deref())?;
     warn_of(file);
     if let Some(ignored) = file_settings::apply(file, &mut args.session) {
@@ -111,6 +122,48 @@ fn with_file(
     let once = Once { command: RUN_COMMAND, mode, is_shown: terminal.is_shown, request, unread };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
+}
+
+/// The rendered prompt as the first one of a chat.
+fn begin_chat(
+    mut args: RunCommandArgs,
+    file: &CommandFile,
+    values: Values,
+    attachments: Vec<Attachment>,
+    (terminal, output): (Terminal, File),
+) -> Result<Prepared, Reason> {
+    let mode = args.output.mode()?;
+    if mode != Mode::Text {
+        return Err(anyhow!(
+            "a chat is for a person, and another output was chosen by an option or DUOLOGUE_OUTPUT; \
+             leave one of the two out"
+        )
+        .into());
+    }
+    let ignored = file_settings::apply(file, &mut args.session);
+    let missing = if args.strict { Missing::Refused } else { Missing::Shown };
+    let rendered = file.render(values, &Zoned::now(), missing)?;
+    let history = history::read(args.session.history.as_deref())?;
+    let system = match args.is_system_typed {
+        true => args.session.system.clone(),
+        false => rendered.system,
+    };
+    let history = history::for_engine(rendered.messages.into_iter().chain(history).collect());
+    let prompt = Prompt::new(rendered.prompt);
+    let prompt = prompt.map(|prompt| Submit { attachments, ..Submit::new(prompt) });
+    let opening = Opening {
+        session: args.session,
+        screen: args.screen,
+        forces_terminal: args.interactive.force_interactive,
+        preamble: Preamble { system, history },
+        prompt,
+    };
+    let prepared = chat::ready(opening, terminal, output)?;
+    warn_of(file);
+    if let Some(ignored) = ignored {
+        tracing::warn!("{}: {ignored}", file.path.display());
+    }
+    Ok(prepared)
 }
 
 /// Reports what is ignored in the file.

@@ -1,0 +1,209 @@
+//! `chat`, and command files with `--chat`: what is decided before there is a screen.
+
+use super::inputs::Inputs;
+use super::{Prepared, Reason, Terminal, attachments, history, prompt_of};
+use crate::chat::transcript::Preamble;
+use crate::cli::config;
+use crate::cli::log::{self, Flush};
+use crate::cli::{AttachmentArgs, Background, ChatArgs, Mode, ScreenArgs, SessionArgs};
+use crate::protocol::command::Submit;
+use crate::stdio::Settings;
+use crate::support::terminal::{has_colour, is_dumb};
+use crate::tui::{Beginning, Chat, Colours, HistoryFile, Look, Screen, Source, Theme, Tone};
+use crate::tui::{Terminal as Tty, plain_columns};
+use anyhow::{Context, Result, ensure};
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal};
+use tokio::sync::mpsc;
+
+/// A chat that is ready but for its screen.
+pub(crate) struct ReadyChat {
+    settings: Settings,
+    session: SessionArgs,
+    beginning: Beginning,
+    place: Place,
+    look: Look,
+    is_fullscreen: bool,
+    logged: mpsc::Receiver<String>,
+    /// The log, if it has a file of its own.
+    pub(crate) flush: Option<Flush>,
+}
+
+/// What a chat begins with.
+pub(super) struct Opening {
+    pub(super) session: SessionArgs,
+    pub(super) screen: ScreenArgs,
+    pub(super) forces_terminal: bool,
+    pub(super) preamble: Preamble,
+    pub(super) prompt: Option<Submit>,
+}
+
+/// Where a person types and reads.
+enum Place {
+    /// Keys and pictures.
+    Terminal { input: File, output: File },
+    /// Lines. `echoes`: they are typed at a terminal, which shows them.
+    Lines { input: File, output: File, is_shown: bool, echoes: bool },
+}
+
+impl Place {
+    fn new(
+        screen: ScreenArgs,
+        forces_terminal: bool,
+        terminal: Terminal,
+        output: File,
+    ) -> Result<Self> {
+        let Terminal { stdin: input, is_typed, is_shown } = terminal;
+        let is_plain = screen.plain || is_dumb();
+        if is_typed && is_shown && !is_plain {
+            return Ok(Self::Terminal { input, output });
+        }
+        if !forces_terminal || is_typed && is_shown {
+            let echoes = is_typed && is_shown;
+            return Ok(Self::Lines { input, output, is_shown, echoes });
+        }
+        let open = || OpenOptions::new().read(true).write(true).open("/dev/tty");
+        let both = open().and_then(|input| Ok((input, open()?)));
+        let (input, output) =
+            both.context("--force-interactive: this process has no terminal to chat at")?;
+        Ok(match is_plain {
+            true => Self::Lines { input, output, is_shown: true, echoes: true },
+            false => Self::Terminal { input, output },
+        })
+    }
+}
+
+/// Prepares `chat`.
+pub(super) fn run(args: ChatArgs, terminal: Terminal, output: File) -> Result<Prepared, Reason> {
+    let mut inputs = Inputs::of(&args.session, &terminal.stdin);
+    attachments::add(&args.attachments, &mut inputs);
+    inputs.ensure_kept(&args.session)?;
+    let history = history::for_engine(history::read(args.session.history.as_deref())?);
+    let prompt = first_prompt(args.prompt, &args.attachments)?;
+    let opening = Opening {
+        session: args.session,
+        screen: args.screen,
+        forces_terminal: args.force_interactive,
+        preamble: Preamble { system: None, history },
+        prompt,
+    };
+    ready(opening, terminal, output)
+}
+
+/// The first prompt with what goes with it.
+fn first_prompt(text: Option<String>, attached: &AttachmentArgs) -> Result<Option<Submit>> {
+    let attachments = attachments::read(attached, Mode::Text)?;
+    let Some(text) = text else {
+        ensure!(
+            attachments.is_empty(),
+            "an attachment goes with a prompt; write the prompt after `chat`, or attach a file in \
+             the chat with @ before its name"
+        );
+        return Ok(None);
+    };
+    let prompt = prompt_of(text)?;
+    Ok(Some(Submit { attachments, ..Submit::new(prompt) }))
+}
+
+/// Prepares a chat that begins like this.
+pub(super) fn ready(
+    opening: Opening,
+    terminal: Terminal,
+    output: File,
+) -> Result<Prepared, Reason> {
+    let Opening { session, screen, forces_terminal, preamble, prompt } = opening;
+    let place = Place::new(screen, forces_terminal, terminal, output)?;
+    let (level, file) = (session.log_level, session.log_file.as_deref());
+    // On a terminal with pictures a line of the log has to be part of them.
+    let is_drawn = matches!(place, Place::Terminal { .. }) && io::stderr().is_terminal();
+    let (flush, logged) = match is_drawn && file.is_none() {
+        true => (None, log::start_for_screen(level)?),
+        false => (log::start(level, file)?, mpsc::channel(1).1),
+    };
+    let system = config::chat::system(&session, &preamble);
+    let settings = config::chat::chat(&session, preamble)?;
+    let colours = match place {
+        Place::Terminal { .. } => colours(),
+        Place::Lines { .. } => Colours::Plain,
+    };
+    let theme = Theme { tone: tone(screen.background), colours };
+    let beginning = Beginning { prompt, system, notices: settings.notices.clone() };
+    Ok(Prepared::Chat(Box::new(ReadyChat {
+        settings,
+        session,
+        beginning,
+        place,
+        look: Look::new(theme),
+        is_fullscreen: screen.fullscreen,
+        logged,
+        flush,
+    })))
+}
+
+impl ReadyChat {
+    /// The chat on its screen. Inside the runtime, which waits for keys.
+    ///
+    /// # Errors
+    /// If the terminal can't be used.
+    pub(crate) fn on_screen(self) -> Result<Chat> {
+        let Self { settings, session, beginning, place, look, is_fullscreen, logged, .. } = self;
+        let (source, screen) = match place {
+            Place::Terminal { input, output } => {
+                let terminal = Tty::new(input, output, is_fullscreen);
+                let terminal = terminal.context("the terminal can't be used")?;
+                let screen = match is_fullscreen {
+                    true => Screen::full(terminal, look),
+                    false => Screen::inline(terminal, look, reflows()),
+                };
+                (Source::keys(), screen)
+            }
+            Place::Lines { input, output, is_shown, echoes } => {
+                let columns = plain_columns(&output, is_shown);
+                (Source::lines(input)?, Screen::plain(output, look, columns, echoes))
+            }
+        };
+        let history = if screen.is_plain() { HistoryFile::none() } else { HistoryFile::of_user() };
+        let (library, resumed) = (config::chat::library(&session), session.clone());
+        Ok(Chat {
+            host: settings.host,
+            opener: Box::new(move |opening| config::chat::another(&session, opening)),
+            library,
+            beginning,
+            resume: Box::new(move |id| config::chat::resume(&resumed, id)),
+            debug_file: settings.debug_file,
+            logged,
+            source,
+            screen,
+            history,
+        })
+    }
+}
+
+/// The colours that the terminal has, as far as its variables say it.
+fn colours() -> Colours {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    Colours::of_terminal(&variable("TERM"), &variable("COLORTERM"), !has_colour())
+}
+
+fn tone(background: Background) -> Tone {
+    match background {
+        Background::Dark => Tone::Dark,
+        Background::Light => Tone::Light,
+        Background::Auto => {
+            // The text's colour and the background's, as rxvt and others set it: 7 and 15 are light.
+            let colours = std::env::var("COLORFGBG").unwrap_or_default();
+            match colours.rsplit(';').next() {
+                Some("7" | "15") => Tone::Light,
+                Some(_) | None => Tone::Dark,
+            }
+        }
+    }
+}
+
+/// Whether the terminal wraps the lines on its screen again when it gets narrower. Most do.
+fn reflows() -> bool {
+    let has = |name: &str| std::env::var_os(name).is_some();
+    let term = std::env::var("TERM").unwrap_or_default();
+    let is_screen = term.starts_with("screen") && !has("TMUX");
+    !(has("XTERM_VERSION") || term == "linux" || is_screen)
+}

@@ -1,0 +1,17 @@
+//! A chat at a terminal: one more front end of the host.
+
+mod commands;
+mod display;
+mod input;
+mod markdown;
+mod model;
+mod shell;
+mod terminal;
+mod text;
+mod view;
+
+pub(crate) use markdown::{Colours, Theme, Tone};
+pub(crate) use model::Opening;
+pub(crate) use shell::{Beginning, Chat, HistoryFile, Screen, Source, plain_columns, serve};
+pub(crate) use terminal::Terminal;
+pub(crate) use view::Look;

@@ -1,0 +1,179 @@
+//! The commands that a person can write in place of a prompt: a slash, a name, and perhaps more. Pure.
+
+use std::path::PathBuf;
+
+/// Names of commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    Help,
+    New,
+    Resume,
+    Model,
+    Profile,
+    Tools,
+    System,
+    Copy,
+    Save,
+    Export,
+    Quit,
+}
+
+/// A command with what it needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Help,
+    /// Begin another conversation.
+    New,
+    /// Choose a stored conversation to go on with; the words are searched for.
+    Resume(String),
+    /// Choose a model, or show which one answers.
+    Model(Option<String>),
+    Profile(Option<String>),
+    Tools,
+    /// Begin another conversation with this system prompt, or show the one there is.
+    System(Option<String>),
+    /// Copy the last answer, or the code block of this number in it.
+    Copy(Option<usize>),
+    /// Write the last answer to a file.
+    Save(PathBuf),
+    /// Write the conversation to a file.
+    Export(PathBuf),
+    Quit,
+}
+
+/// Why a text is no command.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Wrong {
+    #[error("there is no command /{0}; /help lists the commands")]
+    Unknown(String),
+    #[error("/{0} needs the name of a file, as in /{0} answer.md")]
+    NoFile(&'static str),
+    #[error("/copy takes the number of a code block, as in /copy 1")]
+    NoNumber,
+}
+
+impl Name {
+    pub(crate) const ALL: [Self; 11] = [
+        Self::Help,
+        Self::New,
+        Self::Resume,
+        Self::Model,
+        Self::Profile,
+        Self::Tools,
+        Self::System,
+        Self::Copy,
+        Self::Save,
+        Self::Export,
+        Self::Quit,
+    ];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Help => "help",
+            Self::New => "new",
+            Self::Resume => "resume",
+            Self::Model => "model",
+            Self::Profile => "profile",
+            Self::Tools => "tools",
+            Self::System => "system",
+            Self::Copy => "copy",
+            Self::Save => "save",
+            Self::Export => "export",
+            Self::Quit => "quit",
+        }
+    }
+
+    /// What may stand after the name.
+    pub(crate) fn parameter(self) -> &'static str {
+        match self {
+            Self::Help | Self::New | Self::Tools | Self::Quit => "",
+            Self::Resume => "[WORDS]",
+            Self::Model | Self::Profile => "[NAME]",
+            Self::System => "[TEXT]",
+            Self::Copy => "[NUMBER]",
+            Self::Save | Self::Export => "FILE",
+        }
+    }
+
+    pub(crate) fn about(self) -> &'static str {
+        match self {
+            Self::Help => "list commands and keys",
+            Self::New => "begin another conversation",
+            Self::Resume => "choose a stored conversation and go on with it",
+            Self::Model => "choose the model, or show which one answers",
+            Self::Profile => "choose a profile",
+            Self::Tools => "list the tool servers and their tools",
+            Self::System => "begin another conversation with this system prompt, or show it",
+            Self::Copy => "copy the last answer, or one of its code blocks",
+            Self::Save => "write the last answer to a file",
+            Self::Export => "write the conversation to a file, as Markdown",
+            Self::Quit => "leave",
+        }
+    }
+}
+
+impl Command {
+    /// The command in `text`; `None` if it is a prompt. Two slashes begin a prompt with one.
+    pub(crate) fn read(text: &str) -> Option<Result<Self, Wrong>> {
+        let rest = text.strip_prefix('/').filter(|rest| !rest.starts_with('/'))?;
+        let (word, parameter) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        // The path of a file is no command.
+        if word.contains('/') {
+            return None;
+        }
+        let parameter = parameter.trim();
+        let name = Name::ALL.into_iter().find(|name| name.as_str() == word);
+        let Some(name) = name else { return Some(Err(Wrong::Unknown(word.to_owned()))) };
+        Some(Self::new(name, parameter))
+    }
+
+    fn new(name: Name, parameter: &str) -> Result<Self, Wrong> {
+        let given = (!parameter.is_empty()).then(|| parameter.to_owned());
+        let file = |name| given.clone().map(PathBuf::from).ok_or(Wrong::NoFile(name));
+        Ok(match name {
+            Name::Help => Self::Help,
+            Name::New => Self::New,
+            Name::Resume => Self::Resume(parameter.to_owned()),
+            Name::Model => Self::Model(given),
+            Name::Profile => Self::Profile(given),
+            Name::Tools => Self::Tools,
+            Name::System => Self::System(given),
+            Name::Copy => match given {
+                None => Self::Copy(None),
+                Some(number) => Self::Copy(Some(number.parse().map_err(|_| Wrong::NoNumber)?)),
+            },
+            Name::Save => Self::Save(file("save")?),
+            Name::Export => Self::Export(file("export")?),
+            Name::Quit => Self::Quit,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slash_begins_a_command() {
+        let check = |text: &str, expected| assert_eq!(Command::read(text), expected, "{text:?}");
+        check("hello", None);
+        check("/help", Some(Ok(Command::Help)));
+        check("/model  gpt-5 ", Some(Ok(Command::Model(Some("gpt-5".to_owned())))));
+        check("/model", Some(Ok(Command::Model(None))));
+        check("/save a b.md", Some(Ok(Command::Save("a b.md".into()))));
+        check("/save", Some(Err(Wrong::NoFile("save"))));
+        check("/copy 2", Some(Ok(Command::Copy(Some(2)))));
+        check("/copy x", Some(Err(Wrong::NoNumber)));
+        check("/dance", Some(Err(Wrong::Unknown("dance".to_owned()))));
+        check("//help", None);
+        check("/usr/bin/env is a path", None);
+    }
+
+    #[test]
+    fn every_name_is_read_as_itself() {
+        for name in Name::ALL {
+            let text = format!("/{} 1", name.as_str());
+            assert!(matches!(Command::read(&text), Some(Ok(_))), "{text}");
+        }
+    }
+}

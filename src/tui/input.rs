@@ -1,0 +1,287 @@
+//! The text that a person is writing: an editor of several lines with the keys of readline. Pure.
+
+mod complete;
+mod history;
+
+pub(crate) use complete::{Candidates, Completion, mentions};
+pub(crate) use history::{ENTRIES_MAX, History};
+
+use unicode_segmentation::UnicodeSegmentation;
+
+/// A text and the place in it where the next character goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Editor {
+    text: String,
+    /// A byte, at the border of a grapheme.
+    cursor: usize,
+    /// What was cut last.
+    cut: String,
+}
+
+/// Moves of the cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Move {
+    Left,
+    Right,
+    WordLeft,
+    WordRight,
+    LineStart,
+    LineEnd,
+    Start,
+    End,
+}
+
+impl Editor {
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn cursor(&self) -> usize {
+        self.cursor
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Replaces the text; the cursor goes to its end.
+    pub(crate) fn set(&mut self, text: String) {
+        self.cursor = text.len();
+        self.text = text;
+    }
+
+    /// The text, which is empty afterwards.
+    pub(crate) fn take(&mut self) -> String {
+        self.cursor = 0;
+        std::mem::take(&mut self.text)
+    }
+
+    pub(crate) fn insert(&mut self, text: &str) {
+        self.text.insert_str(self.cursor, text);
+        self.cursor += text.len();
+        // What was inserted may have become part of the grapheme after it.
+        self.cursor = self.border_from(self.cursor);
+    }
+
+    pub(crate) fn go(&mut self, to: Move) {
+        self.cursor = self.target(to);
+    }
+
+    /// Goes a line up, as far as the column allows; false in the first line.
+    pub(crate) fn up(&mut self) -> bool {
+        let start = self.line_start(self.cursor);
+        let Some(end_above) = start.checked_sub(1) else { return false };
+        let above = self.line_start(end_above);
+        self.go_to_column(above, end_above, self.column(start));
+        true
+    }
+
+    /// Goes a line down; false in the last line.
+    pub(crate) fn down(&mut self) -> bool {
+        let column = self.column(self.line_start(self.cursor));
+        let below = self.line_end(self.cursor) + 1;
+        if below > self.text.len() {
+            return false;
+        }
+        self.go_to_column(below, self.line_end(below), column);
+        true
+    }
+
+    /// Deletes from the cursor to where `to` leads. What `keeps` can be inserted again.
+    pub(crate) fn delete(&mut self, to: Move, keeps: bool) {
+        let target = self.target(to);
+        let (start, end) = (self.cursor.min(target), self.cursor.max(target));
+        let deleted: String = self.text.drain(start..end).collect();
+        self.cursor = self.border_from(start);
+        if keeps && !deleted.is_empty() {
+            self.cut = deleted;
+        }
+    }
+
+    /// Inserts what was cut last.
+    pub(crate) fn yank(&mut self) {
+        let cut = self.cut.clone();
+        self.insert(&cut);
+    }
+
+    /// Replaces the bytes from `start` to the cursor.
+    pub(crate) fn replace_before(&mut self, start: usize, text: &str) {
+        if self.text.is_char_boundary(start) && start <= self.cursor {
+            self.text.drain(start..self.cursor);
+            self.cursor = start;
+            self.insert(text);
+        }
+    }
+
+    /// The first border of a grapheme at or after `at`.
+    fn border_from(&self, at: usize) -> usize {
+        // Graphemes do not go on after a line feed, so one line is enough to look at.
+        let start = self.line_start(at);
+        let borders = self.text[start..].grapheme_indices(true).map(|(border, _)| start + border);
+        let mut borders = borders.chain([self.text.len()]);
+        borders.find(|border| *border >= at).unwrap_or(self.text.len())
+    }
+
+    fn target(&self, to: Move) -> usize {
+        let (before, after) = self.text.split_at(self.cursor);
+        match to {
+            Move::Left => self.cursor - before.graphemes(true).next_back().map_or(0, str::len),
+            Move::Right => self.cursor + after.graphemes(true).next().map_or(0, str::len),
+            Move::WordLeft => {
+                let end = before.trim_end_matches(|char: char| !char.is_alphanumeric()).len();
+                before[..end].trim_end_matches(char::is_alphanumeric).len()
+            }
+            Move::WordRight => {
+                let rest = after.trim_start_matches(|char: char| !char.is_alphanumeric());
+                self.text.len() - rest.trim_start_matches(char::is_alphanumeric).len()
+            }
+            Move::LineStart => self.line_start(self.cursor),
+            Move::LineEnd => self.line_end(self.cursor),
+            Move::Start => 0,
+            Move::End => self.text.len(),
+        }
+    }
+
+    fn line_start(&self, at: usize) -> usize {
+        self.text[..at].rfind('\n').map_or(0, |line_feed| line_feed + 1)
+    }
+
+    fn line_end(&self, at: usize) -> usize {
+        self.text[at..].find('\n').map_or(self.text.len(), |length| at + length)
+    }
+
+    /// Graphemes before the cursor in the line that begins at `start`.
+    fn column(&self, start: usize) -> usize {
+        self.text[start..self.cursor].graphemes(true).count()
+    }
+
+    fn go_to_column(&mut self, start: usize, end: usize, column: usize) {
+        let line = &self.text[start..end];
+        let skipped = line.graphemes(true).take(column).map(str::len).sum::<usize>();
+        self.cursor = start + skipped;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// An editor with the text, in which `|` is the cursor.
+    fn editor(text: &str) -> Editor {
+        let cursor = text.find('|').expect("a cursor");
+        Editor { text: text.replace('|', ""), cursor, cut: String::new() }
+    }
+
+    fn shown(editor: &Editor) -> String {
+        let (before, after) = editor.text.split_at(editor.cursor);
+        format!("{before}|{after}")
+    }
+
+    #[test]
+    fn the_cursor_moves_by_graphemes_words_and_lines() {
+        let check = |from: &str, to: Move, expected: &str| {
+            let mut editor = editor(from);
+            editor.go(to);
+            assert_eq!(shown(&editor), expected, "{from:?} {to:?}");
+        };
+        check("ab|", Move::Left, "a|b");
+        check("|", Move::Left, "|");
+        check("👩‍👩‍👧x|", Move::Left, "👩‍👩‍👧|x");
+        check("|e\u{301}x", Move::Right, "e\u{301}|x");
+        check("one two|", Move::WordLeft, "one |two");
+        check("one, |", Move::WordLeft, "|one, ");
+        check("one| two", Move::WordRight, "one two|");
+        check("a\nb|c\nd", Move::LineStart, "a\n|bc\nd");
+        check("a\nb|c\nd", Move::LineEnd, "a\nbc|\nd");
+        check("a\nb|c", Move::Start, "|a\nbc");
+        check("|a\nbc", Move::End, "a\nbc|");
+    }
+
+    #[test]
+    fn up_and_down_keep_the_column_as_far_as_the_line_goes() {
+        let mut editor = editor("one\nt\nthre|e");
+        assert!(editor.up());
+        assert_eq!(shown(&editor), "one\nt|\nthree");
+        assert!(editor.up() && !editor.up());
+        assert_eq!(shown(&editor), "o|ne\nt\nthree");
+        assert!(editor.down() && editor.down() && !editor.down());
+        assert_eq!(shown(&editor), "one\nt\nt|hree");
+    }
+
+    #[test]
+    fn what_is_cut_comes_back() {
+        let mut editor = editor("one two| three");
+        editor.delete(Move::WordLeft, true);
+        assert_eq!(shown(&editor), "one | three");
+        editor.delete(Move::LineEnd, true);
+        assert_eq!(shown(&editor), "one |");
+        editor.yank();
+        assert_eq!(shown(&editor), "one  three|");
+        editor.delete(Move::Left, false);
+        editor.yank();
+        assert_eq!(shown(&editor), "one  thre three|");
+    }
+
+    #[test]
+    fn a_completion_replaces_what_stands_before_the_cursor() {
+        let mut editor = editor("see @sr| now");
+        editor.replace_before(5, "src/");
+        assert_eq!(shown(&editor), "see @src/| now");
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(String),
+        Go(Move),
+        Delete(Move),
+        Yank,
+        Up,
+        Down,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let moves = prop::sample::select(vec![
+            Move::Left,
+            Move::Right,
+            Move::WordLeft,
+            Move::WordRight,
+            Move::LineStart,
+            Move::LineEnd,
+            Move::Start,
+            Move::End,
+        ]);
+        let texts = prop_oneof!["[a \n\u{301}é👩\u{200d}\u{1f1e6}]{0,4}", "\\PC{0,3}"];
+        prop_oneof![
+            texts.prop_map(Step::Insert),
+            moves.clone().prop_map(Step::Go),
+            moves.prop_map(Step::Delete),
+            Just(Step::Yank),
+            Just(Step::Up),
+            Just(Step::Down),
+        ]
+    }
+
+    proptest! {
+        /// The cursor always stands between two graphemes of a line, so nothing can panic.
+        #[test]
+        fn any_steps_leave_the_cursor_at_a_border(steps in prop::collection::vec(step(), 0..40)) {
+            let mut editor = Editor::default();
+            for step in steps {
+                let before = editor.text.clone();
+                match step {
+                    Step::Insert(text) => {
+                        editor.insert(&text);
+                        prop_assert_eq!(editor.text.len(), before.len() + text.len());
+                    }
+                    Step::Go(to) => editor.go(to),
+                    Step::Delete(to) => editor.delete(to, true),
+                    Step::Yank => editor.yank(),
+                    Step::Up => drop(editor.up()),
+                    Step::Down => drop(editor.down()),
+                }
+                prop_assert!(editor.text.is_char_boundary(editor.cursor));
+            }
+        }
+    }
+}

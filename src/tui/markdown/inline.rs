@@ -1,0 +1,151 @@
+//! The text of a paragraph, heading or cell: runs that each look the same.
+
+use super::super::text::clean;
+use super::{Face, Inline, Marks};
+use pulldown_cmark::{CowStr, Event, Tag, TagEnd};
+
+/// Puts runs of text together from the parser's events.
+#[derive(Debug, Default)]
+pub(super) struct InlineReader {
+    runs: Vec<Inline>,
+    /// How many emphases, strong emphases and strikes are open.
+    emphasis: usize,
+    strong: usize,
+    strike: usize,
+    /// The links and images that are open.
+    targets: Vec<Target>,
+}
+
+/// A link or an image that is open.
+#[derive(Debug)]
+struct Target {
+    face: Face,
+    address: String,
+    /// Where its text starts: the number of runs, and the bytes of the last of them.
+    start: (usize, usize),
+}
+
+impl InlineReader {
+    /// Reads `event` if it belongs to a text; gives back any other.
+    pub(super) fn read<'a>(&mut self, event: Event<'a>) -> Option<Event<'a>> {
+        match event {
+            Event::Text(text) => self.push(&text, self.face()),
+            Event::Code(text) => self.push(&text, Face::Code),
+            Event::InlineHtml(html) if is_line_break(&html) => self.push("\n", Face::Text),
+            Event::InlineHtml(html) => self.push(&html, Face::Html),
+            Event::SoftBreak => self.push(" ", self.face()),
+            Event::HardBreak => self.push("\n", self.face()),
+            Event::FootnoteReference(label) => self.push(&format!("[^{label}]"), Face::Text),
+            Event::InlineMath(text) | Event::DisplayMath(text) => self.push(&text, Face::Code),
+            Event::Start(tag) => return self.start(tag).map(Event::Start),
+            Event::End(end) => return self.end(end).map(Event::End),
+            event @ (Event::Html(_) | Event::Rule | Event::TaskListMarker(_)) => {
+                return Some(event);
+            }
+        }
+        None
+    }
+
+    /// The runs that were read; there may be none.
+    pub(super) fn take(&mut self) -> Vec<Inline> {
+        std::mem::take(self).runs
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    fn start<'a>(&mut self, tag: Tag<'a>) -> Option<Tag<'a>> {
+        if let Some(open) = self.stress(tag.to_end()) {
+            *open += 1;
+        } else if let Tag::Link { dest_url, .. } = tag {
+            self.open(Face::Link, &dest_url);
+        } else if let Tag::Image { dest_url, .. } = tag {
+            self.open(Face::Image, &dest_url);
+        } else {
+            return Some(tag);
+        }
+        None
+    }
+
+    fn end(&mut self, end: TagEnd) -> Option<TagEnd> {
+        if let Some(open) = self.stress(end) {
+            *open = open.saturating_sub(1);
+        } else if let TagEnd::Link | TagEnd::Image = end {
+            self.close();
+        } else {
+            return Some(end);
+        }
+        None
+    }
+
+    /// The count of what `end` closes, if that is a kind of stress.
+    fn stress(&mut self, end: TagEnd) -> Option<&mut usize> {
+        if let TagEnd::Emphasis = end {
+            Some(&mut self.emphasis)
+        } else if let TagEnd::Strong = end {
+            Some(&mut self.strong)
+        } else if let TagEnd::Strikethrough = end {
+            Some(&mut self.strike)
+        } else {
+            None
+        }
+    }
+
+    fn open(&mut self, face: Face, address: &CowStr<'_>) {
+        let start = (self.runs.len(), self.runs.last().map_or(0, |run| run.text.len()));
+        self.targets.push(Target { face, address: clean(address).replace('\n', " "), start });
+    }
+
+    /// A link is followed by its address, unless its text is the address; an image is its description,
+    /// or its address where it has none.
+    fn close(&mut self) {
+        let Some(Target { face, address, start }) = self.targets.pop() else { return };
+        let text = self.text_since(start);
+        if face == Face::Image {
+            if text.is_empty() {
+                self.push(&address, Face::Image);
+            }
+        } else if !address.is_empty() && !says(&address, &text) {
+            let separator = if text.is_empty() { "" } else { " " };
+            self.push(separator, Face::Text);
+            self.push(&format!("({address})"), Face::Address);
+        }
+    }
+
+    fn text_since(&self, (runs, bytes): (usize, usize)) -> String {
+        let before = runs.checked_sub(1).and_then(|last| self.runs.get(last));
+        let grown = before.and_then(|run| run.text.get(bytes..)).unwrap_or_default();
+        let later = self.runs.iter().skip(runs).map(|run| run.text.as_str());
+        std::iter::once(grown).chain(later).collect()
+    }
+
+    fn face(&self) -> Face {
+        self.targets.last().map_or(Face::Text, |target| target.face)
+    }
+
+    fn push(&mut self, text: &str, face: Face) {
+        // Cleaned here and not before it was parsed: entities like `&#27;` are characters by now.
+        let text = clean(text);
+        if text.is_empty() {
+            return;
+        }
+        let (emphasis, strong, strike) = (self.emphasis > 0, self.strong > 0, self.strike > 0);
+        let marks = Marks { emphasis, strong, strike };
+        match self.runs.last_mut() {
+            Some(run) if run.face == face && run.marks == marks => run.text.push_str(&text),
+            _ => self.runs.push(Inline { text, face, marks }),
+        }
+    }
+}
+
+/// Whether the text of a link is its address.
+fn says(address: &str, text: &str) -> bool {
+    address == text || address.strip_prefix("mailto:") == Some(text)
+}
+
+/// `<br>`, which answers use in the cells of tables.
+fn is_line_break(html: &str) -> bool {
+    let name = html.trim_start_matches('<').trim_end_matches('>');
+    name.trim_end_matches('/').trim().eq_ignore_ascii_case("br")
+}

@@ -1,0 +1,338 @@
+//! Markdown that arrives in pieces: blocks are given as soon as nothing that follows can change them.
+
+use super::blocks::{self, After, Before, Shape, Top};
+use super::code::Highlighter;
+use super::fence::Fence;
+use super::{Block, CodePlace, Kind};
+use std::borrow::Cow;
+
+/// The most source that is read again with each line: a longer block is cut where a line or a word
+/// ends.
+const OPEN_BYTES_MAX: usize = 16 * 1024;
+
+/// A longer table is drawn as several, each with the head.
+const TABLE_ROWS_MAX: usize = 50;
+
+/// Reads a document while it arrives.
+///
+/// Blocks end as in CommonMark, and what ends them is a complete line: the one that begins the next
+/// block, item or, in a block of code, line. Three things differ, so that a block that was given never
+/// changes: a reference to a link that is not defined before the next block begins is shown as it is
+/// written, as are all definitions; empty lines are drawn between the items that have them; and a block
+/// that does not end within [`OPEN_BYTES_MAX`] is cut.
+///
+/// The result does not depend on how the text is cut into pieces.
+#[derive(Debug, Default)]
+pub(crate) struct Markdown {
+    /// The source of what is open. Outside code it begins with a line that is not empty.
+    open: String,
+    before: Before,
+    code: Option<OpenCode>,
+    closed: Vec<Block>,
+    after_return: bool,
+    /// How many bytes were parsed, for tests of how much work there is.
+    parsed_bytes: usize,
+}
+
+/// A block of code that is open.
+#[derive(Debug)]
+struct OpenCode {
+    fence: Fence,
+    highlighter: Highlighter,
+    place: CodePlace,
+    /// Whether the beginning of the line was given already, because of its length.
+    in_line: bool,
+}
+
+impl Markdown {
+    /// Takes the next piece of the document.
+    pub(crate) fn push(&mut self, piece: &str) {
+        for part in piece.split_inclusive(['\n', '\r']) {
+            // A line ends in LF, CRLF or CR, and is kept with LF.
+            let after_return = std::mem::replace(&mut self.after_return, part.ends_with('\r'));
+            match part.strip_suffix(['\n', '\r']) {
+                Some("") if after_return && part == "\n" => {}
+                Some(line) => {
+                    self.push_part(line);
+                    self.push_part("\n");
+                    self.line_ended();
+                }
+                None => self.push_part(part),
+            }
+        }
+    }
+
+    /// The document has ended: what was open is closed. What is pushed next begins another.
+    pub(crate) fn finish(&mut self) {
+        let rest = self.read_open(&self.open);
+        self.parsed_bytes += self.open.len();
+        let closed = std::mem::take(&mut self.closed).into_iter().chain(rest).collect();
+        *self = Markdown { closed, parsed_bytes: self.parsed_bytes, ..Markdown::default() };
+    }
+
+    /// The blocks that can't change any more and were not taken yet.
+    pub(crate) fn take_closed(&mut self) -> Vec<Block> {
+        std::mem::take(&mut self.closed)
+    }
+
+    /// The blocks that the next piece may change.
+    ///
+    /// Where the last line is nothing but the beginning of a mark, which could make a heading of the
+    /// paragraph before it, or where a table has no more than a head, it is left out: what is shown
+    /// must not change its look for the time of one piece.
+    pub(crate) fn open(&self) -> Vec<Block> {
+        self.read_open(if self.code.is_some() { &self.open } else { settled(&self.open) })
+    }
+
+    fn read_open(&self, open: &str) -> Vec<Block> {
+        let Some(code) = &self.code else {
+            return blocks::read(open, self.before)
+                .into_iter()
+                .flat_map(|top| top.blocks)
+                .collect();
+        };
+        // Spaces alone may be the indentation of the closing fence.
+        if !code.in_line && (is_blank(open) || code.fence.is_closed_by(open)) {
+            return Vec::new();
+        }
+        let mut place = code.place;
+        code_lines(&mut code.highlighter.clone(), &code.text(open), &mut place, self.before)
+    }
+
+    /// Takes a part of one line, or its end.
+    fn push_part(&mut self, mut part: &str) {
+        while self.open.len() + part.len() > OPEN_BYTES_MAX {
+            let room = part.floor_char_boundary(OPEN_BYTES_MAX - self.open.len());
+            self.open.push_str(&part[..room]);
+            part = &part[room..];
+            self.cut();
+        }
+        self.open.push_str(part);
+    }
+
+    fn line_ended(&mut self) {
+        if self.code.is_some() {
+            return self.code_line_ended();
+        }
+        if is_blank(&self.open) {
+            self.before.blank = true;
+            self.open.clear();
+            return;
+        }
+        let lines = self.open.strip_suffix('\n').unwrap_or(&self.open);
+        let (before, line) = lines.rsplit_once('\n').unwrap_or(("", lines));
+        let after_text = before.rsplit('\n').next().is_some_and(|it| !is_blank(it));
+        // Most lines go on with a paragraph: a letter begins a block only after an empty line.
+        let goes_on = after_text && line.starts_with(char::is_alphabetic);
+        if !goes_on && !is_blank(line) {
+            self.close();
+        }
+    }
+
+    /// Closes every block but the last, and of a list every item but the last.
+    fn close(&mut self) {
+        let mut tops = self.parse(self.open.len());
+        let Some(last) = tops.pop() else { return };
+        self.give(tops);
+        match &last.shape {
+            Shape::List { starts, last: number } if starts.len() > 1 => {
+                let start = starts[starts.len() - 1];
+                let blank = ends_in_empty_line(&self.open[..start]);
+                let mut items = last.blocks;
+                items.truncate(starts.len() - 1);
+                self.closed.extend(items);
+                self.before = Before { after: After::Item, blank, number: *number };
+                self.open.drain(..start);
+            }
+            Shape::List { .. } | Shape::Other => self.keep_from(last.start),
+            Shape::Table { rows } if rows.len() > TABLE_ROWS_MAX => self.close_rows(&last, rows),
+            Shape::Table { .. } => self.keep_from(last.start),
+            Shape::Fenced => {
+                self.keep_from(last.start);
+                self.open_code();
+            }
+        }
+    }
+
+    /// What is before `start` was closed.
+    fn keep_from(&mut self, start: usize) {
+        if start > 0 {
+            self.before.blank = ends_in_empty_line(&self.open[..start]);
+            self.before.number = None;
+            self.open.drain(..start);
+        }
+    }
+
+    /// Closes all rows of a table but the last, and keeps its head for that one.
+    fn close_rows(&mut self, top: &Top, rows: &[usize]) {
+        let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return };
+        let mut blocks = top.blocks.clone();
+        for block in &mut blocks {
+            if let Kind::Table(table) = &mut block.kind {
+                table.rows.truncate(rows.len() - 1);
+            }
+        }
+        self.closed.extend(blocks);
+        self.open.drain(*first..*last);
+        self.keep_from(top.start);
+        self.before = Before { after: After::Other, blank: false, number: None };
+    }
+
+    /// The open block is too long: closes what is there up to the end of a line or a word.
+    fn cut(&mut self) {
+        if self.code.is_some() {
+            return self.cut_code_line();
+        }
+        let tail = self.open.floor_char_boundary(OPEN_BYTES_MAX / 2);
+        let place = |mark: char| self.open[tail..].rfind(mark).map(|at| tail + at + 1);
+        let end = place('\n').or_else(|| place(' ')).unwrap_or(self.open.len());
+        let tops = self.parse(end);
+        let nested = tops.last().and_then(|top| open_fence(&self.open[top.start..end], top));
+        if let Some(Top { shape: Shape::Table { rows }, .. }) = tops.last()
+            && rows.len() > 1
+            && rows[0] < OPEN_BYTES_MAX / 4
+        {
+            return self.close();
+        }
+        self.give(tops);
+        self.open.drain(..end);
+        self.before = Before { after: After::Cut, blank: false, number: None };
+        if let Some(fence) = nested {
+            self.code = Some(OpenCode::new(fence, CodePlace::Later));
+        }
+    }
+
+    fn parse(&mut self, end: usize) -> Vec<Top> {
+        self.parsed_bytes += end;
+        blocks::read(&self.open[..end], self.before)
+    }
+
+    fn give(&mut self, tops: Vec<Top>) {
+        for block in tops.into_iter().flat_map(|top| top.blocks) {
+            self.before.after = After::block(&block);
+            self.closed.push(block);
+        }
+    }
+
+    /// The open line is a fence.
+    fn open_code(&mut self) {
+        if let Some(fence) = Fence::open(&self.open) {
+            self.code = Some(OpenCode::new(fence, CodePlace::First));
+            self.open.clear();
+        }
+    }
+
+    fn code_line_ended(&mut self) {
+        let Some(code) = &mut self.code else { return };
+        let closes = !code.in_line && code.fence.is_closed_by(&self.open);
+        if closes {
+            self.code = None;
+            self.before = Before { after: self.before.after, blank: false, number: None };
+        } else if !code.in_line || self.open != "\n" {
+            self.give_code();
+        }
+        self.open.clear();
+        if let Some(code) = &mut self.code {
+            code.in_line = false;
+        }
+    }
+
+    fn cut_code_line(&mut self) {
+        self.give_code();
+        self.open.clear();
+        if let Some(code) = &mut self.code {
+            code.in_line = true;
+        }
+    }
+
+    fn give_code(&mut self) {
+        let Some(code) = &mut self.code else { return };
+        self.parsed_bytes += self.open.len();
+        let text = code.text(&self.open);
+        let lines = code_lines(&mut code.highlighter, &text, &mut code.place, self.before);
+        self.closed.extend(lines);
+        self.before.after = After::Other;
+    }
+}
+
+#[cfg(test)]
+impl Markdown {
+    pub(super) fn parsed_bytes(&self) -> usize {
+        self.parsed_bytes
+    }
+
+    pub(super) fn open_bytes(&self) -> usize {
+        self.open.len()
+    }
+}
+
+impl OpenCode {
+    fn new(fence: Fence, place: CodePlace) -> OpenCode {
+        let highlighter = Highlighter::new(fence.info());
+        OpenCode { fence, highlighter, place, in_line: false }
+    }
+
+    /// The text of a line, or of what is open of it.
+    fn text<'a>(&self, line: &'a str) -> Cow<'a, str> {
+        let whole = line.strip_suffix('\n').unwrap_or(line);
+        if self.in_line { whole.into() } else { self.fence.content(line) }
+    }
+}
+
+fn code_lines(
+    highlighter: &mut Highlighter,
+    text: &str,
+    place: &mut CodePlace,
+    before: Before,
+) -> Vec<Block> {
+    let lines = highlighter.lines(text).into_iter();
+    let blocks = lines.map(|spans| {
+        let place = std::mem::replace(place, CodePlace::Later);
+        let gap = place == CodePlace::First && before.after != After::Nothing;
+        Block { gap, kind: Kind::CodeLine { place, spans } }
+    });
+    blocks.collect()
+}
+
+fn ends_in_empty_line(text: &str) -> bool {
+    let lines = text.strip_suffix('\n').unwrap_or(text);
+    lines.rsplit('\n').next().is_some_and(is_blank)
+}
+
+/// `open` without what should not be shown yet.
+fn settled(open: &str) -> &str {
+    let (before, line) = match open.rfind('\n') {
+        Some(at) => (&open[..at], &open[at + 1..]),
+        None => ("", open),
+    };
+    let is_mark =
+        |character: char| "-=*+#_`~>|: .)".contains(character) || character.is_ascii_digit();
+    let after_text = before.rsplit('\n').next().is_some_and(|it| !is_blank(it));
+    if open.starts_with('|') && !before.contains('\n') {
+        // The head of a table, as long as the line below it is not complete.
+        ""
+    } else if after_text && line.chars().all(is_mark) {
+        before
+    } else {
+        open
+    }
+}
+
+/// The fence of the block of code that `source` ends in, if only lists are around it.
+fn open_fence(source: &str, top: &Top) -> Option<Fence> {
+    let Shape::List { .. } = top.shape else { return None };
+    let mut fence: Option<Fence> = None;
+    for line in source.lines() {
+        fence = match fence {
+            Some(open) if open.is_closed_by(line) => None,
+            Some(open) => Some(open),
+            None => Fence::open(line),
+        };
+    }
+    fence
+}
+
+/// Whether `line` has nothing but spaces and tabs.
+fn is_blank(line: &str) -> bool {
+    line.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'\n'))
+}

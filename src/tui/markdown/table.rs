@@ -1,0 +1,147 @@
+//! Tables: aligned columns without borders, or a list where the screen is too narrow for them.
+
+use super::super::text::width;
+use super::render::Runs;
+use super::theme::{Role, Theme};
+use super::{Align, Inline, Table};
+use ratatui::style::Style;
+use ratatui::text::Span;
+
+/// The space between two columns. No line is drawn there: terminals do not agree on the width of
+/// emoji, and a line would show it.
+const GAP: usize = 2;
+
+/// A column that is wrapped to less than this can't be read.
+const COLUMN_MIN: usize = 8;
+
+type Spans = Vec<Span<'static>>;
+
+/// The lines of `table`, at most `width` columns wide.
+pub(super) fn lines(table: &Table, width: usize, theme: &Theme, base: Style) -> Vec<Spans> {
+    let bold = base.patch(theme.style(Role::TableHead));
+    let runs = |cells: &Vec<Vec<Inline>>, style| -> Vec<Runs> {
+        cells.iter().map(|cell| Runs::inline(cell, theme, style)).collect()
+    };
+    let head = runs(&table.head, bold);
+    let rows: Vec<Vec<Runs>> = table.rows.iter().map(|cells| runs(cells, base)).collect();
+    let natural = natural_widths(std::iter::once(&head).chain(&rows), table.columns.len());
+    let Some(widths) = fit(&natural, width) else {
+        return as_list(&head, &rows, width, bold);
+    };
+    let grid = Grid { columns: &table.columns, widths };
+    let mark = if theme.is_plain() { "-" } else { "─" };
+    let rule: Vec<_> = grid.widths.iter().map(|width| mark.repeat(*width)).collect();
+    let rule = Span::styled(rule.join(&" ".repeat(GAP)), theme.style(Role::Rule));
+    let mut lines = grid.row(&head);
+    lines.push(vec![rule]);
+    let rows: Vec<_> = rows.iter().map(|cells| grid.row(cells)).collect();
+    let is_loose = rows.iter().any(|row| row.len() > 1);
+    for (at, row) in rows.into_iter().enumerate() {
+        if is_loose && at > 0 {
+            lines.push(Vec::new());
+        }
+        lines.extend(row);
+    }
+    lines
+}
+
+/// The widest line of each column.
+fn natural_widths<'a>(rows: impl Iterator<Item = &'a Vec<Runs>>, columns: usize) -> Vec<usize> {
+    let mut widths = vec![1; columns];
+    for cells in rows {
+        for (widest, cell) in widths.iter_mut().zip(cells) {
+            *widest = cell.text.split('\n').map(width).fold(*widest, usize::max);
+        }
+    }
+    widths
+}
+
+/// The widths of columns that together fit into `width`: narrow columns keep theirs, wide ones share
+/// what is left.
+fn fit(natural: &[usize], width: usize) -> Option<Vec<usize>> {
+    let gaps = GAP * natural.len().saturating_sub(1);
+    let mut left = width.checked_sub(gaps)?;
+    let mut order: Vec<usize> = (0..natural.len()).collect();
+    order.sort_by_key(|column| natural[*column]);
+    let mut widths = natural.to_vec();
+    for (at, column) in order.iter().enumerate() {
+        let share = left / (natural.len() - at);
+        if natural[*column] > share {
+            if share < COLUMN_MIN {
+                return None;
+            }
+            widths[*column] = share;
+        }
+        left -= widths[*column];
+    }
+    Some(widths)
+}
+
+/// One line `head: value` for each cell, and an empty line between rows.
+fn as_list(head: &[Runs], rows: &[Vec<Runs>], width: usize, bold: Style) -> Vec<Spans> {
+    if rows.is_empty() {
+        return head.iter().flat_map(|cell| cell.wrapped(width)).collect();
+    }
+    let mut lines = Vec::new();
+    for (at, cells) in rows.iter().enumerate() {
+        if at > 0 {
+            lines.push(Vec::new());
+        }
+        for (name, value) in head.iter().zip(cells) {
+            let mut line = Runs::default();
+            if !name.text.is_empty() {
+                line.append(name);
+                line.append(&Runs::from([(": ", bold)]));
+            }
+            line.append(value);
+            if !line.text.is_empty() {
+                lines.extend(line.wrapped(width));
+            }
+        }
+    }
+    lines
+}
+
+struct Grid<'a> {
+    columns: &'a [Align],
+    widths: Vec<usize>,
+}
+
+impl Grid<'_> {
+    /// The lines of one row.
+    fn row(&self, cells: &[Runs]) -> Vec<Spans> {
+        let wrapped = cells.iter().zip(&self.widths).map(|(cell, width)| cell.wrapped(*width));
+        let mut wrapped: Vec<Vec<Spans>> = wrapped.collect();
+        let height = wrapped.iter().map(Vec::len).max().unwrap_or(0);
+        let lines = (0..height).map(|at| {
+            let cells = wrapped.iter_mut().map(|lines| lines.get_mut(at).map(std::mem::take));
+            self.line(cells.map(Option::unwrap_or_default).collect())
+        });
+        lines.collect()
+    }
+
+    fn line(&self, cells: Vec<Spans>) -> Spans {
+        let mut line = Spans::new();
+        // Spaces that nothing may follow.
+        let mut spaces = 0;
+        for ((cell, columns), align) in cells.into_iter().zip(&self.widths).zip(self.columns) {
+            let taken: usize = cell.iter().map(|span| width(&span.content)).sum();
+            let left = columns.saturating_sub(taken);
+            let before = match align {
+                Align::Left => 0,
+                Align::Centre => left / 2,
+                Align::Right => left,
+            };
+            if taken > 0 {
+                if spaces + before > 0 {
+                    line.push(Span::raw(" ".repeat(spaces + before)));
+                }
+                line.extend(cell);
+                spaces = left - before + GAP;
+            } else {
+                spaces += columns + GAP;
+            }
+        }
+        line
+    }
+}

@@ -1,0 +1,167 @@
+//! What holds for every document and every way in which it is cut into pieces.
+
+use super::super::blocks::{self, Before};
+use super::*;
+use crate::tui::text::width;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+/// Lines and parts of lines of which documents are made at random.
+const PARTS: [&str; 44] = [
+    "\n",
+    "\n",
+    "\n",
+    "\n\n",
+    "text",
+    "more text\n",
+    "word ",
+    "- item\n",
+    "- ",
+    "  - nested\n",
+    "* x\n",
+    "1. one\n",
+    "2) two\n",
+    "10. ten\n",
+    "   ",
+    "    code\n",
+    "\t",
+    "```rust\n",
+    "```\n",
+    "~~~\n",
+    "`",
+    "> quote\n",
+    "> ",
+    "===\n",
+    "---\n",
+    "* * *\n",
+    "# Heading\n",
+    "| a | b |\n",
+    "|---|:-:|\n",
+    "| 1 | 2 |\n",
+    "a | b\n",
+    "<div>\n",
+    "<!-- x\n",
+    "-->\n",
+    "**bold",
+    "_em_ ",
+    "[l](u) ",
+    "![i](j)",
+    "- [ ] task\n",
+    "\\",
+    "&#27;",
+    "日本",
+    "\r\n",
+    "<br>",
+];
+
+fn document() -> impl Strategy<Value = String> {
+    let part = prop_oneof![9 => select(&PARTS[..]), 1 => Just("[r]: /u\n")];
+    proptest::collection::vec(part, 0..24).prop_map(|parts| parts.concat())
+}
+
+/// Definitions that come later change links in a whole document, but nothing in a stream.
+fn document_without_definitions() -> impl Strategy<Value = String> {
+    proptest::collection::vec(select(&PARTS[..]), 0..24).prop_map(|parts| parts.concat())
+}
+
+/// What a reader shows now: what it has closed, then what is open.
+fn shown(markdown: &mut Markdown, closed: &mut Vec<Block>) -> Vec<Block> {
+    closed.extend(markdown.take_closed());
+    closed.iter().cloned().chain(markdown.open()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn cuts_change_nothing(document in document(), cuts in proptest::collection::vec(any::<Index>(), 0..6)) {
+        let ends: Vec<_> = document.char_indices().map(|(at, _)| at).chain([document.len()]).collect();
+        let mut cuts: Vec<_> = cuts.iter().map(|cut| *cut.get(&ends)).collect();
+        cuts.sort_unstable();
+        cuts.push(document.len());
+        let (mut markdown, mut closed) = (Markdown::default(), Vec::new());
+        let mut start = 0;
+        for end in cuts {
+            markdown.push(&document[start..end]);
+            let (mut whole, mut whole_closed) = (Markdown::default(), Vec::new());
+            whole.push(&document[..end]);
+            let shown_now = shown(&mut markdown, &mut closed);
+            prop_assert_eq!(shown_now, shown(&mut whole, &mut whole_closed));
+            prop_assert_eq!(&closed, &whole_closed);
+            start = end;
+        }
+        markdown.finish();
+        closed.extend(markdown.take_closed());
+        prop_assert_eq!(closed, read(&document));
+        prop_assert!(markdown.open().is_empty());
+    }
+
+    #[test]
+    fn what_is_closed_is_what_the_whole_document_says(document in document_without_definitions()) {
+        // In code, the parser takes a tab that ends a document for a line, but not spaces.
+        let document = document.trim_end_matches([' ', '\t']).replace("\r\n", "\n");
+        let whole = blocks::read(&document, Before::default());
+        let whole: Vec<_> = whole.into_iter().flat_map(|top| top.blocks).collect();
+        prop_assert_eq!(read(&document), whole, "{:?}", document);
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_screen(document in document(), width in 2_usize..50) {
+        for theme in [DARK, PLAIN] {
+            for line in draw(&read(&document), width, &theme) {
+                prop_assert!(line.width() <= width, "{:?}", line);
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_can_be_read(bytes in proptest::collection::vec(any::<u8>(), 0..300), columns in 1_usize..30) {
+        let document = String::from_utf8_lossy(&bytes).into_owned();
+        for line in draw(&read(&document), columns, &DARK) {
+            let one = line.spans.iter().map(|span| width(&span.content)).filter(|it| *it > 0).count() <= 1;
+            prop_assert!(line.width() <= columns || one);
+        }
+    }
+
+    #[test]
+    fn every_word_is_shown(
+        shapes in proptest::collection::vec(select(&SHAPES[..]), 1..12),
+        width in 3_usize..60,
+    ) {
+        let mut words = Vec::new();
+        let mut document = String::new();
+        for shape in shapes {
+            for part in shape.split_inclusive('W') {
+                document.push_str(part.trim_end_matches('W'));
+                if part.ends_with('W') {
+                    words.push(format!("w{}w", words.len()));
+                    document.push_str(&words[words.len() - 1]);
+                }
+            }
+        }
+        let drawn: String = picture(&document, width, &DARK).split_whitespace().collect();
+        for word in words {
+            prop_assert!(drawn.contains(&word), "{:?} in {:?}", word, document);
+        }
+    }
+}
+
+/// Documents with words where each `W` is.
+const SHAPES: [&str; 16] = [
+    "W W\nW\n\n",
+    "# W\n",
+    "W\n===\n",
+    "- W\n  W\n\n  - W\n",
+    "1. W\n",
+    "> W\n> - W\nW\n\n",
+    "```\nW  W\n```\n",
+    "    W\n\n",
+    "<p W>\nW\n\n",
+    "[W](W) ![W](u) `W` <b W>\n\n",
+    "**W *W ~~W\n\n",
+    "\n[W]: /W 'W'\n\n",
+    "- [ ] W\n",
+    "\n| W | W |\n|---|---|\n| W | `W` |\n| W | <i>W |\n\n",
+    "W<br>W\\\nW  \nW\n\n",
+    "> ~~~\n> W\n> ~~~\n\n",
+];

@@ -1,0 +1,329 @@
+//! What a chat is at any moment, and how everything that happens changes it. Pure: `update` takes an event
+//! and the time, and gives the actions that the shell is to take.
+
+mod answer;
+mod approvals;
+mod frames;
+
+mod keys;
+mod log;
+mod orders;
+mod picker;
+mod requests;
+mod restored;
+
+pub(crate) use answer::{Run, Step, ToolCall, ToolState};
+pub(crate) use approvals::Approval;
+pub(crate) use log::Log;
+pub(crate) use picker::{Choice, Picker, PickerKind};
+pub(crate) use requests::{Outgoing, Waiting};
+
+use super::input::{Candidates, Editor, History};
+use super::markdown::Block;
+use super::terminal::keys::Typed;
+use crate::protocol::command::Decision;
+use crate::protocol::wire::Frame;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a hint is shown.
+const HINT_TIME: Duration = Duration::from_secs(4);
+
+/// How long after the first Ctrl-C a second one leaves.
+const LEAVE_TIME: Duration = Duration::from_secs(2);
+
+/// Columns and rows of the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size {
+    pub(crate) columns: usize,
+    pub(crate) rows: usize,
+}
+
+/// Everything that can happen to a chat.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    Typed(Typed),
+    /// A line was read where there are no keys.
+    Line(String),
+    /// No more lines come.
+    InputEnded,
+    Frame(Box<Frame>),
+    /// A request was made, and its frames have this id.
+    Sent(Outgoing, String),
+    /// Time has passed.
+    Tick,
+    Resized(Size),
+    /// A line of the log.
+    Logged(String),
+    /// What an action has done, or why it could not be done.
+    Reported(Result<String, String>),
+    /// The stored conversations.
+    Sessions(Result<Vec<Choice>, String>),
+    /// Files whose path begins with what was asked for, and where that stands in the text.
+    Files(Candidates),
+    /// The text as the editor of the person has left it.
+    Edited(Result<String, String>),
+    /// Another conversation has begun.
+    Opened,
+}
+
+/// What the shell is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Action {
+    Request(Outgoing),
+    Open(Opening),
+    ListSessions,
+    ListFiles {
+        start: usize,
+        part: String,
+    },
+    Edit(String),
+    Suspend,
+    Redraw,
+    Copy(String),
+    Write {
+        path: PathBuf,
+        text: String,
+    },
+    /// Store a prompt for later chats.
+    Remember(String),
+    Scroll(Scroll),
+    /// The folding of what was printed has changed.
+    Fold,
+    /// No more requests come: end once the waiting ones are answered.
+    EndInput,
+    /// Stop what runs and end.
+    Quit,
+}
+
+/// Another conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    New { system: Option<String> },
+    Stored { session: String },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scroll {
+    PageUp,
+    PageDown,
+    End,
+}
+
+/// Something that is printed once, and does not change any more.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Piece {
+    Prompt {
+        text: String,
+        attachments: Vec<String>,
+    },
+    /// A block of an answer.
+    Block(Block),
+    Reasoning {
+        text: String,
+        seconds: u64,
+    },
+    Tool(ToolCall),
+    /// A piece that was shortened before, in full.
+    Unfolded(Box<Piece>),
+    Note(Note, String),
+    /// Prepared lines, as those of /help.
+    Lines(Vec<String>),
+}
+
+/// What a note is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Note {
+    Information,
+    Warning,
+    Error,
+}
+
+/// What is shown in full when it is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unfolded {
+    pub(crate) all: bool,
+}
+
+/// What the status line shows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Status {
+    pub(crate) session: String,
+    pub(crate) engine: String,
+    pub(crate) model: String,
+    pub(crate) profile: String,
+    pub(crate) system: Option<String>,
+    pub(crate) input_tokens: u64,
+    pub(crate) output_tokens: u64,
+    /// With its currency.
+    pub(crate) cost: Option<String>,
+    pub(crate) is_stored: bool,
+    pub(crate) turns: u32,
+}
+
+/// A tool server, as its last event describes it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ServerInfo {
+    pub(crate) state: &'static str,
+    pub(crate) reason: String,
+    pub(crate) tools: Vec<String>,
+}
+
+/// A chat.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) size: Size,
+    pub(crate) now: Duration,
+    pub(crate) editor: Editor,
+    pub(crate) history: History,
+    pub(crate) candidates: Option<Candidates>,
+    pub(crate) run: Option<Run>,
+    pub(crate) waiting: Vec<Waiting>,
+    pub(crate) approvals: Vec<Approval>,
+    /// The keys answer the first approval.
+    pub(crate) is_asked: bool,
+    pub(crate) picker: Option<Picker>,
+    pub(crate) status: Status,
+    pub(crate) servers: BTreeMap<String, ServerInfo>,
+    pub(crate) unfolded: Unfolded,
+    pub(crate) log: Log,
+    /// There are lines in place of keys and pictures.
+    pub(crate) is_plain: bool,
+    hint: Option<(String, Duration)>,
+    leave_until: Option<Duration>,
+    /// Ctrl-X was pressed.
+    is_prefixed: bool,
+    /// The last piece that was folded, to be shown in full.
+    folded: Option<Piece>,
+    /// The ordinal of the last event that was shown.
+    last_ordinal: u64,
+    /// Cancels and the like, whose errors are of interest.
+    quiet: Vec<(String, Outgoing)>,
+    finished: Vec<Piece>,
+    /// Input has ended or the person leaves: nothing more is asked.
+    is_ending: bool,
+}
+
+impl State {
+    /// A chat in which nothing was said.
+    pub(crate) fn new(size: Size, history: History) -> Self {
+        Self {
+            size,
+            now: Duration::ZERO,
+            editor: Editor::default(),
+            history,
+            candidates: None,
+            run: None,
+            waiting: Vec::new(),
+            approvals: Vec::new(),
+            is_asked: false,
+            picker: None,
+            status: Status::default(),
+            servers: BTreeMap::new(),
+            unfolded: Unfolded::default(),
+            log: Log::default(),
+            is_plain: false,
+            hint: None,
+            leave_until: None,
+            is_prefixed: false,
+            folded: None,
+            last_ordinal: 0,
+            quiet: Vec::new(),
+            finished: Vec::new(),
+            is_ending: false,
+        }
+    }
+
+    /// Takes in what has happened at `now`, the time since the chat began.
+    pub(crate) fn update(&mut self, now: Duration, event: Event) -> Vec<Action> {
+        self.now = now;
+        self.forget_hint();
+        match event {
+            Event::Typed(typed) => return self.typed(typed),
+            Event::Line(line) => return self.line(&line),
+            Event::InputEnded => {
+                self.is_ending = true;
+                return vec![Action::EndInput];
+            }
+            Event::Frame(frame) => self.frame(*frame),
+            Event::Sent(outgoing, id) => self.sent(outgoing, id),
+            Event::Tick => {}
+            Event::Resized(size) => self.size = size,
+            Event::Logged(line) => self.note(Note::Warning, line),
+            Event::Reported(Ok(done)) => self.hint(done),
+            Event::Reported(Err(why)) => self.note(Note::Error, why),
+            Event::Sessions(sessions) => return self.sessions_listed(sessions),
+            Event::Files(found) => self.files_listed(found),
+            Event::Edited(Ok(text)) => {
+                self.history.leave();
+                self.editor.set(text);
+            }
+            Event::Edited(Err(why)) => self.note(Note::Error, why),
+            Event::Opened => self.opened(),
+        }
+        Vec::new()
+    }
+
+    /// What is to be printed, each piece once.
+    pub(crate) fn take_finished(&mut self) -> Vec<Piece> {
+        std::mem::take(&mut self.finished)
+    }
+
+    /// What is to be said for a moment.
+    pub(crate) fn shown_hint(&self) -> Option<&str> {
+        self.hint.as_ref().map(|(text, _)| text.as_str())
+    }
+
+    /// When the screen changes although nothing happens.
+    pub(crate) fn next_change(&self) -> Option<Duration> {
+        self.hint.as_ref().map(|(_, until)| *until)
+    }
+
+    /// Says something at the end of the printed text.
+    pub(crate) fn note(&mut self, note: Note, text: String) {
+        self.print(Piece::Note(note, text));
+    }
+
+    fn hint(&mut self, text: impl Into<String>) {
+        self.hint = Some((text.into(), self.now + HINT_TIME));
+    }
+
+    fn forget_hint(&mut self) {
+        let now = self.now;
+        self.hint.take_if(|(_, until)| *until <= now);
+        self.leave_until.take_if(|until| *until <= now);
+    }
+
+    fn print(&mut self, piece: Piece) {
+        self.finished.push(piece);
+    }
+
+    /// Another conversation: what belongs to the old one is gone, but not what the person writes.
+    fn opened(&mut self) {
+        let system = self.status.system.take();
+        let is_stored = self.status.is_stored;
+        self.status = Status { system, is_stored, ..Status::default() };
+        self.run = None;
+        self.waiting.clear();
+        self.approvals.clear();
+        self.is_asked = false;
+        self.servers.clear();
+        self.log = Log::default();
+        self.folded = None;
+        self.last_ordinal = 0;
+        self.quiet.clear();
+    }
+}
+
+/// A decision as the person sees it.
+pub(crate) fn decided(decision: &Decision) -> &'static str {
+    match decision {
+        Decision::AllowOnce => "allowed",
+        Decision::AllowSession => "allowed for this conversation",
+        Decision::Deny { .. } => "denied",
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,267 @@
+//! The run that goes on: what of it may still change.
+
+use super::{Note, Piece, State};
+use crate::protocol::words::{done, tool_result};
+use crate::tui::markdown::{Block, Markdown};
+use crate::tui::text::{Cleaner, clean};
+use std::time::Duration;
+
+/// Bytes of a result, or of arguments, that are kept for the screen.
+const SHOWN_BYTES_MAX: usize = 64 * 1024;
+
+/// A run.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// The request, by which it is cancelled.
+    pub(crate) request: String,
+    pub(crate) started: Duration,
+    pub(crate) step: Step,
+    /// When the step began.
+    pub(crate) step_since: Duration,
+    pub(crate) text: Option<Answer>,
+    pub(crate) reasoning: Option<Reasoning>,
+    /// Calls that have no result yet.
+    pub(crate) tools: Vec<ToolCall>,
+    pub(crate) is_stopping: bool,
+}
+
+/// What is being waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Starting,
+    Model,
+    Thinking,
+    Answering,
+    Tools,
+    Retry { attempt: u32, attempts_max: u32, until: Duration, reason: String },
+}
+
+/// A text that streams.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    pub(crate) markdown: Markdown,
+    source: String,
+}
+
+/// Reasoning that streams.
+#[derive(Debug)]
+pub(crate) struct Reasoning {
+    pub(crate) text: String,
+    cleaner: Cleaner,
+    since: Duration,
+}
+
+/// A tool call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ToolCall {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// Clean, as what follows.
+    pub(crate) input: String,
+    pub(crate) state: ToolState,
+    pub(crate) since: Duration,
+    pub(crate) result: String,
+}
+
+/// How far a tool call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ToolState {
+    /// The model writes its arguments.
+    Streaming,
+    /// It waits for its turn, or for an approval.
+    Requested,
+    Running,
+    /// It took this long, as far as that is known.
+    Succeeded(Option<Duration>),
+    Failed(Option<Duration>),
+}
+
+impl Answer {
+    fn push(&mut self, piece: &str) {
+        self.source.push_str(piece);
+        self.markdown.push(piece);
+    }
+
+    /// The blocks that were still open, and the whole source.
+    fn finish(mut self) -> (Vec<Block>, String) {
+        self.markdown.finish();
+        (self.markdown.take_closed(), self.source)
+    }
+}
+
+impl ToolCall {
+    pub(crate) fn new(id: String, name: &str, since: Duration) -> Self {
+        Self {
+            id,
+            name: clean(name),
+            input: String::new(),
+            state: ToolState::Streaming,
+            since,
+            result: String::new(),
+        }
+    }
+
+    pub(super) fn set_input(&mut self, input: &str) {
+        self.input = bounded(input);
+    }
+
+    pub(super) fn returned(&mut self, result: &str, status: &str, took: Option<Duration>) {
+        self.result = bounded(result);
+        let is_error = status == tool_result::ERROR;
+        self.state = if is_error { ToolState::Failed(took) } else { ToolState::Succeeded(took) };
+    }
+}
+
+/// The clean beginning of a text.
+fn bounded(text: &str) -> String {
+    if text.len() <= SHOWN_BYTES_MAX {
+        return clean(text);
+    }
+    let end = text.floor_char_boundary(SHOWN_BYTES_MAX);
+    format!("{}… ({} bytes in all)", clean(&text[..end]), text.len())
+}
+
+impl Run {
+    pub(super) fn new(request: String, now: Duration) -> Self {
+        Self {
+            request,
+            started: now,
+            step: Step::Starting,
+            step_since: now,
+            text: None,
+            reasoning: None,
+            tools: Vec::new(),
+            is_stopping: false,
+        }
+    }
+
+    fn step(&mut self, step: Step, now: Duration) {
+        if self.step != step {
+            self.step = step;
+            self.step_since = now;
+        }
+    }
+
+    pub(super) fn tool(&mut self, id: &str) -> Option<&mut ToolCall> {
+        self.tools.iter_mut().find(|tool| tool.id == id)
+    }
+}
+
+impl State {
+    pub(super) fn step(&mut self, step: Step) {
+        let now = self.now;
+        if let Some(run) = &mut self.run {
+            run.step(step, now);
+        }
+    }
+
+    pub(super) fn text_begins(&mut self) {
+        self.reasoning_ends();
+        self.text_ends();
+        self.step(Step::Answering);
+        if let Some(run) = &mut self.run {
+            run.text = Some(Answer::default());
+        }
+    }
+
+    pub(super) fn text_grows(&mut self, piece: &str) {
+        let Some(run) = &mut self.run else { return };
+        let answer = run.text.get_or_insert_default();
+        answer.push(piece);
+        for block in answer.markdown.take_closed() {
+            self.print(Piece::Block(block));
+        }
+    }
+
+    pub(super) fn text_ends(&mut self) {
+        let Some(answer) = self.run.as_mut().and_then(|run| run.text.take()) else { return };
+        let (blocks, source) = answer.finish();
+        for block in blocks {
+            self.print(Piece::Block(block));
+        }
+        self.log.answer(&source);
+    }
+
+    pub(super) fn reasoning_begins(&mut self) {
+        self.reasoning_ends();
+        self.step(Step::Thinking);
+        let since = self.now;
+        if let Some(run) = &mut self.run {
+            let (text, cleaner) = (String::new(), Cleaner::default());
+            run.reasoning = Some(Reasoning { text, cleaner, since });
+        }
+    }
+
+    pub(super) fn reasoning_grows(&mut self, piece: &str) {
+        if self.run.as_ref().is_some_and(|run| run.reasoning.is_none()) {
+            self.reasoning_begins();
+        }
+        let Some(reasoning) = self.run.as_mut().and_then(|run| run.reasoning.as_mut()) else {
+            return;
+        };
+        let cleaned = reasoning.cleaner.push(piece);
+        reasoning.text.push_str(&cleaned);
+    }
+
+    pub(super) fn reasoning_ends(&mut self) {
+        let Some(mut reasoning) = self.run.as_mut().and_then(|run| run.reasoning.take()) else {
+            return;
+        };
+        reasoning.text.push_str(&reasoning.cleaner.finish());
+        let text = reasoning.text.trim().to_owned();
+        if text.is_empty() {
+            return;
+        }
+        let seconds = self.now.saturating_sub(reasoning.since).as_secs();
+        self.log.reasoning(&text);
+        self.print_foldable(Piece::Reasoning { text, seconds });
+    }
+
+    pub(super) fn tool_begins(&mut self, id: &str, name: &str) {
+        self.reasoning_ends();
+        self.text_ends();
+        let now = self.now;
+        let Some(run) = &mut self.run else { return };
+        if run.tool(id).is_none() {
+            run.tools.push(ToolCall::new(id.to_owned(), name, now));
+        }
+        run.step(Step::Tools, now);
+    }
+
+    /// The call has its result: it is printed, and does not change any more.
+    pub(super) fn tool_returned(&mut self, id: &str, result: &str, status: &str) {
+        let now = self.now;
+        let Some(run) = &mut self.run else { return };
+        let Some(at) = run.tools.iter().position(|tool| tool.id == id) else { return };
+        let mut tool = run.tools.remove(at);
+        let took = (tool.state == ToolState::Running).then(|| now.saturating_sub(tool.since));
+        tool.returned(result, status, took);
+        self.log.tool(&tool);
+        self.print_foldable(Piece::Tool(tool));
+    }
+
+    /// Prints something that is shortened unless the person wants everything in full, and can be
+    /// shown in full later.
+    fn print_foldable(&mut self, piece: Piece) {
+        if !self.unfolded.all {
+            self.folded = Some(piece.clone());
+        }
+        self.print(piece);
+    }
+
+    /// The run has ended with this status; an error was printed.
+    pub(super) fn end_run(&mut self, status: &str) {
+        self.reasoning_ends();
+        self.text_ends();
+        let Some(run) = self.run.take() else { return };
+        for mut tool in run.tools {
+            tool.state = ToolState::Failed(None);
+            self.print(Piece::Tool(tool));
+        }
+        self.approvals.clear();
+        self.is_asked = false;
+        if status == done::STOPPED {
+            self.note(Note::Information, "stopped".to_owned());
+        }
+    }
+}

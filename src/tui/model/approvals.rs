@@ -1,0 +1,94 @@
+//! Tool calls that wait for the person's decision.
+
+use super::{Action, Note, Outgoing, State};
+use crate::protocol::command::Decision;
+use crate::protocol::proto::tools::ToolApprovalRequested;
+use crate::tui::terminal::keys::{Key, Press};
+use crate::tui::text::clean;
+
+/// A call that may not run yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Approval {
+    pub(crate) call: String,
+    pub(crate) tool: String,
+    pub(crate) server: String,
+    /// Its arguments, clean.
+    pub(crate) input: String,
+}
+
+impl State {
+    pub(super) fn approval_requested(&mut self, asked: ToolApprovalRequested) {
+        let approval = Approval {
+            call: asked.tool_call_id,
+            tool: clean(&asked.tool_name),
+            server: clean(&asked.server),
+            input: clean(&asked.input),
+        };
+        if self.is_plain {
+            // Whole words, so that no line that was typed before is an answer.
+            let Approval { tool, server, input, .. } = &approval;
+            let text = format!(
+                "May {tool} of {server} run with {input}? Write /allow, /always (in this \
+                 conversation) or /deny"
+            );
+            self.note(Note::Warning, text);
+        }
+        self.approvals.push(approval);
+    }
+
+    pub(super) fn approval_resolved(&mut self, call: &str) {
+        let was_first = self.approvals.first().is_some_and(|approval| approval.call == call);
+        self.approvals.retain(|approval| approval.call != call);
+        // The keys that are on their way were meant for the call that is decided.
+        if was_first {
+            self.is_asked = false;
+        }
+    }
+
+    /// A key while the question has the keyboard. Only the letters of the question mean something.
+    pub(super) fn answer_question(&mut self, press: Press) -> Vec<Action> {
+        match press.key {
+            Key::Char('y') => self.decide(Decision::AllowOnce),
+            Key::Char('a') => self.decide(Decision::AllowSession),
+            Key::Char('n') => self.decide(Decision::Deny { reason: String::new() }),
+            Key::Esc => {
+                self.is_asked = false;
+                Vec::new()
+            }
+            Key::Char('c') if press.ctrl => {
+                self.is_asked = false;
+                Vec::new()
+            }
+            Key::Char('g') if press.ctrl => Vec::new(),
+            Key::Char(_)
+            | Key::Enter
+            | Key::Tab
+            | Key::Backspace
+            | Key::Delete
+            | Key::Up
+            | Key::Down
+            | Key::Left
+            | Key::Right
+            | Key::Home
+            | Key::End
+            | Key::PageUp
+            | Key::PageDown
+            | Key::Function(_) => {
+                self.hint("y allows the call, a allows the tool in this conversation, n denies, Esc goes back");
+                Vec::new()
+            }
+        }
+    }
+
+    /// Decides about the first call that waits.
+    pub(super) fn decide(&mut self, decision: Decision) -> Vec<Action> {
+        self.is_asked = false;
+        if self.approvals.is_empty() {
+            self.hint("no tool call waits for a decision");
+            return Vec::new();
+        }
+        let approval = self.approvals.remove(0);
+        self.hint(format!("{}: {}", approval.tool, super::decided(&decision)));
+        vec![Action::Request(Outgoing::Approve { call: approval.call, decision })]
+    }
+}

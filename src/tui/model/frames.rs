@@ -1,0 +1,221 @@
+//! Frames of the conversation, each taken in once.
+
+use super::{Note, Run, ServerInfo, State, Step, ToolState};
+use crate::protocol::any::Any;
+use crate::protocol::proto::chat::{
+    ChatRunFinished, ChatToolCallRequested, ChatUserMessageAccepted,
+};
+use crate::protocol::proto::provider::{AnswerTruncated, ModelSwitched, RetryScheduled};
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::proto::rpc::{HelloFrame, UiEventFrame};
+use crate::protocol::proto::session::{StoreDegraded, UsageTotals};
+use crate::protocol::proto::tools::{ToolServerChanged, ToolServerState};
+use crate::protocol::wire::Frame;
+use crate::protocol::words::finish;
+use crate::tui::text::clean;
+use std::time::Duration;
+
+impl State {
+    /// Takes in a frame. An event that was taken in before changes nothing.
+    pub(super) fn frame(&mut self, frame: Frame) {
+        if self.status.session != frame.session_id {
+            self.status.session.clone_from(&frame.session_id);
+        }
+        match frame.frame {
+            Some(Body::Hello(hello)) => self.hello(&hello),
+            Some(Body::Snapshot(snapshot)) => self.snapshot(snapshot),
+            Some(Body::UiEvent(event)) => self.event(&frame.request_id, event),
+            Some(Body::Error(error)) => self.failed(&frame.request_id, &error),
+            Some(Body::Done(done)) => self.done(&frame.request_id, &done.status),
+            Some(Body::BackendEvent(_)) | None => {}
+        }
+    }
+
+    fn hello(&mut self, hello: &HelloFrame) {
+        for word in &hello.capabilities {
+            match word.split_once('=') {
+                Some(("engine", name)) => self.status.engine = clean(name),
+                Some(("model", name)) => self.status.model = clean(name),
+                Some(("config-error", why)) => self.note(Note::Error, clean(why)),
+                Some(_) | None => {}
+            }
+        }
+    }
+
+    fn event(&mut self, request: &str, event: UiEventFrame) {
+        if event.ordinal <= self.last_ordinal {
+            return;
+        }
+        self.last_ordinal = event.ordinal;
+        if let Some(payload) = event.payload {
+            self.payload(request, payload.into_whole());
+        }
+    }
+
+    pub(super) fn has_shown(&mut self, ordinal: u64) {
+        self.last_ordinal = self.last_ordinal.max(ordinal);
+    }
+
+    /// The list of payloads is the protocol's and long; some of them change nothing here.
+    fn payload(&mut self, request: &str, payload: Any) {
+        if let Some(payload) = self.text_payload(payload)
+            && let Some(payload) = self.tool_payload(payload)
+        {
+            self.run_payload(request, payload);
+        }
+    }
+
+    /// Takes in text that streams; gives back any other payload.
+    fn text_payload(&mut self, payload: Any) -> Option<Any> {
+        if let Any::ChatTextPatch(patch) = payload {
+            self.text_grows(&patch.text);
+        } else if let Any::ChatReasoningPatch(patch) = payload {
+            self.reasoning_grows(&patch.text);
+        } else if let Any::ChatTextSegmentStarted(_) = payload {
+            self.text_begins();
+        } else if let Any::ChatTextSegmentFinished(_) = payload {
+            self.text_ends();
+        } else if let Any::ChatReasoningSegmentStarted(_) = payload {
+            self.reasoning_begins();
+        } else if let Any::ChatReasoningSegmentFinished(_) = payload {
+            self.reasoning_ends();
+        } else {
+            return Some(payload);
+        }
+        None
+    }
+
+    /// Takes in what happens to tool calls; gives back any other payload.
+    fn tool_payload(&mut self, payload: Any) -> Option<Any> {
+        if let Any::ChatToolCallStarted(call) = payload {
+            self.tool_begins(&call.tool_call_id, &call.tool_name);
+        } else if let Any::ChatToolCallRequested(call) = payload {
+            self.tool_requested(&call);
+        } else if let Any::ChatToolExecutionStarted(call) = payload {
+            let now = self.now;
+            self.step(Step::Tools);
+            if let Some(tool) = self.run.as_mut().and_then(|run| run.tool(&call.tool_call_id)) {
+                tool.state = ToolState::Running;
+                tool.since = now;
+            }
+        } else if let Any::ChatToolResultReady(result) = payload {
+            self.tool_returned(&result.tool_call_id, &result.result, &result.status);
+        } else if let Any::ToolApprovalRequested(asked) = payload {
+            self.approval_requested(*asked);
+        } else if let Any::ToolApprovalResolved(resolved) = payload {
+            self.approval_resolved(&resolved.tool_call_id);
+        } else if let Any::ToolServerChanged(changed) = payload {
+            self.server_changed(*changed);
+        } else {
+            return Some(payload);
+        }
+        None
+    }
+
+    /// Takes in what happens to the run as a whole.
+    fn run_payload(&mut self, request: &str, payload: Any) {
+        if let Any::ChatUserMessageAccepted(message) = payload {
+            self.message_accepted(request, *message);
+        } else if let Any::ChatRunStarted(_) = payload {
+            self.run = Some(Run::new(request.to_owned(), self.now));
+        } else if let Any::ChatProviderCallStarted(_) = payload {
+            self.step(Step::Model);
+        } else if let Any::RetryScheduled(retry) = payload {
+            self.retry(*retry);
+        } else if let Any::RetryStarted(_) = payload {
+            self.step(Step::Model);
+        } else if let Any::AnswerTruncated(truncated) = payload {
+            self.truncated(&truncated);
+        } else if let Any::ModelSwitched(switched) = payload {
+            self.switched(*switched);
+        } else if let Any::UsageTotals(totals) = payload {
+            self.counted(*totals);
+        } else if let Any::StoreDegraded(degraded) = payload {
+            self.degraded(&degraded);
+        } else if let Any::ChatRunFinished(finished) = payload {
+            self.run_finished(&finished);
+        }
+    }
+
+    fn message_accepted(&mut self, request: &str, message: ChatUserMessageAccepted) {
+        let attachments = message.attachments.into_iter();
+        let attachments = attachments.map(|it| clean(&it.filename)).collect();
+        // A prompt that joins a run comes with the frames of the run.
+        let joined = self.waiting.iter().find(|it| it.joins && it.prompt == message.text);
+        let request = joined.map_or_else(|| request.to_owned(), |it| it.id.clone());
+        self.text_ends();
+        self.accepted(&request, message.text, attachments);
+    }
+
+    fn tool_requested(&mut self, call: &ChatToolCallRequested) {
+        // Not every engine streams the arguments.
+        self.tool_begins(&call.tool_call_id, &call.tool_name);
+        if let Some(tool) = self.run.as_mut().and_then(|run| run.tool(&call.tool_call_id)) {
+            tool.set_input(&call.input);
+            tool.state = ToolState::Requested;
+        }
+    }
+
+    fn retry(&mut self, retry: RetryScheduled) {
+        self.step(Step::Retry {
+            attempt: retry.attempt,
+            attempts_max: retry.attempts_max,
+            until: self.now + Duration::from_millis(retry.wait_ms),
+            reason: clean(&retry.reason),
+        });
+    }
+
+    fn truncated(&mut self, truncated: &AnswerTruncated) {
+        self.text_ends();
+        let why = match truncated.finish_class.as_str() {
+            finish::MAX_TOKENS => "the answer was cut off at a token limit",
+            finish::CONTENT_FILTER => "the provider withheld the rest of the answer",
+            _ => "the answer was cut off",
+        };
+        self.note(Note::Warning, why.to_owned());
+    }
+
+    fn switched(&mut self, switched: ModelSwitched) {
+        self.status.engine = clean(&switched.engine);
+        self.status.model = clean(&switched.model);
+        self.status.profile = clean(&switched.profile);
+        let text = format!("{} answers from the next prompt on", self.status.answers_with());
+        self.note(Note::Information, text);
+    }
+
+    fn counted(&mut self, totals: UsageTotals) {
+        let Some(session) = totals.session else { return };
+        self.status.input_tokens = session.input_tokens;
+        self.status.output_tokens = session.output_tokens;
+        let cost = format!("{} {}", clean(&session.cost), clean(&session.currency));
+        self.status.cost = (!session.cost.is_empty()).then(|| cost.trim_end().to_owned());
+    }
+
+    fn degraded(&mut self, degraded: &StoreDegraded) {
+        self.status.is_stored = false;
+        let reason = clean(&degraded.reason);
+        self.note(Note::Warning, format!("the conversation is not stored any more: {reason}"));
+    }
+
+    fn run_finished(&mut self, _: &ChatRunFinished) {
+        self.status.turns += 1;
+        self.reasoning_ends();
+        self.text_ends();
+    }
+
+    fn server_changed(&mut self, changed: ToolServerChanged) {
+        let state = match ToolServerState::try_from(changed.state) {
+            Ok(ToolServerState::Starting) => "starting",
+            Ok(ToolServerState::Ready) => "ready",
+            Ok(ToolServerState::Unavailable) => "unavailable",
+            Ok(ToolServerState::Gone) => "gone",
+            Ok(ToolServerState::Unspecified) | Err(_) => "unknown",
+        };
+        let tools = changed.tools.iter().map(|name| clean(name)).collect();
+        let (server, reason) = (clean(&changed.server), clean(&changed.reason));
+        if !reason.is_empty() {
+            self.note(Note::Warning, format!("tool server {server} is {state}: {reason}"));
+        }
+        self.servers.insert(server, ServerInfo { state, reason, tools });
+    }
+}

@@ -1,0 +1,296 @@
+//! Keys, as readline and the chats that people know have them.
+
+use super::{Action, Picker, PickerKind, Piece, Scroll, State, Unfolded};
+use crate::tui::input::{Candidates, Completion, Move};
+use crate::tui::model::picker::Choice;
+use crate::tui::terminal::keys::{Key, Press, Typed};
+use crate::tui::text::clean;
+
+/// Characters of a prompt that the list of prompts shows.
+const TITLE_CHARS_MAX: usize = 200;
+
+impl State {
+    pub(super) fn typed(&mut self, typed: Typed) -> Vec<Action> {
+        match typed {
+            Typed::Paste(text) => {
+                self.pasted(&text);
+                Vec::new()
+            }
+            Typed::Press(press) => self.pressed(press),
+        }
+    }
+
+    /// Pasted text is text, whatever is in it; it never answers a question.
+    fn pasted(&mut self, text: &str) {
+        if let Some(picker) = &mut self.picker {
+            picker.search.push_str(&text.replace('\n', " "));
+            return;
+        }
+        self.write(text);
+    }
+
+    fn write(&mut self, text: &str) {
+        self.editor.insert(text);
+        self.changed();
+    }
+
+    /// The person has changed the text.
+    fn changed(&mut self) {
+        self.history.leave();
+        let before = &self.editor.text()[..self.editor.cursor()];
+        self.candidates = match Completion::of(before) {
+            Some(Completion::Command { start, part }) => {
+                Some(Candidates::commands(start, &part)).filter(|found| !found.words.is_empty())
+            }
+            Some(Completion::File { .. }) | None => None,
+        };
+    }
+
+    fn pressed(&mut self, press: Press) -> Vec<Action> {
+        let is_leaving = press == Press::ctrl('c') && self.leave_until.is_some();
+        if press != Press::ctrl('c') {
+            self.leave_until = None;
+        }
+        if is_leaving {
+            return self.leave();
+        }
+        if press == Press::ctrl('z') {
+            return vec![Action::Suspend];
+        }
+        if press == Press::ctrl('l') {
+            return vec![Action::Redraw];
+        }
+        if self.picker.is_some() {
+            return self.choose(press);
+        }
+        if self.is_asked {
+            return self.answer_question(press);
+        }
+        if std::mem::take(&mut self.is_prefixed) {
+            return self.prefixed(press);
+        }
+        match (press.ctrl, press.alt) {
+            (true, _) => self.with_ctrl(press),
+            (false, true) => self.with_alt(press),
+            (false, false) => self.plain(press),
+        }
+    }
+
+    fn plain(&mut self, press: Press) -> Vec<Action> {
+        match press.key {
+            Key::Char(char) => self.write(char.encode_utf8(&mut [0; 4])),
+            Key::Enter if press.shift => self.write("\n"),
+            Key::Enter => return self.entered(false),
+            Key::Tab if !press.shift => return self.complete(),
+            Key::Tab => {}
+            Key::Backspace => self.erase(Move::Left, false),
+            Key::Delete => self.erase(Move::Right, false),
+            Key::Left => self.editor.go(Move::Left),
+            Key::Right => self.editor.go(Move::Right),
+            Key::Home => self.editor.go(Move::LineStart),
+            Key::End => self.editor.go(Move::LineEnd),
+            Key::Up if !self.editor.up() => self.look_back(),
+            Key::Down if !self.editor.down() => self.look_forward(),
+            Key::Up | Key::Down => {}
+            Key::PageUp => return vec![Action::Scroll(Scroll::PageUp)],
+            Key::PageDown => return vec![Action::Scroll(Scroll::PageDown)],
+            Key::Esc => return self.escaped(),
+            Key::Function(1) => self.help(),
+            Key::Function(_) => {}
+        }
+        Vec::new()
+    }
+
+    fn with_alt(&mut self, press: Press) -> Vec<Action> {
+        match press.key {
+            Key::Enter => self.write("\n"),
+            Key::Char('b') | Key::Left => self.editor.go(Move::WordLeft),
+            Key::Char('f') | Key::Right => self.editor.go(Move::WordRight),
+            Key::Char('d') | Key::Delete => self.erase(Move::WordRight, true),
+            Key::Backspace => self.erase(Move::WordLeft, true),
+            Key::Char('<') => self.editor.go(Move::Start),
+            Key::Char('>') => self.editor.go(Move::End),
+            Key::Up => return self.take_back(),
+            Key::Esc => return self.escaped(),
+            Key::Char(_)
+            | Key::Tab
+            | Key::Down
+            | Key::Home
+            | Key::End
+            | Key::PageUp
+            | Key::PageDown
+            | Key::Function(_) => {}
+        }
+        Vec::new()
+    }
+
+    fn with_ctrl(&mut self, press: Press) -> Vec<Action> {
+        match press.key {
+            Key::Char('j') | Key::Enter => self.write("\n"),
+            Key::Char('m') => return self.entered(false),
+            Key::Char('s') => return self.entered(true),
+            Key::Char('i') => return self.complete(),
+            Key::Char('a') => self.editor.go(Move::LineStart),
+            Key::Char('e') => self.editor.go(Move::LineEnd),
+            Key::Char('b') => self.editor.go(Move::Left),
+            Key::Char('f') => self.editor.go(Move::Right),
+            Key::Left => self.editor.go(Move::WordLeft),
+            Key::Right => self.editor.go(Move::WordRight),
+            Key::Home => self.editor.go(Move::Start),
+            Key::End => return vec![Action::Scroll(Scroll::End)],
+            Key::Char('p') => self.look_back(),
+            Key::Char('n') => self.look_forward(),
+            Key::Char('r') => self.search_prompts(),
+            Key::Char('h') => self.erase(Move::Left, false),
+            Key::Char('k') => self.erase(Move::LineEnd, true),
+            Key::Char('u') => self.erase(Move::LineStart, true),
+            Key::Char('w') | Key::Backspace => self.erase(Move::WordLeft, true),
+            Key::Delete => self.erase(Move::WordRight, true),
+            Key::Char('y') => {
+                self.editor.yank();
+                self.changed();
+            }
+            Key::Char('d') if self.editor.is_empty() => return self.leave(),
+            Key::Char('d') => self.erase(Move::Right, false),
+            Key::Char('c') => return self.interrupted(),
+            Key::Char('g') if !self.approvals.is_empty() => self.is_asked = true,
+            Key::Char('t') => return self.toggle_folding(),
+            Key::Char('o') => self.unfold_last(),
+            Key::Char('x') => self.is_prefixed = true,
+            Key::Char('[') => return self.escaped(),
+            Key::Char(_)
+            | Key::Esc
+            | Key::Tab
+            | Key::Up
+            | Key::Down
+            | Key::PageUp
+            | Key::PageDown
+            | Key::Function(_) => {}
+        }
+        Vec::new()
+    }
+
+    /// The key after Ctrl-X.
+    fn prefixed(&mut self, press: Press) -> Vec<Action> {
+        if matches!(press.key, Key::Char('e')) {
+            return vec![Action::Edit(self.editor.text().to_owned())];
+        }
+        Vec::new()
+    }
+
+    fn erase(&mut self, to: Move, keeps: bool) {
+        self.editor.delete(to, keeps);
+        self.changed();
+    }
+
+    fn look_back(&mut self) {
+        if let Some(prompt) = self.history.older(self.editor.text()) {
+            self.editor.set(prompt);
+            self.candidates = None;
+        }
+    }
+
+    fn look_forward(&mut self) {
+        if let Some(prompt) = self.history.newer() {
+            self.editor.set(prompt);
+            self.candidates = None;
+        }
+    }
+
+    fn search_prompts(&mut self) {
+        let choice = |prompt: &str| Choice {
+            value: prompt.to_owned(),
+            title: clean(&prompt.chars().take(TITLE_CHARS_MAX).collect::<String>())
+                .replace('\n', " "),
+            detail: String::new(),
+        };
+        let choices = self.history.newest_first().map(choice).collect();
+        self.picker = Some(Picker::new(PickerKind::Prompt, String::new(), choices));
+    }
+
+    /// Esc: closes what is open, else stops the run.
+    fn escaped(&mut self) -> Vec<Action> {
+        if self.candidates.take().is_some() {
+            return Vec::new();
+        }
+        if self.run.is_some() || !self.waiting.is_empty() {
+            self.hint("stopping");
+            return self.cancel();
+        }
+        vec![Action::Scroll(Scroll::End)]
+    }
+
+    /// The first Ctrl-C: it also clears the line, or stops the run.
+    fn interrupted(&mut self) -> Vec<Action> {
+        self.leave_until = Some(self.now + super::LEAVE_TIME);
+        self.hint("press Ctrl-C again to leave");
+        self.candidates = None;
+        if !self.editor.is_empty() {
+            let written = self.editor.take();
+            // It can be had back with the up key.
+            self.history.add(&written);
+            return Vec::new();
+        }
+        self.cancel()
+    }
+
+    pub(super) fn leave(&mut self) -> Vec<Action> {
+        self.is_ending = true;
+        vec![Action::Quit]
+    }
+
+    /// Completes what stands before the cursor.
+    fn complete(&mut self) -> Vec<Action> {
+        let before = &self.editor.text()[..self.editor.cursor()];
+        match Completion::of(before) {
+            Some(Completion::Command { start, part }) => {
+                self.insert_common(&Candidates::commands(start, &part));
+                Vec::new()
+            }
+            Some(Completion::File { start, part }) => vec![Action::ListFiles { start, part }],
+            None => Vec::new(),
+        }
+    }
+
+    /// The files were listed; the text may have changed meanwhile.
+    pub(super) fn files_listed(&mut self, found: Candidates) {
+        let before = &self.editor.text()[..self.editor.cursor()];
+        let is_same = matches!(
+            Completion::of(before),
+            Some(Completion::File { start, .. }) if start == found.start
+        );
+        if is_same && found.words.is_empty() {
+            self.hint("no file begins like that");
+        } else if is_same {
+            self.insert_common(&found);
+        }
+    }
+
+    fn insert_common(&mut self, found: &Candidates) {
+        let Some(common) = found.common() else { return };
+        let before = &self.editor.text()[..self.editor.cursor()];
+        let is_longer = before.get(found.start..).is_some_and(|part| common.starts_with(part));
+        if is_longer {
+            self.editor.replace_before(found.start, &common);
+        }
+        self.changed();
+        self.candidates = (found.words.len() > 1).then(|| found.clone());
+    }
+
+    fn toggle_folding(&mut self) -> Vec<Action> {
+        self.unfolded = Unfolded { all: !self.unfolded.all };
+        self.hint(match self.unfolded.all {
+            true => "reasoning and results of tools are shown in full",
+            false => "reasoning and results of tools are shortened",
+        });
+        vec![Action::Fold]
+    }
+
+    /// Prints in full what was folded last: what is printed above does not change any more.
+    fn unfold_last(&mut self) {
+        match self.folded.take() {
+            Some(piece) => self.print(Piece::Unfolded(Box::new(piece))),
+            None => self.hint("nothing was shortened"),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What was said, as text: for copying and saving.
+
+use super::{ToolCall, ToolState};
+
+/// The conversation, oldest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Log {
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug)]
+enum Entry {
+    Prompt(String),
+    Answer(String),
+    Reasoning(String),
+    Tool { name: String, input: String, result: String, failed: bool },
+}
+
+impl Log {
+    pub(super) fn prompt(&mut self, text: &str) {
+        self.entries.push(Entry::Prompt(text.to_owned()));
+    }
+
+    pub(super) fn answer(&mut self, text: &str) {
+        if !text.trim().is_empty() {
+            self.entries.push(Entry::Answer(text.to_owned()));
+        }
+    }
+
+    pub(super) fn reasoning(&mut self, text: &str) {
+        self.entries.push(Entry::Reasoning(text.to_owned()));
+    }
+
+    pub(super) fn tool(&mut self, call: &ToolCall) {
+        self.entries.push(Entry::Tool {
+            name: call.name.clone(),
+            input: call.input.clone(),
+            result: call.result.clone(),
+            failed: matches!(call.state, ToolState::Failed(_)),
+        });
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The last answer: what the model wrote after the last prompt, or before it if that has no
+    /// answer yet.
+    pub(crate) fn last_answer(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        for entry in self.entries.iter().rev() {
+            match entry {
+                Entry::Answer(text) => parts.push(text.as_str()),
+                Entry::Prompt(_) if !parts.is_empty() => break,
+                Entry::Prompt(_) | Entry::Reasoning(_) | Entry::Tool { .. } => {}
+            }
+        }
+        parts.reverse();
+        (!parts.is_empty()).then(|| parts.join("\n\n"))
+    }
+
+    /// The conversation as Markdown.
+    pub(crate) fn markdown(&self) -> String {
+        let mut text = String::new();
+        for entry in &self.entries {
+            let part = match entry {
+                Entry::Prompt(prompt) => format!("## You\n\n{prompt}"),
+                Entry::Answer(answer) => format!("## Model\n\n{}", answer.trim_end()),
+                Entry::Reasoning(reasoning) => {
+                    let quoted: Vec<_> =
+                        reasoning.lines().map(|line| format!("> {line}")).collect();
+                    format!("> *Reasoning*\n>\n{}", quoted.join("\n"))
+                }
+                Entry::Tool { name, input, result, failed } => {
+                    let how = if *failed { "failed" } else { "returned" };
+                    let (input, result) = (fenced(input), fenced(result));
+                    format!("### Tool `{name}`\n\n{input}\n\nIt {how}:\n\n{result}")
+                }
+            };
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&part);
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// A text between fences that do not occur in it.
+fn fenced(text: &str) -> String {
+    let mut fence = "```".to_owned();
+    while text.contains(&fence) {
+        fence.push('`');
+    }
+    format!("{fence}\n{}\n{fence}", text.trim_end())
+}
+
+/// The code blocks of an answer, without their fences (CommonMark, 4.5).
+pub(crate) fn code_blocks(markdown: &str) -> Vec<String> {
+    let mut blocks = Vec::new();
+    let mut open: Option<(&str, String)> = None;
+    for line in markdown.split_inclusive('\n') {
+        let start = line.trim_start();
+        match &mut open {
+            Some((fence, code)) => {
+                let end = start.trim_end();
+                let is_end = end.len() >= fence.len()
+                    && end.starts_with(*fence)
+                    && end.chars().all(|char| fence.starts_with(char));
+                if is_end {
+                    blocks.push(std::mem::take(code));
+                    open = None;
+                } else {
+                    code.push_str(line);
+                }
+            }
+            None => {
+                let mark = start.chars().next().filter(|char| matches!(char, '`' | '~'));
+                let length = start.chars().take_while(|char| Some(*char) == mark).count();
+                if mark.is_some() && length >= 3 {
+                    open = Some((&start[..length], String::new()));
+                }
+            }
+        }
+    }
+    blocks.extend(open.map(|(_, code)| code));
+    blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_blocks_are_found_without_their_fences() {
+        let check = |markdown: &str, expected: &[&str]| {
+            assert_eq!(code_blocks(markdown), expected, "{markdown:?}");
+        };
+        check("text", &[]);
+        check("a\n```rust\nfn f() {}\n```\nb\n~~~\nx\n~~~\n", &["fn f() {}\n", "x\n"]);
+        check("````\n```\n````\n", &["```\n"]);
+        check("```\nunfinished", &["unfinished"]);
+    }
+
+    #[test]
+    fn the_last_answer_is_what_came_after_the_last_answered_prompt() {
+        let mut log = Log::default();
+        assert_eq!(log.last_answer(), None);
+        log.prompt("1");
+        log.answer("one");
+        log.prompt("2");
+        log.answer("two a");
+        log.answer("two b");
+        assert_eq!(log.last_answer().as_deref(), Some("two a\n\ntwo b"));
+        log.prompt("3");
+        assert_eq!(log.last_answer().as_deref(), Some("two a\n\ntwo b"));
+        assert!(log.markdown().starts_with("## You\n\n1\n\n## Model\n\none\n"));
+    }
+}

@@ -1,0 +1,204 @@
+//! What a person enters: prompts and commands.
+
+use super::log::code_blocks;
+use super::{Action, Note, Opening, Outgoing, Picker, PickerKind, Piece, State, Status};
+use crate::protocol::command::Decision;
+use crate::tui::commands::{Command, Name};
+use crate::tui::text::clean;
+
+/// Prompts that may wait for their turn.
+const WAITING_MAX: usize = 100;
+
+const KEYS: [(&str, &str); 17] = [
+    ("Enter", "send; while the model answers, the prompt waits for its turn"),
+    ("Ctrl-S", "send into the run that goes on"),
+    ("Ctrl-J, Alt-Enter, Shift-Enter", "begin another line"),
+    ("Esc", "stop the answer"),
+    ("Ctrl-C", "clear the line or stop the answer; twice: leave"),
+    ("Ctrl-D", "leave, if the line is empty"),
+    ("Ctrl-Z", "suspend; fg comes back"),
+    ("Up, Down, Ctrl-P, Ctrl-N", "earlier prompts"),
+    ("Ctrl-R", "search earlier prompts"),
+    ("Alt-Up", "take back the prompt that waits"),
+    ("Tab", "complete a command, or a file after @, which is attached"),
+    ("Ctrl-X Ctrl-E", "write the prompt in $VISUAL or $EDITOR"),
+    ("Ctrl-G", "answer the question about a tool call: y, a or n"),
+    ("Ctrl-T", "show reasoning and results in full, or shortened"),
+    ("Ctrl-O", "print in full what was shortened last"),
+    ("Ctrl-L", "draw the screen again"),
+    ("PageUp, PageDown, Ctrl-End", "scroll, with --fullscreen"),
+];
+
+impl State {
+    /// Enter. `joins`: a prompt is part of the run that goes on.
+    pub(super) fn entered(&mut self, joins: bool) -> Vec<Action> {
+        let before = &self.editor.text()[..self.editor.cursor()];
+        if before.ends_with('\\') && !joins {
+            let start = self.editor.cursor() - 1;
+            self.editor.replace_before(start, "\n");
+            return Vec::new();
+        }
+        let text = self.editor.text();
+        if text.trim().is_empty() || self.is_ending {
+            return Vec::new();
+        }
+        self.candidates = None;
+        match Command::read(text.trim_end()) {
+            Some(Ok(command)) => {
+                let text = self.editor.take();
+                self.history.add(text.trim_end());
+                self.order(command)
+            }
+            // It stays where it can be corrected.
+            Some(Err(wrong)) => {
+                self.hint(wrong.to_string());
+                Vec::new()
+            }
+            None if self.waiting.len() >= WAITING_MAX => {
+                self.hint("too many prompts wait; Esc takes them back");
+                Vec::new()
+            }
+            None => {
+                let text = self.editor.take();
+                let text = text.strip_prefix("//").map_or(text.clone(), |rest| format!("/{rest}"));
+                self.submit(text, joins)
+            }
+        }
+    }
+
+    /// A line where there are no keys.
+    pub(super) fn line(&mut self, line: &str) -> Vec<Action> {
+        let decision = match line.trim() {
+            "" => return Vec::new(),
+            "/allow" => Some(Decision::AllowOnce),
+            "/always" => Some(Decision::AllowSession),
+            "/deny" => Some(Decision::Deny { reason: String::new() }),
+            "/stop" => return self.cancel(),
+            _ => None,
+        };
+        if let Some(decision) = decision {
+            return self.decide(decision);
+        }
+        match Command::read(line.trim_end()) {
+            Some(Ok(command)) => self.order(command),
+            Some(Err(wrong)) => {
+                self.note(Note::Error, wrong.to_string());
+                Vec::new()
+            }
+            None => self.submit(line.to_owned(), false),
+        }
+    }
+
+    fn order(&mut self, command: Command) -> Vec<Action> {
+        match command {
+            Command::Help => self.help(),
+            Command::New => return self.open(Opening::New { system: None }),
+            Command::System(Some(text)) => {
+                return self.open(Opening::New { system: Some(text) });
+            }
+            Command::System(None) => {
+                let text = self.status.system.clone();
+                let text = text.unwrap_or_else(|| "there is no system prompt".to_owned());
+                self.note(Note::Information, clean(&text));
+            }
+            Command::Resume(search) => {
+                self.picker = Some(Picker::new(PickerKind::Session, search, Vec::new()));
+                return vec![Action::ListSessions];
+            }
+            Command::Model(Some(model)) => return switch(String::new(), model),
+            Command::Profile(Some(profile)) => return switch(profile, String::new()),
+            Command::Model(None) | Command::Profile(None) => {
+                let text = format!("{} answers", self.status.answers_with());
+                self.note(Note::Information, text);
+            }
+            Command::Tools => self.list_tools(),
+            Command::Copy(number) => return self.copy(number),
+            Command::Save(path) => match self.log.last_answer() {
+                Some(text) => return vec![Action::Write { path, text }],
+                None => self.note(Note::Error, "there is no answer to save yet".to_owned()),
+            },
+            Command::Export(path) => {
+                if !self.log.is_empty() {
+                    let text = self.log.markdown();
+                    return vec![Action::Write { path, text }];
+                }
+                self.note(Note::Error, "nothing was said yet".to_owned());
+            }
+            Command::Quit => return self.leave(),
+        }
+        Vec::new()
+    }
+
+    /// Another conversation, once the model is silent in this one.
+    pub(super) fn open(&mut self, opening: Opening) -> Vec<Action> {
+        if self.run.is_some() || !self.waiting.is_empty() {
+            self.note(Note::Error, "the model still answers; stop it with Esc first".to_owned());
+            return Vec::new();
+        }
+        vec![Action::Open(opening)]
+    }
+
+    fn copy(&mut self, number: Option<usize>) -> Vec<Action> {
+        let answer = self.log.last_answer();
+        let text = match (answer, number) {
+            (None, _) => Err("there is no answer to copy yet".to_owned()),
+            (Some(answer), None) => Ok(answer),
+            (Some(answer), Some(number)) => {
+                let mut blocks = code_blocks(&answer);
+                let count = blocks.len();
+                match number.checked_sub(1).filter(|at| *at < count) {
+                    Some(at) => Ok(blocks.swap_remove(at)),
+                    None => Err(format!("the last answer has {count} code blocks")),
+                }
+            }
+        };
+        match text {
+            Ok(text) => return vec![Action::Copy(text)],
+            Err(why) => self.note(Note::Error, why),
+        }
+        Vec::new()
+    }
+
+    pub(super) fn help(&mut self) {
+        let mut lines = vec!["Commands".to_owned()];
+        for name in Name::ALL {
+            let usage = format!("/{} {}", name.as_str(), name.parameter());
+            lines.push(format!("  {usage:<18} {}", name.about()));
+        }
+        lines.push(String::new());
+        lines.push("Keys".to_owned());
+        lines.extend(KEYS.iter().map(|(keys, about)| format!("  {keys}: {about}")));
+        self.print(Piece::Lines(lines));
+    }
+
+    fn list_tools(&mut self) {
+        if self.servers.is_empty() {
+            let text = "no tool server has reported yet; servers that --mcp or --mcp-config name report \
+                        with the first prompt";
+            return self.note(Note::Information, text.to_owned());
+        }
+        let mut lines = Vec::new();
+        for (server, info) in &self.servers {
+            let reason = if info.reason.is_empty() { "" } else { ": " };
+            lines.push(format!("{server} ({}{reason}{})", info.state, info.reason));
+            lines.extend(info.tools.iter().map(|tool| format!("  {tool}")));
+        }
+        self.print(Piece::Lines(lines));
+    }
+}
+
+impl Status {
+    /// What answers, by its names.
+    pub(crate) fn answers_with(&self) -> String {
+        let names = [&self.profile, &self.engine, &self.model];
+        let names = names.into_iter().filter(|name| !name.is_empty()).map(String::as_str);
+        let mut names: Vec<_> = names.collect();
+        // The built-in engine has the name of its model.
+        names.dedup();
+        names.join(" · ")
+    }
+}
+
+fn switch(profile: String, model: String) -> Vec<Action> {
+    vec![Action::Request(Outgoing::SwitchModel { profile, model })]
+}

@@ -1,0 +1,95 @@
+//! A conversation that was stored, as its snapshot shows it.
+
+use super::{Note, Piece, State, ToolCall};
+use crate::protocol::any::Any;
+use crate::protocol::proto::chat::{ChatMessageEntity, ToolCallEntity, ToolResultEntity};
+use crate::protocol::proto::rpc::SnapshotFrame;
+use crate::protocol::words::role;
+use crate::tui::markdown::Markdown;
+use crate::tui::text::clean;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Messages and tool calls of a stored conversation that are printed again.
+const SHOWN_MAX: usize = 100;
+
+impl State {
+    /// Prints what of the snapshot was not printed before: after a start everything, later nothing.
+    pub(super) fn snapshot(&mut self, snapshot: SnapshotFrame) {
+        let shown = self.last_ordinal;
+        self.has_shown(snapshot.snapshot_ordinal);
+        let new = snapshot.entities.into_iter().filter(|entity| entity.created_ordinal > shown);
+        let payloads: Vec<_> =
+            new.filter_map(|entity| entity.payload.map(Any::into_whole)).collect();
+        if payloads.is_empty() {
+            return;
+        }
+        let hidden = payloads.len().saturating_sub(SHOWN_MAX);
+        if hidden > 0 {
+            let text =
+                format!("{hidden} earlier messages are not shown; /export writes all of them");
+            self.note(Note::Information, text);
+        }
+        let mut calls = HashMap::new();
+        for (number, payload) in payloads.into_iter().enumerate() {
+            self.entity(payload, number >= hidden, &mut calls);
+        }
+    }
+
+    fn entity(&mut self, payload: Any, is_shown: bool, calls: &mut HashMap<String, ToolCall>) {
+        if let Any::ChatMessageEntity(message) = payload {
+            self.message(*message, is_shown);
+        } else if let Any::ToolCallEntity(call) = payload {
+            let ToolCallEntity { tool_call_id, tool_name, input, .. } = *call;
+            let mut tool = ToolCall::new(tool_call_id.clone(), &tool_name, Duration::ZERO);
+            tool.set_input(&input);
+            calls.insert(tool_call_id, tool);
+        } else if let Any::ToolResultEntity(result) = payload {
+            let ToolResultEntity { tool_call_id, tool_name, result, status, .. } = *result;
+            let tool = calls.remove(&tool_call_id);
+            let mut tool =
+                tool.unwrap_or_else(|| ToolCall::new(tool_call_id, &tool_name, Duration::ZERO));
+            tool.returned(&result, &status, None);
+            self.log.tool(&tool);
+            if is_shown {
+                self.print(Piece::Tool(tool));
+            }
+        }
+    }
+
+    fn message(&mut self, message: ChatMessageEntity, is_shown: bool) {
+        let text = message.text;
+        match message.role.as_str() {
+            role::USER => {
+                self.status.turns += 1;
+                self.log.prompt(&text);
+                if is_shown {
+                    let attachments = message.attachments.iter().map(|it| clean(&it.filename));
+                    let attachments = attachments.collect();
+                    self.print(Piece::Prompt { text, attachments });
+                }
+            }
+            role::ASSISTANT => {
+                self.log.answer(&text);
+                if is_shown {
+                    let mut markdown = Markdown::default();
+                    markdown.push(&text);
+                    markdown.finish();
+                    for block in markdown.take_closed() {
+                        self.print(Piece::Block(block));
+                    }
+                }
+            }
+            role::THINKING => {
+                let text = clean(text.trim());
+                self.log.reasoning(&text);
+                if is_shown && !text.is_empty() {
+                    self.print(Piece::Reasoning { text, seconds: 0 });
+                }
+            }
+            role::WARNING if is_shown => self.note(Note::Warning, clean(&text)),
+            role::ERROR if is_shown => self.note(Note::Error, clean(&text)),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! What the model wants done.
+
+use super::child::Child;
+use super::{LEAVE_MAX, STOP_TIME, Shell, files};
+use crate::host::Host;
+use crate::protocol::attachment::Attachment;
+use crate::protocol::command::{Approve, Cancel, Command, ModelChoice, Prompt, Submit};
+use crate::protocol::id::{RequestId, ToolCallId};
+use crate::protocol::proto::chat::ChatAttachment;
+use crate::session::Input;
+use crate::support::threads;
+use crate::tui::input::mentions;
+use crate::tui::model::{Action, Choice, Event, Note, Opening, Outgoing};
+use crate::tui::text::clean;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use rustix::process::{Signal, kill_current_process_group};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Bytes that terminals take for the clipboard.
+const COPY_BYTES_MAX: usize = 74_994;
+
+impl Shell<'_> {
+    pub(super) fn act(&mut self, action: Action) {
+        match action {
+            Action::Request(outgoing) => self.request(outgoing),
+            Action::Open(opening) => self.opens = Some(opening),
+            Action::ListSessions => self.list_sessions(),
+            Action::ListFiles { start, part } => {
+                self.find(move || Event::Files(files::listed(start, &part)));
+            }
+            Action::Edit(text) => self.edit(&text),
+            Action::Suspend => self.suspend(),
+            Action::Redraw => self.screen.redraw(),
+            Action::Copy(text) => self.copy(&text),
+            Action::Write { path, text } => {
+                self.find(move || Event::Reported(files::save(&path, &text)));
+            }
+            Action::Remember(prompt) => {
+                if let Err(error) = self.history.add(&prompt) {
+                    tracing::info!(%error, "the prompt can't be remembered for later chats");
+                }
+            }
+            Action::Scroll(scroll) => self.screen.scroll(scroll),
+            Action::Fold => {}
+            Action::EndInput => self.end_input(),
+            Action::Quit => self.quit(),
+        }
+    }
+
+    /// Does `work` in another thread, so that a slow disk does not hold up the keys.
+    fn find(&mut self, work: impl FnOnce() -> Event + Send + 'static) {
+        let found = self.found.0.clone();
+        // A chat that has ended wants no answer.
+        let work = move || drop(found.send(work()));
+        if let Err(error) = threads::spawn("chat-files", work) {
+            self.note(Note::Error, error.to_string());
+        }
+    }
+
+    fn request(&mut self, outgoing: Outgoing) {
+        let command = match &outgoing {
+            Outgoing::Submit { prompt, joins } => {
+                let Some(text) = Prompt::new(prompt.clone()) else { return };
+                let joins = joins.as_deref().and_then(RequestId::new);
+                let attachments = attached(prompt);
+                return self
+                    .submit(Submit { joins, attachments, ..Submit::new(text) }, Some(outgoing));
+            }
+            Outgoing::Cancel { target } => {
+                let target = target.as_deref().and_then(RequestId::new);
+                Command::Cancel(Cancel { target, waiting: false })
+            }
+            Outgoing::Approve { call, decision } => Command::Approve(Approve {
+                call: ToolCallId(call.clone()),
+                decision: decision.clone(),
+            }),
+            Outgoing::SwitchModel { profile, model } => Command::SwitchModel(ModelChoice {
+                profile: profile.clone(),
+                model: model.clone(),
+                ..ModelChoice::default()
+            }),
+        };
+        self.send(command, outgoing);
+    }
+
+    /// Asks the model.
+    pub(super) fn submit(&mut self, submit: Submit, outgoing: Option<Outgoing>) {
+        let prompt = submit.prompt.clone().into_string();
+        let outgoing = outgoing.unwrap_or(Outgoing::Submit { prompt, joins: None });
+        self.send(Command::Submit(submit), outgoing);
+    }
+
+    fn send(&mut self, command: Command, outgoing: Outgoing) {
+        let (id, effects) = self.host.request(command);
+        // Before its frames, which name it.
+        self.update(Event::Sent(outgoing, id.as_str().to_owned()));
+        self.perform(effects);
+    }
+
+    pub(super) fn stop_run(&mut self) {
+        self.request(Outgoing::Cancel { target: None });
+    }
+
+    /// Begins another conversation in place of this one.
+    pub(super) async fn open(&mut self, opening: Opening) {
+        let settings = match (self.opener)(&opening) {
+            Ok(settings) => settings,
+            Err(error) => return self.note(Note::Error, format!("{error:#}")),
+        };
+        // The lock of its session is free before the next one is taken.
+        self.host.close().await;
+        let is_stored = settings.store.is_some();
+        let (host, greeting) = Host::new(settings);
+        self.host = host;
+        if let Opening::New { system: Some(text) } = &opening {
+            self.state.status.system = Some(text.clone());
+        }
+        self.state.status.is_stored = is_stored;
+        self.update(Event::Opened);
+        self.is_trial = matches!(opening, Opening::Stored { .. });
+        let text = match &opening {
+            Opening::New { system: None } => "another conversation begins".to_owned(),
+            Opening::New { system: Some(_) } => {
+                "another conversation begins, with this system prompt".to_owned()
+            }
+            Opening::Stored { session } => format!("the conversation {session} goes on"),
+        };
+        self.note(Note::Information, text);
+        greeting.into_iter().for_each(|frame| self.frame(frame));
+    }
+
+    fn list_sessions(&mut self) {
+        let Some(library) = self.library.clone() else {
+            let why = "there is no store to choose from; name one with --store when you start";
+            return self.update(Event::Sessions(Err(why.to_owned())));
+        };
+        self.find(move || {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let sessions = library.sessions().map(|sessions| {
+                let choices = sessions.into_iter().map(|summary| Choice {
+                    detail: detail(now, summary.updated_ms, summary.turns, &summary.folder),
+                    title: clean(&summary.title).replace('\n', " "),
+                    value: summary.id,
+                });
+                choices.collect()
+            });
+            Event::Sessions(sessions)
+        });
+    }
+
+    /// Gives the terminal to the person's editor. Nothing reads keys until it has ended.
+    fn edit(&mut self, text: &str) {
+        let Some(terminal) = self.screen.for_child() else { return };
+        self.screen.leave(&mut self.state);
+        match Child::start(text, terminal) {
+            Ok(child) => self.child = Some(child),
+            Err(error) => {
+                self.continued();
+                self.note(Note::Error, format!("the editor can't be started: {error}"));
+            }
+        }
+    }
+
+    pub(super) fn child_has_left(&mut self, text: Result<String, String>) {
+        self.continued();
+        self.update(Event::Edited(text));
+    }
+
+    /// Stops the process, as Ctrl-Z does in other programs: the whole group, with the terminal as it
+    /// was.
+    fn suspend(&mut self) {
+        if !self.screen.takes_pictures() {
+            return;
+        }
+        self.screen.leave(&mut self.state);
+        self.suspended = Some(Instant::now() + STOP_TIME);
+        if let Err(error) = kill_current_process_group(Signal::TSTP) {
+            tracing::warn!(%error, "the chat can't be suspended");
+        }
+    }
+
+    /// Has the terminal copy a text (xterm's OSC 52). It does not report whether it did.
+    fn copy(&mut self, text: &str) {
+        let encoded = BASE64_STANDARD.encode(text);
+        if encoded.len() > COPY_BYTES_MAX {
+            let why = "the text is too long for the clipboard of a terminal; use /save FILE";
+            return self.note(Note::Error, why.to_owned());
+        }
+        if !self.screen.takes_pictures() {
+            let why = "without a terminal nothing can be copied; use /save FILE";
+            return self.note(Note::Error, why.to_owned());
+        }
+        self.screen.send(&format!("\x1b]52;c;{encoded}\x07"));
+        let done = "given to the terminal's clipboard; if it is not there, use /save FILE";
+        self.update(Event::Reported(Ok(done.to_owned())));
+    }
+
+    /// The conversation ends once everything is answered.
+    fn end_input(&mut self) {
+        let effects = self.host.handle(Input::InputEnded);
+        self.perform(effects);
+    }
+
+    /// Stops what runs and ends; the second time at once.
+    fn quit(&mut self) {
+        if self.leaves_at.is_some() {
+            self.exit = Some(crate::session::ExitCode::Ok);
+            return;
+        }
+        self.leaves_at = Some(Instant::now() + LEAVE_MAX);
+        for cancel in [Cancel { target: None, waiting: true }, Cancel::default()] {
+            let needed = cancel.waiting || self.state.run.is_some();
+            if needed {
+                let (_, effects) = self.host.request(Command::Cancel(cancel));
+                self.perform(effects);
+            }
+        }
+        self.end_input();
+    }
+}
+
+/// The files that a prompt mentions with `@`, as far as there are such files.
+fn attached(prompt: &str) -> Vec<Attachment> {
+    let mut attachments = Vec::new();
+    for mention in mentions(prompt) {
+        let path = files::expanded(&mention);
+        if !path.is_file() {
+            continue;
+        }
+        let Ok(path) = std::path::absolute(&path) else { continue };
+        let url = path.to_string_lossy().into_owned();
+        let number = u32::try_from(attachments.len() + 1).unwrap_or(u32::MAX);
+        let shown = ChatAttachment { url, ..ChatAttachment::default() };
+        attachments.extend(Attachment::named(number, shown));
+    }
+    attachments
+}
+
+/// What the list says of a session besides its first prompt.
+fn detail(now: Duration, updated_ms: i64, turns: u32, folder: &str) -> String {
+    let updated = Duration::from_millis(u64::try_from(updated_ms).unwrap_or_default());
+    let minutes = now.saturating_sub(updated).as_secs() / 60;
+    let age = match minutes {
+        0 => "now".to_owned(),
+        1..60 => format!("{minutes} min ago"),
+        60..1440 => format!("{} h ago", minutes / 60),
+        _ => format!("{} d ago", minutes / 1440),
+    };
+    let turns = if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
+    format!("({turns}, {age}, {})", clean(folder))
+}

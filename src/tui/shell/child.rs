@@ -1,0 +1,85 @@
+//! The person's own editor, which has the terminal while it runs.
+
+use crate::support::files::read_limited;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::future::pending;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use tokio::process::{self, Command};
+
+/// The longest prompt that is read back, in bytes.
+const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// What is started if nothing is named.
+const USUAL_EDITOR: &str = "vi";
+
+/// An editor that runs.
+pub(super) struct Child {
+    process: process::Child,
+    path: PathBuf,
+}
+
+impl Child {
+    /// Starts the editor that `VISUAL` or `EDITOR` names with `text` in a file that only this user can
+    /// read.
+    ///
+    /// # Errors
+    /// If the file can't be made or the editor can't be started.
+    pub(super) fn start(text: &str, terminal: (File, File)) -> io::Result<Self> {
+        let path = std::env::temp_dir().join(format!("duologue-{}.md", uuid::Uuid::new_v4()));
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        file.write_all(text.as_bytes())?;
+        drop(file);
+        let (input, output) = terminal;
+        let errors = output.try_clone()?;
+        // A shell, because the variable may hold options.
+        let mut command = Command::new("/bin/sh");
+        let script = format!("{} \"$1\"", editor().to_string_lossy());
+        command.args(["-c", &script, "sh"]).arg(&path);
+        let process = command.stdin(Stdio::from(input)).stdout(output).stderr(errors).spawn();
+        match process {
+            Ok(process) => Ok(Self { process, path }),
+            Err(error) => {
+                fs::remove_file(&path).ok();
+                Err(error)
+            }
+        }
+    }
+
+    /// The text, once the editor has ended with this status.
+    fn text(self, status: io::Result<ExitStatus>) -> Result<String, String> {
+        let read = read_limited(&self.path, TEXT_BYTES_MAX);
+        fs::remove_file(&self.path).ok();
+        match (status, read) {
+            (Ok(status), _) if !status.success() => {
+                Err(format!("the editor has failed ({status}); the prompt is as it was"))
+            }
+            (Ok(_), Ok((text, _))) => Ok(text.trim_end_matches('\n').to_owned()),
+            (Ok(_), Err(error)) => Err(format!("what the editor wrote can't be read: {error}")),
+            (Err(error), _) => Err(format!("the editor can't be waited for: {error}")),
+        }
+    }
+
+    /// The chat ends while the editor runs.
+    pub(super) fn abandon(self) {
+        fs::remove_file(&self.path).ok();
+    }
+}
+
+/// Waits until the editor, if there is one, has ended; gives what it wrote.
+pub(super) async fn left(child: &mut Option<Child>) -> Result<String, String> {
+    let Some(running) = child else { return pending().await };
+    let status = running.process.wait().await;
+    match child.take() {
+        Some(child) => child.text(status),
+        None => pending().await,
+    }
+}
+
+fn editor() -> OsString {
+    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    named("VISUAL").or_else(|| named("EDITOR")).unwrap_or_else(|| USUAL_EDITOR.into())
+}

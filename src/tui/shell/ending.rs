@@ -1,0 +1,89 @@
+//! Signals, suspension, and the end of the chat.
+
+use super::{BACKGROUND_TIME, LEAVE_MAX, Shell};
+use crate::session::{ExitCode, Input, Signal};
+use crate::stdio::Finish;
+use crate::tui::model::Event;
+use std::io;
+use std::time::Instant;
+
+impl Shell<'_> {
+    pub(super) fn interrupted(&mut self, signal: Signal) {
+        if signal == Signal::Interrupt && (self.child.is_some() || self.suspended.is_some()) {
+            // The key was pressed in another program.
+            return;
+        }
+        // Without raw mode, this is how Ctrl-C arrives.
+        let is_key = signal == Signal::Interrupt && self.state.is_plain && self.state.run.is_some();
+        if is_key {
+            return self.stop_run();
+        }
+        if self.leaves_at.is_some() {
+            self.exit = Some(ExitCode::Interrupted(signal));
+            return;
+        }
+        self.leaves_at = Some(Instant::now() + LEAVE_MAX);
+        let effects = self.host.handle(Input::Interrupted(signal));
+        self.perform(effects);
+    }
+
+    pub(super) fn resized(&mut self) {
+        let size = self.screen.resized();
+        self.update(Event::Resized(size));
+    }
+
+    /// The process goes on after it was stopped, or was never stopped.
+    pub(super) fn continued(&mut self) {
+        if self.child.is_some() {
+            return;
+        }
+        if !self.screen.is_ours() {
+            // `bg`: the model may go on, the screen is somebody else's until `fg`, which sends no signal
+            // to a process that runs.
+            self.suspended = Some(Instant::now() + BACKGROUND_TIME);
+            return;
+        }
+        self.suspended = None;
+        self.entered = Instant::now();
+        match self.screen.enter() {
+            Ok(()) => self.resized(),
+            Err(error) => self.gone(&error),
+        }
+    }
+
+    pub(super) fn gone(&mut self, error: &io::Error) {
+        tracing::error!(%error, "the terminal can't be used any more; the chat ends");
+        let effects = self.host.handle(Input::Interrupted(Signal::Hangup));
+        self.perform(effects);
+        self.exit = self.exit.or(Some(ExitCode::OutputFailed));
+    }
+
+    /// Puts the terminal back, and says how to go on.
+    pub(super) async fn finish(mut self, mut code: ExitCode) -> Finish {
+        self.screen.leave(&mut self.state);
+        if let Some(child) = self.child.take() {
+            child.abandon();
+        }
+        tokio::select! {
+            biased;
+            signal = self.signals.next() => code = ExitCode::Interrupted(signal),
+            () = self.host.close() => {}
+        }
+        if let Some(file) = self.debug_file.take() {
+            file.finish().await;
+        }
+        let mut last_words = Vec::new();
+        while let Ok(line) = self.logged.try_recv() {
+            last_words.push(line);
+        }
+        let status = &self.state.status;
+        if status.turns > 0
+            && status.is_stored
+            && let Some(command) = (self.resume)(&status.session)
+        {
+            last_words.push(format!("to go on with this conversation: {command}"));
+        }
+        self.screen.farewell(&last_words);
+        Finish { status: code.number(), complaint: None }
+    }
+}

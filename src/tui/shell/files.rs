@@ -1,0 +1,133 @@
+//! Files of the chat: earlier prompts, paths to complete, and what is saved.
+
+use crate::support::files::{read_limited, replace, user_folder};
+use crate::tui::input::{Candidates, ENTRIES_MAX, History};
+use crate::tui::text::clean;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Bytes of the file of prompts; past them only the newest are kept.
+const HISTORY_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// A prompt that is longer is not stored.
+const PROMPT_BYTES_MAX: usize = 64 * 1024;
+
+/// Files of a folder that are offered.
+const FILES_MAX: usize = 200;
+
+/// The file with the prompts of earlier chats: one JSON string a line.
+#[derive(Clone, Debug)]
+pub(crate) struct HistoryFile(Option<PathBuf>);
+
+impl HistoryFile {
+    /// The user's file, in the folder for the state of programs (XDG Base Directory Specification).
+    pub(crate) fn of_user() -> Self {
+        let folder = user_folder("XDG_STATE_HOME", ".local/state", |name| std::env::var_os(name));
+        Self(folder.map(|folder| folder.join("duologue/prompts.jsonl")))
+    }
+
+    /// Prompts are forgotten when the chat ends.
+    pub(crate) fn none() -> Self {
+        Self(None)
+    }
+
+    /// The prompts. A file that can't be read is no reason not to chat.
+    pub(super) fn load(&self) -> History {
+        let Some(path) = &self.0 else { return History::default() };
+        match read_limited(path, HISTORY_BYTES_MAX) {
+            Ok((text, _)) => {
+                let prompts = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+                let prompts: Vec<String> = prompts.collect();
+                if prompts.len() > 2 * ENTRIES_MAX {
+                    self.shorten(&prompts[prompts.len() - ENTRIES_MAX..]);
+                }
+                History::new(prompts)
+            }
+            Err(error) => {
+                if error.kind() != io::ErrorKind::NotFound {
+                    tracing::warn!("earlier prompts can't be read: {}: {error}", path.display());
+                }
+                History::default()
+            }
+        }
+    }
+
+    fn shorten(&self, prompts: &[String]) {
+        let Some(path) = &self.0 else { return };
+        let lines = prompts.iter().filter_map(|prompt| serde_json::to_string(prompt).ok());
+        let text: String = lines.map(|line| line + "\n").collect();
+        if let Err(error) = replace(path, text.as_bytes()) {
+            tracing::warn!("earlier prompts can't be shortened: {}: {error}", path.display());
+        }
+    }
+
+    /// Stores a prompt. A line is one write, so that two chats can store at the same time.
+    pub(super) fn add(&self, prompt: &str) -> io::Result<()> {
+        let Some(path) = &self.0 else { return Ok(()) };
+        if prompt.len() > PROMPT_BYTES_MAX {
+            return Ok(());
+        }
+        if let Some(folder) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        let mut options = OpenOptions::new();
+        let mut file = options.append(true).create(true).mode(0o600).open(path)?;
+        let line = serde_json::to_string(prompt).map_err(io::Error::other)? + "\n";
+        file.write_all(line.as_bytes())
+    }
+}
+
+/// The files and folders whose path begins with `part`.
+pub(super) fn listed(start: usize, part: &str) -> Candidates {
+    let (folder, name) = part.rsplit_once('/').map_or(("", part), |(folder, name)| (folder, name));
+    let before = if part.contains('/') { format!("{folder}/") } else { String::new() };
+    let at = match before.as_str() {
+        "" => Path::new(".").to_owned(),
+        before => expanded(before),
+    };
+    let entries = fs::read_dir(at).into_iter().flatten().filter_map(Result::ok);
+    let mut words = Vec::new();
+    for entry in entries {
+        let file_name = entry.file_name();
+        // A name that can't be typed, or that would do something to the terminal, is not offered.
+        let Some(text) = file_name.to_str().filter(|text| clean(text) == **text) else { continue };
+        let is_hidden = text.starts_with('.') && !name.starts_with('.');
+        if !text.starts_with(name) || is_hidden || text.contains(char::is_whitespace) {
+            continue;
+        }
+        let end = if entry.path().is_dir() { "/" } else { "" };
+        words.push(format!("{before}{text}{end}"));
+    }
+    words.sort();
+    words.truncate(FILES_MAX);
+    Candidates { start, words }
+}
+
+/// A path in which `~` is the user's own folder.
+pub(super) fn expanded(path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Some(rest), Some(home)) => Path::new(&home).join(rest),
+        (Some(_) | None, _) => PathBuf::from(path),
+    }
+}
+
+/// Writes a new file; one that exists is left alone.
+///
+/// # Errors
+/// Why it can't be written, for a person.
+pub(super) fn save(path: &Path, text: &str) -> Result<String, String> {
+    let shown = path.display();
+    let path = expanded(&path.to_string_lossy());
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    let written = file.and_then(|mut file| file.write_all(format!("{text}{end}").as_bytes()));
+    match written {
+        Ok(()) => Ok(format!("{shown} was written")),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(format!("{shown} exists already and was left as it is; name another file"))
+        }
+        Err(error) => Err(format!("{shown} can't be written: {error}")),
+    }
+}

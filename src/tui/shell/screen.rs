@@ -1,0 +1,235 @@
+//! Where the chat is shown: under the scrollback, on the full screen, or as plain lines.
+
+use crate::support::files::write_all;
+use crate::tui::display::{FullScreen, Inline};
+use crate::tui::model::{Piece, Scroll, Size, State};
+use crate::tui::terminal::{self, Terminal};
+use crate::tui::view::{Live, Look, Pager, Printer, live};
+use ratatui::text::Line;
+use std::fs::File;
+use std::future::pending;
+use std::io;
+
+/// Where the chat is shown.
+pub(crate) enum Screen {
+    Inline { terminal: Terminal, inline: Inline, printer: Printer },
+    Full { terminal: Terminal, full: FullScreen, pager: Box<Pager> },
+    Plain { output: File, printer: Printer, columns: usize, echoes: bool },
+}
+
+impl Screen {
+    /// Under the scrollback of `terminal`.
+    pub(crate) fn inline(terminal: Terminal, look: Look, reflows: bool) -> Self {
+        let inline = Inline::new(reflows);
+        Self::Inline { terminal, inline, printer: Printer::new(look, true) }
+    }
+
+    /// On the alternate screen of `terminal`.
+    pub(crate) fn full(terminal: Terminal, look: Look) -> Self {
+        let pager = Box::new(Pager::new(Printer::new(look, false), terminal.size().columns));
+        Self::Full { terminal, full: FullScreen::default(), pager }
+    }
+
+    /// As lines of at most so many columns. `echoes`: what the person types is on the screen already.
+    pub(crate) fn plain(output: File, look: Look, columns: usize, echoes: bool) -> Self {
+        Self::Plain { output, printer: Printer::new(look, true), columns, echoes }
+    }
+
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain { .. })
+    }
+
+    fn terminal(&self) -> Option<&Terminal> {
+        match self {
+            Self::Inline { terminal, .. } | Self::Full { terminal, .. } => Some(terminal),
+            Self::Plain { .. } => None,
+        }
+    }
+
+    fn terminal_mut(&mut self) -> Option<&mut Terminal> {
+        match self {
+            Self::Inline { terminal, .. } | Self::Full { terminal, .. } => Some(terminal),
+            Self::Plain { .. } => None,
+        }
+    }
+
+    /// # Errors
+    /// If the terminal can't be taken.
+    pub(super) fn enter(&mut self) -> io::Result<()> {
+        match self {
+            Self::Inline { terminal, inline, .. } => {
+                inline.forget();
+                terminal.enter()
+            }
+            Self::Full { terminal, full, .. } => {
+                full.forget();
+                terminal.enter()
+            }
+            Self::Plain { .. } => Ok(()),
+        }
+    }
+
+    /// Gives the terminal back, without the live region but with everything that was said.
+    pub(super) fn leave(&mut self, state: &mut State) {
+        let size = self.size();
+        match self {
+            Self::Inline { terminal, inline, printer } => {
+                if terminal.is_entered() {
+                    let lines = printed(state, printer, size.columns);
+                    let erased = inline.erase();
+                    let last = inline.picture(&lines, Live::default());
+                    terminal.write(&format!("{erased}{last}")).ok();
+                    inline.forget();
+                }
+                terminal.leave();
+            }
+            Self::Full { terminal, .. } => terminal.leave(),
+            Self::Plain { .. } => {
+                self.draw(state).ok();
+            }
+        }
+    }
+
+    pub(super) fn size(&self) -> Size {
+        match self {
+            Self::Inline { terminal, .. } | Self::Full { terminal, .. } => terminal.size(),
+            Self::Plain { columns, .. } => Size { columns: *columns, rows: usize::MAX },
+        }
+    }
+
+    pub(super) fn resized(&mut self) -> Size {
+        let size = self.size();
+        match self {
+            Self::Inline { inline, .. } => inline.resized(size.columns),
+            Self::Full { full, .. } => full.forget(),
+            Self::Plain { .. } => {}
+        }
+        size
+    }
+
+    pub(super) fn is_ours(&self) -> bool {
+        self.terminal().is_none_or(Terminal::is_ours)
+    }
+
+    pub(super) fn takes_pictures(&self) -> bool {
+        self.terminal().is_some_and(Terminal::is_entered)
+    }
+
+    /// # Errors
+    /// If the terminal is gone.
+    pub(super) async fn read(&mut self) -> io::Result<Vec<u8>> {
+        match self.terminal_mut() {
+            Some(terminal) => terminal.read().await,
+            None => pending().await,
+        }
+    }
+
+    /// The terminal for a child process.
+    pub(super) fn for_child(&self) -> Option<(File, File)> {
+        self.terminal().and_then(|terminal| terminal.for_child().ok())
+    }
+
+    /// Writes a sequence that is no part of the picture.
+    pub(super) fn send(&self, text: &str) {
+        if let Some(terminal) = self.terminal() {
+            terminal.write(text).ok();
+        }
+    }
+
+    /// Draws everything again.
+    pub(super) fn redraw(&mut self) {
+        match self {
+            Self::Inline { terminal, inline, .. } => {
+                let cleared = inline.clear();
+                terminal.write(&cleared).ok();
+            }
+            Self::Full { full, .. } => full.forget(),
+            Self::Plain { .. } => {}
+        }
+    }
+
+    pub(super) fn scroll(&mut self, scroll: Scroll) {
+        if let Self::Full { pager, .. } = self {
+            pager.scroll(scroll);
+        }
+    }
+
+    /// Draws what has changed; false if the terminal takes nothing now.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub(super) fn draw(&mut self, state: &mut State) -> io::Result<bool> {
+        if self.terminal_mut().is_some_and(|terminal| !terminal.has_room()) {
+            return Ok(false);
+        }
+        let Size { columns, rows } = state.size;
+        match self {
+            Self::Inline { terminal, inline, printer } => {
+                let lines = printed(state, printer, columns);
+                // A row stays free, so that what was printed last can be seen.
+                let live = live(state, printer, if rows > 3 { rows - 1 } else { rows });
+                terminal.write(&inline.picture(&lines, live))?;
+            }
+            Self::Full { terminal, full, pager } => {
+                pager.lay_out(columns, state.unfolded.all);
+                state.take_finished().into_iter().for_each(|piece| pager.push(piece));
+                let live = live(state, pager.printer(), rows);
+                let above = rows.saturating_sub(live.lines.len());
+                let mut lines = pager.shown(above).to_vec();
+                let free = above.saturating_sub(lines.len());
+                let row = lines.len() + live.row;
+                lines.extend(live.lines);
+                if pager.is_scrolled()
+                    && rows > 1
+                    && let Some(status) = lines.last_mut()
+                {
+                    *status = Line::raw("an earlier part is shown; Ctrl-End goes to the end");
+                }
+                lines.extend(vec![Line::default(); free]);
+                terminal.write(&full.picture(lines, (row, live.column), state.size))?;
+            }
+            Self::Plain { output, printer, columns, echoes } => {
+                let mut text = String::new();
+                for piece in state.take_finished() {
+                    if *echoes && matches!(piece, Piece::Prompt { .. }) {
+                        continue;
+                    }
+                    for line in printer.lines(&piece, *columns, state.unfolded.all) {
+                        text.extend(line.spans.iter().map(|span| span.content.as_ref()));
+                        text.push('\n');
+                    }
+                }
+                write_all(&*output, text.as_bytes())?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// The last lines, once the terminal is as it was.
+    pub(super) fn farewell(&self, lines: &[String]) {
+        let mut text = String::new();
+        for line in lines {
+            text.push_str(&crate::support::terminal::escape_control(line));
+            text.push('\n');
+        }
+        match self {
+            Self::Inline { terminal, .. } | Self::Full { terminal, .. } => {
+                terminal.write(&text).ok();
+            }
+            Self::Plain { .. } => crate::support::stderr::message(&text),
+        }
+    }
+}
+
+/// The lines of what was not printed yet.
+fn printed(state: &mut State, printer: &mut Printer, columns: usize) -> Vec<Line<'static>> {
+    let is_unfolded = state.unfolded.all;
+    let pieces = state.take_finished();
+    pieces.iter().flat_map(|piece| printer.lines(piece, columns, is_unfolded)).collect()
+}
+
+/// Columns of plain lines on a terminal, or elsewhere.
+pub(crate) fn plain_columns(output: &File, is_terminal: bool) -> usize {
+    const ELSEWHERE: usize = 80;
+    if is_terminal { terminal::size(output).columns } else { ELSEWHERE }
+}

@@ -1,0 +1,148 @@
+//! The terminal itself: its modes, its size, and what is read and written. Whatever ends the chat, the
+//! terminal is put back as it was.
+
+pub(crate) mod keys;
+mod reader;
+
+use super::model::Size;
+use crate::support::files::write_all;
+use reader::Reader;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::getpgrp;
+use rustix::termios::{
+    OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr,
+};
+use std::fs::File;
+use std::future::pending;
+use std::io;
+
+/// The size of a terminal that does not know its own.
+const USUAL: Size = Size { columns: 80, rows: 24 };
+
+/// Bracketed paste (xterm), and keys with all their modifiers (kitty; other terminals ignore it).
+const MODES_ON: &str = "\x1b[?2004h\x1b[>1u";
+
+/// The end of a synchronized update that was cut off, then the modes in the opposite order; lines wrap,
+/// the cursor is seen, no colours.
+const MODES_OFF: &str = "\x1b[?2026l\x1b[<u\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[0m";
+
+const ALTERNATE_ON: &str = "\x1b[?1049h\x1b[2J";
+const ALTERNATE_OFF: &str = "\x1b[?1049l";
+
+/// A terminal in raw mode while it is entered.
+#[derive(Debug)]
+pub(crate) struct Terminal {
+    input: File,
+    output: File,
+    /// As it was before.
+    cooked: Termios,
+    has_alternate: bool,
+    is_entered: bool,
+    reader: Option<Reader>,
+}
+
+impl Terminal {
+    /// The terminal that `input` reads from and `output` writes to. It is not changed yet.
+    ///
+    /// # Errors
+    /// If it is none, or can't be waited for.
+    pub(crate) fn new(input: File, output: File, has_alternate: bool) -> io::Result<Self> {
+        let cooked = tcgetattr(&input)?;
+        Ok(Self { input, output, cooked, has_alternate, is_entered: false, reader: None })
+    }
+
+    /// Takes the terminal: keys come one by one and are not shown.
+    ///
+    /// # Errors
+    /// If it can't be changed.
+    pub(crate) fn enter(&mut self) -> io::Result<()> {
+        let mut raw = self.cooked.clone();
+        raw.make_raw();
+        // From here on there is something to put back.
+        self.is_entered = true;
+        tcsetattr(&self.input, OptionalActions::Now, &raw)?;
+        let alternate = if self.has_alternate { ALTERNATE_ON } else { "" };
+        self.write(&format!("{alternate}{MODES_ON}"))?;
+        if self.reader.is_none() {
+            self.reader = Some(Reader::start(self.input.try_clone()?)?);
+        }
+        Ok(())
+    }
+
+    /// Puts the terminal back.
+    pub(crate) fn leave(&mut self) {
+        if !std::mem::take(&mut self.is_entered) {
+            return;
+        }
+        if let Some(reader) = self.reader.take() {
+            reader.stop();
+        }
+        let alternate = if self.has_alternate { ALTERNATE_OFF } else { "" };
+        // There is nothing to do about a terminal that is gone.
+        self.write(&format!("{MODES_OFF}{alternate}")).ok();
+        // What was typed, or reported by the terminal, was meant for the chat.
+        tcflush(&self.input, QueueSelector::IFlush).ok();
+        tcsetattr(&self.input, OptionalActions::Drain, &self.cooked).ok();
+    }
+
+    pub(crate) fn is_entered(&self) -> bool {
+        self.is_entered
+    }
+
+    /// # Errors
+    /// If the terminal is gone.
+    pub(crate) fn write(&self, text: &str) -> io::Result<()> {
+        write_all(&self.output, text.as_bytes())
+    }
+
+    /// Whether the terminal takes output without making the chat wait.
+    pub(crate) fn has_room(&self) -> bool {
+        let mut files = [PollFd::new(&self.output, PollFlags::OUT)];
+        poll(&mut files, Some(&Timespec::default())).map_or(true, |ready| ready > 0)
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        size(&self.output)
+    }
+
+    /// Whether this process may use the terminal: one that was continued in the background may not.
+    pub(crate) fn is_ours(&self) -> bool {
+        // Without job control nobody else uses it.
+        tcgetpgrp(&self.input).map_or(true, |group| group == getpgrp())
+    }
+
+    /// Waits for bytes and reads them; none are read at the end of the terminal.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub(crate) async fn read(&mut self) -> io::Result<Vec<u8>> {
+        match &mut self.reader {
+            Some(reader) => reader.next().await,
+            None => pending().await,
+        }
+    }
+
+    /// The terminal for a child process: its input and its output.
+    ///
+    /// # Errors
+    /// If the system has no descriptors left.
+    pub(crate) fn for_child(&self) -> io::Result<(File, File)> {
+        Ok((self.input.try_clone()?, self.output.try_clone()?))
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// The size of the terminal that `output` writes to.
+pub(crate) fn size(output: &File) -> Size {
+    match tcgetwinsize(output) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
+            Size { columns: size.ws_col.into(), rows: size.ws_row.into() }
+        }
+        Ok(_) | Err(_) => USUAL,
+    }
+}

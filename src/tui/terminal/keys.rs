@@ -1,0 +1,312 @@
+//! Bytes of a terminal as keys and pasted text (ECMA-48, xterm's control sequences, and kitty's keyboard
+//! protocol). Pure: who reads the bytes also says when nothing more comes.
+
+/// Most bytes of one paste; the rest of it is dropped.
+pub(crate) const PASTE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// A sequence that is longer than this is none.
+const SEQUENCE_BYTES_MAX: usize = 64;
+
+const ESC: u8 = 0x1b;
+const PASTE_END: &[u8] = b"\x1b[201~";
+
+/// A key without its modifiers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    Char(char),
+    Enter,
+    Esc,
+    Tab,
+    Backspace,
+    Delete,
+    Up,
+    Down,
+    Left,
+    Right,
+    Home,
+    End,
+    PageUp,
+    PageDown,
+    Function(u8),
+}
+
+/// A key that was pressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Press {
+    pub(crate) key: Key,
+    pub(crate) ctrl: bool,
+    pub(crate) alt: bool,
+    pub(crate) shift: bool,
+}
+
+/// What a person typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Typed {
+    Press(Press),
+    /// Pasted text, with line feeds.
+    Paste(String),
+}
+
+/// Reads keys. What may go on with the next bytes waits for them.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    bytes: Vec<u8>,
+    /// The bytes of a paste whose end has not come.
+    paste: Option<Vec<u8>>,
+}
+
+/// What stands at the beginning of some bytes.
+enum Read {
+    /// Something that takes so many bytes; `None` if it means nothing here.
+    Whole(Option<Press>, usize),
+    PasteBegins(usize),
+    /// More bytes decide.
+    Part,
+}
+
+impl Press {
+    /// A key alone.
+    pub(crate) fn plain(key: Key) -> Self {
+        Self { key, ctrl: false, alt: false, shift: false }
+    }
+
+    /// A letter with Ctrl.
+    pub(crate) fn ctrl(char: char) -> Self {
+        Self { ctrl: true, ..Self::plain(Key::Char(char)) }
+    }
+
+    /// A key with modifiers as xterm encodes them: one more than a sum of 1 for Shift, 2 for Alt, 4 for
+    /// Ctrl.
+    fn modified(key: Key, modifiers: u32) -> Self {
+        let bits = modifiers.saturating_sub(1);
+        Self { key, shift: bits & 1 != 0, alt: bits & 2 != 0, ctrl: bits & 4 != 0 }
+    }
+}
+
+impl Keys {
+    /// Reads more bytes.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<Typed> {
+        self.bytes.extend_from_slice(bytes);
+        let mut typed = Vec::new();
+        loop {
+            if self.paste.is_some() {
+                match self.paste_goes_on() {
+                    Some(text) => typed.push(Typed::Paste(text)),
+                    None => return typed,
+                }
+            }
+            match read(&self.bytes) {
+                _ if self.bytes.is_empty() => return typed,
+                Read::Whole(press, length) => {
+                    self.bytes.drain(..length);
+                    typed.extend(press.map(Typed::Press));
+                }
+                Read::PasteBegins(length) => {
+                    self.bytes.drain(..length);
+                    self.paste = Some(Vec::new());
+                }
+                Read::Part => return typed,
+            }
+        }
+    }
+
+    /// Whether something waits for more bytes.
+    pub(crate) fn waits(&self) -> bool {
+        self.paste.is_some() || !self.bytes.is_empty()
+    }
+
+    /// Whether a paste waits for its end.
+    pub(crate) fn is_pasting(&self) -> bool {
+        self.paste.is_some()
+    }
+
+    /// Nothing more has come for a while: what waits is what it is. A paste has lost its end.
+    pub(crate) fn give_up(&mut self) -> Vec<Typed> {
+        let bytes = std::mem::take(&mut self.bytes);
+        if let Some(mut paste) = self.paste.take() {
+            paste.extend_from_slice(&bytes);
+            return vec![Typed::Paste(pasted(&paste))];
+        }
+        match bytes.split_first() {
+            Some((&ESC, rest)) => {
+                // What follows can't begin with ESC: that would have been read.
+                let alt = rest.first().filter(|byte| byte.is_ascii_graphic());
+                let key = alt.map_or(Key::Esc, |byte| Key::Char(char::from(*byte)));
+                vec![Typed::Press(Press { alt: alt.is_some(), ..Press::plain(key) })]
+            }
+            Some(_) | None => Vec::new(),
+        }
+    }
+
+    /// Moves bytes to the paste; its text once it has ended.
+    fn paste_goes_on(&mut self) -> Option<String> {
+        let paste = self.paste.as_mut()?;
+        let end = self.bytes.windows(PASTE_END.len()).position(|bytes| bytes == PASTE_END);
+        // The beginning of the end marker may be the last that has come.
+        let until = end.unwrap_or(self.bytes.len().saturating_sub(PASTE_END.len() - 1));
+        let room = PASTE_BYTES_MAX.saturating_sub(paste.len());
+        paste.extend(self.bytes.drain(..until).take(room));
+        end?;
+        self.bytes.drain(..PASTE_END.len());
+        let paste = self.paste.take()?;
+        Some(pasted(&paste))
+    }
+}
+
+/// Pasted text: terminals send a carriage return where a line ends.
+fn pasted(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).replace("\r\n", "\n").replace('\r', "\n")
+}
+
+fn read(bytes: &[u8]) -> Read {
+    match bytes {
+        [] | [ESC] => Read::Part,
+        [ESC, b'[', rest @ ..] => control_sequence(rest),
+        [ESC, b'O', rest @ ..] => single_shift(rest),
+        [ESC, ESC, ..] => Read::Whole(Some(Press::plain(Key::Esc)), 1),
+        [ESC, rest @ ..] => match read(rest) {
+            Read::Whole(press, length) => {
+                Read::Whole(press.map(|press| Press { alt: true, ..press }), length + 1)
+            }
+            Read::PasteBegins(length) => Read::PasteBegins(length + 1),
+            Read::Part => Read::Part,
+        },
+        [byte, ..] if byte.is_ascii() => Read::Whole(control(*byte), 1),
+        _ => character(bytes),
+    }
+}
+
+fn control(byte: u8) -> Option<Press> {
+    let letter = |offset: u8| Press::ctrl(char::from(byte + offset));
+    Some(match byte {
+        b'\r' => Press::plain(Key::Enter),
+        b'\t' => Press::plain(Key::Tab),
+        0x7f | 0x08 => Press::plain(Key::Backspace),
+        0 => Press::ctrl(' '),
+        1..=26 => letter(b'a' - 1),
+        0x1c..=0x1f => letter(b'4' - 0x1c),
+        byte => Press::plain(Key::Char(char::from(byte))),
+    })
+}
+
+/// A character of several bytes. What is no UTF-8 is ignored, byte by byte.
+fn character(bytes: &[u8]) -> Read {
+    let length = match bytes[0] {
+        0xc2..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf4 => 4,
+        _ => return Read::Whole(None, 1),
+    };
+    let whole = &bytes[..length.min(bytes.len())];
+    match std::str::from_utf8(whole) {
+        Ok(text) => Read::Whole(text.chars().next().map(|it| Press::plain(Key::Char(it))), length),
+        Err(error) if error.error_len().is_none() => Read::Part,
+        Err(_) => Read::Whole(None, 1),
+    }
+}
+
+/// What follows ESC O.
+fn single_shift(rest: &[u8]) -> Read {
+    let Some(last) = rest.first() else { return Read::Part };
+    let key = match last {
+        b'M' => Some(Key::Enter),
+        b'P'..=b'S' => Some(Key::Function(last - b'P' + 1)),
+        last => arrow(*last),
+    };
+    match key {
+        Some(key) => Read::Whole(Some(Press::plain(key)), 3),
+        // Alt with a capital O.
+        None => Read::Whole(Some(Press { alt: true, ..Press::plain(Key::Char('O')) }), 2),
+    }
+}
+
+fn arrow(last: u8) -> Option<Key> {
+    Some(match last {
+        b'A' => Key::Up,
+        b'B' => Key::Down,
+        b'C' => Key::Right,
+        b'D' => Key::Left,
+        b'H' => Key::Home,
+        b'F' => Key::End,
+        _ => return None,
+    })
+}
+
+/// What follows ESC [: parameters, and the byte that says what they mean.
+fn control_sequence(rest: &[u8]) -> Read {
+    if let [b'M', mouse @ ..] = rest {
+        // A report of the mouse in its oldest form, which nobody asked for.
+        return if mouse.len() < 3 { Read::Part } else { Read::Whole(None, 6) };
+    }
+    let is_end = |byte: &u8| !matches!(byte, 0x20..=0x3f);
+    let Some(at) = rest.iter().take(SEQUENCE_BYTES_MAX).position(is_end) else {
+        let is_part = rest.len() < SEQUENCE_BYTES_MAX;
+        return if is_part { Read::Part } else { Read::Whole(None, rest.len() + 2) };
+    };
+    let (last, length) = (rest[at], at + 3);
+    if !(0x40..=0x7e).contains(&last) {
+        // Cut off: the byte belongs to what comes next.
+        return Read::Whole(None, length - 1);
+    }
+    let text = std::str::from_utf8(&rest[..at]).unwrap_or_default();
+    // A second part of a parameter says which letter the key has on other keyboards, or that it was
+    // released.
+    let numbers = text.split(';').map(|it| it.split(':').next().unwrap_or_default().parse().ok());
+    let numbers: Vec<Option<u32>> = numbers.collect();
+    let number = |at: usize| numbers.get(at).copied().flatten();
+    if (last, number(0)) == (b'~', Some(200)) {
+        return Read::PasteBegins(length);
+    }
+    let modifiers = number(1).unwrap_or(1);
+    let press = match last {
+        b'~' if number(0) == Some(27) => of_code(number(2), modifiers),
+        b'~' => number(0).and_then(numbered).map(|key| Press::modified(key, modifiers)),
+        b'u' => of_code(number(0), modifiers),
+        b'Z' => Some(Press { shift: true, ..Press::plain(Key::Tab) }),
+        b'P'..=b'S' if !text.is_empty() => {
+            Some(Press::modified(Key::Function(last - b'P' + 1), modifiers))
+        }
+        last => arrow(last).map(|key| Press::modified(key, modifiers)),
+    };
+    Read::Whole(press, length)
+}
+
+/// The key of this number before `~`.
+fn numbered(number: u32) -> Option<Key> {
+    Some(match number {
+        1 | 7 => Key::Home,
+        3 => Key::Delete,
+        4 | 8 => Key::End,
+        5 => Key::PageUp,
+        6 => Key::PageDown,
+        11..=15 => Key::Function(u8::try_from(number - 10).ok()?),
+        17..=21 => Key::Function(u8::try_from(number - 11).ok()?),
+        23 | 24 => Key::Function(u8::try_from(number - 12).ok()?),
+        _ => return None,
+    })
+}
+
+/// The key with this Unicode code (kitty's `CSI u`, xterm's modifyOtherKeys).
+fn of_code(code: Option<u32>, modifiers: u32) -> Option<Press> {
+    let code = code?;
+    let key = match code {
+        13 | 57414 => Key::Enter,
+        27 => Key::Esc,
+        9 => Key::Tab,
+        127 | 8 => Key::Backspace,
+        57344..=63743 => return None,
+        code => Key::Char(char::from_u32(code).filter(|char| !char.is_control())?),
+    };
+    let press = Press::modified(key, modifiers);
+    if let Key::Char(char) = press.key
+        && press.shift
+        && !press.ctrl
+    {
+        let key = Key::Char(char.to_uppercase().next().unwrap_or(char));
+        return Some(Press { key, shift: false, ..press });
+    }
+    Some(press)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! Keys and pastes, whole and cut.
+
+use super::*;
+use proptest::prelude::*;
+
+fn typed(bytes: &[u8]) -> Vec<Typed> {
+    let mut keys = Keys::default();
+    let mut typed = keys.push(bytes);
+    typed.extend(keys.give_up());
+    typed
+}
+
+#[test]
+fn sequences_are_keys() {
+    let check = |bytes: &str, press: Press| {
+        assert_eq!(typed(bytes.as_bytes()), [Typed::Press(press)], "{bytes:?}");
+    };
+    let plain = Press::plain;
+    check("a", plain(Key::Char('a')));
+    check("é", plain(Key::Char('é')));
+    check("\r", plain(Key::Enter));
+    check("\n", Press::ctrl('j'));
+    check("\u{3}", Press::ctrl('c'));
+    check("\u{1f}", Press::ctrl('7'));
+    check("\u{1b}", plain(Key::Esc));
+    check("\u{1b}[A", plain(Key::Up));
+    check("\u{1b}OA", plain(Key::Up));
+    check("\u{1b}OP", plain(Key::Function(1)));
+    check("\u{1b}[3~", plain(Key::Delete));
+    check("\u{1b}[1;5C", Press { ctrl: true, ..plain(Key::Right) });
+    check("\u{1b}[13;2u", Press { shift: true, ..plain(Key::Enter) });
+    check("\u{1b}[27;2;13~", Press { shift: true, ..plain(Key::Enter) });
+    check("\u{1b}[99;5u", Press::ctrl('c'));
+    check("\u{1b}[97;2u", plain(Key::Char('A')));
+    check("\u{1b}\r", Press { alt: true, ..plain(Key::Enter) });
+    check("\u{1b}b", Press { alt: true, ..plain(Key::Char('b')) });
+    check("\u{1b}[Z", Press { shift: true, ..plain(Key::Tab) });
+}
+
+#[test]
+fn what_means_nothing_here_is_ignored() {
+    for bytes in ["\u{1b}[I", "\u{1b}[<0;1;2M", "\u{1b}[M !!", "\u{1b}[?1;2c", "\u{1b}[57441;2u"] {
+        assert_eq!(typed(bytes.as_bytes()), [], "{bytes:?}");
+    }
+    let after = typed(b"\x1b[<0;1;2Mx");
+    assert_eq!(after, [Typed::Press(Press::plain(Key::Char('x')))]);
+}
+
+/// Cut anywhere, a sequence is one key: a slow connection cancels nothing.
+#[test]
+fn a_cut_sequence_is_one_key() {
+    for bytes in ["\u{1b}[13;2u", "\u{1b}OA", "é", "\u{1b}b", "\u{1b}[200~x\u{1b}[201~"] {
+        for at in 1..bytes.len() {
+            let mut keys = Keys::default();
+            let mut read = keys.push(&bytes.as_bytes()[..at]);
+            assert!(read.is_empty() && keys.waits(), "{bytes:?} {at}");
+            read.extend(keys.push(&bytes.as_bytes()[at..]));
+            assert_eq!(read.len(), 1, "{bytes:?} {at}");
+            assert!(!keys.waits());
+        }
+    }
+}
+
+#[test]
+fn a_paste_is_one_text_and_may_lose_its_end() {
+    let paste = b"\x1b[200~one\r\ntwo\rthree\x1b[A\x1b[201~x";
+    let mut keys = Keys::default();
+    let text = Typed::Paste("one\ntwo\nthree\u{1b}[A".to_owned());
+    let press = Typed::Press(Press::plain(Key::Char('x')));
+    assert_eq!(keys.push(paste), [text, press.clone()]);
+    assert_eq!(keys.push(b"\x1b[200~lost"), []);
+    assert!(keys.is_pasting());
+    assert_eq!(keys.give_up(), [Typed::Paste("lost".to_owned())]);
+    assert_eq!(keys.push(b"x"), [press]);
+}
+
+proptest! {
+    /// Where bytes are cut makes no difference, and nothing stays behind.
+    #[test]
+    fn cuts_make_no_difference(
+        bytes in proptest::collection::vec(
+            prop_oneof![Just(ESC), Just(b'['), Just(b'O'), Just(b'2'), Just(b'0'), Just(b'~'), any::<u8>()],
+            0..80,
+        ),
+        at in 0usize..80,
+    ) {
+        let at = at.min(bytes.len());
+        let mut keys = Keys::default();
+        let mut cut = keys.push(&bytes[..at]);
+        cut.extend(keys.push(&bytes[at..]));
+        cut.extend(keys.give_up());
+        prop_assert_eq!(cut, typed(&bytes));
+        prop_assert!(!keys.waits());
+    }
+}

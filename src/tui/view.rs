@@ -1,0 +1,55 @@
+//! What a chat looks like: lines for what is printed, and the live region under them. Pure.
+
+mod editor;
+mod live;
+mod look;
+mod pager;
+mod pieces;
+
+pub(crate) use live::{Live, live};
+pub(crate) use look::Look;
+pub(crate) use pager::Pager;
+pub(crate) use pieces::Printer;
+
+use super::text::width;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use std::time::Duration;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// A time for people.
+fn seconds(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match (seconds / 60, seconds % 60) {
+        (0, 0..10) => format!("{:.1} s", time.as_secs_f64()),
+        (0, seconds) => format!("{seconds} s"),
+        (minutes, seconds) => format!("{minutes} min {seconds} s"),
+    }
+}
+
+/// `text` in one line of at most so many columns.
+fn one_line(text: &str, columns: usize) -> String {
+    let mut line = String::new();
+    let mut used = 0;
+    // Longer texts are looked at only as far as a line goes.
+    for grapheme in text.graphemes(true) {
+        let grapheme = if grapheme.contains(char::is_whitespace) { " " } else { grapheme };
+        let next = width(grapheme);
+        if used + next > columns.saturating_sub(1) && columns > 0 {
+            let is_last = used + next == columns && line.len() + grapheme.len() == text.len();
+            line.push_str(if is_last { grapheme } else { "…" });
+            return line;
+        }
+        used += next;
+        line.push_str(grapheme);
+    }
+    line
+}
+
+/// A line in one style.
+fn styled(text: impl Into<String>, style: Style) -> Line<'static> {
+    Line::from(Span::styled(text.into(), style))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,316 @@
+//! The live region: what may still change, the question about a tool call, the text that is being
+//! written, and the state of the chat. It is never taller than the screen.
+
+use super::editor::written;
+use super::look::{Look, Part};
+use super::pieces::{Printer, arguments, wrapped};
+use super::{one_line, seconds, styled};
+use crate::tui::markdown::render;
+use crate::tui::model::{Picker, PickerKind, Run, Size, State, Step, ToolState};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use std::time::Duration;
+
+/// Rows of reasoning that are shown while it streams.
+const REASONING_ROWS_MAX: usize = 6;
+
+/// Rows of running tool calls.
+const TOOL_ROWS_MAX: usize = 6;
+
+/// Rows of prompts that wait.
+const WAITING_ROWS_MAX: usize = 3;
+
+/// Rows of candidates for a completion.
+const CANDIDATE_ROWS_MAX: usize = 5;
+
+/// Rows of the arguments that a question shows.
+const QUESTION_ROWS_MAX: usize = 8;
+
+/// Bytes of reasoning that are looked at for its last rows.
+const REASONING_BYTES_MAX: usize = 4 * 1024;
+
+/// The lines of the live region, and where the cursor is in them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Live {
+    pub(crate) lines: Vec<Line<'static>>,
+    pub(crate) row: usize,
+    pub(crate) column: usize,
+}
+
+/// Draws the live region in at most `rows` rows, under what `printer` has printed.
+pub(crate) fn live(state: &State, printer: &Printer, rows: usize) -> Live {
+    let Size { columns, .. } = state.size;
+    let look = &printer.look;
+    let columns = columns.max(1);
+    let mut room = Room(rows.max(1));
+    // In this order if there is little room.
+    room.reserve(1);
+    let status = room.first(vec![status_line(state, look, columns)]);
+    let question = room.first(question(state, look, columns));
+    let progress = room.first(progress(state, look, columns));
+    let picker = state.picker.as_ref();
+    let list = picker.map(|it| list(it, look, columns, room.0)).unwrap_or_default();
+    let list = room.first(list);
+    let candidates = room.first(candidates(state, look, columns));
+    let rows_of_editor = (rows / 3).max(1).min(room.0 + 1);
+    let input = match picker {
+        None => written(&state.editor, look, columns, rows_of_editor),
+        Some(picker) => super::editor::written(&search(picker), look, columns, 1),
+    };
+    room.take(input.lines.len() - 1);
+    let waiting = room.first(waiting(state, look, columns));
+    let tools = room.first(tools(state, look, columns));
+    let growing = room.last(growing(state, printer, columns));
+    // What is printed and what may still change stand apart.
+    let gap = usize::from(room.0 > 0 && !progress.is_empty());
+    let mut lines = Vec::new();
+    lines.extend(growing);
+    lines.extend(tools);
+    lines.extend(vec![Line::default(); gap]);
+    lines.extend(waiting.into_iter().chain(progress).chain(question).chain(list));
+    let row = lines.len() + input.row;
+    lines.extend(input.lines.into_iter().chain(candidates).chain(status));
+    Live { lines, row, column: input.column.min(columns.saturating_sub(1)) }
+}
+
+/// Rows that are left.
+struct Room(usize);
+
+impl Room {
+    fn reserve(&mut self, rows: usize) {
+        self.take(rows);
+    }
+
+    fn take(&mut self, rows: usize) {
+        self.0 = self.0.saturating_sub(rows);
+    }
+
+    fn first(&mut self, mut lines: Vec<Line<'static>>) -> Vec<Line<'static>> {
+        lines.truncate(self.0);
+        self.take(lines.len());
+        lines
+    }
+
+    fn last(&mut self, mut lines: Vec<Line<'static>>) -> Vec<Line<'static>> {
+        lines.drain(..lines.len().saturating_sub(self.0));
+        self.take(lines.len());
+        lines
+    }
+}
+
+/// The part of the answer, or of the reasoning, that may still change.
+fn growing(state: &State, printer: &Printer, columns: usize) -> Vec<Line<'static>> {
+    let Some(run) = &state.run else { return Vec::new() };
+    if let Some(answer) = &run.text {
+        let mut lines = Vec::new();
+        for (number, block) in answer.markdown.open().iter().enumerate() {
+            let has_gap = number == 0 && printer.has_gap_before_open(block.gap);
+            lines.extend(has_gap.then(Line::default));
+            lines.extend(render(block, columns, &printer.look.theme));
+        }
+        return lines;
+    }
+    let Some(reasoning) = &run.reasoning else { return Vec::new() };
+    let style = printer.look.style(Part::Quiet);
+    let start = reasoning.text.len().saturating_sub(REASONING_BYTES_MAX);
+    let tail = &reasoning.text[reasoning.text.ceil_char_boundary(start)..];
+    let mut lines = wrapped(tail.trim_end(), printer.look.signs().reasoning, columns, style);
+    lines.drain(..lines.len().saturating_sub(REASONING_ROWS_MAX));
+    lines.insert(0, Line::default());
+    lines
+}
+
+fn tools(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
+    let Some(run) = &state.run else { return Vec::new() };
+    let mut lines = Vec::new();
+    for call in run.tools.iter().take(TOOL_ROWS_MAX) {
+        let what = match call.state {
+            ToolState::Streaming => "writing arguments".to_owned(),
+            ToolState::Requested => "waiting".to_owned(),
+            ToolState::Running | ToolState::Succeeded(_) | ToolState::Failed(_) => {
+                whole_seconds(state.now.saturating_sub(call.since))
+            }
+        };
+        let text = format!(
+            "{}{} ({what}){}",
+            look.signs().tool_running,
+            call.name,
+            arguments(&call.input)
+        );
+        lines.push(styled(one_line(&text, columns), look.style(Part::Tool)));
+    }
+    let more = run.tools.len().saturating_sub(TOOL_ROWS_MAX);
+    let more = (more > 0)
+        .then(|| styled(one_line(&format!("… {more} more"), columns), look.style(Part::Quiet)));
+    lines.extend(more);
+    lines
+}
+
+fn waiting(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
+    let style = look.style(Part::Quiet);
+    let shown = state.waiting.iter().filter(|_| state.run.is_some());
+    let line = |waiting: &crate::tui::model::Waiting| {
+        let how = if waiting.joins { "joins the answer" } else { "waits" };
+        styled(one_line(&format!("{how}: {}", waiting.prompt), columns), style)
+    };
+    let mut lines: Vec<_> = shown.map(line).collect();
+    if lines.len() > WAITING_ROWS_MAX {
+        let more = lines.len() - (WAITING_ROWS_MAX - 1);
+        lines.truncate(WAITING_ROWS_MAX - 1);
+        lines.push(styled(one_line(&format!("… {more} more wait"), columns), style));
+    }
+    lines
+}
+
+/// What is being waited for, with a spinner and seconds.
+fn progress(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
+    let (what, since) = match &state.run {
+        Some(run) => (step(state, run), run.started),
+        None if state.waiting.is_empty() => return Vec::new(),
+        None => ("starting".to_owned(), state.now),
+    };
+    let time = state.now.saturating_sub(since);
+    let spinner = look.spinner(state.now.as_millis() / 100);
+    let how =
+        if state.run.as_ref().is_some_and(|run| run.is_stopping) { "" } else { " · Esc stops" };
+    let text = format!("{spinner} {what} · {}{how}", whole_seconds(time));
+    vec![styled(one_line(&text, columns), look.style(Part::Quiet))]
+}
+
+fn step(state: &State, run: &Run) -> String {
+    if run.is_stopping {
+        return "stopping".to_owned();
+    }
+    if !state.approvals.is_empty() {
+        return "waiting for your decision".to_owned();
+    }
+    match &run.step {
+        Step::Starting => "starting".to_owned(),
+        Step::Model => "waiting for the model".to_owned(),
+        Step::Thinking => "thinking".to_owned(),
+        Step::Answering => "answering".to_owned(),
+        Step::Tools => "running tools".to_owned(),
+        Step::Retry { attempt, attempts_max, until, reason } => {
+            let wait = whole_seconds(until.saturating_sub(state.now));
+            format!("attempt {attempt} of {attempts_max} in {wait}: {reason}")
+        }
+    }
+}
+
+fn whole_seconds(time: Duration) -> String {
+    seconds(Duration::from_secs(time.as_secs())).replace(".0 s", " s")
+}
+
+/// The question about a tool call.
+fn question(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
+    let Some(approval) = state.approvals.first() else { return Vec::new() };
+    let style = look.style(Part::Question);
+    let from = match approval.server.as_str() {
+        "" => String::new(),
+        server => format!(" of {server}"),
+    };
+    let more = match state.approvals.len() {
+        1 => String::new(),
+        count => format!(" (and {} more)", count - 1),
+    };
+    let mut lines =
+        wrapped(&format!("May {}{from} run?{more}", approval.tool), "? ", columns, style);
+    let input = arguments(&approval.input);
+    let input = wrapped(input.trim(), "  ", columns, Style::new());
+    let count = input.len();
+    lines.extend(input.into_iter().take(QUESTION_ROWS_MAX));
+    if count > QUESTION_ROWS_MAX {
+        lines.push(styled(one_line("  …", columns), style));
+    }
+    let keys = match state.is_asked {
+        true => "y yes · a always in this conversation · n no · Esc back",
+        false => "Ctrl-G to answer",
+    };
+    lines.extend(wrapped(keys, "  ", columns, style));
+    lines
+}
+
+/// The search of a list, as an editor.
+fn search(picker: &Picker) -> crate::tui::input::Editor {
+    let mut editor = crate::tui::input::Editor::default();
+    editor.set(picker.search.clone());
+    editor
+}
+
+fn list(picker: &Picker, look: &Look, columns: usize, rows: usize) -> Vec<Line<'static>> {
+    let matching = picker.matching();
+    let title = match (picker.kind, matching.is_empty()) {
+        (PickerKind::Session, false) => "Conversations: type to search, Enter goes on, Esc closes",
+        (PickerKind::Session, true) => "No conversation matches",
+        (PickerKind::Prompt, false) => "Prompts: type to search, Enter takes one, Esc closes",
+        (PickerKind::Prompt, true) => "No prompt matches",
+    };
+    let mut lines = vec![styled(one_line(title, columns), look.style(Part::Question))];
+    let shown = rows.saturating_sub(2).max(1);
+    let first = (picker.selected + 1).saturating_sub(shown);
+    for (number, choice) in matching.iter().enumerate().skip(first).take(shown) {
+        let is_chosen = number == picker.selected;
+        let sign = if is_chosen { "> " } else { "  " };
+        let detail = match choice.detail.as_str() {
+            "" => String::new(),
+            detail => format!("  {detail}"),
+        };
+        let style = if is_chosen { look.style(Part::Chosen) } else { Style::new() };
+        let text = one_line(&format!("{}{detail}", choice.title), columns.saturating_sub(2).max(1));
+        let sign = if columns > 2 { sign } else { "" };
+        lines.push(styled(format!("{sign}{text}"), style));
+    }
+    lines
+}
+
+fn candidates(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
+    let Some(found) = &state.candidates else { return Vec::new() };
+    if state.picker.is_some() {
+        return Vec::new();
+    }
+    let style = look.style(Part::Quiet);
+    let about = |word: &String| {
+        let name = crate::tui::commands::Name::ALL.into_iter();
+        let mut name = name.filter(|name| word.strip_prefix('/') == Some(name.as_str()));
+        match name.next() {
+            Some(name) => format!("  {word} {}  {}", name.parameter(), name.about()),
+            None => format!("  {word}"),
+        }
+    };
+    let lines = found.words.iter().take(CANDIDATE_ROWS_MAX);
+    let mut lines: Vec<_> =
+        lines.map(|word| styled(one_line(&about(word), columns), style)).collect();
+    let more = found.words.len().saturating_sub(CANDIDATE_ROWS_MAX);
+    lines.extend((more > 0).then(|| styled(one_line(&format!("  … {more} more"), columns), style)));
+    lines
+}
+
+/// The last row: a hint, or what answers, what it has cost, and which conversation this is.
+fn status_line(state: &State, look: &Look, columns: usize) -> Line<'static> {
+    let style = look.style(Part::Quiet);
+    if let Some(hint) = state.shown_hint() {
+        return Line::from(Span::styled(one_line(hint, columns), look.style(Part::Warning)));
+    }
+    let status = &state.status;
+    let mut parts = vec![status.answers_with()];
+    if status.input_tokens + status.output_tokens > 0 {
+        let (input, output) = (count(status.input_tokens), count(status.output_tokens));
+        parts.push(format!("{input} in, {output} out"));
+    }
+    parts.extend(status.cost.clone());
+    if !status.is_stored {
+        parts.push("not stored".to_owned());
+    }
+    parts.push("/help".to_owned());
+    parts.retain(|part| !part.is_empty());
+    Line::from(Span::styled(one_line(&parts.join(" · "), columns), style))
+}
+
+/// A number of tokens.
+fn count(tokens: u64) -> String {
+    match tokens {
+        0..10_000 => tokens.to_string(),
+        10_000..1_000_000 => format!("{}k", tokens / 1000),
+        _ => format!("{}.{}M", tokens / 1_000_000, tokens / 100_000 % 10),
+    }
+}

@@ -1,0 +1,220 @@
+//! What is printed once: prompts, blocks of answers, reasoning, tool calls and notes.
+
+use super::look::{Look, Part};
+use super::{one_line, seconds, styled};
+use crate::tui::markdown::{Kind, render};
+use crate::tui::model::{Note, Piece, ToolCall, ToolState};
+use crate::tui::text::{clean, width, wrap};
+use ratatui::style::Style;
+use ratatui::text::Line;
+
+/// Lines of a result that are printed unless it is wanted in full.
+const RESULT_LINES_MAX: usize = 4;
+
+/// A line of code that has more columns is cut.
+const CODE_COLUMNS_MAX: usize = 64 * 1024;
+
+/// Prints pieces, with empty lines between them where a reader expects them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Printer {
+    pub(crate) look: Look,
+    /// The terminal wraps lines of code itself, so that a long one is one line when it is copied.
+    keeps_code: bool,
+    last: Option<Last>,
+}
+
+/// What was printed last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last {
+    Prompt,
+    Block,
+    Reasoning,
+    Tool,
+    Note,
+    Lines,
+}
+
+impl Printer {
+    pub(crate) fn new(look: Look, keeps_code: bool) -> Self {
+        Self { look, keeps_code, last: None }
+    }
+
+    /// The lines of `piece`, none wider than `columns` but for those of code.
+    pub(crate) fn lines(
+        &mut self,
+        piece: &Piece,
+        columns: usize,
+        is_unfolded: bool,
+    ) -> Vec<Line<'static>> {
+        let mut lines = Vec::new();
+        if self.has_gap(piece) {
+            lines.push(Line::default());
+        }
+        self.last = Some(last(piece));
+        lines.extend(self.content(piece, columns.max(1), is_unfolded));
+        lines
+    }
+
+    /// Whether a line stands empty before the open part of an answer, whose first block has a `gap` of
+    /// its own or not.
+    pub(super) fn has_gap_before_open(&self, gap: bool) -> bool {
+        match self.last {
+            None | Some(Last::Block) => false,
+            Some(Last::Prompt | Last::Reasoning | Last::Tool | Last::Note | Last::Lines) => !gap,
+        }
+    }
+
+    fn has_gap(&self, piece: &Piece) -> bool {
+        match (self.last, piece) {
+            (None, _) => false,
+            // What stands between two blocks is drawn with the second one.
+            (Some(_), Piece::Block(block)) => self.has_gap_before_open(block.gap),
+            (Some(before), piece) => {
+                let is_same = before == last(piece);
+                !(is_same && matches!(before, Last::Tool | Last::Note))
+            }
+        }
+    }
+
+    fn content(&self, piece: &Piece, columns: usize, is_unfolded: bool) -> Vec<Line<'static>> {
+        match piece {
+            Piece::Prompt { text, attachments } => self.prompt(text, attachments, columns),
+            Piece::Block(block) => {
+                let is_whole = self.keeps_code && matches!(block.kind, Kind::CodeLine { .. });
+                let columns = if is_whole { CODE_COLUMNS_MAX } else { columns };
+                render(block, columns, &self.look.theme)
+            }
+            Piece::Reasoning { text, seconds } => {
+                self.reasoning(text, *seconds, columns, is_unfolded)
+            }
+            Piece::Tool(call) => self.tool(call, columns, is_unfolded),
+            Piece::Unfolded(piece) => self.content(piece, columns, true),
+            Piece::Note(note, text) => self.note(*note, text, columns),
+            Piece::Lines(lines) => {
+                let lines = lines.iter().flat_map(|line| wrapped(line, "", columns, Style::new()));
+                lines.collect()
+            }
+        }
+    }
+
+    fn prompt(&self, text: &str, attachments: &[String], columns: usize) -> Vec<Line<'static>> {
+        let style = self.look.style(Part::Prompt);
+        let mut lines = wrapped(&clean(text), self.look.signs().prompt, columns, style);
+        for name in attachments.iter().filter(|name| !name.is_empty()) {
+            let text = format!("attached: {name}");
+            lines.extend(wrapped(&text, "  ", columns, self.look.style(Part::Quiet)));
+        }
+        lines
+    }
+
+    fn reasoning(
+        &self,
+        text: &str,
+        seconds: u64,
+        columns: usize,
+        is_unfolded: bool,
+    ) -> Vec<Line<'static>> {
+        let (sign, style) = (self.look.signs().reasoning, self.look.style(Part::Quiet));
+        if is_unfolded {
+            return wrapped(text, sign, columns, style);
+        }
+        let count = text.lines().count();
+        let lines = if count == 1 { "1 line".to_owned() } else { format!("{count} lines") };
+        let time = if seconds > 0 { format!(" for {seconds} s") } else { String::new() };
+        let hint = if self.look.theme.is_plain() { "" } else { " (Ctrl-O shows it)" };
+        wrapped(&format!("thought{time}, {lines}{hint}"), sign, columns, style)
+    }
+
+    fn tool(&self, call: &ToolCall, columns: usize, is_unfolded: bool) -> Vec<Line<'static>> {
+        let signs = self.look.signs();
+        let (sign, part, took) = match call.state {
+            ToolState::Succeeded(took) => (signs.tool, Part::Tool, took),
+            ToolState::Failed(took) => (signs.tool_failed, Part::Error, took),
+            ToolState::Streaming | ToolState::Requested | ToolState::Running => {
+                (signs.tool_running, Part::Quiet, None)
+            }
+        };
+        let took = took.map(|took| format!("  {}", seconds(took))).unwrap_or_default();
+        let style = self.look.style(part);
+        let head = format!("{}{}{took}", call.name, arguments(&call.input));
+        let mut lines = match is_unfolded {
+            true => wrapped(&head, sign, columns, style),
+            false => {
+                let room = columns.saturating_sub(width(sign) + width(&took));
+                let head = one_line(&format!("{}{}", call.name, arguments(&call.input)), room);
+                wrapped(&format!("{head}{took}"), sign, columns, style)
+            }
+        };
+        lines.extend(self.result(&call.result, columns, is_unfolded));
+        lines
+    }
+
+    fn result(&self, result: &str, columns: usize, is_unfolded: bool) -> Vec<Line<'static>> {
+        let style = self.look.style(Part::Quiet);
+        let all = result.trim_end().lines();
+        if is_unfolded {
+            return all.flat_map(|line| wrapped(line, "  ", columns, style)).collect();
+        }
+        let count = all.clone().count();
+        let is_cut = count > RESULT_LINES_MAX;
+        let shown = if is_cut { RESULT_LINES_MAX - 1 } else { count };
+        let room = columns.saturating_sub(2);
+        let lines =
+            all.take(shown).map(|line| styled(format!("  {}", one_line(line, room)), style));
+        let hint = if self.look.theme.is_plain() { "" } else { " (Ctrl-O shows them)" };
+        let rest = is_cut.then(|| format!("… {} more lines{hint}", count - shown));
+        let rest = rest.into_iter().flat_map(|rest| wrapped(&rest, "  ", columns, style));
+        lines.chain(rest).collect()
+    }
+
+    fn note(&self, note: Note, text: &str, columns: usize) -> Vec<Line<'static>> {
+        let signs = self.look.signs();
+        let (sign, part) = match note {
+            Note::Information => (signs.information, Part::Quiet),
+            Note::Warning => (signs.warning, Part::Warning),
+            Note::Error => (signs.error, Part::Error),
+        };
+        wrapped(&clean(text), sign, columns, self.look.style(part))
+    }
+}
+
+fn last(piece: &Piece) -> Last {
+    match piece {
+        Piece::Prompt { .. } => Last::Prompt,
+        Piece::Block(_) => Last::Block,
+        Piece::Reasoning { .. } => Last::Reasoning,
+        Piece::Tool(_) => Last::Tool,
+        Piece::Unfolded(_) | Piece::Lines(_) => Last::Lines,
+        Piece::Note(..) => Last::Note,
+    }
+}
+
+/// Arguments as they are shown after the name of a tool.
+pub(super) fn arguments(input: &str) -> String {
+    match input.trim() {
+        "" | "{}" => String::new(),
+        input => format!(" {input}"),
+    }
+}
+
+/// `text` wrapped behind a sign, under which its other lines are indented as far as there is room.
+pub(super) fn wrapped(text: &str, sign: &str, columns: usize, style: Style) -> Vec<Line<'static>> {
+    let mut before = sign.to_owned();
+    let indent = width(sign).min(4);
+    let (indent, room) = match columns.checked_sub(width(sign)) {
+        Some(room @ 8..) => (indent, room),
+        Some(_) | None => {
+            // Too narrow for an indentation.
+            before.clear();
+            (0, columns)
+        }
+    };
+    let mut lines = Vec::new();
+    for line in text.split('\n') {
+        for range in wrap(line, room.max(1)) {
+            lines.push(styled(format!("{before}{}", &line[range]), style));
+            before = " ".repeat(indent);
+        }
+    }
+    lines
+}

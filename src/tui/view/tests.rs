@@ -1,0 +1,205 @@
+//! Pictures of a chat in its states, as text.
+
+use super::*;
+use crate::protocol::proto::chat::{
+    ChatReasoningPatch, ChatReasoningSegmentFinished, ChatReasoningSegmentStarted,
+    ChatTextSegmentFinished,
+};
+use crate::protocol::proto::provider::RetryScheduled;
+use crate::protocol::proto::session::{TokenCounts, UsageTotals};
+use crate::tui::markdown::{Colours, Theme, Tone};
+use crate::tui::model::tests::Scene;
+use crate::tui::model::{Choice, Event, Piece, Size};
+use crate::tui::terminal::keys::{Key, Press};
+
+fn look(colours: Colours) -> Look {
+    Look::new(Theme { tone: Tone::Dark, colours })
+}
+
+fn text(lines: &[Line<'_>]) -> String {
+    let lines: Vec<_> = lines.iter().map(ToString::to_string).collect();
+    lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
+}
+
+/// What was printed and, after a line of `─`, the live region with `|` where the cursor is.
+fn picture(scene: &Scene) -> String {
+    let Size { columns, rows } = scene.state.size;
+    let mut printer = Printer::new(look(Colours::True), true);
+    let mut printed = Vec::new();
+    for piece in &scene.pieces {
+        printed.extend(printer.lines(piece, columns, scene.state.unfolded.all));
+    }
+    let live = live(&scene.state, &printer, rows);
+    let mut lines: Vec<String> = text(&live.lines).split('\n').map(str::to_owned).collect();
+    let line = &mut lines[live.row];
+    while width(line) < live.column {
+        line.push(' ');
+    }
+    let at = line.char_indices().find(|(at, _)| width(&line[..*at]) >= live.column);
+    let at = at.map_or(line.len(), |(at, _)| at);
+    line.insert(at, '|');
+    format!("{}\n──\n{}", text(&printed), lines.join("\n"))
+}
+
+#[track_caller]
+fn check(scene: &Scene, expected: &str) {
+    let shown = picture(scene);
+    assert_eq!(shown.trim(), expected.trim(), "\n{shown}");
+}
+
+#[test]
+fn a_chat_that_waits_for_the_person() {
+    let mut scene = Scene::new();
+    check(&scene, "──\n> |\nnot stored · /help");
+    scene.write("one");
+    scene.press(Press::ctrl('j'));
+    scene.write("two");
+    scene.key(Key::Left);
+    check(&scene, "──\n> one\n  tw|o\nnot stored · /help");
+    scene.press(Press::ctrl('c'));
+    check(&scene, "──\n> |\npress Ctrl-C again to leave");
+}
+
+#[test]
+fn an_answer_from_the_first_wait_to_its_end() {
+    let mut scene = Scene::new();
+    scene.ask("r", "why?");
+    scene.after(3200);
+    check(&scene, "> why?\n──\n\n⠹ starting · 3 s · Esc stops\n> |\nnot stored · /help");
+    scene.ui("r", ChatReasoningSegmentStarted::default());
+    let patch = |text: &str| ChatReasoningPatch { text: text.to_owned(), ..Default::default() };
+    scene.ui("r", patch("First this.\nThen that."));
+    check(
+        &scene,
+        "> why?\n──\n\n∴ First this.\n  Then that.\n\n⠹ thinking · 3 s · Esc stops\n> |\nnot stored · /help",
+    );
+    scene.after(2000);
+    scene.ui("r", ChatReasoningSegmentFinished::default());
+    scene.says("r", "# Because\n\nIt *is");
+    let prompt = "> why?\n\n∴ thought for 2 s, 2 lines (Ctrl-O shows it)\n";
+    let before = format!("{prompt}\nBecause\n");
+    check(
+        &scene,
+        // A line that comes next could still change what the first one is.
+        &format!(
+            "{prompt}──\n\nBecause\n\nIt *is\n\n⠹ answering · 5 s · Esc stops\n> |\nnot stored · /help"
+        ),
+    );
+    scene.ui("r", ChatTextSegmentFinished::default());
+    scene.done("r", "ok");
+    check(&scene, &format!("{before}\nIt *is\n──\n> |\nnot stored · /help"));
+    scene.press(Press::ctrl('o'));
+    check(
+        &scene,
+        &format!("{before}\nIt *is\n\n∴ First this.\n  Then that.\n──\n> |\nnot stored · /help"),
+    );
+}
+
+#[test]
+fn tool_calls_and_the_question_about_them() {
+    let mut scene = Scene::new();
+    scene.ask("r", "time?");
+    scene.asks_approval("r", "c");
+    scene.write("y");
+    let head = "> time?\n──\n○ get_time (waiting) {\"zone\":\"UTC\"}\n\n⠋ waiting for your decision · 0 s · Esc stops\n? May get_time of clock run?\n  {\"zone\":\"UTC\"}\n";
+    check(&scene, &format!("{head}  Ctrl-G to answer\n> y|\nnot stored · /help"));
+    scene.press(Press::ctrl('g'));
+    let keys = "  y yes · a always in this conversation · n no · Esc back";
+    check(&scene, &format!("{head}{keys}\n> y|\nnot stored · /help"));
+    scene.key(Key::Char('y'));
+    scene.runs_tool("r", "c");
+    scene.after(1500);
+    check(
+        &scene,
+        "> time?\n──\n○ get_time (1 s) {\"zone\":\"UTC\"}\n\n⠴ running tools · 1 s · Esc stops\n> y|\nget_time: allowed",
+    );
+    scene.returns("r", "c", "1\n2\n3\n4\n5\n");
+    scene.after(5000);
+    check(
+        &scene,
+        "> time?\n\n● get_time {\"zone\":\"UTC\"}  1.5 s\n  1\n  2\n  3\n  … 2 more lines (Ctrl-O shows them)\n──\n\n⠴ running tools · 6 s · Esc stops\n> y|\nnot stored · /help",
+    );
+}
+
+#[test]
+fn what_waits_and_what_it_costs() {
+    let mut scene = Scene::new();
+    scene.state.status.is_stored = true;
+    scene.ask("r", "one");
+    let session = TokenCounts {
+        input_tokens: 12_345,
+        output_tokens: 678,
+        cost: "0.12".to_owned(),
+        currency: "USD".to_owned(),
+        ..Default::default()
+    };
+    scene.ui("r", UsageTotals { session: Some(session), ..Default::default() });
+    scene.write("two");
+    scene.key(Key::Enter);
+    scene.send("r2");
+    let (attempt, attempts_max, wait_ms) = (2, 3, 4000);
+    let reason = "overloaded".to_owned();
+    scene.ui("r", RetryScheduled { attempt, attempts_max, wait_ms, reason, ..Default::default() });
+    check(
+        &scene,
+        "> one\n──\n\nwaits: two\n⠋ attempt 2 of 3 in 4 s: overloaded · 0 s · Esc stops\n> |\n12k in, 678 out · 0.12 USD · /help",
+    );
+}
+
+#[test]
+fn lists_and_completions() {
+    let mut scene = Scene::new();
+    scene.write("/res");
+    let line = "  /resume [WORDS]  choose a stored conversation and go on w…";
+    check(&scene, &format!("──\n> /res|\n{line}\nnot stored · /help"));
+    scene.write("ume");
+    scene.key(Key::Enter);
+    let choice = |title: &str| Choice {
+        value: title.to_owned(),
+        title: title.to_owned(),
+        detail: "(2 turns)".to_owned(),
+    };
+    scene.event(Event::Sessions(Ok(vec![choice("ports"), choice("ships")])));
+    scene.key(Key::Down);
+    let title = "Conversations: type to search, Enter goes on, Esc closes";
+    check(
+        &scene,
+        &format!("──\n{title}\n  ports  (2 turns)\n> ships  (2 turns)\n> |\nnot stored · /help"),
+    );
+    scene.write("zz");
+    check(&scene, "──\nNo conversation matches\n> zz|\nnot stored · /help");
+}
+
+#[test]
+fn a_small_screen_keeps_what_matters_most() {
+    let mut scene = Scene::new();
+    scene.ask("r", "a question of many words");
+    scene.says("r", "an answer\nof several\nlines");
+    scene.write("more words than a row has");
+    let at = |scene: &mut Scene, columns, rows| {
+        scene.event(Event::Resized(Size { columns, rows }));
+        let printer = Printer::new(look(Colours::True), true);
+        text(&live(&scene.state, &printer, rows).lines)
+    };
+    assert_eq!(at(&mut scene, 20, 1), "   row has");
+    assert_eq!(at(&mut scene, 20, 2), "   row has\nnot stored · /help");
+    assert_eq!(at(&mut scene, 20, 3), "⠋ answering · 0 s ·…\n   row has\nnot stored · /help");
+    let taller = "\n\n⠋ answering · 0 s · Es…\n> more words than a ro\n  w has\nnot stored · /help";
+    assert_eq!(at(&mut scene, 23, 8), format!("an answer of several\nlines{taller}"));
+}
+
+#[test]
+fn plain_lines_have_words_for_signs_and_no_colours() {
+    let mut printer = Printer::new(look(Colours::Plain), true);
+    let pieces = [
+        Piece::Prompt { text: "hello".to_owned(), attachments: vec!["a.png".to_owned()] },
+        Piece::Reasoning { text: "hm".to_owned(), seconds: 2 },
+        Piece::Note(crate::tui::model::Note::Error, "it failed".to_owned()),
+    ];
+    let lines: Vec<_> = pieces.iter().flat_map(|it| printer.lines(it, 60, false)).collect();
+    let expected =
+        "You: hello\n  attached: a.png\n\nReasoning: thought for 2 s, 1 line\n\nError: it failed";
+    assert_eq!(text(&lines), expected);
+    let styles = lines.iter().flat_map(|line| line.spans.iter().map(|span| span.style));
+    assert!(styles.into_iter().all(|style| style == Style::new()));
+}

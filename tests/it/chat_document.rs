@@ -1,0 +1,57 @@
+//! The session in `docs/chat.md` is what a terminal shows, and its tables list the commands there are.
+
+use crate::chat::{Person, chat};
+use crate::once::{Once, duologue};
+use crate::server::Folder;
+use serde_json::json;
+use std::fs;
+
+const DOCUMENT: &str = include_str!("../../docs/chat.md");
+
+const ANSWER: &str = "# Listing ports\n\nUse one of these:\n\n- `ss` on Linux\n- `lsof` on macOS\n\n```sh\nss -tlnp\n```\n";
+
+#[test]
+fn the_recorded_session_is_what_a_terminal_shows() {
+    let folder = Folder::new();
+    let call = json!({"reasoning": "They want ss.", "text": ANSWER});
+    fs::write(folder.path("script"), format!("{call}\n")).expect("a file");
+    // The first answer is the script's; the second prompt is asked in another chat, without one.
+    let options = ["--store", "chat.db", "--session-id", "ports"];
+    let mut person =
+        Person::start(chat(&folder, &[&options[..], &["--echo-script", "script"]].concat()));
+    person.sees("/help");
+    person.types("How do I list ports?\r");
+    person.answered("ss -tlnp");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+    let mut person = Person::start(chat(&folder, &[&options[..], &["--resume"]].concat()));
+    person.sees("ss -tlnp");
+    person.types("Thanks\r");
+    person.answered("Before that you said: How do I list ports?");
+    person.types("/quit\r");
+    let (status, screen) = person.ends();
+    assert_eq!(status, 0);
+    let recorded = DOCUMENT.split("```text\n").nth(1).and_then(|rest| rest.split("```").next());
+    assert_eq!(Some(screen.text().as_str()), recorded.map(str::trim_end), "{}", screen.text());
+}
+
+#[test]
+fn the_commands_in_the_document_are_those_of_help() {
+    let folder = Folder::new();
+    let mut once = Once::start(duologue(&folder, &["chat", "--engine", "echo"]));
+    once.write("/help\n");
+    let help = once.finish().stdout;
+    let mut count = 0;
+    for line in help.lines().filter(|line| line.starts_with("  /")) {
+        let name = line.split_whitespace().next().unwrap_or_default();
+        let is_listed =
+            DOCUMENT.lines().any(|row| row.starts_with('|') && row.contains(&format!("`{name}")));
+        assert!(is_listed, "{name}");
+        count += 1;
+    }
+    assert!(count >= 10, "{help}");
+    for word in help.lines().filter_map(|line| line.strip_prefix("  Ctrl-")) {
+        let key = format!("Ctrl-{}", &word[..1]);
+        assert!(DOCUMENT.contains(&key), "{key}");
+    }
+}

@@ -1,0 +1,128 @@
+//! Chats without a terminal, and command files that begin one.
+
+use crate::chat::{Person, chat};
+use crate::once::{Ended, Once, duologue};
+use crate::server::Folder;
+use std::fs;
+
+/// A chat whose lines come from a pipe.
+fn piped(folder: &Folder, options: &[&str], lines: &str) -> Ended {
+    let mut once = Once::start(chat(folder, options));
+    once.write(lines);
+    once.finish()
+}
+
+#[test]
+fn without_a_terminal_lines_are_asked_in_turn() {
+    let folder = Folder::new();
+    let ended = piped(&folder, &[], "one\n\ntwo\n/dance\n");
+    let expected = "\
+You: one
+
+Turn 1. You said: one
+
+Error: there is no command /dance; /help lists the commands
+
+You: two
+
+Turn 2. You said: two Before that you said: one
+";
+    let unordered = |text: &str| {
+        let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    // When the wrong command is read is a matter of chance.
+    assert_eq!(unordered(&ended.stdout), unordered(expected), "{}", ended.stdout);
+    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn what_the_chat_receives_is_recorded() {
+    let folder = Folder::new();
+    let ended = piped(&folder, &["--debug-events-jsonl", "events"], "hello\n");
+    assert_eq!(ended.status, 0);
+    let events = fs::read_to_string(folder.path("events")).expect("the file");
+    assert!(events.starts_with("{\"version\":1,") && events.contains("\"hello\":"), "{events}");
+    for name in ["ChatUserMessageAccepted", "ChatTextPatch", "ChatRunFinished"] {
+        assert!(events.contains(&format!("\"name\":\"{name}\"")), "{name}");
+    }
+}
+
+#[test]
+fn a_terminal_that_knows_no_escapes_and_a_screen_reader_get_none() {
+    let folder = Folder::new();
+    for (term, options) in [("dumb", &[][..]), ("xterm", &["--plain"])] {
+        let mut command = chat(&folder, options);
+        command.env("TERM", term);
+        let mut person = Person::start(command);
+        person.types("hello\n");
+        person.sees("Turn 1. You said: hello");
+        person.types("\u{4}");
+        let bytes = person.bytes();
+        assert!(!bytes.contains('\u{1b}'), "{bytes:?}");
+        let (status, screen) = person.ends();
+        assert_eq!(status, 0);
+        assert!(!screen.text().contains("You: hello"), "the terminal has shown it already");
+    }
+}
+
+#[test]
+fn without_colours_there_are_attributes_only() {
+    let folder = Folder::new();
+    let mut command = chat(&folder, &["hello"]);
+    command.env("NO_COLOR", "1");
+    let mut person = Person::start(command);
+    person.answered("You said: hello");
+    person.types("/quit\r");
+    let bytes = person.bytes();
+    assert!(!bytes.contains("\u{1b}[0;3") && !bytes.contains(";38;"), "{bytes:?}");
+    assert_eq!(person.ends().0, 0);
+}
+
+const COMMAND_FILE: &str = "name: ask\nshort: Ask\nprompt: Explain ports.\n";
+
+#[test]
+fn a_command_files_prompt_begins_a_chat() {
+    let folder = Folder::new();
+    fs::write(folder.path("ask.yaml"), COMMAND_FILE).expect("a file");
+    let run = |options: &[&str]| {
+        let words = [&["run-command", "ask.yaml", "--engine", "echo"][..], options].concat();
+        let mut command = duologue(&folder, &words);
+        command.env("HOME", folder.path(""));
+        command
+    };
+    for option in ["--chat", "--force-interactive", "--interactive"] {
+        let mut person = Person::start(run(&[option]));
+        person.answered("Turn 1. You said: Explain ports.");
+        person.types("more\r");
+        person.answered("Turn 2. You said: more");
+        person.types("/quit\r");
+        assert_eq!(person.ends().0, 0, "{option}");
+    }
+    for options in [&["--non-interactive"][..], &["--chat", "--non-interactive"]] {
+        let person = Person::start(run(options));
+        assert_eq!(person.ends().0, 0, "{options:?}");
+    }
+    // Without a terminal, only what asks for a chat begins one.
+    let piped = |options: &[&str]| {
+        let mut once = Once::start(run(options));
+        once.write("more\n");
+        once.finish()
+    };
+    assert_eq!(piped(&["--interactive"]).stdout, "Turn 1. You said: Explain ports.\n");
+    let chat = piped(&["--chat"]).stdout;
+    assert!(chat.contains("Turn 2. You said: more"), "{chat}");
+    let wrong = piped(&["--chat", "--output", "json"]);
+    assert_eq!(wrong.status, 2);
+    assert!(wrong.stderr.contains("a chat is for a person"), "{}", wrong.stderr);
+}
+
+#[test]
+fn an_attachment_without_a_prompt_is_refused() {
+    let folder = Folder::new();
+    fs::write(folder.path("a.txt"), "text").expect("a file");
+    let ended = piped(&folder, &["--attach", "a.txt"], "");
+    assert_eq!((ended.status, ended.stdout.as_str()), (2, ""));
+    assert!(ended.stderr.contains("an attachment goes with a prompt"), "{}", ended.stderr);
+}

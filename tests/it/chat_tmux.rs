@@ -1,0 +1,242 @@
+//! Chats in tmux: with a shell and job control around them, and a terminal that wraps its lines again
+//! when it is resized.
+
+use crate::process::eventually;
+use crate::server::Folder;
+use std::fs;
+use std::process::Command;
+
+/// A tmux server with one window, in which a shell runs.
+struct Tmux {
+    socket: String,
+}
+
+impl Tmux {
+    fn start(folder: &Folder, columns: u16, rows: u16) -> Self {
+        let tmux = Self { socket: folder.name("tmux") };
+        let (columns, rows) = (columns.to_string(), rows.to_string());
+        let shell = format!(
+            "cd '{}'; exec env -i PATH=\"$PATH\" HOME=. TERM=tmux-256color PS1='$ ' \
+             DUOLOGUE='{}' bash --norc",
+            folder.name(""),
+            env!("CARGO_BIN_EXE_duologue"),
+        );
+        // All that is printed can be looked at.
+        let history = ["set-option", "-g", "history-limit", "20000", ";"];
+        let session = ["new-session", "-d", "-x", &columns, "-y", &rows, &shell];
+        tmux.run(&[&["start-server", ";"][..], &history, &session].concat());
+        tmux.sees("$");
+        tmux
+    }
+
+    fn run(&self, words: &[&str]) -> String {
+        let mut command = Command::new("tmux");
+        command.args(["-S", &self.socket, "-f", "/dev/null"]).args(words);
+        let output = command.output().expect("tmux runs");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {text}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Types keys by the names that tmux has for them.
+    fn keys(&self, keys: &[&str]) {
+        self.run(&[&["send-keys"][..], keys].concat());
+    }
+
+    fn types(&self, text: &str) {
+        self.keys(&["-l", text]);
+    }
+
+    /// Types a line for the shell or the chat.
+    fn line(&self, text: &str) {
+        self.types(text);
+        self.keys(&["Enter"]);
+    }
+
+    /// All that is shown, scrollback included.
+    fn text(&self) -> String {
+        self.run(&["capture-pane", "-p", "-J", "-S", "-"]).trim_end().to_owned()
+    }
+
+    /// The rows of the screen.
+    fn screen(&self) -> String {
+        self.run(&["capture-pane", "-p"]).trim_end().to_owned()
+    }
+
+    #[track_caller]
+    fn sees(&self, text: &str) {
+        eventually(&format!("tmux shows {text:?}"), || self.text().contains(text).then_some(()));
+    }
+
+    fn chat(&self, options: &str) {
+        self.line("clear");
+        self.has_shell();
+        self.line(&format!("stty -g > before; $DUOLOGUE chat --engine echo {options}"));
+        eventually("the chat is there", || self.screen().ends_with("/help").then_some(()));
+    }
+
+    /// Waits for the shell: what is typed before a chat has left is not for it.
+    #[track_caller]
+    fn has_shell(&self) {
+        eventually("the shell waits", || {
+            self.screen()
+                .ends_with("\n$")
+                .then_some(())
+                .or_else(|| (self.screen() == "$").then_some(()))
+        });
+    }
+
+    /// The chat has ended; the terminal is as it was before.
+    #[track_caller]
+    fn is_restored(&self, folder: &Folder) {
+        self.has_shell();
+        self.line("stty -g > after; echo restored: $?");
+        self.sees("restored: 0");
+        let modes = |name| fs::read_to_string(folder.path(name)).expect("the modes");
+        assert_eq!(modes("before"), modes("after"));
+        let flags = "#{alternate_on} #{cursor_flag} #{mouse_any_flag} #{wrap_flag}";
+        assert_eq!(self.run(&["display-message", "-p", flags]).trim(), "0 1 0 1");
+    }
+}
+
+impl Drop for Tmux {
+    fn drop(&mut self) {
+        Command::new("tmux").args(["-S", &self.socket, "kill-server"]).output().ok();
+    }
+}
+
+#[test]
+#[ignore = "needs tmux"]
+fn a_chat_streams_and_is_cancelled() {
+    let folder = Folder::new();
+    let tmux = Tmux::start(&folder, 60, 15);
+    tmux.chat("--echo-delay-ms 50 --echo-reasoning");
+    tmux.line("one two three four five six seven eight nine ten");
+    tmux.sees("thinking");
+    tmux.sees("Turn 1. You");
+    tmux.keys(&["Escape"]);
+    tmux.sees("· stopped");
+    tmux.line("again");
+    tmux.sees("Turn 2. You said: again");
+    tmux.keys(&["C-c", "C-c"]);
+    tmux.is_restored(&folder);
+}
+
+#[test]
+#[ignore = "needs tmux"]
+fn a_suspended_chat_comes_back_whole() {
+    let folder = Folder::new();
+    let tmux = Tmux::start(&folder, 60, 15);
+    tmux.chat("--echo-delay-ms 20");
+    tmux.line("before");
+    tmux.sees("You said: before");
+    tmux.types("a draft");
+    tmux.keys(&["C-z"]);
+    tmux.sees("Stopped");
+    tmux.is_restored(&folder);
+    // In the background it leaves the terminal alone.
+    tmux.line("clear; bg; echo in the background");
+    tmux.sees("in the background");
+    tmux.line("echo still $((40 + 2)); stty -g > after");
+    tmux.sees("still 42");
+    tmux.line("clear; fg");
+    tmux.sees("> a draft");
+    tmux.keys(&["Enter"]);
+    tmux.sees("Turn 2. You said: a draft Before");
+    let text = tmux.text();
+    assert_eq!(text.matches("Turn 2.").count(), 1, "{text}");
+    tmux.keys(&["C-d"]);
+    tmux.is_restored(&folder);
+}
+
+#[test]
+#[ignore = "needs tmux"]
+fn a_narrower_window_loses_and_doubles_nothing() {
+    let folder = Folder::new();
+    let tmux = Tmux::start(&folder, 80, 20);
+    tmux.chat("--echo-delay-ms 30");
+    let words: Vec<String> = (0..40).map(|number| format!("w{number}")).collect();
+    tmux.line(&words.join(" "));
+    tmux.sees("Turn 1. You said: w0 w1");
+    for (columns, rows) in [(50, 20), (30, 12), (70, 8), (20, 20), (80, 20)] {
+        tmux.run(&["resize-window", "-x", &columns.to_string(), "-y", &rows.to_string()]);
+        eventually("the window is resized", || {
+            let size = tmux.run(&["display-message", "-p", "#{window_width}"]);
+            (size.trim() == columns.to_string()).then_some(())
+        });
+        // One that is resized again before it is drawn is a matter of chance in any program.
+        let is_drawn =
+            |screen: &str| screen.lines().last().is_some_and(|it| it.starts_with("echo ·"));
+        eventually("it is drawn", || is_drawn(&tmux.screen()).then_some(()));
+    }
+    tmux.sees("w39\n>");
+    let text = tmux.text();
+    for what in ["Turn 1.", "You said", "answering", "/help"] {
+        let most = if what == "answering" { 0 } else { 1 };
+        assert!(text.matches(what).count() <= most, "{what}: {text}");
+    }
+    tmux.line("/quit");
+    tmux.is_restored(&folder);
+}
+
+#[test]
+#[ignore = "needs tmux"]
+fn a_paste_of_100_kb_is_one_prompt() {
+    let folder = Folder::new();
+    let text: String =
+        (0..4_000).map(|number| format!("line {number:05} of what was pasted\n")).collect();
+    assert!(text.len() > 100_000);
+    fs::write(folder.path("text"), text.trim_end()).expect("a file");
+    let tmux = Tmux::start(&folder, 60, 15);
+    tmux.chat("--echo-answer /etc/hostname --debug-events-jsonl events");
+    tmux.run(&["load-buffer", &folder.name("text")]);
+    tmux.run(&["paste-buffer", "-p", "-r"]);
+    tmux.sees("line 03999");
+    assert!(tmux.screen().lines().count() <= 15);
+    tmux.keys(&["Enter"]);
+    tmux.sees("line 00001");
+    tmux.line("/quit");
+    tmux.is_restored(&folder);
+    let events = fs::read_to_string(folder.path("events")).expect("the frames");
+    assert_eq!(events.matches("\"name\":\"ChatRunStarted\"").count(), 1);
+    assert!(events.contains("line 00000 of what was pasted\\nline 00001"));
+}
+
+#[test]
+#[ignore = "needs tmux"]
+fn a_stored_chat_is_resumed_from_the_list() {
+    let folder = Folder::new();
+    let tmux = Tmux::start(&folder, 70, 15);
+    for prompt in ["about ports", "about ships"] {
+        tmux.chat("--store chat.db");
+        tmux.line(prompt);
+        tmux.sees(&format!("You said: {prompt}\n>"));
+        tmux.line("/quit");
+        tmux.sees("to go on with this conversation");
+    }
+    tmux.chat("--store chat.db");
+    tmux.line("/resume");
+    tmux.sees("about ships  (1 turn");
+    tmux.types("port");
+    eventually("one is left", || (!tmux.screen().contains("about ships  (")).then_some(()));
+    tmux.keys(&["Enter"]);
+    tmux.sees("> about ports");
+    tmux.line("and more");
+    tmux.sees("Turn 2. You said: and more");
+    tmux.line("/quit");
+    tmux.is_restored(&folder);
+}
+
+#[test]
+#[ignore = "needs tmux"]
+fn a_killed_chat_can_be_cleaned_up_by_the_shell() {
+    let folder = Folder::new();
+    let tmux = Tmux::start(&folder, 70, 15);
+    tmux.chat("--store chat.db --fullscreen");
+    tmux.line("hello");
+    tmux.sees("Turn 1. You said: hello");
+    tmux.keys(&["C-z"]);
+    tmux.sees("Stopped");
+    tmux.line("kill -TERM %1; fg");
+    tmux.is_restored(&folder);
+}
