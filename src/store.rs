@@ -49,7 +49,7 @@ use std::collections::BTreeSet;
 #[derive(Debug)]
 enum Store {
     /// A file.
-    Sqlite(Sqlite),
+    Sqlite(Box<Sqlite>),
     /// A database on a server.
     Postgres(Box<Postgres>),
 }
@@ -67,7 +67,9 @@ impl Store {
     /// Opens the store, and makes it if it may be new.
     fn open(place: &StorePlace, may_be_new: bool, fault: FailPoint) -> Result<Self, StoreError> {
         match place {
-            StorePlace::Sqlite(path) => Sqlite::open(path, may_be_new, fault).map(Self::Sqlite),
+            StorePlace::Sqlite(path) => {
+                Ok(Self::Sqlite(Box::new(Sqlite::open(path, may_be_new, fault)?)))
+            }
             StorePlace::Postgres(dsn) => {
                 let opened = Postgres::open(dsn, may_be_new, fault)?;
                 Ok(Self::Postgres(Box::new(opened)))
@@ -141,7 +143,7 @@ impl Store {
     /// Opens a store that there is, for reading only unless it has an older format.
     fn look(place: &StorePlace) -> Result<Self, StoreError> {
         match place {
-            StorePlace::Sqlite(path) => reader::open(path).map(Self::Sqlite),
+            StorePlace::Sqlite(path) => Ok(Self::Sqlite(Box::new(reader::open(path)?))),
             StorePlace::Postgres(_) => Self::open(place, false, FailPoint::default()),
         }
     }
