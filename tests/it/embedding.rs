@@ -125,18 +125,18 @@ async fn a_program_edits_and_looks_back_with_calls() {
     assert!(conversation.edit(Edit::DropLastTurn).is_ok());
     conversation.submit("one").expect("room");
     let mut frames = Vec::new();
-    while ends(&frames).len() < 2 {
+    while ends(&frames).len() < 3 {
         frames.extend(conversation.next_frame().await);
     }
     conversation.edit(Edit::Regenerate).expect("room");
-    while ends(&frames).len() < 3 {
+    while ends(&frames).len() < 4 {
         frames.extend(conversation.next_frame().await);
     }
     let page = Page { limit: NonZeroU32::new(1), ..Page::default() };
     let id = conversation.history(page).expect("room");
     conversation.shutdown().expect("room");
     frames.extend(rest(&mut conversation).await);
-    assert_eq!(ends(&frames), ["failed", "ok", "ok", "ok", "shutdown"]);
+    assert_eq!(ends(&frames), ["unknown_message", "failed", "ok", "ok", "ok", "shutdown"]);
     let shown = frames.iter().find(|frame| frame.request_id == id.as_str()).expect("a snapshot");
     let Some(Body::Snapshot(snapshot)) = &shown.frame else { panic!("{shown:?}") };
     assert_eq!(snapshot.entities.len(), 1, "the answer alone");
