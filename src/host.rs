@@ -90,10 +90,22 @@ pub enum Effect {
     Frame(Frame),
     /// Note the token counts of the active run. Frames have no field for some of them.
     Usage(Usage),
+    /// Report that the conversation is not stored, or not all of it could be read, where the frames
+    /// of a single run have no place for it.
+    StoreWarning(StoreWarning),
     /// End once the reader has all frames. No frame follows.
     Exit(ExitCode),
     /// End now, whether the reader has all frames or not.
     Abort(ExitCode),
+}
+
+/// What is wrong with the store of a conversation that goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreWarning {
+    /// `store_failed`: nothing more is stored. `store_degraded`: not everything could be read.
+    pub code: &'static str,
+    /// What happened, for people.
+    pub message: String,
 }
 
 impl HostSettings {
@@ -333,12 +345,16 @@ impl Host {
         match report {
             Report::Opened(Ok(restored)) => {
                 self.keeping.opened();
+                let loss = restored.as_ref().and_then(|it| it.loss.as_ref());
+                let warning = loss.map(|loss| {
+                    warning(if loss.is_closed { FAILED } else { DEGRADED }, &loss.reason)
+                });
                 let restored = restored.map(Input::Restored);
                 let inputs = restored.into_iter().chain(self.keeping.take_early());
                 let inputs: Vec<_> = inputs.collect();
                 let at = self.uptime();
                 let list = inputs.into_iter().flat_map(|input| self.decide(input, None).list);
-                let list = list.collect();
+                let list = warning.into_iter().chain(list).collect();
                 self.keeping.hold(Effects { at, list })
             }
             Report::Opened(Err(client_error)) => {
@@ -371,7 +387,8 @@ impl Host {
     /// has an ordinal of its own, after them.
     fn store_failed(&mut self, failure: StoreFailure) -> Effects {
         self.keeping.give_up();
-        let Effects { at, list } = self.decide(Input::StoreFailed(failure), None);
+        let warning = warning(FAILED, &failure.reason);
+        let Effects { at, list } = self.decide(Input::StoreFailed(failure), Some(warning));
         let (errors, events) = list.into_iter().partition(is_error);
         let events = self.keeping.hold(Effects { at, list: events });
         if events.list.is_empty() {
@@ -417,9 +434,21 @@ impl Host {
     }
 }
 
+/// Nothing more is stored.
+const FAILED: &str = "store_failed";
+
+/// Not everything could be read.
+const DEGRADED: &str = "store_degraded";
+
+fn warning(code: &'static str, message: &str) -> Effect {
+    Effect::StoreWarning(StoreWarning { code, message: message.to_owned() })
+}
+
+/// Whether it comes before what waited for the store.
 fn is_error(effect: &Effect) -> bool {
     match effect {
         Effect::Frame(frame) => matches!(frame.frame, Some(Body::Error(_))),
+        Effect::StoreWarning(_) => true,
         Effect::Usage(_) | Effect::Exit(_) | Effect::Abort(_) => false,
     }
 }

@@ -94,6 +94,26 @@ impl Format {
         }
     }
 
+    /// Adds a warning of the store at `now`, in formats that report warnings and are not the protocol.
+    ///
+    /// # Errors
+    /// If it has no JSON form.
+    pub(crate) fn warn(
+        &mut self,
+        now: Uptime,
+        (code, message): (&str, &str),
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        match self {
+            Self::Protocol | Self::Text(_) | Self::Objects(_) => Ok(()),
+            Self::Envelope(envelope) => {
+                envelope.store_warning(code, message);
+                Ok(())
+            }
+            Self::JsonStream(stream) => stream.store_warning(now, message, out),
+        }
+    }
+
     /// Appends the end of the output for a session that ends with `code`.
     ///
     /// # Errors

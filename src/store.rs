@@ -11,12 +11,15 @@ mod keeper;
 mod library;
 mod load;
 mod lock;
+mod log_file;
 mod network;
 mod part;
 mod patches;
+mod path;
 mod place;
 mod postgres;
 mod reader;
+mod rows;
 mod schema;
 mod sqlite;
 mod states;
@@ -46,7 +49,7 @@ use std::collections::BTreeSet;
 #[derive(Debug)]
 enum Store {
     /// A file.
-    Sqlite(Sqlite),
+    Sqlite(Box<Sqlite>),
     /// A database on a server.
     Postgres(Box<Postgres>),
 }
@@ -64,11 +67,22 @@ impl Store {
     /// Opens the store, and makes it if it may be new.
     fn open(place: &StorePlace, may_be_new: bool, fault: FailPoint) -> Result<Self, StoreError> {
         match place {
-            StorePlace::Sqlite(path) => Sqlite::open(path, may_be_new, fault).map(Self::Sqlite),
+            StorePlace::Sqlite(path) => {
+                Ok(Self::Sqlite(Box::new(Sqlite::open(path, may_be_new, fault)?)))
+            }
             StorePlace::Postgres(dsn) => {
                 let opened = Postgres::open(dsn, may_be_new, fault)?;
                 Ok(Self::Postgres(Box::new(opened)))
             }
+        }
+    }
+
+    /// Checks that a session can begin here.
+    fn check_writable(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.check_writable(),
+            // Its tables were found or made when it was opened.
+            Self::Postgres(_) => Ok(()),
         }
     }
 
@@ -129,7 +143,7 @@ impl Store {
     /// Opens a store that there is, for reading only unless it has an older format.
     fn look(place: &StorePlace) -> Result<Self, StoreError> {
         match place {
-            StorePlace::Sqlite(path) => reader::open(path).map(Self::Sqlite),
+            StorePlace::Sqlite(path) => Ok(Self::Sqlite(Box::new(reader::open(path)?))),
             StorePlace::Postgres(_) => Self::open(place, false, FailPoint::default()),
         }
     }

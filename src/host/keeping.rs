@@ -28,6 +28,8 @@ const CLOSE_MAX: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(super) struct Keeping {
     state: State,
+    /// The session has its id from the start.
+    is_known: bool,
     settings: Option<StoreSettings>,
     faults: Plan,
     worker: Option<Worker>,
@@ -49,22 +51,22 @@ enum State {
     /// Nothing is stored.
     #[default]
     Off,
-    /// The session is locked and loaded before its first input.
+    /// The store is opened, and a session that has its id is locked and loaded, before its first
+    /// input: what can't be stored is not begun.
     Opening { is_asked: bool },
     /// What is recorded is stored.
     On,
 }
 
 impl Keeping {
-    /// `is_known`: the session has its id from the start, and is opened before its first input. Any
-    /// other is opened with its first record.
+    /// `is_known`: the session has its id from the start, and is locked and loaded before its first
+    /// input. Any other is locked with its first record.
     pub(super) fn new(settings: Option<StoreSettings>, is_known: bool, faults: Plan) -> Self {
-        let state = match (&settings, is_known) {
-            (None, _) => State::Off,
-            (Some(_), true) => State::Opening { is_asked: false },
-            (Some(_), false) => State::On,
+        let state = match &settings {
+            None => State::Off,
+            Some(_) => State::Opening { is_asked: false },
         };
-        Self { state, settings, faults, ..Self::default() }
+        Self { state, is_known, settings, faults, ..Self::default() }
     }
 
     pub(super) fn is_opening(&self) -> bool {
@@ -119,7 +121,10 @@ impl Keeping {
         match &mut self.state {
             State::Opening { is_asked } if !*is_asked => {
                 *is_asked = true;
-                self.ask(Request::Open(session.clone()))
+                self.ask(match self.is_known {
+                    true => Request::Open(session.clone()),
+                    false => Request::Prepare,
+                })
             }
             State::On if self.in_flight.is_none() && !self.unsent.is_empty() => {
                 self.in_flight = Some(self.recorded);

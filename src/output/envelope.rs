@@ -167,6 +167,10 @@ impl Envelope {
         }
     }
 
+    pub(super) fn store_warning(&mut self, code: &str, message: &str) {
+        self.warn(json!({ "code": code, "message": message }));
+    }
+
     /// What the values are looked for in is the text of the last call.
     fn call_started(&mut self) {
         self.breaks.call_started();

@@ -137,6 +137,15 @@ impl JsonStream {
         }
     }
 
+    pub(super) fn store_warning(
+        &mut self,
+        now: Uptime,
+        message: &str,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        self.status(now, ("warning", message), out)
+    }
+
     /// Adds a prompt that is printed instead of run.
     pub(super) fn prompt(
         &mut self,

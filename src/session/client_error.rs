@@ -36,8 +36,8 @@ pub(super) fn store_failed(reason: &str) -> ClientError {
     ClientError {
         code: Code::StoreFailed,
         message: format!(
-            "{reason}; the conversation goes on and is not stored any more; free space or repair the \
-             store, and start the process again"
+            "{reason}; the conversation goes on and is not stored any more; mend the cause, and start \
+             the process again"
         ),
         detail: reason.to_owned(),
         terminal: false,

@@ -29,8 +29,6 @@ pub(super) struct Projections<'a> {
     pub(super) session: &'a SessionId,
     pub(super) timeline: &'a Timeline,
     pub(super) transcript: &'a Transcript,
-    /// Number of the transcript's turns before the event.
-    pub(super) turns_before: usize,
     pub(super) usage: &'a UsageMeter,
 }
 
@@ -77,7 +75,7 @@ impl Log {
             return Vec::new();
         }
         let change = match recorded.event.ends_run() {
-            true => Some(projections.ended()),
+            true => Some(projections.ended(recorded.scope.turn)),
             false => TurnChange::of(recorded),
         };
         self.push(recorded, payload, change, projections)
@@ -157,10 +155,10 @@ impl Log {
 }
 
 impl Projections<'_> {
-    /// The turn that has just ended. One that failed without an answer is dropped.
-    fn ended(&self) -> TurnChange {
-        let turns = self.transcript.turns();
-        let is_dropped = turns.len() < self.turns_before;
-        TurnChange::Ended(turns.last().filter(|_| !is_dropped).cloned())
+    /// How the turn of this number has ended. One that failed without an answer is not sent again,
+    /// and the turns of a conversation that was stored in two places need not have it.
+    fn ended(&self, number: u32) -> TurnChange {
+        let mut turns = self.transcript.turns().iter().rev();
+        TurnChange::Ended(turns.find(|turn| turn.number == number).cloned())
     }
 }

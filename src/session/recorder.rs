@@ -177,7 +177,6 @@ impl Recorder {
         if self.keeps() {
             self.timeline.apply(&recorded);
         }
-        let turns_before = self.transcript.turns().len();
         self.transcript.apply(&recorded);
         self.weigh(&recorded.event);
         let found = self
@@ -192,7 +191,7 @@ impl Recorder {
         // Its message belongs to the extension of the values.
         let is_hidden = matches!(recorded.event, Event::RepairRequested { .. })
             && !self.answer_extraction.as_ref().is_some_and(AnswerExtraction::is_reported);
-        self.log(request, &recorded, turns_before, is_hidden);
+        self.log(request, &recorded, is_hidden);
         let payload = self.ui.project(recorded);
         // What an event brought follows it; but after the end of a run nothing of it may follow.
         let (before, after) = if is_end { (found, None) } else { (None, found) };
@@ -202,13 +201,7 @@ impl Recorder {
     }
 
     /// Has an event stored before anything of it is shown, and shows it as a backend event.
-    fn log(
-        &mut self,
-        request: &RequestId,
-        recorded: &Recorded,
-        turns_before: usize,
-        is_hidden: bool,
-    ) {
+    fn log(&mut self, request: &RequestId, recorded: &Recorded, is_hidden: bool) {
         if !self.log.is_on() {
             return;
         }
@@ -216,7 +209,7 @@ impl Recorder {
         let at = (self.ordinal, &payload);
         let shown = self.log.backend_event(&self.session, Some(request), at);
         let Self { session, timeline, transcript, usage, .. } = self;
-        let projections = Projections { session, timeline, transcript, turns_before, usage };
+        let projections = Projections { session, timeline, transcript, usage };
         let stored = self.log.record(recorded, payload, &projections);
         self.outputs.extend(stored);
         self.outputs.extend(shown.filter(|_| !is_hidden));
@@ -230,8 +223,7 @@ impl Recorder {
         self.timeline.apply(&recorded);
         let payload = self.log.payload(&recorded);
         let Self { session, timeline, transcript, usage, .. } = self;
-        let turns_before = transcript.turns().len();
-        let projections = Projections { session, timeline, transcript, turns_before, usage };
+        let projections = Projections { session, timeline, transcript, usage };
         let stored = self.log.record(&recorded, payload, &projections);
         self.outputs.extend(stored);
     }
@@ -311,8 +303,7 @@ impl Recorder {
         self.ordinal.0 += 1;
         self.timeline.pass(self.ordinal);
         let Self { session, timeline, transcript, usage, .. } = self;
-        let turns_before = transcript.turns().len();
-        let projections = Projections { session, timeline, transcript, turns_before, usage };
+        let projections = Projections { session, timeline, transcript, usage };
         let stored = self.log.announce(self.ordinal, &payload, &projections);
         let at = (self.ordinal, &payload);
         let shown = self.log.backend_event(&self.session, request, at);

@@ -3,6 +3,7 @@
 //! there is no room for more. Pure.
 
 use crate::chat::event::Usage;
+use crate::host::StoreWarning;
 use crate::output::Format;
 use crate::protocol::any::Any;
 use crate::protocol::proto::chat::{ChatReasoningPatch, ChatStreamPatchMode, ChatTextPatch};
@@ -106,6 +107,14 @@ impl Outbox {
     /// Passes token counts to the format, because frames have no field for some of them.
     pub(crate) fn usage(&mut self, usage: Usage) {
         self.format.usage(usage);
+    }
+
+    /// Passes a warning of the store to the format, as a single run has no frame for it.
+    pub(crate) fn warn(&mut self, now: Uptime, warning: &StoreWarning) {
+        self.seal_open();
+        if self.format.warn(now, (warning.code, &warning.message), &mut self.sealed).is_err() {
+            self.is_defective = true;
+        }
     }
 
     /// Appends the end of the output in this format. Nothing comes after it.

@@ -52,8 +52,8 @@ pub(crate) fn refusal(settings: Settings, client_error: ClientError) -> (Vec<u8>
                 status = code;
                 outbox.end(now, code);
             }
-            // No run, so no token counts.
-            Effect::Usage(_) => {}
+            // No run, so no token counts, and no store.
+            Effect::Usage(_) | Effect::StoreWarning(_) => {}
         }
     }
     let status = outbox.status(status);

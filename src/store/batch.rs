@@ -87,7 +87,9 @@ struct Building {
 impl Building {
     /// The session begins; its earlier messages are kept as people see them.
     fn start(&mut self, start: &SessionStart) {
-        self.batch.preamble = preamble_message(&start.preamble).encode_to_vec();
+        let mut preamble = preamble_message(&start.preamble);
+        preamble.without_turns = !self.roles.turns;
+        self.batch.preamble = preamble.encode_to_vec();
         if self.roles.timeline && !start.history.entities.is_empty() {
             let payload = start.history.encode_to_vec();
             self.batch.changes.push(Change::State { ordinal: 0, payload });

@@ -2,6 +2,7 @@
 
 use super::postgres::PostgresError;
 use crate::protocol::wire::{ClientError, Code};
+use rusqlite::ErrorCode;
 use std::io;
 use std::path::PathBuf;
 
@@ -16,6 +17,22 @@ pub(super) enum StoreError {
     )]
     Missing(String),
     #[error(
+        "the session {session} was not found in what can be read of the store, so it is not resumed: \
+         {reason}"
+    )]
+    Unreadable { session: String, reason: String },
+    #[error(
+        "the store has what people see of the session {0}, and not what the model was sent, so there is \
+         nothing to resume; name the store with its turns with --turns-db or --turns-dsn, or choose \
+         another session id"
+    )]
+    Elsewhere(String),
+    #[error(
+        "the store {} was removed or replaced while it was in use, so what was stored of this \
+         conversation is lost with it", .0.display()
+    )]
+    Gone(PathBuf),
+    #[error(
         "the session {0} is in the store already; add --resume to go on with it, or choose another \
          session id"
     )]
@@ -29,7 +46,7 @@ pub(super) enum StoreError {
     NotAStore(PathBuf),
     #[error("the store {} can't be {action}: {source}", path.display())]
     Io { path: PathBuf, action: &'static str, source: io::Error },
-    #[error("the store can't be read or written: {0}")]
+    #[error("the store can't be read or written: {}", explained(.0))]
     Sqlite(#[from] rusqlite::Error),
     #[error(transparent)]
     Postgres(#[from] PostgresError),
@@ -43,6 +60,9 @@ impl StoreError {
         let code = match self {
             Self::Locked(_) => Code::SessionLocked,
             Self::Missing(_)
+            | Self::Unreadable { .. }
+            | Self::Elsewhere(_)
+            | Self::Gone(_)
             | Self::Exists(_)
             | Self::Newer { .. }
             | Self::NotAStore(_)
@@ -52,6 +72,25 @@ impl StoreError {
             | Self::Message(_) => Code::StoreFailed,
         };
         ClientError { code, message: self.to_string(), detail: String::new(), terminal: true }
+    }
+
+    /// Another program has locked the database; a little later it may be free.
+    pub(super) fn is_busy(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => is_busy(error),
+            // It is tried again where its connection is.
+            Self::Postgres(_)
+            | Self::Locked(_)
+            | Self::Missing(_)
+            | Self::Unreadable { .. }
+            | Self::Elsewhere(_)
+            | Self::Gone(_)
+            | Self::Exists(_)
+            | Self::Newer { .. }
+            | Self::NotAStore(_)
+            | Self::Io { .. }
+            | Self::Message(_) => false,
+        }
     }
 
     /// The database is damaged: what can be read of it is read, and nothing is written.
@@ -65,6 +104,9 @@ impl StoreError {
             Self::Message(_) => true,
             Self::Locked(_)
             | Self::Missing(_)
+            | Self::Unreadable { .. }
+            | Self::Elsewhere(_)
+            | Self::Gone(_)
             | Self::Exists(_)
             | Self::Newer { .. }
             | Self::NotAStore(_)
@@ -81,11 +123,28 @@ impl StoreError {
             Self::Postgres(_)
             | Self::Locked(_)
             | Self::Missing(_)
+            | Self::Unreadable { .. }
+            | Self::Elsewhere(_)
+            | Self::Gone(_)
             | Self::Exists(_)
             | Self::Newer { .. }
             | Self::NotAStore(_)
             | Self::Sqlite(_)
             | Self::Message(_) => false,
         }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// What SQLite reports, with the cause where it has another one than people expect.
+fn explained(error: &rusqlite::Error) -> String {
+    match is_busy(error) {
+        true => {
+            format!("another program keeps it locked ({error}); end what that program does with it")
+        }
+        false => error.to_string(),
     }
 }

@@ -4,7 +4,7 @@
 use super::error::StoreError;
 use super::part::{Part, restored};
 use super::place::StorePlace;
-use super::{Roles, Store, words};
+use super::{Roles, Store, reader, words};
 use crate::chat::event::Recorded;
 use crate::chat::record::Restored;
 use crate::chat::replay::Replay;
@@ -58,8 +58,9 @@ pub(crate) enum Deleted {
 impl Library {
     /// The sessions in these places. Nothing is opened yet.
     pub(crate) fn new(turns: Option<StorePlace>, timeline: Option<StorePlace>) -> Self {
+        let is_one = turns.as_ref().zip(timeline.as_ref()).is_some_and(|(a, b)| a.is_same(b));
         let stores = match (turns, timeline) {
-            (Some(turns), Some(timeline)) if turns == timeline => {
+            (Some(turns), Some(_)) if is_one => {
                 vec![(turns, Roles { turns: true, timeline: true })]
             }
             (turns, timeline) => {
@@ -78,6 +79,9 @@ impl Library {
     pub(crate) fn sessions(&self) -> Result<Vec<Summary>, String> {
         let mut all: BTreeMap<String, Summary> = BTreeMap::new();
         for (place, _) in &self.stores {
+            if place.path().is_some_and(reader::is_empty) {
+                continue;
+            }
             let summaries = Store::look(place).and_then(|mut store| store.summaries());
             for summary in summaries.map_err(|error| error.to_string())? {
                 all.entry(summary.id.clone()).or_default().add(summary);
@@ -129,7 +133,6 @@ impl Library {
         let mut whole = Part::default();
         for (place, roles) in &self.stores {
             let part = Store::look(place)?.load(session, *roles)?;
-            whole.is_there |= part.is_there;
             whole.add(part);
         }
         Ok(whole)

@@ -1,15 +1,25 @@
-//! Loads a session from a file of SQLite: what can be read of it, in order, up to the first thing that
-//! can't.
+//! Loads a session from a file of SQLite: what can be read of it, in order, without what can't.
 
 use super::Roles;
 use super::error::StoreError;
 use super::part::Part;
+use super::rows::{Table, Unread};
 use super::sqlite::Sqlite;
+use super::states::UnreadStates;
 use super::turn::{Blobs, hashes_of_step, hashes_of_turn};
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::store::{StoredStep, StoredTurn};
 use prost::Message;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::OptionalExtension;
+
+/// Before all numbers.
+const ANY: i64 = -1;
+
+const STATES: Table = Table { name: "states", number: "ordinal", columns: "payload" };
+const EVENTS: &str = "SELECT ordinal, turn, call, name, payload FROM events \
+     WHERE session = ? AND ordinal > ? ORDER BY ordinal";
+const TURNS: Table = Table { name: "turns", number: "turn", columns: "payload" };
+const STEPS: Table = Table { name: "steps", number: "ordinal", columns: "turn, payload" };
 
 /// A session's row.
 struct SessionRow {
@@ -25,12 +35,10 @@ impl Sqlite {
         if let Some(damage) = &self.damage {
             part.lost(self.damaged(damage), true);
         }
-        if self.is_torn {
+        if let Some(loss) = self.log_loss {
             let path = self.path.display();
-            let reason = format!(
-                "the log of the store {path} ends in the middle of a page: what was written last may \
-                 be missing"
-            );
+            let reason =
+                format!("the log of the store {path} {loss}: what was written last is missing");
             part.lost(reason, false);
         }
         // All of it as it was at one moment.
@@ -65,8 +73,13 @@ impl Sqlite {
         self.key = Some(row.key);
         part.begin(row.ordinal, row.turns, &row.preamble)?;
         // Each on its own: what is lost of one need not be lost of the other.
-        let turns = if roles.turns { self.turns(row.key, part) } else { Ok(()) };
-        let timeline = if roles.timeline { self.timeline(row.key, part) } else { Ok(()) };
+        let mut unread = Unread::default();
+        let turns = if roles.turns { self.turns(row.key, part, &mut unread) } else { Ok(()) };
+        let timeline =
+            if roles.timeline { self.timeline(row.key, part, &mut unread) } else { Ok(()) };
+        if !unread.is_nothing() {
+            part.lost(self.damaged(&unread.to_string()), true);
+        }
         turns.and(timeline)
     }
 
@@ -84,63 +97,54 @@ impl Sqlite {
     }
 
     /// What people see: the states at the ends of runs, and the events after the last of them.
-    fn timeline(&self, key: i64, part: &mut Part) -> Result<(), StoreError> {
-        let sql = "SELECT ordinal, payload FROM states WHERE session = ? ORDER BY ordinal";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query([key])?;
-        let mut read = Ok(());
-        // What was read before a fault counts.
-        loop {
-            match rows.next() {
-                Ok(Some(row)) => {
-                    part.state(row.get(0)?, row.get_ref(1)?.as_blob().unwrap_or_default());
-                }
-                Ok(None) => break,
-                Err(error) => {
-                    read = Err(error);
-                    break;
-                }
-            }
+    fn timeline(&self, key: i64, part: &mut Part, unread: &mut Unread) -> Result<(), StoreError> {
+        let read = self.each(&STATES, (key, ANY), unread, |row| {
+            part.state(row.get(0)?, row.get_ref(1)?.as_blob().unwrap_or_default());
+            Ok(())
+        });
+        // What was read before an error counts.
+        if let Err(UnreadStates { count, why }) = part.end_states() {
+            unread.left_out(count, &why.into());
         }
-        part.end_states()?;
         read?;
-        let sql = "SELECT ordinal, turn, call, name, payload FROM events \
-                   WHERE session = ? AND ordinal > ? ORDER BY ordinal";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query(params![key, part.shown_until()])?;
-        while let Some(row) = rows.next()? {
+        // Only up to the first that can't be read: without it, those after it say something else.
+        let read = self.scan(EVENTS, (key, part.shown_until()), |row| {
             let place: (Option<u32>, Option<u32>) = (row.get(1)?, row.get(2)?);
-            part.event(row.get(0)?, place, &row.get::<_, String>(3)?, row.get(4)?)?;
+            Ok(part.event(row.get(0)?, place, &row.get::<_, String>(3)?, row.get(4)?)?)
+        });
+        match read {
+            Err(error) if !error.is_busy() => unread.stopped(&error),
+            read => read?,
         }
-        part.check_end(&self.path.display());
+        // What is damaged is reported as such.
+        if unread.is_nothing() {
+            part.check_end(&self.path.display());
+        }
         Ok(())
     }
 
     /// What the model is sent: the turns that have ended, and the steps of those that were cut off.
-    fn turns(&self, key: i64, part: &mut Part) -> Result<(), StoreError> {
-        let sql = "SELECT turn, payload FROM turns WHERE session = ? ORDER BY turn";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query([key])?;
+    fn turns(&self, key: i64, part: &mut Part, unread: &mut Unread) -> Result<(), StoreError> {
         let mut blobs = Blobs::new();
-        while let Some(row) = rows.next()? {
+        let ended = self.each(&TURNS, (key, ANY), unread, |row| {
             let stored = StoredTurn::decode(row.get_ref(1)?.as_blob().unwrap_or_default())?;
             for hash in hashes_of_turn(&stored) {
                 self.blob(hash, &mut blobs)?;
             }
             part.turn(row.get(0)?, stored, &blobs);
-        }
-        let sql = "SELECT turn, payload FROM steps WHERE session = ? ORDER BY ordinal";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query([key])?;
-        while let Some(row) = rows.next()? {
-            let step = StoredStep::decode(row.get_ref(1)?.as_blob().unwrap_or_default())?;
+            Ok(())
+        });
+        let steps = self.each(&STEPS, (key, ANY), unread, |row| {
+            let step = StoredStep::decode(row.get_ref(2)?.as_blob().unwrap_or_default())?;
             for hash in hashes_of_step(&step) {
                 self.blob(hash, &mut blobs)?;
             }
-            part.step(row.get(0)?, step);
-        }
+            part.step(row.get(1)?, step);
+            Ok(())
+        });
+        // Also after an error: turns that were dropped stay dropped.
         part.end_turns(&blobs);
-        Ok(())
+        ended.and(steps)
     }
 
     /// Reads bytes of an attachment, once.

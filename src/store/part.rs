@@ -1,6 +1,6 @@
 //! What one store has of a session, as its rows are read, whatever kind of database it is. Pure.
 
-use super::states::States;
+use super::states::{States, UnreadStates};
 use super::turn::{Blobs, OpenTurn, preamble, turn};
 use crate::chat::record::{Loss, Restored, StoredEvent};
 use crate::chat::transcript::{Preamble, Turn};
@@ -16,11 +16,17 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+/// The store of the timeline was removed, or another one is named.
+const NO_TIMELINE: &str = "the store of the timeline has nothing of the session, so what was said \
+     before is not shown; the model is sent it all the same";
+
 /// What one store has of a session.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     /// The session is in the store.
     pub(super) is_there: bool,
+    /// It began with its turns in another store.
+    pub(super) is_without_turns: bool,
     ordinal: Ordinal,
     turns: u32,
     pub(super) preamble: Preamble,
@@ -50,7 +56,9 @@ impl Part {
     ) -> Result<(), DecodeError> {
         self.is_there = true;
         (self.ordinal, self.turns) = (ordinal(last), turns);
-        self.preamble = preamble(StoredPreamble::decode(stored)?);
+        let stored = StoredPreamble::decode(stored)?;
+        self.is_without_turns = stored.without_turns;
+        self.preamble = preamble(stored);
         Ok(())
     }
 
@@ -59,8 +67,8 @@ impl Part {
         self.states.add(ordinal(until), payload);
     }
 
-    /// Reads the states, up to one that can't be read.
-    pub(super) fn end_states(&mut self) -> Result<(), DecodeError> {
+    /// Reads the states that can be read.
+    pub(super) fn end_states(&mut self) -> Result<(), UnreadStates> {
         let states = std::mem::take(&mut self.states);
         states.read(&mut self.entities, &mut self.entities_until)
     }
@@ -119,6 +127,15 @@ impl Part {
 
     /// Takes in what another store has.
     pub(super) fn add(&mut self, other: Self) {
+        // The turns come first.
+        match (self.is_there, other.is_there) {
+            (true, true) if self.ordinal != other.ordinal => {
+                self.lost(out_of_step(self.ordinal, other.ordinal), false);
+            }
+            (true, false) if other.loss.is_none() => self.lost(NO_TIMELINE.to_owned(), false),
+            (_, true) | (_, false) => {}
+        }
+        self.is_there |= other.is_there;
         self.ordinal = self.ordinal.max(other.ordinal);
         self.turns = self.turns.max(other.turns);
         if self.preamble == Preamble::default() {
@@ -136,6 +153,21 @@ impl Part {
     pub(super) fn lost(&mut self, reason: String, is_closed: bool) {
         self.loss.get_or_insert(Loss { reason, is_closed });
     }
+}
+
+/// What it means that the turns of a session end at another event than its timeline. Each batch goes
+/// to the one and then to the other, so that a crash or a fault can come between.
+fn out_of_step(one: Ordinal, other: Ordinal) -> String {
+    format!(
+        "the turns and the timeline of the session are stored up to different events, {} and {}: the \
+         model may be sent more of the last turn than people see of it, or less",
+        one.0, other.0
+    )
+}
+
+/// Whether a stored preamble says that the turns are in another store.
+pub(super) fn has_turns_elsewhere(preamble: &[u8]) -> bool {
+    StoredPreamble::decode(preamble).is_ok_and(|stored| stored.without_turns)
 }
 
 /// The session of these parts.

@@ -1,8 +1,9 @@
 //! Where conversations are stored, as an option names it.
 
+use super::path;
 use super::postgres::Dsn;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// Which stores a conversation has.
@@ -46,6 +47,23 @@ impl StorePlace {
         match self {
             Self::Sqlite(_) => Ok(()),
             Self::Postgres(dsn) => dsn.address(&|_| None).map(drop),
+        }
+    }
+
+    /// The file, if it is one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Sqlite(path) => Some(path),
+            Self::Postgres(_) => None,
+        }
+    }
+
+    /// Whether both are one store, however they are named.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Sqlite(one), Self::Sqlite(other)) => path::is_same(one, other),
+            (Self::Postgres(one), Self::Postgres(other)) => one == other,
+            (Self::Sqlite(_), Self::Postgres(_)) | (Self::Postgres(_), Self::Sqlite(_)) => false,
         }
     }
 }

@@ -22,7 +22,7 @@ pub use dsn::Dsn;
 pub(super) use error::PostgresError;
 
 use super::error::StoreError;
-use super::part::Part;
+use super::part::{Part, has_turns_elsewhere};
 use super::{Roles, batch::Batch};
 use crate::chat::record::Record;
 use crate::protocol::id::SessionId;
@@ -141,7 +141,15 @@ impl Core {
 
     async fn claim(&mut self, session: &SessionId) -> Result<(), StoreError> {
         let address = self.address.clone();
-        self.lease = Some(lease::acquire(self.link().await?, &address, session).await?);
+        let acquired = match lease::acquire(self.link().await?, &address, session).await {
+            // It may have been cut while the session had no name yet.
+            Err(StoreError::Postgres(PostgresError::Unreachable { .. })) => {
+                self.link = None;
+                lease::acquire(self.link().await?, &address, session).await
+            }
+            acquired => acquired,
+        };
+        self.lease = Some(acquired?);
         Ok(())
     }
 
@@ -153,10 +161,18 @@ impl Core {
     }
 
     async fn latest(&mut self, folder: &str) -> Result<Option<SessionId>, PostgresError> {
-        let sql = "SELECT id FROM duologue.sessions WHERE folder = $1 \
-                   ORDER BY updated_ms DESC, key DESC LIMIT 1";
-        let row = self.link().await?.row(sql, &[(&folder, Type::TEXT)]).await?;
-        Ok(row.and_then(|row| SessionId::new(row.get(0))))
+        let sql = "SELECT id, preamble FROM duologue.sessions WHERE folder = $1 AND turns > 0 \
+                   ORDER BY updated_ms DESC, key DESC LIMIT 1 OFFSET $2";
+        let link = self.link().await?;
+        let mut skipped: i64 = 0;
+        loop {
+            let values: [link::Value<'_>; 2] = [(&folder, Type::TEXT), (&skipped, Type::INT8)];
+            let Some(row) = link.row(sql, &values).await? else { return Ok(None) };
+            if !has_turns_elsewhere(row.get(1)) {
+                return Ok(SessionId::new(row.get(0)));
+            }
+            skipped += 1;
+        }
     }
 }
 

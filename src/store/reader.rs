@@ -2,8 +2,8 @@
 
 use super::error::StoreError;
 use super::library::Summary;
-use super::schema;
 use super::sqlite::Sqlite;
+use super::{log_file, path as file_path, schema};
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
 use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
@@ -26,9 +26,9 @@ const DELETE_SESSION: &str = "DELETE FROM sessions WHERE key = ?";
 
 /// Opens a store that there is, for reading only unless it has an older format.
 pub(super) fn open(path: &Path) -> Result<Sqlite, StoreError> {
-    let about = path.metadata();
+    let path = &*file_path::resolve(path)?;
     let failed = |source| StoreError::Io { path: path.to_owned(), action: "opened", source };
-    about.map_err(failed)?;
+    file_path::check_kind(path, &path.metadata().map_err(failed)?)?;
     match read_only(path) {
         Ok(Some(connection)) => Ok(Sqlite {
             connection,
@@ -36,7 +36,8 @@ pub(super) fn open(path: &Path) -> Result<Sqlite, StoreError> {
             key: None,
             is_full: false,
             damage: None,
-            is_torn: false,
+            log_loss: log_file::loss(path),
+            file: None,
             fault: FailPoint::default(),
             lock: None,
         }),
@@ -45,6 +46,11 @@ pub(super) fn open(path: &Path) -> Result<Sqlite, StoreError> {
         Ok(None) => Sqlite::open(path, false, FailPoint::default()),
         Err(error) => Err(error),
     }
+}
+
+/// Whether there is a file without a byte, which is a store without a session.
+pub(super) fn is_empty(path: &Path) -> bool {
+    path.metadata().is_ok_and(|about| about.is_file() && about.len() == 0)
 }
 
 /// The file, if it has the newest format.
@@ -80,10 +86,7 @@ fn summary(row: &Row<'_>) -> Result<Summary, rusqlite::Error> {
 /// has what it had before.
 pub(super) fn delete(sqlite: &mut Sqlite, session: &SessionId) -> Result<bool, StoreError> {
     let Some(key) = sqlite.find(session)? else { return Ok(true) };
-    if let Some(damage) = &sqlite.damage {
-        let source = std::io::Error::other(format!("it is damaged: {damage}"));
-        return Err(StoreError::Io { path: sqlite.path.clone(), action: "written", source });
-    }
+    sqlite.check_writable()?;
     sqlite.sync(true)?;
     let connection = &mut sqlite.connection;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

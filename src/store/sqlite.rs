@@ -1,25 +1,29 @@
 //! A store in a file of SQLite.
 
 use super::error::StoreError;
-use super::{lock, network, schema};
+use super::log_file::LogLoss;
+use super::part::has_turns_elsewhere;
+use super::{lock, log_file, network, path as file_path, schema};
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
 use crate::support::terminal::escape_control;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
-use std::fs::{DirBuilder, File, OpenOptions};
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime};
 
 /// How long another process that writes the same file is waited for.
 const BUSY_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Attempts to open a file while another process makes it.
-const OPENINGS_MAX: u32 = 20;
+/// Time between two attempts to open a file that another process makes or has locked.
+const OPENING_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Bytes of the log that stay on the disk after it was copied into the database.
-const LOG_BYTES_KEPT: i64 = 4 * 1024 * 1024;
+/// Bytes of the log that stay on the disk after it was copied into the database: the log's header, and
+/// 1018 pages with theirs, so that SQLite does not cut it within a page.
+const LOG_BYTES_KEPT: i64 = 32 + 1018 * (24 + 4096);
 
 /// Statements that are kept prepared.
 const STATEMENTS_MAX: usize = 32;
@@ -35,8 +39,10 @@ pub(super) struct Sqlite {
     pub(super) is_full: bool,
     /// What is wrong with the file: it is only read, as far as it can be.
     pub(super) damage: Option<String>,
-    /// Its log was cut in the middle of a page.
-    pub(super) is_torn: bool,
+    /// What is missing in its log.
+    pub(super) log_loss: Option<LogLoss>,
+    /// The device and the number of the file, by which it is known whether it is still there.
+    pub(super) file: Option<(u64, u64)>,
     pub(super) fault: FailPoint,
     /// Holds the session; last, so that it is freed after the database is closed.
     pub(super) lock: Option<File>,
@@ -49,14 +55,16 @@ impl Sqlite {
         may_be_new: bool,
         fault: FailPoint,
     ) -> Result<Self, StoreError> {
-        let is_torn = is_log_torn(path);
+        let path = &*file_path::resolve(path)?;
+        let log_loss = log_file::loss(path);
         make(path, may_be_new)?;
-        let log = Journal::of(path);
-        let mut attempts = 0;
+        let journal = Journal::of(path);
+        let until = Instant::now() + BUSY_WAIT_MAX;
         let opened = loop {
-            attempts += 1;
-            match connect(path, log) {
-                Err(StoreError::Sqlite(error)) if is_busy(&error) && attempts < OPENINGS_MAX => {}
+            let left = until.saturating_duration_since(Instant::now());
+            match connect(path, journal, left) {
+                // Not all of what SQLite does here waits by itself.
+                Err(error) if error.is_busy() && !left.is_zero() => sleep(OPENING_INTERVAL),
                 opened => break opened,
             }
         };
@@ -68,7 +76,15 @@ impl Sqlite {
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         let path = path.to_owned();
         let (key, is_full, lock) = (None, false, None);
-        Ok(Self { connection, path, key, is_full, damage, is_torn, fault, lock })
+        let file = file_path::identity(&path);
+        Ok(Self { connection, path, key, is_full, damage, log_loss, file, fault, lock })
+    }
+
+    /// Checks that the file is not damaged: a damaged one is only read.
+    pub(super) fn check_writable(&self) -> Result<(), StoreError> {
+        let Some(damage) = &self.damage else { return Ok(()) };
+        let source = io::Error::other(format!("it is damaged: {damage}"));
+        Err(StoreError::Io { path: self.path.clone(), action: "written", source })
     }
 
     pub(super) fn claim(&mut self, session: &SessionId) -> Result<(), StoreError> {
@@ -87,11 +103,29 @@ impl Sqlite {
         Ok(found.optional()?)
     }
 
+    /// The session of this folder that was changed last, of those in which something was said and
+    /// which have their turns here.
     pub(super) fn latest(&mut self, folder: &str) -> Result<Option<SessionId>, StoreError> {
-        let sql =
-            "SELECT id FROM sessions WHERE folder = ? ORDER BY updated_ms DESC, key DESC LIMIT 1";
-        let found = self.connection.query_row(sql, params![folder], |row| row.get::<_, String>(0));
-        Ok(found.optional()?.and_then(|id| SessionId::new(&id)))
+        let sql = "SELECT id, preamble FROM sessions WHERE folder = ? AND turns > 0 \
+                   ORDER BY updated_ms DESC, key DESC";
+        let mut statement = self.connection.prepare(sql)?;
+        let mut rows = statement.query([folder])?;
+        while let Some(row) = rows.next()? {
+            let preamble = row.get_ref(1)?.as_blob().unwrap_or_default();
+            if !has_turns_elsewhere(preamble) {
+                return Ok(SessionId::new(&row.get::<_, String>(0)?));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Checks that what was written is in the file of that name: SQLite also writes one that was
+    /// removed.
+    pub(super) fn check_place(&self) -> Result<(), StoreError> {
+        match self.file.is_some() && file_path::identity(&self.path) != self.file {
+            true => Err(StoreError::Gone(self.path.clone())),
+            false => Ok(()),
+        }
     }
 
     /// Copies the log into the database and empties it, unless another process uses it just now: the
@@ -125,10 +159,6 @@ pub(super) fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
-}
-
 /// Makes the file and its folder, which only their owner can read. SQLite gives its log the mode of
 /// the file.
 fn make(path: &Path, may_be_new: bool) -> Result<(), StoreError> {
@@ -136,8 +166,13 @@ fn make(path: &Path, may_be_new: bool) -> Result<(), StoreError> {
         let path = path.to_owned();
         move |source| StoreError::Io { path, action, source }
     };
+    let about = path.metadata();
+    if let Ok(about) = &about {
+        file_path::check_kind(path, about)?;
+        file_path::check_names(path, about)?;
+    }
     if !may_be_new {
-        let about = path.metadata().map_err(failed("opened"))?;
+        let about = about.map_err(failed("opened"))?;
         // A file without a byte holds nothing, and is not made a store of.
         if about.len() == 0 {
             let source = io::Error::new(io::ErrorKind::NotFound, "it is empty");
@@ -148,6 +183,10 @@ fn make(path: &Path, may_be_new: bool) -> Result<(), StoreError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700).create(folder).map_err(failed("made"))?;
+    }
+    // Made by somebody else, who had no reason to keep it from others.
+    if about.is_ok_and(|about| about.len() == 0) {
+        fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(failed("kept private"))?;
     }
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
@@ -191,10 +230,11 @@ impl Journal {
     }
 }
 
-fn connect(path: &Path, journal: Journal) -> Result<Connection, StoreError> {
+/// Opens the file for writing; another process that has locked it is waited for.
+fn connect(path: &Path, journal: Journal, wait: Duration) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY_WAIT_MAX)?;
+    connection.busy_timeout(wait)?;
     // Before anything is changed in a file that may not be ours.
     schema::check(&connection, path)?;
     let mode = connection.pragma_update_and_check(None, "journal_mode", journal.word(), |row| {
@@ -212,6 +252,7 @@ fn connect(path: &Path, journal: Journal) -> Result<Connection, StoreError> {
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
     schema::migrate(&mut connection, path)?;
+    connection.busy_timeout(BUSY_WAIT_MAX)?;
     Ok(connection)
 }
 
@@ -223,22 +264,6 @@ fn salvage(path: &Path) -> Result<Connection, StoreError> {
     connection.busy_timeout(BUSY_WAIT_MAX)?;
     connection.pragma_update(None, "writable_schema", true)?;
     Ok(connection)
-}
-
-/// Whether the log beside the file ends in the middle of a page: it was cut.
-fn is_log_torn(path: &Path) -> bool {
-    /// Bytes of the log's header, and of the header of each page in it.
-    const HEADER_BYTES: u64 = 32;
-    const PAGE_HEADER_BYTES: u64 = 24;
-    /// SQLite's own size of a page, which this program does not change.
-    const PAGE_BYTES: u64 = 4096;
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push("-wal");
-    let bytes = path.with_file_name(name).metadata().map_or(0, |about| about.len());
-    match bytes.checked_sub(HEADER_BYTES) {
-        Some(pages) => pages % (PAGE_HEADER_BYTES + PAGE_BYTES) != 0,
-        None => bytes != 0,
-    }
 }
 
 #[cfg(test)]
@@ -273,7 +298,7 @@ mod tests {
         let path = folder.join("store");
         make(&path, true).expect("a file");
         for journal in [Journal::Rollback, Journal::Log, Journal::Rollback] {
-            let connection = connect(&path, journal).expect("a store");
+            let connection = connect(&path, journal, BUSY_WAIT_MAX).expect("a store");
             let mode = connection
                 .pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0))
                 .expect("a word");

@@ -50,29 +50,50 @@ struct RawPayload {
     value: Bytes,
 }
 
+/// States that can't be read.
+#[derive(Debug)]
+pub(super) struct UnreadStates {
+    pub(super) count: u64,
+    /// What is wrong with the first.
+    pub(super) why: DecodeError,
+}
+
 impl States {
     pub(super) fn add(&mut self, ordinal: Ordinal, state: &[u8]) {
         self.bytes.extend_from_slice(state);
         self.ends.push((ordinal, self.bytes.len()));
     }
 
-    /// Adds the entities, up to a state that can't be read; `until` is the ordinal of the last one.
+    /// Adds the entities of all states that can be read; `until` is the ordinal of the last one.
     pub(super) fn read(
         self,
         entities: &mut Vec<SnapshotEntity>,
         until: &mut Ordinal,
-    ) -> Result<(), DecodeError> {
+    ) -> Result<(), UnreadStates> {
         let Self { bytes, ends } = self;
         let (bytes, mut start) = (Bytes::from(bytes), 0);
+        let (mut count, mut first) = (0, None);
         for (ordinal, end) in ends {
-            for entity in RawState::decode(bytes.slice(start..end))?.entities {
-                entities.push(entity.read()?);
+            let whole = entities.len();
+            match read_state(bytes.slice(start..end), entities) {
+                Ok(()) => *until = ordinal,
+                Err(error) => {
+                    entities.truncate(whole);
+                    count += 1;
+                    first.get_or_insert(error);
+                }
             }
-            *until = ordinal;
             start = end;
         }
-        Ok(())
+        first.map_or(Ok(()), |why| Err(UnreadStates { count, why }))
     }
+}
+
+fn read_state(state: Bytes, entities: &mut Vec<SnapshotEntity>) -> Result<(), DecodeError> {
+    for entity in RawState::decode(state)?.entities {
+        entities.push(entity.read()?);
+    }
+    Ok(())
 }
 
 impl RawEntity {
@@ -124,14 +145,14 @@ mod tests {
         SnapshotEntity { kind, id, created_ordinal, last_event_ordinal, tombstone, payload }
     }
 
-    fn loaded(states: &[&[u8]]) -> (Vec<SnapshotEntity>, Ordinal, bool) {
+    fn loaded(states: &[&[u8]]) -> (Vec<SnapshotEntity>, Ordinal, u64) {
         let mut loading = States::default();
         for (number, state) in (1..).zip(states) {
             loading.add(Ordinal(number), state);
         }
         let (mut entities, mut until) = (Vec::new(), Ordinal::default());
-        let is_whole = loading.read(&mut entities, &mut until).is_ok();
-        (entities, until, is_whole)
+        let unread = loading.read(&mut entities, &mut until).map_or_else(|it| it.count, |()| 0);
+        (entities, until, unread)
     }
 
     #[test]
@@ -146,22 +167,36 @@ mod tests {
         let state = SnapshotFrame { snapshot_ordinal: 2, entities: entities.clone() };
         // Two states that were joined are one with all entities.
         let one = [state.encode_to_vec(), state.encode_to_vec()].concat();
-        let (read, _, is_whole) = loaded(&[&one]);
+        let (read, _, unread) = loaded(&[&one]);
         let whole = read.into_iter().map(|mut entity| {
             entity.payload = entity.payload.map(Any::into_whole);
             entity
         });
-        assert!(is_whole);
+        assert_eq!(unread, 0);
         assert_eq!(whole.collect::<Vec<_>>(), [entities.clone(), entities].concat());
     }
 
     #[test]
-    fn a_state_that_is_damaged_keeps_those_before_it() {
-        let state = SnapshotFrame { snapshot_ordinal: 1, entities: vec![entity("a", false, None)] };
-        let state = state.encode_to_vec();
-        let (read, until, is_whole) = loaded(&[&state, &state[..state.len() - 1], &state]);
-        assert!(!is_whole);
-        assert_eq!((read.len(), until), (1, Ordinal(1)));
+    fn a_state_that_is_damaged_is_left_out_and_counted() {
+        let message = ChatMessageEntity { text: "hi".to_owned(), ..Default::default() };
+        let state = |id, payload| {
+            let entities = vec![entity("first", false, None), entity(id, false, payload)];
+            SnapshotFrame { snapshot_ordinal: 1, entities }.encode_to_vec()
+        };
+        let state_with_text = state("b", Some(message.into()));
+        let mut no_text = state_with_text.clone();
+        let at = no_text.windows(2).position(|it| it == b"hi").expect("a text");
+        // No character of UTF-8.
+        no_text[at] = 0xff;
+        let cut = &state_with_text[..state_with_text.len() - 1];
+        let whole = state("c", None);
+        let (read, until, unread) = loaded(&[&whole, cut, &no_text, &whole]);
+        let ids: Vec<_> = read.iter().map(|entity| &*entity.id).collect();
+        assert_eq!((ids, until), (vec!["first", "c", "first", "c"], Ordinal(4)));
+        assert_eq!(unread, 2);
+        // What comes after the last one that can be read is in the events.
+        let (_, until, unread) = loaded(&[&whole, cut]);
+        assert_eq!((until, unread), (Ordinal(1), 1));
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub(super) fn preamble_message(preamble: &Preamble) -> StoredPreamble {
     StoredPreamble {
         system: preamble.system.clone().unwrap_or_default(),
         history: history.collect(),
+        without_turns: false,
     }
 }
 

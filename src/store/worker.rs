@@ -1,5 +1,6 @@
 //! The thread of the store, as the host sees it: requests go in, one report comes out for each.
 
+use super::error::StoreError;
 use super::keeper::Keeper;
 use super::place::StoreSettings;
 use crate::chat::record::{Record, Restored, StoreFailure};
@@ -21,6 +22,8 @@ const IDLE_MIN: Duration = Duration::from_secs(2);
 /// What the store is to do.
 #[derive(Debug)]
 pub(crate) enum Request {
+    /// Open the databases, so that it is known whether they can be used. The session has no name yet.
+    Prepare,
     /// Lock the session, and load it if it goes on.
     Open(SessionId),
     /// Store these records, all or none.
@@ -32,7 +35,7 @@ pub(crate) enum Request {
 /// What became of a request.
 #[derive(Debug)]
 pub(crate) enum Report {
-    /// The session is locked; it goes on with this.
+    /// The databases are open, and the session is locked if it has a name; it goes on with this.
     Opened(Result<Option<Box<Restored>>, ClientError>),
     /// The records are stored.
     Written(Result<(), StoreFailure>),
@@ -94,7 +97,8 @@ fn serve(
         };
         is_tidy = false;
         let report = match request {
-            Request::Open(session) => Report::Opened(opened(&mut keeper, session)),
+            Request::Prepare => Report::Opened(opened(|| keeper.prepare().map(|()| None))),
+            Request::Open(session) => Report::Opened(opened(|| keeper.open(session))),
             Request::Write(batch) => Report::Written(written(&mut keeper, &batch, &mut fault)),
             Request::Close => {
                 drop(keeper);
@@ -109,9 +113,10 @@ fn serve(
     }
 }
 
-fn opened(keeper: &mut Keeper, session: SessionId) -> Result<Option<Box<Restored>>, ClientError> {
-    let opening = AssertUnwindSafe(|| keeper.open(session));
-    match catch_unwind(opening) {
+type Opened = Option<Box<Restored>>;
+
+fn opened(opening: impl FnOnce() -> Result<Opened, StoreError>) -> Result<Opened, ClientError> {
+    match catch_unwind(AssertUnwindSafe(opening)) {
         Ok(opened) => opened.map_err(|error| error.client_error()),
         Err(_) => Err(ClientError {
             code: Code::Internal,

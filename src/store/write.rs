@@ -14,6 +14,10 @@ const EVENT: &str = "INSERT INTO events(session, ordinal, turn, call, name, payl
 const STATE: &str = "INSERT INTO states(session, ordinal, payload) VALUES (?, ?, ?)";
 const STEP: &str = "INSERT INTO steps(session, ordinal, turn, payload) VALUES (?, ?, ?, ?)";
 const TURN: &str = "INSERT INTO turns(session, turn, ordinal, payload) VALUES (?, ?, ?, ?)";
+/// With a timeline in another place, the end of a turn may be stored here and not there. The run is closed
+/// when the session goes on, and its turn ends again.
+const DROP_TURN: &str =
+    "DELETE FROM turns WHERE session = ? AND turn = ? RETURNING length(payload)";
 const DROP_STEPS: &str =
     "DELETE FROM steps WHERE session = ? AND turn = ? RETURNING length(payload)";
 /// No event before the last state is looked at.
@@ -29,7 +33,8 @@ const BLOB: &str = "INSERT OR IGNORE INTO blobs(sha256, data) VALUES (?, ?)";
 const BLOB_OF: &str = "INSERT OR IGNORE INTO session_blobs(session, sha256) VALUES (?, ?)";
 const SESSION: &str = "INSERT INTO sessions(id, title, folder, created_ms, updated_ms, \
      last_ordinal, turns, preamble) VALUES (?, '', ?, ?, ?, 0, 0, ?)";
-const CHANGED: &str = "UPDATE sessions SET updated_ms = ?2, last_ordinal = max(last_ordinal, ?3), \
+const CHANGED: &str = "UPDATE sessions SET updated_ms = max(updated_ms, ?2), \
+     last_ordinal = max(last_ordinal, ?3), \
      turns = max(turns, ?4), title = CASE WHEN title = '' THEN ?5 ELSE title END, \
      bytes = bytes + ?6, loose_states = loose_states + ?7 WHERE key = ?1";
 const JOINED: &str = "UPDATE sessions SET loose_states = 0 WHERE key = ?";
@@ -75,7 +80,7 @@ impl Sqlite {
         let key = writing.session;
         transaction.commit()?;
         self.key = Some(key);
-        Ok(())
+        if batch.ends_turn { self.check_place() } else { Ok(()) }
     }
 }
 
@@ -151,6 +156,7 @@ impl Writing<'_> {
             }
             Change::DropSteps { turn } => self.delete(DROP_STEPS, (session, turn))?,
             Change::Turn { ordinal, turn, payload } => {
+                self.delete(DROP_TURN, (session, turn))?;
                 self.grows(payload.len());
                 self.run(TURN, (session, turn, ordinal, payload))?;
             }

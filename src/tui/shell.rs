@@ -295,7 +295,8 @@ impl<'a> Shell<'a> {
         for effect in effects.list {
             match effect {
                 Effect::Frame(frame) => self.frame(frame),
-                Effect::Usage(_) => {}
+                // The events UsageTotals and StoreDegraded say it.
+                Effect::Usage(_) | Effect::StoreWarning(_) => {}
                 Effect::Exit(code) | Effect::Abort(code) => self.ends(code),
             }
         }

@@ -124,10 +124,12 @@ mod wire_fields;
 mod edits;
 mod sessions;
 mod store;
+mod store_apart;
 mod store_damage;
 mod store_faults;
 mod store_kills;
 mod store_long;
+mod store_places;
 
 // Sessions that are made of others, and of recorded lines.
 mod sessions_new;

@@ -47,6 +47,12 @@ pub(crate) fn events(store: &Path) -> Vec<(u64, String, Vec<u8>)> {
     rows.expect("rows").map(|row| row.expect("a row")).collect()
 }
 
+/// Ordinals of the events that were shown and are kept when their runs have ended: all but patches.
+pub(crate) fn kept<'a>(frames: impl IntoIterator<Item = &'a Frame>) -> Vec<u64> {
+    let kept = frames.into_iter().filter(|frame| !frame.is_event("ChatTextPatch"));
+    kept.filter_map(Frame::ordinal).collect()
+}
+
 /// The state that a session begins with.
 #[track_caller]
 pub(crate) fn wait_state(server: &mut Server) -> Frame {
@@ -81,8 +87,7 @@ fn a_session_goes_on_where_it_ended() {
     // The engine repeats what the model was sent.
     let answer = patched_text(&second, "r1");
     assert!(answer.contains("Turn 2") && answer.contains("one"), "{answer}");
-    let shown = first.iter().chain(&second).filter(|frame| !frame.is_event("ChatTextPatch"));
-    let shown: Vec<u64> = shown.filter_map(Frame::ordinal).collect();
+    let shown = kept(first.iter().chain(&second));
     let numbers: Vec<u64> = events(&folder.path("store")).iter().map(|event| event.0).collect();
     assert_eq!(numbers, shown, "all but the patches of runs that have ended");
 }

@@ -7,11 +7,13 @@ mod export;
 mod fork;
 mod import;
 mod list;
+mod markdown;
 mod message;
 mod new;
 mod search;
 mod show;
 
+use super::envelope::{Envelope, Error};
 use super::output::{Failure, Out, message, status};
 use crate::protocol::id::SessionId;
 use crate::store::{Conversation, Library};
@@ -21,14 +23,30 @@ use args::{Places, SessionsAction, SessionsArgs};
 /// Does what `args` name; returns the exit status.
 pub fn sessions(args: &SessionsArgs) -> u8 {
     status(match &args.action {
-        SessionsAction::List(args) => list::list(args),
-        SessionsAction::Show(args) => show::show(args),
+        SessionsAction::List(args) => reported(list::list(args), args.output.is_json()),
+        SessionsAction::Show(args) => reported(show::show(args), args.output.is_json()),
         SessionsAction::Export(args) => export::export(args),
-        SessionsAction::Search(args) => search::search(args),
-        SessionsAction::Fork(args) => fork::fork(args),
-        SessionsAction::Import(args) => import::import(args),
-        SessionsAction::Delete(args) => delete::delete(args),
+        SessionsAction::Search(args) => reported(search::search(args), args.output.is_json()),
+        SessionsAction::Fork(args) => reported(fork::fork(args), args.output.is_json()),
+        SessionsAction::Import(args) => reported(import::import(args), args.output.is_json()),
+        SessionsAction::Delete(args) => reported(delete::delete(args), args.output.is_json()),
     })
+}
+
+/// A reader of JSON gets the error of a store that can't be read as JSON too.
+fn reported(result: Result<u8, Failure>, is_json: bool) -> Result<u8, Failure> {
+    match result {
+        Err(Failure::Usage(why)) if is_json => {
+            message(&why);
+            let (code, class) = ("store_failed", None);
+            let error = Error { code, class, detail: why.clone(), message: why };
+            let mut out = Out::new()?;
+            Envelope::new().finish(Some(&error), None, &mut out)?;
+            out.flush()?;
+            Ok(super::USAGE)
+        }
+        result => result,
+    }
 }
 
 /// The sessions of the store that is named.

@@ -2,6 +2,7 @@
 //! be destroyed before or while it is read, so such a command is refused.
 
 use crate::cli::SessionArgs;
+use crate::store::StorePlace;
 use crate::support::files::FileId;
 use anyhow::{Result, ensure};
 use std::fs::File;
@@ -28,6 +29,14 @@ impl Inputs {
         let stdin = stdin.map(|id| InputFile { name: "standard input".to_owned(), id });
         let mut inputs = Self(stdin.into_iter().collect());
         inputs.add("--history", args.history.as_deref());
+        let store = &args.store;
+        for (option, place) in [
+            ("--store", &store.store),
+            ("--turns-db", &store.turns_db),
+            ("--timeline-db", &store.timeline_db),
+        ] {
+            inputs.add(option, place.as_ref().and_then(StorePlace::path));
+        }
         inputs.add("--echo-answer", args.engines.echo_answer.as_deref());
         inputs.add("--echo-script", args.engines.echo_script.as_deref());
         inputs.add(ROOTS_VARIABLE, std::env::var_os(ROOTS_VARIABLE).as_deref().map(Path::new));

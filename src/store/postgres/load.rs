@@ -68,9 +68,7 @@ async fn timeline(
     for row in link.rows(STATES, &[(&key, Type::INT8)]).await? {
         part.state(row.get(0), row.get(1));
     }
-    if let Err(error) = part.end_states() {
-        return Ok(Err(error));
-    }
+    let states_read = part.end_states().map_err(|unread| unread.why);
     let until = part.shown_until();
     for row in link.rows(EVENTS, &[(&key, Type::INT8), (&until, Type::INT8)]).await? {
         let number = |column| row.get::<_, Option<i64>>(column).map(small);
@@ -79,8 +77,10 @@ async fn timeline(
             return Ok(Err(error));
         }
     }
-    part.check_end(&place);
-    Ok(Ok(()))
+    if states_read.is_ok() {
+        part.check_end(&place);
+    }
+    Ok(states_read)
 }
 
 /// What the model is sent: the turns that have ended, and the steps of those that were cut off.

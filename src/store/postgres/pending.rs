@@ -26,9 +26,13 @@ const STATES: &str = "INSERT INTO duologue.states(session, ordinal, payload) \
 const STEPS: &str = "INSERT INTO duologue.steps(session, ordinal, turn, payload) \
      SELECT s.key, it.ordinal, it.turn, it.payload \
      FROM duologue.sessions s, unnest($2, $3, $4) AS it(ordinal, turn, payload) WHERE s.id = $1";
+/// With a timeline in another place, the end of a turn may be stored here and not there. The run is closed
+/// when the session goes on, and its turn ends again.
 const TURNS: &str = "INSERT INTO duologue.turns(session, ordinal, turn, payload) \
      SELECT s.key, it.ordinal, it.turn, it.payload \
-     FROM duologue.sessions s, unnest($2, $3, $4) AS it(ordinal, turn, payload) WHERE s.id = $1";
+     FROM duologue.sessions s, unnest($2, $3, $4) AS it(ordinal, turn, payload) WHERE s.id = $1 \
+     ON CONFLICT (session, turn) DO UPDATE \
+     SET ordinal = excluded.ordinal, payload = excluded.payload";
 const DROP_STEPS: &str = "DELETE FROM duologue.steps USING duologue.sessions s \
      WHERE s.id = $1 AND steps.session = s.key AND steps.turn = ANY($2)";
 /// No event before the last state is looked at.
@@ -43,7 +47,7 @@ const BLOBS_OF: &str = "INSERT INTO duologue.session_blobs(session, sha256) \
      WHERE s.id = $1 ON CONFLICT DO NOTHING";
 const WORDS: &str = "INSERT INTO duologue.words(session, ordinal, terms) \
      SELECT s.key, $2, array_to_tsvector($3) FROM duologue.sessions s WHERE s.id = $1";
-const CHANGED: &str = "UPDATE duologue.sessions SET updated_ms = $2, \
+const CHANGED: &str = "UPDATE duologue.sessions SET updated_ms = greatest(updated_ms, $2), \
      last_ordinal = greatest(last_ordinal, $3), turns = greatest(turns, $4), \
      title = CASE WHEN title = '' THEN $5 ELSE title END, writer = $6, batch = $7, digest = $8 \
      WHERE id = $1";

@@ -1,6 +1,7 @@
 //! `duologue sessions export`: a conversation as protocol lines, Markdown, JSON or HTML.
 
 use super::args::{ExportArgs, ExportFormat};
+use super::markdown::contained;
 use super::message::{Entry, Said, entries};
 use super::{Failure, Out, conversation, message, missing, status_of};
 use crate::cli::commands::FOUND;
@@ -83,6 +84,7 @@ fn markdown(found: &Conversation) -> String {
             Said::Message { role, text, files, mark } => {
                 let files: String = files.iter().map(|name| format!("\n- file: {name}")).collect();
                 let mark = mark.map_or(String::new(), |mark| format!("\n\n*({mark})*"));
+                let text = contained(&text);
                 format!("\n## {}\n\n{text}\n{files}{mark}\n", heading(&role))
             }
             Said::Call { tool, input } => format!("\n### Call of {tool}\n\n{}\n", fenced(&input)),

@@ -34,6 +34,11 @@ pub(super) fn search(args: &SearchArgs) -> Result<u8, Failure> {
     }
     let (mut envelope, mut out) = (Envelope::new(), Out::new()?);
     let (mut count, mut is_partial) = (0, false);
+    if !args.words.iter().any(|word| word.chars().any(char::is_alphanumeric)) {
+        let why = "there is no letter and no digit in the words, and nothing else is searched";
+        message(&format!("warning: {why}"));
+        envelope.warn("no_words", why.to_owned());
+    }
     for summary in &sessions {
         let Some(session) = SessionId::new(&summary.id) else { continue };
         let found = library.conversation(&session).map_err(Failure::Usage)?;

@@ -1,0 +1,112 @@
+//! Where the file of a store is: one path for one file, however it is named. SQLite and the locks of
+//! sessions keep files beside it, which must be the same for all processes.
+
+use super::error::StoreError;
+use std::fs::Metadata;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
+use std::path::{self, Path, PathBuf};
+
+/// Symbolic links that are followed one after the other, as many as Linux follows.
+const LINKS_MAX: u32 = 40;
+
+/// The absolute path of the file, without symbolic links. The file and its folders need not be there.
+pub(super) fn resolve(path: &Path) -> Result<PathBuf, StoreError> {
+    try_resolve(path).map_err(|source| unusable(path, source))
+}
+
+/// Whether both name one file, which need not be there.
+pub(super) fn is_same(one: &Path, other: &Path) -> bool {
+    match (try_resolve(one), try_resolve(other)) {
+        (Ok(one), Ok(other)) => one == other,
+        // Neither can be opened.
+        (Err(_), _) | (_, Err(_)) => one == other,
+    }
+}
+
+fn try_resolve(path: &Path) -> io::Result<PathBuf> {
+    // Never relative: SQLite gives names like `:memory:` and `file:x` a meaning of their own.
+    let mut path = path::absolute(path)?;
+    for _ in 0..LINKS_MAX {
+        match path.canonicalize() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            found => return found,
+        }
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Ok(path);
+        };
+        match path.read_link() {
+            // Its file is not there yet.
+            Ok(target) => path = folder.join(target),
+            Err(_) => return Ok(try_resolve(folder)?.join(name)),
+        }
+    }
+    Err(io::Error::other("it is a symbolic link that leads back to itself"))
+}
+
+/// Checks what is at `path`, before it is opened: to open a pipe would wait for its other end.
+pub(super) fn check_kind(path: &Path, about: &Metadata) -> Result<(), StoreError> {
+    let what = match about.file_type() {
+        kind if kind.is_file() => return Ok(()),
+        kind if kind.is_dir() => "it is a folder; name a file in it",
+        _ => "it is not a regular file; name another file",
+    };
+    Err(unusable(path, io::Error::other(what)))
+}
+
+/// Checks that a file that is written has no other name: SQLite keeps a log for each name, so that
+/// what is written under one of them would be lost under the other.
+pub(super) fn check_names(path: &Path, about: &Metadata) -> Result<(), StoreError> {
+    let names = about.nlink();
+    if names <= 1 {
+        return Ok(());
+    }
+    let what = format!(
+        "the file has {names} names (hard links), and what is written under one of them would be lost \
+         under the others; keep one name, or copy the file"
+    );
+    Err(unusable(path, io::Error::other(what)))
+}
+
+/// What makes the file at `path` another one than one that had its name before: its device and its
+/// number.
+pub(super) fn identity(path: &Path) -> Option<(u64, u64)> {
+    path.metadata().ok().map(|about| (about.dev(), about.ino()))
+}
+
+fn unusable(path: &Path, source: io::Error) -> StoreError {
+    StoreError::Io { path: path.to_owned(), action: "opened", source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn one_file_has_one_path() {
+        let folder = std::env::temp_dir().join(format!("duologue-path-{}", std::process::id()));
+        fs::create_dir_all(folder.join("real")).expect("a folder");
+        let folder = folder.canonicalize().expect("it is there");
+        symlink("real", folder.join("link")).expect("a link");
+        symlink("link/store", folder.join("early")).expect("a link to a file that is not there");
+        symlink("loop", folder.join("loop")).expect("a link");
+        let real = folder.join("real/store");
+        for is_there in [false, true] {
+            if is_there {
+                fs::write(&real, "").expect("a file");
+            }
+            for name in ["real/store", "./link/store", "early", "link/../real/./store"] {
+                assert_eq!(try_resolve(&folder.join(name)).expect(name), real, "{is_there}");
+            }
+            assert!(is_same(&folder.join("early"), &folder.join("link/store")));
+            assert!(!is_same(&real, &folder.join("real/other")));
+        }
+        assert_eq!(try_resolve(&folder.join("a/b")).expect("new"), folder.join("a/b"));
+        assert!(try_resolve(&folder.join("loop")).is_err());
+        let own = try_resolve(Path::new(":memory:")).expect("a name like any other");
+        assert!(own.is_absolute() && own.ends_with(":memory:"), "{own:?}");
+        fs::remove_dir_all(folder).expect("it is removed");
+    }
+}

@@ -1,0 +1,143 @@
+//! Turns and timeline in files of their own, of which one has more than the other.
+
+use crate::frames::{Frame, cancel, errors, submit};
+use crate::oracle::Answers;
+use crate::process::eventually;
+use crate::provider::{Provider, Step, says};
+use crate::server::{Folder, Server, echo, openai};
+use crate::store::{events, kill, wait_state};
+use rusqlite::Connection;
+use std::fs;
+
+/// The options for a session in two files.
+fn options(folder: &Folder) -> Vec<String> {
+    let (turns, timeline) = (folder.name("turns"), folder.name("timeline"));
+    ["--turns-db", &turns, "--timeline-db", &timeline, "--session-id", "s"]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+fn args<'a>(options: &'a [String], more: &[&'a str]) -> Vec<&'a str> {
+    options.iter().map(String::as_str).chain(more.iter().copied()).collect()
+}
+
+/// How many steps of turns that go on are in the turns, and the ordinal up to which they are stored.
+fn turns_until(folder: &Folder) -> (u32, u64) {
+    let turns = Connection::open(folder.path("turns")).expect("a store");
+    let steps =
+        turns.query_row("SELECT count(*) FROM steps", [], |row| row.get(0)).expect("a number");
+    let last = "SELECT last_ordinal FROM sessions";
+    let last: i64 = turns.query_row(last, [], |row| row.get(0)).expect("a number");
+    (steps, last.cast_unsigned())
+}
+
+/// Ends the second turn while the timeline can't be written, and kills the process: the turns have its
+/// end, the timeline has not.
+fn part_ways(folder: &Folder, mut server: Server, end: impl FnOnce(&mut Server)) {
+    let timeline = Connection::open(folder.path("timeline")).expect("a store");
+    timeline.execute_batch("BEGIN IMMEDIATE").expect("it is free");
+    end(&mut server);
+    eventually("the end of the turn in the turns", || (turns_until(folder).0 == 0).then_some(()));
+    kill(server);
+    timeline.execute_batch("ROLLBACK").expect("it was locked");
+    let shown = events(&folder.path("timeline")).last().map_or(0, |event| event.0);
+    assert!(turns_until(folder).1 > shown, "the turns have more");
+}
+
+/// Waits until the prompt of the second turn is stored in both.
+fn begin_second(folder: &Folder, server: &mut Server) {
+    assert_eq!(server.turn("r1", "first"), "ok");
+    server.send(submit("r2", "second"));
+    server.wait_event("ChatProviderCallStarted");
+    eventually("the steps of the turn", || (turns_until(folder).0 > 0).then_some(()));
+}
+
+/// Goes on twice: the lag is reported once, everything is stored, and no ordinal is given twice.
+fn goes_on(folder: &Folder, provider: &Provider, requests: usize) -> Vec<Vec<String>> {
+    let options = options(folder);
+    let more = ["--resume", "--extensions", "store"];
+    let mut sent = Vec::new();
+    for number in 0..2 {
+        let before = turns_until(folder).1;
+        let mut server = openai(provider, &args(&options, &more)).start();
+        wait_state(&mut server);
+        assert_eq!(server.turn("next", &format!("next {number}")), "ok");
+        let ended = server.finish();
+        assert_eq!(errors(&ended.frames, ""), [""; 0], "{}", ended.stderr);
+        let is_reported = ended.stderr.contains("are stored up to different events");
+        assert_eq!(is_reported, number == 0, "{}", ended.stderr);
+        let first = ended.frames.iter().filter_map(Frame::ordinal).min().expect("events");
+        assert!(first > before, "{first} was given already");
+        let body = provider.wait_request(requests + 1 + number).body;
+        let texts = body["messages"].as_array().expect("messages").iter();
+        sent.push(texts.map(|it| it["content"].as_str().unwrap_or_default().to_owned()).collect());
+    }
+    let last = events(&folder.path("timeline")).last().map_or(0, |event| event.0);
+    assert_eq!(turns_until(folder), (0, last));
+    sent
+}
+
+#[test]
+fn a_turn_whose_end_is_in_the_turns_alone_ends_again() {
+    let folder = Folder::new();
+    let half = vec![Step::Text("half".to_owned()), Step::Stall];
+    let provider = Provider::start(vec![says("one"), half, says("two"), says("three")]);
+    let mut server = openai(&provider, &args(&options(&folder), &[])).start();
+    begin_second(&folder, &mut server);
+    server.wait("the answer", |frame| frame.payload("text") == "half");
+    part_ways(&folder, server, |server| server.send(cancel("c")));
+    let sent = goes_on(&folder, &provider, 2);
+    assert_eq!(sent[0][..3], ["first", "one", "second"]);
+    assert!(sent[0][3].starts_with("half"), "{sent:?}");
+    assert_eq!(sent[1].len(), 7, "{sent:?}");
+}
+
+#[test]
+fn a_turn_that_failed_without_an_answer_is_not_taken_for_the_one_before() {
+    let folder = Folder::new();
+    let failing = vec![Step::Gate, Step::Cut];
+    let provider = Provider::start(vec![says("one"), failing, says("two"), says("three")]);
+    let mut server = openai(&provider, &args(&options(&folder), &["--retries", "0"])).start();
+    begin_second(&folder, &mut server);
+    part_ways(&folder, server, |_| provider.open_gate());
+    let sent = goes_on(&folder, &provider, 2);
+    assert_eq!(sent[0], ["first", "one", "next 0"]);
+    assert_eq!(sent[1], ["first", "one", "next 0", "two", "next 1"]);
+}
+
+#[test]
+fn a_timeline_that_is_gone_is_reported_and_its_turns_are_still_sent() {
+    let folder = Folder::new();
+    let options = options(&folder);
+    let mut first = echo(&args(&options, &[])).start();
+    assert_eq!(first.turn("r1", "remember 42"), "ok");
+    first.finish();
+    fs::remove_file(folder.path("timeline")).expect("a file");
+    let mut second = echo(&args(&options, &["--resume", "--extensions", "store"])).start();
+    assert_eq!(wait_state(&mut second).messages(), []);
+    assert_eq!(second.turn("r1", "what?"), "ok");
+    let ended = second.finish();
+    assert!(ended.stderr.contains("has nothing of the session"), "{}", ended.stderr);
+    assert!(ended.frames.iter().any(|frame| frame.is_event("StoreDegraded")));
+    let answer = crate::frames::patched_text(&ended.frames, "r1");
+    assert!(answer.contains("remember 42"), "{answer}");
+}
+
+#[test]
+fn turns_that_are_in_another_store_are_not_taken_for_none() {
+    let folder = Folder::new();
+    let timeline = folder.name("timeline");
+    let mut first = echo(&["--timeline-db", &timeline, "--session-id", "s"]).start();
+    assert_eq!(first.turn("r1", "remember 42"), "ok");
+    first.finish();
+    let store = ["--store", &timeline];
+    for (more, why) in [
+        (&["--session-id", "s", "--resume"][..], "not what the model was sent"),
+        (&["--continue"][..], "no session of this folder"),
+    ] {
+        let ended =
+            echo(&[&store[..], more].concat()).start().finish_with(2, Answers::AllAndFarewell);
+        let error = ended.frames.iter().find(|frame| frame.error().is_some()).expect("an error");
+        assert!(error.text("/error/message").contains(why), "{error:?}");
+    }
+}

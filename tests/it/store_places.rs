@@ -1,0 +1,214 @@
+//! The file of a store: however it is named it is one, and what is no store is refused.
+
+use crate::frames::errors;
+use crate::once::run;
+use crate::oracle::Answers;
+use crate::server::{Folder, echo};
+use crate::store::{resumed, stored, wait_state};
+use rusqlite::Connection;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+/// `duologue exec` with the echo engine.
+fn exec(folder: &Folder, words: &[&str]) -> crate::once::Ended {
+    run(folder, &[&["exec", "--engine", "echo"], words].concat())
+}
+
+#[test]
+fn turns_and_timeline_in_one_file_are_one_store() {
+    let folder = Folder::new();
+    let store = folder.name("store");
+    symlink("store", folder.path("link")).expect("a link to a file that is not there");
+    let (dotted, link) = (folder.name("./store"), folder.name("link"));
+    for (number, other) in [&dotted, &link, &store].into_iter().enumerate() {
+        let id = format!("s{number}");
+        let words = ["--turns-db", &store, "--timeline-db", other, "--session-id", &id, "hello"];
+        let ended = exec(&folder, &words);
+        assert_eq!((ended.status, &*ended.stderr), (0, ""), "{other}");
+        let again = exec(&folder, &["--store", other, "--session-id", &id, "--resume", "again"]);
+        assert!(again.stdout.contains("Before that you said: hello"), "{}", again.stdout);
+    }
+}
+
+#[test]
+fn a_session_is_held_under_each_name_of_its_store() {
+    let folder = Folder::new();
+    let mut holder = stored(&folder, &[]).start();
+    assert_eq!(holder.turn("r1", "one"), "ok");
+    symlink("store", folder.path("link")).expect("a link");
+    let link = folder.name("link");
+    let args = ["--store", &link, "--session-id", "s", "--resume"];
+    let ended = echo(&args).start().finish_with(2, Answers::AllAndFarewell);
+    assert_eq!(errors(&ended.frames, ""), ["session_locked"]);
+    let ended = run(&folder, &["sessions", "delete", "s", "--store", &link]);
+    assert_eq!(ended.status, 1, "{}", ended.stderr);
+    assert!(ended.stderr.contains("another process holds the session"), "{}", ended.stderr);
+    holder.finish();
+}
+
+#[test]
+fn a_file_with_two_names_is_not_written() {
+    let folder = Folder::new();
+    stored(&folder, &[]).start().finish();
+    fs::hard_link(folder.path("store"), folder.path("other")).expect("a link");
+    for name in ["store", "other"] {
+        let ended = exec(&folder, &["--store", &folder.name(name), "hello"]);
+        assert_eq!(ended.status, 2, "{}", ended.stderr);
+        assert!(ended.stderr.contains("2 names (hard links)"), "{}", ended.stderr);
+    }
+    fs::remove_file(folder.path("other")).expect("a file");
+    assert_eq!(exec(&folder, &["--store", &folder.name("store"), "hello"]).status, 0);
+}
+
+/// SQLite itself takes these as a database in memory, or as an address.
+#[test]
+fn a_name_that_means_something_to_sqlite_is_a_file() {
+    let folder = Folder::new();
+    for name in [":memory:", "file:x?mode=memory", "a?b#c%20d"] {
+        let words = ["exec", "--engine", "echo", "--store", name, "--session-id", "s", "hello"];
+        let mut command = crate::once::duologue(&folder, &words);
+        let status = command.current_dir(folder.path(".")).output().expect("it runs").status;
+        assert!(status.success(), "{name}");
+        assert!(fs::metadata(folder.path(name)).is_ok_and(|about| about.len() > 0), "{name}");
+    }
+}
+
+/// Also a session that has no name yet is not begun when it can't be stored.
+#[test]
+fn what_can_not_be_a_store_is_an_error_before_anything_is_asked() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("folder")).expect("a folder");
+    fs::write(folder.path("notes"), "hello\n".repeat(1000)).expect("a file");
+    Connection::open(folder.path("foreign"))
+        .and_then(|it| it.execute_batch("CREATE TABLE notes(text)"))
+        .expect("a database");
+    let pipe = folder.fifo("pipe");
+    let [dir, notes, foreign] = ["folder", "notes", "foreign"].map(|name| folder.name(name));
+    for (place, why) in [
+        (&dir, "it is a folder"),
+        (&notes, "not a database"),
+        (&foreign, "another program"),
+        (&pipe, "not a regular file"),
+    ] {
+        for more in [&[][..], &["--session-id", "s"], &["--session-id", "s", "--resume"], &["-c"]] {
+            let ended = exec(&folder, &[&["--store", place, "hello"], more].concat());
+            assert_eq!(ended.status, 2, "{place} {more:?}: {}", ended.stderr);
+            assert!(ended.stderr.contains(why), "{place} {more:?}: {}", ended.stderr);
+        }
+        let ended = run(&folder, &["sessions", "list", "--store", place]);
+        assert_eq!(ended.status, 2, "{place}: {}", ended.stderr);
+        let ended = echo(&["--store", place]).start().finish_with(2, Answers::AllAndFarewell);
+        assert_eq!(errors(&ended.frames, ""), ["store_failed"], "{place}");
+    }
+    assert_eq!(fs::read_to_string(folder.path("notes")).expect("a file"), "hello\n".repeat(1000));
+}
+
+#[test]
+fn a_store_that_is_removed_while_it_is_used_is_an_error_at_the_end_of_a_turn() {
+    let folder = Folder::new();
+    let mut server = stored(&folder, &["--extensions", "store"]).start();
+    assert_eq!(server.turn("r1", "one"), "ok");
+    fs::remove_file(folder.path("store")).expect("a store");
+    assert_eq!(server.turn("r2", "two"), "ok");
+    let ended = server.finish();
+    assert_eq!(errors(&ended.frames, ""), ["store_failed"]);
+    assert!(ended.stderr.contains("was removed or replaced"), "{}", ended.stderr);
+}
+
+/// A session in which nothing was said is not gone on with.
+#[test]
+fn continue_takes_the_last_session_in_which_something_was_said() {
+    let folder = Folder::new();
+    let store = folder.name("store");
+    assert_eq!(exec(&folder, &["--store", &store, "one"]).status, 0);
+    let mut silent = stored(&folder, &[]).start();
+    let tools = r#"{"requestId":"t","declareTools":{"tools":[{"name":"sum"}],"revision":1}}"#;
+    silent.send(tools);
+    assert_eq!(silent.wait_done("t"), "ok");
+    silent.finish();
+    let answer = exec(&folder, &["--store", &store, "-c", "two"]).stdout;
+    assert!(answer.contains("Before that you said: one"), "{answer}");
+}
+
+/// A clock that was put back does not make what is newer older.
+#[test]
+fn the_time_of_the_last_activity_never_goes_back() {
+    let folder = Folder::new();
+    let mut server = stored(&folder, &[]).start();
+    assert_eq!(server.turn("r1", "one"), "ok");
+    server.finish();
+    let store = Connection::open(folder.path("store")).expect("a store");
+    let later = 4_000_000_000_000_i64;
+    store.execute("UPDATE sessions SET updated_ms = ?", [later]).expect("a row");
+    drop(store);
+    let mut server = resumed(&folder, &[]).start();
+    wait_state(&mut server);
+    assert_eq!(server.turn("r2", "two"), "ok");
+    server.finish();
+    let store = Connection::open(folder.path("store")).expect("a store");
+    let updated = "SELECT updated_ms FROM sessions";
+    assert_eq!(store.query_row(updated, [], |row| row.get(0)), Ok(later));
+}
+
+/// A single run has no frame for it.
+#[test]
+fn a_document_has_what_is_wrong_with_the_store_among_its_warnings() {
+    let folder = Folder::new();
+    let store = folder.name("store");
+    let words = ["--store", &store, "--session-id", "s", "--output", "json"];
+    let limit = "ulimit -f 100; exec \"$0\" \"$@\"";
+    let long = "word ".repeat(20_000);
+    let mut command = std::process::Command::new("bash");
+    command.args(["-c", limit, env!("CARGO_BIN_EXE_duologue"), "exec", "--engine", "echo"]);
+    let output = command.args(words).arg(&long).output().expect("it runs");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(document["ok"], true);
+    assert_eq!(document["warnings"][0]["code"], "store_failed", "{}", document["warnings"]);
+}
+
+/// What was made by somebody else, as `touch` does, has nothing in it.
+#[test]
+fn an_empty_file_is_a_store_without_sessions_and_becomes_private() {
+    let folder = Folder::new();
+    fs::write(folder.path("store"), "").expect("a file");
+    let permissions = fs::Permissions::from_mode(0o666);
+    fs::set_permissions(folder.path("store"), permissions).expect("it is there");
+    let store = folder.name("store");
+    let ended = run(&folder, &["sessions", "list", "--store", &store]);
+    assert_eq!((ended.status, &*ended.stdout, &*ended.stderr), (0, "", ""));
+    assert_eq!(exec(&folder, &["--store", &store, "hello"]).status, 0);
+    let mode = fs::metadata(folder.path("store")).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_file_that_is_written_is_not_the_store() {
+    let folder = Folder::new();
+    let store = folder.name("store");
+    assert_eq!(exec(&folder, &["--store", &store, "--session-id", "s", "one"]).status, 0);
+    for option in ["--debug-events-jsonl", "--log-file"] {
+        let words = ["--store", &store, "--session-id", "s", "--resume", option, &store, "two"];
+        let ended = exec(&folder, &words);
+        assert_eq!(ended.status, 2, "{option}: {}", ended.stderr);
+        assert!(ended.stderr.contains("is the same file as"), "{}", ended.stderr);
+    }
+    let words = ["--store", &store, "--session-id", "s", "--resume", "two"];
+    assert!(exec(&folder, &words).stdout.contains("one"));
+}
+
+#[test]
+fn errors_of_sessions_are_json_where_json_was_asked_for() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("folder")).expect("a folder");
+    let place = folder.name("folder");
+    for words in [&["list"][..], &["show", "s"], &["search", "word"], &["delete", "s"]] {
+        for named in [&[][..], &["--store", &place]] {
+            let words = [&["sessions"], words, named, &["--output", "json"]].concat();
+            let ended = run(&folder, &words);
+            let document: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+            assert_eq!(document["ok"], false, "{words:?}");
+            assert!(document["error"]["message"].is_string(), "{words:?}");
+            assert_ne!((ended.status, &*ended.stderr), (0, ""), "{words:?}");
+        }
+    }
+}
