@@ -15,6 +15,9 @@ pub(crate) enum Name {
     Copy,
     Save,
     Export,
+    Undo,
+    Retry,
+    Edit,
     Quit,
 }
 
@@ -38,6 +41,12 @@ pub(crate) enum Command {
     Save(PathBuf),
     /// Write the conversation to a file.
     Export(PathBuf),
+    /// Drop the last turn.
+    Undo,
+    /// Answer the last prompt again.
+    Retry,
+    /// Write the last prompt again, or replace it with this text.
+    Edit(Option<String>),
     Quit,
 }
 
@@ -53,7 +62,7 @@ pub(crate) enum Wrong {
 }
 
 impl Name {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Help,
         Self::New,
         Self::Resume,
@@ -64,6 +73,9 @@ impl Name {
         Self::Copy,
         Self::Save,
         Self::Export,
+        Self::Undo,
+        Self::Retry,
+        Self::Edit,
         Self::Quit,
     ];
 
@@ -79,6 +91,9 @@ impl Name {
             Self::Copy => "copy",
             Self::Save => "save",
             Self::Export => "export",
+            Self::Undo => "undo",
+            Self::Retry => "retry",
+            Self::Edit => "edit",
             Self::Quit => "quit",
         }
     }
@@ -86,10 +101,10 @@ impl Name {
     /// What may stand after the name.
     pub(crate) fn parameter(self) -> &'static str {
         match self {
-            Self::Help | Self::New | Self::Tools | Self::Quit => "",
+            Self::Help | Self::New | Self::Tools | Self::Undo | Self::Retry | Self::Quit => "",
             Self::Resume => "[WORDS]",
             Self::Model | Self::Profile => "[NAME]",
-            Self::System => "[TEXT]",
+            Self::System | Self::Edit => "[TEXT]",
             Self::Copy => "[NUMBER]",
             Self::Save | Self::Export => "FILE",
         }
@@ -107,6 +122,9 @@ impl Name {
             Self::Copy => "copy the last answer, or one of its code blocks",
             Self::Save => "write the last answer to a file",
             Self::Export => "write the conversation to a file, as Markdown",
+            Self::Undo => "drop the last turn",
+            Self::Retry => "answer the last prompt again",
+            Self::Edit => "write the last prompt again, or replace it with a text",
             Self::Quit => "leave",
         }
     }
@@ -144,6 +162,9 @@ impl Command {
             },
             Name::Save => Self::Save(file("save")?),
             Name::Export => Self::Export(file("export")?),
+            Name::Undo => Self::Undo,
+            Name::Retry => Self::Retry,
+            Name::Edit => Self::Edit(given),
             Name::Quit => Self::Quit,
         })
     }

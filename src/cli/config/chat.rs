@@ -11,9 +11,10 @@ use crate::tui::Opening;
 use anyhow::Result;
 
 /// What a person can do and wants to know.
-const EXTENSIONS: [Extension; 9] = [
+const EXTENSIONS: [Extension; 10] = [
     Extension::Approvals,
     Extension::Attachments,
+    Extension::Edit,
     Extension::Retries,
     Extension::Steer,
     Extension::Store,

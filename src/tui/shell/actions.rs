@@ -75,6 +75,7 @@ impl Shell<'_> {
                 call: ToolCallId(call.clone()),
                 decision: decision.clone(),
             }),
+            Outgoing::Edit(edit) => Command::Edit(edit.clone()),
             Outgoing::SwitchModel { profile, model } => Command::SwitchModel(ModelChoice {
                 profile: profile.clone(),
                 model: model.clone(),
