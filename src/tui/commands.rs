@@ -8,6 +8,7 @@ pub(crate) enum Name {
     Help,
     New,
     Resume,
+    Fork,
     Model,
     Profile,
     Tools,
@@ -29,6 +30,8 @@ pub(crate) enum Command {
     New,
     /// Choose a stored conversation to go on with; the words are searched for.
     Resume(String),
+    /// Copy the conversation and go on in the copy.
+    Fork,
     /// Choose a model, or show which one answers.
     Model(Option<String>),
     Profile(Option<String>),
@@ -62,10 +65,11 @@ pub(crate) enum Wrong {
 }
 
 impl Name {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Help,
         Self::New,
         Self::Resume,
+        Self::Fork,
         Self::Model,
         Self::Profile,
         Self::Tools,
@@ -84,6 +88,7 @@ impl Name {
             Self::Help => "help",
             Self::New => "new",
             Self::Resume => "resume",
+            Self::Fork => "fork",
             Self::Model => "model",
             Self::Profile => "profile",
             Self::Tools => "tools",
@@ -101,7 +106,13 @@ impl Name {
     /// What may stand after the name.
     pub(crate) fn parameter(self) -> &'static str {
         match self {
-            Self::Help | Self::New | Self::Tools | Self::Undo | Self::Retry | Self::Quit => "",
+            Self::Help
+            | Self::New
+            | Self::Fork
+            | Self::Tools
+            | Self::Undo
+            | Self::Retry
+            | Self::Quit => "",
             Self::Resume => "[WORDS]",
             Self::Model | Self::Profile => "[NAME]",
             Self::System | Self::Edit => "[TEXT]",
@@ -115,6 +126,7 @@ impl Name {
             Self::Help => "list commands and keys",
             Self::New => "begin another conversation",
             Self::Resume => "choose a stored conversation and go on with it",
+            Self::Fork => "copy the stored conversation and go on in the copy",
             Self::Model => "choose the model, or show which one answers",
             Self::Profile => "choose a profile",
             Self::Tools => "list the tool servers and their tools",
@@ -152,6 +164,7 @@ impl Command {
             Name::Help => Self::Help,
             Name::New => Self::New,
             Name::Resume => Self::Resume(parameter.to_owned()),
+            Name::Fork => Self::Fork,
             Name::Model => Self::Model(given),
             Name::Profile => Self::Profile(given),
             Name::Tools => Self::Tools,

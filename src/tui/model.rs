@@ -65,6 +65,8 @@ pub(crate) enum Event {
     Files(Candidates),
     /// The text as the editor of the person has left it.
     Edited(Result<String, String>),
+    /// The conversation was copied, and the copy has this id.
+    Forked(Result<String, String>),
     /// Another conversation has begun.
     Opened,
 }
@@ -74,6 +76,8 @@ pub(crate) enum Event {
 pub(crate) enum Action {
     Request(Outgoing),
     Open(Opening),
+    /// Copy the stored conversation of this id.
+    Fork(String),
     ListSessions,
     ListFiles {
         start: usize,
@@ -101,8 +105,16 @@ pub(crate) enum Action {
 /// Another conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Opening {
-    New { system: Option<String> },
-    Stored { session: String },
+    New {
+        system: Option<String>,
+    },
+    Stored {
+        session: String,
+    },
+    /// A copy of the conversation before.
+    Copied {
+        session: String,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -272,6 +284,8 @@ impl State {
                 self.editor.set(text);
             }
             Event::Edited(Err(why)) => self.note(Note::Error, why),
+            Event::Forked(Ok(session)) => return self.open(Opening::Copied { session }),
+            Event::Forked(Err(why)) => self.note(Note::Error, why),
             Event::Opened => self.opened(),
         }
         Vec::new()

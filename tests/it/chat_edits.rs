@@ -69,6 +69,30 @@ fn the_last_prompt_is_written_again() {
 }
 
 #[test]
+fn the_conversation_goes_on_in_a_copy_and_the_first_one_stays() {
+    let folder = Folder::new();
+    let options = ["--store", "chat.db", "--session-id", "original"];
+    let mut person = Person::start(chat(&folder, &options));
+    person.sees("/help");
+    person.types("shared\r");
+    person.answered("Turn 1. You said: shared");
+    person.types("/fork\r");
+    person.sees("stays as it was\n\n> shared");
+    person.types("only in the copy\r");
+    person.answered("Turn 2. You said: only in the copy");
+    person.types("/quit\r");
+    let (status, screen) = person.ends();
+    assert_eq!(status, 0);
+    let (_, command) = screen.written.split_once("duologue chat ").expect("a hint");
+    assert!(!command.contains("original"), "{command}");
+    let mut person = Person::start(chat(&folder, &[&options[..], &["--resume"]].concat()));
+    person.answered("Turn 1. You said: shared");
+    assert!(!person.screen().text().contains("only in the copy"));
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
+#[test]
 fn without_keys_the_new_prompt_stands_after_the_command() {
     let folder = Folder::new();
     let mut once = Once::start(chat(&folder, &[]));
@@ -76,5 +100,6 @@ fn without_keys_the_new_prompt_stands_after_the_command() {
     let ended = once.finish();
     let nothing = "Error: nothing was asked yet, so there is nothing to change\n";
     assert!(ended.stdout.starts_with(&nothing.repeat(2)), "{}", ended.stdout);
+    assert!(ended.stdout.contains("is not stored, so it can't be copied"), "{}", ended.stdout);
     assert_eq!(ended.status, 0);
 }

@@ -128,6 +128,7 @@ impl State {
                 }
                 self.note(Note::Error, "nothing was said yet".to_owned());
             }
+            Command::Fork => return self.fork(),
             Command::Undo => return self.change_end(Edit::DropLastTurn),
             Command::Retry => return self.change_end(Edit::Regenerate),
             Command::Edit(text) => return self.edit_prompt(text),
