@@ -12,6 +12,8 @@ mod view;
 
 pub(crate) use markdown::{Colours, Theme, Tone};
 pub(crate) use model::Opening;
-pub(crate) use shell::{Beginning, Chat, HistoryFile, Screen, Source, plain_columns, serve};
+pub(crate) use shell::{
+    Beginning, Chat, Forker, HistoryFile, Screen, Source, plain_columns, serve,
+};
 pub(crate) use terminal::Terminal;
 pub(crate) use view::Look;

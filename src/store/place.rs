@@ -28,6 +28,14 @@ pub enum StorePlace {
     Postgres(Dsn),
 }
 
+/// A place as an option can name it, without a password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TypedPlace {
+    pub(crate) text: String,
+    /// A password was left out.
+    pub(crate) had_password: bool,
+}
+
 impl StorePlace {
     /// A database of PostgreSQL, named by its address in either form.
     ///
@@ -37,6 +45,16 @@ impl StorePlace {
     pub(crate) fn of_dsn(text: &str) -> Result<Self, String> {
         let dsn = Dsn::new(text).ok_or("it is empty; name a database")?;
         Ok(Self::Postgres(dsn))
+    }
+
+    /// The place as it can be typed again, without a password; `None` if the address can't be read.
+    pub(crate) fn without_password(&self) -> Option<TypedPlace> {
+        match self {
+            Self::Sqlite(path) => {
+                Some(TypedPlace { text: path.display().to_string(), had_password: false })
+            }
+            Self::Postgres(dsn) => dsn.without_password(),
+        }
     }
 
     /// Checks what can be known of the place before it is opened.

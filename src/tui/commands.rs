@@ -8,6 +8,7 @@ pub(crate) enum Name {
     Help,
     New,
     Resume,
+    Fork,
     Model,
     Profile,
     Tools,
@@ -15,6 +16,9 @@ pub(crate) enum Name {
     Copy,
     Save,
     Export,
+    Undo,
+    Retry,
+    Edit,
     Quit,
 }
 
@@ -26,6 +30,8 @@ pub(crate) enum Command {
     New,
     /// Choose a stored conversation to go on with; the words are searched for.
     Resume(String),
+    /// Copy the conversation and go on in the copy.
+    Fork,
     /// Choose a model, or show which one answers.
     Model(Option<String>),
     Profile(Option<String>),
@@ -38,6 +44,12 @@ pub(crate) enum Command {
     Save(PathBuf),
     /// Write the conversation to a file.
     Export(PathBuf),
+    /// Drop the last turn.
+    Undo,
+    /// Answer the last prompt again.
+    Retry,
+    /// Write the last prompt again, or replace it with this text.
+    Edit(Option<String>),
     Quit,
 }
 
@@ -53,10 +65,11 @@ pub(crate) enum Wrong {
 }
 
 impl Name {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Help,
         Self::New,
         Self::Resume,
+        Self::Fork,
         Self::Model,
         Self::Profile,
         Self::Tools,
@@ -64,6 +77,9 @@ impl Name {
         Self::Copy,
         Self::Save,
         Self::Export,
+        Self::Undo,
+        Self::Retry,
+        Self::Edit,
         Self::Quit,
     ];
 
@@ -72,6 +88,7 @@ impl Name {
             Self::Help => "help",
             Self::New => "new",
             Self::Resume => "resume",
+            Self::Fork => "fork",
             Self::Model => "model",
             Self::Profile => "profile",
             Self::Tools => "tools",
@@ -79,6 +96,9 @@ impl Name {
             Self::Copy => "copy",
             Self::Save => "save",
             Self::Export => "export",
+            Self::Undo => "undo",
+            Self::Retry => "retry",
+            Self::Edit => "edit",
             Self::Quit => "quit",
         }
     }
@@ -86,10 +106,16 @@ impl Name {
     /// What may stand after the name.
     pub(crate) fn parameter(self) -> &'static str {
         match self {
-            Self::Help | Self::New | Self::Tools | Self::Quit => "",
+            Self::Help
+            | Self::New
+            | Self::Fork
+            | Self::Tools
+            | Self::Undo
+            | Self::Retry
+            | Self::Quit => "",
             Self::Resume => "[WORDS]",
             Self::Model | Self::Profile => "[NAME]",
-            Self::System => "[TEXT]",
+            Self::System | Self::Edit => "[TEXT]",
             Self::Copy => "[NUMBER]",
             Self::Save | Self::Export => "FILE",
         }
@@ -100,6 +126,7 @@ impl Name {
             Self::Help => "list commands and keys",
             Self::New => "begin another conversation",
             Self::Resume => "choose a stored conversation and go on with it",
+            Self::Fork => "copy the stored conversation and go on in the copy",
             Self::Model => "choose the model, or show which one answers",
             Self::Profile => "choose a profile",
             Self::Tools => "list the tool servers and their tools",
@@ -107,6 +134,9 @@ impl Name {
             Self::Copy => "copy the last answer, or one of its code blocks",
             Self::Save => "write the last answer to a file",
             Self::Export => "write the conversation to a file, as Markdown",
+            Self::Undo => "drop the last turn",
+            Self::Retry => "answer the last prompt again",
+            Self::Edit => "write the last prompt again, or replace it with a text",
             Self::Quit => "leave",
         }
     }
@@ -134,6 +164,7 @@ impl Command {
             Name::Help => Self::Help,
             Name::New => Self::New,
             Name::Resume => Self::Resume(parameter.to_owned()),
+            Name::Fork => Self::Fork,
             Name::Model => Self::Model(given),
             Name::Profile => Self::Profile(given),
             Name::Tools => Self::Tools,
@@ -144,6 +175,9 @@ impl Command {
             },
             Name::Save => Self::Save(file("save")?),
             Name::Export => Self::Export(file("export")?),
+            Name::Undo => Self::Undo,
+            Name::Retry => Self::Retry,
+            Name::Edit => Self::Edit(given),
             Name::Quit => Self::Quit,
         })
     }

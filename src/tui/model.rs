@@ -3,6 +3,7 @@
 
 mod answer;
 mod approvals;
+mod edits;
 mod frames;
 
 mod keys;
@@ -64,6 +65,8 @@ pub(crate) enum Event {
     Files(Candidates),
     /// The text as the editor of the person has left it.
     Edited(Result<String, String>),
+    /// The conversation was copied, and the copy has this id.
+    Forked(Result<String, String>),
     /// Another conversation has begun.
     Opened,
 }
@@ -73,6 +76,8 @@ pub(crate) enum Event {
 pub(crate) enum Action {
     Request(Outgoing),
     Open(Opening),
+    /// Copy the stored conversation of this id.
+    Fork(String),
     ListSessions,
     ListFiles {
         start: usize,
@@ -100,8 +105,16 @@ pub(crate) enum Action {
 /// Another conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Opening {
-    New { system: Option<String> },
-    Stored { session: String },
+    New {
+        system: Option<String>,
+    },
+    Stored {
+        session: String,
+    },
+    /// A copy of the conversation before.
+    Copied {
+        session: String,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +141,11 @@ pub(crate) enum Piece {
     /// A piece that was shortened before, in full.
     Unfolded(Box<Piece>),
     Note(Note, String),
+    /// Turns with so many prompts were dropped; the first prompt is `text`.
+    Dropped {
+        prompts: usize,
+        text: String,
+    },
     /// Prepared lines, as those of /help.
     Lines(Vec<String>),
 }
@@ -180,6 +198,8 @@ pub(crate) struct State {
     pub(crate) candidates: Option<Candidates>,
     pub(crate) run: Option<Run>,
     pub(crate) waiting: Vec<Waiting>,
+    /// The message that the written text will replace.
+    pub(crate) edits: Option<String>,
     pub(crate) approvals: Vec<Approval>,
     /// The keys answer the first approval.
     pub(crate) is_asked: bool,
@@ -190,6 +210,8 @@ pub(crate) struct State {
     pub(crate) log: Log,
     /// There are lines in place of keys and pictures.
     pub(crate) is_plain: bool,
+    /// All prompts of the conversation, oldest first.
+    prompts: Vec<edits::Asked>,
     hint: Option<(String, Duration)>,
     leave_until: Option<Duration>,
     /// Ctrl-X was pressed.
@@ -216,6 +238,7 @@ impl State {
             candidates: None,
             run: None,
             waiting: Vec::new(),
+            edits: None,
             approvals: Vec::new(),
             is_asked: false,
             picker: None,
@@ -224,6 +247,7 @@ impl State {
             unfolded: Unfolded::default(),
             log: Log::default(),
             is_plain: false,
+            prompts: Vec::new(),
             hint: None,
             leave_until: None,
             is_prefixed: false,
@@ -260,6 +284,8 @@ impl State {
                 self.editor.set(text);
             }
             Event::Edited(Err(why)) => self.note(Note::Error, why),
+            Event::Forked(Ok(session)) => return self.open(Opening::Copied { session }),
+            Event::Forked(Err(why)) => self.note(Note::Error, why),
             Event::Opened => self.opened(),
         }
         Vec::new()
@@ -310,6 +336,8 @@ impl State {
         self.is_asked = false;
         self.servers.clear();
         self.log = Log::default();
+        self.prompts.clear();
+        self.edits = None;
         self.folded = None;
         self.last_ordinal = 0;
         self.quiet.clear();

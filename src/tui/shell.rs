@@ -5,10 +5,12 @@ mod actions;
 mod child;
 mod ending;
 mod files;
+mod fork;
 mod input;
 mod screen;
 
 pub(crate) use files::HistoryFile;
+pub(crate) use fork::Forker;
 pub(crate) use input::Source;
 pub(crate) use screen::{Screen, plain_columns};
 
@@ -54,8 +56,8 @@ const LEAVE_MAX: Duration = Duration::from_secs(5);
 /// Makes the settings of another conversation.
 pub(crate) type Opener = Box<dyn Fn(&Opening) -> anyhow::Result<HostSettings>>;
 
-/// Gives the command that goes on with a session, if it is stored.
-pub(crate) type Resume = Box<dyn Fn(&str) -> Option<String>>;
+/// Gives the lines that say how to go on with a session, if it is stored.
+pub(crate) type Resume = Box<dyn Fn(&str) -> Option<Vec<String>>>;
 
 /// What a chat needs.
 pub(crate) struct Chat {
@@ -66,7 +68,9 @@ pub(crate) struct Chat {
     /// Stored conversations, if there is a store.
     pub(crate) library: Option<Library>,
     pub(crate) beginning: Beginning,
-    /// The command that goes on with a session, if it is stored.
+    /// Copies conversations, if there is a store to go on from.
+    pub(crate) forker: Option<Forker>,
+    /// How to go on with a session, if it is stored.
     pub(crate) resume: Resume,
     pub(crate) debug_file: Option<DebugFile>,
     /// Lines of the log.
@@ -108,6 +112,7 @@ struct Shell<'a> {
     history: HistoryFile,
     opener: Opener,
     library: Option<Library>,
+    forker: Option<Forker>,
     resume: Resume,
     debug_file: Option<DebugFile>,
     logged: mpsc::Receiver<String>,
@@ -134,7 +139,9 @@ struct Shell<'a> {
 
 impl<'a> Shell<'a> {
     fn start(chat: Chat, signals: &'a mut Signals) -> io::Result<Self> {
-        let Chat { host, opener, library, resume, debug_file, logged, source, history, .. } = chat;
+        let Chat {
+            host, opener, library, forker, resume, debug_file, logged, source, history, ..
+        } = chat;
         let Beginning { prompt, system, notices } = chat.beginning;
         let mut screen = chat.screen;
         screen.enter()?;
@@ -157,6 +164,7 @@ impl<'a> Shell<'a> {
             history,
             opener,
             library,
+            forker,
             resume,
             debug_file,
             logged,

@@ -2,18 +2,20 @@
 
 use super::{Plan, PromptRequest, not_blank, stdin};
 use crate::chat::transcript::Preamble;
+use crate::cli::store::StoreArgs;
 use crate::cli::{FinalSnapshot, Mode, OnBusy, PatchFields, PatchMode, SessionArgs};
 use crate::host::HostSettings;
 use crate::protocol::command::Extension;
 use crate::stdio::Settings;
 use crate::store::Library;
-use crate::tui::Opening;
+use crate::tui::{Forker, Opening};
 use anyhow::Result;
 
 /// What a person can do and wants to know.
-const EXTENSIONS: [Extension; 9] = [
+const EXTENSIONS: [Extension; 10] = [
     Extension::Approvals,
     Extension::Attachments,
+    Extension::Edit,
     Extension::Retries,
     Extension::Steer,
     Extension::Store,
@@ -56,7 +58,7 @@ pub(crate) fn another(session: &SessionArgs, opening: &Opening) -> Result<HostSe
             session.store.resume = false;
             session.system = system.clone().or(session.system);
         }
-        Opening::Stored { session: id } => {
+        Opening::Stored { session: id } | Opening::Copied { session: id } => {
             session.session_id = Some(id.clone());
             session.store.resume = true;
             session.system = None;
@@ -67,32 +69,97 @@ pub(crate) fn another(session: &SessionArgs, opening: &Opening) -> Result<HostSe
 
 /// The stored conversations, if there is a store.
 pub(crate) fn library(session: &SessionArgs) -> Option<Library> {
-    let store = &session.store;
-    let turns = store.turns_db.clone().or_else(|| store.store.clone());
-    let timeline = store.timeline_db.clone().or_else(|| store.store.clone());
+    let (turns, timeline) = session.store.places().ok()?;
     (turns.is_some() || timeline.is_some()).then(|| Library::new(turns, timeline))
 }
 
-/// The command that goes on with the session `id`; `None` if what the model needs is not stored.
-pub(crate) fn resume(session: &SessionArgs, id: &str) -> Option<String> {
-    let store = &session.store;
-    store.turns_db.as_ref().or(store.store.as_ref())?;
+/// What copies conversations; `None` if a copy could not go on.
+pub(crate) fn forker(session: &SessionArgs) -> Option<Forker> {
+    let (turns, timeline) = session.store.places().ok()?;
+    let folder = std::env::current_dir().ok()?;
+    Some(Forker::new(turns?, timeline, folder.display().to_string()))
+}
+
+/// How to go on with the session `id`, as lines without any password; `None` if what the model needs is
+/// not stored.
+pub(crate) fn resume(store: &StoreArgs, id: &str) -> Option<Vec<String>> {
+    store.turns_db.as_ref().or(store.turns_dsn.as_ref()).or(store.store.as_ref())?;
     let places = [
         ("--store", &store.store),
         ("--turns-db", &store.turns_db),
+        ("--turns-dsn", &store.turns_dsn),
         ("--timeline-db", &store.timeline_db),
+        ("--timeline-dsn", &store.timeline_dsn),
     ];
     let mut words = vec!["duologue".to_owned(), "chat".to_owned()];
+    let mut hides_password = false;
     for (option, place) in places {
         if let Some(place) = place {
-            words.extend([option.to_owned(), place.to_string()]);
+            let typed = place.without_password()?;
+            hides_password |= typed.had_password;
+            words.extend([option.to_owned(), typed.text]);
         }
     }
     words.extend(["--session-id".to_owned(), id.to_owned(), "--resume".to_owned()]);
-    shlex::try_join(words.iter().map(String::as_str)).ok()
+    let command = shlex::try_join(words.iter().map(String::as_str)).ok()?;
+    let mut lines = vec![format!("to go on with this conversation: {command}")];
+    if hides_password {
+        let hint = "the password of the database is not shown; set PGPASSWORD to it first";
+        lines.push(hint.to_owned());
+    }
+    Some(lines)
 }
 
 /// The system prompt, as far as options say it.
 pub(crate) fn system(session: &SessionArgs, preamble: &Preamble) -> Option<String> {
     preamble.system.clone().or_else(|| not_blank(session.system.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::StorePlace;
+
+    fn lines(store: Option<&str>, turns: Option<&str>, timeline: Option<&str>) -> Vec<String> {
+        let store = StoreArgs {
+            store: store.map(|text| text.parse().expect("a place")),
+            turns_db: None,
+            turns_dsn: turns.map(|text| StorePlace::of_dsn(text).expect("a place")),
+            timeline_db: None,
+            timeline_dsn: timeline.map(|text| StorePlace::of_dsn(text).expect("a place")),
+            resume: false,
+            continues: false,
+            backend_events: false,
+        };
+        resume(&store, "an id").unwrap_or_default()
+    }
+
+    #[test]
+    fn how_to_go_on_is_said_without_a_password() {
+        const HINT: &str = "the password of the database is not shown; set PGPASSWORD to it first";
+        let check = |store, turns, timeline, options: &str, has_hint: bool| {
+            let lines = lines(store, turns, timeline);
+            let command = format!("duologue chat {options} --session-id 'an id' --resume");
+            let mut expected = vec![format!("to go on with this conversation: {command}")];
+            expected.extend(has_hint.then(|| HINT.to_owned()));
+            assert_eq!(lines, expected);
+            assert!(!lines.concat().contains("s3cret"));
+        };
+        check(Some("chat.db"), None, None, "--store chat.db", false);
+        let typed = "postgres://ann:s3cret@db.example.com:5433/notes?sslmode=require";
+        let shown = "'postgres://ann@/notes?host=db.example.com&port=5433&sslmode=require'";
+        check(Some(typed), None, None, &format!("--store {shown}"), true);
+        let typed = "host=/run/pg user=ann password='s3cret word' dbname=notes";
+        let shown = "'postgres://ann@/notes?host=%2Frun%2Fpg'";
+        let options = format!("--turns-dsn {shown} --timeline-dsn {shown}");
+        check(None, Some(typed), Some(typed), &options, true);
+        check(
+            Some("postgres://db.example.com/?user=ann&password=s3cret"),
+            None,
+            None,
+            "--store 'postgres://ann@/?host=db.example.com'",
+            true,
+        );
+        assert_eq!(lines(None, None, Some("host=db.example.com")), [""; 0], "no turns");
+    }
 }

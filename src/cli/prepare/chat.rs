@@ -163,11 +163,13 @@ impl ReadyChat {
             }
         };
         let history = if screen.is_plain() { HistoryFile::none() } else { HistoryFile::of_user() };
-        let (library, resumed) = (config::chat::library(&session), session.clone());
+        let (library, resumed) = (config::chat::library(&session), session.store.clone());
+        let forker = config::chat::forker(&session);
         Ok(Chat {
             host: settings.host,
             opener: Box::new(move |opening| config::chat::another(&session, opening)),
             library,
+            forker,
             beginning,
             resume: Box::new(move |id| config::chat::resume(&resumed, id)),
             debug_file: settings.debug_file,

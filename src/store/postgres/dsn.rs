@@ -2,9 +2,17 @@
 //! manual, "Connection Strings"). Pure.
 
 use super::address::Address;
+use crate::store::place::TypedPlace;
 use crate::support::secret::Secret;
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::fmt;
+
+/// What is written as `%XX` in a part of a URL.
+const ENCODED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_').remove(b'~').remove(b',');
+
+/// Options that are passwords.
+const PASSWORDS: [&str; 2] = ["password", "sslpassword"];
 
 /// Beginnings of addresses in the form of a URL.
 pub(super) const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
@@ -40,6 +48,32 @@ impl Dsn {
         Secret::new(text).map(Self)
     }
 
+    /// The address as a URL without its password; `None` if it can't be read.
+    pub(in crate::store) fn without_password(&self) -> Option<TypedPlace> {
+        let mut options = self.options().ok()?;
+        let before = options.len();
+        options.retain(|(key, _)| !PASSWORDS.contains(&key.as_str()));
+        let had_password = options.len() < before;
+        let encoded = |text: &str| utf8_percent_encode(text, ENCODED).to_string();
+        let user = take(&mut options, "user").map(|user| format!("{}@", encoded(&user)));
+        let database = take(&mut options, "dbname").unwrap_or_default();
+        let mut text = format!("{}{}/{}", SCHEMES[0], user.unwrap_or_default(), encoded(&database));
+        for (number, (key, value)) in options.iter().enumerate() {
+            text.push(if number == 0 { '?' } else { '&' });
+            text.push_str(&format!("{}={}", encoded(key), encoded(value)));
+        }
+        Some(TypedPlace { text, had_password })
+    }
+
+    /// The options in either form.
+    fn options(&self) -> Result<Options, String> {
+        let text = self.0.expose();
+        match SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme)) {
+            Some(rest) => of_url(rest),
+            None => of_words(text),
+        }
+    }
+
     /// The address, with libpq's variables as `variable` gives them as defaults.
     ///
     /// # Errors
@@ -48,12 +82,7 @@ impl Dsn {
         &self,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Address, String> {
-        let text = self.0.expose();
-        let scheme = SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme));
-        let mut options = match scheme {
-            Some(rest) => of_url(rest)?,
-            None => of_words(text)?,
-        };
+        let mut options = self.options()?;
         for (name, key) in VARIABLES {
             if get(&options, key).is_none()
                 && let Some(value) = variable(name).filter(|value| !value.is_empty())

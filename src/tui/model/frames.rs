@@ -130,6 +130,8 @@ impl State {
             self.switched(*switched);
         } else if let Any::UsageTotals(totals) = payload {
             self.counted(*totals);
+        } else if let Any::TurnDropped(dropped) = payload {
+            self.turn_dropped(&dropped);
         } else if let Any::StoreDegraded(degraded) = payload {
             self.degraded(&degraded);
         } else if let Any::ChatRunFinished(finished) = payload {
@@ -144,7 +146,7 @@ impl State {
         let joined = self.waiting.iter().find(|it| it.joins && it.prompt == message.text);
         let request = joined.map_or_else(|| request.to_owned(), |it| it.id.clone());
         self.text_ends();
-        self.accepted(&request, message.text, attachments);
+        self.accepted(&request, message.message_id, message.text, attachments);
     }
 
     fn tool_requested(&mut self, call: &ChatToolCallRequested) {

@@ -213,6 +213,9 @@ impl State {
         if self.candidates.take().is_some() {
             return Vec::new();
         }
+        if self.stop_editing() {
+            return Vec::new();
+        }
         if self.run.is_some() || !self.waiting.is_empty() {
             self.hint("stopping");
             return self.cancel();
@@ -226,6 +229,7 @@ impl State {
         self.hint("press Ctrl-C again to leave");
         self.candidates = None;
         if !self.editor.is_empty() {
+            self.edits = None;
             let written = self.editor.take();
             // It can be had back with the up key.
             self.history.add(&written);

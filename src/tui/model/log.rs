@@ -40,6 +40,16 @@ impl Log {
         });
     }
 
+    /// How much there is.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Forgets all but the first `len` entries.
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.entries.truncate(len);
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -2,7 +2,7 @@
 
 use super::log::code_blocks;
 use super::{Action, Note, Opening, Outgoing, Picker, PickerKind, Piece, State, Status};
-use crate::protocol::command::Decision;
+use crate::protocol::command::{Decision, Edit};
 use crate::tui::commands::{Command, Name};
 use crate::tui::text::clean;
 
@@ -46,6 +46,7 @@ impl State {
         match Command::read(text.trim_end()) {
             Some(Ok(command)) => {
                 let text = self.editor.take();
+                self.edits = None;
                 self.history.add(text.trim_end());
                 self.order(command)
             }
@@ -61,7 +62,10 @@ impl State {
             None => {
                 let text = self.editor.take();
                 let text = text.strip_prefix("//").map_or(text.clone(), |rest| format!("/{rest}"));
-                self.submit(text, joins)
+                match self.edits.take() {
+                    Some(message_id) => self.replace(message_id, text),
+                    None => self.submit(text, joins),
+                }
             }
         }
     }
@@ -124,6 +128,10 @@ impl State {
                 }
                 self.note(Note::Error, "nothing was said yet".to_owned());
             }
+            Command::Fork => return self.fork(),
+            Command::Undo => return self.change_end(Edit::DropLastTurn),
+            Command::Retry => return self.change_end(Edit::Regenerate),
+            Command::Edit(text) => return self.edit_prompt(text),
             Command::Quit => return self.leave(),
         }
         Vec::new()

@@ -1,7 +1,8 @@
 //! What the person asks for, from the key to the last frame of the request.
 
+use super::edits;
 use super::{Action, Note, Piece, State};
-use crate::protocol::command::Decision;
+use crate::protocol::command::{Decision, Edit};
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::words::{code, done};
 
@@ -25,6 +26,8 @@ pub(crate) enum Outgoing {
         profile: String,
         model: String,
     },
+    /// Drop the end of the conversation, and perhaps ask again.
+    Edit(Edit),
 }
 
 /// A prompt that waits for its turn.
@@ -86,9 +89,10 @@ impl State {
             Outgoing::Submit { prompt, joins } => {
                 self.waiting.push(Waiting { id, prompt, joins: joins.is_some() });
             }
-            Outgoing::Cancel { .. } | Outgoing::Approve { .. } | Outgoing::SwitchModel { .. } => {
-                self.quiet.push((id, outgoing));
-            }
+            Outgoing::Cancel { .. }
+            | Outgoing::Approve { .. }
+            | Outgoing::SwitchModel { .. }
+            | Outgoing::Edit(_) => self.quiet.push((id, outgoing)),
         }
     }
 
@@ -100,6 +104,11 @@ impl State {
             && [code::NO_ACTIVE_REQUEST, code::UNKNOWN_TOOL_CALL].contains(&error.code.as_str());
         if is_late {
             return;
+        }
+        if matches!(outgoing, Some(Outgoing::Edit(_)))
+            && let Some(text) = edits::failure(error)
+        {
+            return self.note(Note::Error, text.to_owned());
         }
         let detail = error.detail.trim();
         // The detail of a failed run begins with a word for programs.
@@ -114,7 +123,12 @@ impl State {
 
     /// The last frame of a request.
     pub(super) fn done(&mut self, request: &str, status: &str) {
-        self.quiet.retain(|(id, _)| id != request);
+        let refused = self.quiet.extract_if(.., |(id, _)| id == request).next();
+        if let Some((_, Outgoing::Edit(Edit::Replace { prompt, .. }))) = refused
+            && status == done::FAILED
+        {
+            self.give_back(prompt.into_string());
+        }
         if let Some(at) = self.waiting.iter().position(|it| it.id == request) {
             let waiting = self.waiting.remove(at);
             // A prompt that has joined a run ends with it.
@@ -128,9 +142,16 @@ impl State {
     }
 
     /// The prompt was accepted: it waits no longer.
-    pub(super) fn accepted(&mut self, request: &str, text: String, attachments: Vec<String>) {
+    pub(super) fn accepted(
+        &mut self,
+        request: &str,
+        message_id: String,
+        text: String,
+        attachments: Vec<String>,
+    ) {
         self.waiting.retain(|it| it.id != request);
-        self.log.prompt(&text);
+        self.quiet.retain(|(id, _)| id != request);
+        self.keep_prompt(message_id, &text);
         self.print(Piece::Prompt { text, attachments });
     }
 }

@@ -25,6 +25,7 @@ impl Shell<'_> {
         match action {
             Action::Request(outgoing) => self.request(outgoing),
             Action::Open(opening) => self.opens = Some(opening),
+            Action::Fork(session) => self.fork(session),
             Action::ListSessions => self.list_sessions(),
             Action::ListFiles { start, part } => {
                 self.find(move || Event::Files(files::listed(start, &part)));
@@ -75,6 +76,7 @@ impl Shell<'_> {
                 call: ToolCallId(call.clone()),
                 decision: decision.clone(),
             }),
+            Outgoing::Edit(edit) => Command::Edit(edit.clone()),
             Outgoing::SwitchModel { profile, model } => Command::SwitchModel(ModelChoice {
                 profile: profile.clone(),
                 model: model.clone(),
@@ -118,16 +120,28 @@ impl Shell<'_> {
         }
         self.state.status.is_stored = is_stored;
         self.update(Event::Opened);
-        self.is_trial = matches!(opening, Opening::Stored { .. });
+        self.is_trial = matches!(opening, Opening::Stored { .. } | Opening::Copied { .. });
         let text = match &opening {
             Opening::New { system: None } => "another conversation begins".to_owned(),
             Opening::New { system: Some(_) } => {
                 "another conversation begins, with this system prompt".to_owned()
             }
             Opening::Stored { session } => format!("the conversation {session} goes on"),
+            Opening::Copied { session } => {
+                format!("the copy {session} goes on; the conversation before stays as it was")
+            }
         };
         self.note(Note::Information, text);
         greeting.into_iter().for_each(|frame| self.frame(frame));
+    }
+
+    fn fork(&mut self, session: String) {
+        let Some(forker) = self.forker.clone() else {
+            let why = "what the model was sent is not stored, so no copy can go on; start the chat with \
+                       --store FILE";
+            return self.note(Note::Error, why.to_owned());
+        };
+        self.find(move || Event::Forked(forker.copy(&session)));
     }
 
     fn list_sessions(&mut self) {

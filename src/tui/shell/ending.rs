@@ -79,9 +79,9 @@ impl Shell<'_> {
         let status = &self.state.status;
         if status.turns > 0
             && status.is_stored
-            && let Some(command) = (self.resume)(&status.session)
+            && let Some(lines) = (self.resume)(&status.session)
         {
-            last_words.push(format!("to go on with this conversation: {command}"));
+            last_words.extend(lines);
         }
         self.screen.farewell(&last_words);
         Finish { status: code.number(), complaint: None }

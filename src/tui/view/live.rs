@@ -291,6 +291,10 @@ fn status_line(state: &State, look: &Look, columns: usize) -> Line<'static> {
     if let Some(hint) = state.shown_hint() {
         return Line::from(Span::styled(one_line(hint, columns), look.style(Part::Warning)));
     }
+    if state.edits.is_some() {
+        let text = "Enter replaces the last prompt and its answer · Esc leaves them as they are";
+        return Line::from(Span::styled(one_line(text, columns), look.style(Part::Question)));
+    }
     let status = &state.status;
     let mut parts = vec![status.answers_with()];
     if status.input_tokens + status.output_tokens > 0 {

@@ -10,7 +10,7 @@ use ratatui::text::Line;
 pub(crate) struct Pager {
     start: Printer,
     printer: Printer,
-    pieces: Vec<Piece>,
+    pieces: Vec<Placed>,
     lines: Vec<Line<'static>>,
     columns: usize,
     is_unfolded: bool,
@@ -18,6 +18,16 @@ pub(crate) struct Pager {
     top: Option<usize>,
     /// Rows that were shown last.
     rows: usize,
+}
+
+/// A piece, and where it is.
+#[derive(Debug)]
+struct Placed {
+    piece: Piece,
+    /// Its first line.
+    line: usize,
+    /// What had been printed before it.
+    before: Printer,
 }
 
 impl Pager {
@@ -39,9 +49,26 @@ impl Pager {
     }
 
     pub(crate) fn push(&mut self, piece: Piece) {
+        if let Piece::Dropped { prompts, .. } = piece {
+            return self.drop_turns(prompts);
+        }
+        let (line, before) = (self.lines.len(), self.printer);
         let lines = self.printer.lines(&piece, self.columns, self.is_unfolded);
         self.lines.extend(lines);
-        self.pieces.push(piece);
+        self.pieces.push(Placed { piece, line, before });
+    }
+
+    /// Takes away the last turns, which have so many prompts. Prompts that were not printed again may be
+    /// among them.
+    fn drop_turns(&mut self, prompts: usize) {
+        let is_prompt = |placed: &Placed| matches!(placed.piece, Piece::Prompt { .. });
+        let places = self.pieces.iter().enumerate().rev().filter(|(_, placed)| is_prompt(placed));
+        let Some((first, _)) = places.take(prompts).last() else { return };
+        if let Some(placed) = self.pieces.drain(first..).next() {
+            self.lines.truncate(placed.line);
+            self.printer = placed.before;
+        }
+        self.top = None;
     }
 
     /// Draws everything again, for another width or folding. The first piece on the screen stays there.
@@ -53,8 +80,9 @@ impl Pager {
         (self.columns, self.is_unfolded) = (columns, is_unfolded);
         self.printer = self.start;
         self.lines.clear();
-        for piece in &self.pieces {
-            self.lines.extend(self.printer.lines(piece, columns, is_unfolded));
+        for placed in &mut self.pieces {
+            (placed.line, placed.before) = (self.lines.len(), self.printer);
+            self.lines.extend(self.printer.lines(&placed.piece, columns, is_unfolded));
         }
         self.top = place.map(|place| (place * self.lines.len() as f64) as usize);
     }
@@ -81,5 +109,39 @@ impl Pager {
         let last = self.lines.len().saturating_sub(rows);
         let top = self.top.map_or(last, |top| top.min(last));
         &self.lines[top..(top + rows).min(self.lines.len())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::model::Note;
+    use crate::tui::view::Look;
+    use crate::tui::{Colours, Theme, Tone};
+
+    fn prompt(text: &str) -> Piece {
+        Piece::Prompt { text: text.to_owned(), attachments: Vec::new() }
+    }
+
+    fn shown(pager: &mut Pager) -> Vec<String> {
+        pager.shown(20).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn dropped_turns_leave_no_line() {
+        let look = Look::new(Theme { tone: Tone::Dark, colours: Colours::True });
+        let mut pager = Pager::new(Printer::new(look, false), 40);
+        pager.push(prompt("one"));
+        let one = shown(&mut pager);
+        pager.push(prompt("two"));
+        pager.push(Piece::Note(Note::Information, "a note about two".to_owned()));
+        pager.lay_out(30, true);
+        pager.push(Piece::Dropped { prompts: 1, text: "two".to_owned() });
+        assert_eq!(shown(&mut pager), one);
+        pager.push(prompt("three"));
+        pager.lay_out(40, true);
+        assert_eq!(shown(&mut pager), ["> one", "", "> three"]);
+        pager.push(Piece::Dropped { prompts: 9, text: String::new() });
+        assert_eq!(shown(&mut pager), [""; 0]);
     }
 }

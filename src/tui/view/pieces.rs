@@ -14,6 +14,9 @@ const RESULT_LINES_MAX: usize = 4;
 /// A line of code that has more columns is cut.
 const CODE_COLUMNS_MAX: usize = 64 * 1024;
 
+/// Columns of a dropped prompt that are printed.
+const DROPPED_COLUMNS_MAX: usize = 200;
+
 /// Prints pieces, with empty lines between them where a reader expects them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Printer {
@@ -90,6 +93,12 @@ impl Printer {
             Piece::Tool(call) => self.tool(call, columns, is_unfolded),
             Piece::Unfolded(piece) => self.content(piece, columns, true),
             Piece::Note(note, text) => self.note(*note, text, columns),
+            Piece::Dropped { text, .. } => {
+                let what = if text.is_empty() { "" } else { ": " };
+                let text = one_line(text, DROPPED_COLUMNS_MAX);
+                let text = format!("the last turn was dropped{what}{text}");
+                self.note(Note::Information, &text, columns)
+            }
             Piece::Lines(lines) => {
                 let lines = lines.iter().flat_map(|line| wrapped(line, "", columns, Style::new()));
                 lines.collect()
@@ -185,7 +194,7 @@ fn last(piece: &Piece) -> Last {
         Piece::Reasoning { .. } => Last::Reasoning,
         Piece::Tool(_) => Last::Tool,
         Piece::Unfolded(_) | Piece::Lines(_) => Last::Lines,
-        Piece::Note(..) => Last::Note,
+        Piece::Note(..) | Piece::Dropped { .. } => Last::Note,
     }
 }
 

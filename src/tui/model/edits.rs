@@ -1,0 +1,298 @@
+//! Changes of the end of the conversation: the last turn is dropped, answered again, or asked in other
+//! words.
+
+use super::{Action, Note, Outgoing, Piece, State};
+use crate::chat::ui::{FIRST_PROMPT, user_message_id};
+use crate::protocol::command::{Edit, Prompt};
+use crate::protocol::proto::rpc::ErrorFrame;
+use crate::protocol::proto::session::TurnDropped;
+use crate::protocol::words::code;
+
+/// A prompt of the conversation.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    message_id: String,
+    text: String,
+    /// Entries of the log before it.
+    log_len: usize,
+}
+
+impl Asked {
+    /// Whether it began a turn. Others have joined one.
+    fn is_first(&self) -> bool {
+        self.message_id.ends_with(&user_message_id("", FIRST_PROMPT))
+    }
+}
+
+impl State {
+    /// Keeps a prompt that was accepted.
+    pub(super) fn keep_prompt(&mut self, message_id: String, text: &str) {
+        let log_len = self.log.len();
+        self.prompts.push(Asked { message_id, text: text.to_owned(), log_len });
+        self.log.prompt(text);
+    }
+
+    /// Whether the end of the conversation can be changed; else the person sees why not.
+    fn can_change_end(&mut self) -> bool {
+        let why = match () {
+            () if self.run.is_some() || !self.waiting.is_empty() => {
+                "the model still answers; stop it with Esc first"
+            }
+            () if self.prompts.is_empty() => "nothing was asked yet, so there is nothing to change",
+            () => return true,
+        };
+        self.note(Note::Error, why.to_owned());
+        false
+    }
+
+    /// `/undo` and `/retry`.
+    pub(super) fn change_end(&mut self, edit: Edit) -> Vec<Action> {
+        if !self.can_change_end() {
+            return Vec::new();
+        }
+        vec![Action::Request(Outgoing::Edit(edit))]
+    }
+
+    /// `/edit`: `text` replaces the last prompt, or the person writes what does.
+    pub(super) fn edit_prompt(&mut self, text: Option<String>) -> Vec<Action> {
+        if !self.can_change_end() {
+            return Vec::new();
+        }
+        let Some(last) = self.prompts.iter().rev().find(|asked| asked.is_first()).cloned() else {
+            let why = "the prompt is from before this conversation and can't be edited";
+            self.note(Note::Error, why.to_owned());
+            return Vec::new();
+        };
+        match text {
+            Some(text) => return self.replace(last.message_id, text),
+            None if self.is_plain => {
+                let text = format!(
+                    "write the new prompt after the command, as in /edit TEXT; the last prompt is: {}",
+                    last.text
+                );
+                self.note(Note::Information, text);
+            }
+            None => {
+                self.editor.set(last.text);
+                self.edits = Some(last.message_id);
+            }
+        }
+        Vec::new()
+    }
+
+    /// Asks `text` in place of the prompt `message_id`.
+    pub(super) fn replace(&mut self, message_id: String, text: String) -> Vec<Action> {
+        let Some(prompt) = Prompt::new(text.clone()) else { return Vec::new() };
+        let mut actions =
+            vec![Action::Request(Outgoing::Edit(Edit::Replace { message_id, prompt }))];
+        if self.history.add(&text) {
+            actions.push(Action::Remember(text));
+        }
+        actions.push(Action::Scroll(super::Scroll::End));
+        actions
+    }
+
+    /// Leaves the prompt as it is; what was written can be had back with the up key.
+    pub(super) fn stop_editing(&mut self) -> bool {
+        if self.edits.take().is_none() {
+            return false;
+        }
+        let written = self.editor.take();
+        self.history.leave();
+        self.history.add(&written);
+        self.hint("the prompt stays as it was");
+        true
+    }
+
+    /// `/fork`: the conversation is copied in its store, and goes on in the copy.
+    pub(super) fn fork(&mut self) -> Vec<Action> {
+        let why = match () {
+            () if !self.status.is_stored => {
+                "this conversation is not stored, so it can't be copied; start the chat with --store \
+                 FILE to store conversations"
+            }
+            () if self.run.is_some() || !self.waiting.is_empty() => {
+                "the model still answers; stop it with Esc first"
+            }
+            () if self.prompts.is_empty() => "nothing was asked yet, so there is nothing to copy",
+            () => return vec![Action::Fork(self.status.session.clone())],
+        };
+        self.note(Note::Error, why.to_owned());
+        Vec::new()
+    }
+
+    /// Turns were dropped. Not all of their prompts are known if only a part of the conversation is
+    /// shown.
+    pub(super) fn turn_dropped(&mut self, dropped: &TurnDropped) {
+        let is_gone = |asked: &Asked| dropped.message_ids.contains(&asked.message_id);
+        let first = self.prompts.iter().position(is_gone).unwrap_or(self.prompts.len());
+        let gone = self.prompts.split_off(first);
+        if let Some(asked) = gone.first() {
+            self.log.truncate(asked.log_len);
+        }
+        let left = u32::try_from(self.prompts.len()).unwrap_or(u32::MAX);
+        self.status.turns = self.status.turns.min(left);
+        self.folded = None;
+        self.edits = None;
+        let text = gone.first().map(|asked| asked.text.clone()).unwrap_or_default();
+        self.print(Piece::Dropped { prompts: gone.len(), text });
+    }
+}
+
+/// An error of an edit, for a person; `None` if it says so itself what is wrong.
+pub(super) fn failure(error: &ErrorFrame) -> Option<&'static str> {
+    match error.code.as_str() {
+        code::SESSION_BUSY => {
+            Some("the model still answers, so nothing was changed; stop it with Esc first")
+        }
+        // With the id of a message, which a person never sees.
+        code::UNKNOWN_MESSAGE if !error.detail.is_empty() => Some(
+            "that prompt is no part of the conversation any more, so nothing was changed; /edit takes \
+             the last one",
+        ),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::proto::chat::{
+        ChatRunStarted, ChatTextSegmentFinished, ChatUserMessageAccepted,
+    };
+    use crate::tui::model::tests::Scene;
+    use crate::tui::model::{Event, Opening};
+    use crate::tui::terminal::keys::Key;
+
+    /// A turn whose prompt is the message `id-user`.
+    fn turn(scene: &mut Scene, id: &str, prompt: &str) {
+        let (message_id, text) = (format!("{id}-user"), prompt.to_owned());
+        scene.ui(id, ChatUserMessageAccepted { message_id, text, ..Default::default() });
+        scene.ui(id, ChatRunStarted::default());
+        scene.says(id, &format!("answer to {prompt}"));
+        scene.ui(id, ChatTextSegmentFinished::default());
+        scene.done(id, "ok");
+    }
+
+    fn enter(scene: &mut Scene, text: &str) {
+        scene.write(text);
+        scene.key(Key::Enter);
+    }
+
+    fn edits(scene: &Scene) -> Vec<Edit> {
+        let edit = |action: &Action| match action {
+            Action::Request(Outgoing::Edit(edit)) => Some(edit.clone()),
+            _ => None,
+        };
+        scene.actions.iter().filter_map(edit).collect()
+    }
+
+    fn notes(scene: &Scene) -> Vec<&str> {
+        let note = |piece| match piece {
+            &Piece::Note(_, ref text) => Some(text.as_str()),
+            _ => None,
+        };
+        scene.pieces.iter().filter_map(note).collect()
+    }
+
+    fn replacement(message_id: &str, text: &str) -> Edit {
+        let (message_id, prompt) = (message_id.to_owned(), Prompt::new(text.to_owned()));
+        Edit::Replace { message_id, prompt: prompt.expect("a prompt") }
+    }
+
+    #[test]
+    fn a_dropped_turn_is_gone_from_what_is_saved() {
+        let mut scene = Scene::new();
+        enter(&mut scene, "/undo");
+        assert_eq!(notes(&scene), ["nothing was asked yet, so there is nothing to change"]);
+        turn(&mut scene, "a", "one");
+        turn(&mut scene, "b", "two");
+        enter(&mut scene, "/undo");
+        assert_eq!(edits(&scene), [Edit::DropLastTurn]);
+        let message_ids = vec!["b-user".to_owned(), "b".to_owned()];
+        scene.ui("u", TurnDropped { message_ids, ..Default::default() });
+        scene.done("u", "ok");
+        let dropped = Piece::Dropped { prompts: 1, text: "two".to_owned() };
+        assert_eq!(scene.pieces.last(), Some(&dropped));
+        assert_eq!(scene.state.log.last_answer().as_deref(), Some("answer to one"));
+        assert!(!scene.state.log.markdown().contains("two"));
+    }
+
+    #[test]
+    fn a_prompt_that_joined_a_run_goes_with_its_turn() {
+        let mut scene = Scene::new();
+        turn(&mut scene, "a", "one");
+        let (message_id, text) = ("a-user-2".to_owned(), "and".to_owned());
+        scene.ui("a", ChatUserMessageAccepted { message_id, text, ..Default::default() });
+        enter(&mut scene, "/edit");
+        assert_eq!(scene.state.editor.text(), "one", "the prompt that began the turn");
+        let message_ids = vec!["a-user".to_owned(), "a-user-2".to_owned()];
+        scene.ui("u", TurnDropped { message_ids, ..Default::default() });
+        let dropped = Piece::Dropped { prompts: 2, text: "one".to_owned() };
+        assert_eq!(scene.pieces.last(), Some(&dropped));
+    }
+
+    #[test]
+    fn the_last_prompt_is_written_again_and_esc_leaves_it() {
+        let mut scene = Scene::new();
+        turn(&mut scene, "a", "hello");
+        enter(&mut scene, "/edit");
+        assert_eq!(scene.state.editor.text(), "hello");
+        scene.key(Key::Esc);
+        assert!(scene.state.editor.is_empty() && scene.state.edits.is_none());
+        enter(&mut scene, "/edit");
+        enter(&mut scene, " you");
+        assert_eq!(edits(&scene), [replacement("a-user", "hello you")]);
+        enter(&mut scene, "/edit at once");
+        assert_eq!(edits(&scene)[1..], [replacement("a-user", "at once")]);
+        enter(&mut scene, "another");
+        assert_eq!(edits(&scene).len(), 2, "it is a prompt of its own");
+    }
+
+    #[test]
+    fn nothing_is_changed_while_the_model_answers() {
+        let mut scene = Scene::new();
+        scene.ask("r", "hello");
+        for command in ["/undo", "/retry", "/edit", "/edit x"] {
+            enter(&mut scene, command);
+        }
+        assert_eq!(edits(&scene), []);
+        assert_eq!(notes(&scene), ["the model still answers; stop it with Esc first"; 4]);
+    }
+
+    #[test]
+    fn a_stored_conversation_is_copied_and_goes_on_in_the_copy() {
+        let mut scene = Scene::new();
+        turn(&mut scene, "a", "hello");
+        enter(&mut scene, "/fork");
+        assert_eq!(scene.actions, [], "it is not stored");
+        assert!(notes(&scene)[0].contains("--store"));
+        scene.state.status.is_stored = true;
+        enter(&mut scene, "/fork");
+        assert_eq!(scene.actions, [Action::Fork("s".to_owned())]);
+        scene.event(Event::Forked(Err("the disk is full".to_owned())));
+        assert_eq!(notes(&scene)[1], "the disk is full");
+        let session = "copy".to_owned();
+        scene.event(Event::Forked(Ok(session.clone())));
+        assert_eq!(scene.actions.last(), Some(&Action::Open(Opening::Copied { session })));
+    }
+
+    #[test]
+    fn a_refused_edit_says_why_and_gives_the_text_back() {
+        let mut scene = Scene::new();
+        turn(&mut scene, "a", "hello");
+        let edit = replacement("a-user", "changed");
+        scene.event(Event::Sent(Outgoing::Edit(edit.clone()), "e".to_owned()));
+        scene.error("e", code::SESSION_BUSY, "request 12-ab is still being answered");
+        scene.done("e", "failed");
+        assert_eq!(scene.state.editor.text(), "changed");
+        scene.event(Event::Sent(Outgoing::Edit(edit), "f".to_owned()));
+        turn(&mut scene, "f", "changed");
+        scene.event(Event::Sent(Outgoing::Edit(Edit::Regenerate), "g".to_owned()));
+        scene.error("g", code::UNKNOWN_MESSAGE, "the conversation has no turn");
+        scene.done("g", "failed");
+        let busy = "the model still answers, so nothing was changed; stop it with Esc first";
+        assert_eq!(notes(&scene), [busy, "the conversation has no turn"]);
+        assert_eq!(scene.state.editor.text(), "changed", "only once");
+    }
+}

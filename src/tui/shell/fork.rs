@@ -1,0 +1,45 @@
+//! Copies of the conversation in its store.
+
+use crate::protocol::id::{Ids, SessionId};
+use crate::store::{Library, NotAdded, StorePlace, StoreSettings, add_session};
+
+/// Copies stored conversations.
+#[derive(Clone, Debug)]
+pub(crate) struct Forker {
+    library: Library,
+    settings: StoreSettings,
+}
+
+impl Forker {
+    /// Copies what is stored in these places. Nothing is opened yet. The copies belong to `folder`.
+    pub(crate) fn new(turns: StorePlace, timeline: Option<StorePlace>, folder: String) -> Self {
+        let library = Library::new(Some(turns.clone()), timeline.clone());
+        let settings = StoreSettings { turns: Some(turns), timeline, resumes: false, folder };
+        Self { library, settings }
+    }
+
+    /// Copies the turns of `session` that have ended; gives the id of the copy.
+    ///
+    /// # Errors
+    /// If it can't be read or written, for a person.
+    pub(super) fn copy(self, session: &str) -> Result<String, String> {
+        let gone = || "this conversation is not in the store, so it was not copied".to_owned();
+        let session = SessionId::new(session).ok_or_else(gone)?;
+        let found = self.library.ended_turns(&session)?.ok_or_else(gone)?;
+        if let Some(loss) = found.loss {
+            return Err(format!(
+                "a part of this conversation can't be read, so it was not copied: {loss}; duologue \
+                 sessions fork copies the rest"
+            ));
+        }
+        let mut ids = Ids::new(uuid::Uuid::new_v4().as_u128());
+        let copy = ids.session();
+        match add_session(self.settings, &copy, found.copy, &mut ids) {
+            Ok(()) => Ok(copy.as_str().to_owned()),
+            Err(NotAdded::Exists) => {
+                Err(format!("the store has a session {} already", copy.as_str()))
+            }
+            Err(NotAdded::Failed(why)) => Err(format!("the copy can't be stored: {why}")),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Chats in which the end of the conversation is changed, or goes on in a copy.
+
+use crate::chat::{Person, chat};
+use crate::once::Once;
+use crate::server::Folder;
+
+#[test]
+fn the_last_turn_is_dropped_visibly() {
+    let folder = Folder::new();
+    let mut person = Person::start(chat(&folder, &[]));
+    person.sees("/help");
+    person.types("first\r");
+    person.answered("Turn 1. You said: first");
+    person.types("second\r");
+    person.answered("Turn 2. You said: second");
+    person.types("/undo\r");
+    person.sees("· the last turn was dropped: second");
+    person.types("third\r");
+    person.answered("You said: third Before that you said: first");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
+#[test]
+fn on_the_whole_screen_a_dropped_turn_is_gone() {
+    let folder = Folder::new();
+    let mut person = Person::start(chat(&folder, &["--fullscreen"]));
+    person.sees("/help");
+    person.types("first\r");
+    person.answered("Turn 1. You said: first");
+    let before = person.screen().text();
+    person.types("second\r");
+    person.answered("Turn 2. You said: second");
+    person.types("/undo\r");
+    crate::process::eventually("the turn is gone", || {
+        (person.screen().text() == before).then_some(())
+    });
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
+#[test]
+fn the_last_prompt_is_answered_again() {
+    let folder = Folder::new();
+    let mut person = Person::start(chat(&folder, &[]));
+    person.sees("/help");
+    person.types("again\r");
+    person.answered("Turn 1. You said: again");
+    person.types("/retry\r");
+    person.answered("dropped: again\n\n> again\n\nTurn 1. You said: again\n");
+    person.types("/quit\r");
+    let (status, screen) = person.ends();
+    assert_eq!((status, screen.text().matches("You said: again").count()), (0, 2));
+}
+
+#[test]
+fn the_last_prompt_is_written_again() {
+    let folder = Folder::new();
+    let mut person = Person::start(chat(&folder, &[]));
+    person.sees("/help");
+    person.types("hello\r");
+    person.answered("Turn 1. You said: hello");
+    person.types("/edit\r");
+    person.sees("Enter replaces the last prompt");
+    person.types(" you\r");
+    person.answered("dropped: hello\n\n> hello you\n\nTurn 1. You said: hello you");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
+#[test]
+fn the_conversation_goes_on_in_a_copy_and_the_first_one_stays() {
+    let folder = Folder::new();
+    let options = ["--store", "chat.db", "--session-id", "original"];
+    let mut person = Person::start(chat(&folder, &options));
+    person.sees("/help");
+    person.types("shared\r");
+    person.answered("Turn 1. You said: shared");
+    person.types("/fork\r");
+    person.sees("stays as it was\n\n> shared");
+    person.types("only in the copy\r");
+    person.answered("Turn 2. You said: only in the copy");
+    person.types("/quit\r");
+    let (status, screen) = person.ends();
+    assert_eq!(status, 0);
+    let (_, command) = screen.written.split_once("duologue chat ").expect("a hint");
+    assert!(!command.contains("original"), "{command}");
+    let mut person = Person::start(chat(&folder, &[&options[..], &["--resume"]].concat()));
+    person.answered("Turn 1. You said: shared");
+    assert!(!person.screen().text().contains("only in the copy"));
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
+#[test]
+fn without_keys_the_new_prompt_stands_after_the_command() {
+    let folder = Folder::new();
+    let mut once = Once::start(chat(&folder, &[]));
+    once.write("/undo\n/edit new\n/fork\n");
+    let ended = once.finish();
+    let nothing = "Error: nothing was asked yet, so there is nothing to change\n";
+    assert!(ended.stdout.starts_with(&nothing.repeat(2)), "{}", ended.stdout);
+    assert!(ended.stdout.contains("is not stored, so it can't be copied"), "{}", ended.stdout);
+    assert_eq!(ended.status, 0);
+}
