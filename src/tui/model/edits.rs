@@ -180,19 +180,19 @@ mod tests {
     }
 
     fn edits(scene: &Scene) -> Vec<Edit> {
-        let edit = |action: &Action| match action {
-            Action::Request(Outgoing::Edit(edit)) => Some(edit.clone()),
-            _ => None,
+        let edit = |action: &Action| {
+            let Action::Request(Outgoing::Edit(edit)) = action else { return None };
+            Some(edit.clone())
         };
         scene.actions.iter().filter_map(edit).collect()
     }
 
     fn notes(scene: &Scene) -> Vec<&str> {
-        let note = |piece| match piece {
-            &Piece::Note(_, ref text) => Some(text.as_str()),
-            _ => None,
-        };
-        scene.pieces.iter().filter_map(note).collect()
+        let notes = scene.pieces.iter().filter_map(|piece| {
+            let Piece::Note(_, text) = piece else { return None };
+            Some(text.as_str())
+        });
+        notes.collect()
     }
 
     fn replacement(message_id: &str, text: &str) -> Edit {
