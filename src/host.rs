@@ -18,6 +18,7 @@ use crate::protocol::command::Command;
 use crate::protocol::id::{Ids, RequestId, TaskId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, BadLine, ClientError, Code, Frame, Request, RequestFault};
+use crate::protocol::words::code;
 use crate::session::{
     ExitCode, Input, Output, Retention, Rules, ServerCall, Session, TaskEvent, Uptime, panic_text,
 };
@@ -435,7 +436,7 @@ impl Host {
 }
 
 /// Nothing more is stored.
-const FAILED: &str = "store_failed";
+const FAILED: &str = code::STORE_FAILED;
 
 /// Not everything could be read.
 const DEGRADED: &str = "store_degraded";

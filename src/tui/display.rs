@@ -15,7 +15,9 @@ const END: &str = "\x1b[?25h\x1b[?2026l";
 const WRAP_OFF: &str = "\x1b[?7l";
 const WRAP_ON: &str = "\x1b[?7h";
 
-const ERASE_BELOW: &str = "\x1b[J";
+/// The line of the cursor and all below it. tmux copies the screen into its scrollback if the screen is
+/// erased from its first cell on, so what is below is erased from the next line.
+const ERASE_BELOW: &str = "\x1b[2K\x1b7\x1b[B\x1b[J\x1b8";
 const ERASE_LINE: &str = "\x1b[2K";
 
 /// A live region under text that was printed.

@@ -16,6 +16,7 @@ mod show;
 use super::envelope::{Envelope, Error};
 use super::output::{Failure, Out, message, status};
 use crate::protocol::id::SessionId;
+use crate::protocol::words::code;
 use crate::store::{Conversation, Library};
 use crate::support::terminal::escape_control;
 use args::{Places, SessionsAction, SessionsArgs};
@@ -38,7 +39,7 @@ fn reported(result: Result<u8, Failure>, is_json: bool) -> Result<u8, Failure> {
     match result {
         Err(Failure::Usage(why)) if is_json => {
             message(&why);
-            let (code, class) = ("store_failed", None);
+            let (code, class) = (code::STORE_FAILED, None);
             let error = Error { code, class, detail: why.clone(), message: why };
             let mut out = Out::new()?;
             Envelope::new().finish(Some(&error), None, &mut out)?;

@@ -100,7 +100,12 @@ pub(crate) fn resume(store: &StoreArgs, id: &str) -> Option<Vec<String>> {
             words.extend([option.to_owned(), typed.text]);
         }
     }
-    words.extend(["--session-id".to_owned(), id.to_owned(), "--resume".to_owned()]);
+    // A name that begins with a dash would be read as an option.
+    match id.starts_with('-') {
+        true => words.push(format!("--session-id={id}")),
+        false => words.extend(["--session-id".to_owned(), id.to_owned()]),
+    }
+    words.push("--resume".to_owned());
     let command = shlex::try_join(words.iter().map(String::as_str)).ok()?;
     let mut lines = vec![format!("to go on with this conversation: {command}")];
     if hides_password {

@@ -1,10 +1,16 @@
 //! Tool calls that wait for the person's decision.
 
-use super::{Action, Note, Outgoing, State};
+use super::{Action, Note, Outgoing, Size, State};
 use crate::protocol::command::Decision;
 use crate::protocol::proto::tools::ToolApprovalRequested;
 use crate::tui::terminal::keys::{Key, Press};
-use crate::tui::text::clean;
+use crate::tui::text::{clean, width};
+
+/// Rows of arguments that the question shows in any window that has [`ROWS_OF_QUESTION`].
+const INPUT_ROWS_SHOWN: usize = 4;
+
+/// Rows of a window that has room for a question with few arguments, the line and the status.
+const ROWS_OF_QUESTION: usize = 12;
 
 /// A call that may not run yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +20,8 @@ pub(crate) struct Approval {
     pub(crate) server: String,
     /// Its arguments, clean.
     pub(crate) input: String,
+    /// All of it was printed.
+    pub(crate) is_printed: bool,
 }
 
 impl State {
@@ -23,6 +31,7 @@ impl State {
             tool: clean(&asked.tool_name),
             server: clean(&asked.server),
             input: clean(&asked.input),
+            is_printed: false,
         };
         if self.is_plain {
             // Whole words, so that no line that was typed before is an answer.
@@ -43,6 +52,26 @@ impl State {
         if was_first {
             self.is_asked = false;
         }
+    }
+
+    /// The keys answer the first question. What the live region may have no room for is printed first: a
+    /// call is only allowed after all of it was shown.
+    pub(super) fn ask_in_full(&mut self) {
+        self.is_asked = true;
+        let Size { columns, rows } = self.size;
+        let Some(approval) = self.approvals.first_mut() else { return };
+        let fits = width(&approval.input) <= columns * INPUT_ROWS_SHOWN
+            && !approval.input.contains('\n')
+            && rows >= ROWS_OF_QUESTION;
+        if fits || std::mem::replace(&mut approval.is_printed, true) {
+            return;
+        }
+        let Approval { tool, server, input, .. } = &*approval;
+        let text = format!(
+            "{tool} of {server} asks to run with {input}\nAnswer with y (yes), a (always in this \
+             conversation), n (no) or Esc (back)"
+        );
+        self.note(Note::Warning, text);
     }
 
     /// A key while the question has the keyboard. Only the letters of the question mean something.

@@ -57,7 +57,8 @@ impl State {
     pub(super) fn cancel(&mut self) -> Vec<Action> {
         let waiting = std::mem::take(&mut self.waiting);
         let mut actions: Vec<_> = waiting.iter().map(|it| cancel(&it.id)).collect();
-        for waiting in waiting {
+        // Each is put before what is written, so the last comes first.
+        for waiting in waiting.into_iter().rev() {
             self.give_back(waiting.prompt);
         }
         if let Some(run) = &mut self.run {

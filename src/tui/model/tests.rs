@@ -190,6 +190,20 @@ fn a_prompt_waits_joins_or_is_taken_back() {
 }
 
 #[test]
+fn prompts_come_back_in_their_order() {
+    let mut scene = Scene::new();
+    scene.ask("r1", "first");
+    for (id, prompt) in [("r2", "second"), ("r3", "third")] {
+        scene.write(prompt);
+        scene.key(Key::Enter);
+        scene.send(id);
+    }
+    scene.write("draft");
+    scene.key(Key::Esc);
+    assert_eq!(scene.state.editor.text(), "second\nthird\ndraft");
+}
+
+#[test]
 fn a_prompt_that_is_refused_comes_back() {
     let mut scene = Scene::new();
     scene.write("hello");

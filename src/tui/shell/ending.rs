@@ -55,7 +55,8 @@ impl Shell<'_> {
         tracing::error!(%error, "the terminal can't be used any more; the chat ends");
         let effects = self.host.handle(Input::Interrupted(Signal::Hangup));
         self.perform(effects);
-        self.exit = self.exit.or(Some(ExitCode::OutputFailed));
+        // The session ends as after a signal; there was none.
+        self.exit = Some(ExitCode::OutputFailed);
     }
 
     /// Puts the terminal back, and says how to go on.

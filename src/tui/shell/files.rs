@@ -3,9 +3,9 @@
 use crate::support::files::{read_limited, replace, user_folder};
 use crate::tui::input::{Candidates, ENTRIES_MAX, History};
 use crate::tui::text::clean;
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Bytes of the file of prompts; past them only the newest are kept.
@@ -74,6 +74,8 @@ impl HistoryFile {
         }
         let mut options = OpenOptions::new();
         let mut file = options.append(true).create(true).mode(0o600).open(path)?;
+        // A file of an earlier program may be readable by others.
+        file.set_permissions(Permissions::from_mode(0o600))?;
         let line = serde_json::to_string(prompt).map_err(io::Error::other)? + "\n";
         file.write_all(line.as_bytes())
     }

@@ -45,8 +45,12 @@ pub(crate) fn live(state: &State, printer: &Printer, rows: usize) -> Live {
     let mut room = Room(rows.max(1));
     // In this order if there is little room.
     room.reserve(1);
+    let asked = room.first(asked(state, look, columns, room.0));
     let status = room.first(vec![status_line(state, look, columns)]);
-    let question = room.first(question(state, look, columns));
+    let question = match asked.is_empty() {
+        true => room.first(question(state, look, columns)),
+        false => asked,
+    };
     let progress = room.first(progress(state, look, columns));
     let picker = state.picker.as_ref();
     let list = picker.map(|it| list(it, look, columns, room.0)).unwrap_or_default();
@@ -199,6 +203,15 @@ fn step(state: &State, run: &Run) -> String {
 
 fn whole_seconds(time: Duration) -> String {
     seconds(Duration::from_secs(time.as_secs())).replace(".0 s", " s")
+}
+
+/// What has the keys, if it has them and there is no room for all of it: that is never hidden.
+fn asked(state: &State, look: &Look, columns: usize, rows: usize) -> Vec<Line<'static>> {
+    let has_room = question(state, look, columns).len() < rows;
+    if !state.is_asked || state.approvals.is_empty() || has_room {
+        return Vec::new();
+    }
+    vec![styled(one_line("? y yes · n no · Esc back", columns), look.style(Part::Question))]
 }
 
 /// The question about a tool call.

@@ -122,6 +122,24 @@ fn tool_calls_and_the_question_about_them() {
 }
 
 #[test]
+fn a_question_is_shown_whole_before_it_is_answered_and_never_hidden() {
+    for (columns, rows) in [(20, 2), (20, 3), (80, 24)] {
+        let mut scene = Scene::new();
+        scene.ask("r", "time?");
+        scene.asks_approval("r", "c");
+        scene.state.approvals[0].input =
+            format!("{{\"cmd\":\"{} rm -rf\"}}", "echo a; ".repeat(200));
+        scene.state.size = Size { columns, rows };
+        scene.press(Press::ctrl('g'));
+        let picture = picture(&scene);
+        let live = picture.split("──\n").last().expect("a live region");
+        assert!(live.contains("y yes"), "{columns} x {rows}: {picture}");
+        assert!(live.lines().count() <= rows, "{picture}");
+        assert!(picture.replace("\n", "").contains("rm -rf"), "{picture}");
+    }
+}
+
+#[test]
 fn what_waits_and_what_it_costs() {
     let mut scene = Scene::new();
     scene.state.status.is_stored = true;
