@@ -16,6 +16,8 @@ pub(crate) struct Vt {
     top: usize,
     row: usize,
     column: usize,
+    /// Where the cursor was when its place was saved.
+    saved: (usize, usize),
     wraps: bool,
     /// What was on the screen before the alternate one.
     other: Option<(Vec<Vec<char>>, usize, usize, usize)>,
@@ -37,6 +39,7 @@ impl Vt {
             top: 0,
             row: 0,
             column: 0,
+            saved: (0, 0),
             wraps: true,
             other: None,
             modes: Vec::new(),
@@ -101,6 +104,8 @@ impl Vt {
         match chars.next() {
             Some('[') => {}
             Some(']') => return self.command(chars),
+            Some('7') => return self.saved = (self.row, self.column),
+            Some('8') => return (self.row, self.column) = self.saved,
             other => panic!("what does ESC {other:?} do?"),
         }
         let mut parameters = String::new();
@@ -110,6 +115,7 @@ impl Vt {
         let number = |usual: usize| parameters.parse().unwrap_or(usual);
         match (chars.next(), parameters.as_str()) {
             (Some('A'), _) => self.row = self.row.saturating_sub(number(1)),
+            (Some('B'), _) => self.row = (self.row + number(1)).min(self.rows - 1),
             (Some('C'), _) => self.column = (self.column + number(1)).min(self.columns - 1),
             (Some('H'), place) => {
                 let (row, column) = place.split_once(';').unwrap_or(("1", "1"));
