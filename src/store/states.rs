@@ -8,7 +8,7 @@ use prost::bytes::Bytes;
 use prost::{DecodeError, Message};
 use std::collections::HashSet;
 
-/// States as they are read, one behind the other in one buffer: what is kept of thousands of them is
+/// States as they are read, in one buffer, one after the other: what is kept of thousands of them is
 /// one allocation.
 #[derive(Debug, Default)]
 pub(super) struct States {

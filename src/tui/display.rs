@@ -213,7 +213,7 @@ fn push_style(out: &mut String, style: Style) {
     out.push('m');
 }
 
-/// The parameters of a colour; `base` is 30 for the text and 40 for what is behind it.
+/// The parameters of a colour; `base` is 30 for the text and 40 for its background.
 fn push_colour(out: &mut String, colour: Color, base: u8) {
     let named = |number: u8| (base + number).to_string();
     let bright = |number: u8| (base + 60 + number).to_string();

@@ -60,7 +60,7 @@ impl Link {
         let silent = |_| PostgresError::Silent { place: address.to_string(), limit: CONNECT_MAX };
         let (client, connection) =
             connected.map_err(silent)?.map_err(|error| PostgresError::of(address, &error))?;
-        // What ends it is reported to whoever waits for an answer.
+        // What ends it is reported to the caller that waits for an answer.
         let connection = tokio::spawn(async move { drop(connection.await) });
         Ok(Self { client, address: address.clone(), connection })
     }

@@ -1,4 +1,4 @@
-//! Reads a terminal in a thread that can be stopped, so that nobody else's keys are taken: those for an
+//! Reads a terminal in a thread that can be stopped, so that it takes no keys of another program: those for an
 //! editor, or for the shell of a suspended chat.
 
 use crate::support::threads::{self, NoThread};

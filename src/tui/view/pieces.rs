@@ -206,7 +206,7 @@ pub(super) fn arguments(input: &str) -> String {
     }
 }
 
-/// `text` wrapped behind a sign, under which its other lines are indented as far as there is room.
+/// `text` wrapped after a sign; the other lines are indented to its width as far as there is room.
 pub(super) fn wrapped(text: &str, sign: &str, columns: usize, style: Style) -> Vec<Line<'static>> {
     let mut before = sign.to_owned();
     let indent = width(sign).min(4);
