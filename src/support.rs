@@ -13,3 +13,6 @@ pub mod stderr;
 
 pub mod secret;
 pub(crate) mod terminal;
+
+#[cfg(test)]
+pub(crate) mod test_folder;

@@ -95,12 +95,18 @@ impl StoreError {
 
     /// The database is damaged: what can be read of it is read, and nothing is written.
     pub(super) fn is_damage(&self) -> bool {
-        use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, SystemIoFailure};
+        use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+        use rusqlite::ffi::{SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ};
+        // A file that is too short, or that its disk can't read. A disk that can't be written is no damage.
+        const UNREADABLE: [i32; 3] =
+            [SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ];
         match self {
-            Self::Sqlite(error) => matches!(
-                error.sqlite_error_code(),
-                Some(DatabaseCorrupt | NotADatabase | SystemIoFailure)
-            ),
+            Self::Sqlite(error) => {
+                matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+                    || error
+                        .sqlite_error()
+                        .is_some_and(|error| UNREADABLE.contains(&error.extended_code))
+            }
             Self::Message(_) => true,
             Self::Locked(_)
             | Self::Missing(_)

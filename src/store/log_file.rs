@@ -156,14 +156,14 @@ impl Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::support::test_folder::TestFolder;
     use rusqlite::Connection;
     use std::fs;
 
     /// A log of ten transactions, and the bytes of each of its pages.
     fn log() -> (Vec<u8>, usize) {
-        let folder = std::env::temp_dir().join(format!("duologue-log-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
-        let path = folder.join("store");
+        let folder = TestFolder::new();
+        let path = folder.path("store");
         let connection = Connection::open(&path).expect("a database");
         let mode = "PRAGMA journal_mode = WAL; CREATE TABLE t(text)";
         connection.execute_batch(mode).expect("a table");
@@ -174,7 +174,6 @@ mod tests {
         assert_eq!(loss(&path), None);
         drop(connection);
         assert_eq!(loss(&path), None, "there is no log any more");
-        fs::remove_dir_all(folder).expect("it is removed");
         let page = FRAME_HEADER_BYTES + 4096;
         assert_eq!((bytes.len() - HEADER_BYTES) % page, 0);
         (bytes, page)

@@ -81,32 +81,31 @@ fn unusable(path: &Path, source: io::Error) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::support::test_folder::TestFolder;
     use std::fs;
     use std::os::unix::fs::symlink;
 
     #[test]
     fn one_file_has_one_path() {
-        let folder = std::env::temp_dir().join(format!("duologue-path-{}", std::process::id()));
-        fs::create_dir_all(folder.join("real")).expect("a folder");
-        let folder = folder.canonicalize().expect("it is there");
-        symlink("real", folder.join("link")).expect("a link");
-        symlink("link/store", folder.join("early")).expect("a link to a file that is not there");
-        symlink("loop", folder.join("loop")).expect("a link");
-        let real = folder.join("real/store");
+        let folder = TestFolder::new();
+        fs::create_dir(folder.path("real")).expect("a folder");
+        symlink("real", folder.path("link")).expect("a link");
+        symlink("link/store", folder.path("early")).expect("a link to a file that is not there");
+        symlink("loop", folder.path("loop")).expect("a link");
+        let real = folder.path("real/store");
         for is_there in [false, true] {
             if is_there {
                 fs::write(&real, "").expect("a file");
             }
             for name in ["real/store", "./link/store", "early", "link/../real/./store"] {
-                assert_eq!(try_resolve(&folder.join(name)).expect(name), real, "{is_there}");
+                assert_eq!(try_resolve(&folder.path(name)).expect(name), real, "{is_there}");
             }
-            assert!(is_same(&folder.join("early"), &folder.join("link/store")));
-            assert!(!is_same(&real, &folder.join("real/other")));
+            assert!(is_same(&folder.path("early"), &folder.path("link/store")));
+            assert!(!is_same(&real, &folder.path("real/other")));
         }
-        assert_eq!(try_resolve(&folder.join("a/b")).expect("new"), folder.join("a/b"));
-        assert!(try_resolve(&folder.join("loop")).is_err());
+        assert_eq!(try_resolve(&folder.path("a/b")).expect("new"), folder.path("a/b"));
+        assert!(try_resolve(&folder.path("loop")).is_err());
         let own = try_resolve(Path::new(":memory:")).expect("a name like any other");
         assert!(own.is_absolute() && own.ends_with(":memory:"), "{own:?}");
-        fs::remove_dir_all(folder).expect("it is removed");
     }
 }

@@ -142,6 +142,7 @@ pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::support::test_folder::TestFolder;
 
     /// The format that a store of the first release had, as bytes of a file.
     const FIRST: &[u8] = include_bytes!("../../tests/data/store_format_1.db");
@@ -162,9 +163,8 @@ mod tests {
 
     #[test]
     fn a_store_that_was_migrated_is_like_a_new_one() {
-        let folder = std::env::temp_dir().join(format!("duologue-schema-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
-        let path = folder.join("first");
+        let folder = TestFolder::new();
+        let path = folder.path("first");
         std::fs::write(&path, FIRST).expect("a file");
         let mut migrated = Connection::open(&path).expect("a database");
         assert_eq!(check(&migrated, &path).expect("a store"), 1);
@@ -182,6 +182,5 @@ mod tests {
         let (bytes, loose, states, events) = sizes.expect("a session");
         assert_eq!(loose, states);
         assert!(bytes > 0 && bytes as f64 > events, "{bytes}, {events}");
-        std::fs::remove_dir_all(folder).expect("it is removed");
     }
 }

@@ -269,15 +269,15 @@ fn salvage(path: &Path) -> Result<Connection, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::support::test_folder::TestFolder;
 
     /// A connection to a store with a log holds a lock on its file as long as it is open.
     #[test]
     #[cfg(target_os = "linux")]
     fn the_locks_of_another_conversation_of_this_process_stay() {
         use std::os::unix::fs::MetadataExt;
-        let folder = std::env::temp_dir().join(format!("duologue-locks-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
-        let path = folder.join("store");
+        let folder = TestFolder::new();
+        let path = folder.path("store");
         let first = Sqlite::open(&path, true, FailPoint::default()).expect("a store");
         let of_file = format!(":{} ", path.metadata().expect("a file").ino());
         let locks = || {
@@ -288,14 +288,12 @@ mod tests {
         make(&path, true).expect("it is there");
         assert_eq!(locks(), 1);
         drop(first);
-        std::fs::remove_dir_all(folder).expect("it is removed");
     }
 
     #[test]
     fn a_store_is_made_with_either_kind_of_journal() {
-        let folder = std::env::temp_dir().join(format!("duologue-journal-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
-        let path = folder.join("store");
+        let folder = TestFolder::new();
+        let path = folder.path("store");
         make(&path, true).expect("a file");
         for journal in [Journal::Rollback, Journal::Log, Journal::Rollback] {
             let connection = connect(&path, journal, BUSY_WAIT_MAX).expect("a store");
@@ -304,6 +302,5 @@ mod tests {
                 .expect("a word");
             assert_eq!(mode, journal.word());
         }
-        std::fs::remove_dir_all(folder).expect("it is removed");
     }
 }

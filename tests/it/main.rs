@@ -21,6 +21,7 @@ mod anthropic;
 mod engine_faults;
 mod gemini;
 mod interface;
+mod io_faults;
 mod ollama;
 mod openai_requests;
 mod provider_table;

@@ -1,35 +1,13 @@
 //! Flags that name files.
 
 use super::{parse, values};
+use crate::support::test_folder::TestFolder;
 use rustix::fs::{CWD, FileType, Mode};
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-
-/// A folder of its own, gone when it is dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("duologue-command-{}", uuid::Uuid::new_v4()));
-        fs::create_dir(&path).expect("a folder");
-        Self(path)
-    }
-
-    fn file(&self, name: impl AsRef<Path>, text: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.0.join(name);
-        fs::write(&path, text).expect("a file");
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).ok();
-    }
-}
+use std::path::Path;
 
 /// What flag `x` of this type gets from these names of files.
 fn read(kind: &str, names: &[&OsStr]) -> Result<Value, String> {
@@ -42,7 +20,7 @@ fn read(kind: &str, names: &[&OsStr]) -> Result<Value, String> {
 /// What flag `x` of this type gets from a file of this name and text.
 #[track_caller]
 fn check(kind: &str, name: &str, text: impl AsRef<[u8]>, expected: Result<Value, &str>) {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let path = folder.file(name, text);
     match (read(kind, &[path.as_os_str()]), expected) {
         (Ok(value), Ok(expected)) => assert_eq!(value, expected, "{kind} {name}"),
@@ -60,7 +38,7 @@ fn texts() {
     check("stringFromFile", "a.txt", "a\nä\n", Ok(json!("a\nä\n")));
     check("stringFromFiles", "a.txt", "a", Ok(json!("a")));
     check("stringFromFile", "a.bin", b"ab\xff", Err("is not UTF-8 from byte 2 on; convert it"));
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let (a, b) = (folder.file("a", "1\n"), folder.file("b", "2\n"));
     assert_eq!(read("stringFromFiles", &[a.as_os_str(), b.as_os_str()]), Ok(json!("1\n2\n")));
 }
@@ -117,7 +95,7 @@ fn lists_of_objects() {
 #[test]
 fn keys_and_texts() {
     let kind = "keyValue";
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let at = |name: &str, text: &str| {
         let mut typed = OsString::from("@");
         typed.push(folder.file(name, text));
@@ -130,7 +108,7 @@ fn keys_and_texts() {
 
 #[test]
 fn what_is_known_of_a_file() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let path = folder.file("Data.JSON", "[1]");
     let found = read("file", &[path.as_os_str()]).expect("a file");
     let text = path.to_string_lossy();
@@ -167,7 +145,7 @@ fn what_is_known_of_a_file() {
 
 #[test]
 fn lists_of_files() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let both = format!("{},{}", folder.file("a", "1").display(), folder.file("b", "2").display());
     let found = read("fileList", &[OsStr::new(&both), OsStr::new("-")]).expect("files");
     let contents: Vec<&Value> =
@@ -192,12 +170,12 @@ fn standard_input() {
 
 #[test]
 fn what_cannot_be_read() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let error = |path: &Path| read("stringFromFile", &[path.as_os_str()]).expect_err("no file");
-    let missing = error(&folder.0.join("missing"));
+    let missing = error(&folder.path("missing"));
     assert!(missing.contains("missing can't be read: No such file"), "{missing}");
     assert!(missing.contains("relative to the current folder"), "{missing}");
-    assert!(error(&folder.0).contains("is a folder; name a file in it"));
+    assert!(error(&folder.path("")).contains("is a folder; name a file in it"));
     let large = folder.file("large", "");
     fs::File::options().write(true).open(&large).expect("a file").set_len(1 << 40).expect("a hole");
     assert!(error(&large).contains("large has more than 64 MiB; give a shorter one"));
@@ -209,8 +187,8 @@ fn what_cannot_be_read() {
 
 #[test]
 fn pipes_are_read() {
-    let folder = Folder::new();
-    let path = folder.0.join("pipe");
+    let folder = TestFolder::new();
+    let path = folder.path("pipe");
     rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe");
     let writer = std::thread::spawn({
         let path = path.clone();
@@ -222,7 +200,7 @@ fn pipes_are_read() {
 
 #[test]
 fn names_need_not_be_utf8() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let path = folder.file(OsStr::from_bytes(b"a\xff.txt"), "text");
     assert_eq!(read("stringFromFile", &[path.as_os_str()]), Ok(json!("text")));
     assert_eq!(read("stringFromFiles", &[path.as_os_str()]), Ok(json!("text")));
@@ -235,13 +213,13 @@ fn names_need_not_be_utf8() {
 #[test]
 fn command_files_are_loaded() {
     use crate::command_file::CommandFile;
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let load = |path: &Path| CommandFile::load(path).map_err(|error| error.to_string());
     let path = folder.file("greet.yaml", "prompt: hi");
     assert_eq!(load(&path).map(|file| file.name), Ok("greet".to_owned()));
     let error = load(&folder.file("bad.yaml", b"prompt: \xff")).expect_err("no text");
     assert!(error.contains("bad.yaml: it is not UTF-8 from byte 8 on; convert it"), "{error}");
-    let error = load(&folder.0).expect_err("a folder");
+    let error = load(&folder.path("")).expect_err("a folder");
     assert!(error.contains("can't be read"), "{error}");
     let error = load(Path::new("/dev/zero")).expect_err("endless");
     assert!(error.contains("it has more than 1 MiB"), "{error}");

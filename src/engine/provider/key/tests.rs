@@ -2,6 +2,7 @@
 
 use super::program::Running;
 use super::*;
+use crate::support::test_folder::TestFolder;
 use rustix::process::Pid;
 
 fn words(script: &str) -> Vec<String> {
@@ -43,15 +44,13 @@ async fn a_program_that_prints_no_key_is_an_error_without_secrets() {
 
 #[tokio::test]
 async fn a_program_that_hangs_is_ended_with_its_children() {
-    let folder = std::env::temp_dir().join(format!("key-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let pid_file = folder.join("pid");
+    let folder = TestFolder::new();
+    let pid_file = folder.path("pid");
     let script = format!("sleep 1000 & echo $! > {}; wait", pid_file.display());
     let reported = error(&script, Duration::from_millis(300)).await;
     assert!(reported.contains("printed no key within"), "{reported}");
     let pid = std::fs::read_to_string(&pid_file).expect("it has run");
     let pid = Pid::from_raw(pid.trim().parse().expect("a number")).expect("a process");
-    std::fs::remove_dir_all(&folder).ok();
     let begin = std::time::Instant::now();
     while is_running(pid) {
         assert!(begin.elapsed() < Duration::from_secs(60), "the child is still there");
@@ -80,9 +79,8 @@ async fn a_key_is_taken_when_the_program_has_ended_and_what_it_started_is_ended(
 
 #[tokio::test]
 async fn a_refused_key_is_got_again_and_another_one_counts() {
-    let folder = std::env::temp_dir().join(format!("renewed-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let file = folder.join("key");
+    let folder = TestFolder::new();
+    let file = folder.path("key");
     let script = format!("cat {}", file.display());
     let key = Key::new(None, Some(KeySource::Command(words(&script))));
     std::fs::write(&file, "sk-old").expect("a file");
@@ -92,7 +90,7 @@ async fn a_refused_key_is_got_again_and_another_one_counts() {
     let new = key.renewed(&old).await.expect("another");
     assert_eq!(new.expose(), "sk-new");
     // Somebody else has got it meanwhile.
-    std::fs::remove_dir_all(&folder).expect("our own folder");
+    drop(folder);
     assert_eq!(key.renewed(&old).await, Some(new.clone()));
     assert_eq!(key.renewed(&new).await, None);
     let fixed = Key::new(Some(new.clone()), None);
@@ -107,9 +105,8 @@ fn is_running(pid: Pid) -> bool {
 
 #[tokio::test]
 async fn a_key_is_got_once_and_again_after_an_error() {
-    let folder = std::env::temp_dir().join(format!("keys-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let count = folder.join("count");
+    let folder = TestFolder::new();
+    let count = folder.path("count");
     let script =
         format!("echo x >> {0}; test $(wc -l < {0}) -ge 2 && echo sk-one", count.display());
     let key = Key::new(None, Some(KeySource::Command(words(&script))));
@@ -120,7 +117,6 @@ async fn a_key_is_got_once_and_again_after_an_error() {
         assert_eq!(got.as_ref().map(Secret::expose), Some("sk-one"));
     }
     let runs = std::fs::read_to_string(&count).expect("it has run").lines().count();
-    std::fs::remove_dir_all(&folder).ok();
     assert_eq!(runs, 2);
 }
 
@@ -139,7 +135,8 @@ fn what_a_call_will_need_is_looked_for() {
 #[tokio::test]
 async fn a_file_that_others_can_read_is_refused() {
     use std::os::unix::fs::PermissionsExt;
-    let path = std::env::temp_dir().join(format!("key-file-{}", std::process::id()));
+    let folder = TestFolder::new();
+    let path = folder.path("key-file");
     std::fs::write(&path, "sk-one\n# a note\n").expect("a file");
     let mode = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode));
     mode(0o640).expect("our own file");
@@ -151,6 +148,6 @@ async fn a_file_that_others_can_read_is_refused() {
     std::fs::remove_file(&path).expect("our own file");
     let missing = in_file(&path).await.expect_err("gone").message;
     assert!(missing.contains("can't be read") && missing.contains("key-file"), "{missing}");
-    let folder = in_file(&std::env::temp_dir()).await.expect_err("no file").message;
-    assert!(folder.contains("not a regular file"), "{folder}");
+    let other = in_file(&folder.path("")).await.expect_err("no file").message;
+    assert!(other.contains("not a regular file"), "{other}");
 }
