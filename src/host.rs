@@ -6,31 +6,27 @@
 pub mod memory;
 
 pub(crate) mod attachments;
+mod effects;
 mod hints;
 mod input_log;
 mod keeping;
+mod requests;
+mod storing;
 mod tasks;
 
-use crate::chat::event::Usage;
-use crate::chat::record::StoreFailure;
 use crate::engine::{EngineEvent, Engines};
-use crate::protocol::command::Command;
-use crate::protocol::id::{Ids, RequestId, TaskId};
-use crate::protocol::proto::rpc::rpc_line::Frame as Body;
-use crate::protocol::wire::{self, BadLine, ClientError, Code, Frame, Request, RequestFault};
-use crate::protocol::words::code;
-use crate::session::{
-    ExitCode, Input, Output, Retention, Rules, ServerCall, Session, TaskEvent, Uptime, panic_text,
-};
-use crate::store::{Report, StoreSettings};
+use crate::protocol::id::{Ids, TaskId};
+use crate::protocol::wire::Frame;
+use crate::session::{Input, Output, Retention, Rules, ServerCall, Session, TaskEvent, Uptime};
+use crate::store::StoreSettings;
 use crate::support::fail_point::{FailPoint, Place, Plan};
 use crate::support::terminal::escape_control;
 use crate::tool::servers::ToolServers;
+pub use effects::{Effect, Effects, StoreWarning};
 pub(crate) use input_log::input as log_input;
 use keeping::Keeping;
 use std::collections::BTreeSet;
 use std::future::{pending, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use tasks::{Step, Tasks};
 use tokio::time::Instant;
@@ -72,41 +68,6 @@ pub struct Host {
     keeping: Keeping,
     decode_fault: FailPoint,
     engine_fault: FailPoint,
-}
-
-/// What a front end must do after an input, in this order.
-#[must_use]
-#[derive(Debug, Default)]
-pub struct Effects {
-    /// When the effects were decided.
-    pub at: Uptime,
-    /// The effects, in order.
-    pub list: Vec<Effect>,
-}
-
-/// Something that a front end must do.
-#[derive(Debug)]
-pub enum Effect {
-    /// Write this frame.
-    Frame(Frame),
-    /// Note the token counts of the active run. Frames have no field for some of them.
-    Usage(Usage),
-    /// Report that the conversation is not stored, or not all of it could be read, where the frames
-    /// of a single run have no place for it.
-    StoreWarning(StoreWarning),
-    /// End once the reader has all frames. No frame follows.
-    Exit(ExitCode),
-    /// End now, whether the reader has all frames or not.
-    Abort(ExitCode),
-}
-
-/// What is wrong with the store of a conversation that goes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreWarning {
-    /// `store_failed`: nothing more is stored. `store_degraded`: not everything could be read.
-    pub code: &'static str,
-    /// What happened, for people.
-    pub message: String,
 }
 
 impl HostSettings {
@@ -173,68 +134,6 @@ impl Host {
     /// The provider call that goes on.
     pub fn active_call(&self) -> Option<TaskId> {
         self.tasks.active_call()
-    }
-
-    /// Handles a request line, without its line end. A line that is no request is answered as well.
-    pub fn line(&mut self, line: &[u8]) -> Effects {
-        let Self { ids, decode_fault, session, .. } = self;
-        let decoding = AssertUnwindSafe(|| {
-            decode_fault.step();
-            let request = wire::decode(line, || ids.request())?;
-            attachments::read(request, || session.attached_bytes())
-        });
-        let input = match catch_unwind(decoding) {
-            Ok(Ok(request)) => {
-                self.hint(line, &request);
-                self.prepare_profile(&request);
-                Input::Request(request)
-            }
-            Ok(Err(bad)) => Input::BadLine(bad),
-            Err(panic) => Input::BadLine(wire::unreadable(line, panic_text(panic.as_ref()))),
-        };
-        self.handle(input)
-    }
-
-    /// Reports members of a submit that look like settings and are ignored.
-    fn hint(&mut self, line: &[u8], request: &Request) {
-        if !matches!(request.command, Command::Submit(_)) {
-            return;
-        }
-        for name in hints::misplaced(line, &mut self.hinted) {
-            tracing::warn!(
-                "submit has a member {name:?}, which is ignored; settings of a turn stand in \
-                 submit.settings"
-            );
-        }
-    }
-
-    /// Adds the engines of profiles once a request names one, and reports once what of that profile
-    /// does not apply.
-    fn prepare_profile(&mut self, request: &Request) {
-        let Some(profile) = request.command.profile() else { return };
-        let (facts, notes) = self.engines.prepare(profile);
-        facts.into_iter().for_each(|facts| self.session.know(facts));
-        notes.iter().for_each(|note| tracing::warn!("{}", escape_control(note)));
-    }
-
-    /// Handles a request that has no id yet; returns the id that its frames carry.
-    pub fn request(&mut self, command: Command) -> (RequestId, Effects) {
-        let id = self.ids.request();
-        let request = Request { session: None, id: id.clone(), command };
-        let reading =
-            AssertUnwindSafe(|| attachments::read(request, || self.session.attached_bytes()));
-        let input = match catch_unwind(reading) {
-            Ok(Ok(request)) => {
-                self.prepare_profile(&request);
-                Input::Request(request)
-            }
-            Ok(Err(bad)) => Input::BadLine(bad),
-            Err(panic) => {
-                let fault = RequestFault::Internal { detail: panic_text(panic.as_ref()) };
-                Input::BadLine(BadLine { id: Some(id.clone()), fault })
-            }
-        };
-        (id, self.handle(input))
     }
 
     /// Handles an input. A run that it starts or stops is started or stopped here. With a store,
@@ -341,64 +240,6 @@ impl Host {
         tokio::join!(servers, keeping.close(session.id()));
     }
 
-    /// What the store reports.
-    fn reported(&mut self, report: Report) -> Effects {
-        match report {
-            Report::Opened(Ok(restored)) => {
-                self.keeping.opened();
-                let loss = restored.as_ref().and_then(|it| it.loss.as_ref());
-                let warning = loss.map(|loss| {
-                    warning(if loss.is_closed { FAILED } else { DEGRADED }, &loss.reason)
-                });
-                let restored = restored.map(Input::Restored);
-                let inputs = restored.into_iter().chain(self.keeping.take_early());
-                let inputs: Vec<_> = inputs.collect();
-                let at = self.uptime();
-                let list = inputs.into_iter().flat_map(|input| self.decide(input, None).list);
-                let list = warning.into_iter().chain(list).collect();
-                self.keeping.hold(Effects { at, list })
-            }
-            Report::Opened(Err(client_error)) => {
-                self.keeping.abandon();
-                self.take(Input::Refused(client_error), None)
-            }
-            Report::Written(Ok(())) => {
-                self.keeping.written();
-                self.keeping.take_ready().unwrap_or_default()
-            }
-            Report::Written(Err(failure)) => self.store_failed(failure),
-            Report::Closed => Effects::default(),
-        }
-    }
-
-    /// The store has no thread.
-    fn store_unable(&mut self, reason: &str) -> Effects {
-        let reason = format!("the conversation can't be stored: {reason}");
-        if !self.keeping.is_opening() {
-            return self.store_failed(StoreFailure { reason, first_missing: None });
-        }
-        self.keeping.abandon();
-        let detail = String::new();
-        let error =
-            ClientError { code: Code::StoreFailed, message: reason, detail, terminal: true };
-        self.take(Input::Refused(error), None)
-    }
-
-    /// Nothing more is stored. The error comes before the frames that are not, and the event, which
-    /// has an ordinal of its own, after them.
-    fn store_failed(&mut self, failure: StoreFailure) -> Effects {
-        self.keeping.give_up();
-        let warning = warning(FAILED, &failure.reason);
-        let Effects { at, list } = self.decide(Input::StoreFailed(failure), Some(warning));
-        let (errors, events) = list.into_iter().partition(is_error);
-        let events = self.keeping.hold(Effects { at, list: events });
-        if events.list.is_empty() {
-            self.keeping.put_first(Effects { at, list: errors });
-            return self.keeping.take_ready().unwrap_or_default();
-        }
-        Effects { at, list: errors.into_iter().chain(events.list).collect() }
-    }
-
     fn step(&mut self, (task, event): Step) -> Effects {
         let usage = match &event {
             TaskEvent::Engine(EngineEvent::Usage(usage)) => Some(Effect::Usage(*usage)),
@@ -432,25 +273,6 @@ impl Host {
             Output::Abort(code) => return Some(Effect::Abort(code)),
         }
         None
-    }
-}
-
-/// Nothing more is stored.
-const FAILED: &str = code::STORE_FAILED;
-
-/// Not everything could be read.
-const DEGRADED: &str = "store_degraded";
-
-fn warning(code: &'static str, message: &str) -> Effect {
-    Effect::StoreWarning(StoreWarning { code, message: message.to_owned() })
-}
-
-/// Whether it comes before what waited for the store.
-fn is_error(effect: &Effect) -> bool {
-    match effect {
-        Effect::Frame(frame) => matches!(frame.frame, Some(Body::Error(_))),
-        Effect::StoreWarning(_) => true,
-        Effect::Usage(_) | Effect::Exit(_) | Effect::Abort(_) => false,
     }
 }
 

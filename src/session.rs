@@ -33,11 +33,19 @@ mod run;
 
 mod waiting;
 
+mod requests;
+
+mod turns;
+
+mod edit;
+
+mod server_states;
+
+mod closing;
+
 mod recovery;
 
 mod resume;
-
-mod edit;
 
 #[cfg(test)]
 mod tests;
@@ -50,55 +58,27 @@ pub use io::{
     FinalSnapshot, Input, LogRules, OnBusy, Retention, Rules, SessionMode, TaskEvent, ToolRules,
     Uptime,
 };
+pub(crate) use limits::ANSWER_BYTES_MAX;
+pub use recorder::FULL_SNAPSHOT_ENTITIES_MAX;
 pub use toolbox::ServerCall;
 
 use crate::chat::timeline::Span;
 use crate::engine::{EngineFacts, EngineRef};
-use crate::protocol::command::{self, Cancel, Command, Extension, ModelChoice, ToolManifest};
-use crate::protocol::id::{Ids, RequestId, SessionId, TaskId, ToolCallId};
-use crate::protocol::proto::frontendtools::FrontendToolManifestUpdated;
-use crate::protocol::proto::tools::{ToolServerChanged, ToolServerState};
-use crate::protocol::wire::{self, BadLine, ClientError, Code, Done, Frame, Request};
+use crate::protocol::command::Extension;
+use crate::protocol::id::{Ids, SessionId, TaskId};
+use crate::protocol::wire::{self, BadLine, Frame};
 use crate::support::fail_point::FailPoint;
-use crate::tool::catalogue::ServerName;
-use crate::tool::servers::{ServerChange, ServerState};
-use client_error::{
-    busy, interrupted, invalid_settings, mismatch, no_active_request, no_such_request, queue_full,
-    shutting_down, stdin_read_failed, too_many_shutdowns, unknown_tool_call,
-};
+use client_error::interrupted;
+use closing::{Drain, ExitCause};
 use limits::AnswerLimits;
 use model::Models;
 use recorder::Recorder;
 use recovery::About;
-use run::{CallModel, Context, Outcome, Run, Stop};
-use std::collections::{BTreeMap, VecDeque};
+use run::{Context, Outcome, Run, Stop};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use toolbox::Toolbox;
-use waiting::{ActiveRun, Submit, TurnChoice};
-
-/// Bytes of text, reasoning, tool arguments and results of a run: a conversation is held in memory.
-pub(crate) const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
-
-/// Segments of text and reasoning that an answer may have: each is a message of the conversation, and
-/// costs far more than its text.
-pub(crate) const ANSWER_SEGMENTS_MAX: u32 = 10_000;
-
-/// Submits that may wait for their turn. Past that they are refused, and input is read on: a run may
-/// wait for an answer in it.
-pub(crate) const QUEUED_SUBMITS_MAX: usize = 10_000;
-
-/// Bytes of prompts that may wait for their turn; past that, submits are refused.
-pub(crate) const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// Shutdowns that may wait for the end of a run; past that, they are refused.
-pub(crate) const HELD_SHUTDOWNS_MAX: usize = 256;
-
-/// Messages and tool calls of a stored session after which the snapshot at the end of a run has only
-/// what the run added, unless it was asked for in full: about 2 MB.
-pub const FULL_SNAPSHOT_ENTITIES_MAX: usize = 2_000;
-
-/// Bytes of the ids of shutdowns that wait; past that, they are refused.
-pub(crate) const HELD_BYTES_MAX: usize = 1024 * 1024;
+use waiting::ActiveRun;
 
 /// One conversation.
 #[derive(Clone, Debug)]
@@ -131,21 +111,6 @@ enum Phase {
     Running(ActiveRun),
     Draining(ActiveRun, Drain),
     Closed,
-}
-
-/// What is to be done once the last run has ended.
-#[derive(Clone, Debug)]
-struct Drain {
-    shutdowns: Vec<RequestId>,
-    farewell: ExitCause,
-}
-
-#[derive(Clone, Debug)]
-enum ExitCause {
-    Quiet,
-    InputFailed { reason: String },
-    Interrupted(Signal),
-    Refused(ClientError),
 }
 
 impl Session {
@@ -274,133 +239,6 @@ impl Session {
         self.recorder.refuse(line.id.as_ref(), line.fault.client_error());
     }
 
-    fn request(&mut self, now: Uptime, request: Request) {
-        let id = request.id;
-        if let Err(client_error) = self.bind(request.session) {
-            return self.recorder.refuse(Some(&id), client_error);
-        }
-        match request.command {
-            Command::Submit(submit) => self.submitted(now, id, submit),
-            Command::Cancel(cancel) => self.cancel(now, &id, &cancel),
-            Command::Snapshot(page) => {
-                if page.is_everything() {
-                    self.recorder.snapshot(&id, Span::Conversation);
-                } else {
-                    self.recorder.turn_on(Extension::History);
-                    self.recorder.snapshot(&id, Span::Page(page));
-                }
-                self.recorder.done(Some(&id), Done::Ok);
-            }
-            Command::Shutdown => self.drain(Some(id), ExitCause::Quiet),
-            Command::Enable(extensions) => {
-                let had_servers = self.recorder.is_on(Extension::ToolServers);
-                extensions.into_iter().for_each(|extension| self.recorder.turn_on(extension));
-                if !had_servers {
-                    self.announce_servers();
-                }
-                self.recorder.done(Some(&id), Done::Ok);
-            }
-            Command::DeclareTools(manifest) => self.declare_tools(&id, manifest),
-            Command::ToolResult(answer) => {
-                let call = answer.call.clone();
-                self.answer(now, &id, &call, |run, context| run.client_result(context, answer));
-            }
-            Command::SwitchModel(choice) => self.switch_model(&id, &choice),
-            Command::Edit(edit) => self.edit(now, id, edit),
-            Command::Approve(approve) => {
-                self.recorder.turn_on(Extension::Approvals);
-                let call = approve.call.clone();
-                self.answer(now, &id, &call, |run, context| run.approve(context, approve));
-            }
-        }
-    }
-
-    /// Shows the state of all tool servers, for a client that begins to follow them.
-    fn announce_servers(&mut self) {
-        if !self.recorder.is_on(Extension::ToolServers) {
-            return;
-        }
-        let states = self.toolbox.states();
-        let changes: Vec<_> =
-            states.map(|(server, state, tools)| server_changed(server, state, tools)).collect();
-        for changed in changes {
-            self.recorder.announce(None, changed.into());
-        }
-    }
-
-    fn declare_tools(&mut self, id: &RequestId, manifest: ToolManifest) {
-        self.recorder.turn_on(Extension::ClientTools);
-        let ToolManifest { tools, message } = manifest;
-        self.toolbox.declare(tools);
-        let updated =
-            FrontendToolManifestUpdated { tools: message.tools, revision: message.revision };
-        self.recorder.announce(Some(id), updated.into());
-        self.recorder.done(Some(id), Done::Ok);
-    }
-
-    /// What the client sends about a tool call: it is answered first, and then the run goes on.
-    fn answer(
-        &mut self,
-        now: Uptime,
-        id: &RequestId,
-        call: &ToolCallId,
-        take: impl FnOnce(&mut Run, &mut Context<'_>) -> Result<(), ClientError>,
-    ) {
-        let taken = match self.live(now) {
-            Some((live, mut context)) => take(&mut live.run, &mut context),
-            None => Err(unknown_tool_call(call)),
-        };
-        match taken {
-            Ok(()) => self.recorder.done(Some(id), Done::Ok),
-            Err(client_error) => return self.recorder.refuse(Some(id), client_error),
-        }
-        self.advance(now, |run, context| run.after_tools(context));
-    }
-
-    fn server_changed(&mut self, now: Uptime, change: &ServerChange) {
-        self.toolbox.server_changed(change);
-        let (server, tools) = (&change.server, self.toolbox.names_of(&change.server));
-        if let ServerState::Failed { reason } | ServerState::Gone { reason } = &change.state {
-            let warning = format!("the tools of the MCP server {server} can't be called: {reason}");
-            self.recorder.push(Output::Warning(warning));
-        }
-        // Until it is bound, the session may still get another name.
-        if self.binding == Binding::Bound && self.recorder.is_on(Extension::ToolServers) {
-            let changed = server_changed(server, &change.state, tools);
-            self.recorder.announce(None, changed.into());
-        }
-        if let Some((live, mut context)) = self.live(now) {
-            live.run.servers_changed(&mut context);
-        }
-    }
-
-    /// No more lines come: what waits for an answer of the client gets none.
-    fn input_ended(&mut self, now: Uptime, farewell: ExitCause) {
-        self.has_input_ended = true;
-        self.drain(None, farewell);
-        self.advance(now, |run, context| {
-            run.client_gone(context);
-            run.after_tools(context)
-        });
-    }
-
-    fn bind(&mut self, named: Option<SessionId>) -> Result<(), ClientError> {
-        let bound = self.recorder.session();
-        if let Some(named) = named
-            && named != *bound
-        {
-            if self.binding == Binding::Bound {
-                return Err(mismatch(bound));
-            }
-            self.recorder.rename(named);
-        }
-        if self.binding == Binding::Open {
-            self.binding = Binding::Bound;
-            self.announce_servers();
-        }
-        Ok(())
-    }
-
     /// Bytes of the attachments that the conversation holds: those of prompts that wait, too.
     pub(crate) fn attached_bytes(&self) -> u64 {
         let waiting = match &self.phase {
@@ -408,178 +246,6 @@ impl Session {
             Phase::Idle | Phase::Closed => 0,
         };
         self.recorder.attached_bytes() + waiting
-    }
-
-    /// Checks what only the session can check of a submit, before it is taken.
-    fn submitted(&mut self, now: Uptime, request: RequestId, submit: command::Submit) {
-        let choice = match self.turn_choice(&submit) {
-            Ok(choice) => choice,
-            Err(why) => return self.recorder.refuse(Some(&request), invalid_settings(why)),
-        };
-        for (extension, is_used) in [
-            (Extension::Attachments, !submit.attachments.is_empty()),
-            (Extension::Settings, submit.choice.is_some()),
-            (Extension::Structured, submit.schema.is_some()),
-        ] {
-            if is_used {
-                self.recorder.turn_on(extension);
-            }
-        }
-        let command::Submit { prompt, joins, attachments, .. } = submit;
-        let attachments = attachments.into();
-        self.submit(now, Submit { request, prompt, attachments, choice }, joins.as_ref());
-    }
-
-    fn turn_choice(&self, submit: &command::Submit) -> Result<TurnChoice, String> {
-        let is_joining = submit.joins.as_ref().is_some_and(|joins| self.is_active(joins));
-        if is_joining && (submit.choice.is_some() || submit.schema.is_some()) {
-            let why = "a prompt that joins a run has the model, the settings and the schema of that \
-                       run; leave settings and responseSchema out, or targetRequestId";
-            return Err(why.to_owned());
-        }
-        let selection = submit.choice.as_ref().map(|choice| self.models.choose(choice));
-        let repairs = self.rules.repairs;
-        let extraction =
-            submit.schema.clone().map(|schema| Extraction::of_request(schema, repairs));
-        Ok(TurnChoice { selection: selection.transpose()?, extraction: extraction.transpose()? })
-    }
-
-    /// Whether that request's run goes on.
-    fn is_active(&self, request: &RequestId) -> bool {
-        match &self.phase {
-            Phase::Running(live) | Phase::Draining(live, _) => live.run.request() == request,
-            Phase::Idle | Phase::Closed => false,
-        }
-    }
-
-    fn switch_model(&mut self, id: &RequestId, choice: &ModelChoice) {
-        self.recorder.turn_on(Extension::SwitchModel);
-        if let Phase::Running(live) | Phase::Draining(live, _) = &self.phase {
-            let client_error = busy(live.run.request());
-            return self.recorder.refuse(Some(id), client_error);
-        }
-        match self.models.switch(choice) {
-            Ok(switched) => {
-                self.recorder.announce(Some(id), switched.into());
-                self.recorder.done(Some(id), Done::Ok);
-            }
-            Err(why) => self.recorder.refuse(Some(id), invalid_settings(why)),
-        }
-    }
-
-    fn submit(&mut self, now: Uptime, submit: Submit, joins: Option<&RequestId>) {
-        match &mut self.phase {
-            Phase::Idle => self.start(now, submit, VecDeque::new()),
-            Phase::Running(live) => {
-                let is_of_run = joins == Some(live.run.request());
-                // A prompt for a run that is over becomes the next turn, as if it had come in time.
-                let may_wait = joins.is_some() || self.rules.on_busy == OnBusy::Queue;
-                if !may_wait {
-                    let client_error = busy(live.run.request());
-                    self.recorder.refuse(Some(&submit.request), client_error);
-                } else if !live.has_room() {
-                    let client_error = queue_full(live.run.request());
-                    self.recorder.refuse(Some(&submit.request), client_error);
-                } else if is_of_run {
-                    live.run.join(submit);
-                } else {
-                    live.waiting.push_back(submit);
-                }
-            }
-            Phase::Draining(..) | Phase::Closed => {
-                self.recorder.refuse(Some(&submit.request), shutting_down());
-            }
-        }
-    }
-
-    fn start(&mut self, now: Uptime, submit: Submit, waiting: VecDeque<Submit>) {
-        self.turns += 1;
-        let id = self.ids.run();
-        let Submit { request, prompt, attachments, choice } = submit;
-        let TurnChoice { selection, extraction } = choice;
-        let selection = selection.unwrap_or_else(|| self.models.current().clone());
-        let model = CallModel {
-            engine: self.models.engine_name(&selection),
-            name: self.models.model(&selection).to_owned(),
-            selection,
-        };
-        let run = Run::new(id, self.turns, request, now).with_model(model);
-        self.recorder.expect_answer(extraction);
-        let live = ActiveRun { run, waiting };
-        // Set before anything of the run is shown: whatever happens, it can be found and ended.
-        self.phase = match std::mem::replace(&mut self.phase, Phase::Idle) {
-            Phase::Draining(_, drain) => Phase::Draining(live, drain),
-            Phase::Idle | Phase::Running(_) | Phase::Closed => Phase::Running(live),
-        };
-        if let Some((live, mut context)) = self.live(now) {
-            live.run.begin(&mut context, prompt.into_string(), attachments);
-        }
-    }
-
-    fn cancel(&mut self, now: Uptime, id: &RequestId, cancel: &Cancel) {
-        let Some((live, _)) = self.live(now) else {
-            let client_error = match &cancel.target {
-                None if cancel.waiting => None,
-                None => Some(no_active_request()),
-                Some(target) => Some(no_such_request(target)),
-            };
-            if let Some(client_error) = client_error {
-                self.recorder.error(Some(id), client_error);
-            }
-            return self.recorder.done(Some(id), Done::Ok);
-        };
-        let mut withdrawn = Vec::new();
-        if cancel.waiting {
-            withdrawn.extend(live.run.take_joining());
-            withdrawn.extend(std::mem::take(&mut live.waiting));
-        }
-        let stops = match &cancel.target {
-            None => !cancel.waiting,
-            Some(target) => live.run.request() == target,
-        };
-        let mut is_found = true;
-        if let Some(target) = cancel.target.as_ref().filter(|_| !stops) {
-            let is_among = withdrawn.iter().any(|submit| submit.request == *target);
-            let one = live.withdraw(target);
-            is_found = is_among || one.is_some();
-            withdrawn.extend(one);
-        }
-        if !is_found && let Some(target) = &cancel.target {
-            self.recorder.error(Some(id), no_such_request(target));
-        }
-        self.recorder.done(Some(id), Done::Ok);
-        for submit in withdrawn {
-            self.recorder.done(Some(&submit.request), Done::Stopped);
-        }
-        if stops {
-            let reason = format!("cancelled by request {}", id.as_str());
-            self.stop(now, Stop { reason, error: None });
-            self.next(now);
-        }
-    }
-
-    /// Takes no more prompts, and ends once what runs and waits has ended.
-    fn drain(&mut self, shutdown: Option<RequestId>, farewell: ExitCause) {
-        match std::mem::replace(&mut self.phase, Phase::Closed) {
-            Phase::Idle => {
-                self.close(Drain { shutdowns: shutdown.into_iter().collect(), farewell });
-            }
-            Phase::Running(live) => {
-                let shutdowns = shutdown.into_iter().collect();
-                self.phase = Phase::Draining(live, Drain { shutdowns, farewell });
-            }
-            Phase::Draining(live, mut drain) => {
-                match shutdown {
-                    Some(id) if !drain.has_room() => {
-                        self.recorder.refuse(Some(&id), too_many_shutdowns());
-                    }
-                    shutdown => drain.shutdowns.extend(shutdown),
-                }
-                drain.farewell = drain.farewell.or(farewell);
-                self.phase = Phase::Draining(live, drain);
-            }
-            Phase::Closed => {}
-        }
     }
 
     fn task_event(&mut self, now: Uptime, task: TaskId, event: TaskEvent) {
@@ -606,89 +272,6 @@ impl Session {
         }
     }
 
-    /// Stops the active run, if there is one.
-    fn stop(&mut self, now: Uptime, stop: Stop) {
-        if let Some((live, context)) = self.live(now) {
-            live.run.end(context.recorder, now, Outcome::Stopped(stop));
-        }
-    }
-
-    /// The active run has ended: the next one begins, or the process ends, or waits.
-    fn next(&mut self, now: Uptime) {
-        let (live, drain) = match std::mem::replace(&mut self.phase, Phase::Idle) {
-            Phase::Running(live) => (live, None),
-            Phase::Draining(live, drain) => (live, Some(drain)),
-            phase @ (Phase::Idle | Phase::Closed) => {
-                self.phase = phase;
-                return;
-            }
-        };
-        let ActiveRun { mut run, mut waiting } = live;
-        // What has not joined the run is a turn of its own, and was there first.
-        let mut joining = run.take_joining();
-        joining.append(&mut waiting);
-        waiting = joining;
-        match (waiting.pop_front(), drain) {
-            (Some(submit), None) => self.start(now, submit, waiting),
-            (Some(submit), Some(drain)) => {
-                let live = ActiveRun { run, waiting: VecDeque::new() };
-                self.phase = Phase::Draining(live, drain);
-                self.start(now, submit, waiting);
-            }
-            (None, Some(drain)) => self.close(drain),
-            (None, None) => {}
-        }
-    }
-
-    /// Ends everything at once; what waits is refused.
-    fn end_now(&mut self, now: Uptime, stop: Stop, farewell: ExitCause) {
-        self.stop(now, stop);
-        let mut end = Drain { shutdowns: Vec::new(), farewell };
-        let waiting = match std::mem::replace(&mut self.phase, Phase::Closed) {
-            Phase::Running(live) => live.into_waiting(),
-            Phase::Draining(live, drain) => {
-                end =
-                    Drain { shutdowns: drain.shutdowns, farewell: end.farewell.or(drain.farewell) };
-                live.into_waiting()
-            }
-            Phase::Idle | Phase::Closed => Vec::new(),
-        };
-        for submit in waiting {
-            self.recorder.refuse(Some(&submit.request), shutting_down());
-        }
-        self.close(end);
-    }
-
-    fn close(&mut self, drain: Drain) {
-        self.phase = Phase::Closed;
-        for id in &drain.shutdowns {
-            self.recorder.done(Some(id), Done::Shutdown);
-        }
-        let exit = match drain.farewell {
-            ExitCause::Quiet => match self.rules.mode {
-                SessionMode::Conversation => ExitCode::Ok,
-                SessionMode::OneShot => self.recorder.verdict().into(),
-            },
-            ExitCause::InputFailed { reason } => {
-                self.recorder.refuse(None, stdin_read_failed(reason));
-                ExitCode::InputFailed
-            }
-            ExitCause::Interrupted(signal) => {
-                if self.rules.mode == SessionMode::Conversation || self.turns == 0 {
-                    self.recorder.error(None, interrupted(signal));
-                    self.recorder.done(None, Done::Stopped);
-                }
-                ExitCode::Interrupted(signal)
-            }
-            ExitCause::Refused(client_error) => {
-                let is_defect = client_error.code == Code::Internal;
-                self.recorder.refuse(None, client_error);
-                if is_defect { ExitCode::Internal } else { ExitCode::Usage }
-            }
-        };
-        self.recorder.push(Output::Exit(exit));
-    }
-
     /// The active run, and what its steps need.
     fn live(&mut self, now: Uptime) -> Option<(&mut ActiveRun, Context<'_>)> {
         let live = match &mut self.phase {
@@ -705,36 +288,5 @@ impl Session {
             can_ask: has_approvals && !self.has_input_ended,
         };
         Some((live, context))
-    }
-}
-
-fn server_changed(
-    server: &ServerName,
-    state: &ServerState,
-    tools: Vec<String>,
-) -> ToolServerChanged {
-    let (state, reason) = match state {
-        ServerState::Starting => (ToolServerState::Starting, String::new()),
-        ServerState::Ready => (ToolServerState::Ready, String::new()),
-        ServerState::Failed { reason } => (ToolServerState::Unavailable, reason.clone()),
-        ServerState::Gone { reason } => (ToolServerState::Gone, reason.clone()),
-    };
-    ToolServerChanged { server: server.to_string(), state: state.into(), reason, tools }
-}
-
-impl Drain {
-    fn has_room(&self) -> bool {
-        let bytes: usize = self.shutdowns.iter().map(|id| id.as_str().len()).sum();
-        self.shutdowns.len() < HELD_SHUTDOWNS_MAX && bytes < HELD_BYTES_MAX
-    }
-}
-
-impl ExitCause {
-    /// The first cause that is not `Quiet`.
-    fn or(self, other: Self) -> Self {
-        match self {
-            Self::Quiet => other,
-            Self::InputFailed { .. } | Self::Interrupted(_) | Self::Refused(_) => self,
-        }
     }
 }

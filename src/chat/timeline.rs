@@ -155,15 +155,9 @@ impl Timeline {
             Event::PromptJoined { prompt, attachments, number } => {
                 self.add(recorded, Body::prompt(prompt, attachments, *number));
             }
-            Event::SegmentStarted { segment, prompt } => self.add(
-                recorded,
-                Body::Segment {
-                    segment: *segment,
-                    prompt: prompt.clone(),
-                    text: Text::default(),
-                    state: SegmentState::Streaming,
-                },
-            ),
+            Event::SegmentStarted { segment, prompt } => {
+                self.add(recorded, Body::segment(*segment, prompt));
+            }
             Event::SegmentPatched { segment, text: piece, .. } => {
                 self.segment(recorded, *segment, |text, _| text.push_str(piece));
             }
@@ -173,10 +167,7 @@ impl Timeline {
                     *state = SegmentState::Ended { ending: *status, cut_off };
                 });
             }
-            Event::ToolCallStarted { tool } => self.add(
-                recorded,
-                Body::Tool { tool: tool.clone(), input: String::new(), state: ToolState::Pending },
-            ),
+            Event::ToolCallStarted { tool } => self.add(recorded, Body::tool(tool)),
             Event::ToolArgumentsPatched { tool, text, .. } => {
                 self.tool(recorded, tool, ToolState::StreamingArguments, |input| {
                     input.push_str(text);
@@ -340,5 +331,14 @@ impl Timeline {
 impl Body {
     fn prompt(text: &Text, attachments: &[Attachment], number: u32) -> Self {
         Self::Prompt { text: text.clone(), attachments: shown(attachments).into(), number }
+    }
+
+    fn segment(segment: Segment, prompt: &Text) -> Self {
+        let (text, state) = (Text::default(), SegmentState::Streaming);
+        Self::Segment { segment, prompt: prompt.clone(), text, state }
+    }
+
+    fn tool(tool: &ToolCall) -> Self {
+        Self::Tool { tool: tool.clone(), input: String::new(), state: ToolState::Pending }
     }
 }

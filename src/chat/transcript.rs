@@ -1,19 +1,17 @@
 //! The conversation as the model sees it: the turns so far, projected from the events.
 
+mod messages;
+
+#[cfg(test)]
+pub(super) use messages::INTERRUPTED_MARK;
+pub(crate) use messages::{INTERRUPTED_TOOL, Message};
+
 use super::event::{
     Attachments, Ending, Event, ProviderData, Recorded, SegmentKind, ToolCall, ToolResult,
 };
 use crate::protocol::attachment::Attachment;
 use crate::support::text::Text;
-use std::borrow::Cow;
 use std::sync::Arc;
-
-/// Appended to the answer of a turn that was cut off, so that the model knows.
-pub(crate) const INTERRUPTED_MARK: &str = "[This answer was interrupted before it was complete.]";
-
-/// Used as the result of a tool call that was cut off: providers refuse a request in which
-/// a call has no result.
-pub(crate) const INTERRUPTED_TOOL: &str = "The call was interrupted before it returned a result.";
 
 /// A conversation as it is sent to the model. Cheap to clone: turns are shared.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -91,38 +89,6 @@ pub(crate) enum TurnState {
     Finished,
     /// Stopped or failed before the end of the answer.
     Interrupted,
-}
-
-/// One message of a provider request.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Message<'a> {
-    /// The system prompt.
-    System(&'a str),
-    /// A message of the user.
-    User {
-        /// What the user wrote.
-        text: Cow<'a, str>,
-        /// Images and files, which come before the text.
-        attachments: Cow<'a, [Attachment]>,
-    },
-    /// An answer of the model, with its tool calls.
-    Assistant {
-        /// Empty if it only called tools.
-        text: Cow<'a, str>,
-        /// The tool calls, with their arguments as JSON text.
-        calls: Vec<(&'a ToolCall, &'a str)>,
-        /// What its provider wrote for itself, if it is known.
-        provider_data: Option<&'a ProviderData>,
-    },
-    /// The result of a tool call.
-    Tool {
-        /// The tool call.
-        tool: &'a ToolCall,
-        /// The tool's output.
-        result: Cow<'a, str>,
-        /// The call failed, or was interrupted.
-        is_error: bool,
-    },
 }
 
 impl Transcript {
@@ -229,24 +195,6 @@ impl Transcript {
         }
     }
 
-    /// The messages of a provider request, oldest first. Every tool call in them has a result. The
-    /// preamble is sent unchanged; in the turns after it roles alternate,
-    /// as some providers require.
-    pub(crate) fn messages(&self) -> Vec<Message<'_>> {
-        let system = self.preamble.system.as_deref().map(Message::System);
-        let history = self.preamble.history.iter().map(HistoryMessage::message);
-        let mut messages: Vec<Message<'_>> = system.into_iter().chain(history).collect();
-        let preamble_len = messages.len();
-        for message in self.turns.iter().flat_map(|turn| turn.messages()) {
-            let joined = match messages[preamble_len..].last_mut() {
-                Some(last) => last.join(message),
-                None => Some(message),
-            };
-            messages.extend(joined);
-        }
-        messages
-    }
-
     fn answered(&mut self, kind: SegmentKind, text: &Text) {
         // Reasoning is shown to people but not sent back: providers expect only the answers.
         let SegmentKind::Text = kind else { return };
@@ -314,46 +262,6 @@ impl Step {
     }
 }
 
-impl HistoryMessage {
-    fn message(&self) -> Message<'_> {
-        match self {
-            Self::ByUser(text) => Message::user(text, &[]),
-            Self::ByModel(text) => Message::assistant(text.into()),
-            Self::BySystem(text) => Message::System(text),
-        }
-    }
-}
-
-impl<'a> Message<'a> {
-    /// A text of the user, and what goes with it.
-    pub(crate) fn user(text: &'a str, attachments: &'a [Attachment]) -> Self {
-        Self::User { text: text.into(), attachments: attachments.into() }
-    }
-
-    /// A text of the model.
-    fn assistant(text: Cow<'a, str>) -> Self {
-        Self::Assistant { text, calls: Vec::new(), provider_data: None }
-    }
-
-    /// Merges the next message of the same role; returns it if the role differs.
-    fn join(&mut self, next: Self) -> Option<Self> {
-        match (self, next) {
-            (
-                Self::User { text, attachments },
-                Self::User { text: more, attachments: more_attachments },
-            ) => {
-                *text += "\n\n";
-                *text += more;
-                if !more_attachments.is_empty() {
-                    attachments.to_mut().extend_from_slice(&more_attachments);
-                }
-                None
-            }
-            (_, next) => Some(next),
-        }
-    }
-}
-
 impl Turn {
     fn attached_bytes(&self) -> u64 {
         let joined = self.steps.iter().filter_map(|step| match step {
@@ -363,42 +271,6 @@ impl Turn {
         let all = joined.chain([&self.attachments]).flat_map(|attachments| attachments.iter());
         all.map(Attachment::len_bytes).sum()
     }
-
-    fn messages(&self) -> Vec<Message<'_>> {
-        let mut messages = Vec::new();
-        if !self.prompt.is_empty() || !self.attachments.is_empty() {
-            messages.push(Message::user(&self.prompt, &self.attachments));
-        }
-        let mut steps = self.steps.as_slice();
-        while !steps.is_empty() {
-            if let [Step::Prompt(prompt, attachments), rest @ ..] = steps {
-                messages.push(Message::user(prompt, attachments));
-                steps = rest;
-                continue;
-            }
-            let text = leading_text(&mut steps);
-            let calls = leading_calls(&mut steps);
-            let provider_data = leading_data(&mut steps);
-            // Some providers refuse a message of white space only, which has no content anyway.
-            let text = if text.trim().is_empty() { Cow::Borrowed("") } else { text };
-            if text.is_empty() && calls.is_empty() {
-                continue;
-            }
-            let results = calls.iter().map(|(tool, _, result)| Message::Tool {
-                tool,
-                result: result.map_or(INTERRUPTED_TOOL, ToolResult::text).into(),
-                is_error: result.is_none_or(|result| matches!(result, ToolResult::Error(_))),
-            });
-            let results: Vec<_> = results.collect();
-            let calls = calls.into_iter().map(|(tool, input, _)| (tool, input)).collect();
-            messages.push(Message::Assistant { text, calls, provider_data });
-            messages.extend(results);
-        }
-        if self.state == TurnState::Interrupted {
-            mark_interrupted(&mut messages);
-        }
-        messages
-    }
 }
 
 /// Asks the model for an answer that matches its schema.
@@ -407,49 +279,4 @@ pub(super) fn repair_prompt(reason: &str) -> String {
         "That answer can't be used: {reason}. Answer again, with one JSON value that matches the \
          schema and with nothing else."
     )
-}
-
-fn leading_text<'a>(steps: &mut &'a [Step]) -> Cow<'a, str> {
-    let mut text = Cow::Borrowed("");
-    while let [Step::Text(more), rest @ ..] = *steps {
-        text += more.as_str();
-        *steps = rest;
-    }
-    text
-}
-
-type Called<'a> = (&'a ToolCall, &'a str, Option<&'a ToolResult>);
-
-/// The calls of one round. Those of the next were made after the results of these, and a provider
-/// that gets them in another order can't use its prompt cache.
-fn leading_calls<'a>(steps: &mut &'a [Step]) -> Vec<Called<'a>> {
-    let mut calls = Vec::new();
-    let mut first = None;
-    while let [Step::Called { round, tool, input, result }, rest @ ..] = *steps
-        && *first.get_or_insert(*round) == *round
-    {
-        calls.push((tool, input.as_str(), result.as_ref()));
-        *steps = rest;
-    }
-    calls
-}
-
-/// The provider's own data for the steps before.
-fn leading_data<'a>(steps: &mut &'a [Step]) -> Option<&'a ProviderData> {
-    let [Step::ProviderData(data), rest @ ..] = *steps else { return None };
-    *steps = rest;
-    Some(data)
-}
-
-/// Appends the mark to the model's last text, or adds it as an answer if there is none, because
-/// providers require user and assistant to alternate.
-fn mark_interrupted(messages: &mut Vec<Message<'_>>) {
-    if let Some(Message::Assistant { text, calls, .. }) = messages.last_mut()
-        && calls.is_empty()
-    {
-        *text += "\n\n";
-        *text += INTERRUPTED_MARK;
-        return;
-    }
-    messages.push(Message::assistant(INTERRUPTED_MARK.into()));
 }

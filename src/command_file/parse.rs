@@ -7,8 +7,9 @@ use super::{CommandFile, FILE_BYTES_MAX, FileError, ResponseType, Role, Text, Wa
 use crate::yaml::{Kind, Node, YamlError};
 use std::path::Path;
 
-/// Keys that have a meaning in pinocchio or glazed and none here, such as its layers and the place of a command among others.
-const PASSED_OVER: [&str; 8] =
+/// Keys that have a meaning in pinocchio or glazed and none here, such as its layers and the place of
+/// a command among others.
+const IGNORED: [&str; 8] =
     ["additionalData", "layers", "layout", "metadata", "parents", "source", "tags", "type"];
 
 /// Known keys.
@@ -45,6 +46,31 @@ impl CommandFile {
     }
 }
 
+/// A file that says nothing.
+fn empty(path: &Path) -> CommandFile {
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    CommandFile {
+        path: path.to_owned(),
+        name: stem.unwrap_or_default(),
+        short: String::new(),
+        long: String::new(),
+        flags: Vec::new(),
+        arguments: Vec::new(),
+        system_prompt: None,
+        prompt: None,
+        messages: Vec::new(),
+        history_is_template: false,
+        response: ResponseType::default(),
+        schema: None,
+        schema_line: 0,
+        model: None,
+        engine: None,
+        settings: Vec::new(),
+        extensions: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
 /// What a fault is and where.
 pub(super) type FileFault = (u32, String);
 
@@ -72,64 +98,16 @@ impl Reading<'_> {
     }
 
     fn command(&mut self, entries: &[(Node, Node)]) -> Result<CommandFile, FileFault> {
-        let stem = self.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        let mut file = CommandFile {
-            path: self.path.to_owned(),
-            name: stem.unwrap_or_default(),
-            short: String::new(),
-            long: String::new(),
-            flags: Vec::new(),
-            arguments: Vec::new(),
-            system_prompt: None,
-            prompt: None,
-            messages: Vec::new(),
-            history_is_template: false,
-            response: ResponseType::default(),
-            schema: None,
-            schema_line: 0,
-            model: None,
-            engine: None,
-            settings: Vec::new(),
-            extensions: Vec::new(),
-            warnings: Vec::new(),
-        };
+        let mut file = empty(self.path);
         // Checked first, as flags and arguments have their own errors.
         if let Some((_, other)) = entries.iter().find(|(key, _)| key.text() == Some("aliasFor")) {
             return Err(alias(other));
         }
         let mut response = None;
         for (key, value) in entries {
-            let name = key.text().unwrap_or_default();
-            match name {
-                "name" => {
-                    let text = text(value, name)?;
-                    if !text.trim().is_empty() {
-                        file.name = text;
-                    }
-                }
-                "short" => file.short = text(value, name)?,
-                "long" => file.long = text(value, name)?,
-                "flags" => file.flags = self.flags(value, name)?,
-                "arguments" => file.arguments = self.flags(value, name)?,
-                "system-prompt" => file.system_prompt = template(value, name)?,
-                "prompt" => file.prompt = template(value, name)?,
-                "messages" => file.messages = messages(value)?,
-                "messages-template" => file.history_is_template = truth(value, name)?,
-                "response-type" => response = Some((value.line, response_type(value)?)),
-                "schema" => {
-                    file.schema = schema(value)?;
-                    file.schema_line = key.line;
-                }
-                "settings" => settings::own(value, &mut file)?,
-                "factories" => {
-                    for (line, message) in settings::of_pinocchio(value, &mut file)? {
-                        let path = self.path.to_owned();
-                        self.warnings.push(Warning { path, line, message });
-                    }
-                }
-                "extensions" => file.extensions = texts(value, name)?,
-                _ if PASSED_OVER.contains(&name) => {}
-                _ => self.unknown(key, &KEYS),
+            match key.text() {
+                Some("response-type") => response = Some((value.line, response_type(value)?)),
+                Some(_) | None => self.entry(key, value, &mut file)?,
             }
         }
         flags::check(&file)?;
@@ -138,6 +116,41 @@ impl Reading<'_> {
         file.response = answer(response, file.schema.is_some())?;
         file.warnings = std::mem::take(&mut self.warnings);
         Ok(file)
+    }
+
+    fn entry(&mut self, key: &Node, value: &Node, file: &mut CommandFile) -> Result<(), FileFault> {
+        let name = key.text().unwrap_or_default();
+        match name {
+            "name" => {
+                let text = text(value, name)?;
+                if !text.trim().is_empty() {
+                    file.name = text;
+                }
+            }
+            "short" => file.short = text(value, name)?,
+            "long" => file.long = text(value, name)?,
+            "flags" => file.flags = self.flags(value, name)?,
+            "arguments" => file.arguments = self.flags(value, name)?,
+            "system-prompt" => file.system_prompt = template(value, name)?,
+            "prompt" => file.prompt = template(value, name)?,
+            "messages" => file.messages = messages(value)?,
+            "messages-template" => file.history_is_template = truth(value, name)?,
+            "schema" => {
+                file.schema = schema(value)?;
+                file.schema_line = key.line;
+            }
+            "settings" => settings::own(value, file)?,
+            "factories" => {
+                for (line, message) in settings::of_pinocchio(value, file)? {
+                    let path = self.path.to_owned();
+                    self.warnings.push(Warning { path, line, message });
+                }
+            }
+            "extensions" => file.extensions = texts(value, name)?,
+            _ if IGNORED.contains(&name) => {}
+            _ => self.unknown(key, &KEYS),
+        }
+        Ok(())
     }
 
     /// Warns about an earlier message that looks like a template but is sent as it is written.

@@ -3,8 +3,8 @@
 
 use super::client_error::{busy_for_edit, lost_attachments, unknown_message};
 use super::recorder::Recorder;
-use super::waiting::TurnChoice;
-use super::{Phase, Session, Submit, Uptime};
+use super::waiting::{Submit, TurnChoice};
+use super::{Phase, Session, Uptime};
 use crate::chat::event::{Attachments, Event, Scope};
 use crate::chat::timeline::LastTurns;
 use crate::protocol::command::{Edit, Extension, Prompt};

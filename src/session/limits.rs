@@ -1,10 +1,16 @@
 //! How much a run may bring, and how often it repeats its prompt.
 
 use super::client_error::{endless_answer, too_many_segments};
-use super::{ANSWER_BYTES_MAX, ANSWER_SEGMENTS_MAX};
 use crate::chat::event::ToolResult;
 use crate::engine::{EngineEvent, RunError};
 use crate::support::text::Text;
+
+/// Bytes of text, reasoning, tool arguments and results of a run: a conversation is held in memory.
+pub(crate) const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Segments of text and reasoning that an answer may have: each is a message of the conversation, and
+/// costs far more than its text.
+pub(super) const ANSWER_SEGMENTS_MAX: u32 = 10_000;
 
 /// Bytes of prompt that the text segments of a run repeat together, beyond the first of them: a long
 /// prompt and an answer of many segments must not multiply.

@@ -1,25 +1,24 @@
 //! What every step of a session writes to: the projections, and the list of what is to be done.
 
+mod frames;
+mod tasks;
+
+pub use frames::FULL_SNAPSHOT_ENTITIES_MAX;
+
 use super::answer_extraction::{AnswerExtraction, Extraction, RejectedAnswer};
-use super::client_error::run_failed;
 use super::exit::Verdict;
 use super::log::{Log, Projections};
-use super::model::Selection;
-use super::toolbox::ServerCall;
 use super::usage::UsageMeter;
-use super::{FULL_SNAPSHOT_ENTITIES_MAX, FinalSnapshot, Output, Retention, Rules, SessionMode};
+use super::{FinalSnapshot, Output, Retention, Rules, SessionMode};
 use crate::chat::event::{Event, Recorded, Scope, Segment};
 use crate::chat::patch::{PatchFields, Patches};
-use crate::chat::timeline::{Span, Timeline};
-use crate::chat::tool::ToolSpec;
+use crate::chat::timeline::Timeline;
 use crate::chat::transcript::Transcript;
 use crate::chat::ui::Ui;
-use crate::engine::{CallSpec, RunError};
 use crate::protocol::any::Any;
 use crate::protocol::command::Extension;
 use crate::protocol::id::{Ids, Ordinal, RequestId, RunId, SessionId, TaskId, ToolCallId};
-use crate::protocol::proto::rpc::rpc_line::Frame as Body;
-use crate::protocol::wire::{self, ClientError, Done, Frame};
+use crate::protocol::wire::{self, ClientError};
 use crate::support::fail_point::FailPoint;
 use crate::support::text::Text;
 use std::collections::{BTreeSet, HashMap};
@@ -208,11 +207,15 @@ impl Recorder {
         let payload = self.log.payload(recorded);
         let at = (self.ordinal, &payload);
         let shown = self.log.backend_event(&self.session, Some(request), at);
+        self.store(recorded, payload);
+        self.outputs.extend(shown.filter(|_| !is_hidden));
+    }
+
+    fn store(&mut self, recorded: &Recorded, payload: Any) {
         let Self { session, timeline, transcript, usage, .. } = self;
         let projections = Projections { session, timeline, transcript, usage };
         let stored = self.log.record(recorded, payload, &projections);
         self.outputs.extend(stored);
-        self.outputs.extend(shown.filter(|_| !is_hidden));
     }
 
     /// An event of a run that was cut off before this process began: it is stored and not shown, and
@@ -222,10 +225,7 @@ impl Recorder {
         let recorded = Recorded { ordinal: self.ordinal, scope, event };
         self.timeline.apply(&recorded);
         let payload = self.log.payload(&recorded);
-        let Self { session, timeline, transcript, usage, .. } = self;
-        let projections = Projections { session, timeline, transcript, usage };
-        let stored = self.log.record(&recorded, payload, &projections);
-        self.outputs.extend(stored);
+        self.store(&recorded, payload);
     }
 
     /// A call of an earlier process had that id.
@@ -251,53 +251,6 @@ impl Recorder {
         self.transcript.attached_bytes()
     }
 
-    /// Has the engine make a provider call.
-    pub(super) fn start_call(&mut self, tools: Arc<[ToolSpec]>, selection: &Selection) -> TaskId {
-        let task = self.new_task();
-        let Selection { engine, model, settings } = selection.clone();
-        let transcript = self.transcript.clone();
-        let schema = self.answer_extraction.as_ref().and_then(AnswerExtraction::response_schema);
-        let spec = CallSpec { transcript, tools, engine, model, settings, schema };
-        self.push(Output::StartCall(task, spec));
-        task
-    }
-
-    /// Has a server run a tool.
-    pub(super) fn start_tool(&mut self, call: ServerCall) -> TaskId {
-        let task = self.new_task();
-        self.push(Output::StartTool(task, call));
-        task
-    }
-
-    fn new_task(&mut self) -> TaskId {
-        self.last_task.0 += 1;
-        self.tasks.insert(self.last_task);
-        self.last_task
-    }
-
-    /// Whether the task was started, and neither ended nor cancelled.
-    pub(super) fn is_live(&self, task: TaskId) -> bool {
-        self.tasks.contains(&task)
-    }
-
-    pub(super) fn task_ended(&mut self, task: TaskId) {
-        self.tasks.remove(&task);
-    }
-
-    /// Has a task dropped, if it is live.
-    pub(super) fn cancel_task(&mut self, task: TaskId) {
-        if self.tasks.remove(&task) {
-            self.push(Output::CancelTask(task));
-        }
-    }
-
-    /// Has all live tasks dropped. However often and from wherever it is called.
-    pub(super) fn cancel_tasks(&mut self) {
-        for task in std::mem::take(&mut self.tasks) {
-            self.push(Output::CancelTask(task));
-        }
-    }
-
     /// Shows something that happened to the session outside of its runs.
     pub(super) fn announce(&mut self, request: Option<&RequestId>, payload: Any) {
         self.ordinal.0 += 1;
@@ -317,75 +270,6 @@ impl Recorder {
     /// share the ordinal.
     pub(super) fn show_to(&mut self, request: &RequestId, payload: Any) {
         self.show(request, [payload]);
-    }
-
-    pub(super) fn snapshot(&mut self, request: &RequestId, span: Span) {
-        let frame = self.state(Some(request), span);
-        self.push(Output::Frame(frame));
-    }
-
-    /// A frame with the state of the conversation.
-    pub(super) fn state(&self, request: Option<&RequestId>, span: Span) -> Frame {
-        let snapshot = self.timeline.snapshot(&self.session, span);
-        wire::frame(&self.session, request, wire::snapshot(snapshot))
-    }
-
-    /// The snapshot that closes a run, as far as one is wanted.
-    pub(super) fn final_snapshot(&mut self, request: &RequestId) {
-        match self.final_snapshot {
-            _ if !self.keeps() => {}
-            FinalSnapshot::FullUntilLong if self.is_long() => {
-                self.push(Output::Warning(long_session()));
-                self.final_snapshot = FinalSnapshot::Turn;
-                self.snapshot(request, Span::LastTurn);
-            }
-            FinalSnapshot::Full | FinalSnapshot::FullUntilLong => {
-                self.snapshot(request, Span::Conversation);
-            }
-            FinalSnapshot::Turn => self.snapshot(request, Span::LastTurn),
-            FinalSnapshot::None => {}
-        }
-    }
-
-    /// Whether the session is stored, and so long that a copy of it after each run is no help.
-    fn is_long(&self) -> bool {
-        self.log.rules().is_stored && self.timeline.len() > FULL_SNAPSHOT_ENTITIES_MAX
-    }
-
-    pub(super) fn run_failed(&mut self, request: &RequestId, error: RunError) {
-        self.refuse(Some(request), run_failed(error));
-    }
-
-    /// Answers a request with what is wrong, and its end.
-    pub(super) fn refuse(&mut self, request: Option<&RequestId>, client_error: ClientError) {
-        self.error(request, client_error);
-        self.done(request, Done::Failed);
-    }
-
-    pub(super) fn error(&mut self, request: Option<&RequestId>, mut client_error: ClientError) {
-        client_error.terminal |= self.mode == SessionMode::OneShot;
-        self.frame(request, wire::error(client_error));
-    }
-
-    pub(super) fn done(&mut self, request: Option<&RequestId>, how: Done) {
-        self.frame(request, wire::done(how));
-    }
-
-    /// Whether the outputs not yet taken end this request.
-    pub(super) fn is_done(&self, request: Option<&RequestId>) -> bool {
-        let id = request.map_or("", RequestId::as_str);
-        self.outputs.iter().any(|output| match output {
-            Output::Frame(frame) => {
-                matches!(frame.frame, Some(Body::Done(_))) && frame.request_id == id
-            }
-            Output::Persist(_)
-            | Output::StartCall(..)
-            | Output::StartTool(..)
-            | Output::CancelTask(_)
-            | Output::Warning(_)
-            | Output::Exit(_)
-            | Output::Abort(_) => false,
-        })
     }
 
     fn weigh(&mut self, event: &Event) {
@@ -418,20 +302,6 @@ impl Recorder {
             | Event::RunStopped { .. } => {}
         }
     }
-
-    fn frame(&mut self, request: Option<&RequestId>, body: Body) {
-        let frame = wire::frame(&self.session, request, body);
-        self.outputs.push(Output::Frame(frame));
-    }
-}
-
-/// The notice that snapshots are shorter from here on.
-fn long_session() -> String {
-    format!(
-        "the conversation has more than {FULL_SNAPSHOT_ENTITIES_MAX} messages and tool calls: from here \
-         on the snapshot at the end of a run has what the run added, as with --final-snapshot turn; \
-         --final-snapshot full has the whole conversation sent after each run"
-    )
 }
 
 fn is_patch(payload: &Any) -> bool {

@@ -2,6 +2,9 @@
 //! decides at each boundary what comes next, and whatever it opened is closed when it ends.
 
 mod answer;
+mod ending;
+mod joining;
+mod open;
 mod round;
 
 use super::Uptime;
@@ -9,20 +12,15 @@ use super::answer_extraction::RejectedAnswer;
 use super::limits::{AnswerCount, AnswerLimits};
 use super::model::Selection;
 use super::recorder::Recorder;
-use super::toolbox::{ServerCall, Toolbox};
-use super::{Output, Submit, TaskEvent};
-use crate::chat::event::{
-    Attachments, Ending, Event, FinishClass, ProviderData, Scope, Segment, SegmentKind, ToolCall,
-    ToolResult, Usage,
-};
-use crate::chat::transcript::INTERRUPTED_TOOL;
-use crate::chat::ui::{correlation, user_message_id};
+use super::toolbox::Toolbox;
+use super::waiting::Submit;
+use super::{Output, TaskEvent};
+use crate::chat::event::{Attachments, Ending, Event, FinishClass, Scope, SegmentKind};
 use crate::engine::{CallEnd, EngineEvent, RunError};
-use crate::protocol::command::Decision;
-use crate::protocol::id::{RequestId, RunId, TaskId, ToolCallId};
-use crate::protocol::proto::session::SteeringAccepted;
-use crate::protocol::wire::{ClientError, Done};
+use crate::protocol::id::{RequestId, RunId, TaskId};
+use crate::protocol::wire::ClientError;
 use crate::support::text::Text;
+use open::{CallFinish, OpenCall, OpenSegment, OpenTool};
 use std::collections::VecDeque;
 
 /// What a step of a run needs beside the run.
@@ -100,54 +98,6 @@ enum Step {
     Tools,
     /// It has ended.
     Ended,
-}
-
-/// The open call to the provider.
-#[derive(Clone, Debug)]
-struct OpenCall {
-    started: Uptime,
-    usage: Option<Usage>,
-    has_tool_calls: bool,
-}
-
-#[derive(Clone, Debug)]
-struct OpenSegment {
-    segment: Segment,
-    prompt: Text,
-    pieces: u64,
-    bytes: u64,
-}
-
-#[derive(Clone, Debug)]
-struct OpenTool {
-    /// As the engine calls it.
-    engine_id: ToolCallId,
-    tool: ToolCall,
-    pieces: u64,
-    input: String,
-    step: ToolStep,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum ToolStep {
-    /// The model writes its arguments.
-    Started,
-    /// The model has made it.
-    Requested,
-    /// The client is asked whether it may run.
-    Approval { call: ServerCall, deadline: Uptime },
-    /// The client runs it.
-    Client { deadline: Uptime },
-    /// A server runs it.
-    Executing { task: TaskId, deadline: Uptime },
-}
-
-/// How a provider call finishes.
-struct CallFinish {
-    stop_reason: String,
-    class: FinishClass,
-    segment: Ending,
-    provider_data: Option<ProviderData>,
 }
 
 impl Run {
@@ -230,26 +180,6 @@ impl Run {
         self.step = Step::Calling(task);
     }
 
-    /// A submit joins at the next boundary.
-    pub(super) fn join(&mut self, submit: Submit) {
-        self.joining.push_back(submit);
-    }
-
-    pub(super) fn joining(&self) -> &VecDeque<Submit> {
-        &self.joining
-    }
-
-    /// Takes the submits that have not joined.
-    pub(super) fn take_joining(&mut self) -> VecDeque<Submit> {
-        std::mem::take(&mut self.joining)
-    }
-
-    /// Takes the submit of that request, if it has not joined.
-    pub(super) fn withdraw(&mut self, request: &RequestId) -> Option<Submit> {
-        let at = self.joining.iter().position(|submit| submit.request == *request)?;
-        self.joining.remove(at)
-    }
-
     /// What a task of the run reports; gives the outcome if the run ends with it.
     pub(super) fn task_event(
         &mut self,
@@ -324,23 +254,6 @@ impl Run {
         None
     }
 
-    /// Prompts that have come for this run become part of it. Their requests end here.
-    fn take_in_prompts(&mut self, context: &mut Context<'_>) {
-        for Submit { request, prompt, attachments, .. } in std::mem::take(&mut self.joining) {
-            self.prompts += 1;
-            let number = self.prompts;
-            let prompt = Text::from(prompt.into_string());
-            self.record(context.recorder, Event::PromptJoined { prompt, attachments, number });
-            let accepted = SteeringAccepted {
-                message_id: user_message_id(&self.id().root(), number),
-                target_request_id: self.request.as_str().to_owned(),
-                correlation: Some(correlation(context.recorder.session(), self.scope)),
-            };
-            context.recorder.show_to(&request, accepted.into());
-            context.recorder.done(Some(&request), Done::Ok);
-        }
-    }
-
     /// When something is to be done even if nothing happens.
     pub(super) fn deadline(&self) -> Option<Uptime> {
         match self.step {
@@ -403,84 +316,8 @@ impl Run {
         self.segment.as_ref().is_some_and(|open| open.segment.kind == kind)
     }
 
-    /// Records the end: what is open is closed, then the run, then its request.
-    pub(super) fn end(&mut self, recorder: &mut Recorder, now: Uptime, outcome: Outcome) {
-        // First of all, so that provider and tools are stopped without delay.
-        recorder.cancel_tasks();
-        self.step = Step::Ended;
-        let (ending, class) = match outcome {
-            Outcome::Finished => (Ending::Finished, FinishClass::Completed),
-            Outcome::Stopped(_) => (Ending::Stopped, FinishClass::Cancelled),
-            Outcome::Failed(_) => (Ending::Failed, FinishClass::Failed),
-        };
-        self.close_call(recorder, now, CallFinish::cut(class, ending));
-        self.close_tools(recorder);
-        self.scope.call = 0;
-        match outcome {
-            Outcome::Finished => {
-                let duration_ms = now.since(self.started);
-                let cut_off = self.cut_off.take();
-                self.record(recorder, Event::RunFinished { duration_ms, cut_off });
-                recorder.final_snapshot(&self.request);
-                match recorder.take_invalid() {
-                    None => recorder.done(Some(&self.request), Done::Ok),
-                    Some(client_error) => recorder.refuse(Some(&self.request), client_error),
-                }
-            }
-            Outcome::Stopped(Stop { reason, error }) => {
-                self.record(recorder, Event::RunStopped { reason });
-                recorder.final_snapshot(&self.request);
-                if let Some(client_error) = error {
-                    recorder.error(Some(&self.request), client_error);
-                }
-                recorder.done(Some(&self.request), Done::Stopped);
-            }
-            Outcome::Failed(error) => {
-                self.record(recorder, Event::RunFailed { error: error.message.clone() });
-                recorder.final_snapshot(&self.request);
-                recorder.run_failed(&self.request, error);
-            }
-        }
-    }
-
-    /// Closes the calls whose arguments never became whole.
-    fn drop_unfinished_tools(&mut self, recorder: &mut Recorder) {
-        let is_unfinished = |open: &OpenTool| open.step == ToolStep::Started;
-        let (unfinished, whole) =
-            std::mem::take(&mut self.tools).into_iter().partition(is_unfinished);
-        self.tools = whole;
-        let unfinished: Vec<OpenTool> = unfinished;
-        for OpenTool { tool, .. } in unfinished {
-            self.record(recorder, Event::ToolCallFinished { tool });
-        }
-    }
-
-    /// Closes what was cut off. A call that the model has made gets a result, because the next
-    /// request to the provider needs one.
-    fn close_tools(&mut self, recorder: &mut Recorder) {
-        for OpenTool { tool, step, .. } in std::mem::take(&mut self.tools) {
-            if let ToolStep::Approval { .. } = step {
-                let decision = Decision::Deny { reason: "the run has ended".to_owned() };
-                let tool = tool.clone();
-                self.record(recorder, Event::ApprovalResolved { tool, decision });
-            }
-            if step != ToolStep::Started {
-                let result = ToolResult::Error(INTERRUPTED_TOOL.to_owned());
-                self.record(recorder, Event::ToolResultReady { tool: tool.clone(), result });
-            }
-            self.record(recorder, Event::ToolCallFinished { tool });
-        }
-    }
-
     fn record(&self, recorder: &mut Recorder, event: Event) {
         recorder.record(&self.request, self.scope, event);
-    }
-}
-
-impl CallFinish {
-    /// The finish of a call whose provider gave no reason.
-    fn cut(class: FinishClass, segment: Ending) -> Self {
-        Self { stop_reason: String::new(), class, segment, provider_data: None }
     }
 }
 

@@ -1,13 +1,20 @@
 //! The active run and the submits that wait: for their turn, or to join the run.
 
+use super::Extraction;
 use super::model::Selection;
 use super::run::Run;
-use super::{Extraction, QUEUED_BYTES_MAX, QUEUED_SUBMITS_MAX};
 use crate::chat::event::Attachments;
 use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::command::Prompt;
 use crate::protocol::id::RequestId;
 use std::collections::VecDeque;
+
+/// Submits that may wait for their turn. Past that they are refused, and input is read on: a run may
+/// wait for an answer in it.
+pub(super) const QUEUED_SUBMITS_MAX: usize = 10_000;
+
+/// Bytes of prompts that may wait for their turn; past that, submits are refused.
+const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A run and what waits for it.
 #[derive(Clone, Debug)]

@@ -1,9 +1,16 @@
 //! What starts a server, or where it is.
 
+mod file;
+mod naming;
+#[cfg(test)]
+mod tests;
+
 use crate::support::secret::{Secret, without_userinfo};
 use crate::support::terminal::escape_control;
 use crate::tool::catalogue::ServerName;
 use crate::tool::listing::cut;
+use file::Reader;
+use naming::name_of;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,30 +27,6 @@ const SHOWN_BYTES_MAX: usize = 4096;
 
 /// Largest number of servers.
 pub const SERVERS_MAX: usize = 100;
-
-/// Programs that run another one, which says more of a server than they do.
-const RUNNERS: [&str; 14] = [
-    "npx", "bunx", "pnpx", "uvx", "pipx", "node", "deno", "bun", "python", "python3", "uv",
-    "docker", "podman", "env",
-];
-
-/// Words between such a program and what it runs.
-const RUNNER_WORDS: [&str; 3] = ["run", "exec", "tool"];
-
-/// Members of a server in a file.
-const MEMBERS: [&str; 11] = [
-    "type",
-    "command",
-    "args",
-    "env",
-    "cwd",
-    "url",
-    "headers",
-    "disabled",
-    "startTimeout",
-    "protocolVersion",
-    "description",
-];
 
 /// A shorter value of a variable or header is not looked for in logs.
 const SECRET_BYTES_MIN: usize = 8;
@@ -270,197 +253,8 @@ impl Servers {
     }
 }
 
-/// Reads the members of one server. Errors name the member and never its value.
-struct Reader<'a> {
-    path: String,
-    members: &'a Map<String, Value>,
-    variables: Lookup<'a>,
-}
-
-impl Reader<'_> {
-    /// The server; `None` if it is disabled.
-    fn config(
-        &self,
-        name: ServerName,
-        warnings: &mut Vec<String>,
-    ) -> Result<Option<ServerConfig>, String> {
-        match self.members.get("disabled") {
-            None | Some(Value::Null | Value::Bool(false)) => {}
-            Some(Value::Bool(true)) => return Ok(None),
-            Some(_) => return Err(self.wrong("disabled", "must be true or false")),
-        }
-        for member in self.members.keys().filter(|member| !MEMBERS.contains(&member.as_str())) {
-            warnings.push(format!("{}.{member}: not known here, ignored", self.path));
-        }
-        Ok(Some(ServerConfig {
-            name,
-            transport: self.transport(warnings)?,
-            start_limit: self.start_limit()?,
-            protocol_version: self.text("protocolVersion")?,
-        }))
-    }
-
-    fn transport(&self, warnings: &mut Vec<String>) -> Result<Transport, String> {
-        let (command, url) = (self.text("command")?, self.text("url")?);
-        let kind = self.text("type")?;
-        let is_http = match (kind.as_deref(), &command, &url) {
-            (None | Some("stdio"), Some(_), None) => false,
-            (None | Some("http" | "streamable-http" | "streamableHttp"), None, Some(_)) => true,
-            (Some("sse"), ..) => {
-                let why = "the transport `sse` is not supported; use the server's streamable HTTP";
-                return Err(self.wrong("type", why));
-            }
-            (None, None, None) => return Err(format!("{}: has no command and no url", self.path)),
-            (None, Some(_), Some(_)) => {
-                return Err(format!("{}: has both a command and a url", self.path));
-            }
-            (Some("stdio"), ..) => return Err(self.wrong("type", "goes with a command and no url")),
-            (Some("http" | "streamable-http" | "streamableHttp"), ..) => {
-                return Err(self.wrong("type", "goes with a url and no command"));
-            }
-            (Some(_), ..) => return Err(self.wrong("type", "must be stdio or http")),
-        };
-        let unused: &[&str] = if is_http { &["args", "env", "cwd"] } else { &["headers"] };
-        for member in unused.iter().filter(|member| self.members.contains_key(**member)) {
-            warnings.push(format!("{}.{member}: of no use there, ignored", self.path));
-        }
-        match (command, url) {
-            (Some(command), _) => Ok(Transport::Stdio {
-                command,
-                args: self.texts("args")?,
-                env: self.values("env")?,
-                cwd: self.text("cwd")?.map(PathBuf::from),
-            }),
-            (None, text) => Ok(Transport::Http {
-                url: url_of(&text.unwrap_or_default()).map_err(|why| self.wrong("url", &why))?,
-                headers: self.values("headers")?,
-            }),
-        }
-    }
-
-    fn start_limit(&self) -> Result<Duration, String> {
-        match self.members.get("startTimeout") {
-            None | Some(Value::Null) => Ok(START_LIMIT),
-            Some(value) => match value.as_u64() {
-                Some(millis @ 1..) => Ok(Duration::from_millis(millis)),
-                Some(0) | None => {
-                    Err(self.wrong("startTimeout", "must be a number of milliseconds above 0"))
-                }
-            },
-        }
-    }
-
-    fn text(&self, member: &str) -> Result<Option<String>, String> {
-        match self.members.get(member) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => self.expanded(member, value).map(Some),
-        }
-    }
-
-    fn texts(&self, member: &str) -> Result<Vec<String>, String> {
-        match self.members.get(member) {
-            None | Some(Value::Null) => Ok(Vec::new()),
-            Some(Value::Array(values)) => {
-                let values = values.iter().enumerate();
-                values.map(|(at, value)| self.expanded(&format!("{member}[{at}]"), value)).collect()
-            }
-            Some(_) => Err(self.wrong(member, "must be an array of strings")),
-        }
-    }
-
-    fn values(&self, member: &str) -> Result<BTreeMap<String, Protected>, String> {
-        match self.members.get(member) {
-            None | Some(Value::Null) => Ok(BTreeMap::new()),
-            Some(Value::Object(values)) => {
-                let values = values.iter().map(|(name, value)| {
-                    let path = format!("{member}.{name}");
-                    // The system would refuse it with an error that does not name it.
-                    if name.is_empty() || name.contains(['=', '\0']) {
-                        return Err(self.wrong(&path, "is no name"));
-                    }
-                    Ok((name.clone(), Protected::new(self.expanded(&path, value)?)))
-                });
-                values.collect()
-            }
-            Some(_) => Err(self.wrong(member, "must be an object of strings")),
-        }
-    }
-
-    /// A string, with its variables replaced. Numbers and booleans are taken as well, for values of
-    /// variables are often written so.
-    fn expanded(&self, member: &str, value: &Value) -> Result<String, String> {
-        let text = match value {
-            Value::String(text) => text.clone(),
-            Value::Number(_) | Value::Bool(_) => value.to_string(),
-            Value::Null | Value::Array(_) | Value::Object(_) => {
-                return Err(self.wrong(member, "must be a string"));
-            }
-        };
-        let text = expand(&text, self.variables).map_err(|why| self.wrong(member, &why))?;
-        if text.contains('\0') {
-            return Err(self.wrong(member, "contains a NUL character"));
-        }
-        Ok(text)
-    }
-
-    fn wrong(&self, member: &str, why: &str) -> String {
-        format!("{}.{member}: {why}", self.path)
-    }
-}
-
-/// `text` with `${NAME}`, `${NAME:-default}` and `${env:NAME}` replaced; any other `$` stays.
-fn expand(text: &str, variables: Lookup<'_>) -> Result<String, String> {
-    let mut expanded = String::new();
-    let mut rest = text;
-    while let Some(start) = rest.find("${") {
-        expanded += &rest[..start];
-        let after = &rest[start + 2..];
-        let end = after.find('}').ok_or("`${` without a `}`")?;
-        let (name, default) = match after[..end].split_once(":-") {
-            Some((name, default)) => (name, Some(default)),
-            None => (&after[..end], None),
-        };
-        let name = name.strip_prefix("env:").unwrap_or(name);
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if name.is_empty() || !name.chars().all(is_name) {
-            return Err("`${…}` must hold the name of a variable".to_owned());
-        }
-        let value = variables(name).filter(|value| !value.is_empty() || default.is_none());
-        let value = value.or_else(|| default.map(str::to_owned));
-        expanded += &value.ok_or_else(|| format!("the variable {name} is not set"))?;
-        rest = &after[end + 1..];
-    }
-    Ok(expanded + rest)
-}
-
 fn url_of(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| format!("is no URL: {error}"))?;
     let is_http = ["http", "https"].contains(&url.scheme()) && url.has_host();
     if is_http { Ok(url) } else { Err("must begin with http:// or https://".to_owned()) }
 }
-
-/// A name for the server that `words` start: that of the program, or of what a runner runs, without
-/// folders, version and extension.
-fn name_of(words: &[String]) -> String {
-    let program = words.first().map_or("", String::as_str);
-    let base = base_of(program);
-    if !RUNNERS.contains(&base) {
-        return base.to_owned();
-    }
-    let is_name = |word: &&String| !word.starts_with('-') && !word.contains('=');
-    let mut rest = words[1..].iter().filter(is_name).map(String::as_str);
-    let run = rest.find(|word| !RUNNER_WORDS.contains(word));
-    run.map(base_of).filter(|name| !name.is_empty()).unwrap_or(base).to_owned()
-}
-
-fn base_of(word: &str) -> &str {
-    let base = word.trim_end_matches('/').rsplit('/').next().unwrap_or(word);
-    let base =
-        base.split_once('@').map_or(base, |(name, _)| if name.is_empty() { base } else { name });
-    let extension =
-        base.rsplit_once('.').filter(|(_, it)| ["py", "js", "mjs", "ts", "sh"].contains(it));
-    extension.map_or(base, |(name, _)| name)
-}
-
-#[cfg(test)]
-mod tests;

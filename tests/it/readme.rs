@@ -7,15 +7,16 @@ use std::process::Command;
 const README: &str = include_str!("../../README.md");
 
 /// Each text with transcripts, and how many it has at least: without jq, and with it.
-const TEXTS: [(&str, usize, usize); 8] = [
-    (README, 5, 2),
+const TEXTS: [(&str, usize, usize); 9] = [
+    (README, 3, 2),
     (include_str!("../../docs/protocol.md"), 2, 2),
     (include_str!("../../docs/command-files.md"), 2, 0),
-    (include_str!("../../docs/outputs.md"), 1, 1),
+    (include_str!("../../docs/outputs.md"), 2, 1),
     (include_str!("../../docs/clients.md"), 1, 0),
     (include_str!("../../docs/profiles.md"), 4, 0),
     (include_str!("../../docs/cookbook.md"), 0, 20),
     (include_str!("../../docs/sessions.md"), 1, 0),
+    (include_str!("../../docs/tools.md"), 0, 1),
 ];
 
 /// What the README calls the program where nothing is installed yet.

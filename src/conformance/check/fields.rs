@@ -68,20 +68,24 @@ pub(super) struct Context<'a> {
     pub(super) session: &'a str,
 }
 
+/// Takes the fields that a message has: its texts, and after a comma its other values.
+macro_rules! take {
+    ($payload:ident, $fields:ident;
+        $($message:ident: $($text:ident)* $(, $value:ident)*;)*) => {
+        $(if let Any::$message(it) = $payload {
+            $($fields.$text = Some(&*it.$text);)*
+            $($fields.$value = Some(it.$value);)*
+            $fields.has_correlation = true;
+            $fields.correlation = it.correlation.as_ref();
+        })*
+    };
+}
+
 impl<'a> Fields<'a> {
     pub(super) fn of(payload: &'a Any) -> Self {
         let mut fields = Self { name: payload.name(), ..Self::default() };
-        macro_rules! take {
-            ($($message:ident: $($text:ident)* $(, $value:ident)*;)*) => {
-                $(if let Any::$message(it) = payload {
-                    $(fields.$text = Some(&*it.$text);)*
-                    $(fields.$value = Some(it.$value);)*
-                    fields.has_correlation = true;
-                    fields.correlation = it.correlation.as_ref();
-                })*
-            };
-        }
         take! {
+            payload, fields;
             ChatTextPatch: message_id role stream_id text status, mode, r#final;
             ChatReasoningPatch:
                 message_id parent_message_id role stream_id text status source, mode, r#final;
@@ -120,6 +124,13 @@ impl<'a> Fields<'a> {
             RetryStarted: ;
             UsageTotals: ;
         }
+        fields.take_odd(payload);
+        fields
+    }
+
+    /// The fields of messages without a correlation, and those with another meaning.
+    fn take_odd(&mut self, payload: &'a Any) {
+        let fields = self;
         if let Any::ChatUserMessageAccepted(it) = payload {
             (fields.message_id, fields.role) = (Some(&*it.message_id), Some(&*it.role));
             (fields.prompt, fields.status) = (Some(&*it.prompt), Some(&*it.status));
@@ -141,7 +152,6 @@ impl<'a> Fields<'a> {
         if let Any::ChatMessageEntity(it) = payload {
             fields.is_final = Some(it.r#final);
         }
-        fields
     }
 
     pub(super) fn place(&self) -> Place {

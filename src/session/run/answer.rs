@@ -1,7 +1,8 @@
 //! An answer as it streams: turns what an engine reports into events, and opens and closes the
 //! provider call, its segments and its tool calls.
 
-use super::{CallFinish, OpenCall, OpenSegment, OpenTool, Run, ToolStep, Uptime};
+use super::open::{CallFinish, OpenCall, OpenSegment, OpenTool, ToolStep};
+use super::{Run, Uptime};
 use crate::chat::event::{Ending, Event, FinishClass, Segment, SegmentKind, ToolCall, Usage};
 use crate::chat::ui::correlation;
 use crate::engine::{EngineEvent, Retry};

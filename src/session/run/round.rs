@@ -1,7 +1,8 @@
 //! A round of tools: the calls of one answer, from the end of the provider call that made them to
 //! the last of their results. All of them run at the same time.
 
-use super::{Context, OpenTool, Run, Step, ToolStep};
+use super::open::{OpenTool, ToolStep};
+use super::{Context, Run, Step};
 use crate::chat::event::{Event, ToolCall, ToolResult};
 use crate::engine::RunError;
 use crate::protocol::command::{Approve, ClientToolResult, Decision};

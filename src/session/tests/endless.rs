@@ -7,9 +7,8 @@ use crate::protocol::command::{Command, Prompt, Submit};
 use crate::protocol::id::{RequestId, TaskId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{Done, Frame, Request, done};
-use crate::session::{
-    ANSWER_BYTES_MAX, ANSWER_SEGMENTS_MAX, Input, OnBusy, Output, Rules, Session, TaskEvent, Uptime,
-};
+use crate::session::limits::{ANSWER_BYTES_MAX, ANSWER_SEGMENTS_MAX};
+use crate::session::{Input, OnBusy, Output, Rules, Session, TaskEvent, Uptime};
 
 fn submit(session: &mut Session, id: &str) -> Vec<Output> {
     let prompt = Prompt::new("hi".to_owned()).expect("not blank");

@@ -8,9 +8,8 @@ use crate::protocol::command::{Command, Edit, ModelChoice};
 use crate::protocol::id::{SessionId, ToolCallId};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Request;
-use crate::session::{
-    ExitCode, FinalSnapshot, Input, OnBusy, Output, QUEUED_SUBMITS_MAX, Rules, Signal, TaskEvent,
-};
+use crate::session::waiting::QUEUED_SUBMITS_MAX;
+use crate::session::{ExitCode, FinalSnapshot, Input, OnBusy, Output, Rules, Signal, TaskEvent};
 use std::collections::{HashSet, VecDeque};
 
 /// An output, without what is inside it.

@@ -1,12 +1,14 @@
 //! The outbox against a reader that takes at random moments: whatever merges, nothing is lost.
 
+use super::merging::{MERGED_TEXT_BYTES_MAX, payload};
 use super::*;
-use crate::protocol::any::Shared;
+use crate::protocol::any::{Any, Shared};
 use crate::protocol::id::{RequestId, SessionId};
 use crate::protocol::proto::chat::{
-    ChatReasoningSegmentFinished, ChatRunStarted, ChatTextSegmentFinished, ChatUserMessageAccepted,
+    ChatReasoningPatch, ChatReasoningSegmentFinished, ChatRunStarted, ChatStreamPatchMode,
+    ChatTextPatch, ChatTextSegmentFinished, ChatUserMessageAccepted,
 };
-use crate::protocol::proto::rpc::SnapshotFrame;
+use crate::protocol::proto::rpc::{SnapshotFrame, UiEventFrame};
 use crate::support::fail_point::{Place, Plan};
 use crate::support::text::Text;
 use proptest::collection::vec;

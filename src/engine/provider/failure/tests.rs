@@ -2,6 +2,9 @@
 
 use super::*;
 use crate::engine::provider::body::Ignored;
+use crate::engine::provider::remote::Refused;
+use crate::engine::provider::retry::RETRY_AFTER_MAX;
+use serde_json::Value;
 
 const SOURCES: SettingSources = SettingSources {
     base_url_source: "--base-url",

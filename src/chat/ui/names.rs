@@ -1,0 +1,88 @@
+//! The ids of messages, and the ids that tell to which run, turn, call and segment an event belongs.
+
+use crate::chat::event::{Scope, Segment, SegmentKind, ToolCall};
+use crate::chat::timeline::turn_id;
+use crate::protocol::id::SessionId;
+use crate::protocol::proto::chat::CorrelationInfo;
+
+/// Number of the prompt that began a run.
+pub(crate) const FIRST_PROMPT: u32 = 1;
+
+/// The ids of a scope, formatted once and not for each of its thousands of patches.
+#[derive(Clone, Debug)]
+pub(super) struct Names {
+    session: SessionId,
+    scope: Option<Scope>,
+    /// The id of the run's message.
+    pub(super) root: String,
+    correlation: CorrelationInfo,
+}
+
+impl Names {
+    pub(super) fn new(session: SessionId) -> Self {
+        Self { session, scope: None, root: String::new(), correlation: Default::default() }
+    }
+
+    pub(super) fn enter(&mut self, scope: Scope) {
+        if self.scope != Some(scope) {
+            self.scope = Some(scope);
+            self.root = scope.run.root();
+            self.correlation = correlation(&self.session, scope);
+        }
+    }
+
+    pub(super) fn message(&self, segment: Segment) -> String {
+        message_id(&self.root, segment)
+    }
+
+    /// Correlation of an event of the whole run.
+    pub(super) fn run(&self) -> Option<CorrelationInfo> {
+        let provider_call_id = String::new();
+        Some(CorrelationInfo { provider_call_id, ..self.correlation.clone() })
+    }
+
+    /// Correlation of an event of the provider call.
+    pub(super) fn call(&self) -> Option<CorrelationInfo> {
+        Some(self.correlation.clone())
+    }
+
+    pub(super) fn segment(&self, segment: Segment) -> Option<CorrelationInfo> {
+        Some(CorrelationInfo { segment_id: segment.to_string(), ..self.correlation.clone() })
+    }
+
+    pub(super) fn tool(&self, tool: &ToolCall) -> Option<CorrelationInfo> {
+        Some(CorrelationInfo { tool_call_id: tool.id.0.clone(), ..self.correlation.clone() })
+    }
+}
+
+/// Message id of a segment.
+pub(crate) fn message_id(root: &str, segment: Segment) -> String {
+    match segment.kind {
+        SegmentKind::Text => format!("{root}:text:{segment}"),
+        SegmentKind::Thinking => format!("{root}:thinking:{segment}"),
+    }
+}
+
+/// Message id of a prompt, by its number in the run.
+pub(crate) fn user_message_id(root: &str, number: u32) -> String {
+    match number {
+        FIRST_PROMPT => format!("{root}-user"),
+        _ => format!("{root}-user-{number}"),
+    }
+}
+
+/// The ids of a scope in wire format.
+pub(crate) fn correlation(session: &SessionId, scope: Scope) -> CorrelationInfo {
+    let run_id = scope.run.to_string();
+    let provider_call_id = match scope.call {
+        0 => String::new(),
+        call => format!("{run_id}:call-{call}"),
+    };
+    CorrelationInfo {
+        session_id: session.as_str().to_owned(),
+        run_id,
+        turn_id: turn_id(scope.turn),
+        provider_call_id,
+        ..Default::default()
+    }
+}

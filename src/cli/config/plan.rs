@@ -1,0 +1,180 @@
+//! A command as it was typed, and the settings that its options mean.
+
+use super::capabilities::capabilities;
+use super::engines::{Chosen, choose};
+use super::format::{RunFacts, format};
+use super::not_blank;
+use super::request::PromptRequest;
+use super::store::store;
+use super::typed::warn_of_foreign;
+use crate::chat::patch::Patches;
+use crate::chat::transcript::Preamble;
+use crate::cli::tools::guard;
+use crate::cli::{Mode, SessionArgs};
+use crate::engine::Engine;
+use crate::extract::ResponseType;
+use crate::host::HostSettings;
+use crate::output::Format;
+use crate::protocol::command::Extension;
+use crate::session::{
+    Extraction, ExtractionReport, FinalSnapshot, LogRules, Retention, Rules, ToolRules,
+};
+use crate::stdio::{DebugFile, Requests, Settings};
+#[cfg(debug_assertions)]
+use crate::support::fail_point::Place;
+use crate::support::fail_point::Plan as Faults;
+use crate::support::terminal::escape_control;
+use crate::tool::servers::ToolServers;
+use anyhow::{Context, Result};
+use std::collections::BTreeSet;
+
+/// A command as it was typed.
+pub(super) struct Plan {
+    pub(super) command: &'static str,
+    pub(super) mode: Mode,
+    pub(super) session: SessionArgs,
+    pub(super) request: PromptRequest,
+}
+
+impl Plan {
+    /// The settings of the run. Opens the debug file.
+    ///
+    /// # Errors
+    /// If an option, or the file it names, can't be used.
+    pub(super) fn settings(mut self, requests: Requests) -> Result<Settings> {
+        let Chosen { engines, profile, notices } = choose(&self.session, self.mode.session_mode())?;
+        warn_of_foreign(&self.session.foreign);
+        let (store, session) = store(&self.session)?;
+        // Before the debug file is truncated: a wrong option changes no file.
+        let tools = self.session.tools.settings(self.mode.session_mode(), &profile.tools)?;
+        let prices = self.session.answers.prices()?;
+        let debug_file = debug_file(&self.session)?;
+        for warning in &tools.warnings {
+            tracing::warn!("--mcp-config: {}", escape_control(warning));
+        }
+        let engine = engines.initial();
+        let format = self.format(engine);
+        let extraction = self.extraction();
+        let capabilities = capabilities(self.mode, &self.session, engine, extraction.as_ref());
+        let rules = Rules {
+            keep: self.retention(debug_file.is_some(), !tools.servers.is_empty()),
+            session,
+            extraction,
+            prices,
+            tools: ToolRules::new(tools.rules, &tools.limits),
+            ..self.rules(profile.system)
+        };
+        let host = HostSettings {
+            capabilities,
+            rules,
+            servers: ToolServers::new(tools.servers, tools.limits, guard()),
+            store,
+            faults: faults(),
+            ..HostSettings::new(engines)
+        };
+        let (progress, unread) = (None, None);
+        Ok(Settings { host, requests, format, progress, debug_file, notices, unread })
+    }
+
+    fn format(&self, engine: &Engine) -> Format {
+        let response = self.request.response;
+        let holds_text = self.session.answers.repair > 0 && response == ResponseType::Json;
+        let facts = RunFacts::new(self.command, self.request.name.clone(), engine);
+        format(self.mode, (response, holds_text), facts)
+    }
+
+    /// What is remembered of the conversation. The debug file holds all frames; and after tool calls,
+    /// or to repair its answer, the model is sent its own words.
+    fn retention(&self, has_debug_file: bool, has_servers: bool) -> Retention {
+        let is_sent_again = has_servers || self.session.answers.repair > 0;
+        match self.mode.is_protocol() || has_debug_file || is_sent_again {
+            true => Retention::Everything,
+            false => Retention::Nothing,
+        }
+    }
+
+    /// The rules that follow from the mode and the options alone. `of_profile` is the system prompt of
+    /// the profile.
+    fn rules(&mut self, of_profile: Option<String>) -> Rules {
+        let Self { mode, session: args, request, .. } = self;
+        let Preamble { system, history } = std::mem::take(&mut request.preamble);
+        let system = system.or(not_blank(args.system.clone())).or(of_profile);
+        let is_protocol = mode.is_protocol();
+        Rules {
+            mode: mode.session_mode(),
+            preamble: Preamble { system, history },
+            on_busy: args.on_busy.into(),
+            // The other formats join the pieces themselves.
+            patches: match is_protocol {
+                true => Patches { mode: args.patch_mode.into(), fields: args.patch_fields.into() },
+                false => Patches::default(),
+            },
+            final_snapshot: match args.final_snapshot {
+                Some(typed) => typed.into(),
+                // Only a client of the protocol sees it, and how long it is.
+                None if is_protocol => FinalSnapshot::FullUntilLong,
+                None => FinalSnapshot::Full,
+            },
+            extensions: extensions(*mode, args),
+            repairs: args.answers.repair,
+            log: LogRules {
+                backend_events: args.store.backend_events && is_protocol,
+                ..LogRules::default()
+            },
+            ..Rules::default()
+        }
+    }
+
+    fn extraction(&self) -> Option<Extraction> {
+        let request = &self.request;
+        let report = match request.reports_values {
+            true => ExtractionReport::Messages,
+            false if self.mode.is_protocol() => ExtractionReport::Nothing,
+            false => ExtractionReport::Text,
+        };
+        (request.response != ResponseType::Text).then(|| Extraction {
+            response: request.response,
+            schema: request.schema.as_ref().map(|schema| schema.compiled.clone()),
+            report,
+            // In JSON Lines the schema is that of a line, which no provider knows.
+            response_schema: match request.response {
+                ResponseType::Json => {
+                    request.schema.as_ref().and_then(|it| it.for_provider.clone())
+                }
+                ResponseType::Text | ResponseType::Jsonl => None,
+            },
+            repairs: self.session.answers.repair,
+        })
+    }
+}
+
+/// The extensions that are on from the start. A document shows costs where a client would be shown
+/// them.
+fn extensions(mode: Mode, args: &SessionArgs) -> BTreeSet<Extension> {
+    let shows_cost = matches!(mode, Mode::Json | Mode::Yaml) && args.answers.prices.is_some();
+    let usage = shows_cost.then_some(Extension::Usage);
+    args.extensions.iter().copied().chain(usage).collect()
+}
+
+fn debug_file(args: &SessionArgs) -> Result<Option<DebugFile>> {
+    let Some(path) = &args.debug_events_jsonl else { return Ok(None) };
+    let file = DebugFile::open(path)
+        .with_context(|| format!("--debug-events-jsonl: {} can't be written", path.display()))?;
+    Ok(Some(file))
+}
+
+/// The failure planted by a test: `<place>:<nth>`, as in `project:3`. Anything else plants none.
+#[cfg(debug_assertions)]
+fn faults() -> Faults {
+    let plan = std::env::var("DUOLOGUE_FAULT").unwrap_or_default();
+    let planted = plan
+        .split_once(':')
+        .and_then(|(place, nth)| Some(Faults::new(Place::named(place)?, nth.parse().ok()?)));
+    planted.unwrap_or_default()
+}
+
+/// A release build has no planted failures.
+#[cfg(not(debug_assertions))]
+fn faults() -> Faults {
+    Faults::default()
+}

@@ -1,0 +1,62 @@
+//! The prompt of a single run, and what goes with it.
+
+use crate::chat::transcript::Preamble;
+use crate::cli::Mode;
+use crate::cli::answers::AnswerSchema;
+use crate::extract::ResponseType;
+use crate::protocol::attachment::Attachment;
+use crate::protocol::command::Prompt;
+use crate::protocol::wire::ClientError;
+use crate::stdio::UnreadInput;
+use tokio::sync::oneshot;
+
+/// A prompt, or where it will come from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// The prompt is known.
+    Text(String),
+    /// The prompt is still being read; what to report instead if that fails.
+    Awaited(oneshot::Receiver<Result<Prompt, ClientError>>),
+    /// There is no prompt: the model is called with the preceding messages alone.
+    Nothing,
+}
+
+impl Default for Source {
+    fn default() -> Self {
+        Self::Text(String::new())
+    }
+}
+
+/// The request of a single run.
+#[derive(Debug, Default)]
+pub(crate) struct PromptRequest {
+    /// The messages before the prompt.
+    pub preamble: Preamble,
+    /// The prompt.
+    pub prompt: Source,
+    /// Images and files that go with it, read already.
+    pub attachments: Vec<Attachment>,
+    /// What to extract from the answer.
+    pub response: ResponseType,
+    /// The schema that extracted values must match.
+    pub schema: Option<AnswerSchema>,
+    /// Extracted values are also reported in protocol frames.
+    pub reports_values: bool,
+    /// The name of the command, for the line that names the format of its objects.
+    pub name: String,
+}
+
+/// A command that runs one prompt.
+#[derive(Debug)]
+pub(crate) struct Once {
+    /// Its name on the command line.
+    pub command: &'static str,
+    /// The output mode.
+    pub mode: Mode,
+    /// Standard output is a terminal.
+    pub is_shown: bool,
+    /// The request.
+    pub request: PromptRequest,
+    /// Standard input, if nothing was read from it and nothing will be.
+    pub unread: Option<UnreadInput>,
+}

@@ -1,0 +1,77 @@
+//! Text that others wrote, as failures quote it: cut, and without secrets.
+
+use super::Failures;
+use crate::support::secret::{Secret, unescaped, without_userinfo};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use reqwest::Url;
+
+/// Bytes of the provider's words that are searched for secrets before they are quoted.
+const QUOTED_BYTES_MAX: usize = 64 * 1024;
+
+impl Failures {
+    /// Failures that hide `headers`, too, also without the word for their scheme.
+    pub(in crate::engine) fn hiding<'a>(
+        mut self,
+        headers: impl Iterator<Item = &'a Secret>,
+    ) -> Self {
+        let forms = |header: &Secret| [Some(header.clone()), credentials(header)];
+        self.secrets.extend(headers.flat_map(forms).flatten());
+        self
+    }
+
+    /// A word of the provider's for an event: without secrets, and of `bytes_max` bytes at most.
+    pub(in crate::engine) fn shown(&self, word: &str, bytes_max: usize) -> String {
+        let mut word = self.redacted(word);
+        word.truncate(word.floor_char_boundary(bytes_max));
+        word
+    }
+
+    /// A text of the provider's that was cut off, without secrets, including one that is cut by its end.
+    pub(in crate::engine) fn broken_off(&self, text: &[u8]) -> Vec<u8> {
+        let text = String::from_utf8_lossy(text).into_owned();
+        let redact = |text: String, secret: &Secret| secret.redact_cut(&text);
+        self.secrets.iter().fold(text, redact).into_bytes()
+    }
+
+    pub(super) fn redacted(&self, text: &str) -> String {
+        let redact = |text: String, secret: &Secret| secret.redact(&text);
+        self.secrets.iter().fold(text.to_owned(), redact)
+    }
+
+    /// Text that the provider or the user wrote, without secrets, cut to `chars_max` characters.
+    pub(super) fn quote(&self, text: &str, chars_max: usize) -> String {
+        let text = match text.get(..text.floor_char_boundary(QUOTED_BYTES_MAX)) {
+            // The search for secrets takes time that grows with the text.
+            Some(start) if start.len() < text.len() => {
+                String::from_utf8_lossy(&self.broken_off(start.as_bytes())).into_owned()
+            }
+            Some(_) | None => self.redacted(text),
+        };
+        let text = without_userinfo(&text);
+        match text.char_indices().nth(chars_max) {
+            Some((end, _)) => format!("{}\u{2026}", &text[..end]),
+            None => text,
+        }
+    }
+}
+
+/// What follows the scheme in a header as `Bearer KEY` (RFC 9110, section 11.4). A provider may repeat
+/// it alone.
+fn credentials(header: &Secret) -> Option<Secret> {
+    Secret::new(header.expose().split_once(' ')?.1)
+}
+
+/// The secrets of the login in `url`: the password and its form in the header, or a user name
+/// without a password, which is a key.
+pub(super) fn login(url: &Url) -> Vec<Secret> {
+    let user = url.username();
+    let secrets = match url.password() {
+        Some(password) => {
+            let token = BASE64_STANDARD.encode(unescaped(&format!("{user}:{password}")));
+            [Secret::new(password), Secret::new(&token)]
+        }
+        None => [Secret::new(user), None],
+    };
+    secrets.into_iter().flatten().collect()
+}

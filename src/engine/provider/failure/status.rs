@@ -1,0 +1,138 @@
+//! What a provider reports: an error status, or an error inside an answer that began well.
+
+use super::complaint::{Complaint, ErrorNumber, is_out_of_credit};
+use super::{DETAIL_CHARS_MAX, Failure, Failures, QUOTE_CHARS_MAX, SettingSources};
+use crate::engine::ErrorClass;
+use crate::engine::provider::retry::{RETRY_AFTER_MAX, Retry, is_passing};
+use serde_json::Value;
+use std::time::Duration;
+
+/// What helps against a server or a model that takes no schema, or not this one.
+const SCHEMA_HINT: &str =
+    "; if it can't take the schema of the answer, `-O structured=prompt` puts it into the prompt";
+
+/// The status of a request with a key that is not, or no longer, valid.
+const KEY_REFUSED: u16 = 401;
+
+impl Failures {
+    /// The provider answered with an error status. `after` is the wait that it requests.
+    pub(in crate::engine) fn status(
+        &self,
+        status: u16,
+        body: &[u8],
+        after: Option<Duration>,
+    ) -> Failure {
+        let complaint = Complaint::from_body(body);
+        let failure = self.complaint(ErrorNumber::Status(status), &complaint);
+        let passing = is_passing(status) && !is_out_of_credit(status, &complaint);
+        match after.or(complaint.after) {
+            Some(_) | None if status == KEY_REFUSED => failure.or(Retry::OtherKey),
+            Some(wait) if passing && wait > RETRY_AFTER_MAX => {
+                let seconds = wait.as_secs();
+                let message = format!("{}; it requests a wait of {seconds} s", failure.message);
+                Failure { message, ..failure }
+            }
+            Some(wait) if passing => failure.or(Retry::After(wait)),
+            None if passing => failure.or(Retry::Backoff),
+            Some(_) | None => failure,
+        }
+    }
+
+    /// The provider reports an error inside an answer that began well.
+    pub(in crate::engine) fn reported(&self, error: &Value) -> Failure {
+        self.reported_as(error, None)
+    }
+
+    /// The same; `status` is the HTTP status that its own word for the error stands for.
+    pub(in crate::engine) fn reported_as(&self, error: &Value, status: Option<u16>) -> Failure {
+        let mut complaint = Complaint::from_value(error);
+        complaint.status = complaint.status.or(status);
+        let number = complaint.status.map_or(ErrorNumber::Missing, ErrorNumber::Code);
+        let failure = self.complaint(number, &complaint);
+        match complaint.status {
+            Some(status) if is_passing(status) && !is_out_of_credit(status, &complaint) => {
+                failure.or(complaint.after.map_or(Retry::Backoff, Retry::After))
+            }
+            Some(_) | None => failure,
+        }
+    }
+
+    /// The provider reports an error inside an answer, in an event that is no JSON.
+    pub(in crate::engine) fn reported_text(&self, text: &[u8]) -> Failure {
+        self.reported(&Value::String(String::from_utf8_lossy(text).into_owned()))
+    }
+
+    fn complaint(&self, number: ErrorNumber, complaint: &Complaint) -> Failure {
+        let class = complaint.class(number.status());
+        let mut message = self.headline(class, number, complaint);
+        if !complaint.message.is_empty() {
+            let words = self.quote(&complaint.message, QUOTE_CHARS_MAX);
+            message += &format!("; the provider says: {words}");
+        }
+        if number.status() == Some(400) && complaint.is_about_schemas() {
+            message += SCHEMA_HINT;
+        }
+        let status = number.status().map(|status| status.to_string());
+        let codes = complaint.codes.iter().filter(|code| Some(*code) != status.as_ref());
+        let codes = codes.map(String::as_str).collect::<Vec<_>>().join(" ");
+        let mut detail = number.words().unwrap_or_else(|| "in the answer".into());
+        for more in [&codes, &complaint.message] {
+            if !more.is_empty() {
+                detail += ": ";
+                detail += &self.quote(more, DETAIL_CHARS_MAX);
+            }
+        }
+        Failure::new(class, message, detail)
+    }
+
+    /// What happened, what it means and what to do.
+    fn headline(&self, class: ErrorClass, number: ErrorNumber, complaint: &Complaint) -> String {
+        let SettingSources { base_url_source, model_source, key_source, .. } = self.sources;
+        let base = self.base();
+        let status = number.status();
+        let number = number.words().map_or(String::new(), |words| format!(" ({words})"));
+        let model = self.quote(&self.model, QUOTE_CHARS_MAX);
+        match (class, status) {
+            (ErrorClass::Auth, _) if !self.has_key => {
+                format!("{base} requires a key{number}: set {key_source}")
+            }
+            (ErrorClass::Auth, _) if model.is_empty() => {
+                format!("{base} refuses the key{number}: check {key_source}")
+            }
+            (ErrorClass::Auth, _) => format!(
+                "{base} refuses the key{number}: check {key_source}, and that the key may use model \
+                 {model}"
+            ),
+            (ErrorClass::RateLimited, _)
+                if is_out_of_credit(status.unwrap_or_default(), complaint) =>
+            {
+                format!(
+                    "the account at {base} has no credit left{number}: check its plan and billing"
+                )
+            }
+            (ErrorClass::RateLimited, _) => {
+                format!("{base} limits the rate of requests{number}: wait a while, then try again")
+            }
+            (ErrorClass::ContextOverflow, _) => format!(
+                "the conversation is too long for model {model}{number}: begin a new session, or \
+                 choose one with a larger context with {model_source}"
+            ),
+            // A list of models is asked for without one.
+            (_, Some(404)) if model.is_empty() => format!(
+                "{base} doesn't know this address{number}: check {base_url_source}, and whether \
+                 this server lists its models"
+            ),
+            (_, Some(404)) => format!(
+                "{base} doesn't know this address or model {model}{number}: check \
+                 {base_url_source}, and {model_source}"
+            ),
+            (_, Some(400..=499)) if model.is_empty() => {
+                format!("{base} refuses the request{number}: check {base_url_source}")
+            }
+            (_, Some(400..=499)) => {
+                format!("{base} refuses the request{number}: check {model_source} (now {model})")
+            }
+            (_, Some(_) | None) => format!("{base} failed{number}: try again later"),
+        }
+    }
+}

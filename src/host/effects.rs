@@ -1,0 +1,40 @@
+//! What a front end must do after an input.
+
+use crate::chat::event::Usage;
+use crate::protocol::wire::Frame;
+use crate::session::{ExitCode, Uptime};
+
+/// What a front end must do after an input, in this order.
+#[must_use]
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// When the effects were decided.
+    pub at: Uptime,
+    /// The effects, in order.
+    pub list: Vec<Effect>,
+}
+
+/// Something that a front end must do.
+#[derive(Debug)]
+pub enum Effect {
+    /// Write this frame.
+    Frame(Frame),
+    /// Note the token counts of the active run. Frames have no field for some of them.
+    Usage(Usage),
+    /// Report that the conversation is not stored, or not all of it could be read, where the frames
+    /// of a single run have no place for it.
+    StoreWarning(StoreWarning),
+    /// End once the reader has all frames. No frame follows.
+    Exit(ExitCode),
+    /// End now, whether the reader has all frames or not.
+    Abort(ExitCode),
+}
+
+/// What is wrong with the store of a conversation that goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreWarning {
+    /// `store_failed`: nothing more is stored. `store_degraded`: not everything could be read.
+    pub code: &'static str,
+    /// What happened, for people.
+    pub message: String,
+}

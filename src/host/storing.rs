@@ -1,0 +1,88 @@
+//! What follows from what the store reports: it was opened, has written, or has failed.
+
+use super::{Effect, Effects, Host, StoreWarning};
+use crate::chat::record::StoreFailure;
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::{ClientError, Code};
+use crate::protocol::words::code;
+use crate::session::Input;
+use crate::store::Report;
+
+/// Nothing more is stored.
+const FAILED: &str = code::STORE_FAILED;
+
+/// Not everything could be read.
+const DEGRADED: &str = "store_degraded";
+
+impl Host {
+    /// What the store reports.
+    pub(super) fn reported(&mut self, report: Report) -> Effects {
+        match report {
+            Report::Opened(Ok(restored)) => {
+                self.keeping.opened();
+                let loss = restored.as_ref().and_then(|it| it.loss.as_ref());
+                let warning = loss.map(|loss| {
+                    warning(if loss.is_closed { FAILED } else { DEGRADED }, &loss.reason)
+                });
+                let restored = restored.map(Input::Restored);
+                let inputs = restored.into_iter().chain(self.keeping.take_early());
+                let inputs: Vec<_> = inputs.collect();
+                let at = self.uptime();
+                let list = inputs.into_iter().flat_map(|input| self.decide(input, None).list);
+                let list = warning.into_iter().chain(list).collect();
+                self.keeping.hold(Effects { at, list })
+            }
+            Report::Opened(Err(client_error)) => {
+                self.keeping.abandon();
+                self.take(Input::Refused(client_error), None)
+            }
+            Report::Written(Ok(())) => {
+                self.keeping.written();
+                self.keeping.take_ready().unwrap_or_default()
+            }
+            Report::Written(Err(failure)) => self.store_failed(failure),
+            Report::Closed => Effects::default(),
+        }
+    }
+
+    /// The store has no thread.
+    pub(super) fn store_unable(&mut self, reason: &str) -> Effects {
+        let reason = format!("the conversation can't be stored: {reason}");
+        if !self.keeping.is_opening() {
+            return self.store_failed(StoreFailure { reason, first_missing: None });
+        }
+        self.keeping.abandon();
+        let detail = String::new();
+        let error =
+            ClientError { code: Code::StoreFailed, message: reason, detail, terminal: true };
+        self.take(Input::Refused(error), None)
+    }
+
+    /// Nothing more is stored. The error comes before the frames that are not, and the event, which
+    /// has an ordinal of its own, after them.
+    fn store_failed(&mut self, failure: StoreFailure) -> Effects {
+        self.keeping.give_up();
+        let warning = warning(FAILED, &failure.reason);
+        let Effects { at, list } = self.decide(Input::StoreFailed(failure), Some(warning));
+        let (errors, events) = list.into_iter().partition(is_error);
+        let events = self.keeping.hold(Effects { at, list: events });
+        if events.list.is_empty() {
+            self.keeping.put_first(Effects { at, list: errors });
+            return self.keeping.take_ready().unwrap_or_default();
+        }
+        Effects { at, list: errors.into_iter().chain(events.list).collect() }
+    }
+}
+
+fn warning(code: &'static str, message: &str) -> Effect {
+    Effect::StoreWarning(StoreWarning { code, message: message.to_owned() })
+}
+
+/// Whether it comes before what waited for the store.
+fn is_error(effect: &Effect) -> bool {
+    match effect {
+        Effect::Frame(frame) => matches!(frame.frame, Some(Body::Error(_))),
+        Effect::StoreWarning(_) => true,
+        Effect::Usage(_) | Effect::Exit(_) | Effect::Abort(_) => false,
+    }
+}

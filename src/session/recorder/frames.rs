@@ -1,0 +1,107 @@
+//! The frames that are no events: snapshots, errors, and the `done` of each request.
+
+use super::Recorder;
+use crate::chat::timeline::Span;
+use crate::engine::RunError;
+use crate::protocol::id::RequestId;
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::{self, ClientError, Done, Frame};
+use crate::session::client_error::run_failed;
+use crate::session::{FinalSnapshot, Output, SessionMode};
+
+/// Messages and tool calls of a stored session after which the snapshot at the end of a run has only
+/// what the run added, unless it was asked for in full: about 2 MB.
+pub const FULL_SNAPSHOT_ENTITIES_MAX: usize = 2_000;
+
+impl Recorder {
+    pub(in crate::session) fn snapshot(&mut self, request: &RequestId, span: Span) {
+        let frame = self.state(Some(request), span);
+        self.push(Output::Frame(frame));
+    }
+
+    /// A frame with the state of the conversation.
+    pub(in crate::session) fn state(&self, request: Option<&RequestId>, span: Span) -> Frame {
+        let snapshot = self.timeline.snapshot(&self.session, span);
+        wire::frame(&self.session, request, wire::snapshot(snapshot))
+    }
+
+    /// The snapshot that closes a run, as far as one is wanted.
+    pub(in crate::session) fn final_snapshot(&mut self, request: &RequestId) {
+        match self.final_snapshot {
+            _ if !self.keeps() => {}
+            FinalSnapshot::FullUntilLong if self.is_long() => {
+                self.push(Output::Warning(long_session()));
+                self.final_snapshot = FinalSnapshot::Turn;
+                self.snapshot(request, Span::LastTurn);
+            }
+            FinalSnapshot::Full | FinalSnapshot::FullUntilLong => {
+                self.snapshot(request, Span::Conversation);
+            }
+            FinalSnapshot::Turn => self.snapshot(request, Span::LastTurn),
+            FinalSnapshot::None => {}
+        }
+    }
+
+    /// Whether the session is stored, and so long that a copy of it after each run is no help.
+    fn is_long(&self) -> bool {
+        self.log.rules().is_stored && self.timeline.len() > FULL_SNAPSHOT_ENTITIES_MAX
+    }
+
+    pub(in crate::session) fn run_failed(&mut self, request: &RequestId, error: RunError) {
+        self.refuse(Some(request), run_failed(error));
+    }
+
+    /// Answers a request with what is wrong, and its end.
+    pub(in crate::session) fn refuse(
+        &mut self,
+        request: Option<&RequestId>,
+        client_error: ClientError,
+    ) {
+        self.error(request, client_error);
+        self.done(request, Done::Failed);
+    }
+
+    pub(in crate::session) fn error(
+        &mut self,
+        request: Option<&RequestId>,
+        mut client_error: ClientError,
+    ) {
+        client_error.terminal |= self.mode == SessionMode::OneShot;
+        self.frame(request, wire::error(client_error));
+    }
+
+    pub(in crate::session) fn done(&mut self, request: Option<&RequestId>, how: Done) {
+        self.frame(request, wire::done(how));
+    }
+
+    /// Whether the outputs not yet taken end this request.
+    pub(in crate::session) fn is_done(&self, request: Option<&RequestId>) -> bool {
+        let id = request.map_or("", RequestId::as_str);
+        self.outputs.iter().any(|output| match output {
+            Output::Frame(frame) => {
+                matches!(frame.frame, Some(Body::Done(_))) && frame.request_id == id
+            }
+            Output::Persist(_)
+            | Output::StartCall(..)
+            | Output::StartTool(..)
+            | Output::CancelTask(_)
+            | Output::Warning(_)
+            | Output::Exit(_)
+            | Output::Abort(_) => false,
+        })
+    }
+
+    pub(super) fn frame(&mut self, request: Option<&RequestId>, body: Body) {
+        let frame = wire::frame(&self.session, request, body);
+        self.outputs.push(Output::Frame(frame));
+    }
+}
+
+/// The notice that snapshots are shorter from here on.
+fn long_session() -> String {
+    format!(
+        "the conversation has more than {FULL_SNAPSHOT_ENTITIES_MAX} messages and tool calls: from here \
+         on the snapshot at the end of a run has what the run added, as with --final-snapshot turn; \
+         --final-snapshot full has the whole conversation sent after each run"
+    )
+}

@@ -1,0 +1,64 @@
+//! The tasks of a session: provider calls and tool calls that were started and have not ended.
+
+use super::Recorder;
+use crate::chat::tool::ToolSpec;
+use crate::engine::CallSpec;
+use crate::protocol::id::TaskId;
+use crate::session::Output;
+use crate::session::answer_extraction::AnswerExtraction;
+use crate::session::model::Selection;
+use crate::session::toolbox::ServerCall;
+use std::sync::Arc;
+
+impl Recorder {
+    /// Has the engine make a provider call.
+    pub(in crate::session) fn start_call(
+        &mut self,
+        tools: Arc<[ToolSpec]>,
+        selection: &Selection,
+    ) -> TaskId {
+        let task = self.new_task();
+        let Selection { engine, model, settings } = selection.clone();
+        let transcript = self.transcript.clone();
+        let schema = self.answer_extraction.as_ref().and_then(AnswerExtraction::response_schema);
+        let spec = CallSpec { transcript, tools, engine, model, settings, schema };
+        self.push(Output::StartCall(task, spec));
+        task
+    }
+
+    /// Has a server run a tool.
+    pub(in crate::session) fn start_tool(&mut self, call: ServerCall) -> TaskId {
+        let task = self.new_task();
+        self.push(Output::StartTool(task, call));
+        task
+    }
+
+    fn new_task(&mut self) -> TaskId {
+        self.last_task.0 += 1;
+        self.tasks.insert(self.last_task);
+        self.last_task
+    }
+
+    /// Whether the task was started, and neither ended nor cancelled.
+    pub(in crate::session) fn is_live(&self, task: TaskId) -> bool {
+        self.tasks.contains(&task)
+    }
+
+    pub(in crate::session) fn task_ended(&mut self, task: TaskId) {
+        self.tasks.remove(&task);
+    }
+
+    /// Has a task dropped, if it is live.
+    pub(in crate::session) fn cancel_task(&mut self, task: TaskId) {
+        if self.tasks.remove(&task) {
+            self.push(Output::CancelTask(task));
+        }
+    }
+
+    /// Has all live tasks dropped. However often and from wherever it is called.
+    pub(in crate::session) fn cancel_tasks(&mut self) {
+        for task in std::mem::take(&mut self.tasks) {
+            self.push(Output::CancelTask(task));
+        }
+    }
+}

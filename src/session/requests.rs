@@ -1,0 +1,159 @@
+//! What each request of the client means, and what of it is answered at once.
+
+use super::client_error::{
+    busy, invalid_settings, mismatch, no_active_request, no_such_request, unknown_tool_call,
+};
+use super::closing::ExitCause;
+use super::run::{Context, Run, Stop};
+use super::{Binding, Phase, Session, Uptime};
+use crate::chat::timeline::Span;
+use crate::protocol::command::{Cancel, Command, Extension, ModelChoice, ToolManifest};
+use crate::protocol::id::{RequestId, SessionId, ToolCallId};
+use crate::protocol::proto::frontendtools::FrontendToolManifestUpdated;
+use crate::protocol::wire::{ClientError, Done, Request};
+
+impl Session {
+    pub(super) fn request(&mut self, now: Uptime, request: Request) {
+        let id = request.id;
+        if let Err(client_error) = self.bind(request.session) {
+            return self.recorder.refuse(Some(&id), client_error);
+        }
+        match request.command {
+            Command::Submit(submit) => self.submitted(now, id, submit),
+            Command::Cancel(cancel) => self.cancel(now, &id, &cancel),
+            Command::Snapshot(page) => {
+                if page.is_everything() {
+                    self.recorder.snapshot(&id, Span::Conversation);
+                } else {
+                    self.recorder.turn_on(Extension::History);
+                    self.recorder.snapshot(&id, Span::Page(page));
+                }
+                self.recorder.done(Some(&id), Done::Ok);
+            }
+            Command::Shutdown => self.drain(Some(id), ExitCause::Quiet),
+            Command::Enable(extensions) => {
+                let had_servers = self.recorder.is_on(Extension::ToolServers);
+                extensions.into_iter().for_each(|extension| self.recorder.turn_on(extension));
+                if !had_servers {
+                    self.announce_servers();
+                }
+                self.recorder.done(Some(&id), Done::Ok);
+            }
+            Command::DeclareTools(manifest) => self.declare_tools(&id, manifest),
+            Command::ToolResult(answer) => {
+                let call = answer.call.clone();
+                self.answer(now, &id, &call, |run, context| run.client_result(context, answer));
+            }
+            Command::SwitchModel(choice) => self.switch_model(&id, &choice),
+            Command::Edit(edit) => self.edit(now, id, edit),
+            Command::Approve(approve) => {
+                self.recorder.turn_on(Extension::Approvals);
+                let call = approve.call.clone();
+                self.answer(now, &id, &call, |run, context| run.approve(context, approve));
+            }
+        }
+    }
+
+    fn bind(&mut self, named: Option<SessionId>) -> Result<(), ClientError> {
+        let bound = self.recorder.session();
+        if let Some(named) = named
+            && named != *bound
+        {
+            if self.binding == Binding::Bound {
+                return Err(mismatch(bound));
+            }
+            self.recorder.rename(named);
+        }
+        if self.binding == Binding::Open {
+            self.binding = Binding::Bound;
+            self.announce_servers();
+        }
+        Ok(())
+    }
+
+    fn cancel(&mut self, now: Uptime, id: &RequestId, cancel: &Cancel) {
+        let Some((live, _)) = self.live(now) else {
+            let client_error = match &cancel.target {
+                None if cancel.waiting => None,
+                None => Some(no_active_request()),
+                Some(target) => Some(no_such_request(target)),
+            };
+            if let Some(client_error) = client_error {
+                self.recorder.error(Some(id), client_error);
+            }
+            return self.recorder.done(Some(id), Done::Ok);
+        };
+        let mut withdrawn = Vec::new();
+        if cancel.waiting {
+            withdrawn.extend(live.run.take_joining());
+            withdrawn.extend(std::mem::take(&mut live.waiting));
+        }
+        let stops = match &cancel.target {
+            None => !cancel.waiting,
+            Some(target) => live.run.request() == target,
+        };
+        let mut is_found = true;
+        if let Some(target) = cancel.target.as_ref().filter(|_| !stops) {
+            let is_among = withdrawn.iter().any(|submit| submit.request == *target);
+            let one = live.withdraw(target);
+            is_found = is_among || one.is_some();
+            withdrawn.extend(one);
+        }
+        if !is_found && let Some(target) = &cancel.target {
+            self.recorder.error(Some(id), no_such_request(target));
+        }
+        self.recorder.done(Some(id), Done::Ok);
+        for submit in withdrawn {
+            self.recorder.done(Some(&submit.request), Done::Stopped);
+        }
+        if stops {
+            let reason = format!("cancelled by request {}", id.as_str());
+            self.stop(now, Stop { reason, error: None });
+            self.next(now);
+        }
+    }
+
+    fn switch_model(&mut self, id: &RequestId, choice: &ModelChoice) {
+        self.recorder.turn_on(Extension::SwitchModel);
+        if let Phase::Running(live) | Phase::Draining(live, _) = &self.phase {
+            let client_error = busy(live.run.request());
+            return self.recorder.refuse(Some(id), client_error);
+        }
+        match self.models.switch(choice) {
+            Ok(switched) => {
+                self.recorder.announce(Some(id), switched.into());
+                self.recorder.done(Some(id), Done::Ok);
+            }
+            Err(why) => self.recorder.refuse(Some(id), invalid_settings(why)),
+        }
+    }
+
+    fn declare_tools(&mut self, id: &RequestId, manifest: ToolManifest) {
+        self.recorder.turn_on(Extension::ClientTools);
+        let ToolManifest { tools, message } = manifest;
+        self.toolbox.declare(tools);
+        let updated =
+            FrontendToolManifestUpdated { tools: message.tools, revision: message.revision };
+        self.recorder.announce(Some(id), updated.into());
+        self.recorder.done(Some(id), Done::Ok);
+    }
+
+    /// What the client sends about a tool call: it is answered first, and then the run goes on.
+    fn answer(
+        &mut self,
+        now: Uptime,
+        id: &RequestId,
+        call: &ToolCallId,
+        take: impl FnOnce(&mut Run, &mut Context<'_>) -> Result<(), ClientError>,
+    ) {
+        let taken = match self.live(now) {
+            Some((live, mut context)) => take(&mut live.run, &mut context),
+            None => Err(unknown_tool_call(call)),
+        };
+        match taken {
+            Ok(()) => self.recorder.done(Some(id), Done::Ok),
+            Err(client_error) => return self.recorder.refuse(Some(id), client_error),
+        }
+        self.advance(now, |run, context| run.after_tools(context));
+    }
+}

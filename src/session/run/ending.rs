@@ -1,0 +1,85 @@
+//! The end of a run: whatever it opened is closed, then the run, then its request.
+
+use super::open::{CallFinish, OpenTool, ToolStep};
+use super::{Outcome, Run, Step, Stop, Uptime};
+use crate::chat::event::{Ending, Event, FinishClass, ToolResult};
+use crate::chat::transcript::INTERRUPTED_TOOL;
+use crate::protocol::command::Decision;
+use crate::protocol::wire::Done;
+use crate::session::recorder::Recorder;
+
+impl Run {
+    /// Records the end: what is open is closed, then the run, then its request.
+    pub(in crate::session) fn end(
+        &mut self,
+        recorder: &mut Recorder,
+        now: Uptime,
+        outcome: Outcome,
+    ) {
+        // First of all, so that provider and tools are stopped without delay.
+        recorder.cancel_tasks();
+        self.step = Step::Ended;
+        let (ending, class) = match outcome {
+            Outcome::Finished => (Ending::Finished, FinishClass::Completed),
+            Outcome::Stopped(_) => (Ending::Stopped, FinishClass::Cancelled),
+            Outcome::Failed(_) => (Ending::Failed, FinishClass::Failed),
+        };
+        self.close_call(recorder, now, CallFinish::cut(class, ending));
+        self.close_tools(recorder);
+        self.scope.call = 0;
+        match outcome {
+            Outcome::Finished => {
+                let duration_ms = now.since(self.started);
+                let cut_off = self.cut_off.take();
+                self.record(recorder, Event::RunFinished { duration_ms, cut_off });
+                recorder.final_snapshot(&self.request);
+                match recorder.take_invalid() {
+                    None => recorder.done(Some(&self.request), Done::Ok),
+                    Some(client_error) => recorder.refuse(Some(&self.request), client_error),
+                }
+            }
+            Outcome::Stopped(Stop { reason, error }) => {
+                self.record(recorder, Event::RunStopped { reason });
+                recorder.final_snapshot(&self.request);
+                if let Some(client_error) = error {
+                    recorder.error(Some(&self.request), client_error);
+                }
+                recorder.done(Some(&self.request), Done::Stopped);
+            }
+            Outcome::Failed(error) => {
+                self.record(recorder, Event::RunFailed { error: error.message.clone() });
+                recorder.final_snapshot(&self.request);
+                recorder.run_failed(&self.request, error);
+            }
+        }
+    }
+
+    /// Closes what was cut off. A call that the model has made gets a result, because the next
+    /// request to the provider needs one.
+    fn close_tools(&mut self, recorder: &mut Recorder) {
+        for OpenTool { tool, step, .. } in std::mem::take(&mut self.tools) {
+            if let ToolStep::Approval { .. } = step {
+                let decision = Decision::Deny { reason: "the run has ended".to_owned() };
+                let tool = tool.clone();
+                self.record(recorder, Event::ApprovalResolved { tool, decision });
+            }
+            if step != ToolStep::Started {
+                let result = ToolResult::Error(INTERRUPTED_TOOL.to_owned());
+                self.record(recorder, Event::ToolResultReady { tool: tool.clone(), result });
+            }
+            self.record(recorder, Event::ToolCallFinished { tool });
+        }
+    }
+
+    /// Closes the calls whose arguments never became whole.
+    pub(super) fn drop_unfinished_tools(&mut self, recorder: &mut Recorder) {
+        let is_unfinished = |open: &OpenTool| open.step == ToolStep::Started;
+        let (unfinished, whole) =
+            std::mem::take(&mut self.tools).into_iter().partition(is_unfinished);
+        self.tools = whole;
+        let unfinished: Vec<OpenTool> = unfinished;
+        for OpenTool { tool, .. } in unfinished {
+            self.record(recorder, Event::ToolCallFinished { tool });
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What a run has opened, and must close before it ends: a provider call, a segment, tool calls.
+
+use crate::chat::event::{Ending, FinishClass, ProviderData, Segment, ToolCall, Usage};
+use crate::protocol::id::{TaskId, ToolCallId};
+use crate::session::Uptime;
+use crate::session::toolbox::ServerCall;
+use crate::support::text::Text;
+
+/// The open call to the provider.
+#[derive(Clone, Debug)]
+pub(super) struct OpenCall {
+    pub(super) started: Uptime,
+    pub(super) usage: Option<Usage>,
+    pub(super) has_tool_calls: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct OpenSegment {
+    pub(super) segment: Segment,
+    pub(super) prompt: Text,
+    pub(super) pieces: u64,
+    pub(super) bytes: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct OpenTool {
+    /// As the engine calls it.
+    pub(super) engine_id: ToolCallId,
+    pub(super) tool: ToolCall,
+    pub(super) pieces: u64,
+    pub(super) input: String,
+    pub(super) step: ToolStep,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum ToolStep {
+    /// The model writes its arguments.
+    Started,
+    /// The model has made it.
+    Requested,
+    /// The client is asked whether it may run.
+    Approval { call: ServerCall, deadline: Uptime },
+    /// The client runs it.
+    Client { deadline: Uptime },
+    /// A server runs it.
+    Executing { task: TaskId, deadline: Uptime },
+}
+
+/// How a provider call finishes.
+pub(super) struct CallFinish {
+    pub(super) stop_reason: String,
+    pub(super) class: FinishClass,
+    pub(super) segment: Ending,
+    pub(super) provider_data: Option<ProviderData>,
+}
+
+impl CallFinish {
+    /// The finish of a call whose provider gave no reason.
+    pub(super) fn cut(class: FinishClass, segment: Ending) -> Self {
+        Self { stop_reason: String::new(), class, segment, provider_data: None }
+    }
+}

@@ -1,0 +1,49 @@
+//! What a client that follows the tool servers is shown of them.
+
+use super::{Binding, Output, Session, Uptime};
+use crate::protocol::command::Extension;
+use crate::protocol::proto::tools::{ToolServerChanged, ToolServerState};
+use crate::tool::catalogue::ServerName;
+use crate::tool::servers::{ServerChange, ServerState};
+
+impl Session {
+    /// Shows the state of all tool servers, for a client that begins to follow them.
+    pub(super) fn announce_servers(&mut self) {
+        if !self.recorder.is_on(Extension::ToolServers) {
+            return;
+        }
+        let states = self.toolbox.states();
+        let changes: Vec<_> =
+            states.map(|(server, state, tools)| message(server, state, tools)).collect();
+        for changed in changes {
+            self.recorder.announce(None, changed.into());
+        }
+    }
+
+    pub(super) fn server_changed(&mut self, now: Uptime, change: &ServerChange) {
+        self.toolbox.server_changed(change);
+        let (server, tools) = (&change.server, self.toolbox.names_of(&change.server));
+        if let ServerState::Failed { reason } | ServerState::Gone { reason } = &change.state {
+            let warning = format!("the tools of the MCP server {server} can't be called: {reason}");
+            self.recorder.push(Output::Warning(warning));
+        }
+        // Until it is bound, the session may still get another name.
+        if self.binding == Binding::Bound && self.recorder.is_on(Extension::ToolServers) {
+            let changed = message(server, &change.state, tools);
+            self.recorder.announce(None, changed.into());
+        }
+        if let Some((live, mut context)) = self.live(now) {
+            live.run.servers_changed(&mut context);
+        }
+    }
+}
+
+fn message(server: &ServerName, state: &ServerState, tools: Vec<String>) -> ToolServerChanged {
+    let (state, reason) = match state {
+        ServerState::Starting => (ToolServerState::Starting, String::new()),
+        ServerState::Ready => (ToolServerState::Ready, String::new()),
+        ServerState::Failed { reason } => (ToolServerState::Unavailable, reason.clone()),
+        ServerState::Gone { reason } => (ToolServerState::Gone, reason.clone()),
+    };
+    ToolServerChanged { server: server.to_string(), state: state.into(), reason, tools }
+}

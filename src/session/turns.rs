@@ -1,0 +1,129 @@
+//! How a prompt becomes a turn: a submit starts a run, waits for its turn, or joins the active run.
+
+use super::client_error::{busy, invalid_settings, queue_full, shutting_down};
+use super::run::{CallModel, Run};
+use super::waiting::{ActiveRun, Submit, TurnChoice};
+use super::{Extraction, OnBusy, Phase, Session, Uptime};
+use crate::protocol::command::{self, Extension};
+use crate::protocol::id::RequestId;
+use std::collections::VecDeque;
+
+impl Session {
+    /// Checks what only the session can check of a submit, before it is taken.
+    pub(super) fn submitted(&mut self, now: Uptime, request: RequestId, submit: command::Submit) {
+        let choice = match self.turn_choice(&submit) {
+            Ok(choice) => choice,
+            Err(why) => return self.recorder.refuse(Some(&request), invalid_settings(why)),
+        };
+        for (extension, is_used) in [
+            (Extension::Attachments, !submit.attachments.is_empty()),
+            (Extension::Settings, submit.choice.is_some()),
+            (Extension::Structured, submit.schema.is_some()),
+        ] {
+            if is_used {
+                self.recorder.turn_on(extension);
+            }
+        }
+        let command::Submit { prompt, joins, attachments, .. } = submit;
+        let attachments = attachments.into();
+        self.submit(now, Submit { request, prompt, attachments, choice }, joins.as_ref());
+    }
+
+    fn turn_choice(&self, submit: &command::Submit) -> Result<TurnChoice, String> {
+        let is_joining = submit.joins.as_ref().is_some_and(|joins| self.is_active(joins));
+        if is_joining && (submit.choice.is_some() || submit.schema.is_some()) {
+            let why = "a prompt that joins a run has the model, the settings and the schema of that \
+                       run; leave settings and responseSchema out, or targetRequestId";
+            return Err(why.to_owned());
+        }
+        let selection = submit.choice.as_ref().map(|choice| self.models.choose(choice));
+        let repairs = self.rules.repairs;
+        let extraction =
+            submit.schema.clone().map(|schema| Extraction::of_request(schema, repairs));
+        Ok(TurnChoice { selection: selection.transpose()?, extraction: extraction.transpose()? })
+    }
+
+    /// Whether that request's run goes on.
+    fn is_active(&self, request: &RequestId) -> bool {
+        match &self.phase {
+            Phase::Running(live) | Phase::Draining(live, _) => live.run.request() == request,
+            Phase::Idle | Phase::Closed => false,
+        }
+    }
+
+    fn submit(&mut self, now: Uptime, submit: Submit, joins: Option<&RequestId>) {
+        match &mut self.phase {
+            Phase::Idle => self.start(now, submit, VecDeque::new()),
+            Phase::Running(live) => {
+                let is_of_run = joins == Some(live.run.request());
+                // A prompt for a run that is over becomes the next turn, as if it had come in time.
+                let may_wait = joins.is_some() || self.rules.on_busy == OnBusy::Queue;
+                if !may_wait {
+                    let client_error = busy(live.run.request());
+                    self.recorder.refuse(Some(&submit.request), client_error);
+                } else if !live.has_room() {
+                    let client_error = queue_full(live.run.request());
+                    self.recorder.refuse(Some(&submit.request), client_error);
+                } else if is_of_run {
+                    live.run.join(submit);
+                } else {
+                    live.waiting.push_back(submit);
+                }
+            }
+            Phase::Draining(..) | Phase::Closed => {
+                self.recorder.refuse(Some(&submit.request), shutting_down());
+            }
+        }
+    }
+
+    pub(super) fn start(&mut self, now: Uptime, submit: Submit, waiting: VecDeque<Submit>) {
+        self.turns += 1;
+        let id = self.ids.run();
+        let Submit { request, prompt, attachments, choice } = submit;
+        let TurnChoice { selection, extraction } = choice;
+        let selection = selection.unwrap_or_else(|| self.models.current().clone());
+        let model = CallModel {
+            engine: self.models.engine_name(&selection),
+            name: self.models.model(&selection).to_owned(),
+            selection,
+        };
+        let run = Run::new(id, self.turns, request, now).with_model(model);
+        self.recorder.expect_answer(extraction);
+        let live = ActiveRun { run, waiting };
+        // Set before anything of the run is shown: whatever happens, it can be found and ended.
+        self.phase = match std::mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Draining(_, drain) => Phase::Draining(live, drain),
+            Phase::Idle | Phase::Running(_) | Phase::Closed => Phase::Running(live),
+        };
+        if let Some((live, mut context)) = self.live(now) {
+            live.run.begin(&mut context, prompt.into_string(), attachments);
+        }
+    }
+
+    /// The active run has ended: the next one begins, or the process ends, or waits.
+    pub(super) fn next(&mut self, now: Uptime) {
+        let (live, drain) = match std::mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Running(live) => (live, None),
+            Phase::Draining(live, drain) => (live, Some(drain)),
+            phase @ (Phase::Idle | Phase::Closed) => {
+                self.phase = phase;
+                return;
+            }
+        };
+        let ActiveRun { mut run, mut waiting } = live;
+        // What has not joined the run is a turn of its own, and was there first.
+        let mut joining = run.take_joining();
+        joining.append(&mut waiting);
+        waiting = joining;
+        match (waiting.pop_front(), drain) {
+            (Some(submit), None) => self.start(now, submit, waiting),
+            (Some(submit), Some(drain)) => {
+                let live = ActiveRun { run, waiting: VecDeque::new() };
+                self.phase = Phase::Draining(live, drain);
+                self.start(now, submit, waiting);
+            }
+            (None, Some(drain)) => self.close(drain),
+            (None, None) => {}
+        }
+    }
+}

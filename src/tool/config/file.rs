@@ -1,0 +1,186 @@
+//! A server in a configuration file, in the form that other clients use.
+
+use super::{Lookup, Protected, START_LIMIT, ServerConfig, Transport, url_of};
+use crate::tool::catalogue::ServerName;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Members of a server in a file.
+const MEMBERS: [&str; 11] = [
+    "type",
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "url",
+    "headers",
+    "disabled",
+    "startTimeout",
+    "protocolVersion",
+    "description",
+];
+
+/// Reads the members of one server. Errors name the member and never its value.
+pub(super) struct Reader<'a> {
+    pub(super) path: String,
+    pub(super) members: &'a Map<String, Value>,
+    pub(super) variables: Lookup<'a>,
+}
+
+impl Reader<'_> {
+    /// The server; `None` if it is disabled.
+    pub(super) fn config(
+        &self,
+        name: ServerName,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<ServerConfig>, String> {
+        match self.members.get("disabled") {
+            None | Some(Value::Null | Value::Bool(false)) => {}
+            Some(Value::Bool(true)) => return Ok(None),
+            Some(_) => return Err(self.wrong("disabled", "must be true or false")),
+        }
+        for member in self.members.keys().filter(|member| !MEMBERS.contains(&member.as_str())) {
+            warnings.push(format!("{}.{member}: not known here, ignored", self.path));
+        }
+        Ok(Some(ServerConfig {
+            name,
+            transport: self.transport(warnings)?,
+            start_limit: self.start_limit()?,
+            protocol_version: self.text("protocolVersion")?,
+        }))
+    }
+
+    fn transport(&self, warnings: &mut Vec<String>) -> Result<Transport, String> {
+        let (command, url) = (self.text("command")?, self.text("url")?);
+        let kind = self.text("type")?;
+        let is_http = match (kind.as_deref(), &command, &url) {
+            (None | Some("stdio"), Some(_), None) => false,
+            (None | Some("http" | "streamable-http" | "streamableHttp"), None, Some(_)) => true,
+            (Some("sse"), ..) => {
+                let why = "the transport `sse` is not supported; use the server's streamable HTTP";
+                return Err(self.wrong("type", why));
+            }
+            (None, None, None) => return Err(format!("{}: has no command and no url", self.path)),
+            (None, Some(_), Some(_)) => {
+                return Err(format!("{}: has both a command and a url", self.path));
+            }
+            (Some("stdio"), ..) => return Err(self.wrong("type", "goes with a command and no url")),
+            (Some("http" | "streamable-http" | "streamableHttp"), ..) => {
+                return Err(self.wrong("type", "goes with a url and no command"));
+            }
+            (Some(_), ..) => return Err(self.wrong("type", "must be stdio or http")),
+        };
+        let unused: &[&str] = if is_http { &["args", "env", "cwd"] } else { &["headers"] };
+        for member in unused.iter().filter(|member| self.members.contains_key(**member)) {
+            warnings.push(format!("{}.{member}: of no use there, ignored", self.path));
+        }
+        match (command, url) {
+            (Some(command), _) => Ok(Transport::Stdio {
+                command,
+                args: self.texts("args")?,
+                env: self.values("env")?,
+                cwd: self.text("cwd")?.map(PathBuf::from),
+            }),
+            (None, text) => Ok(Transport::Http {
+                url: url_of(&text.unwrap_or_default()).map_err(|why| self.wrong("url", &why))?,
+                headers: self.values("headers")?,
+            }),
+        }
+    }
+
+    fn start_limit(&self) -> Result<Duration, String> {
+        match self.members.get("startTimeout") {
+            None | Some(Value::Null) => Ok(START_LIMIT),
+            Some(value) => match value.as_u64() {
+                Some(millis @ 1..) => Ok(Duration::from_millis(millis)),
+                Some(0) | None => {
+                    Err(self.wrong("startTimeout", "must be a number of milliseconds above 0"))
+                }
+            },
+        }
+    }
+
+    fn text(&self, member: &str) -> Result<Option<String>, String> {
+        match self.members.get(member) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => self.expanded(member, value).map(Some),
+        }
+    }
+
+    fn texts(&self, member: &str) -> Result<Vec<String>, String> {
+        match self.members.get(member) {
+            None | Some(Value::Null) => Ok(Vec::new()),
+            Some(Value::Array(values)) => {
+                let values = values.iter().enumerate();
+                values.map(|(at, value)| self.expanded(&format!("{member}[{at}]"), value)).collect()
+            }
+            Some(_) => Err(self.wrong(member, "must be an array of strings")),
+        }
+    }
+
+    fn values(&self, member: &str) -> Result<BTreeMap<String, Protected>, String> {
+        match self.members.get(member) {
+            None | Some(Value::Null) => Ok(BTreeMap::new()),
+            Some(Value::Object(values)) => {
+                let values = values.iter().map(|(name, value)| {
+                    let path = format!("{member}.{name}");
+                    // The system would refuse it with an error that does not name it.
+                    if name.is_empty() || name.contains(['=', '\0']) {
+                        return Err(self.wrong(&path, "is no name"));
+                    }
+                    Ok((name.clone(), Protected::new(self.expanded(&path, value)?)))
+                });
+                values.collect()
+            }
+            Some(_) => Err(self.wrong(member, "must be an object of strings")),
+        }
+    }
+
+    /// A string, with its variables replaced. Numbers and booleans are taken as well, for values of
+    /// variables are often written so.
+    fn expanded(&self, member: &str, value: &Value) -> Result<String, String> {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Number(_) | Value::Bool(_) => value.to_string(),
+            Value::Null | Value::Array(_) | Value::Object(_) => {
+                return Err(self.wrong(member, "must be a string"));
+            }
+        };
+        let text = expand(&text, self.variables).map_err(|why| self.wrong(member, &why))?;
+        if text.contains('\0') {
+            return Err(self.wrong(member, "contains a NUL character"));
+        }
+        Ok(text)
+    }
+
+    fn wrong(&self, member: &str, why: &str) -> String {
+        format!("{}.{member}: {why}", self.path)
+    }
+}
+
+/// `text` with `${NAME}`, `${NAME:-default}` and `${env:NAME}` replaced; any other `$` stays.
+fn expand(text: &str, variables: Lookup<'_>) -> Result<String, String> {
+    let mut expanded = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        expanded += &rest[..start];
+        let after = &rest[start + 2..];
+        let end = after.find('}').ok_or("`${` without a `}`")?;
+        let (name, default) = match after[..end].split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (&after[..end], None),
+        };
+        let name = name.strip_prefix("env:").unwrap_or(name);
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if name.is_empty() || !name.chars().all(is_name) {
+            return Err("`${…}` must hold the name of a variable".to_owned());
+        }
+        let value = variables(name).filter(|value| !value.is_empty() || default.is_none());
+        let value = value.or_else(|| default.map(str::to_owned));
+        expanded += &value.ok_or_else(|| format!("the variable {name} is not set"))?;
+        rest = &after[end + 1..];
+    }
+    Ok(expanded + rest)
+}
