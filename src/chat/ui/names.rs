@@ -8,7 +8,7 @@ use crate::protocol::proto::chat::CorrelationInfo;
 /// Number of the prompt that began a run.
 pub(crate) const FIRST_PROMPT: u32 = 1;
 
-/// The ids of a scope, formatted once and not for each of its thousands of patches.
+/// The ids of a scope and of a segment in it, formatted once and not for each of its thousands of patches.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     session: SessionId,
@@ -16,11 +16,21 @@ pub(super) struct Names {
     /// The id of the run's message.
     pub(super) root: String,
     correlation: CorrelationInfo,
+    segment: Option<SegmentNames>,
+}
+
+/// The ids of the last segment that was named.
+#[derive(Clone, Debug)]
+struct SegmentNames {
+    segment: Segment,
+    message_id: String,
+    correlation: CorrelationInfo,
 }
 
 impl Names {
     pub(super) fn new(session: SessionId) -> Self {
-        Self { session, scope: None, root: String::new(), correlation: Default::default() }
+        let (scope, root, correlation, segment) = Default::default();
+        Self { session, scope, root, correlation, segment }
     }
 
     pub(super) fn enter(&mut self, scope: Scope) {
@@ -28,11 +38,13 @@ impl Names {
             self.scope = Some(scope);
             self.root = scope.run.root();
             self.correlation = correlation(&self.session, scope);
+            self.segment = None;
         }
     }
 
-    pub(super) fn message(&self, segment: Segment) -> String {
-        message_id(&self.root, segment)
+    /// The id of a segment's message.
+    pub(super) fn message(&mut self, segment: Segment) -> String {
+        self.of_segment(segment).message_id.clone()
     }
 
     /// Correlation of an event of the whole run.
@@ -46,8 +58,21 @@ impl Names {
         Some(self.correlation.clone())
     }
 
-    pub(super) fn segment(&self, segment: Segment) -> Option<CorrelationInfo> {
-        Some(CorrelationInfo { segment_id: segment.to_string(), ..self.correlation.clone() })
+    /// Correlation of an event of a segment.
+    pub(super) fn segment(&mut self, segment: Segment) -> Option<CorrelationInfo> {
+        Some(self.of_segment(segment).correlation.clone())
+    }
+
+    fn of_segment(&mut self, segment: Segment) -> &SegmentNames {
+        let Self { root, correlation, segment: last, .. } = self;
+        if last.as_ref().is_some_and(|names| names.segment != segment) {
+            *last = None;
+        }
+        last.get_or_insert_with(|| SegmentNames {
+            segment,
+            message_id: message_id(root, segment),
+            correlation: CorrelationInfo { segment_id: segment.to_string(), ..correlation.clone() },
+        })
     }
 
     pub(super) fn tool(&self, tool: &ToolCall) -> Option<CorrelationInfo> {

@@ -50,7 +50,7 @@ impl Ui {
         }
     }
 
-    fn full_patch(&self, segment: Segment, piece: Piece) -> Any {
+    fn full_patch(&mut self, segment: Segment, piece: Piece) -> Any {
         let message_id = self.names.message(segment);
         let stream_id = message_id.clone();
         let status = message::STREAMING.to_owned();
