@@ -4,6 +4,10 @@
 //!
 //! An engine is stopped by dropping its future, which must release everything that the engine
 //! holds: a connection, a timer, a child process.
+//!
+//! [`spec`] is what a call is given, [`table`] the engines that requests can choose, [`prices`] what
+//! tokens cost. [`echo`] is the built-in engine, which can play a script of tool calls; the others are
+//! clients of a provider's API, each in a folder of its own, and share `provider`.
 
 pub mod anthropic;
 pub mod echo;

@@ -2,6 +2,11 @@
 //! tasks, the ids and the clock. A front end hands over what happens and performs the effects that
 //! come back, in order. The host knows no pipe, no file descriptor and no thread: the engine and the
 //! calls of tools go on while [`Host::next`] is awaited. Tool servers have tasks of their own.
+//!
+//! `requests` decodes lines, and `attachments` reads the files of a submit before the session gets it;
+//! `tasks` polls the engine and the calls of tools; `keeping` holds effects back until what they show
+//! is stored, and `storing` is what follows from the store's reports. [`memory`] is the front end in
+//! memory.
 
 pub mod memory;
 

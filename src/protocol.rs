@@ -1,4 +1,13 @@
-//! The wire format: protobuf messages, their JSON, and the values that the contract fixes.
+//! The wire format: protobuf messages, their JSON, and the values that the contract fixes. Pure.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`json`] | protobuf's JSON: numbers, `null`, duplicates, depth, line separators |
+//! | [`any`], [`proto`] | the messages: `proto/`, compiled by `build.rs` without `protoc`; `Any` as `{"@type": …}` over a closed list of payloads. They are read over a table of fields, in every spelling of the canonical mapping, and written by pbjson |
+//! | [`attachment`] | images and files of a prompt: where their content is, and what it is by its bytes |
+//! | [`id`], `words` | ids and ordinals, each its own type; the words that the contract fixes |
+//! | [`command`], [`wire`] | the commands of requests; a line → a request or its error, a frame, error codes |
+//! | `descriptors`, [`schema`] | the `.proto` files, descriptors and JSON Schemas |
 
 pub mod json;
 

@@ -8,6 +8,16 @@
 //! The engine makes one provider call and a server runs one tool call; what comes after each of them
 //! is decided here. So an approval, a client's tool, a prompt that joins a run and a deadline are
 //! states, and never races between tasks.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `io`, `exit`, `client_error` | what goes in and out |
+//! | `requests`, `turns`, `edit` | what each request means; how a prompt becomes a turn; turns that are dropped or asked again |
+//! | `run` | one run with its steps: `answer` turns engine events into backend events, `round` is the tool calls of one answer |
+//! | `recorder` | what every step writes to: the projections, `answer_extraction` and `usage` among them, and the outputs |
+//! | `log`, `resume` | makes records for the store; goes on with what is stored |
+//! | `model`, `toolbox` | which engine, model and settings a turn has; which tools there are and which may run |
+//! | `waiting`, `limits`, `closing`, `recovery` | submits that wait; how much a run may bring; how a session ends; what follows a panic |
 
 mod io;
 

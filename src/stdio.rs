@@ -1,5 +1,9 @@
 //! The front end on standard input and output: hands request lines, signals and the end of the
 //! reader to the host, and writes its frames. One loop owns everything; threads only read and write.
+//!
+//! `incoming` is what comes in, from `input`, `framer` and `reader`. `outbox` (pure) merges patches for
+//! a slow reader and says when to stop; `writer` writes what it gives. `observers` get the same frames:
+//! `debug_file`, `diagnostics`, `progress`.
 
 pub(crate) mod outbox;
 

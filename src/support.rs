@@ -1,5 +1,5 @@
-//! Utilities for all layers: fail points, files, threads, standard error,
-//! secrets, terminals, shared text.
+//! What every layer may use. [`fail_point`] plants faults, `text` is kept once and shared,
+//! `line_queue` and [`stderr`] queue all writes to standard error.
 
 pub mod fail_point;
 

@@ -1,4 +1,13 @@
 //! Tools: what the model is offered, which calls need approval, and the MCP servers that run them.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`catalogue`] | the tools, under names that every provider takes (pure) |
+//! | [`approval`], [`limits`] | which calls may run, need approval, or are denied; limits on calls (pure) |
+//! | [`servers`] | MCP servers over the official SDK: one task for each (`server`), and one `table` of their states |
+//! | [`config`], `listing`, `result`, `scan` | what is read from files and servers (pure) |
+//! | `connection` | asks a server over `line_transport` or `http` |
+//! | `child`, [`guard`] | starts and ends a process; the small process that stays with it |
 
 pub mod approval;
 pub mod catalogue;

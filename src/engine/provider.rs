@@ -1,6 +1,9 @@
 //! What engines for remote providers share and what belongs to none of them: the connection, the
 //! time that a provider may take, bytes into events, retries, addresses, and errors in words without
 //! secrets. The modules stand in reading order; each uses only those above it.
+//!
+//! `remote` is an engine, given an interface; `call` is one call with its retries, over `connection`,
+//! `post`, `clock` and `roots`; `key` gets a key from a program or a file. The others are pure.
 
 pub(crate) mod address;
 pub(crate) mod http;

@@ -85,7 +85,10 @@ mod tool_calls;
 mod layers;
 
 // Profiles, keys, and settings of calls.
+mod profile_commands;
+mod profile_keys;
 mod profile_limits;
+mod profile_trust;
 mod profiles;
 
 // Options, their variables, help, and how the command line is refused.
@@ -114,6 +117,8 @@ mod tips;
 mod clients;
 
 // MCP servers as tools, and one with faults.
+mod mcp_command;
+mod mcp_ends;
 mod mcp_fixture;
 mod mcp_http;
 mod mcp_servers;

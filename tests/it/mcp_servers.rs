@@ -1,5 +1,4 @@
-//! MCP servers: what is made of their tools and results, what their faults cost, and that no process
-//! of theirs outlives ours.
+//! MCP servers: what is made of their tools and results, and what their faults cost.
 
 use crate::mcp_fixture::{FAULT_VARIABLE, LOG_VARIABLE, words};
 use crate::process::{DEADLINE, Process, eventually};
@@ -8,11 +7,9 @@ use duologue::tool::catalogue::ServerName;
 use duologue::tool::config::{Servers, Transport};
 use duologue::tool::limits::ToolLimits;
 use duologue::tool::servers::{ServerChange, ServerState, ToolServers};
-use rustix::process::Signal;
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -46,14 +43,14 @@ pub(crate) fn log(mark: &str) -> PathBuf {
 }
 
 /// Servers that are held by a test, as a host holds them.
-struct Held {
+pub(crate) struct Held {
     servers: ToolServers,
-    mark: String,
+    pub(crate) mark: String,
 }
 
 impl Held {
     /// The servers with `faults`, started.
-    fn start(faults: &[&str]) -> Self {
+    pub(crate) fn start(faults: &[&str]) -> Self {
         Self::with(faults, &json!({}), true)
     }
 
@@ -68,7 +65,7 @@ impl Held {
     }
 
     /// The next change other than to `Starting`.
-    async fn changed(&mut self) -> ServerChange {
+    pub(crate) async fn changed(&mut self) -> ServerChange {
         loop {
             let change = timeout(DEADLINE, self.servers.changed()).await.expect("a change");
             if change.state != ServerState::Starting {
@@ -77,7 +74,7 @@ impl Held {
         }
     }
 
-    async fn ready(&mut self) -> Vec<String> {
+    pub(crate) async fn ready(&mut self) -> Vec<String> {
         let change = self.changed().await;
         assert_eq!(change.state, ServerState::Ready);
         change.tools.iter().map(|tool| tool.name.clone()).collect()
@@ -99,7 +96,7 @@ impl Held {
         self.servers.call(&server, tool, arguments)
     }
 
-    async fn close(mut self) {
+    pub(crate) async fn close(mut self) {
         self.servers.close().await;
         assert_gone(&self.mark);
         fs::remove_file(log(&self.mark)).ok();
@@ -296,7 +293,7 @@ async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
 }
 
 /// Lets the runtime work until something can be seen that is not reported.
-async fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) async fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let looking = async {
         while !is_so() {
             tokio::task::yield_now().await;
@@ -401,159 +398,6 @@ async fn without_a_guard_the_process_group_is_ended() {
         let left = Process::marked(&format!("{MARK_VARIABLE}={mark}"));
         left.iter().all(|it| it.command_line().is_empty()).then_some(())
     });
-}
-
-/// `duologue tools` with the servers of `faults`.
-fn tools(mark: &str, faults: &[&str], args: &[&str]) -> Command {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("duologue-mcp-{mark}.json"));
-    fs::write(&path, config(mark, faults, &json!({"startTimeout": 20_000}))).expect("a file");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
-    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
-    command.arg("tools").arg("--mcp-config").arg(path).args(args);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-fn listed(mark: &str, faults: &[&str], args: &[&str]) -> Output {
-    let output = tools(mark, faults, args).output().expect("the binary");
-    assert_gone(mark);
-    output
-}
-
-#[test]
-fn the_command_lists_what_a_model_would_see() {
-    let output = listed(&mark(), &["none", "odd"], &[]);
-    let (out, err) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert_eq!(
-        out,
-        "act (none)\n    parameters: none\n\
-         echo (none)\n    Repeats.\n    parameters: text: string\n\
-         fine (odd)\n    parameters: none\n\
-         null (odd)\n    parameters: none\n\
-         odd__with_dots_and_more (odd)\n    \\x1b[31mred\n    second line\n    parameters: none\n"
-    );
-    assert!(
-        err.contains("its tool `list` can't be used: its inputSchema is not an object"),
-        "{err}"
-    );
-    assert_eq!(output.status.code(), Some(0));
-}
-
-#[test]
-fn the_command_names_servers_that_fail() {
-    let args = ["--output", "json", "--allow", "ec*", "--deny", "act"];
-    let output = listed(&mark(), &["crash-at-init", "none"], &args);
-    let err = String::from_utf8_lossy(&output.stderr);
-    let reason = "crash-at-init: it ended with status 4: database is locked";
-    assert_eq!(err, format!("duologue: MCP server {reason}\n"));
-    assert_eq!(output.status.code(), Some(1));
-    let listed: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(listed["ok"], false);
-    assert_eq!(listed["error"]["code"], "mcp_server_failed");
-    assert_eq!(listed["error"]["detail"], reason);
-    let tools = listed["data"].as_array().expect("a list");
-    let shown: Vec<_> =
-        tools.iter().map(|it| [&it["name"], &it["server"], &it["approval"]]).collect();
-    assert_eq!(json!(shown), json!([["act", "none", "deny"], ["echo", "none", "allow"]]));
-    assert_eq!(tools[1]["inputSchema"]["required"], json!(["text"]));
-}
-
-#[test]
-fn a_wrong_configuration_is_a_wrong_command_line() {
-    let run = |args: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
-        let output = command.env_clear().arg("tools").args(args).output().expect("the binary");
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
-        String::from_utf8_lossy(&output.stderr).into_owned()
-    };
-    assert!(run(&[]).contains("no MCP server is named"));
-    assert!(run(&["--mcp", "a 'b"]).contains("--mcp, number 1: quotes that don't match"));
-    assert!(run(&["--mcp-config", "/nowhere.json"]).contains("/nowhere.json can't be read"));
-    assert!(run(&["--mcp-config", "/dev/null"]).contains("is not a regular file"));
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("duologue-mcp-{}.json", mark()));
-    let text = r#"{"mcpServers": {"s": {"command": "a", "env": {"KEY": ["s3cret"]}}}}"#;
-    fs::write(&path, text).expect("a file");
-    let shown = path.to_string_lossy();
-    let expected =
-        format!("duologue: --mcp-config: {shown}: mcpServers.s.env.KEY: must be a string\n");
-    assert_eq!(run(&["--mcp-config", &shown]), expected);
-    fs::remove_file(path).expect("a file");
-}
-
-/// Runs until its servers have started, is ended by `signal`, and leaves nothing behind.
-#[track_caller]
-fn nothing_survives(signal: Signal) {
-    let mark = mark();
-    let marked = || Process::marked(&format!("{MARK_VARIABLE}={mark}"));
-    let mut child =
-        tools(&mark, &["forks", "mute", "none", "stubborn"], &[]).spawn().expect("the binary");
-    // Four guards, four servers, four processes that one of them started.
-    eventually("all have started", || (marked().len() >= 12).then_some(()));
-    Process(child.id()).send(signal);
-    let status = child.wait().expect("it ends");
-    assert!(!status.success());
-    eventually("all are gone", || {
-        marked().iter().all(|it| it.command_line().is_empty()).then_some(())
-    });
-}
-
-#[test]
-fn nothing_survives_sigterm() {
-    nothing_survives(Signal::TERM);
-}
-
-#[test]
-fn nothing_survives_sigint() {
-    nothing_survives(Signal::INT);
-}
-
-#[test]
-fn nothing_survives_sigkill() {
-    nothing_survives(Signal::KILL);
-}
-
-#[test]
-fn a_guard_that_gets_a_signal_takes_its_server_along() {
-    let mark = mark();
-    let marked = || Process::marked(&format!("{MARK_VARIABLE}={mark}"));
-    let mut child = tools(&mark, &["mute"], &[]).spawn().expect("the binary");
-    eventually("it has started", || (marked().len() >= 2).then_some(()));
-    let guard = eventually("there is a guard", || {
-        marked().into_iter().find(|it| it.command_line().contains("__guard"))
-    });
-    guard.send(Signal::TERM);
-    let status = child.wait().expect("it ends");
-    assert_eq!(status.code(), Some(1));
-    assert_gone(&mark);
-}
-
-#[tokio::test]
-async fn a_guard_that_is_killed_does_not_leave_its_server() {
-    let mut held = Held::start(&["stubborn"]);
-    held.ready().await;
-    let marked = Process::marked(&format!("{MARK_VARIABLE}={}", held.mark));
-    let is_guard = |process: &&Process| process.command_line().contains("__guard");
-    marked.iter().find(is_guard).expect("a guard").send(Signal::KILL);
-    let gone = held.changed().await;
-    assert_eq!(gone.state, ServerState::Gone { reason: "it was ended by signal 9".to_owned() });
-    wait_until("they are gone", || marked.iter().all(|it| it.command_line().is_empty())).await;
-    held.close().await;
-}
-
-#[test]
-fn a_guard_is_small() {
-    let mark = mark();
-    let marked = || Process::marked(&format!("{MARK_VARIABLE}={mark}"));
-    let mut child = tools(&mark, &["mute"], &[]).spawn().expect("the binary");
-    eventually("it has started", || (marked().len() >= 2).then_some(()));
-    let guard = marked().into_iter().find(|it| it.command_line().contains("__guard"));
-    let guard = guard.expect("a guard");
-    assert!(guard.memory_bytes() < 32 * 1024 * 1024, "{}", guard.memory_bytes());
-    let files: Vec<_> = guard.files().into_iter().map(|it| it.0).collect();
-    assert!(files.len() <= 12, "{:?}", guard.files());
-    child.kill().expect("it is ended");
-    child.wait().expect("it ends");
 }
 
 // A transport is public, so that a program which embeds this one can name servers without a file.

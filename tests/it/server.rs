@@ -1,56 +1,31 @@
 //! The harness: starts the binary on real pipes, collects what it says, and asks the oracle at the
 //! end. Nothing here waits for time to pass: it waits for frames, with a deadline.
 
+mod folder;
+mod launch;
+mod stream;
+
+pub(crate) use folder::Folder;
+pub(crate) use launch::{Launch, command_line};
+pub(crate) use stream::Reading;
+
 use crate::frames::{Frame, submit};
-use crate::oracle::{Answers, Output, check_output};
-use crate::process::{DEADLINE, Process, default_signals, eventually, target};
+use crate::oracle::{Answers, check_output};
+use crate::process::{DEADLINE, Process, eventually};
 use crate::provider::Provider;
-use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
-use std::ffi::OsStr;
 use std::fmt;
-use std::io::{Read, Write};
-use std::iter;
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus};
+use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-
-/// Variable by which a process and all its descendants are found again.
-const MARK_VARIABLE: &str = "DUOLOGUE_TEST_MARK";
-
-/// Bytes read at a time by a reader that keeps up.
-const READ_BYTES: usize = 64 * 1024;
+use stream::{Stream, StreamState, read};
 
 /// Lines that a failed test shows of each stream, and characters of each line.
 const SHOWN_LINES: usize = 40;
 const SHOWN_CHARS: usize = 400;
-
-/// How a stream of the server is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reading {
-    /// At once.
-    Eager,
-    /// In pieces of so many bytes.
-    Pieces(usize),
-    /// Until a line with this text; then the pipe is closed.
-    Until(&'static str),
-    /// Not before [`Server::read_on`].
-    Held,
-}
-
-/// A server to be started.
-pub(crate) struct Launch {
-    command: Command,
-    mark: String,
-    stdout: Reading,
-    stderr: Reading,
-    pipe_bytes: Option<usize>,
-    secrets: Vec<String>,
-}
 
 /// A server that runs, and what it said so far.
 pub(crate) struct Server {
@@ -79,115 +54,11 @@ struct Asked {
     has_text: bool,
 }
 
-/// What came out of one pipe.
-#[derive(Default)]
-struct Stream {
-    state: Mutex<StreamState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct StreamState {
-    output: Output,
-    bytes: u64,
-    /// Somebody reads the pipe.
-    is_read: bool,
-    is_over: bool,
-}
-
 /// All that a server said, checked by the oracle.
 pub(crate) struct Transcript {
     pub(crate) frames: Vec<Frame>,
     pub(crate) stdout_bytes: u64,
     pub(crate) stderr: String,
-}
-
-impl Launch {
-    /// `duologue <args>`.
-    pub(crate) fn new(args: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
-        command.args(args);
-        Self::of(command)
-    }
-
-    /// `script`, run by a shell in which `$0` is the binary and `$1`, … are `args`.
-    pub(crate) fn shell(script: &str, args: &[&str]) -> Self {
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", script, env!("CARGO_BIN_EXE_duologue")]).args(args);
-        Self::of(command)
-    }
-
-    fn of(mut command: Command) -> Self {
-        static STARTED: AtomicU32 = AtomicU32::new(0);
-        let number = STARTED.fetch_add(1, Ordering::Relaxed);
-        let mark = format!("{}-{number}-", std::process::id());
-        command.env_clear().env(MARK_VARIABLE, &mark);
-        for name in ["PATH", "HOME"] {
-            command.envs(std::env::var_os(name).map(|value| (name, value)));
-        }
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (stdout, stderr) = (Reading::Eager, Reading::Eager);
-        Self { command, mark, stdout, stderr, pipe_bytes: None, secrets: Vec::new() }
-    }
-
-    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
-        self.command.env(name, value);
-        self
-    }
-
-    /// A variable whose value may appear nowhere.
-    pub(crate) fn secret(mut self, name: &str, value: &str) -> Self {
-        self.secrets.push(value.to_owned());
-        self.env(name, value)
-    }
-
-    pub(crate) fn stdout(mut self, reading: Reading) -> Self {
-        self.stdout = reading;
-        self
-    }
-
-    pub(crate) fn stderr(mut self, reading: Reading) -> Self {
-        self.stderr = reading;
-        self
-    }
-
-    /// Makes the pipes of both outputs as small as this.
-    pub(crate) fn pipe_bytes(mut self, bytes: usize) -> Self {
-        self.pipe_bytes = Some(bytes);
-        self
-    }
-
-    pub(crate) fn start(mut self) -> Server {
-        default_signals();
-        let command_line = command_line(&self.command);
-        let mut child = self.command.spawn().expect("the binary starts");
-        let stdout = child.stdout.take().expect("a pipe");
-        let stderr = child.stderr.take().expect("a pipe");
-        let stdin = child.stdin.take().expect("a pipe");
-        let pipes = [target(&stdin), target(&stdout), target(&stderr)];
-        if let Some(bytes) = self.pipe_bytes {
-            rustix::pipe::fcntl_setpipe_size(&stdout, bytes).expect("a smaller pipe");
-            rustix::pipe::fcntl_setpipe_size(&stderr, bytes).expect("a smaller pipe");
-        }
-        let mut server = Server {
-            command_line,
-            stdin: Some(stdin),
-            child,
-            pipes,
-            mark: format!("{MARK_VARIABLE}={}", self.mark),
-            feeding: None,
-            held_stdout: Some(stdout),
-            held_stderr: Some(stderr),
-            stdout: Arc::default(),
-            stderr: Arc::default(),
-            secrets: self.secrets,
-            asked: Asked::default(),
-            seen: 0,
-        };
-        server.read_on(self.stdout);
-        server.read_stderr(self.stderr);
-        server
-    }
 }
 
 impl Server {
@@ -455,75 +326,6 @@ impl Asked {
     }
 }
 
-impl Stream {
-    fn lock(&self) -> MutexGuard<'_, StreamState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn change(&self, change: impl FnOnce(&mut StreamState)) {
-        change(&mut self.lock());
-        self.changed.notify_all();
-    }
-
-    /// All that came, once the pipe is closed.
-    #[track_caller]
-    fn ended(&self) -> StreamState {
-        let waiting = |state: &mut StreamState| state.is_read && !state.is_over;
-        let waited = self.changed.wait_timeout_while(self.lock(), DEADLINE, waiting);
-        let (mut state, result) = waited.unwrap_or_else(PoisonError::into_inner);
-        let lines = state.output.lines.len();
-        assert!(
-            !result.timed_out(),
-            "waited {DEADLINE:?} for the end of a pipe whose process has ended; it had {lines} lines"
-        );
-        std::mem::take(&mut *state)
-    }
-}
-
-impl StreamState {
-    fn push(&mut self, bytes: &[u8]) {
-        self.bytes += bytes.len() as u64;
-        let mut parts = bytes.split(|&byte| byte == b'\n');
-        self.output.rest.extend(parts.next().unwrap_or_default());
-        for part in parts {
-            let line = std::mem::replace(&mut self.output.rest, part.to_vec());
-            self.output.lines.push(line);
-        }
-    }
-
-    fn text(&self) -> String {
-        let mut lines = self.output.lines.clone();
-        lines.push(self.output.rest.clone());
-        String::from_utf8_lossy(&lines.join(&b'\n')).into_owned()
-    }
-}
-
-/// Begins to collect what comes out of `pipe`.
-fn read(mut pipe: impl Read + Send + 'static, reading: Reading, stream: &Arc<Stream>) {
-    let stream = Arc::clone(stream);
-    stream.change(|state| state.is_read = true);
-    let (piece_bytes, last) = match reading {
-        Reading::Eager | Reading::Held => (READ_BYTES, None),
-        Reading::Pieces(bytes) => (bytes, None),
-        Reading::Until(text) => (READ_BYTES, Some(text)),
-    };
-    let is_last =
-        move |line: &Vec<u8>| last.is_some_and(|text| String::from_utf8_lossy(line).contains(text));
-    thread::spawn(move || {
-        let mut piece = vec![0; piece_bytes];
-        let mut is_over = false;
-        while !is_over && let Ok(bytes @ 1..) = pipe.read(&mut piece) {
-            stream.change(|state| {
-                let seen = state.output.lines.len();
-                state.push(&piece[..bytes]);
-                is_over = state.output.lines[seen..].iter().any(is_last);
-            });
-        }
-        drop(pipe);
-        stream.change(|state| state.is_over = true);
-    });
-}
-
 /// `duologue rpc <args>`, with the echo engine.
 pub(crate) fn echo(args: &[&str]) -> Launch {
     Launch::new(&[&["rpc", "--engine", "echo"], args].concat())
@@ -539,12 +341,6 @@ pub(crate) fn openai(provider: &Provider, args: &[&str]) -> Launch {
     Launch::new(&[&engine, args].concat()).secret("DUOLOGUE_API_KEY", KEY)
 }
 
-/// A command as it is started, for a failed test.
-pub(crate) fn command_line(command: &Command) -> String {
-    let words = iter::once(command.get_program()).chain(command.get_args());
-    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
-}
-
 /// Shows what a process had written when its test failed.
 pub(crate) fn report(text: &str) {
     // Nothing more can be done about it, in a test that has failed already.
@@ -554,40 +350,4 @@ pub(crate) fn report(text: &str) {
 /// As a shell gives it: the code, or 128 and the number of the signal.
 fn status_number(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|number| 128 + number)).expect("it ended")
-}
-
-/// A folder of a test's own, removed with it.
-pub(crate) struct Folder(PathBuf);
-
-impl Folder {
-    pub(crate) fn new() -> Self {
-        static MADE: AtomicU32 = AtomicU32::new(0);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let name = format!("it-{}-{number}", std::process::id());
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        std::fs::create_dir_all(&path).expect("a folder");
-        Self(path)
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    /// The same as text, for a command line.
-    pub(crate) fn name(&self, name: &str) -> String {
-        self.path(name).into_os_string().into_string().expect("UTF-8")
-    }
-
-    /// Makes a named pipe.
-    pub(crate) fn fifo(&self, name: &str) -> String {
-        let path = self.path(name);
-        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a named pipe");
-        self.name(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).ok();
-    }
 }

@@ -1,5 +1,6 @@
 //! Correct streams have no violation; each planted violation is found in its line.
 
+mod a_loop;
 mod asked_again;
 mod planted;
 mod recorded;
@@ -8,10 +9,11 @@ mod snapshots;
 mod tails;
 
 use super::{Checker, Rule};
+use a_loop::a_loop;
 use asked_again::asked_again;
 use sample::{
-    STDIN, Stream, a_loop, cancelled, check_lines, done, error, hello, one_shot, refused, run,
-    state, terminal,
+    STDIN, Stream, cancelled, check_lines, done, error, hello, one_shot, refused, run, state,
+    terminal,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;

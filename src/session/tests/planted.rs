@@ -96,13 +96,7 @@ impl Faulty {
                     remove_first(outputs, is_done);
                 }
             }
-            RequestFault::SaysDoneBeforeTheLastFrame => {
-                if let Some(at) = outputs.iter().position(is_done)
-                    && at > 0
-                {
-                    outputs.swap(at - 1, at);
-                }
-            }
+            RequestFault::SaysDoneBeforeTheLastFrame => put_before_last(outputs, is_done),
             RequestFault::SaysDoneTwice => double(outputs, is_done),
             RequestFault::SwallowsCancelTask => {
                 outputs.retain(|output| !matches!(output, Output::CancelTask(_)));
@@ -121,27 +115,14 @@ impl Faulty {
                     each_event(outputs, |ordinal| *ordinal %= 4);
                 }
             }
-            RequestFault::SpeaksAfterDone => {
-                if let Some(event) = outputs.iter().find(|output| is_event(output)).cloned() {
-                    self.held.push(event);
-                }
-                if let Input::Task(_, TaskEvent::CallEnded(_)) = input {
-                    outputs.append(&mut self.held);
-                }
-            }
+            RequestFault::SpeaksAfterDone => self.speak_after_done(input, outputs),
             RequestFault::LeavesASegmentOpen => outputs.retain(|output| {
                 payload(output).is_none_or(|payload| payload.name() != "ChatTextSegmentFinished")
             }),
             RequestFault::LeavesTheRunOpen => {
                 outputs.retain(|output| !matches!(payload(output), Some(Any::ChatRunStopped(_))))
             }
-            RequestFault::StartsTwoRuns => {
-                let mut start = outputs.iter().find(|output| started(output).is_some()).cloned();
-                if let Some(Output::StartCall(task, _)) = &mut start {
-                    task.0 += 1000;
-                }
-                outputs.extend(start);
-            }
+            RequestFault::StartsTwoRuns => start_twice(outputs),
             RequestFault::StaysAfterShutdown => {
                 if is(input, &Command::Shutdown) {
                     outputs.retain(|output| !matches!(output, Output::Exit(_)));
@@ -149,17 +130,8 @@ impl Faulty {
             }
             // These two are in what the session is given.
             RequestFault::LosesAQueuedSubmit | RequestFault::ListensToStaleEngines => {}
-            RequestFault::AnswersAfterExit => {
-                if self.has_exited && is(input, &Command::Snapshot(Page::default())) {
-                    let mut idle = Session::new(Rules::default(), 1);
-                    outputs.extend(idle.handle(Uptime(0), input.clone()));
-                }
-            }
-            RequestFault::DropsAPatch => {
-                remove_first(outputs, |output| {
-                    matches!(payload(output), Some(Any::ChatTextPatch(_)))
-                });
-            }
+            RequestFault::AnswersAfterExit => self.answer_after_exit(input, outputs),
+            RequestFault::DropsAPatch => remove_first(outputs, is_patch),
             RequestFault::ForgetsTheNamelessLine => {
                 if let Input::BadLine(line) = input
                     && line.id.is_none()
@@ -172,21 +144,49 @@ impl Faulty {
                     remove_first(outputs, is_snapshot);
                 }
             }
-            RequestFault::ExitsWithTheWrongStatus => {
-                for output in outputs {
-                    if let Output::Exit(code) = output {
-                        *code = crate::session::ExitCode::Ok;
-                    }
-                }
-            }
-            RequestFault::HoldsAnswersBackInARun => {
-                // As a reader does that waits for the run before it reads on.
-                if is(input, &Command::Snapshot(Page::default())) && self.is_live() {
-                    self.held.append(outputs);
-                } else if !self.is_live() {
-                    outputs.splice(0..0, std::mem::take(&mut self.held));
-                }
-            }
+            RequestFault::ExitsWithTheWrongStatus => exit_well(outputs),
+            RequestFault::HoldsAnswersBackInARun => self.hold_back(input, outputs),
+        }
+    }
+
+    fn speak_after_done(&mut self, input: &Input, outputs: &mut Vec<Output>) {
+        if let Some(event) = outputs.iter().find(|output| is_event(output)).cloned() {
+            self.held.push(event);
+        }
+        if let Input::Task(_, TaskEvent::CallEnded(_)) = input {
+            outputs.append(&mut self.held);
+        }
+    }
+
+    fn answer_after_exit(&self, input: &Input, outputs: &mut Vec<Output>) {
+        if self.has_exited && is(input, &Command::Snapshot(Page::default())) {
+            let mut idle = Session::new(Rules::default(), 1);
+            outputs.extend(idle.handle(Uptime(0), input.clone()));
+        }
+    }
+
+    /// As a reader does that waits for the run before it reads on.
+    fn hold_back(&mut self, input: &Input, outputs: &mut Vec<Output>) {
+        if is(input, &Command::Snapshot(Page::default())) && self.is_live() {
+            self.held.append(outputs);
+        } else if !self.is_live() {
+            outputs.splice(0..0, std::mem::take(&mut self.held));
+        }
+    }
+}
+
+fn start_twice(outputs: &mut Vec<Output>) {
+    let mut start = outputs.iter().find(|output| started(output).is_some()).cloned();
+    if let Some(Output::StartCall(task, _)) = &mut start {
+        task.0 += 1000;
+    }
+    outputs.extend(start);
+}
+
+fn exit_well(outputs: &mut [Output]) {
+    for output in outputs {
+        if let Output::Exit(code) = output {
+            *code = crate::session::ExitCode::Ok;
         }
     }
 }
@@ -222,6 +222,10 @@ fn is_snapshot(output: &Output) -> bool {
     matches!(body(output), Some(Body::Snapshot(_)))
 }
 
+fn is_patch(output: &Output) -> bool {
+    matches!(payload(output), Some(Any::ChatTextPatch(_)))
+}
+
 fn is_event(output: &Output) -> bool {
     matches!(body(output), Some(Body::UiEvent(_)))
 }
@@ -233,6 +237,14 @@ fn count(outputs: &[Output], is_it: impl Fn(&Output) -> bool) -> u32 {
 fn remove_first(outputs: &mut Vec<Output>, is_it: impl Fn(&Output) -> bool) {
     if let Some(at) = outputs.iter().position(is_it) {
         drop(outputs.remove(at));
+    }
+}
+
+fn put_before_last(outputs: &mut [Output], is_it: impl Fn(&Output) -> bool) {
+    if let Some(at) = outputs.iter().position(is_it)
+        && at > 0
+    {
+        outputs.swap(at - 1, at);
     }
 }
 

@@ -45,27 +45,63 @@ fn counts(calls: u64, (input, output): (u64, u64), cost: &str) -> Value {
     })
 }
 
+fn ours(ordinal: u64, (package, name): (&str, &str), call: u64, payload: Value) -> Value {
+    foreign("r", ordinal, (package, name), merged(payload, ids_of(call, json!({}))))
+}
+
+fn of_call(ordinal: u64, name: &str, call: u64, payload: Value) -> Value {
+    event("r", ordinal, name, merged(payload, ids_of(call, json!({}))))
+}
+
+/// The text segment of a call.
+fn text(ordinal: u64, call: u64, reason: &str) -> [Value; 2] {
+    let begun = segment(call, json!({ "status": "streaming", "streaming": true }));
+    let more = json!({ "status": "finished", "final": true, "finishReason": reason });
+    [
+        event("r", ordinal, "ChatTextSegmentStarted", begun),
+        event("r", ordinal + 1, "ChatTextSegmentFinished", segment(call, more)),
+    ]
+}
+
+fn call_finished(
+    ordinal: u64,
+    call: u64,
+    (class, reason): (&str, &str),
+    (input, output): (u64, u64),
+) -> Value {
+    let usage = json!({ "inputTokens": input, "outputTokens": output });
+    let payload = json!({ "finishClass": class, "stopReason": reason, "usage": usage });
+    of_call(ordinal, "ChatProviderCallFinished", call, payload)
+}
+
+fn totals(ordinal: u64, call: u64, of_call: Value, sum: &Value) -> Value {
+    let payload = json!({ "call": of_call, "run": sum, "session": sum });
+    ours(ordinal, ("duologue.session", "UsageTotals"), call, payload)
+}
+
 /// A switch of the model, then a run: a prompt with attachments, a retry, an answer that is rejected,
 /// and another one that is cut off.
 pub(super) fn asked_again() -> Stream {
-    let ours = |ordinal: u64, (package, name): (&str, &str), call: u64, payload: Value| {
-        foreign("r", ordinal, (package, name), merged(payload, ids_of(call, json!({}))))
-    };
-    let of_call = |ordinal: u64, name: &str, call: u64, payload: Value| {
-        event("r", ordinal, name, merged(payload, ids_of(call, json!({}))))
-    };
-    let text = |ordinal: u64, call: u64, reason: &str| {
-        let begun = segment(call, json!({ "status": "streaming", "streaming": true }));
-        let more = json!({ "status": "finished", "final": true, "finishReason": reason });
-        [
-            event("r", ordinal, "ChatTextSegmentStarted", begun),
-            event("r", ordinal + 1, "ChatTextSegmentFinished", segment(call, more)),
-        ]
-    };
-    let finished = |class: &str, reason: &str, (input, output): (u64, u64)| {
-        let usage = json!({ "inputTokens": input, "outputTokens": output });
-        json!({ "finishClass": class, "stopReason": reason, "usage": usage })
-    };
+    let cut = json!({ "error": "the answer was cut off: length" });
+    let switched = json!({ "engine": "gemini", "model": "flash" });
+    let mut frames = vec![
+        hello(&[&STDIN[..], &["retries", "usage"]].concat()),
+        foreign("m", 1, (PROVIDER, "ModelSwitched"), switched),
+        done("m", "ok"),
+    ];
+    frames.extend(rejected_answer());
+    frames.extend(answer_cut_off());
+    frames.extend([
+        event("r", 18, "ChatRunFinished", merged(ended(1, "finished"), cut.clone())),
+        state("r", 18, entities(cut)),
+        done("r", "ok"),
+        done("q", "shutdown"),
+    ]);
+    Stream(frames)
+}
+
+fn rejected_answer() -> Vec<Value> {
+    let prompt = merged(accepted(1), json!({ "attachments": attachments() }));
     let scheduled = json!({
         "attempt": 2, "attemptsMax": 3, "waitMs": "500", "errorClass": "rate_limited",
         "reason": "too many requests",
@@ -75,21 +111,8 @@ pub(super) fn asked_again() -> Stream {
         "messageId": "chat-msg-1", "reason": "not JSON", "repair": 1, "repairsMax": 2,
         "correlation": super::sample::ids(1, &[]),
     });
-    let sum = counts(2, (30, 11), "0.350001");
-    let switched = json!({ "engine": "gemini", "model": "flash" });
-    let cut = json!({ "error": "the answer was cut off: length" });
-    let truncated =
-        json!({ "messageId": "chat-msg-1", "stopReason": "length", "finishClass": "max_tokens" });
     let mut frames = vec![
-        hello(&[&STDIN[..], &["retries", "usage"]].concat()),
-        foreign("m", 1, (PROVIDER, "ModelSwitched"), switched),
-        done("m", "ok"),
-        event(
-            "r",
-            2,
-            "ChatUserMessageAccepted",
-            merged(accepted(1), json!({ "attachments": attachments() })),
-        ),
+        event("r", 2, "ChatUserMessageAccepted", prompt),
         event("r", 3, "ChatRunStarted", started(1)),
         of_call(4, "ChatProviderCallStarted", 1, json!({})),
         ours(5, (PROVIDER, "RetryScheduled"), 1, scheduled),
@@ -97,32 +120,25 @@ pub(super) fn asked_again() -> Stream {
     ];
     frames.extend(text(7, 1, "stop"));
     frames.extend([
-        of_call(9, "ChatProviderCallFinished", 1, finished("completed", "stop", (10, 5))),
-        ours(
-            10,
-            ("duologue.session", "UsageTotals"),
-            1,
-            json!({ "call": first, "run": first, "session": first }),
-        ),
+        call_finished(9, 1, ("completed", "stop"), (10, 5)),
+        totals(10, 1, first.clone(), &first),
         foreign("r", 11, ("duologue.extract", "AnswerRejected"), rejected),
-        of_call(12, "ChatProviderCallStarted", 2, json!({})),
     ]);
+    frames
+}
+
+fn answer_cut_off() -> Vec<Value> {
+    let truncated =
+        json!({ "messageId": "chat-msg-1", "stopReason": "length", "finishClass": "max_tokens" });
+    let sum = counts(2, (30, 11), "0.350001");
+    let mut frames = vec![of_call(12, "ChatProviderCallStarted", 2, json!({}))];
     frames.extend(text(13, 2, "length"));
     frames.extend([
-        of_call(15, "ChatProviderCallFinished", 2, finished("max_tokens", "length", (20, 6))),
+        call_finished(15, 2, ("max_tokens", "length"), (20, 6)),
         ours(16, (PROVIDER, "AnswerTruncated"), 2, truncated),
-        ours(
-            17,
-            ("duologue.session", "UsageTotals"),
-            2,
-            json!({ "call": counts(1, (20, 6), "0.250000"), "run": sum, "session": sum }),
-        ),
-        event("r", 18, "ChatRunFinished", merged(ended(1, "finished"), cut.clone())),
-        state("r", 18, entities(cut)),
-        done("r", "ok"),
-        done("q", "shutdown"),
+        totals(17, 2, counts(1, (20, 6), "0.250000"), &sum),
     ]);
-    Stream(frames)
+    frames
 }
 
 fn entities(cut: Value) -> Vec<Value> {

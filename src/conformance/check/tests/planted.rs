@@ -2,8 +2,9 @@
 
 mod frames;
 
+use super::a_loop::a_loop;
 use super::sample::{
-    STDIN, Stream, a_loop, cancelled, check_lines, done, error, hello, refused, run, state,
+    STDIN, Stream, cancelled, check_lines, done, error, hello, refused, run, state,
 };
 use super::{Checker, Rule, asked_again};
 use serde_json::json;

@@ -1,8 +1,9 @@
 //! Recorded streams have no violation, and every field that the contract fixes is checked: if it is
 //! replaced, removed or emptied, that is reported.
 
+use super::a_loop::a_loop;
 use super::asked_again::asked_again;
-use super::sample::{STDIN, a_loop, cancelled, check_lines, one_shot, refused, run};
+use super::sample::{STDIN, cancelled, check_lines, one_shot, refused, run};
 use super::{Checker, Rule};
 use serde_json::{Value, json};
 use std::path::Path;

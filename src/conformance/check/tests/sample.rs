@@ -215,7 +215,7 @@ pub(super) fn run() -> Stream {
 
 /// An entity: its kind and the name of its payload, its id, its first and last ordinal, its
 /// payload.
-fn entity(
+pub(super) fn entity(
     (kind, name): (&str, &str),
     id: &str,
     (created, last): (u64, u64),
@@ -344,9 +344,6 @@ pub(super) fn foreign(
     frame
 }
 
-const TOOLS: &str = "duologue.tools";
-const CLIENT: &str = "pinocchio.chatapp.frontendtools";
-
 /// The ids of a call of the provider call `call`.
 pub(super) fn ids_of(call: u64, more: Value) -> Value {
     let ids = json!({
@@ -354,153 +351,4 @@ pub(super) fn ids_of(call: u64, more: Value) -> Value {
         "providerCallId": format!("run-1:call-{call}"),
     });
     json!({ "correlation": merged(ids, more) })
-}
-
-/// A step of a call of a tool, in the first provider call.
-fn call_of(id: &str, name: &str, more: Value) -> Value {
-    let payload = json!({ "messageId": "chat-msg-1", "toolCallId": id, "toolName": name });
-    let ids = ids_of(1, json!({ "toolCallId": id }));
-    merged(merged(payload, ids), more)
-}
-
-/// The answers of the client have no ids.
-fn of_client(more: Value) -> Value {
-    let mut payload = call_of("b", "ask", more);
-    payload.as_object_mut().expect("an object").remove("correlation");
-    payload
-}
-
-/// A run of two provider calls. The first one calls a tool that is allowed and one that the client
-/// runs, and a third that is denied; then a prompt joins. A server comes before it and goes during
-/// it, and a submit that waits is withdrawn.
-pub(super) fn a_loop() -> Stream {
-    let input = json!({ "input": "{\"z\":1,\"a\":[2]}" });
-    let status = |status: &str| json!({ "status": status });
-    let approval = |decision: &str| json!({ "decision": decision });
-    let executing = merged(status("executing"), json!({ "executing": true }));
-    let server =
-        |state: &str, tools: Value| json!({ "server": "clock", "state": state, "tools": tools });
-    let tool = |ordinal: u64, name: &str, payload: Value| event("r", ordinal, name, payload);
-    let ours =
-        |ordinal: u64, name: &str, payload: Value| foreign("r", ordinal, (TOOLS, name), payload);
-    let theirs =
-        |ordinal: u64, name: &str, payload: Value| foreign("r", ordinal, (CLIENT, name), payload);
-    let declared = json!({ "tools": [{
-        "name": "ask", "mode": "TOOL_EXECUTION_MODE_FRONTEND_HUMAN", "available": true,
-    }] });
-    let asked = merged(
-        of_client(status("pending")),
-        json!({ "input": { "z": 1.0, "a": [2] }, "mode": "TOOL_EXECUTION_MODE_FRONTEND_HUMAN" }),
-    );
-    let mut joined = accepted(1);
-    joined["messageId"] = "chat-msg-1-user-2".into();
-    let steered = json!({ "messageId": "chat-msg-1-user-2", "targetRequestId": "r" });
-    let started = |id: &str, name: &str| call_of(id, name, status("pending"));
-    let requested = |id: &str, name: &str| merged(started(id, name), input.clone());
-    let result = |id: &str, name: &str, word: &str| {
-        call_of(id, name, merged(status(word), json!({ "result": "noon" })))
-    };
-    let finished = |id: &str, name: &str| call_of(id, name, status("completed"));
-    let first = merged(ids_of(1, json!({})), json!({ "finishClass": "tool_calls" }));
-    let last = json!({ "finishClass": "completed", "stopReason": "stop" });
-    let mut frames = vec![
-        hello(&STDIN),
-        done("e", "ok"),
-        foreign("", 1, (TOOLS, "ToolServerChanged"), server("READY", json!(["clock"]))),
-        foreign("m", 2, (CLIENT, "FrontendToolManifestUpdated"), declared),
-        done("m", "ok"),
-        tool(3, "ChatUserMessageAccepted", accepted(1)),
-        tool(4, "ChatRunStarted", super::sample::started(1)),
-        tool(5, "ChatProviderCallStarted", ids_of(1, json!({}))),
-    ];
-    for (at, (id, name)) in (0..).zip([("a", "clock"), ("b", "ask"), ("c", "clock")]) {
-        frames.push(tool(6 + 2 * at, "ChatToolCallStarted", started(id, name)));
-        frames.push(tool(7 + 2 * at, "ChatToolCallRequested", requested(id, name)));
-    }
-    let of_server =
-        |id: &str| merged(call_of(id, "clock", input.clone()), json!({ "server": "clock" }));
-    let executed =
-        |id: &str, name: &str| call_of(id, name, merged(executing.clone(), input.clone()));
-    frames.extend([
-        tool(12, "ChatProviderCallFinished", first),
-        ours(13, "ToolApprovalRequested", of_server("a")),
-        tool(14, "ChatToolExecutionStarted", executed("b", "ask")),
-        theirs(15, "FrontendToolCallRequested", asked),
-        ours(16, "ToolApprovalRequested", of_server("c")),
-        ours(17, "ToolApprovalResolved", call_of("a", "clock", approval("ALLOW_ONCE"))),
-        tool(18, "ChatToolExecutionStarted", executed("a", "clock")),
-        done("y", "ok"),
-        ours(19, "ToolApprovalResolved", call_of("c", "clock", approval("DENY"))),
-        tool(20, "ChatToolResultReady", result("c", "clock", "error")),
-        tool(21, "ChatToolCallFinished", finished("c", "clock")),
-        done("n", "ok"),
-        theirs(22, "FrontendToolResultReceived", of_client(status("success"))),
-        tool(23, "ChatToolResultReady", result("b", "ask", "success")),
-        tool(24, "ChatToolCallFinished", finished("b", "ask")),
-        done("t", "ok"),
-        done("w", "ok"),
-        done("v", "stopped"),
-        foreign("", 25, (TOOLS, "ToolServerChanged"), server("GONE", json!([]))),
-        tool(26, "ChatToolResultReady", result("a", "clock", "success")),
-        tool(27, "ChatToolCallFinished", finished("a", "clock")),
-        tool(28, "ChatUserMessageAccepted", joined),
-        foreign(
-            "j",
-            28,
-            ("duologue.session", "SteeringAccepted"),
-            merged(steered, ids_of(1, json!({}))),
-        ),
-        done("j", "ok"),
-    ]);
-    let of_text = json!({
-        "messageId": "chat-msg-1:text:segment-1", "role": "assistant", "prompt": PROMPT,
-    });
-    let of_text = merged(of_text, ids_of(2, json!({ "segmentId": "segment-1" })));
-    let begun = merged(of_text.clone(), json!({ "status": "streaming", "streaming": true }));
-    let whole =
-        merged(of_text, json!({ "status": "finished", "final": true, "finishReason": "stop" }));
-    frames.extend([
-        tool(29, "ChatProviderCallStarted", ids_of(2, json!({}))),
-        tool(30, "ChatTextSegmentStarted", begun),
-        tool(31, "ChatTextSegmentFinished", whole),
-        tool(32, "ChatProviderCallFinished", merged(ids_of(2, json!({})), last)),
-        tool(33, "ChatRunFinished", ended(1, "finished")),
-        state("r", 33, entities_of_a_loop()),
-        done("r", "ok"),
-        done("q", "shutdown"),
-    ]);
-    Stream(frames)
-}
-
-/// All entities shown by [`a_loop`].
-fn entities_of_a_loop() -> Vec<Value> {
-    let call = |id: &str, name: &str, ordinals: (u64, u64)| {
-        let more = json!({ "status": "completed", "input": "{\"z\":1,\"a\":[2]}" });
-        entity(("ChatToolCall", "ToolCallEntity"), id, ordinals, call_of(id, name, more))
-    };
-    let result = |id: &str, name: &str, status: &str, ordinal: u64| {
-        let payload = call_of(id, name, json!({ "status": status, "result": "noon" }));
-        let kind = ("ChatToolResult", "ToolResultEntity");
-        entity(kind, &format!("{id}:result"), (ordinal, ordinal), payload)
-    };
-    let message = ("ChatMessage", "ChatMessageEntity");
-    let mut joined = merged(accepted(1), merged(ids_of(1, json!({})), json!({ "final": true })));
-    joined["messageId"] = "chat-msg-1-user-2".into();
-    let text = json!({
-        "messageId": "chat-msg-1:text:segment-1", "role": "assistant", "prompt": PROMPT,
-        "status": "finished", "final": true, "parentMessageId": "chat-msg-1", "segment": 1,
-        "segmentType": "text",
-    });
-    let text = merged(text, ids_of(2, json!({ "segmentId": "segment-1" })));
-    vec![
-        prompt_of(1, 3),
-        call("a", "clock", (6, 27)),
-        call("b", "ask", (8, 24)),
-        call("c", "clock", (10, 21)),
-        result("c", "clock", "error", 20),
-        result("b", "ask", "success", 23),
-        result("a", "clock", "success", 26),
-        entity(message, "chat-msg-1-user-2", (28, 28), joined),
-        entity(message, "chat-msg-1:text:segment-1", (30, 31), text),
-    ]
 }

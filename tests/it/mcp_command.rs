@@ -1,0 +1,85 @@
+//! `duologue tools` with MCP servers.
+
+use crate::mcp_servers::{assert_gone, config, mark};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// `duologue tools` with the servers of `faults`.
+pub(crate) fn tools(mark: &str, faults: &[&str], args: &[&str]) -> Command {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("duologue-mcp-{mark}.json"));
+    fs::write(&path, config(mark, faults, &json!({"startTimeout": 20_000}))).expect("a file");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.arg("tools").arg("--mcp-config").arg(path).args(args);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn listed(mark: &str, faults: &[&str], args: &[&str]) -> Output {
+    let output = tools(mark, faults, args).output().expect("the binary");
+    assert_gone(mark);
+    output
+}
+
+#[test]
+fn the_command_lists_what_a_model_would_see() {
+    let output = listed(&mark(), &["none", "odd"], &[]);
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        out,
+        "act (none)\n    parameters: none\n\
+         echo (none)\n    Repeats.\n    parameters: text: string\n\
+         fine (odd)\n    parameters: none\n\
+         null (odd)\n    parameters: none\n\
+         odd__with_dots_and_more (odd)\n    \\x1b[31mred\n    second line\n    parameters: none\n"
+    );
+    assert!(
+        err.contains("its tool `list` can't be used: its inputSchema is not an object"),
+        "{err}"
+    );
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn the_command_names_servers_that_fail() {
+    let args = ["--output", "json", "--allow", "ec*", "--deny", "act"];
+    let output = listed(&mark(), &["crash-at-init", "none"], &args);
+    let err = String::from_utf8_lossy(&output.stderr);
+    let reason = "crash-at-init: it ended with status 4: database is locked";
+    assert_eq!(err, format!("duologue: MCP server {reason}\n"));
+    assert_eq!(output.status.code(), Some(1));
+    let listed: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(listed["ok"], false);
+    assert_eq!(listed["error"]["code"], "mcp_server_failed");
+    assert_eq!(listed["error"]["detail"], reason);
+    let tools = listed["data"].as_array().expect("a list");
+    let shown: Vec<_> =
+        tools.iter().map(|it| [&it["name"], &it["server"], &it["approval"]]).collect();
+    assert_eq!(json!(shown), json!([["act", "none", "deny"], ["echo", "none", "allow"]]));
+    assert_eq!(tools[1]["inputSchema"]["required"], json!(["text"]));
+}
+
+#[test]
+fn a_wrong_configuration_is_a_wrong_command_line() {
+    let run = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_duologue"));
+        let output = command.env_clear().arg("tools").args(args).output().expect("the binary");
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(run(&[]).contains("no MCP server is named"));
+    assert!(run(&["--mcp", "a 'b"]).contains("--mcp, number 1: quotes that don't match"));
+    assert!(run(&["--mcp-config", "/nowhere.json"]).contains("/nowhere.json can't be read"));
+    assert!(run(&["--mcp-config", "/dev/null"]).contains("is not a regular file"));
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("duologue-mcp-{}.json", mark()));
+    let text = r#"{"mcpServers": {"s": {"command": "a", "env": {"KEY": ["s3cret"]}}}}"#;
+    fs::write(&path, text).expect("a file");
+    let shown = path.to_string_lossy();
+    let expected =
+        format!("duologue: --mcp-config: {shown}: mcpServers.s.env.KEY: must be a string\n");
+    assert_eq!(run(&["--mcp-config", &shown]), expected);
+    fs::remove_file(path).expect("a file");
+}

@@ -1,0 +1,176 @@
+//! `duologue profiles`, `models` and `doctor`, and the certificates that they trust.
+
+use crate::once::Once;
+use crate::profiles::{KEY, Scene, with_command};
+use crate::provider::{Provider, Step};
+use crate::server::Folder;
+use std::fs;
+
+#[test]
+fn profiles_are_listed_and_shown_without_their_keys() {
+    let provider = Provider::start(vec![]);
+    let witness = Folder::new();
+    let ran = witness.name("ran");
+    let user = with_command(&provider).replace("echo ", &format!("touch {ran}; echo "))
+        + "  none:\n    base-url: http://127.0.0.1:9/v1\n  unset:\n    inherits: none\n    \
+           key-variable: NOT_SET\n";
+    let scene = Scene::new(&user, "profiles:\n  mine: {engine: echo}\n  work: {model: other}\n");
+    let listed = scene.run(&["profiles"]);
+    assert_eq!(listed.status, 0, "{listed:?}");
+    let lines: Vec<_> = listed.stdout.lines().collect();
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(lines[0]), ["NAME", "ENGINE", "MODEL", "LAYER", "CAN", "ANSWER"]);
+    assert_eq!(words(lines[1])[..5], ["mine", "echo", "echo", "project", "yes:"]);
+    assert!(
+        lines[2].starts_with("none") && lines[2].contains("no: no model is named"),
+        "{lines:?}"
+    );
+    assert!(lines[3].starts_with("unset") && lines[3].contains("NOT_SET"), "{lines:?}");
+    assert_eq!(words(lines[4])[..5], ["work", "openai", "other", "project", "yes:"]);
+    assert!(lines[4].ends_with("the key comes from a command"), "{lines:?}");
+    let json = scene.run(&["profiles", "--output", "json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["data"][2]["canAnswer"], false);
+    assert_eq!(json["data"][3]["model"], "other");
+
+    let shown = scene.run(&["profiles", "show", "work"]).stdout;
+    let user = scene.folder.name("config/duologue/profiles.yaml");
+    let project = scene.project_file();
+    for line in [
+        format!("engine: openai  (user, {user}:3)"),
+        format!("key-command: the output of sh  (user, {user}:7)"),
+        format!("extra-headers.X-Team: [not shown]  (user, {user}:8)"),
+        format!("model: other  (project, {project}:3)"),
+    ] {
+        assert!(shown.lines().any(|it| it == line), "{line}: {shown}");
+    }
+    assert!(!shown.contains("blue"), "{shown}");
+    let json = scene.run(&["profiles", "show", "work", "--output", "json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let values = json["data"]["values"].as_array().expect("a list");
+    let model = values.iter().find(|value| value["field"] == "model").expect("a model");
+    assert_eq!((&model["value"], &model["layer"]), (&"other".into(), &"project".into()));
+    assert_eq!(scene.run(&["profiles", "show", "nothing"]).status, 2);
+    assert!(fs::metadata(&ran).is_err(), "listing ran a key command");
+    assert_eq!(provider.connections(), 0);
+
+    let empty = Scene::new("", "");
+    let nothing = empty.run(&["profiles"]);
+    assert!(nothing.stdout.contains("config/duologue/profiles.yaml"), "{nothing:?}");
+}
+
+fn answers(body: &str) -> Vec<Step> {
+    vec![Step::Status(200, Vec::new(), body.to_owned())]
+}
+
+#[test]
+fn models_are_asked_for_with_the_key_of_the_profile() {
+    let list = r#"{"data":[{"id":"b"},{"id":"scripted"},{"id":"a\u001b[31m"}]}"#;
+    let refused = vec![Step::Status(401, Vec::new(), format!(r#"{{"error":"no: {KEY}"}}"#))];
+    let anthropic = r#"{"data":[{"id":"c"}],"has_more":true,"last_id":"c"}"#;
+    let last = r#"{"data":[{"id":"d"}],"has_more":false}"#;
+    let redirect =
+        vec![Step::Status(302, vec![("location", "http://other.example/".into())], String::new())];
+    let script = vec![
+        answers(list),
+        answers("<html>"),
+        refused,
+        answers(anthropic),
+        answers(last),
+        redirect,
+    ];
+    let provider = Provider::start(script);
+    let scene = Scene::new(&with_command(&provider), "");
+    let words = ["models", "--profile", "work"];
+    let models = scene.run(&words);
+    assert_eq!(
+        (models.status, models.stdout.as_str()),
+        (0, "a\\x1b[31m\nb\nscripted\n"),
+        "{models:?}"
+    );
+    let request = provider.wait_request(1);
+    assert_eq!((request.method.as_str(), request.path.as_str()), ("GET", "/v1/models"));
+    assert_eq!(request.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
+    assert_eq!(request.header("x-team"), Some("blue"));
+    let html = scene.run(&[&words[..], &["--header", "X-Gw: Bearer gw-key"]].concat());
+    assert_eq!(provider.wait_request(2).header("x-gw"), Some("Bearer gw-key"));
+    assert!(html.status == 1 && html.stderr.contains("not with a list of models"), "{html:?}");
+    let refused = scene.run(&[&words[..], &["--output", "json"]].concat());
+    assert!(refused.status == 1 && refused.stdout.contains("\"auth\""), "{refused:?}");
+    let models = scene.run(
+        &[&words[..], &["--engine", "anthropic", "--base-url", &provider.base_url()]].concat(),
+    );
+    assert_eq!(models.stdout, "c\nd\n", "{models:?}");
+    assert_eq!(provider.wait_request(5).path, "/v1/models?limit=1000&after_id=c");
+    // The headers of a profile are for its provider alone.
+    assert_eq!(provider.wait_request(5).header("x-team"), None);
+    // A redirect is reported and not followed.
+    let redirected = scene.run(&words);
+    assert!(
+        redirected.status == 1 && redirected.stderr.contains("other.example"),
+        "{redirected:?}"
+    );
+}
+
+#[test]
+fn doctor_says_what_is_configured_and_whether_it_can_work() {
+    let list = r#"{"data":[{"id":"scripted"}]}"#;
+    let provider = Provider::start(vec![answers(list), answers(r#"{"data":[]}"#)]);
+    let scene = Scene::new(&with_command(&provider), "");
+    let well = scene.run(&["doctor", "--profile", "work"]);
+    assert_eq!(well.status, 0, "{well:?}");
+    assert_eq!(provider.wait_request(1).header("x-team"), Some("blue"));
+    let user = scene.folder.name("config/duologue/profiles.yaml");
+    for line in [
+        format!("ok     file: {user} (user)"),
+        format!("ok     engine: openai (profile work, {user}:3)"),
+        format!("ok     model: scripted (profile work, {user}:4)"),
+        "ok     key: a command".to_owned(),
+        "ok     answer: the provider answers, and has the model scripted".to_owned(),
+    ] {
+        assert!(well.stdout.lines().any(|it| it == line), "{line}: {}", well.stdout);
+    }
+    let other = scene.run(&["doctor", "--profile", "work", "--model", "x", "--output", "json"]);
+    assert!(other.status == 0 && other.stdout.contains("is none of the 0 models"), "{other:?}");
+    let offline = scene.run(&["doctor", "--profile", "work", "--offline"]);
+    assert!(offline.status == 0 && !offline.stdout.contains("answer:"), "{offline:?}");
+    assert_eq!(provider.requests(), 2);
+    let check = |words: &[&str], expected: &str| {
+        let ended = scene.run(&[&["doctor"], words].concat());
+        assert_eq!(ended.status, 1, "{ended:?}");
+        let is_found = |line: &str| line.starts_with("wrong") && line.contains(expected);
+        assert!(ended.stdout.lines().any(is_found), "{expected}: {ended:?}");
+    };
+    check(&[], "no provider is configured");
+    check(&["--engine", "anthropic"], "requires a key");
+    check(&["--base-url", "http://127.0.0.1:1/v1", "--model", "m"], "can't be reached");
+    check(&["--profile", "nothing"], "there is no profile `nothing`");
+    check(&["--base-url", "http://127.0.0.1:1/v1"], "no model is named");
+}
+
+/// `--tls-roots system` trusts what the folder that stands for the system's store has, and no more.
+#[test]
+fn the_system_s_certificates_are_trusted_by_option() {
+    let scene = Scene::new("", "");
+    let store = scene.folder.path("store");
+    fs::create_dir_all(&store).expect("a folder");
+    let url = "https://127.0.0.1:1/v1";
+    let words = ["models", "--base-url", url, "--tls-roots", "system"];
+    let run = || {
+        let mut command = scene.command(&words);
+        command.env("SSL_CERT_DIR", &store);
+        let mut once = Once::start(command);
+        once.close_stdin();
+        once.finish()
+    };
+    let empty = run();
+    assert!(
+        empty.status == 1 && empty.stderr.contains("the system's store: it has no usable"),
+        "{empty:?}"
+    );
+    let ca = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tls/ca.pem");
+    fs::copy(ca, store.join("ca.pem")).expect("a certificate");
+    fs::copy(ca, store.join("0123abcd.0")).expect("a certificate");
+    let read = run();
+    assert!(read.status == 1 && read.stderr.contains("can't be reached"), "{read:?}");
+}
