@@ -26,6 +26,10 @@ const CANDIDATE_ROWS_MAX: usize = 5;
 /// Rows of the arguments that a question shows.
 const QUESTION_ROWS_MAX: usize = 8;
 
+/// The part of the rows, one in so many, that what grows may take under the scrollback: a terminal that gets
+/// smaller pushes rows out of the screen, where they can't be drawn again.
+const GROWING_PART: usize = 2;
+
 /// Bytes of reasoning that are looked at for its last rows.
 const REASONING_BYTES_MAX: usize = 4 * 1024;
 
@@ -64,7 +68,11 @@ pub(crate) fn live(state: &State, printer: &Printer, rows: usize) -> Live {
     room.take(input.lines.len() - 1);
     let waiting = room.first(waiting(state, look, columns));
     let tools = room.first(tools(state, look, columns));
-    let growing = room.last(growing(state, printer, columns));
+    let mut growing = growing(state, printer, columns);
+    if printer.is_inline() {
+        growing.drain(..growing.len().saturating_sub((rows / GROWING_PART).max(1)));
+    }
+    let growing = room.last(growing);
     // What is printed and what may still change stand apart.
     let gap = usize::from(room.0 > 0 && !progress.is_empty());
     let mut lines = Vec::new();
