@@ -177,10 +177,12 @@ const BLOCKS: usize = 42;
 /// Blocks of every kind, each with a name of its own.
 fn long_answer() -> String {
     let block = |number: usize| match number % 6 {
-        0 => format!("L{number:02} {}\n\n", "some words of a long paragraph ".repeat(6)),
+        0 => format!("L{number:02} {}\n", "some words of a long paragraph\n".repeat(6)),
         1 => format!("| L{number:02} | name |\n|---|---|\n| one | {} |\n\n", "x".repeat(40)),
-        2 => format!("- L{number:02} {}\n\n", "an item of a list ".repeat(5)),
-        3 => format!("```sh\necho L{number:02} {}\n```\n\n", "argument ".repeat(12)),
+        2 => format!("- L{number:02} {}\n", "an item of a list\n  ".repeat(5)),
+        3 => {
+            format!("```sh\necho L{number:02} {}\n```\n\n", "argument ".repeat(12))
+        }
         4 => format!("## L{number:02} heading\n\n"),
         _ => format!("L{number:02} 日本語のとても長い段落です。{}\n\n", "漢字".repeat(30)),
     };

@@ -107,6 +107,11 @@ impl Vt {
         joined(self.lines[self.top..].iter().map(Row::text))
     }
 
+    /// The row and the column of the cursor on the screen.
+    pub(crate) fn cursor(&self) -> (usize, usize) {
+        (self.row, self.column)
+    }
+
     /// All lines, as they were before they were wrapped.
     pub(crate) fn lines(&self) -> String {
         let mut lines = vec![String::new()];
@@ -376,7 +381,7 @@ fn a_terminal_that_is_resized_wraps_its_lines_again() {
     let mut vt = Vt::showing("one two three\r\n日本語\r\n> x", 20, 4);
     vt.resize(5, 4);
     assert_eq!(vt.text(), "one t\nwo th\nree\n日本\n語\n> x");
-    assert_eq!((vt.screen().as_str(), vt.row, vt.column), ("日本\n語\n> x", 2, 3));
+    assert_eq!((vt.screen().as_str(), vt.cursor()), ("日本\n語\n> x", (2, 3)));
     vt.resize(20, 2);
     assert_eq!(vt.screen(), "日本語\n> x");
     vt.resize(20, 5);

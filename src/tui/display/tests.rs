@@ -3,13 +3,10 @@
 use super::inline::{Inline, Next};
 use crate::tui::model::Size;
 use crate::tui::view::Live;
+use crate::tui::vt::Vt;
 use proptest::prelude::*;
 use ratatui::text::Line;
 use std::time::{Duration, Instant};
-use vt::Vt;
-
-#[path = "../../../tests/it/vt.rs"]
-mod vt;
 
 /// A chat on a terminal, which learns of sizes late.
 struct Scene {

@@ -4,7 +4,7 @@ use crate::support::files::write_all;
 use crate::tui::display::{FullScreen, Inline, Next};
 use crate::tui::model::{Piece, Scroll, Size, State};
 use crate::tui::terminal::{self, Terminal};
-use crate::tui::view::{Live, Look, Pager, Printer, live};
+use crate::tui::view::{Live, Look, Pager, Printer, page, under_scrollback};
 use ratatui::text::Line;
 use std::fs::File;
 use std::future::pending;
@@ -203,32 +203,19 @@ impl Screen {
         if self.terminal_mut().is_some_and(|terminal| !terminal.has_room()) {
             return Ok(false);
         }
-        let Size { columns, rows } = state.size;
+        let Size { columns, .. } = state.size;
         let is_moving = state.run.is_some() || !state.waiting.is_empty();
         match self {
             Self::Inline { terminal, inline, printer } => {
                 let lines = printed(state, printer, columns);
-                // A row stays free, so that what was printed last can be seen.
-                let live = live(state, printer, if rows > 3 { rows - 1 } else { rows });
+                let live = under_scrollback(state, printer);
                 terminal.write(&inline.picture(&lines, live, state.size, is_moving, now))?;
             }
             Self::Full { terminal, full, pager } => {
                 pager.lay_out(columns, state.unfolded.all);
                 state.take_finished().into_iter().for_each(|piece| pager.push(piece));
-                let live = live(state, pager.printer(), rows);
-                let above = rows.saturating_sub(live.lines.len());
-                let mut lines = pager.shown(above).to_vec();
-                let free = above.saturating_sub(lines.len());
-                let row = lines.len() + live.row;
-                lines.extend(live.lines);
-                if pager.is_scrolled()
-                    && rows > 1
-                    && let Some(status) = lines.last_mut()
-                {
-                    *status = Line::raw("an earlier part is shown; Ctrl-End goes to the end");
-                }
-                lines.extend(vec![Line::default(); free]);
-                terminal.write(&full.picture(lines, (row, live.column), state.size))?;
+                let Live { lines, row, column } = page(state, pager);
+                terminal.write(&full.picture(lines, (row, column), state.size))?;
             }
             Self::Plain { output, printer, columns, echoes } => {
                 let mut text = String::new();

@@ -26,10 +26,6 @@ const CANDIDATE_ROWS_MAX: usize = 5;
 /// Rows of the arguments that a question shows.
 const QUESTION_ROWS_MAX: usize = 8;
 
-/// The part of the rows, one in so many, that what grows may take under the scrollback: a terminal that gets
-/// smaller pushes rows out of the screen, where they can't be drawn again.
-const GROWING_PART: usize = 2;
-
 /// Bytes of reasoning that are looked at for its last rows.
 const REASONING_BYTES_MAX: usize = 4 * 1024;
 
@@ -41,8 +37,9 @@ pub(crate) struct Live {
     pub(crate) column: usize,
 }
 
-/// Draws the live region in at most `rows` rows, under what `printer` has printed.
-pub(crate) fn live(state: &State, printer: &Printer, rows: usize) -> Live {
+/// Draws the live region in at most `rows` rows, under what `printer` has printed. The part of the answer that
+/// may still change takes at most `growing_max` of them.
+pub(super) fn region(state: &State, printer: &Printer, rows: usize, growing_max: usize) -> Live {
     let Size { columns, .. } = state.size;
     let look = &printer.look;
     let columns = columns.max(1);
@@ -69,9 +66,7 @@ pub(crate) fn live(state: &State, printer: &Printer, rows: usize) -> Live {
     let waiting = room.first(waiting(state, look, columns));
     let tools = room.first(tools(state, look, columns));
     let mut growing = growing(state, printer, columns);
-    if printer.is_inline() {
-        growing.drain(..growing.len().saturating_sub((rows / GROWING_PART).max(1)));
-    }
+    growing.drain(..growing.len().saturating_sub(growing_max));
     let growing = room.last(growing);
     // What is printed and what may still change stand apart.
     let gap = usize::from(room.0 > 0 && !progress.is_empty());

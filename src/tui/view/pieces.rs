@@ -42,11 +42,6 @@ impl Printer {
         Self { look, keeps_code, last: None }
     }
 
-    /// Whether what is printed goes into the scrollback of the terminal.
-    pub(super) fn is_inline(&self) -> bool {
-        self.keeps_code
-    }
-
     /// The lines of `piece`, none wider than `columns` but for those of code.
     pub(crate) fn lines(
         &mut self,
