@@ -10,6 +10,11 @@ mod terminal;
 mod text;
 mod view;
 
+// The terminal of the tests.
+#[cfg(test)]
+#[path = "../tests/it/vt.rs"]
+mod vt;
+
 pub(crate) use markdown::{Colours, Theme, Tone};
 pub(crate) use model::Opening;
 pub(crate) use shell::{

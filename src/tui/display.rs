@@ -1,8 +1,15 @@
 //! Lines as bytes for a terminal (ECMA-48): inline, where what is printed becomes part of the scrollback
 //! and only the live region is drawn again, and on the full screen. Pure.
 
-use super::model::Size;
-use super::view::Live;
+mod answers;
+mod full;
+mod inline;
+mod region;
+mod rows;
+
+pub(crate) use full::FullScreen;
+pub(crate) use inline::{Inline, Next};
+
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use std::fmt::Write;
@@ -20,146 +27,9 @@ const WRAP_ON: &str = "\x1b[?7h";
 const ERASE_BELOW: &str = "\x1b[2K\x1b7\x1b[B\x1b[J\x1b8";
 const ERASE_LINE: &str = "\x1b[2K";
 
-/// A live region under text that was printed.
-#[derive(Debug, Default)]
-pub(crate) struct Inline {
-    drawn: Live,
-    /// Whether the terminal wraps lines again when it gets narrower.
-    reflows: bool,
-    /// Rows between the top of the live region and the cursor.
-    rows_above: usize,
-    /// What is on the terminal is not what was drawn.
-    is_stale: bool,
-}
-
-impl Inline {
-    pub(crate) fn new(reflows: bool) -> Self {
-        Self { reflows, ..Self::default() }
-    }
-
-    /// The bytes that print `printed` and draw `live` under it; empty if nothing changes.
-    pub(crate) fn picture(&mut self, printed: &[Line<'_>], live: Live) -> String {
-        if printed.is_empty() && live == self.drawn && !self.is_stale {
-            return String::new();
-        }
-        let mut out = BEGIN.to_owned();
-        self.go_to_top(&mut out);
-        let is_new =
-            !printed.is_empty() || self.is_stale || self.drawn.lines.len() > live.lines.len();
-        if is_new {
-            out.push_str(ERASE_BELOW);
-            self.drawn = Live::default();
-        }
-        // The terminal may wrap these: a long line of code is one line when it is copied.
-        for line in printed {
-            push_line(&mut out, line);
-            out.push_str("\r\n");
-        }
-        out.push_str(WRAP_OFF);
-        for (number, line) in live.lines.iter().enumerate() {
-            if number > 0 {
-                out.push_str("\r\n");
-            }
-            if self.drawn.lines.get(number) != Some(line) {
-                out.push_str(ERASE_LINE);
-                push_line(&mut out, line);
-            }
-        }
-        out.push_str(WRAP_ON);
-        go_up(&mut out, live.lines.len().saturating_sub(1 + live.row));
-        out.push('\r');
-        go_right(&mut out, live.column);
-        out.push_str(END);
-        self.rows_above = live.row;
-        self.drawn = live;
-        self.is_stale = false;
-        out
-    }
-
-    /// The terminal has another width: it may have wrapped the lines of the live region.
-    pub(crate) fn resized(&mut self, columns: usize) {
-        // A wider terminal puts together again what it had wrapped.
-        if self.reflows && columns > 0 {
-            let rows = |line: &Line<'_>| line.width().div_ceil(columns).max(1);
-            let above: usize = self.drawn.lines.iter().take(self.drawn.row).map(rows).sum();
-            self.rows_above = above + self.drawn.column / columns;
-        }
-        self.is_stale = true;
-    }
-
-    /// The bytes that take the live region away; the cursor is where it began.
-    pub(crate) fn erase(&mut self) -> String {
-        let mut out = String::new();
-        self.go_to_top(&mut out);
-        out.push_str(ERASE_BELOW);
-        self.forget();
-        out
-    }
-
-    /// The bytes that empty the screen, so that everything is drawn again at its top.
-    pub(crate) fn clear(&mut self) -> String {
-        self.forget();
-        "\x1b[2J\x1b[H".to_owned()
-    }
-
-    /// The terminal was somebody else's: the next picture begins where the cursor is.
-    pub(crate) fn forget(&mut self) {
-        self.drawn = Live::default();
-        self.rows_above = 0;
-        self.is_stale = true;
-    }
-
-    fn go_to_top(&self, out: &mut String) {
-        go_up(out, self.rows_above);
-        out.push('\r');
-    }
-}
-
-/// All rows of the alternate screen.
-#[derive(Debug, Default)]
-pub(crate) struct FullScreen {
-    drawn: Vec<Line<'static>>,
-    cursor: (usize, usize),
-    is_stale: bool,
-}
-
-impl FullScreen {
-    /// The bytes that draw these rows, with the cursor there; empty if nothing changes.
-    pub(crate) fn picture(
-        &mut self,
-        rows: Vec<Line<'static>>,
-        cursor: (usize, usize),
-        size: Size,
-    ) -> String {
-        let is_same = rows == self.drawn && cursor == self.cursor && !self.is_stale;
-        if is_same {
-            return String::new();
-        }
-        let mut out = format!("{BEGIN}{WRAP_OFF}");
-        if std::mem::take(&mut self.is_stale) {
-            out.push_str("\x1b[2J");
-            self.drawn.clear();
-        }
-        let none = Line::default();
-        for number in 0..rows.len().max(self.drawn.len()).min(size.rows) {
-            let line = rows.get(number).unwrap_or(&none);
-            if self.drawn.get(number) != Some(line) {
-                // Writing to a String can't fail.
-                write!(out, "\x1b[{};1H{ERASE_LINE}", number + 1).unwrap_or(());
-                push_line(&mut out, line);
-            }
-        }
-        write!(out, "{WRAP_ON}\x1b[{};{}H{END}", cursor.0 + 1, cursor.1 + 1).unwrap_or(());
-        self.drawn = rows;
-        self.cursor = cursor;
-        out
-    }
-
-    /// What is on the terminal is not what was drawn.
-    pub(crate) fn forget(&mut self) {
-        self.is_stale = true;
-    }
-}
+/// Where is the cursor, and how large is the terminal: it reports the place of the cursor (ECMA-48, DSR 6),
+/// then its last place, where the cursor goes no further.
+const ASK: &str = "\x1b[6n\x1b7\x1b[9999;9999H\x1b[6n\x1b8";
 
 fn go_up(out: &mut String, rows: usize) {
     if rows > 0 {
@@ -240,3 +110,6 @@ fn push_colour(out: &mut String, colour: Color, base: u8) {
     };
     write!(out, ";{parameters}").unwrap_or(());
 }
+
+#[cfg(test)]
+mod tests;

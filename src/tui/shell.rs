@@ -3,6 +3,7 @@
 
 mod actions;
 mod child;
+mod drawing;
 mod ending;
 mod files;
 mod fork;
@@ -30,12 +31,6 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
-
-/// Time between two pictures while something streams.
-const PICTURE_TIME: Duration = Duration::from_millis(33);
-
-/// Time between two pictures of the spinner.
-const SPINNER_TIME: Duration = Duration::from_millis(100);
 
 /// Engine events that are handled before keys are looked at again.
 const EVENTS_AT_ONCE_MAX: usize = 64;
@@ -122,6 +117,10 @@ struct Shell<'a> {
     /// When the screen was drawn last.
     drawn: Instant,
     needs_picture: bool,
+    /// A person waits for the picture.
+    is_urgent: bool,
+    /// Nothing can be drawn before.
+    waits_until: Option<Instant>,
     child: Option<Child>,
     /// Suspended: when to go on if nothing has stopped the process, and it may use the terminal.
     suspended: Option<Instant>,
@@ -172,6 +171,8 @@ impl<'a> Shell<'a> {
             started: now,
             drawn: now,
             needs_picture: true,
+            is_urgent: false,
+            waits_until: None,
             child: None,
             suspended: None,
             entered: now,
@@ -237,19 +238,6 @@ impl<'a> Shell<'a> {
         }
     }
 
-    /// When something changes by itself.
-    fn wake_at(&self) -> Option<Instant> {
-        let picture = self.needs_picture.then(|| self.drawn + PICTURE_TIME);
-        let moves = (self.state.run.is_some() || !self.state.waiting.is_empty())
-            && self.suspended.is_none()
-            && !self.state.is_plain;
-        let spinner = moves.then(|| self.drawn + SPINNER_TIME);
-        let change = self.state.next_change().map(|at| self.started + at);
-        let suspended = self.suspended;
-        let times = [picture, spinner, change, suspended, self.leaves_at, self.source.wake_at()];
-        times.into_iter().flatten().min()
-    }
-
     fn look_at_clock(&mut self) {
         let now = Instant::now();
         if let Some(at) = self.suspended
@@ -282,8 +270,11 @@ impl<'a> Shell<'a> {
     }
 
     fn typed(&mut self, typed: Typed) {
+        if let Typed::Place { row, column } = typed {
+            return self.reported(row, column);
+        }
         self.update(Event::Typed(typed));
-        // A person waits for it.
+        self.is_urgent = true;
         self.draw();
     }
 
@@ -333,33 +324,6 @@ impl<'a> Shell<'a> {
         self.needs_picture = true;
         for action in actions {
             self.act(action);
-        }
-    }
-
-    /// Draws if something has changed and the last picture was seen for a while.
-    fn draw_if_due(&mut self) {
-        let now = Instant::now();
-        if self.needs_picture && self.drawn + PICTURE_TIME <= now {
-            self.draw();
-        }
-    }
-
-    fn draw(&mut self) {
-        if self.child.is_some() || self.suspended.is_some() {
-            return;
-        }
-        // The terminal may have wrapped its lines again before the signal is heard.
-        if self.screen.size() != self.state.size {
-            self.resized();
-        }
-        self.drawn = Instant::now();
-        self.draw_fault.step();
-        match self.screen.draw(&mut self.state) {
-            Ok(is_drawn) => self.needs_picture = !is_drawn,
-            Err(error) => {
-                self.needs_picture = false;
-                self.gone(&error);
-            }
         }
     }
 

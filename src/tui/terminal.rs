@@ -39,6 +39,8 @@ pub(crate) struct Terminal {
     has_alternate: bool,
     is_entered: bool,
     reader: Option<Reader>,
+    /// A size that the system has, and the one that the terminal itself has reported instead.
+    corrected: Option<(Size, Size)>,
 }
 
 impl Terminal {
@@ -48,7 +50,8 @@ impl Terminal {
     /// If it is none, or can't be waited for.
     pub(crate) fn new(input: File, output: File, has_alternate: bool) -> io::Result<Self> {
         let cooked = tcgetattr(&input)?;
-        Ok(Self { input, output, cooked, has_alternate, is_entered: false, reader: None })
+        let (is_entered, reader, corrected) = (false, None, None);
+        Ok(Self { input, output, cooked, has_alternate, is_entered, reader, corrected })
     }
 
     /// Takes the terminal: keys come one by one and are not shown.
@@ -102,7 +105,21 @@ impl Terminal {
     }
 
     pub(crate) fn size(&self) -> Size {
-        size(&self.output)
+        let size = size(&self.output);
+        match self.corrected {
+            Some((wrong, right)) if wrong == size => right,
+            Some(_) | None => size,
+        }
+    }
+
+    /// The terminal reports another size than the system, which learns of a new one later.
+    pub(crate) fn correct_size(&mut self, right: Size) {
+        self.corrected = Some((size(&self.output), right));
+    }
+
+    /// The system has a new size.
+    pub(crate) fn trust_size(&mut self) {
+        self.corrected = None;
     }
 
     /// Whether this process may use the terminal: one that was continued in the background may not.

@@ -3,14 +3,18 @@
 mod editor;
 mod live;
 mod look;
+mod page;
 mod pager;
 mod pieces;
 
-pub(crate) use live::{Live, live};
+pub(crate) use live::Live;
 pub(crate) use look::Look;
+pub(crate) use page::{page, under_scrollback};
 pub(crate) use pager::Pager;
 pub(crate) use pieces::Printer;
 
+#[cfg(test)]
+use super::model::State;
 use super::text::width;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -46,10 +50,18 @@ fn one_line(text: &str, columns: usize) -> String {
     line
 }
 
+/// The live region in at most `rows` rows.
+#[cfg(test)]
+pub(crate) fn live(state: &State, printer: &Printer, rows: usize) -> Live {
+    live::region(state, printer, rows, rows)
+}
+
 /// A line in one style.
 fn styled(text: impl Into<String>, style: Style) -> Line<'static> {
     Line::from(Span::styled(text.into(), style))
 }
 
+#[cfg(test)]
+mod pictures;
 #[cfg(test)]
 mod tests;

@@ -445,6 +445,37 @@ fn files_after_an_at_sign_are_completed_and_attached() {
     assert_eq!(person.ends().0, 0);
 }
 
+/// An answer that is longer than the screen scrolls while it streams; once the person has scrolled, what is
+/// on the screen stays, whatever comes.
+#[test]
+fn a_long_answer_scrolls_and_stays_where_the_person_scrolled() {
+    let folder = Folder::new();
+    let text: String = (0..400).map(|number| format!("line {number}\n\n")).collect();
+    fs::write(folder.path("long"), text).expect("a file");
+    let options = ["--fullscreen", "--echo-answer", "long", "--echo-delay-ms", "10"];
+    let mut person = Person::start(chat(&folder, &options));
+    person.sees("/help");
+    person.types("go\r");
+    person.sees("line 30");
+    assert!(!person.screen().text().contains("line 0\n"), "{}", person.screen().text());
+    person.types("\u{1b}[5~\u{1b}[5~");
+    person.sees("an earlier part is shown");
+    let rows = |person: &Person| {
+        let shown = person.screen().text();
+        let lines = shown.lines().filter(|line| line.starts_with("line "));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let seen = rows(&person);
+    assert!(seen.len() > 5, "{seen:?}");
+    let written = person.bytes().len();
+    eventually("the answer goes on", || (person.bytes().len() > written + 500).then_some(()));
+    assert_eq!(rows(&person), seen);
+    person.types("\u{1b}[1;5F");
+    person.answered("line 399");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
 #[test]
 fn the_whole_screen_is_used_and_given_back() {
     let folder = Folder::new();

@@ -17,6 +17,8 @@ impl State {
                 Vec::new()
             }
             Typed::Press(press) => self.pressed(press),
+            // That is for the screen.
+            Typed::Place { .. } => Vec::new(),
         }
     }
 

@@ -1,9 +1,11 @@
 //! Signals, suspension, and the end of the chat.
 
-use super::{BACKGROUND_TIME, LEAVE_MAX, Shell};
+use super::input::Read;
+use super::{BACKGROUND_TIME, LEAVE_MAX, Shell, sleep_until};
 use crate::session::{ExitCode, Input, Signal};
 use crate::stdio::Finish;
 use crate::tui::model::Event;
+use crate::tui::terminal::keys::Typed;
 use std::io;
 use std::time::Instant;
 
@@ -28,8 +30,16 @@ impl Shell<'_> {
     }
 
     pub(super) fn resized(&mut self) {
-        let size = self.screen.resized();
+        let size = self.screen.resized(Instant::now());
         self.update(Event::Resized(size));
+    }
+
+    /// The terminal reports a place on the screen, as it was asked to.
+    pub(super) fn reported(&mut self, row: usize, column: usize) {
+        if let Some(size) = self.screen.reported(row, column, Instant::now()) {
+            self.update(Event::Resized(size));
+        }
+        self.waits_until = None;
     }
 
     /// The process goes on after it was stopped, or was never stopped.
@@ -59,8 +69,29 @@ impl Shell<'_> {
         self.exit = Some(ExitCode::OutputFailed);
     }
 
+    /// Takes what the terminal still has to report: the shell would read it as typed.
+    async fn take_reports(&mut self) {
+        while self.screen.is_asking(Instant::now()) {
+            let until = self.screen.waits(self.state.size, Instant::now()).ok().flatten();
+            tokio::select! {
+                biased;
+                read = self.source.next(&mut self.screen) => match read {
+                    Ok(Read::Typed(typed)) => for typed in typed {
+                        if let Typed::Place { row, column } = typed {
+                            self.reported(row, column);
+                        }
+                    }
+                    Ok(Read::Line(_)) => {}
+                    Ok(Read::Ended) | Err(_) => return,
+                },
+                () = sleep_until(until) => return,
+            }
+        }
+    }
+
     /// Puts the terminal back, and says how to go on.
     pub(super) async fn finish(mut self, mut code: ExitCode) -> Finish {
+        self.take_reports().await;
         self.screen.leave(&mut self.state);
         if let Some(child) = self.child.take() {
             child.abandon();

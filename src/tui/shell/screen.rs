@@ -1,18 +1,19 @@
 //! Where the chat is shown: under the scrollback, on the full screen, or as plain lines.
 
 use crate::support::files::write_all;
-use crate::tui::display::{FullScreen, Inline};
+use crate::tui::display::{FullScreen, Inline, Next};
 use crate::tui::model::{Piece, Scroll, Size, State};
 use crate::tui::terminal::{self, Terminal};
-use crate::tui::view::{Live, Look, Pager, Printer, live};
+use crate::tui::view::{Live, Look, Pager, Printer, page, under_scrollback};
 use ratatui::text::Line;
 use std::fs::File;
 use std::future::pending;
 use std::io;
+use std::time::Instant;
 
 /// Where the chat is shown.
 pub(crate) enum Screen {
-    Inline { terminal: Terminal, inline: Inline, printer: Printer },
+    Inline { terminal: Terminal, inline: Box<Inline>, printer: Printer },
     Full { terminal: Terminal, full: FullScreen, pager: Box<Pager> },
     Plain { output: File, printer: Printer, columns: usize, echoes: bool },
 }
@@ -20,7 +21,7 @@ pub(crate) enum Screen {
 impl Screen {
     /// Under the scrollback of `terminal`.
     pub(crate) fn inline(terminal: Terminal, look: Look, reflows: bool) -> Self {
-        let inline = Inline::new(reflows);
+        let inline = Box::new(Inline::new(reflows));
         Self::Inline { terminal, inline, printer: Printer::new(look, true) }
     }
 
@@ -71,13 +72,13 @@ impl Screen {
 
     /// Gives the terminal back, without the live region but with everything that was said.
     pub(super) fn leave(&mut self, state: &mut State) {
-        let size = self.size();
+        let (size, now) = (self.size(), Instant::now());
         match self {
             Self::Inline { terminal, inline, printer } => {
                 if terminal.is_entered() {
                     let lines = printed(state, printer, size.columns);
-                    let erased = inline.erase();
-                    let last = inline.picture(&lines, Live::default());
+                    let erased = inline.erase(size.columns);
+                    let last = inline.picture(&lines, Live::default(), size, false, now);
                     terminal.write(&format!("{erased}{last}")).ok();
                     inline.forget();
                 }
@@ -85,7 +86,7 @@ impl Screen {
             }
             Self::Full { terminal, .. } => terminal.leave(),
             Self::Plain { .. } => {
-                self.draw(state).ok();
+                self.draw(state, now).ok();
             }
         }
     }
@@ -97,14 +98,17 @@ impl Screen {
         }
     }
 
-    pub(super) fn resized(&mut self) -> Size {
-        let size = self.size();
+    /// The terminal may have another size.
+    pub(super) fn resized(&mut self, now: Instant) -> Size {
         match self {
-            Self::Inline { inline, .. } => inline.resized(size.columns),
+            Self::Inline { terminal, inline, .. } => {
+                terminal.trust_size();
+                inline.resized(now);
+            }
             Self::Full { full, .. } => full.forget(),
             Self::Plain { .. } => {}
         }
-        size
+        self.size()
     }
 
     pub(super) fn is_ours(&self) -> bool {
@@ -154,39 +158,64 @@ impl Screen {
         }
     }
 
+    /// A place that the terminal reports. Gives its size if that is not as it was believed to be.
+    pub(super) fn reported(&mut self, row: usize, column: usize, now: Instant) -> Option<Size> {
+        match self {
+            Self::Inline { terminal, inline, .. } => {
+                let size = inline.reported(row, column, now)?;
+                terminal.correct_size(size);
+                Some(size)
+            }
+            Self::Full { .. } | Self::Plain { .. } => None,
+        }
+    }
+
+    /// Whether the terminal still has to report something.
+    pub(super) fn is_asking(&self, now: Instant) -> bool {
+        match self {
+            Self::Inline { inline, .. } => inline.is_asking(now),
+            Self::Full { .. } | Self::Plain { .. } => false,
+        }
+    }
+
+    /// Until when nothing can be drawn for `size`, because of what the terminal may do or has to report.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub(super) fn waits(&mut self, size: Size, now: Instant) -> io::Result<Option<Instant>> {
+        let Self::Inline { terminal, inline, .. } = self else { return Ok(None) };
+        let mut next = inline.next(size, now);
+        if let Next::Ask(question) = next {
+            terminal.write(question)?;
+            next = inline.next(size, now);
+        }
+        Ok(match next {
+            Next::Wait(until) => Some(until),
+            Next::Picture | Next::Ask(_) => None,
+        })
+    }
+
     /// Draws what has changed; false if the terminal takes nothing now.
     ///
     /// # Errors
     /// If it is gone.
-    pub(super) fn draw(&mut self, state: &mut State) -> io::Result<bool> {
+    pub(super) fn draw(&mut self, state: &mut State, now: Instant) -> io::Result<bool> {
         if self.terminal_mut().is_some_and(|terminal| !terminal.has_room()) {
             return Ok(false);
         }
-        let Size { columns, rows } = state.size;
+        let Size { columns, .. } = state.size;
+        let is_moving = state.run.is_some() || !state.waiting.is_empty();
         match self {
             Self::Inline { terminal, inline, printer } => {
                 let lines = printed(state, printer, columns);
-                // A row stays free, so that what was printed last can be seen.
-                let live = live(state, printer, if rows > 3 { rows - 1 } else { rows });
-                terminal.write(&inline.picture(&lines, live))?;
+                let live = under_scrollback(state, printer);
+                terminal.write(&inline.picture(&lines, live, state.size, is_moving, now))?;
             }
             Self::Full { terminal, full, pager } => {
                 pager.lay_out(columns, state.unfolded.all);
                 state.take_finished().into_iter().for_each(|piece| pager.push(piece));
-                let live = live(state, pager.printer(), rows);
-                let above = rows.saturating_sub(live.lines.len());
-                let mut lines = pager.shown(above).to_vec();
-                let free = above.saturating_sub(lines.len());
-                let row = lines.len() + live.row;
-                lines.extend(live.lines);
-                if pager.is_scrolled()
-                    && rows > 1
-                    && let Some(status) = lines.last_mut()
-                {
-                    *status = Line::raw("an earlier part is shown; Ctrl-End goes to the end");
-                }
-                lines.extend(vec![Line::default(); free]);
-                terminal.write(&full.picture(lines, (row, live.column), state.size))?;
+                let Live { lines, row, column } = page(state, pager);
+                terminal.write(&full.picture(lines, (row, column), state.size))?;
             }
             Self::Plain { output, printer, columns, echoes } => {
                 let mut text = String::new();

@@ -45,6 +45,11 @@ pub(crate) enum Typed {
     Press(Press),
     /// Pasted text, with line feeds.
     Paste(String),
+    /// The terminal reports a place on the screen, counted from 1.
+    Place {
+        row: usize,
+        column: usize,
+    },
 }
 
 /// Reads keys. What may go on with the next bytes waits for them.
@@ -59,6 +64,12 @@ pub(crate) struct Keys {
 enum Read {
     /// Something that takes so many bytes; `None` if it means nothing here.
     Whole(Option<Press>, usize),
+    /// A place that takes so many bytes.
+    Place {
+        row: usize,
+        column: usize,
+        length: usize,
+    },
     PasteBegins(usize),
     /// More bytes decide.
     Part,
@@ -100,6 +111,10 @@ impl Keys {
                 Read::Whole(press, length) => {
                     self.bytes.drain(..length);
                     typed.extend(press.map(Typed::Press));
+                }
+                Read::Place { row, column, length } => {
+                    self.bytes.drain(..length);
+                    typed.push(Typed::Place { row, column });
                 }
                 Read::PasteBegins(length) => {
                     self.bytes.drain(..length);
@@ -168,6 +183,7 @@ fn read(bytes: &[u8]) -> Read {
             Read::Whole(press, length) => {
                 Read::Whole(press.map(|press| Press { alt: true, ..press }), length + 1)
             }
+            Read::Place { row, column, length } => Read::Place { row, column, length: length + 1 },
             Read::PasteBegins(length) => Read::PasteBegins(length + 1),
             Read::Part => Read::Part,
         },
@@ -256,6 +272,11 @@ fn control_sequence(rest: &[u8]) -> Read {
     let number = |at: usize| numbers.get(at).copied().flatten();
     if (last, number(0)) == (b'~', Some(200)) {
         return Read::PasteBegins(length);
+    }
+    // F3 with modifiers may look the same, and means nothing here.
+    if let (b'R', Some(row), Some(column)) = (last, number(0), number(1)) {
+        let place = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        return Read::Place { row: place(row), column: place(column), length };
     }
     let modifiers = number(1).unwrap_or(1);
     let press = match last {

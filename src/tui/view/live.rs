@@ -37,8 +37,9 @@ pub(crate) struct Live {
     pub(crate) column: usize,
 }
 
-/// Draws the live region in at most `rows` rows, under what `printer` has printed.
-pub(crate) fn live(state: &State, printer: &Printer, rows: usize) -> Live {
+/// Draws the live region in at most `rows` rows, under what `printer` has printed. The part of the answer that
+/// may still change takes at most `growing_max` of them.
+pub(super) fn region(state: &State, printer: &Printer, rows: usize, growing_max: usize) -> Live {
     let Size { columns, .. } = state.size;
     let look = &printer.look;
     let columns = columns.max(1);
@@ -64,7 +65,9 @@ pub(crate) fn live(state: &State, printer: &Printer, rows: usize) -> Live {
     room.take(input.lines.len() - 1);
     let waiting = room.first(waiting(state, look, columns));
     let tools = room.first(tools(state, look, columns));
-    let growing = room.last(growing(state, printer, columns));
+    let mut growing = growing(state, printer, columns);
+    growing.drain(..growing.len().saturating_sub(growing_max));
+    let growing = room.last(growing);
     // What is printed and what may still change stand apart.
     let gap = usize::from(room.0 > 0 && !progress.is_empty());
     let mut lines = Vec::new();

@@ -46,6 +46,15 @@ fn what_means_nothing_here_is_ignored() {
     assert_eq!(after, [Typed::Press(Press::plain(Key::Char('x')))]);
 }
 
+#[test]
+fn a_reported_place_is_no_key() {
+    let place = |row, column| [Typed::Place { row, column }];
+    assert_eq!(typed(b"\x1b[24;80R"), place(24, 80));
+    assert_eq!(typed(b"\x1b[1;80R"), place(1, 80));
+    assert_eq!(typed(b"\x1b[2;1R"), place(2, 1));
+    assert_eq!(typed(b"\x1b[R"), [], "that is no place");
+}
+
 /// Cut anywhere, a sequence is one key: a slow connection cancels nothing.
 #[test]
 fn a_cut_sequence_is_one_key() {

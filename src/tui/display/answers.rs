@@ -1,0 +1,67 @@
+//! What the terminal reports when it is asked where the cursor is. Not every terminal answers. Pure.
+
+use crate::tui::model::Size;
+use std::time::{Duration, Instant};
+
+/// How long an answer is waited for. Over a slow connection it takes long.
+const ANSWER_TIME: Duration = Duration::from_millis(250);
+
+/// The answers that are on their way.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    /// Questions without an answer.
+    open: usize,
+    /// The row of the cursor: the first half of an answer.
+    row: Option<usize>,
+    /// The terminal has answered in time when it was last asked.
+    is_known: bool,
+    until: Option<Instant>,
+}
+
+/// Where the cursor is, counted from 0, and how large the terminal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) row: usize,
+    pub(super) size: Size,
+}
+
+impl Answers {
+    /// Whether it is of any use to ask: an answer that has not come may never come.
+    pub(super) fn may_ask(&self) -> bool {
+        self.open == 0
+    }
+
+    pub(super) fn asked(&mut self, now: Instant) {
+        // Half of an answer that was lost would be taken for the beginning of this one.
+        self.row = None;
+        self.open += 1;
+        self.until = Some(now + ANSWER_TIME);
+    }
+
+    /// Until when the answer is worth waiting for. A terminal that was never heard of is only waited for
+    /// if it `matters`.
+    pub(super) fn awaited(&self, now: Instant, matters: bool) -> Option<Instant> {
+        self.until.filter(|until| *until > now && (matters || self.is_known))
+    }
+
+    /// Nobody waits for the answer any more.
+    pub(super) fn give_up(&mut self) {
+        self.is_known = false;
+        self.until = None;
+    }
+
+    /// Takes in a report; gives the answer to the last question once it is whole.
+    pub(super) fn take(&mut self, row: usize, column: usize) -> Option<Answer> {
+        let Some(cursor) = self.row.take() else {
+            self.row = Some(row);
+            return None;
+        };
+        self.open = self.open.saturating_sub(1);
+        let is_last = self.open == 0;
+        is_last.then(|| {
+            self.is_known = true;
+            self.until = None;
+            Answer { row: cursor.saturating_sub(1), size: Size { columns: column, rows: row } }
+        })
+    }
+}
