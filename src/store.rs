@@ -1,8 +1,8 @@
 //! Keeps conversations: one plain thread owns the databases, writes what sessions record, and loads
 //! what they go on with.
 //!
-//! [`Worker`] is the thread as the host sees it; what it does with a request is in `keeper`. A
-//! [`Store`] is one database of one kind: another kind is another variant.
+//! `Worker` is the thread as the host sees it; what it does with a request is in `keeper`. A
+//! `Store` is one database of one kind: another kind is another variant.
 
 mod batch;
 mod copies;

@@ -189,13 +189,9 @@ impl Contents {
             };
             let RecordsCost(cost) = serde_json::from_str(line).map_err(no_json)?;
             self.fits(room.take(cost))?;
-            match serde_json::from_str(line).map_err(no_json)? {
-                Value::Object(map) => records.push(maker.record(map)),
-                Value::Null
-                | Value::Bool(_)
-                | Value::Number(_)
-                | Value::String(_)
-                | Value::Array(_) => has_other = true,
+            match maker.record_of(serde_json::from_str(line).map_err(no_json)?) {
+                Some(record) => records.push(record),
+                None => has_other = true,
             }
         }
         Ok(if has_other { Found::Other } else { Found::Records(records) })

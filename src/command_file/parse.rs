@@ -268,9 +268,9 @@ fn response_type(node: &Node) -> Result<ResponseType, FileFault> {
     }
 }
 
-/// What the answer is to be, as the file says in a line or lets be seen by a schema.
-fn answer(said: Option<(u32, ResponseType)>, has_schema: bool) -> Result<ResponseType, FileFault> {
-    match said {
+/// The form of the answer: the one that the file names, with its line, or the one that its schema implies.
+fn answer(named: Option<(u32, ResponseType)>, has_schema: bool) -> Result<ResponseType, FileFault> {
+    match named {
         Some((line, ResponseType::Text)) if has_schema => {
             let message = "`schema` describes an answer in JSON, but `response-type` is text; \
                  make it json or jsonl, or leave the schema out";

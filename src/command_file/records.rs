@@ -16,6 +16,18 @@ pub(super) struct Maker {
 }
 
 impl Maker {
+    /// The record of a value, if that is a map.
+    pub(super) fn record_of(&mut self, value: Value) -> Option<Record> {
+        match value {
+            Value::Object(map) => Some(self.record(map)),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => None,
+        }
+    }
+
     /// The record of a map.
     pub(super) fn record(&mut self, map: Map<String, Value>) -> Record {
         let is_same = self.last.len() == map.len()
@@ -95,13 +107,9 @@ impl<'de> Visitor<'de> for FoundVisitor {
         let mut records = Vec::new();
         let mut has_other = false;
         while let Some(item) = items.next_element::<Value>()? {
-            match item {
-                Value::Object(map) => records.push(maker.record(map)),
-                Value::Null
-                | Value::Bool(_)
-                | Value::Number(_)
-                | Value::String(_)
-                | Value::Array(_) => has_other = true,
+            match maker.record_of(item) {
+                Some(record) => records.push(record),
+                None => has_other = true,
             }
         }
         Ok(if has_other { Found::Other } else { Found::Records(records) })

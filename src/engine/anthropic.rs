@@ -29,7 +29,7 @@ use super::{CallSettings, CallSpec};
 use crate::engine::provider::body::BodyEnd;
 use crate::engine::provider::failure::{Failures, SettingSources};
 use crate::engine::provider::models::ModelList;
-use crate::engine::provider::remote::{Interface, Refused, Remote};
+use crate::engine::provider::remote::{Interface, Refused, remote_engine};
 use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
 use answer::Answer;
@@ -70,22 +70,7 @@ const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
 /// the sampling, documents in answers) is not sent here.
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
-/// The engine. Clones share one client and its connection.
-#[derive(Clone, Debug)]
-pub struct Anthropic {
-    pub(super) remote: Remote<Messages>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Messages;
-
-impl Anthropic {
-    /// An engine with `settings`, and with the root certificates that the environment names.
-    /// Reads no file.
-    pub fn new(settings: Settings) -> Self {
-        Self { remote: Remote::new(settings) }
-    }
-}
+remote_engine!(Anthropic over Messages);
 
 impl Interface for Messages {
     const PROVIDER: &'static str = "Anthropic";

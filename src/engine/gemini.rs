@@ -29,7 +29,7 @@ use super::{CallSettings, CallSpec};
 use crate::engine::provider::body::BodyEnd;
 use crate::engine::provider::failure::{Failures, SettingSources};
 use crate::engine::provider::models::ModelList;
-use crate::engine::provider::remote::{Interface, Refused, Remote};
+use crate::engine::provider::remote::{Interface, Refused, remote_engine};
 use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
 use answer::Answer;
@@ -63,22 +63,7 @@ const VERSION_ENDS: [&str; 4] = ["/v1beta", "/v1", "/v1alpha", "/publishers/goog
 
 const KEY_HEADER: HeaderName = HeaderName::from_static("x-goog-api-key");
 
-/// The engine. Clones share one client and its connection.
-#[derive(Clone, Debug)]
-pub struct Gemini {
-    pub(super) remote: Remote<GenerateContent>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct GenerateContent;
-
-impl Gemini {
-    /// An engine with `settings`, and with the root certificates that the environment names.
-    /// Reads no file.
-    pub fn new(settings: Settings) -> Self {
-        Self { remote: Remote::new(settings) }
-    }
-}
+remote_engine!(Gemini over GenerateContent);
 
 impl Interface for GenerateContent {
     const PROVIDER: &'static str = "Gemini";

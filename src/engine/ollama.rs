@@ -22,7 +22,7 @@ use super::{CallSettings, CallSpec};
 use crate::engine::provider::body::BodyEnd;
 use crate::engine::provider::failure::{Failures, SettingSources};
 use crate::engine::provider::models::ModelList;
-use crate::engine::provider::remote::{Interface, Refused, Remote};
+use crate::engine::provider::remote::{Interface, Refused, remote_engine};
 use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
 use answer::Answer;
@@ -52,22 +52,7 @@ const ENDPOINT_OF_API: &str = "/chat";
 /// What a URL ends in whose base URL ends in the path of all of Ollama's interface.
 const DOUBLED_API: &str = "/api/api/chat";
 
-/// The engine. Clones share one client and its connection.
-#[derive(Clone, Debug)]
-pub struct Ollama {
-    pub(super) remote: Remote<Chat>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Chat;
-
-impl Ollama {
-    /// An engine with `settings`, and with the root certificates that the environment names.
-    /// Reads no file.
-    pub fn new(settings: Settings) -> Self {
-        Self { remote: Remote::new(settings) }
-    }
-}
+remote_engine!(Ollama over Chat);
 
 impl Interface for Chat {
     const PROVIDER: &'static str = "Ollama";

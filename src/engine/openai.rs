@@ -26,7 +26,7 @@ pub use super::provider::settings::Settings;
 use super::{CallSettings, CallSpec};
 use crate::engine::provider::body::BodyEnd;
 use crate::engine::provider::failure::{Failures, SettingSources};
-use crate::engine::provider::remote::{Interface, Refused, Remote};
+use crate::engine::provider::remote::{Interface, Refused, remote_engine};
 use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
 use answer::Answer;
@@ -54,22 +54,7 @@ pub(super) const NAME: &str = "openai";
 /// The path of the interface, after the base URL.
 const ENDPOINT: &str = "/chat/completions";
 
-/// The engine. Clones share one client and its connection.
-#[derive(Clone, Debug)]
-pub struct OpenAi {
-    pub(super) remote: Remote<ChatCompletions>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct ChatCompletions;
-
-impl OpenAi {
-    /// An engine with `settings`, and with the root certificates that the environment names.
-    /// Reads no file.
-    pub fn new(settings: Settings) -> Self {
-        Self { remote: Remote::new(settings) }
-    }
-}
+remote_engine!(OpenAi over ChatCompletions);
 
 impl Interface for ChatCompletions {
     const PROVIDER: &'static str = "OpenAI";

@@ -27,7 +27,7 @@ use super::openai::{DEFAULT_BASE_URL, DEFAULT_MODEL, OPENAI_SOURCES};
 use super::{CallSettings, CallSpec};
 use crate::engine::provider::body::BodyEnd;
 use crate::engine::provider::failure::{Failures, SettingSources};
-use crate::engine::provider::remote::{Interface, Refused, Remote};
+use crate::engine::provider::remote::{Interface, Refused, remote_engine};
 use crate::engine::provider::{address, http};
 use crate::support::secret::Secret;
 use answer::Answer;
@@ -40,22 +40,7 @@ pub(super) const NAME: &str = "responses";
 /// The path of the interface, after the base URL.
 const ENDPOINT: &str = "/responses";
 
-/// The engine. Clones share one client and its connection.
-#[derive(Clone, Debug)]
-pub struct Responses {
-    pub(super) remote: Remote<ResponsesApi>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct ResponsesApi;
-
-impl Responses {
-    /// An engine with `settings`, and with the root certificates that the environment names.
-    /// Reads no file.
-    pub fn new(settings: Settings) -> Self {
-        Self { remote: Remote::new(settings) }
-    }
-}
+remote_engine!(Responses over ResponsesApi);
 
 impl Interface for ResponsesApi {
     const PROVIDER: &'static str = "OpenAI";

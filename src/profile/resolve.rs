@@ -193,19 +193,10 @@ impl Own {
         for (_, draft) in drafts.filter(|(file, _)| file.is_trusted) {
             own.has_profile = true;
             for (item, _) in &draft.items {
-                match item {
-                    Item::Engine(engine) => own.engine = Some(engine.clone()),
-                    Item::BaseUrl(url) => own.base_url = Some(url.clone()),
-                    Item::Model(_)
-                    | Item::Key(_)
-                    | Item::System(_)
-                    | Item::Setting { .. }
-                    | Item::Header { .. }
-                    | Item::Server { .. }
-                    | Item::Approval(_)
-                    | Item::Allow(_)
-                    | Item::Deny(_)
-                    | Item::Inherits(_) => {}
+                match Target::of(item) {
+                    Target::Engine(engine) => own.engine = Some(engine.clone()),
+                    Target::BaseUrl(url) => own.base_url = Some(url.clone()),
+                    Target::None => {}
                 }
             }
         }
@@ -214,11 +205,28 @@ impl Own {
 
     /// Whether `item` says what they say.
     fn says(&self, item: &Item) -> bool {
-        match item {
-            Item::Engine(engine) => self.engine.as_ref() == Some(engine),
-            Item::BaseUrl(url) => {
+        match Target::of(item) {
+            Target::Engine(engine) => self.engine.as_ref() == Some(engine),
+            Target::BaseUrl(url) => {
                 self.base_url.as_ref().is_some_and(|own| is_same_address(own, url))
             }
+            Target::None => false,
+        }
+    }
+}
+
+/// What an item says about where a conversation is sent.
+enum Target<'a> {
+    Engine(&'a String),
+    BaseUrl(&'a String),
+    None,
+}
+
+impl<'a> Target<'a> {
+    fn of(item: &'a Item) -> Self {
+        match item {
+            Item::Engine(engine) => Self::Engine(engine),
+            Item::BaseUrl(url) => Self::BaseUrl(url),
             Item::Model(_)
             | Item::Key(_)
             | Item::System(_)
@@ -228,7 +236,7 @@ impl Own {
             | Item::Approval(_)
             | Item::Allow(_)
             | Item::Deny(_)
-            | Item::Inherits(_) => false,
+            | Item::Inherits(_) => Self::None,
         }
     }
 }

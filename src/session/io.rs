@@ -39,7 +39,7 @@ pub enum Input {
     },
     /// A task of the session reports something.
     Task(TaskId, TaskEvent),
-    /// The time of [`Session::deadline`](super::Session::deadline) has come.
+    /// The deadline of the session has come.
     DeadlineReached,
     /// A tool server has changed its state or its tools.
     ServerChanged(ServerChange),

@@ -1,11 +1,13 @@
 //! Templates against what Go's documentation says of them, and hostile ones. The files of
 //! `tests/templates` are run by the integration tests.
 
+mod arguments;
 mod dates;
 mod functions;
 mod hints;
 mod hostile;
 mod pinocchio;
+mod yaml;
 
 use super::{Template, TemplateError, Types};
 use jiff::{Zoned, civil, tz};

@@ -30,46 +30,41 @@ fn multi_byte() -> Vec<Recorded> {
     recorder.recorded
 }
 
+/// Sequence, offset and text of each patch.
+fn shown(mode: PatchMode, on_wire: ChatStreamPatchMode) -> Vec<(u64, u64, String)> {
+    let patches = patches(mode, &multi_byte());
+    assert!(patches.iter().all(|(.., mode)| *mode == on_wire));
+    patches.into_iter().map(|(_, sequence, offset, text, _)| (sequence, offset, text)).collect()
+}
+
 #[test]
 fn appended_patches_make_up_the_text_and_count_bytes() {
-    let patches = patches(PatchMode::Append, &multi_byte());
-    let shown: Vec<_> = patches
-        .iter()
-        .map(|(_, sequence, offset, text, _)| (*sequence, *offset, text.as_str()))
-        .collect();
     assert_eq!(
-        shown,
+        shown(PatchMode::Append, ChatStreamPatchMode::Append),
         [
-            (1, 0, "\u{e9}"),
-            (2, 2, "\u{2028}"),
-            (3, 5, "x"),
-            (1, 0, "\u{1F600}"),
-            (2, 4, "y"),
-            (3, 5, "\u{0}\u{e9}"),
+            (1, 0, "\u{e9}".to_owned()),
+            (2, 2, "\u{2028}".to_owned()),
+            (3, 5, "x".to_owned()),
+            (1, 0, "\u{1F600}".to_owned()),
+            (2, 4, "y".to_owned()),
+            (3, 5, "\u{0}\u{e9}".to_owned()),
         ]
     );
-    assert!(patches.iter().all(|(.., mode)| *mode == ChatStreamPatchMode::Append));
 }
 
 #[test]
 fn snapshot_patches_carry_the_text_so_far_of_their_own_segment() {
-    let patches = patches(PatchMode::Snapshot, &multi_byte());
-    let shown: Vec<_> = patches
-        .iter()
-        .map(|(_, sequence, offset, text, _)| (*sequence, *offset, text.as_str()))
-        .collect();
     assert_eq!(
-        shown,
+        shown(PatchMode::Snapshot, ChatStreamPatchMode::Snapshot),
         [
-            (1, 0, "\u{e9}"),
-            (2, 0, "\u{e9}\u{2028}"),
-            (3, 0, "\u{e9}\u{2028}x"),
-            (1, 0, "\u{1F600}"),
-            (2, 0, "\u{1F600}y"),
-            (3, 0, "\u{1F600}y\u{0}\u{e9}"),
+            (1, 0, "\u{e9}".to_owned()),
+            (2, 0, "\u{e9}\u{2028}".to_owned()),
+            (3, 0, "\u{e9}\u{2028}x".to_owned()),
+            (1, 0, "\u{1F600}".to_owned()),
+            (2, 0, "\u{1F600}y".to_owned()),
+            (3, 0, "\u{1F600}y\u{0}\u{e9}".to_owned()),
         ]
     );
-    assert!(patches.iter().all(|(.., mode)| *mode == ChatStreamPatchMode::Snapshot));
 }
 
 /// The rest is on the event that begins its segment or tool call.

@@ -5,7 +5,7 @@ use super::args::DoctorArgs;
 use super::document::{self, Document};
 use super::models::{listed, settings};
 use super::output::Failure;
-use crate::cli::config::engine::{Wanted, engine};
+use crate::cli::config::engine::{ProviderChoice, engine};
 use crate::cli::config::profile::{self, ProfileValues};
 use crate::cli::{LogLevel, ProviderArgs, TlsRoots, log};
 use crate::engine::{CallSettings, Engine};
@@ -111,25 +111,25 @@ fn of_profiles(args: &DoctorArgs, checks: &mut Vec<Check>) -> Result<(Profiles, 
 /// What the options and the profile come to.
 struct Built {
     engine: Engine,
-    wanted: Wanted,
+    choice: ProviderChoice,
     settings: CallSettings,
 }
 
 fn build(args: &DoctorArgs, profiles: &Profiles) -> Result<Built> {
     let values: ProfileValues = profile::chosen(&args.provider, profiles)?;
-    let wanted = Wanted::initial(&args.provider, &values)?;
-    let settings = settings(&wanted, &values, &args.calls)?;
+    let choice = ProviderChoice::initial(&args.provider, &values)?;
+    let settings = settings(&choice, &values, &args.calls)?;
     let mut notices = Vec::new();
-    let engine = engine(&wanted, &args.engines, &mut notices)?;
+    let engine = engine(&choice, &args.engines, &mut notices)?;
     match notices.first() {
         Some(notice) => Err(anyhow!("{notice}")),
-        None => Ok(Built { engine, wanted, settings }),
+        None => Ok(Built { engine, choice, settings }),
     }
 }
 
 fn of_engine(
     args: &DoctorArgs,
-    Built { engine, wanted, settings }: &Built,
+    Built { engine, choice, settings }: &Built,
     profile: Option<&Resolved>,
     checks: &mut Vec<Check>,
 ) {
@@ -142,9 +142,9 @@ fn of_engine(
     }
     let url_from = source("base-url", args.provider.base_url.is_some(), "DUOLOGUE_BASE_URL");
     checks.push(Check::fine("provider", format!("{} ({url_from})", engine.provider())));
-    let key = wanted.key_shown();
+    let key = choice.key_shown();
     let key = key.unwrap_or_else(|| "the provider's own variable, or none".to_owned());
-    checks.push(match wanted.check_key() {
+    checks.push(match choice.check_key() {
         Ok(()) => Check::fine("key", key),
         Err(why) => Check::fault("key", why),
     });

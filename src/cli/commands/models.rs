@@ -4,7 +4,7 @@ use super::args::ModelsArgs;
 use super::document::{self, Document};
 use super::output::Failure;
 use crate::cli::calls::CallArgs;
-use crate::cli::config::engine::{Wanted, engine};
+use crate::cli::config::engine::{ProviderChoice, engine};
 use crate::cli::config::profile::{self, ProfileValues};
 use crate::cli::{LogLevel, log, shell};
 use crate::engine::{CallSettings, Engine, RunError};
@@ -35,9 +35,9 @@ fn wrong(error: anyhow::Error) -> Failure {
 fn chosen(args: &ModelsArgs) -> Result<(Engine, CallSettings)> {
     let profiles = profile::read_if_named(&args.provider)?;
     let profile = profile::chosen(&args.provider, &profiles)?;
-    let wanted = Wanted::initial(&args.provider, &profile)?;
-    let settings = settings(&wanted, &profile, &args.calls)?;
-    Ok((engine(&wanted, &args.engines, &mut Vec::new())?, settings))
+    let choice = ProviderChoice::initial(&args.provider, &profile)?;
+    let settings = settings(&choice, &profile, &args.calls)?;
+    Ok((engine(&choice, &args.engines, &mut Vec::new())?, settings))
 }
 
 /// The settings of the options, with the headers of the profile if they are for the provider.
@@ -45,11 +45,11 @@ fn chosen(args: &ModelsArgs) -> Result<(Engine, CallSettings)> {
 /// # Errors
 /// If they can't be used.
 pub(super) fn settings(
-    wanted: &Wanted,
+    choice: &ProviderChoice,
     profile: &ProfileValues,
     calls: &CallArgs,
 ) -> Result<CallSettings> {
-    let extra_headers = wanted.settings_of(profile).extra_headers;
+    let extra_headers = choice.settings_of(profile).extra_headers;
     let headers = CallSettings { extra_headers, ..CallSettings::default() };
     Ok(headers.overlay(&calls.settings()?))
 }

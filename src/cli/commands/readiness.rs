@@ -1,7 +1,7 @@
 //! Whether a profile can answer now, as far as is known without asking its provider.
 
 use crate::cli::ProviderArgs;
-use crate::cli::config::engine::{Wanted, engine};
+use crate::cli::config::engine::{ProviderChoice, engine};
 use crate::cli::config::profile::ProfileValues;
 use crate::cli::session::EngineArgs;
 use crate::profile::{ProfileError, Resolved};
@@ -33,10 +33,10 @@ pub(super) fn readiness(profile: Result<Resolved, ProfileError>) -> Readiness {
 
 fn known(profile: &Resolved) -> Result<Readiness> {
     let values = ProfileValues::of(profile)?;
-    let wanted = Wanted::initial(&ProviderArgs::default(), &values)?;
-    let engine = engine(&wanted, &EngineArgs::default(), &mut Vec::new())?;
+    let choice = ProviderChoice::initial(&ProviderArgs::default(), &values)?;
+    let engine = engine(&choice, &EngineArgs::default(), &mut Vec::new())?;
     let fault = engine.fault().map(|fault| fault.message);
-    let key = match (wanted.key_shown(), engine.name()) {
+    let key = match (choice.key_shown(), engine.name()) {
         (_, "echo") => "no key is needed".to_owned(),
         (Some(key), _) => format!("the key comes from {key}"),
         (None, _) => "the key comes from the provider's own variable, if that is set".to_owned(),

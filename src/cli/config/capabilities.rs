@@ -23,13 +23,13 @@ pub(super) fn capabilities(
         PatchFields::Full => None,
         PatchFields::Lean => Some(LEAN_PATCHES.to_owned()),
     };
-    let is_told =
+    let is_reported =
         extraction.is_some_and(|extraction| extraction.report != ExtractionReport::Nothing);
     let host = Some(engine.provider()).filter(|host| !host.is_empty() && engine.name() != host);
     let host = host.map(|host| format!("host={host}"));
     let fault = engine.fault().map(|fault| format!("config-error={}", fault.message));
     let request_bytes = format!("{REQUEST_BYTES}{}", args.max_request_bytes);
-    let extract = is_told.then(|| EXTRACT.to_owned());
+    let extract = is_reported.then(|| EXTRACT.to_owned());
     let on = Extension::ALL.into_iter().filter(|extension| args.extensions.contains(extension));
     let on = on.map(|extension| extension.as_str().to_owned());
     let extensions = queue.into_iter().chain(lean).chain(extract).chain(on);

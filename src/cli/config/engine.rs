@@ -68,12 +68,12 @@ const ECHO_ANSWERS: &str = "no provider is configured, so the built-in echo engi
 
 /// What options, variables and a profile say about the provider.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct ProviderChoice {
     engine: Option<EngineName>,
     model: Option<String>,
     base_url: Option<String>,
     /// A key that has precedence over the provider's own variable.
-    key: Option<WantedKey>,
+    key: Option<KeyChoice>,
     tls_roots: TlsRoots,
     /// The provider is the one that the profile means, so that its headers are for it.
     is_of_profile: bool,
@@ -86,13 +86,13 @@ pub(crate) struct Wanted {
 
 /// A key, or where it is got when a call needs it.
 #[derive(Clone, Debug)]
-enum WantedKey {
+enum KeyChoice {
     /// With its origin, for people.
     Known(Secret, String),
     Got(KeySource),
 }
 
-impl Wanted {
+impl ProviderChoice {
     /// What a conversation begins with: options and variables, then `profile`.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl Wanted {
             (Some(typed), _) => Some(typed),
             (None, Some(key)) => Some(key?),
             (None, None) => {
-                general.map(|key| WantedKey::Known(key, format!("the variable {OWN_KEY_VARIABLE}")))
+                general.map(|key| KeyChoice::Known(key, format!("the variable {OWN_KEY_VARIABLE}")))
             }
         };
         Ok(Self {
@@ -193,17 +193,17 @@ impl Wanted {
     /// If the file of the key can't be used, or its program is not found.
     pub(crate) fn check_key(&self) -> Result<(), String> {
         match &self.key {
-            Some(WantedKey::Got(source)) => source.check(),
-            Some(WantedKey::Known(..)) | None => Ok(()),
+            Some(KeyChoice::Got(source)) => source.check(),
+            Some(KeyChoice::Known(..)) | None => Ok(()),
         }
     }
 
     /// Where the key comes from, for people.
     pub(crate) fn key_shown(&self) -> Option<String> {
         self.key.as_ref().map(|key| match key {
-            WantedKey::Known(_, from) => from.clone(),
-            WantedKey::Got(KeySource::Command(_)) => "a command".to_owned(),
-            WantedKey::Got(KeySource::File(_)) => "a file".to_owned(),
+            KeyChoice::Known(_, from) => from.clone(),
+            KeyChoice::Got(KeySource::Command(_)) => "a command".to_owned(),
+            KeyChoice::Got(KeySource::File(_)) => "a file".to_owned(),
         })
     }
 }
@@ -226,29 +226,29 @@ fn tls_roots(args: &ProviderArgs) -> TlsRoots {
     }
 }
 
-fn typed_key(args: &ProviderArgs) -> Result<Option<WantedKey>> {
+fn typed_key(args: &ProviderArgs) -> Result<Option<KeyChoice>> {
     if let Some(command) = &args.key_command {
         // Not with its text: arguments may be keys.
         let words = shlex::split(command).context("--key-command: quotes that don't match")?;
         ensure!(!words.is_empty(), "--key-command: there is no command");
-        return Ok(Some(WantedKey::Got(KeySource::Command(words))));
+        return Ok(Some(KeyChoice::Got(KeySource::Command(words))));
     }
-    Ok(args.key_file.clone().map(|path| WantedKey::Got(KeySource::File(path))))
+    Ok(args.key_file.clone().map(|path| KeyChoice::Got(KeySource::File(path))))
 }
 
-fn key_of_profile(from: &KeyFrom) -> Result<WantedKey> {
+fn key_of_profile(from: &KeyFrom) -> Result<KeyChoice> {
     match from {
         KeyFrom::Variable(name) => {
             let key = variable(name)?.as_deref().and_then(Secret::new);
-            let known = key.map(|key| WantedKey::Known(key, from.to_string()));
+            let known = key.map(|key| KeyChoice::Known(key, from.to_string()));
             known.with_context(|| {
                 format!("the variable {name}, which holds the profile's key, is not set; set it")
             })
         }
-        KeyFrom::Command(words) => Ok(WantedKey::Got(KeySource::Command(words.clone()))),
-        KeyFrom::File(path) => Ok(WantedKey::Got(KeySource::File(path.clone()))),
+        KeyFrom::Command(words) => Ok(KeyChoice::Got(KeySource::Command(words.clone()))),
+        KeyFrom::File(path) => Ok(KeyChoice::Got(KeySource::File(path.clone()))),
         KeyFrom::Here(key) => {
-            Ok(WantedKey::Known(key.clone(), "the profile's own file".to_owned()))
+            Ok(KeyChoice::Known(key.clone(), "the profile's own file".to_owned()))
         }
     }
 }
@@ -258,13 +258,13 @@ fn key_of_profile(from: &KeyFrom) -> Result<WantedKey> {
 /// # Errors
 /// If a variable or a file that the engine reads can't be used.
 pub(crate) fn engine(
-    wanted: &Wanted,
+    choice: &ProviderChoice,
     args: &EngineArgs,
     notices: &mut Vec<&'static str>,
 ) -> Result<Engine> {
-    let name = match wanted.engine {
+    let name = match choice.engine {
         Some(name) => name,
-        None => default_engine(wanted, args, notices)?,
+        None => default_engine(choice, args, notices)?,
     };
     Ok(match name {
         EngineName::Echo => Engine::Echo(Echo {
@@ -274,31 +274,31 @@ pub(crate) fn engine(
             script: text_file("--echo-script", args.echo_script.as_deref())?,
         }),
         EngineName::Openai => {
-            Engine::OpenAi(OpenAi::new(settings(wanted, args, OPENAI_VARIABLES)?))
+            Engine::OpenAi(OpenAi::new(settings(choice, args, OPENAI_VARIABLES)?))
         }
         EngineName::Responses => {
-            Engine::Responses(Responses::new(settings(wanted, args, OPENAI_VARIABLES)?))
+            Engine::Responses(Responses::new(settings(choice, args, OPENAI_VARIABLES)?))
         }
         EngineName::Anthropic => {
-            Engine::Anthropic(Anthropic::new(settings(wanted, args, ANTHROPIC_VARIABLES)?))
+            Engine::Anthropic(Anthropic::new(settings(choice, args, ANTHROPIC_VARIABLES)?))
         }
         EngineName::Gemini => {
-            Engine::Gemini(Gemini::new(settings(wanted, args, GEMINI_VARIABLES)?))
+            Engine::Gemini(Gemini::new(settings(choice, args, GEMINI_VARIABLES)?))
         }
-        EngineName::Ollama => Engine::Ollama(Ollama::new(ollama_settings(wanted, args)?)),
+        EngineName::Ollama => Engine::Ollama(Ollama::new(ollama_settings(choice, args)?)),
     })
 }
 
 /// The engine that the settings are for. The key of Anthropic or Gemini alone chooses its engine only
 /// where no other setting names a provider: a key must not go to a server that it is not for.
 fn default_engine(
-    wanted: &Wanted,
+    choice: &ProviderChoice,
     args: &EngineArgs,
     notices: &mut Vec<&'static str>,
 ) -> Result<EngineName> {
-    let openai = settings(wanted, args, OPENAI_VARIABLES)?;
-    let anthropic = settings(wanted, args, ANTHROPIC_VARIABLES)?;
-    let has_provider = wanted.key.is_some() || openai.key.is_some() || openai.base_url.is_some();
+    let openai = settings(choice, args, OPENAI_VARIABLES)?;
+    let anthropic = settings(choice, args, ANTHROPIC_VARIABLES)?;
+    let has_provider = choice.key.is_some() || openai.key.is_some() || openai.base_url.is_some();
     if !has_provider && anthropic.key.is_some() {
         return Ok(EngineName::Anthropic);
     }
@@ -313,26 +313,30 @@ fn default_engine(
     Ok(EngineName::Echo)
 }
 
-/// The settings of a provider whose variables are `common`; what is wanted has precedence.
-fn settings(wanted: &Wanted, args: &EngineArgs, common: CommonVariables) -> Result<Settings> {
+/// The settings of a provider whose variables are `common`; the choice has precedence.
+fn settings(
+    choice: &ProviderChoice,
+    args: &EngineArgs,
+    common: CommonVariables,
+) -> Result<Settings> {
     // For what a profile sends, an address that it does not know is another provider.
-    let of_variable = match wanted.has_own_additions {
+    let of_variable = match choice.has_own_additions {
         true => None,
         false => not_blank(variable(common.base_url)?),
     };
-    let (key, key_source) = match wanted.key.clone() {
-        Some(WantedKey::Known(key, _)) => (Some(key), None),
-        Some(WantedKey::Got(source)) => (None, Some(source)),
-        None if wanted.is_address_of_others(common)? => (None, None),
+    let (key, key_source) = match choice.key.clone() {
+        Some(KeyChoice::Known(key, _)) => (Some(key), None),
+        Some(KeyChoice::Got(source)) => (None, Some(source)),
+        None if choice.is_address_of_others(common)? => (None, None),
         None => (own_key(common)?, None),
     };
     let total_ms = args.timeout.map_or(args.total_timeout_ms, |s| s.saturating_mul(1_000));
     Ok(Settings {
-        base_url: wanted.base_url.clone().or(of_variable),
-        model: wanted.model.clone(),
+        base_url: choice.base_url.clone().or(of_variable),
+        model: choice.model.clone(),
         key,
         key_source,
-        tls_roots: wanted.tls_roots,
+        tls_roots: choice.tls_roots,
         connect_timeout: Duration::from_millis(args.connect_timeout_ms),
         idle_timeout: Duration::from_millis(args.idle_timeout_ms),
         total_timeout: Duration::from_millis(total_ms),
@@ -341,9 +345,9 @@ fn settings(wanted: &Wanted, args: &EngineArgs, common: CommonVariables) -> Resu
 }
 
 /// The settings of Ollama, whose variable for its address may leave out most of it.
-fn ollama_settings(wanted: &Wanted, args: &EngineArgs) -> Result<Settings> {
-    let settings = settings(wanted, args, OLLAMA_VARIABLES)?;
-    let base_url = match (&wanted.base_url, &settings.base_url) {
+fn ollama_settings(choice: &ProviderChoice, args: &EngineArgs) -> Result<Settings> {
+    let settings = settings(choice, args, OLLAMA_VARIABLES)?;
+    let base_url = match (&choice.base_url, &settings.base_url) {
         (None, Some(host)) => Some(ollama::base_url(host)),
         (_, base_url) => base_url.clone(),
     };

@@ -1,6 +1,6 @@
 //! The engines of a conversation: the one that it begins with, and those that a request can choose.
 
-use super::engine::{Wanted, engine, without_additions};
+use super::engine::{ProviderChoice, engine, without_additions};
 use super::profile::{self, ProfileValues};
 use crate::cli::session::EngineArgs;
 use crate::cli::{EngineName, ProviderArgs, SessionArgs};
@@ -64,18 +64,18 @@ fn begin(
     notices: &mut Vec<&'static str>,
 ) -> Result<(Engine, ProfileValues)> {
     let mut profile = profile::chosen(&args.provider, profiles)?;
-    let wanted = Wanted::initial(&args.provider, &profile)?;
-    profile.settings = wanted.settings_of(&profile);
-    Ok((engine(&wanted, &args.engines, notices)?, profile))
+    let choice = ProviderChoice::initial(&args.provider, &profile)?;
+    profile.settings = choice.settings_of(&profile);
+    Ok((engine(&choice, &args.engines, notices)?, profile))
 }
 
 /// Adds the engines that there are, with the settings of the environment.
 fn add_named(args: &SessionArgs, settings: &CallSettings, engines: &mut Engines) {
     for name in EngineName::value_variants() {
-        let wanted = Wanted::named(&args.provider, *name);
+        let choice = ProviderChoice::named(&args.provider, *name);
         let known = name.to_possible_value();
         // One whose files or variables can't be used is not offered.
-        if let (Some(known), Ok(engine)) = (known, engine(&wanted, &args.engines, &mut Vec::new()))
+        if let (Some(known), Ok(engine)) = (known, engine(&choice, &args.engines, &mut Vec::new()))
         {
             let reference = EngineRef::Named(known.get_name().to_owned());
             engines.add(reference, engine, without_additions(settings.clone()));
@@ -115,8 +115,8 @@ impl ProfileEngines {
             let mut notes: Vec<_> = resolved.warnings().collect();
             notes.extend(self.unused(name, &values));
             if values.has_provider() {
-                let wanted = Wanted::other(&self.provider, &values)?;
-                let engine = engine(&wanted, &self.engines, &mut Vec::new())?;
+                let choice = ProviderChoice::other(&self.provider, &values)?;
+                let engine = engine(&choice, &self.engines, &mut Vec::new())?;
                 engines.add(reference.clone(), engine, values.settings.overlay(&self.settings));
             } else {
                 // Its headers and members of the body are for a provider that it does not name.

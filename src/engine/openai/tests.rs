@@ -13,6 +13,7 @@ use super::*;
 use crate::chat::event::{Event, FinishClass, ProviderData, Recorded, Scope, Usage};
 use crate::chat::transcript::{Preamble, Transcript};
 use crate::engine::provider::post::ERROR_BODY_BYTES_MAX;
+use crate::engine::provider::remote::Remote;
 use crate::engine::{
     CONNECT_TIMEOUT, CallEnd, Engine, EngineEvent, ErrorClass, RunError, Running, Sink, Stage,
     TaggedEvent,

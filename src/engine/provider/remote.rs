@@ -98,6 +98,30 @@ pub(in crate::engine) enum Refused {
     Unwritable(serde_json::Error),
 }
 
+/// Declares an engine over an interface: its public type, and the type that stands for the interface.
+macro_rules! remote_engine {
+    ($engine:ident over $interface:ident) => {
+        /// The engine. Clones share one client and its connection.
+        #[derive(Clone, Debug)]
+        pub struct $engine {
+            pub(super) remote: $crate::engine::provider::remote::Remote<$interface>,
+        }
+
+        #[derive(Clone, Debug)]
+        pub(super) struct $interface;
+
+        impl $engine {
+            /// An engine with `settings`, and with the root certificates that the environment names.
+            /// Reads no file.
+            pub fn new(settings: Settings) -> Self {
+                Self { remote: $crate::engine::provider::remote::Remote::new(settings) }
+            }
+        }
+    };
+}
+
+pub(in crate::engine) use remote_engine;
+
 /// The engine. Clones share one client and its connection.
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct Remote<I> {

@@ -59,6 +59,27 @@ pub(in crate::engine) fn says(text: &str) -> Message<'_> {
     Message::Assistant { text: text.into(), calls: Vec::new(), provider_data: None }
 }
 
+/// A conversation with everything that a request can have: `a` succeeds, and `b` has arguments that
+/// can't be read, and fails.
+pub(in crate::engine) fn conversation<'a>(a: &'a ToolCall, b: &'a ToolCall) -> [Message<'a>; 10] {
+    [
+        Message::System("be brief"),
+        user("q\u{2028}\u{0}"),
+        Message::Assistant {
+            text: "Let me look.".into(),
+            calls: vec![(a, r#" {"city": "Rome", "n": 1.50} "#), (b, "{\"ci")],
+            provider_data: None,
+        },
+        Message::Tool { tool: a, result: "sun".into(), is_error: false },
+        Message::Tool { tool: b, result: "no".into(), is_error: true },
+        user("and?"),
+        Message::System("be exact"),
+        says("done"),
+        says(" "),
+        user("thanks"),
+    ]
+}
+
 /// An attachment with the name "it".
 pub(in crate::engine) fn attachment(media_type: &str, content: Content) -> Attachment {
     let (media_type, filename) = (media_type.to_owned(), "it".to_owned());
@@ -72,6 +93,34 @@ pub(in crate::engine) fn refusal(body: Result<Vec<u8>, Refused>) -> String {
         Ok(_) | Err(Refused::Unwritable(_)) => panic!("it is not refused"),
     }
 }
+
+/// Declares how the tests of an engine read its answers: with the failures of these settings and this
+/// key.
+macro_rules! reading {
+    ($sources:expr, $key:expr) => {
+        fn failures() -> Failures {
+            Failures::new($sources, Secret::new($key).as_ref(), "http://host", "m")
+        }
+
+        /// Reads a body that arrives in `pieces`, and what it fails with.
+        fn read_pieces(pieces: &[&[u8]], end: BodyEnd) -> testing::Read {
+            testing::read_pieces(Answer::new(&failures(), "m", end), pieces)
+        }
+
+        fn read(pieces: &[&[u8]]) -> String {
+            testing::in_words(Answer::new(&failures(), "m", BodyEnd::Marked), pieces)
+        }
+
+        /// `body` is read as `expected`, whole, split at every byte, and byte by byte.
+        #[track_caller]
+        fn check(body: &str, expected: &str) {
+            let failures = failures();
+            testing::check(|| Answer::new(&failures, "m", BodyEnd::Marked), body, expected);
+        }
+    };
+}
+
+pub(in crate::engine) use reading;
 
 /// The events and the result of an answer.
 pub(in crate::engine) type Read = (Vec<EngineEvent>, Result<(), Failure>);

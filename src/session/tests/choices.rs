@@ -165,7 +165,7 @@ impl Faulty {
         Self { inner: Session::new(rules, 1), fault }
     }
 
-    fn spoil(&self, input: &Input, outputs: &mut Vec<Output>) {
+    fn change_outputs(&self, input: &Input, outputs: &mut Vec<Output>) {
         match self.fault {
             Fault::HidesARetry => remove(outputs, "RetryStarted"),
             Fault::HidesATruncation => remove(outputs, "AnswerTruncated"),
@@ -222,7 +222,7 @@ impl Faulty {
 impl Machine for Faulty {
     fn handle(&mut self, now: Uptime, input: Input) -> Vec<Output> {
         let mut outputs = self.inner.handle(now, input.clone());
-        self.spoil(&input, &mut outputs);
+        self.change_outputs(&input, &mut outputs);
         outputs
     }
 }

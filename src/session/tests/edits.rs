@@ -131,7 +131,7 @@ impl Machine for Faulty {
             | Fault::ForgetsAMessage
             | Fault::ForgetsTheTombstones
             | Fault::ShowsTombstonesToAll => {
-                outputs.iter_mut().for_each(|output| self.spoil(output))
+                outputs.iter_mut().for_each(|output| self.change_outputs(output))
             }
             // These are in what is asked for.
             Fault::IgnoresTheLimit | Fault::IgnoresTheStart => {}
@@ -160,7 +160,7 @@ impl Faulty {
         }
     }
 
-    fn spoil(&self, output: &mut Output) {
+    fn change_outputs(&self, output: &mut Output) {
         let Output::Frame(frame) = output else { return };
         if let Some(Body::Snapshot(snapshot)) = &mut frame.frame
             && self.fault == Fault::ForgetsTheTombstones

@@ -63,11 +63,11 @@ impl Machine for Faulty {
         if self.fault == RequestFault::LosesAQueuedSubmit && is_submit && is_live {
             return Vec::new();
         }
-        let input = self.bend(input);
+        let input = self.change_input(input);
         let mut outputs = self.inner.handle(now, input.clone());
         self.runs += count(&outputs, |output| matches!(output, Output::StartCall(..)));
         self.call = outputs.iter().rev().find_map(started).or(self.call);
-        self.spoil(&input, &mut outputs);
+        self.change_outputs(&input, &mut outputs);
         self.has_exited |= outputs.iter().any(|output| matches!(output, Output::Exit(_)));
         outputs
     }
@@ -78,7 +78,7 @@ impl Faulty {
         self.inner.live(Uptime(0)).is_some()
     }
 
-    fn bend(&self, input: Input) -> Input {
+    fn change_input(&self, input: Input) -> Input {
         match (self.fault, input, self.call) {
             (
                 RequestFault::ListensToStaleEngines,
@@ -89,7 +89,7 @@ impl Faulty {
         }
     }
 
-    fn spoil(&mut self, input: &Input, outputs: &mut Vec<Output>) {
+    fn change_outputs(&mut self, input: &Input, outputs: &mut Vec<Output>) {
         match self.fault {
             RequestFault::DropsTheDoneOfACancel => {
                 if is(input, &Command::Cancel(Cancel::default())) {

@@ -74,7 +74,10 @@ impl Reader<'_> {
         };
         let unused: &[&str] = if is_http { &["args", "env", "cwd"] } else { &["headers"] };
         for member in unused.iter().filter(|member| self.members.contains_key(**member)) {
-            warnings.push(format!("{}.{member}: of no use there, ignored", self.path));
+            warnings.push(format!(
+                "{}.{member}: has no meaning for this transport, ignored",
+                self.path
+            ));
         }
         match (command, url) {
             (Some(command), _) => Ok(Transport::Stdio {

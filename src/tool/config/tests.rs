@@ -130,7 +130,7 @@ fn what_is_ignored_is_reported() {
     let warnings = read(&json!({"mcpServers": {"s": server}})).expect("a server").warnings;
     let expected = [
         "mcpServers.s.autoApprove: not known here, ignored",
-        "mcpServers.s.headers: of no use there, ignored",
+        "mcpServers.s.headers: has no meaning for this transport, ignored",
     ];
     assert_eq!(warnings, expected);
 }

@@ -10,25 +10,7 @@ use serde_json::json;
 
 const KEY: &str = "sk-ant-secret/123456";
 
-fn failures() -> Failures {
-    Failures::new(SOURCES, Secret::new(KEY).as_ref(), "http://host", "m")
-}
-
-/// Reads a body that arrives in `pieces`, and what it fails with.
-fn read_pieces(pieces: &[&[u8]], end: BodyEnd) -> testing::Read {
-    testing::read_pieces(Answer::new(&failures(), "m", end), pieces)
-}
-
-fn read(pieces: &[&[u8]]) -> String {
-    testing::in_words(Answer::new(&failures(), "m", BodyEnd::Marked), pieces)
-}
-
-/// `body` is read as `expected`, whole, split at every byte, and byte by byte.
-#[track_caller]
-fn check(body: &str, expected: &str) {
-    let failures = failures();
-    testing::check(|| Answer::new(&failures, "m", BodyEnd::Marked), body, expected);
-}
+testing::reading!(SOURCES, KEY);
 
 fn event(event: Value) -> String {
     format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::engine::StructuredMode;
-use crate::engine::provider::testing::{attachment, call, data, look, refusal, says, spec, user};
+use crate::engine::provider::testing::{
+    attachment, call, conversation, data, look, refusal, says, spec, user,
+};
 use crate::protocol::attachment::Content as Source;
 use serde_json::{Value, json};
 
@@ -21,22 +23,7 @@ fn contents(model: &str, messages: &[Message<'_>]) -> Value {
 #[test]
 fn a_conversation_takes_the_form_of_the_interface() {
     let (a, b) = (call("a"), call("b"));
-    let messages = [
-        Message::System("be brief"),
-        user("q\u{2028}\u{0}"),
-        Message::Assistant {
-            text: "Let me look.".into(),
-            calls: vec![(&a, r#" {"city": "Rome", "n": 1.50} "#), (&b, "{\"ci")],
-            provider_data: None,
-        },
-        Message::Tool { tool: &a, result: "sun".into(), is_error: false },
-        Message::Tool { tool: &b, result: "no".into(), is_error: true },
-        user("and?"),
-        Message::System("be exact"),
-        says("done"),
-        says(" "),
-        user("thanks"),
-    ];
+    let messages = conversation(&a, &b);
     let expected = json!({
         "systemInstruction": { "parts": [{ "text": "be brief" }, { "text": "be exact" }] },
         "tools": [{ "functionDeclarations": [{

@@ -9,25 +9,7 @@ use serde_json::{Value, json};
 
 const KEY: &str = "ollama-secret/123456";
 
-fn failures() -> Failures {
-    Failures::new(SOURCES, Secret::new(KEY).as_ref(), "http://host", "m")
-}
-
-/// Reads a body that arrives in `pieces`, and what it fails with.
-fn read_pieces(pieces: &[&[u8]], end: BodyEnd) -> testing::Read {
-    testing::read_pieces(Answer::new(&failures(), "m", end), pieces)
-}
-
-fn read(pieces: &[&[u8]]) -> String {
-    testing::in_words(Answer::new(&failures(), "m", BodyEnd::Marked), pieces)
-}
-
-/// `body` is read as `expected`, whole, split at every byte, and byte by byte.
-#[track_caller]
-fn check(body: &str, expected: &str) {
-    let failures = failures();
-    testing::check(|| Answer::new(&failures, "m", BodyEnd::Marked), body, expected);
-}
+testing::reading!(SOURCES, KEY);
 
 fn line(message: Value) -> String {
     let message = json!({ "model": "m", "created_at": "2026-01-01T00:00:00Z", "message": message, "done": false });

@@ -3,10 +3,9 @@
 use super::*;
 use crate::chat::event::{ProviderData, ToolCall};
 use crate::engine::provider::media::{attached, linked};
-use crate::engine::provider::testing::{says, user};
+use crate::engine::provider::testing::{self, says, user};
 use crate::protocol::id::ToolCallId;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 fn call(id: &str) -> ToolCall {
     ToolCall { id: ToolCallId(id.into()), name: "f".into() }
@@ -21,15 +20,7 @@ fn sent(messages: &[Message<'_>], spec: &CallSpec) -> Value {
 }
 
 fn spec(settings: &Value, schema: Option<Value>) -> CallSpec {
-    let mut call_settings = CallSettings::default();
-    for (name, value) in settings.as_object().expect("an object") {
-        call_settings.set(name, value).expect("a setting");
-    }
-    let schema = schema.map(|schema| {
-        let Value::Object(schema) = schema else { panic!("no object") };
-        Arc::new(ResponseSchema { name: "answer".to_owned(), schema })
-    });
-    CallSpec { settings: Arc::new(call_settings), schema, ..CallSpec::default() }
+    testing::spec(settings, &[], schema.as_ref())
 }
 
 #[test]

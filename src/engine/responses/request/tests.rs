@@ -2,9 +2,8 @@
 
 use super::*;
 use crate::engine::provider::media::{attached, linked};
-use crate::engine::provider::testing::{call, data, look, says, user};
+use crate::engine::provider::testing::{self, call, data, look, says, user};
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 fn sent(messages: &[Message<'_>], tools: &[ToolSpec]) -> String {
     let spec = CallSpec { tools: tools.into(), ..CallSpec::default() };
@@ -13,15 +12,7 @@ fn sent(messages: &[Message<'_>], tools: &[ToolSpec]) -> String {
 
 /// The request of a call with these settings, and with a schema.
 fn sent_with(settings: &Value, schema: Option<Value>, messages: &[Message<'_>]) -> Value {
-    let mut call_settings = CallSettings::default();
-    for (name, value) in settings.as_object().expect("an object") {
-        call_settings.set(name, value).expect("a setting");
-    }
-    let schema = schema.map(|schema| {
-        let Value::Object(schema) = schema else { panic!("no object") };
-        Arc::new(ResponseSchema { name: "answer".to_owned(), schema })
-    });
-    let spec = CallSpec { settings: Arc::new(call_settings), schema, ..CallSpec::default() };
+    let spec = testing::spec(settings, &[], schema.as_ref());
     let body = body_of(messages, "m", &spec).expect("serializes");
     serde_json::from_slice(&body).expect("JSON")
 }

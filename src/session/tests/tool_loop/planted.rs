@@ -83,13 +83,13 @@ impl Faulty {
 
 impl Machine for Faulty {
     fn handle(&mut self, now: Uptime, input: Input) -> Vec<Output> {
-        let Some(bent) = self.bend(&input) else { return Vec::new() };
+        let Some(bent) = self.change_input(&input) else { return Vec::new() };
         let mut outputs = self.inner.handle(now, bent.clone());
         if self.fault == Fault::DoublesASteer && is_steer(&input) {
             outputs.extend(self.inner.handle(now, bent));
         }
         self.tools.extend(outputs.iter().filter_map(started));
-        self.spoil(&input, &mut outputs);
+        self.change_outputs(&input, &mut outputs);
         outputs
     }
 
@@ -100,7 +100,7 @@ impl Machine for Faulty {
 
 impl Faulty {
     /// What the session is given instead of `input`.
-    fn bend(&self, input: &Input) -> Option<Input> {
+    fn change_input(&self, input: &Input) -> Option<Input> {
         let mut input = input.clone();
         match (self.fault, &mut input) {
             (Fault::LosesASteer, input) if is_steer(input) => return None,
@@ -133,7 +133,7 @@ impl Faulty {
         Some(input)
     }
 
-    fn spoil(&self, input: &Input, outputs: &mut Vec<Output>) {
+    fn change_outputs(&self, input: &Input, outputs: &mut Vec<Output>) {
         match self.fault {
             Fault::DropsAResult => remove_first(outputs, "ChatToolResultReady"),
             Fault::DropsTheEndOfACall => remove_first(outputs, "ChatToolCallFinished"),
