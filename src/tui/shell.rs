@@ -13,7 +13,7 @@ mod screen;
 pub(crate) use files::HistoryFile;
 pub(crate) use fork::Forker;
 pub(crate) use input::Source;
-pub(crate) use screen::{Screen, plain_columns};
+pub(crate) use screen::{Screen, full_picture, inline_picture, plain_columns};
 
 use super::model::{Event, Note, Opening, State};
 use super::terminal::keys::Typed;
@@ -85,6 +85,13 @@ pub(crate) struct Beginning {
     pub(crate) notices: Vec<&'static str>,
 }
 
+/// Who gets the terminal for a while.
+enum Lending {
+    /// The person's editor, with this text.
+    ToEditor(String),
+    ToShell,
+}
+
 /// Holds chats until the person leaves.
 pub(crate) async fn serve(chat: Chat, signals: &mut Signals) -> Finish {
     match Shell::start(chat, signals) {
@@ -121,6 +128,8 @@ struct Shell<'a> {
     is_urgent: bool,
     /// Nothing can be drawn before.
     waits_until: Option<Instant>,
+    /// The terminal is to be lent.
+    lends: Option<Lending>,
     child: Option<Child>,
     /// Suspended: when to go on if nothing has stopped the process, and it may use the terminal.
     suspended: Option<Instant>,
@@ -173,6 +182,7 @@ impl<'a> Shell<'a> {
             needs_picture: true,
             is_urgent: false,
             waits_until: None,
+            lends: None,
             child: None,
             suspended: None,
             entered: now,
@@ -210,6 +220,9 @@ impl<'a> Shell<'a> {
             }
             if let Some(opening) = self.opens.take() {
                 self.open(opening).await;
+            }
+            if let Some(lending) = self.lends.take() {
+                self.lend(lending).await;
             }
             self.wait().await;
         }

@@ -450,9 +450,9 @@ fn files_after_an_at_sign_are_completed_and_attached() {
 #[test]
 fn a_long_answer_scrolls_and_stays_where_the_person_scrolled() {
     let folder = Folder::new();
-    let text: String = (0..400).map(|number| format!("line {number}\n\n")).collect();
+    let text: String = (0..300).map(|number| format!("line {number}\n\n")).collect();
     fs::write(folder.path("long"), text).expect("a file");
-    let options = ["--fullscreen", "--echo-answer", "long", "--echo-delay-ms", "10"];
+    let options = ["--fullscreen", "--echo-answer", "long", "--echo-delay-ms", "5"];
     let mut person = Person::start(chat(&folder, &options));
     person.sees("/help");
     person.types("go\r");
@@ -471,7 +471,7 @@ fn a_long_answer_scrolls_and_stays_where_the_person_scrolled() {
     eventually("the answer goes on", || (person.bytes().len() > written + 500).then_some(()));
     assert_eq!(rows(&person), seen);
     person.types("\u{1b}[1;5F");
-    person.answered("line 399");
+    person.answered("line 299");
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
 }
