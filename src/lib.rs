@@ -38,8 +38,8 @@
 //! | check a stream of the protocol | [`conformance::check::Checker`] |
 //!
 //! The requests, frames, events and error codes are described in `docs/protocol.md`.
-//! [`conformance`], [`template`], [`support`] and [`cli`] are public for the program and its tests;
-//! expect them to change.
+//! [`conformance`], [`template`], [`support`], [`tui`] and [`cli`] are public for the program, its tests and
+//! its measurements; expect them to change.
 
 // In reading order: each module uses only those above it.
 
@@ -68,7 +68,7 @@ pub(crate) mod output;
 
 pub(crate) mod stdio;
 
-pub(crate) mod tui;
+pub mod tui;
 
 pub mod command_file;
 pub mod conformance;

@@ -1,6 +1,7 @@
 //! A chat at a terminal: one more front end of the host.
 
 mod commands;
+mod detached;
 mod display;
 mod input;
 mod markdown;
@@ -15,6 +16,7 @@ mod view;
 #[path = "../tests/it/vt.rs"]
 mod vt;
 
+pub use detached::DetachedChat;
 pub(crate) use markdown::{Colours, Theme, Tone};
 pub(crate) use model::Opening;
 pub(crate) use shell::{

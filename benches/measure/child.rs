@@ -40,7 +40,7 @@ pub(crate) struct CountedAll {
 
 impl Program {
     /// Where the build puts it. `DUOLOGUE` names another server to measure.
-    fn path(self) -> io::Result<PathBuf> {
+    pub(crate) fn path(self) -> io::Result<PathBuf> {
         let beside = |name: &str| -> io::Result<PathBuf> {
             // This program is `release/deps/measure-…`.
             let built = std::env::current_exe()?.with_file_name("../examples").join(name);
@@ -191,7 +191,7 @@ pub(crate) fn own_pss() -> io::Result<f64> {
     pss_of("self")
 }
 
-fn pss_of(process: &str) -> io::Result<f64> {
+pub(crate) fn pss_of(process: &str) -> io::Result<f64> {
     let rollup = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup"))?;
     Ok(megabytes(&rollup, "Pss:").unwrap_or(f64::NAN))
 }

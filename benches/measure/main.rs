@@ -5,6 +5,7 @@
 
 mod answer;
 mod cancel;
+mod chat;
 mod child;
 mod conversations;
 mod cpu;
@@ -17,6 +18,7 @@ mod memory;
 mod pace;
 mod prefix;
 mod provider;
+mod pseudo_terminal;
 mod start;
 mod store;
 mod table;
@@ -27,7 +29,7 @@ use std::io;
 
 type Measure = fn() -> io::Result<()>;
 
-const ALL: [(&str, Measure); 14] = [
+const ALL: [(&str, Measure); 15] = [
     // First: it measures this process's own memory, which the other parts leave larger.
     ("conversations", conversations::measure),
     ("start", start::measure),
@@ -43,6 +45,7 @@ const ALL: [(&str, Measure); 14] = [
     ("tools", tools::measure),
     ("prefix", prefix::measure),
     ("store", store::measure),
+    ("chat", chat::measure),
 ];
 
 /// Measures what is named on the command line, or everything.

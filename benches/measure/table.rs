@@ -21,6 +21,7 @@ pub(crate) enum Unit {
     Micros,
     Mebibytes,
     Kibibytes,
+    Bytes,
     Count,
 }
 
@@ -55,6 +56,7 @@ impl Unit {
             Self::Micros => format!("{value:.2} µs"),
             Self::Mebibytes => format!("{value:.1} MB"),
             Self::Kibibytes => format!("{value:.1} kB"),
+            Self::Bytes => format!("{value:.1} B"),
             Self::Count => format!("{value:.0}"),
         }
     }

@@ -13,7 +13,7 @@ mod screen;
 pub(crate) use files::HistoryFile;
 pub(crate) use fork::Forker;
 pub(crate) use input::Source;
-pub(crate) use screen::{Screen, plain_columns};
+pub(crate) use screen::{Screen, full_picture, inline_picture, plain_columns};
 
 use super::model::{Event, Note, Opening, State};
 use super::terminal::keys::Typed;
@@ -25,6 +25,7 @@ use crate::stdio::{DebugFile, Finish, Signals};
 use crate::store::Library;
 use crate::support::fail_point::{FailPoint, Place};
 use child::Child;
+use std::collections::VecDeque;
 use std::future::pending;
 use std::io;
 use std::time::{Duration, Instant};
@@ -85,6 +86,13 @@ pub(crate) struct Beginning {
     pub(crate) notices: Vec<&'static str>,
 }
 
+/// Who gets the terminal for a while.
+enum Lending {
+    /// The person's editor, with this text.
+    ToEditor(String),
+    ToShell,
+}
+
 /// Holds chats until the person leaves.
 pub(crate) async fn serve(chat: Chat, signals: &mut Signals) -> Finish {
     match Shell::start(chat, signals) {
@@ -121,6 +129,10 @@ struct Shell<'a> {
     is_urgent: bool,
     /// Nothing can be drawn before.
     waits_until: Option<Instant>,
+    /// What was typed and not taken in yet.
+    typed_ahead: VecDeque<Typed>,
+    /// The terminal is to be lent.
+    lends: Option<Lending>,
     child: Option<Child>,
     /// Suspended: when to go on if nothing has stopped the process, and it may use the terminal.
     suspended: Option<Instant>,
@@ -173,6 +185,8 @@ impl<'a> Shell<'a> {
             needs_picture: true,
             is_urgent: false,
             waits_until: None,
+            typed_ahead: VecDeque::new(),
+            lends: None,
             child: None,
             suspended: None,
             entered: now,
@@ -211,14 +225,21 @@ impl<'a> Shell<'a> {
             if let Some(opening) = self.opens.take() {
                 self.open(opening).await;
             }
-            self.wait().await;
+            if let Some(lending) = self.lends.take() {
+                self.lend(lending).await;
+            }
+            self.take_typed();
+            let has_more = self.opens.is_some() || self.lends.is_some() || self.exit.is_some();
+            if !has_more {
+                self.wait().await;
+            }
         }
     }
 
     /// Waits for one thing and handles it. The person comes first, then the engine.
     async fn wait(&mut self) {
         let wake = self.wake_at();
-        let takes_input = self.child.is_none() && self.suspended.is_none();
+        let takes_input = self.takes_input();
         let (source, child) = (&mut self.source, &mut self.child);
         tokio::select! {
             biased;
@@ -258,7 +279,10 @@ impl<'a> Shell<'a> {
     /// What was read from the person.
     fn read(&mut self, read: io::Result<input::Read>) {
         match read {
-            Ok(input::Read::Typed(typed)) => typed.into_iter().for_each(|it| self.typed(it)),
+            Ok(input::Read::Typed(typed)) => {
+                self.typed_ahead.extend(typed);
+                self.take_typed();
+            }
             Ok(input::Read::Line(line)) => self.update(Event::Line(line)),
             Ok(input::Read::Ended) => self.update(Event::InputEnded),
             // The terminal is gone.
@@ -267,6 +291,23 @@ impl<'a> Shell<'a> {
                 self.perform(effects);
             }
         }
+    }
+
+    /// Takes in what was typed, up to a key after which something else must happen first: what was typed for
+    /// the next conversation is not asked in this one.
+    fn take_typed(&mut self) {
+        while self.takes_input()
+            && self.opens.is_none()
+            && self.lends.is_none()
+            && let Some(typed) = self.typed_ahead.pop_front()
+        {
+            self.typed(typed);
+        }
+    }
+
+    /// Whether the terminal is the chat's.
+    fn takes_input(&self) -> bool {
+        self.child.is_none() && self.suspended.is_none()
     }
 
     fn typed(&mut self, typed: Typed) {

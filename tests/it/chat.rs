@@ -146,6 +146,8 @@ fn a_person_chats_and_leaves_the_terminal_as_it_was() {
     let folder = Folder::new();
     let mut person = Person::start(chat(&folder, &["--echo-reasoning"]));
     person.sees("echo · not stored · /help");
+    // Nothing but pasted text is marked: the mouse stays the terminal's.
+    assert_eq!(person.screen().modes, ["2004"]);
     assert_ne!(modes(&person.line), person.modes_before, "keys come one by one");
     person.types("hello there\r");
     person.answered("Turn 1. You said: hello there");
@@ -431,6 +433,49 @@ fn a_prompt_is_written_in_the_persons_editor() {
     assert_eq!(person.ends().0, 0);
 }
 
+/// An editor that is killed leaves the terminal as it likes; the chat and the shell have it as it was.
+#[test]
+fn an_editor_that_is_killed_changes_nothing() {
+    let folder = Folder::new();
+    fs::write(folder.path("editor"), "stty -echo -icanon\nkill -9 $$\n").expect("a file");
+    let mut command = chat(&folder, &[]);
+    command.env("EDITOR", "sh ./editor");
+    let mut person = Person::start(command);
+    person.sees("/help");
+    person.types("a draft\u{18}\u{5}");
+    person.sees("the editor has failed");
+    person.sees("> a draft");
+    person.types(" goes on\r");
+    person.answered("You said: a draft goes on");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
+/// A table that is open for longer than the screen is high is there once in the end, and nothing else.
+#[test]
+fn a_block_that_is_taller_than_the_screen_is_printed_once() {
+    const TABLE: usize = 45;
+    let folder = Folder::new();
+    let rows: String = (0..TABLE).map(|number| format!("| row {number} | x |\n")).collect();
+    let text = format!("| name | sign |\n|---|---|\n{rows}\nafter it\n");
+    fs::write(folder.path("table"), text).expect("a file");
+    let options = ["--echo-answer", "table", "--echo-delay-ms", "20"];
+    let mut person = Person::start(chat(&folder, &options));
+    person.sees("/help");
+    person.types("go\r");
+    person.answered("after it");
+    person.types("/quit\r");
+    let (status, screen) = person.ends();
+    assert_eq!(status, 0);
+    let shown = screen.text();
+    for number in 0..TABLE {
+        let count =
+            shown.lines().filter(|line| line.starts_with(&format!("row {number} "))).count();
+        assert_eq!(count, 1, "row {number}: {shown}");
+    }
+    assert!(!shown.contains("Esc stops"), "{shown}");
+}
+
 #[test]
 fn files_after_an_at_sign_are_completed_and_attached() {
     let folder = Folder::new();
@@ -450,9 +495,9 @@ fn files_after_an_at_sign_are_completed_and_attached() {
 #[test]
 fn a_long_answer_scrolls_and_stays_where_the_person_scrolled() {
     let folder = Folder::new();
-    let text: String = (0..400).map(|number| format!("line {number}\n\n")).collect();
+    let text: String = (0..300).map(|number| format!("line {number}\n\n")).collect();
     fs::write(folder.path("long"), text).expect("a file");
-    let options = ["--fullscreen", "--echo-answer", "long", "--echo-delay-ms", "10"];
+    let options = ["--fullscreen", "--echo-answer", "long", "--echo-delay-ms", "5"];
     let mut person = Person::start(chat(&folder, &options));
     person.sees("/help");
     person.types("go\r");
@@ -471,7 +516,7 @@ fn a_long_answer_scrolls_and_stays_where_the_person_scrolled() {
     eventually("the answer goes on", || (person.bytes().len() > written + 500).then_some(()));
     assert_eq!(rows(&person), seen);
     person.types("\u{1b}[1;5F");
-    person.answered("line 399");
+    person.answered("line 299");
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
 }

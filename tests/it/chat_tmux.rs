@@ -309,9 +309,8 @@ fn a_stored_chat_is_resumed_from_the_list() {
     tmux.sees("about ships  (1 turn");
     tmux.types("port");
     eventually("one is left", || (!tmux.screen().contains("about ships  (")).then_some(()));
-    tmux.keys(&["Enter"]);
-    tmux.sees("> about ports");
-    tmux.line("and more");
+    // What is typed at once is for the conversation that is chosen.
+    tmux.keys(&["Enter", "a", "n", "d", "Space", "m", "o", "r", "e", "Enter"]);
     tmux.sees("Turn 2. You said: and more");
     tmux.line("/quit");
     tmux.is_restored(&folder);

@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 /// How long an answer is waited for. Over a slow connection it takes long.
 const ANSWER_TIME: Duration = Duration::from_millis(250);
 
+/// How long a terminal that answers may take if it has much to draw.
+const LATE_ANSWER_TIME: Duration = Duration::from_secs(2);
+
 /// The answers that are on their way.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
@@ -16,6 +19,8 @@ pub(super) struct Answers {
     /// The terminal has answered in time when it was last asked.
     is_known: bool,
     until: Option<Instant>,
+    /// It has answered before.
+    answers: bool,
 }
 
 /// Where the cursor is, counted from 0, and how large the terminal is.
@@ -44,6 +49,12 @@ impl Answers {
         self.until.filter(|until| *until > now && (matters || self.is_known))
     }
 
+    /// Until when an answer may come, if one is on its way.
+    pub(super) fn owed(&self, now: Instant) -> Option<Instant> {
+        let known = self.answers.then(|| now + LATE_ANSWER_TIME);
+        known.or(self.until).filter(|until| self.open > 0 && *until > now)
+    }
+
     /// Nobody waits for the answer any more.
     pub(super) fn give_up(&mut self) {
         self.is_known = false;
@@ -57,6 +68,7 @@ impl Answers {
             return None;
         };
         self.open = self.open.saturating_sub(1);
+        self.answers = true;
         let is_last = self.open == 0;
         is_last.then(|| {
             self.is_known = true;

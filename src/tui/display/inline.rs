@@ -249,9 +249,9 @@ impl Inline {
         self.region = region;
     }
 
-    /// Whether an answer is on its way.
-    pub(crate) fn is_asking(&self, now: Instant) -> bool {
-        self.answers.awaited(now, false).is_some()
+    /// Until when an answer may come, if one is on its way.
+    pub(crate) fn answers_until(&self, now: Instant) -> Option<Instant> {
+        self.answers.owed(now)
     }
 
     /// The bytes that take the live region away, on a terminal of so many columns; the cursor is where it

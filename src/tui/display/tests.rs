@@ -1,6 +1,6 @@
 //! What a terminal shows that is resized while the chat draws, whatever it is written between two sizes.
 
-use super::inline::{Inline, Next};
+use super::{FullScreen, Inline, Next};
 use crate::tui::model::Size;
 use crate::tui::view::Live;
 use crate::tui::vt::Vt;
@@ -272,4 +272,52 @@ fn what_is_left_over_is_not_on_the_screen() {
         scene.step(&Step::Print(35));
         scene.draw();
     }
+}
+
+fn lines(texts: &[&str]) -> Vec<Line<'static>> {
+    texts.iter().map(|text| Line::raw((*text).to_owned())).collect()
+}
+
+/// What is on the screen already is not written again, so nothing flickers; and each picture is shown at once.
+#[test]
+fn a_picture_writes_only_what_has_changed() {
+    let size = Size { columns: 40, rows: 10 };
+    let live = |growing: &str| Live {
+        lines: lines(&[growing, "answering", "> draft", "status"]),
+        row: 2,
+        column: 7,
+    };
+    let mut inline = Inline::new(true);
+    let mut full = FullScreen::default();
+    let mut picture = |printed: &[&str], growing: &str| {
+        let under = inline.picture(&lines(printed), live(growing), size, false, Instant::now());
+        (under, full.picture(live(growing).lines, (2, 7), size))
+    };
+    picture(&["finished"], "one");
+    for growing in ["one t", "one tw"] {
+        for bytes in <[String; 2]>::from(picture(&[], growing)) {
+            assert!(bytes.contains(growing), "{bytes:?}");
+            for other in ["finished", "answering", "draft", "status"] {
+                assert!(!bytes.contains(other), "{other}: {bytes:?}");
+            }
+            let is_whole = bytes.starts_with("\x1b[?2026h") && bytes.ends_with("\x1b[?2026l");
+            assert!(is_whole, "{bytes:?}");
+        }
+    }
+    assert_eq!(picture(&[], "one tw"), (String::new(), String::new()));
+}
+
+/// What was printed is not printed again because the window is lower or higher.
+#[test]
+fn another_height_prints_nothing_again() {
+    let mut scene = Scene::new(60, 20, true);
+    (0..40).for_each(|_| scene.step(&Step::Print(20)));
+    scene.draw();
+    let before = scene.vt.written.len();
+    for rows in [12, 25, 8, 20] {
+        scene.step(&Step::Resize(60, rows));
+        scene.settled();
+    }
+    let written = &scene.vt.written[before..];
+    assert!(written.contains("status") && !written.contains("p1"), "{written:?}");
 }

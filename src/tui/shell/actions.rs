@@ -1,7 +1,7 @@
 //! What the model wants done.
 
 use super::child::Child;
-use super::{LEAVE_MAX, STOP_TIME, Shell, files};
+use super::{LEAVE_MAX, Lending, STOP_TIME, Shell, files};
 use crate::host::Host;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{Approve, Cancel, Command, ModelChoice, Prompt, Submit};
@@ -30,8 +30,8 @@ impl Shell<'_> {
             Action::ListFiles { start, part } => {
                 self.find(move || Event::Files(files::listed(start, &part)));
             }
-            Action::Edit(text) => self.edit(&text),
-            Action::Suspend => self.suspend(),
+            Action::Edit(text) => self.lends = Some(Lending::ToEditor(text)),
+            Action::Suspend => self.lends = Some(Lending::ToShell),
             Action::Redraw => self.screen.redraw(),
             Action::Copy(text) => self.copy(&text),
             Action::Write { path, text } => {
@@ -161,6 +161,15 @@ impl Shell<'_> {
             });
             Event::Sessions(sessions)
         });
+    }
+
+    /// Gives the terminal to another program, once nothing is on its way that was meant for the chat.
+    pub(super) async fn lend(&mut self, lending: Lending) {
+        self.take_reports().await;
+        match lending {
+            Lending::ToEditor(text) => self.edit(&text),
+            Lending::ToShell => self.suspend(),
+        }
     }
 
     /// Gives the terminal to the person's editor. Nothing reads keys until it has ended.

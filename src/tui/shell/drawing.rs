@@ -37,7 +37,7 @@ impl Shell<'_> {
     }
 
     pub(super) fn draw(&mut self) {
-        if self.child.is_some() || self.suspended.is_some() {
+        if !self.takes_input() {
             return;
         }
         // The terminal may have wrapped its lines again before the signal is heard.

@@ -69,23 +69,26 @@ impl Shell<'_> {
         self.exit = Some(ExitCode::OutputFailed);
     }
 
-    /// Takes what the terminal still has to report: the shell would read it as typed.
-    async fn take_reports(&mut self) {
-        while self.screen.is_asking(Instant::now()) {
-            let until = self.screen.waits(self.state.size, Instant::now()).ok().flatten();
+    /// Takes what the terminal still has to report: another program would read it as typed.
+    pub(super) async fn take_reports(&mut self) {
+        let until = self.screen.reports_until(Instant::now());
+        while self.screen.reports_until(Instant::now()).is_some() {
             tokio::select! {
                 biased;
                 read = self.source.next(&mut self.screen) => match read {
-                    Ok(Read::Typed(typed)) => for typed in typed {
-                        if let Typed::Place { row, column } = typed {
-                            self.reported(row, column);
-                        }
-                    }
+                    Ok(Read::Typed(typed)) => typed.into_iter().for_each(|it| self.typed_late(it)),
                     Ok(Read::Line(_)) => {}
                     Ok(Read::Ended) | Err(_) => return,
                 },
                 () = sleep_until(until) => return,
             }
+        }
+    }
+
+    fn typed_late(&mut self, typed: Typed) {
+        match typed {
+            Typed::Place { row, column } => self.reported(row, column),
+            Typed::Press(_) | Typed::Paste(_) => self.update(Event::Typed(typed)),
         }
     }
 

@@ -170,11 +170,11 @@ impl Screen {
         }
     }
 
-    /// Whether the terminal still has to report something.
-    pub(super) fn is_asking(&self, now: Instant) -> bool {
+    /// Until when the terminal may report something, if it has to.
+    pub(super) fn reports_until(&self, now: Instant) -> Option<Instant> {
         match self {
-            Self::Inline { inline, .. } => inline.is_asking(now),
-            Self::Full { .. } | Self::Plain { .. } => false,
+            Self::Inline { inline, .. } => inline.answers_until(now),
+            Self::Full { .. } | Self::Plain { .. } => None,
         }
     }
 
@@ -203,19 +203,12 @@ impl Screen {
         if self.terminal_mut().is_some_and(|terminal| !terminal.has_room()) {
             return Ok(false);
         }
-        let Size { columns, .. } = state.size;
-        let is_moving = state.run.is_some() || !state.waiting.is_empty();
         match self {
             Self::Inline { terminal, inline, printer } => {
-                let lines = printed(state, printer, columns);
-                let live = under_scrollback(state, printer);
-                terminal.write(&inline.picture(&lines, live, state.size, is_moving, now))?;
+                terminal.write(&inline_picture(inline, printer, state, now))?;
             }
             Self::Full { terminal, full, pager } => {
-                pager.lay_out(columns, state.unfolded.all);
-                state.take_finished().into_iter().for_each(|piece| pager.push(piece));
-                let Live { lines, row, column } = page(state, pager);
-                terminal.write(&full.picture(lines, (row, column), state.size))?;
+                terminal.write(&full_picture(full, pager, state))?;
             }
             Self::Plain { output, printer, columns, echoes } => {
                 let mut text = String::new();
@@ -248,6 +241,27 @@ impl Screen {
             Self::Plain { .. } => crate::support::stderr::message(&text),
         }
     }
+}
+
+/// What is written to draw the chat under the scrollback.
+pub(crate) fn inline_picture(
+    inline: &mut Inline,
+    printer: &mut Printer,
+    state: &mut State,
+    now: Instant,
+) -> String {
+    let lines = printed(state, printer, state.size.columns);
+    let live = under_scrollback(state, printer);
+    let is_moving = state.run.is_some() || !state.waiting.is_empty();
+    inline.picture(&lines, live, state.size, is_moving, now)
+}
+
+/// What is written to draw the chat on the whole screen.
+pub(crate) fn full_picture(full: &mut FullScreen, pager: &mut Pager, state: &mut State) -> String {
+    pager.lay_out(state.size.columns, state.unfolded.all);
+    state.take_finished().into_iter().for_each(|piece| pager.push(piece));
+    let Live { lines, row, column } = page(state, pager);
+    full.picture(lines, (row, column), state.size)
 }
 
 /// The lines of what was not printed yet.

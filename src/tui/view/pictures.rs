@@ -81,6 +81,10 @@ impl Picture {
         terminal.write(&bytes);
         assert_eq!(terminal.screen(), text(&drawn), "what is written looks different");
         assert_eq!(terminal.cursor(), (shown.row, shown.column));
+        // Where characters are wider than believed, a border to the right of them would stand askew.
+        let right =
+            |line: &str| line.trim_end().chars().count() > 1 && line.ends_with(['│', '┃', '|']);
+        assert!(!text(&drawn).lines().any(right), "a border to the right of text");
         (drawn, shown.row)
     }
 }

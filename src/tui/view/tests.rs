@@ -221,3 +221,33 @@ fn plain_lines_have_words_for_signs_and_no_colours() {
     let styles = lines.iter().flat_map(|line| line.spans.iter().map(|span| span.style));
     assert!(styles.into_iter().all(|style| style == Style::new()));
 }
+
+/// A line of code is one line however wide the window is, with nothing before it: so it is copied as it was
+/// written.
+#[test]
+fn code_is_printed_whole_and_without_a_frame() {
+    let mut scene = Scene::new();
+    scene.ask("r", "code?");
+    let code = format!("echo {}", "word ".repeat(60));
+    scene.says("r", &format!("Here:\n\n```sh\n{code}\n```\n"));
+    scene.ui("r", ChatTextSegmentFinished::default());
+    let mut printer = Printer::new(look(Colours::True), true);
+    let mut lines = scene.pieces.iter().flat_map(|piece| printer.lines(piece, 40, false));
+    assert!(lines.any(|line| line.to_string().trim_end() == code.trim_end()));
+}
+
+/// However long a block is that is still open, half of the screen is left for what was printed, and a smaller
+/// window does not push it out.
+#[test]
+fn what_grows_takes_half_of_the_screen() {
+    let mut scene = Scene::new();
+    scene.ask("r", "a table?");
+    let rows: String = (0..200).map(|number| format!("| {number} | row |\n")).collect();
+    scene.says("r", &format!("| a | b |\n|---|---|\n{rows}"));
+    for rows in 1..40 {
+        scene.event(Event::Resized(Size { columns: 60, rows }));
+        let live = under_scrollback(&scene.state, &Printer::new(look(Colours::True), true));
+        let growing = text(&live.lines).matches("row").count();
+        assert!(growing <= (rows / 2).max(1) && live.lines.len() <= rows, "{growing} of {rows}");
+    }
+}
