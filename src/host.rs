@@ -20,10 +20,12 @@ use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, BadLine, ClientError, Code, Frame, Request, RequestFault};
 use crate::protocol::words::code;
 use crate::session::{
-    ExitCode, Input, Output, Retention, Rules, ServerCall, Session, TaskEvent, Uptime, panic_text,
+    ExitCode, Input, Output, Retention, Rules, ServerCall, Session, TaskEvent, Uptime, Warning,
+    panic_text,
 };
 use crate::store::{Report, StoreSettings};
 use crate::support::fail_point::{FailPoint, Place, Plan};
+use crate::support::log_targets::EVENT;
 use crate::support::terminal::escape_control;
 use crate::tool::servers::ToolServers;
 pub(crate) use input_log::input as log_input;
@@ -311,6 +313,25 @@ impl Host {
         self.handle(input)
     }
 
+    /// Whether the store is not open yet, or the session not loaded. Inputs wait for that.
+    pub(crate) fn is_opening(&self) -> bool {
+        self.keeping.is_opening()
+    }
+
+    /// Waits until the store is open, and a session that has its id is locked and loaded; the effects have
+    /// its snapshot, or the error and the exit of a conversation that can't be used. Starts nothing else.
+    /// May be dropped at any time.
+    pub(crate) async fn opened(&mut self) -> Effects {
+        if !self.keeping.is_opening() {
+            return Effects::default();
+        }
+        if let Err(error) = self.keeping.send(self.session.id()) {
+            return self.store_unable(&error.to_string());
+        }
+        let report = self.keeping.report().await;
+        self.reported(report)
+    }
+
     /// The effects of the engine's next event or its end, if it has come already.
     pub fn try_next(&mut self) -> Option<Effects> {
         if let Some(effects) = self.keeping.take_ready() {
@@ -427,7 +448,10 @@ impl Host {
                 tracing::info!(%task, "the task is cancelled");
                 self.tasks.cancel(task);
             }
-            Output::Warning(warning) => tracing::warn!("{}", escape_control(&warning)),
+            Output::Warning(Warning { text, has_event }) => match has_event {
+                true => tracing::warn!(target: EVENT, "{}", escape_control(&text)),
+                false => tracing::warn!("{}", escape_control(&text)),
+            },
             Output::Exit(code) => return Some(Effect::Exit(code)),
             Output::Abort(code) => return Some(Effect::Abort(code)),
         }

@@ -45,11 +45,11 @@ mod tests;
 pub use answer_extraction::{Extraction, ExtractionReport};
 pub(crate) use client_error::{panic_text, run_defect, unread_prompt};
 pub use exit::{ExitCode, Signal};
-pub(crate) use io::Output;
 pub use io::{
     FinalSnapshot, Input, LogRules, OnBusy, Retention, Rules, SessionMode, TaskEvent, ToolRules,
     Uptime,
 };
+pub(crate) use io::{Output, Warning};
 pub use toolbox::ServerCall;
 
 use crate::chat::timeline::Span;
@@ -361,8 +361,8 @@ impl Session {
         self.toolbox.server_changed(change);
         let (server, tools) = (&change.server, self.toolbox.names_of(&change.server));
         if let ServerState::Failed { reason } | ServerState::Gone { reason } = &change.state {
-            let warning = format!("the tools of the MCP server {server} can't be called: {reason}");
-            self.recorder.push(Output::Warning(warning));
+            let text = format!("the tools of the MCP server {server} can't be called: {reason}");
+            self.recorder.push(Output::Warning(Warning { text, has_event: true }));
         }
         // Until it is bound, the session may still get another name.
         if self.binding == Binding::Bound && self.recorder.is_on(Extension::ToolServers) {
