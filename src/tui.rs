@@ -13,7 +13,7 @@ mod view;
 pub(crate) use markdown::{Colours, Theme, Tone};
 pub(crate) use model::Opening;
 pub(crate) use shell::{
-    Beginning, Chat, Forker, HistoryFile, Screen, Source, plain_columns, serve,
+    Beginning, Chat, Forker, GoingOn, HistoryFile, Screen, Source, plain_columns, serve,
 };
 pub(crate) use terminal::Terminal;
 pub(crate) use view::Look;

@@ -120,6 +120,19 @@ impl Keys {
         self.paste.is_some()
     }
 
+    /// Bytes of a paste whose end has not come.
+    pub(crate) fn pasting_bytes(&self) -> Option<usize> {
+        self.paste.as_ref().map(|paste| paste.len() + self.bytes.len())
+    }
+
+    /// The person ends a paste that goes on. A key that was read as a part of it is left out.
+    pub(crate) fn end_paste(&mut self) -> Vec<Typed> {
+        if self.bytes.last() == Some(&ESC) {
+            self.bytes.pop();
+        }
+        self.give_up()
+    }
+
     /// Nothing more has come for a while: what waits is what it is. A paste has lost its end.
     pub(crate) fn give_up(&mut self) -> Vec<Typed> {
         let bytes = std::mem::take(&mut self.bytes);
@@ -151,6 +164,12 @@ impl Keys {
         let paste = self.paste.take()?;
         Some(pasted(&paste))
     }
+}
+
+/// Whether `bytes`, read together, are a key that ends a paste: Ctrl-C, or Esc as it is sent where keys have
+/// all their modifiers. Elsewhere Esc is one byte, which may as well begin the end of the paste.
+pub(crate) fn ends_paste(bytes: &[u8]) -> bool {
+    matches!(bytes, b"\x03" | b"\x1b[99;5u" | b"\x1b[27u" | b"\x1b[27;1u")
 }
 
 /// Pasted text: terminals send a carriage return where a line ends.
