@@ -22,9 +22,12 @@ mod tasks;
 use crate::engine::{EngineEvent, Engines};
 use crate::protocol::id::{Ids, TaskId};
 use crate::protocol::wire::Frame;
-use crate::session::{Input, Output, Retention, Rules, ServerCall, Session, TaskEvent, Uptime};
+use crate::session::{
+    Input, Output, Retention, Rules, ServerCall, Session, TaskEvent, Uptime, Warning,
+};
 use crate::store::StoreSettings;
 use crate::support::fail_point::{FailPoint, Place, Plan};
+use crate::support::log_targets::EVENT;
 use crate::support::terminal::escape_control;
 use crate::tool::servers::ToolServers;
 pub use effects::{Effect, Effects, StoreWarning};
@@ -215,6 +218,25 @@ impl Host {
         self.handle(input)
     }
 
+    /// Whether the store is not open yet, or the session not loaded. Inputs wait for that.
+    pub(crate) fn is_opening(&self) -> bool {
+        self.keeping.is_opening()
+    }
+
+    /// Waits until the store is open, and a session that has its id is locked and loaded; the effects have
+    /// its snapshot, or the error and the exit of a conversation that can't be used. Starts nothing else.
+    /// May be dropped at any time.
+    pub(crate) async fn opened(&mut self) -> Effects {
+        if !self.keeping.is_opening() {
+            return Effects::default();
+        }
+        if let Err(error) = self.keeping.send(self.session.id()) {
+            return self.store_unable(&error.to_string());
+        }
+        let report = self.keeping.report().await;
+        self.reported(report)
+    }
+
     /// The effects of the engine's next event or its end, if it has come already.
     pub fn try_next(&mut self) -> Option<Effects> {
         if let Some(effects) = self.keeping.take_ready() {
@@ -273,7 +295,10 @@ impl Host {
                 tracing::info!(%task, "the task is cancelled");
                 self.tasks.cancel(task);
             }
-            Output::Warning(warning) => tracing::warn!("{}", escape_control(&warning)),
+            Output::Warning(Warning { text, has_event }) => match has_event {
+                true => tracing::warn!(target: EVENT, "{}", escape_control(&text)),
+                false => tracing::warn!("{}", escape_control(&text)),
+            },
             Output::Exit(code) => return Some(Effect::Exit(code)),
             Output::Abort(code) => return Some(Effect::Abort(code)),
         }

@@ -63,11 +63,11 @@ mod tests;
 pub use answer_extraction::{Extraction, ExtractionReport};
 pub(crate) use client_error::{panic_text, run_defect, unread_prompt};
 pub use exit::{ExitCode, Signal};
-pub(crate) use io::Output;
 pub use io::{
     FinalSnapshot, Input, LogRules, OnBusy, Retention, Rules, SessionMode, TaskEvent, ToolRules,
     Uptime,
 };
+pub(crate) use io::{Output, Warning};
 pub(crate) use limits::ANSWER_BYTES_MAX;
 pub use recorder::FULL_SNAPSHOT_ENTITIES_MAX;
 pub use toolbox::ServerCall;

@@ -5,6 +5,13 @@ pub mod fail_point;
 
 pub(crate) mod text;
 
+pub(crate) mod hidden;
+pub(crate) mod shell_words;
+
+pub(crate) mod defect;
+
+pub(crate) mod log_targets;
+
 pub(crate) mod threads;
 
 pub(crate) mod files;

@@ -2,8 +2,10 @@
 //! never blocks the conversation.
 
 use crate::cli::LogLevel;
+use crate::support::defect;
 use crate::support::files;
 use crate::support::line_queue::{Kind, LineQueue, Target};
+use crate::support::log_targets::EVENT;
 use crate::support::stderr;
 use crate::support::terminal;
 use anyhow::{Context, Result};
@@ -26,6 +28,18 @@ const SCREEN_LINES_MAX: usize = 256;
 /// # Errors
 /// If the log file can't be opened, or the process logs already.
 pub(crate) fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
+    begin(level, file, false)
+}
+
+/// The same for a chat that prints lines, which print what events say. A log file has everything.
+///
+/// # Errors
+/// As of [`start`].
+pub(crate) fn start_for_lines(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush>> {
+    begin(level, file, file.is_none())
+}
+
+fn begin(level: LogLevel, file: Option<&Path>, shows_events: bool) -> Result<Option<Flush>> {
     if level == LogLevel::Off {
         tracing::subscriber::set_global_default(NoSubscriber::new())?;
         return Ok(None);
@@ -50,7 +64,8 @@ pub(crate) fn start(level: LogLevel, file: Option<&Path>) -> Result<Option<Flush
             false => Box::new(log.without_time().finish()),
         }
     };
-    tracing::subscriber::set_global_default(Late { level, log: LazyLock::new(Box::new(make)) })?;
+    let log = LazyLock::new(Box::new(make) as Box<dyn FnOnce() -> Log + Send>);
+    tracing::subscriber::set_global_default(Late { level, shows_events, log })?;
     Ok(flush)
 }
 
@@ -71,7 +86,8 @@ pub(crate) fn start_for_screen(level: LogLevel) -> Result<mpsc::Receiver<String>
         let log = log.with_level(false).with_ansi(false).without_time();
         Box::new(log.with_writer(move || lines_for_screen.clone()).finish())
     };
-    tracing::subscriber::set_global_default(Late { level, log: LazyLock::new(Box::new(make)) })?;
+    let log = LazyLock::new(Box::new(make) as Box<dyn FnOnce() -> Log + Send>);
+    tracing::subscriber::set_global_default(Late { level, shows_events: true, log })?;
     Ok(lines)
 }
 
@@ -108,13 +124,19 @@ type Log = Box<dyn Subscriber + Send + Sync>;
 /// before `hello`.
 struct Late {
     level: LevelFilter,
+    /// Events are shown elsewhere, so lines that only repeat one are left out.
+    shows_events: bool,
     log: LazyLock<Log, Box<dyn FnOnce() -> Log + Send>>,
 }
 
 impl Subscriber for Late {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        // The SDK for MCP logs what servers send and their URLs, in which keys may be.
-        *metadata.level() <= self.level && !metadata.target().starts_with("rmcp")
+        let is_left_out = match metadata.target() {
+            EVENT => self.shows_events,
+            // The SDK for MCP logs what servers send and their URLs, in which keys may be.
+            target => target.starts_with("rmcp"),
+        };
+        *metadata.level() <= self.level && !is_left_out
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -203,6 +225,7 @@ impl Drop for Flush {
 pub fn defect(info: &PanicHookInfo<'_>) {
     let what = info.payload_as_str().unwrap_or("no description");
     let place = info.location().map(ToString::to_string).unwrap_or_default();
+    defect::note(format!("{what} ({place})"));
     if tracing::dispatcher::has_been_set() {
         tracing::error!(what, place, "internal error; please report it");
     } else {

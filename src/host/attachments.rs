@@ -2,7 +2,7 @@
 //! are. Nothing is read that could keep the loop waiting: regular files only, up to the limits.
 
 use crate::protocol::attachment::{ATTACHMENTS_MAX, Attachment, Content};
-use crate::protocol::command::{Command, CommandFault};
+use crate::protocol::command::CommandFault;
 use crate::protocol::wire::{BadLine, Request, RequestFault};
 use rustix::fs::OFlags;
 use std::fs::{File, FileType, Metadata, OpenOptions};
@@ -45,15 +45,15 @@ pub(super) fn read(
     mut request: Request,
     held_bytes: impl FnOnce() -> u64,
 ) -> Result<Request, BadLine> {
-    if let Command::Submit(submit) = &mut request.command
-        && !submit.attachments.is_empty()
+    if let Some(place) = request.command.attachments_mut()
+        && !place.is_empty()
     {
-        let attachments = std::mem::take(&mut submit.attachments);
+        let attachments = std::mem::take(place);
         let mut reading = Reading::new(held_bytes());
         let numbered = (1..).zip(attachments);
         let read = numbered.map(|(number, attachment)| reading.read_numbered(number, attachment));
         match read.collect() {
-            Ok(attachments) => submit.attachments = attachments,
+            Ok(attachments) => *place = attachments,
             Err(why) => {
                 let fault = RequestFault::Command(CommandFault::InvalidAttachment(why));
                 return Err(BadLine { id: Some(request.id), fault });

@@ -5,7 +5,7 @@ mod edit;
 mod page;
 mod read;
 
-pub use edit::Edit;
+pub use edit::{Edit, Replacement};
 pub use page::Page;
 
 use crate::protocol::any::Struct;
@@ -289,6 +289,23 @@ impl Command {
             | Self::Edit(_) => None,
         };
         choice.map(|choice| choice.profile.trim()).filter(|name| !name.is_empty())
+    }
+
+    /// The attachments of the prompt in the command, if it has one.
+    pub(crate) fn attachments_mut(&mut self) -> Option<&mut Vec<Attachment>> {
+        match self {
+            Self::Submit(submit) => Some(&mut submit.attachments),
+            Self::Edit(Edit::Replace(replacement)) => Some(&mut replacement.attachments),
+            Self::Edit(Edit::DropLastTurn | Edit::Regenerate)
+            | Self::Cancel(_)
+            | Self::Snapshot(_)
+            | Self::Shutdown
+            | Self::Enable(_)
+            | Self::DeclareTools(_)
+            | Self::ToolResult(_)
+            | Self::Approve(_)
+            | Self::SwitchModel(_) => None,
+        }
     }
 }
 

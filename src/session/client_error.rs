@@ -3,6 +3,7 @@
 use super::exit::Signal;
 use crate::engine::{ErrorClass, RunError, Stage};
 use crate::extract::Reason;
+use crate::protocol::attachment::ATTACHMENTS_MAX;
 use crate::protocol::id::{RequestId, SessionId, ToolCallId};
 use crate::protocol::wire::{ClientError, Code};
 use std::any::Any;
@@ -97,6 +98,14 @@ pub(super) fn lost_attachments() -> ClientError {
     let message = "the images and files of that prompt are not kept, because its run failed without an \
                    answer, so nothing was changed; send the prompt again with them";
     client_error(Code::UnknownMessage, message.to_owned())
+}
+
+pub(super) fn too_many_attachments(count: usize) -> ClientError {
+    let message = format!(
+        "with those of the earlier prompt there are {count} attachments, and a prompt can have \
+         {ATTACHMENTS_MAX}, so nothing was changed; leave some out"
+    );
+    client_error(Code::InvalidAttachment, message)
 }
 
 pub(super) fn queue_full(active: &RequestId) -> ClientError {

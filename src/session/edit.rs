@@ -1,13 +1,14 @@
 //! Changes of the end of the conversation: turns are dropped, and a prompt is asked again or another in
 //! its place. Nothing is taken out of the log.
 
-use super::client_error::{busy_for_edit, lost_attachments, unknown_message};
+use super::client_error::{busy_for_edit, lost_attachments, too_many_attachments, unknown_message};
 use super::recorder::Recorder;
 use super::waiting::{Submit, TurnChoice};
 use super::{Phase, Session, Uptime};
 use crate::chat::event::{Attachments, Event, Scope};
 use crate::chat::timeline::LastTurns;
-use crate::protocol::command::{Edit, Extension, Prompt};
+use crate::protocol::attachment::{ATTACHMENTS_MAX, Attachment};
+use crate::protocol::command::{Edit, Extension, Prompt, Replacement};
 use crate::protocol::id::{RequestId, RunId};
 use crate::protocol::wire::{ClientError, Done};
 use std::collections::VecDeque;
@@ -21,6 +22,9 @@ struct Asked {
 impl Session {
     pub(super) fn edit(&mut self, now: Uptime, request: RequestId, edit: Edit) {
         self.recorder.turn_on(Extension::Edit);
+        if matches!(&edit, Edit::Replace(replacement) if !replacement.attachments.is_empty()) {
+            self.recorder.turn_on(Extension::Attachments);
+        }
         if let Phase::Running(live) | Phase::Draining(live, _) = &self.phase {
             let client_error = busy_for_edit(live.run.request());
             return self.recorder.refuse(Some(&request), client_error);
@@ -55,10 +59,13 @@ impl Recorder {
                 let first = last()?;
                 (first, Some(self.asked(first)?))
             }
-            Edit::Replace { message_id, prompt } => {
+            Edit::Replace(Replacement { message_id, prompt, attachments, removed }) => {
                 let first = self.timeline.turn_of_prompt(&message_id);
                 let first = first.ok_or_else(|| unknown_message(Some(&message_id)))?;
-                let Asked { attachments, .. } = self.asked(first)?;
+                let attachments = match (attachments.is_empty(), removed.is_empty()) {
+                    (true, true) => self.asked(first)?.attachments,
+                    _ => changed(&self.asked(first)?.attachments, attachments, &removed)?,
+                };
                 (first, Some(Asked { prompt, attachments }))
             }
         })
@@ -95,5 +102,30 @@ impl Recorder {
         let scope = Scope { run, turn: first, call: 0 };
         let turns = turns.into_iter().collect();
         self.record(request, scope, Event::TurnDropped { message_ids, tool_call_ids, turns });
+    }
+}
+
+/// The attachments `old` without those that are `removed`, and the `new` ones, each with an id of its own.
+///
+/// # Errors
+/// If they are too many for a prompt.
+fn changed(
+    old: &Attachments,
+    new: Vec<Attachment>,
+    removed: &[String],
+) -> Result<Attachments, ClientError> {
+    let stays = |attachment: &&Attachment| !removed.contains(&attachment.shown.attachment_id);
+    let mut all: Vec<_> = old.iter().filter(stays).cloned().collect();
+    for mut attachment in new {
+        let is_taken = |id: &str| all.iter().any(|other| other.shown.attachment_id == id);
+        if is_taken(&attachment.shown.attachment_id) {
+            let mut ids = (1..).map(|number: u32| format!("attachment-{number}"));
+            attachment.shown.attachment_id = ids.find(|id| !is_taken(id)).unwrap_or_default();
+        }
+        all.push(attachment);
+    }
+    match all.len() > ATTACHMENTS_MAX {
+        true => Err(too_many_attachments(all.len())),
+        false => Ok(all.into()),
     }
 }

@@ -81,11 +81,26 @@ pub(crate) enum Output {
     /// Drop what runs as this task; the session has ended it already.
     CancelTask(TaskId),
     /// Report this to the person who runs the process.
-    Warning(String),
+    Warning(Warning),
     /// Write what is still to be written, then end the process.
     Exit(ExitCode),
     /// End the process now.
     Abort(ExitCode),
+}
+
+/// A line for the person who runs the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Warning {
+    /// What is wrong.
+    pub(crate) text: String,
+    /// An event says it as well, so a front end that shows events can leave it out.
+    pub(crate) has_event: bool,
+}
+
+impl From<String> for Warning {
+    fn from(text: String) -> Self {
+        Self { text, has_event: false }
+    }
 }
 
 /// What a session does with a submit while a run is active.

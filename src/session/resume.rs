@@ -26,7 +26,7 @@ impl Session {
             // What follows is not stored; what closes the run is no exception.
             Some(Loss { reason, is_closed: true }) => self.recorder.stop_log(reason),
             Some(Loss { reason, is_closed: false }) => {
-                self.recorder.push(Output::Warning(reason.clone()));
+                self.recorder.push(Output::Warning(reason.clone().into()));
             }
             None => {}
         }
@@ -116,7 +116,7 @@ impl Recorder {
     fn stop_log(&mut self, reason: &str) {
         self.log.stop();
         let warning = format!("{reason}; the conversation goes on and is not stored any more");
-        self.push(Output::Warning(warning));
+        self.push(Output::Warning(warning.into()));
     }
 }
 

@@ -272,7 +272,7 @@ impl Run {
                      --mcp-wait-ms sets how long it is waited for",
                     context.tools.starting()
                 );
-                context.recorder.push(Output::Warning(warning));
+                context.recorder.push(Output::Warning(warning.into()));
                 self.take_in_prompts(context);
                 self.start_call(context);
                 None

@@ -1,6 +1,6 @@
 //! What a client that follows the tool servers is shown of them.
 
-use super::{Binding, Output, Session, Uptime};
+use super::{Binding, Output, Session, Uptime, Warning};
 use crate::protocol::command::Extension;
 use crate::protocol::proto::tools::{ToolServerChanged, ToolServerState};
 use crate::tool::catalogue::ServerName;
@@ -24,8 +24,8 @@ impl Session {
         self.toolbox.server_changed(change);
         let (server, tools) = (&change.server, self.toolbox.names_of(&change.server));
         if let ServerState::Failed { reason } | ServerState::Gone { reason } = &change.state {
-            let warning = format!("the tools of the MCP server {server} can't be called: {reason}");
-            self.recorder.push(Output::Warning(warning));
+            let text = format!("the tools of the MCP server {server} can't be called: {reason}");
+            self.recorder.push(Output::Warning(Warning { text, has_event: true }));
         }
         // Until it is bound, the session may still get another name.
         if self.binding == Binding::Bound && self.recorder.is_on(Extension::ToolServers) {

@@ -140,6 +140,27 @@ impl Name {
             Self::Quit => "leave",
         }
     }
+
+    /// Whether it does something where lines are read in place of keys: there is no clipboard there.
+    pub(crate) fn takes_lines(self) -> bool {
+        match self {
+            Self::Copy => false,
+            Self::Help
+            | Self::New
+            | Self::Resume
+            | Self::Fork
+            | Self::Model
+            | Self::Profile
+            | Self::Tools
+            | Self::System
+            | Self::Save
+            | Self::Export
+            | Self::Undo
+            | Self::Retry
+            | Self::Edit
+            | Self::Quit => true,
+        }
+    }
 }
 
 impl Command {

@@ -5,8 +5,10 @@ mod answer;
 mod approvals;
 mod edits;
 mod frames;
-
+mod hint;
 mod keys;
+mod leaving;
+mod lines;
 mod log;
 mod orders;
 mod picker;
@@ -15,6 +17,8 @@ mod restored;
 
 pub(crate) use answer::{Run, Step, ToolCall, ToolState};
 pub(crate) use approvals::Approval;
+pub(crate) use frames::retrying;
+pub(crate) use lines::Lines;
 pub(crate) use log::Log;
 pub(crate) use picker::{Choice, Picker, PickerKind};
 pub(crate) use requests::{Outgoing, Waiting};
@@ -24,12 +28,10 @@ use super::markdown::Block;
 use super::terminal::keys::Typed;
 use crate::protocol::command::Decision;
 use crate::protocol::wire::Frame;
+use hint::Hint;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// How long a hint is shown.
-const HINT_TIME: Duration = Duration::from_secs(4);
 
 /// How long after the first Ctrl-C a second one leaves.
 const LEAVE_TIME: Duration = Duration::from_secs(2);
@@ -67,8 +69,12 @@ pub(crate) enum Event {
     Edited(Result<String, String>),
     /// The conversation was copied, and the copy has this id.
     Forked(Result<String, String>),
-    /// Another conversation has begun.
-    Opened,
+    /// Another conversation has begun, and how that is announced.
+    Opened(String),
+    /// Another conversation could not begin, and why.
+    NotOpened(String),
+    /// A paste has begun and not ended; so many bytes of it have come. `None`: it has ended.
+    Pasting(Option<usize>),
 }
 
 /// What the shell is to do.
@@ -76,6 +82,8 @@ pub(crate) enum Event {
 pub(crate) enum Action {
     Request(Outgoing),
     Open(Opening),
+    /// The conversation that is being opened is not wanted any more.
+    Stay,
     /// Copy the stored conversation of this id.
     Fork(String),
     ListSessions,
@@ -208,11 +216,13 @@ pub(crate) struct State {
     pub(crate) servers: BTreeMap<String, ServerInfo>,
     pub(crate) unfolded: Unfolded,
     pub(crate) log: Log,
-    /// There are lines in place of keys and pictures.
-    pub(crate) is_plain: bool,
+    /// Lines in place of keys and pictures, if there are no keys.
+    pub(crate) lines: Option<Lines>,
+    /// Another conversation is being opened.
+    is_opening: bool,
     /// All prompts of the conversation, oldest first.
     prompts: Vec<edits::Asked>,
-    hint: Option<(String, Duration)>,
+    hint: Option<Hint>,
     leave_until: Option<Duration>,
     /// Ctrl-X was pressed.
     is_prefixed: bool,
@@ -225,6 +235,10 @@ pub(crate) struct State {
     finished: Vec<Piece>,
     /// Input has ended or the person leaves: nothing more is asked.
     is_ending: bool,
+    /// The text that was stored last for later chats.
+    remembered: Option<String>,
+    /// An error has said that nothing more is stored.
+    has_reported_store: bool,
 }
 
 impl State {
@@ -246,7 +260,8 @@ impl State {
             servers: BTreeMap::new(),
             unfolded: Unfolded::default(),
             log: Log::default(),
-            is_plain: false,
+            lines: None,
+            is_opening: false,
             prompts: Vec::new(),
             hint: None,
             leave_until: None,
@@ -256,6 +271,8 @@ impl State {
             quiet: Vec::new(),
             finished: Vec::new(),
             is_ending: false,
+            remembered: None,
+            has_reported_store: false,
         }
     }
 
@@ -263,13 +280,19 @@ impl State {
     pub(crate) fn update(&mut self, now: Duration, event: Event) -> Vec<Action> {
         self.now = now;
         self.forget_hint();
+        self.action_ended(&event);
+        let actions = self.happened(event);
+        match actions.is_empty() {
+            true => self.next_lines(),
+            false => actions,
+        }
+    }
+
+    fn happened(&mut self, event: Event) -> Vec<Action> {
         match event {
             Event::Typed(typed) => return self.typed(typed),
-            Event::Line(line) => return self.line(&line),
-            Event::InputEnded => {
-                self.is_ending = true;
-                return vec![Action::EndInput];
-            }
+            Event::Line(line) => return self.line_read(line),
+            Event::InputEnded => self.lines_ended(),
             Event::Frame(frame) => self.frame(*frame),
             Event::Sent(outgoing, id) => self.sent(outgoing, id),
             Event::Tick => {}
@@ -286,39 +309,32 @@ impl State {
             Event::Edited(Err(why)) => self.note(Note::Error, why),
             Event::Forked(Ok(session)) => return self.open(Opening::Copied { session }),
             Event::Forked(Err(why)) => self.note(Note::Error, why),
-            Event::Opened => self.opened(),
+            Event::Opened(text) => {
+                self.opened();
+                self.note(Note::Information, text);
+            }
+            Event::NotOpened(why) => self.not_opened(why),
+            Event::Pasting(bytes) => self.paste_goes_on(bytes),
         }
         Vec::new()
     }
 
     /// What is to be printed, each piece once.
     pub(crate) fn take_finished(&mut self) -> Vec<Piece> {
+        if let Some(lines) = &mut self.lines {
+            lines.question_is_shown();
+        }
         std::mem::take(&mut self.finished)
     }
 
-    /// What is to be said for a moment.
-    pub(crate) fn shown_hint(&self) -> Option<&str> {
-        self.hint.as_ref().map(|(text, _)| text.as_str())
-    }
-
-    /// When the screen changes although nothing happens.
-    pub(crate) fn next_change(&self) -> Option<Duration> {
-        self.hint.as_ref().map(|(_, until)| *until)
+    /// Whether lines are read in place of keys.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.lines.is_some()
     }
 
     /// Says something at the end of the printed text.
     pub(crate) fn note(&mut self, note: Note, text: String) {
         self.print(Piece::Note(note, text));
-    }
-
-    fn hint(&mut self, text: impl Into<String>) {
-        self.hint = Some((text.into(), self.now + HINT_TIME));
-    }
-
-    fn forget_hint(&mut self) {
-        let now = self.now;
-        self.hint.take_if(|(_, until)| *until <= now);
-        self.leave_until.take_if(|until| *until <= now);
     }
 
     fn print(&mut self, piece: Piece) {
@@ -330,6 +346,7 @@ impl State {
         let system = self.status.system.take();
         let is_stored = self.status.is_stored;
         self.status = Status { system, is_stored, ..Status::default() };
+        self.is_opening = false;
         self.run = None;
         self.waiting.clear();
         self.approvals.clear();

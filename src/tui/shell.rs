@@ -8,16 +8,19 @@ mod ending;
 mod files;
 mod fork;
 mod input;
+mod opening;
+mod performing;
 mod screen;
 
+pub(crate) use ending::GoingOn;
 pub(crate) use files::HistoryFile;
 pub(crate) use fork::Forker;
 pub(crate) use input::Source;
 pub(crate) use screen::{Screen, full_picture, inline_picture, plain_columns};
 
-use super::model::{Event, Note, Opening, State};
+use super::model::{Action, Event, Opening, State};
 use super::terminal::keys::Typed;
-use crate::host::{Effect, Effects, Host, HostSettings};
+use crate::host::{Host, HostSettings};
 use crate::protocol::command::Submit;
 use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Input, Signal};
@@ -25,16 +28,13 @@ use crate::stdio::{DebugFile, Finish, Signals};
 use crate::store::Library;
 use crate::support::fail_point::{FailPoint, Place};
 use child::Child;
+use opening::Candidate;
 use std::collections::VecDeque;
 use std::future::pending;
 use std::io;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::mpsc;
-use tokio::task::yield_now;
-
-/// Engine events that are handled before keys are looked at again.
-const EVENTS_AT_ONCE_MAX: usize = 64;
 
 /// How long a suspended chat waits to be stopped: the shell may not have job control.
 const STOP_TIME: Duration = Duration::from_millis(200);
@@ -52,8 +52,8 @@ const LEAVE_MAX: Duration = Duration::from_secs(5);
 /// Makes the settings of another conversation.
 pub(crate) type Opener = Box<dyn Fn(&Opening) -> anyhow::Result<HostSettings>>;
 
-/// Gives the lines that say how to go on with a session, if it is stored.
-pub(crate) type Resume = Box<dyn Fn(&str) -> Option<Vec<String>>>;
+/// Says how to go on with a session, if it is stored.
+pub(crate) type Resume = Box<dyn Fn(&str) -> Option<GoingOn>>;
 
 /// What a chat needs.
 pub(crate) struct Chat {
@@ -95,12 +95,18 @@ enum Lending {
 
 /// Holds chats until the person leaves.
 pub(crate) async fn serve(chat: Chat, signals: &mut Signals) -> Finish {
-    match Shell::start(chat, signals) {
-        Ok(shell) => shell.run().await,
-        Err(error) => {
+    let mut shell = match ending::caught(async { Shell::start(chat, signals) }).await {
+        Ok(Ok(shell)) => shell,
+        Ok(Err(error)) => {
             let complaint = Some(format!("the terminal can't be used: {error}"));
-            Finish { status: ExitCode::OutputFailed.number(), complaint }
+            return Finish { status: ExitCode::OutputFailed.number(), complaint };
         }
+        // Its terminal was put back when it was dropped, and nothing was said yet.
+        Err(panic) => return ending::defect(&panic, ""),
+    };
+    match ending::caught(shell.run()).await {
+        Ok(finish) => finish,
+        Err(panic) => shell.crashed(&panic).await,
     }
 }
 
@@ -134,18 +140,23 @@ struct Shell<'a> {
     /// The terminal is to be lent.
     lends: Option<Lending>,
     child: Option<Child>,
+    /// Bytes of a paste that has not ended.
+    pasting_bytes: Option<usize>,
     /// Suspended: when to go on if nothing has stopped the process, and it may use the terminal.
     suspended: Option<Instant>,
     /// When the terminal was last taken.
     entered: Instant,
     /// The person has left: when the model is waited for no longer.
     leaves_at: Option<Instant>,
-    /// The conversation was just chosen and may turn out not to be usable.
-    is_trial: bool,
     /// The conversation that is to begin.
-    opens: Option<Opening>,
+    candidate: Option<Candidate>,
+    /// The last stored conversation before this one in which something was said.
+    before: Option<String>,
     exit: Option<ExitCode>,
     draw_fault: FailPoint,
+    /// What the model wants, and whether it has to wait.
+    deferred: VecDeque<Action>,
+    defers: bool,
 }
 
 impl<'a> Shell<'a> {
@@ -162,7 +173,7 @@ impl<'a> Shell<'a> {
         let mut state = State::new(screen.size(), history.load());
         state.status.is_stored = is_stored;
         state.status.system = system;
-        state.is_plain = screen.is_plain();
+        state.lines = screen.lines();
         let now = Instant::now();
         let mut shell = Self {
             host,
@@ -188,13 +199,16 @@ impl<'a> Shell<'a> {
             typed_ahead: VecDeque::new(),
             lends: None,
             child: None,
+            pasting_bytes: None,
             suspended: None,
             entered: now,
             leaves_at: None,
-            is_trial: false,
-            opens: None,
+            candidate: None,
+            before: None,
             exit: None,
             draw_fault,
+            deferred: VecDeque::new(),
+            defers: false,
         };
         shell.begin(greeting, Beginning { prompt, system: None, notices });
         Ok(shell)
@@ -216,21 +230,17 @@ impl<'a> Shell<'a> {
         }
     }
 
-    async fn run(mut self) -> Finish {
+    async fn run(&mut self) -> Finish {
         loop {
             self.draw_if_due();
             if let Some(code) = self.exit {
                 return self.finish(code).await;
             }
-            if let Some(opening) = self.opens.take() {
-                self.open(opening).await;
-            }
             if let Some(lending) = self.lends.take() {
                 self.lend(lending).await;
             }
             self.take_typed();
-            let has_more = self.opens.is_some() || self.lends.is_some() || self.exit.is_some();
-            if !has_more {
+            if self.lends.is_none() && self.exit.is_none() {
                 self.wait().await;
             }
         }
@@ -239,7 +249,9 @@ impl<'a> Shell<'a> {
     /// Waits for one thing and handles it. The person comes first, then the engine.
     async fn wait(&mut self) {
         let wake = self.wake_at();
-        let takes_input = self.takes_input();
+        // A line may be about what is still being loaded.
+        let is_loading = self.state.is_plain() && self.host.is_opening();
+        let takes_input = self.takes_input() && !is_loading && self.state.takes_lines();
         let (source, child) = (&mut self.source, &mut self.child);
         tokio::select! {
             biased;
@@ -255,6 +267,7 @@ impl<'a> Shell<'a> {
             Some(event) = self.found.1.recv() => self.update(event),
             Some(line) = self.logged.recv() => self.update(Event::Logged(line)),
             () = sleep_until(wake) => self.look_at_clock(),
+            effects = opening::opened(&mut self.candidate) => self.candidate_opened(effects).await,
             effects = self.host.next(true) => self.engine_went_on(effects).await,
         }
     }
@@ -273,6 +286,7 @@ impl<'a> Shell<'a> {
         for typed in self.source.give_up(now) {
             self.update(Event::Typed(typed));
         }
+        self.look_at_paste();
         self.update(Event::Tick);
     }
 
@@ -282,27 +296,38 @@ impl<'a> Shell<'a> {
             Ok(input::Read::Typed(typed)) => {
                 self.typed_ahead.extend(typed);
                 self.take_typed();
+                self.look_at_paste();
             }
             Ok(input::Read::Line(line)) => self.update(Event::Line(line)),
             Ok(input::Read::Ended) => self.update(Event::InputEnded),
             // The terminal is gone.
             Err(_) => {
+                self.keep_unsent();
                 let effects = self.host.handle(Input::Interrupted(Signal::Hangup));
                 self.perform(effects);
             }
         }
     }
 
-    /// Takes in what was typed, up to a key after which something else must happen first: what was typed for
-    /// the next conversation is not asked in this one.
+    /// Takes in what was typed, up to a key after which something else must happen first.
     fn take_typed(&mut self) {
         while self.takes_input()
-            && self.opens.is_none()
             && self.lends.is_none()
-            && let Some(typed) = self.typed_ahead.pop_front()
+            && let Some(typed) = self.next_typed()
         {
             self.typed(typed);
         }
+    }
+
+    /// What was typed next. While another conversation is being opened, a prompt for it waits, and a key that
+    /// takes this back does not.
+    fn next_typed(&mut self) -> Option<Typed> {
+        let may_submit = self.typed_ahead.front().is_some_and(Typed::is_enter);
+        if self.candidate.is_none() || !may_submit {
+            return self.typed_ahead.pop_front();
+        }
+        let at = self.typed_ahead.iter().position(Typed::takes_back)?;
+        self.typed_ahead.remove(at)
     }
 
     /// Whether the terminal is the chat's.
@@ -319,58 +344,13 @@ impl<'a> Shell<'a> {
         self.draw();
     }
 
-    async fn engine_went_on(&mut self, effects: Effects) {
-        self.perform(effects);
-        for _ in 0..EVENTS_AT_ONCE_MAX {
-            match self.host.try_next() {
-                Some(effects) => self.perform(effects),
-                None => return,
-            }
+    /// Shows that a paste has not ended, or that it has.
+    fn look_at_paste(&mut self) {
+        let bytes = self.source.pasting_bytes();
+        if bytes != self.pasting_bytes {
+            self.pasting_bytes = bytes;
+            self.update(Event::Pasting(bytes));
         }
-        // Keys and signals are looked at by the runtime.
-        yield_now().await;
-    }
-
-    fn perform(&mut self, effects: Effects) {
-        for effect in effects.list {
-            match effect {
-                Effect::Frame(frame) => self.frame(frame),
-                // The events UsageTotals and StoreDegraded say it.
-                Effect::Usage(_) | Effect::StoreWarning(_) => {}
-                Effect::Exit(code) | Effect::Abort(code) => self.ends(code),
-            }
-        }
-    }
-
-    /// The conversation has ended. If it was chosen from a list and can't be used, another one begins.
-    fn ends(&mut self, code: ExitCode) {
-        let is_unusable = self.is_trial && self.leaves_at.is_none() && code == ExitCode::Usage;
-        if is_unusable {
-            self.is_trial = false;
-            self.opens = Some(Opening::New { system: None });
-            return;
-        }
-        self.exit = Some(code);
-    }
-
-    fn frame(&mut self, frame: Frame) {
-        if let Some(file) = &mut self.debug_file {
-            file.record(&frame);
-        }
-        self.update(Event::Frame(Box::new(frame)));
-    }
-
-    fn update(&mut self, event: Event) {
-        let actions = self.state.update(self.started.elapsed(), event);
-        self.needs_picture = true;
-        for action in actions {
-            self.act(action);
-        }
-    }
-
-    fn note(&mut self, note: Note, text: String) {
-        self.state.note(note, text);
-        self.needs_picture = true;
     }
 }
 

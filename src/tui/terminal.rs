@@ -163,3 +163,28 @@ pub(crate) fn size(output: &File) -> Size {
         Ok(_) | Err(_) => USUAL,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{Mode, OFlags, open};
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+    /// What was typed for the chat is not given to the shell.
+    #[test]
+    fn what_nobody_has_read_is_dropped_when_the_terminal_is_given_back() {
+        let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&person).and_then(|()| unlockpt(&person)).expect("a terminal");
+        let name = ptsname(&person, Vec::new()).expect("its name");
+        let line = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("a terminal");
+        let line = File::from(line);
+        let copy = || line.try_clone().expect("a descriptor");
+        let mut terminal = Terminal::new(copy(), copy(), false).expect("a terminal");
+        terminal.enter().expect("a terminal");
+        // From here on nobody reads.
+        terminal.reader.take().expect("a reader").stop();
+        rustix::io::write(&person, b"rm -rf\r").expect("a terminal");
+        terminal.leave();
+        assert_eq!(rustix::io::ioctl_fionread(&line), Ok(0));
+    }
+}

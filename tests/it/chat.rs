@@ -81,6 +81,16 @@ impl Person {
         });
     }
 
+    /// The same, whatever lines the text is wrapped into.
+    #[track_caller]
+    pub(crate) fn sees_words(&self, text: &str) {
+        eventually(&format!("{text:?} is shown"), || {
+            let shown = self.screen().text();
+            let words: Vec<_> = shown.split_whitespace().collect();
+            words.join(" ").contains(text).then_some(())
+        });
+    }
+
     /// The same, and that the model has nothing more to say.
     #[track_caller]
     pub(crate) fn answered(&self, text: &str) {
@@ -205,7 +215,7 @@ fn an_answer_is_stopped_and_a_waiting_prompt_comes_back() {
     person.types("\u{1b}");
     person.sees("· stopped");
     person.sees("> later");
-    person.types("\u{3}\u{3}");
+    person.types("\u{3}\u{3}\u{3}");
     assert_eq!(person.ends().0, 0);
 }
 
@@ -352,7 +362,8 @@ fn a_tool_call_waits_for_the_persons_decision() {
     person.sees("Esc back");
     person.types("y");
     person.sees("Done.");
-    person.types("\u{3}\u{3}");
+    // The first one clears what was typed.
+    person.types("\u{3}\u{3}\u{3}");
     let (status, screen) = person.ends();
     assert_eq!(status, 0);
     assert!(screen.text().contains("● act {\"text\":\"hello\"}"), "{}", screen.text());
@@ -397,7 +408,7 @@ fn leaving_says_how_to_go_on_and_that_goes_on() {
 }
 
 #[test]
-fn a_session_that_another_process_holds_is_refused_and_another_begins() {
+fn a_session_that_another_process_holds_is_refused_and_this_one_goes_on() {
     let folder = Folder::new();
     let options = ["--store", "chat.db", "--session-id", "held"];
     let mut holder = Person::start(chat(&folder, &options));
@@ -406,12 +417,17 @@ fn a_session_that_another_process_holds_is_refused_and_another_begins() {
     holder.answered("You said: mine");
     let mut person = Person::start(chat(&folder, &["--store", "chat.db"]));
     person.sees("/help");
+    person.types("hello\r");
+    person.answered("Turn 1. You said: hello");
     person.types("/resume mine\r");
     person.sees("mine  (1 turn");
     person.types("\r");
-    person.sees("another conversation begins");
-    person.types("hello\r");
-    person.answered("Turn 1. You said: hello");
+    person
+        .sees_words(&format!("another process holds the session: process {}", holder.process().0));
+    person.sees_words("this conversation goes on");
+    person.types("again\r");
+    person.answered("Turn 2. You said: again");
+    assert!(!person.screen().text().contains("held goes on"));
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
     holder.types("/quit\r");

@@ -69,6 +69,32 @@ fn the_last_prompt_is_written_again() {
 }
 
 #[test]
+fn an_edited_prompt_has_the_files_that_it_mentions() {
+    let folder = Folder::new();
+    for name in ["a.txt", "b.txt"] {
+        std::fs::write(folder.path(name), "text").expect("a file");
+    }
+    let mut person = Person::start(chat(&folder, &[]));
+    person.sees("/help");
+    person.types("see @a.txt\r");
+    person.answered("Attached: a.txt");
+    person.types("/edit see @b.txt\r");
+    person.answered("You said: see @b.txt");
+    let shown = person.screen().text();
+    let (_, after) = shown.split_once("was dropped").expect("the first answer is dropped");
+    assert!(!after.contains("Attached: a.txt"), "{shown}");
+    person.types("/edit\r");
+    person.sees("Enter replaces the last prompt");
+    person.types(" and @a.txt\r");
+    person.answered("You said: see @b.txt and @a.txt");
+    let shown = person.screen().text();
+    let (_, after) = shown.rsplit_once("was dropped").expect("it is dropped as well");
+    assert!(after.contains("Attached: b.txt"), "{shown}");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
+#[test]
 fn the_conversation_goes_on_in_a_copy_and_the_first_one_stays() {
     let folder = Folder::new();
     let options = ["--store", "chat.db", "--session-id", "original"];

@@ -256,3 +256,56 @@ fn pages_have_the_whole_conversation() {
     check(&mut second, "edited");
     second.finish();
 }
+
+/// The attachments in the event of the prompt of `id`, by id and name.
+fn attached(frames: &[Frame], id: &str) -> Vec<(String, String)> {
+    let is_prompt = |frame: &&Frame| frame.id() == id && frame.is_event("ChatUserMessageAccepted");
+    let frame = frames.iter().find(is_prompt).expect("the prompt was accepted");
+    let attachments = &frame.0["uiEvent"]["payload"]["attachments"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let attachments = attachments.as_array().into_iter().flatten();
+    attachments.map(|it| (text(&it["attachmentId"]), text(&it["filename"]))).collect()
+}
+
+#[test]
+fn a_replaced_prompt_keeps_loses_and_gets_attachments() {
+    let folder = Folder::new();
+    for name in ["one.txt", "two.txt", "three.txt"] {
+        std::fs::write(folder.path(name), name).expect("a file");
+    }
+    let named = |name: &str| json!({ "url": folder.name(name) });
+    let debug_file = folder.name("events.jsonl");
+    let mut server = Server::start(&["--debug-events-jsonl", &debug_file]);
+    let submit = json!({ "prompt": "see", "attachments": [named("one.txt"), named("two.txt")] });
+    server.send(json!({ "requestId": "r", "submit": submit }).to_string());
+    let prompt = server.wait_event("ChatUserMessageAccepted");
+    let message_id =
+        prompt.0["uiEvent"]["payload"]["messageId"].as_str().expect("an id").to_owned();
+    assert_eq!(server.wait_done("r"), "ok");
+    let mut replacement = json!({
+        "messageId": message_id, "prompt": "look",
+        "attachments": [named("three.txt")], "removedAttachmentIds": ["attachment-2", "none"],
+    });
+    server.send(edit("e", json!({ "replace": replacement })));
+    let prompt = server.wait_event("ChatUserMessageAccepted");
+    assert_eq!(server.wait_done("e"), "ok");
+    // One that can't be read changes nothing, and neither do too many.
+    replacement["attachments"] = json!([named("no such file")]);
+    server.send(edit("f", json!({ "replace": replacement })));
+    assert_eq!(server.wait_done("f"), "failed");
+    replacement["messageId"] = prompt.0["uiEvent"]["payload"]["messageId"].clone();
+    replacement["attachments"] = Value::Array(vec![named("two.txt"); 32]);
+    replacement["removedAttachmentIds"] = json!([]);
+    server.send(edit("g", json!({ "replace": replacement })));
+    assert_eq!(server.wait_done("g"), "failed");
+    let frames = server.finish().frames;
+    let pair = |id: &str, name: &str| (id.to_owned(), name.to_owned());
+    let expected = [pair("attachment-1", "one.txt"), pair("attachment-2", "three.txt")];
+    assert_eq!(attached(&frames, "e"), expected);
+    assert!(patched_text(&frames, "e").contains("Attached: three.txt"));
+    assert_eq!(errors(&frames, "f"), ["invalid_attachment"]);
+    assert_eq!(errors(&frames, "g"), ["invalid_attachment"]);
+    let checked = crate::tools::run(&["check", &debug_file], b"");
+    let report = crate::tools::text(&checked.stdout);
+    assert!(report.contains("violations: 0;"), "{report}");
+}

@@ -8,7 +8,8 @@ use crate::host::HostSettings;
 use crate::protocol::command::Extension;
 use crate::stdio::Settings;
 use crate::store::Library;
-use crate::tui::{Forker, Opening};
+use crate::support::shell_words;
+use crate::tui::{Forker, GoingOn, Opening};
 use anyhow::Result;
 
 /// What a person can do and wants to know.
@@ -80,9 +81,8 @@ pub(crate) fn forker(session: &SessionArgs) -> Option<Forker> {
     Some(Forker::new(turns?, timeline, folder.display().to_string()))
 }
 
-/// How to go on with the session `id`, as lines without any password; `None` if what the model needs is
-/// not stored.
-pub(crate) fn resume(store: &StoreArgs, id: &str) -> Option<Vec<String>> {
+/// How to go on with the session `id`; `None` if what the model needs is not stored.
+pub(crate) fn resume(store: &StoreArgs, id: &str) -> Option<GoingOn> {
     store.turns_db.as_ref().or(store.turns_dsn.as_ref()).or(store.store.as_ref())?;
     let places = [
         ("--store", &store.store),
@@ -92,11 +92,11 @@ pub(crate) fn resume(store: &StoreArgs, id: &str) -> Option<Vec<String>> {
         ("--timeline-dsn", &store.timeline_dsn),
     ];
     let mut words = vec!["duologue".to_owned(), "chat".to_owned()];
-    let mut hides_password = false;
+    let mut needs_password = false;
     for (option, place) in places {
         if let Some(place) = place {
             let typed = place.without_password()?;
-            hides_password |= typed.had_password;
+            needs_password |= typed.had_password;
             words.extend([option.to_owned(), typed.text]);
         }
     }
@@ -106,13 +106,8 @@ pub(crate) fn resume(store: &StoreArgs, id: &str) -> Option<Vec<String>> {
         false => words.extend(["--session-id".to_owned(), id.to_owned()]),
     }
     words.push("--resume".to_owned());
-    let command = shlex::try_join(words.iter().map(String::as_str)).ok()?;
-    let mut lines = vec![format!("to go on with this conversation: {command}")];
-    if hides_password {
-        let hint = "the password of the database is not shown; set PGPASSWORD to it first";
-        lines.push(hint.to_owned());
-    }
-    Some(lines)
+    let command = shell_words::joined(words.iter().map(String::as_str))?;
+    Some(GoingOn { command, needs_password })
 }
 
 /// The system prompt, as far as options say it.
@@ -125,7 +120,11 @@ mod tests {
     use super::*;
     use crate::store::StorePlace;
 
-    fn lines(store: Option<&str>, turns: Option<&str>, timeline: Option<&str>) -> Vec<String> {
+    fn going_on(
+        store: Option<&str>,
+        turns: Option<&str>,
+        timeline: Option<&str>,
+    ) -> Option<GoingOn> {
         let store = StoreArgs {
             store: store.map(|text| text.parse().expect("a place")),
             turns_db: None,
@@ -136,19 +135,15 @@ mod tests {
             continues: false,
             backend_events: false,
         };
-        resume(&store, "an id").unwrap_or_default()
+        resume(&store, "an id")
     }
 
     #[test]
     fn how_to_go_on_is_said_without_a_password() {
-        const HINT: &str = "the password of the database is not shown; set PGPASSWORD to it first";
-        let check = |store, turns, timeline, options: &str, has_hint: bool| {
-            let lines = lines(store, turns, timeline);
+        let check = |store, turns, timeline, options: &str, needs_password: bool| {
             let command = format!("duologue chat {options} --session-id 'an id' --resume");
-            let mut expected = vec![format!("to go on with this conversation: {command}")];
-            expected.extend(has_hint.then(|| HINT.to_owned()));
-            assert_eq!(lines, expected);
-            assert!(!lines.concat().contains("s3cret"));
+            let going_on = going_on(store, turns, timeline);
+            assert_eq!(going_on, Some(GoingOn { command, needs_password }));
         };
         check(Some("chat.db"), None, None, "--store chat.db", false);
         let typed = "postgres://ann:s3cret@db.example.com:5433/notes?sslmode=require";
@@ -165,6 +160,6 @@ mod tests {
             "--store 'postgres://ann@/?host=db.example.com'",
             true,
         );
-        assert_eq!(lines(None, None, Some("host=db.example.com")), [""; 0], "no turns");
+        assert_eq!(going_on(None, None, Some("host=db.example.com")), None, "no turns");
     }
 }

@@ -118,7 +118,7 @@ pub(super) fn ready(
     let is_drawn = matches!(place, Place::Terminal { .. }) && io::stderr().is_terminal();
     let (flush, logged) = match is_drawn && file.is_none() {
         true => (None, log::start_for_screen(level)?),
-        false => (log::start(level, file)?, mpsc::channel(1).1),
+        false => (log::start_for_lines(level, file)?, mpsc::channel(1).1),
     };
     let system = config::chat::system(&session, &preamble);
     let settings = config::chat::chat(&session, preamble)?;

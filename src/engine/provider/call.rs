@@ -8,6 +8,7 @@ use super::failure::{Elapsed, Failure, Failures};
 use super::post::{Post, TAIL_TIMEOUT, header};
 use super::settings::Settings;
 use crate::engine::{EngineEvent, Retry, Sink};
+use crate::support::log_targets::EVENT;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use reqwest::{Response, Version};
 use std::hash::{BuildHasher, RandomState};
@@ -51,6 +52,7 @@ impl<'a, A: Answer<'a>, F: Fn(BodyEnd) -> A> ProviderCall<'a, F> {
             let (class, why) = (failed.failure.class, failed.failure.message());
             let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
             tracing::warn!(
+                target: EVENT,
                 class = class.as_str(),
                 why,
                 "attempt {attempt} of {attempts_max} failed; trying again in {wait_ms} ms"

@@ -30,7 +30,7 @@ impl Recorder {
         match self.final_snapshot {
             _ if !self.keeps() => {}
             FinalSnapshot::FullUntilLong if self.is_long() => {
-                self.push(Output::Warning(long_session()));
+                self.push(Output::Warning(long_session().into()));
                 self.final_snapshot = FinalSnapshot::Turn;
                 self.snapshot(request, Span::LastTurn);
             }

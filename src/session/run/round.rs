@@ -72,7 +72,7 @@ impl Run {
             }
             Verdict::Refuse(why) => {
                 if why == NOBODY_CAN_APPROVE {
-                    context.recorder.push(Output::Warning(not_approved(&tool.name)));
+                    context.recorder.push(Output::Warning(not_approved(&tool.name).into()));
                 }
                 self.tool_result(context, id, ToolResult::Error(why));
             }

@@ -244,7 +244,7 @@ impl Play {
                 let at = self.tools.iter().position(|(_, its)| *its == task).expect("a live task");
                 format!("= cancel tool {}\n", self.tools.remove(at).0)
             }
-            Output::Warning(warning) => format!("= warning {warning}\n"),
+            Output::Warning(warning) => format!("= warning {}\n", warning.text),
             Output::Exit(code) => format!("= exit {}\n", code.number()),
             Output::Abort(code) => format!("= abort {}\n", code.number()),
         }

@@ -272,7 +272,7 @@ impl Model {
     }
 
     fn edit(&mut self, id: &str, edit: &Edit) -> Vec<Item> {
-        let is_ghost = matches!(edit, Edit::Replace { message_id, .. } if message_id == GHOST);
+        let is_ghost = matches!(edit, Edit::Replace(it) if it.message_id == GHOST);
         if self.turns == 0 || is_ghost {
             return refused(id, "unknown_message");
         }
@@ -282,7 +282,7 @@ impl Model {
             Edit::DropLastTurn => return vec![dropped, done(id, "ok")],
             Edit::Regenerate => {}
             // Those of these tests replace the first prompt.
-            Edit::Replace { .. } => self.turns = 0,
+            Edit::Replace(_) => self.turns = 0,
         }
         [vec![dropped], self.begin(id.to_owned())].concat()
     }

@@ -7,8 +7,8 @@ use crate::chat::patch::{PatchMode, Patches};
 use crate::engine::{CallEnd, EngineEvent, EngineFacts, EngineRef, ErrorClass, RunError, Stage};
 use crate::protocol::any::Any;
 use crate::protocol::command::{
-    Cancel, ClientTool, Command, CommandFault, Edit, ModelChoice, Page, Prompt, Submit,
-    ToolManifest,
+    Cancel, ClientTool, Command, CommandFault, Edit, ModelChoice, Page, Prompt, Replacement,
+    Submit, ToolManifest,
 };
 use crate::protocol::id::{Ordinal, RequestId, SessionId, TaskId, ToolCallId};
 use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
@@ -269,7 +269,7 @@ impl<M: Machine> Scene<M> {
     fn replace(&self, message_id: &str) -> Input {
         let prompt = Prompt::new(format!("prompt {}", self.steps)).expect("it is not blank");
         let message_id = message_id.to_owned();
-        self.request(None, Command::Edit(Edit::Replace { message_id, prompt }))
+        self.request(None, Command::Edit(Edit::Replace(Replacement::new(message_id, prompt))))
     }
 
     fn call_finished(&self, stop_reason: &str, class: FinishClass) -> Input {

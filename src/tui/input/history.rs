@@ -60,6 +60,11 @@ impl History {
         }
     }
 
+    /// What was written before the person looked at older prompts.
+    pub(crate) fn take_draft(&mut self) -> Option<String> {
+        self.shown.take().map(|(_, draft)| draft)
+    }
+
     /// The person has changed the text: it is a draft of its own now. What was written before can be
     /// had back as the newest prompt.
     pub(crate) fn leave(&mut self) {

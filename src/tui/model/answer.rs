@@ -1,7 +1,9 @@
 //! The run that goes on: what of it may still change.
 
+use super::hint::About;
 use super::{Note, Piece, State};
 use crate::protocol::words::{done, tool_result};
+use crate::support::hidden::revealed;
 use crate::tui::markdown::{Block, Markdown};
 use crate::tui::text::{Cleaner, clean};
 use std::time::Duration;
@@ -56,10 +58,11 @@ pub(crate) struct Reasoning {
 pub(crate) struct ToolCall {
     pub(crate) id: String,
     pub(crate) name: String,
-    /// Clean, as what follows.
+    /// With hidden characters as escapes.
     pub(crate) input: String,
     pub(crate) state: ToolState,
     pub(crate) since: Duration,
+    /// Clean.
     pub(crate) result: String,
 }
 
@@ -93,7 +96,7 @@ impl ToolCall {
     pub(crate) fn new(id: String, name: &str, since: Duration) -> Self {
         Self {
             id,
-            name: clean(name),
+            name: revealed(name),
             input: String::new(),
             state: ToolState::Streaming,
             since,
@@ -102,23 +105,23 @@ impl ToolCall {
     }
 
     pub(super) fn set_input(&mut self, input: &str) {
-        self.input = bounded(input);
+        self.input = bounded(input, revealed);
     }
 
     pub(super) fn returned(&mut self, result: &str, status: &str, took: Option<Duration>) {
-        self.result = bounded(result);
+        self.result = bounded(result, clean);
         let is_error = status == tool_result::ERROR;
         self.state = if is_error { ToolState::Failed(took) } else { ToolState::Succeeded(took) };
     }
 }
 
-/// The clean beginning of a text.
-fn bounded(text: &str) -> String {
+/// The beginning of a text, as `shown` shows it.
+fn bounded(text: &str, shown: impl Fn(&str) -> String) -> String {
     if text.len() <= SHOWN_BYTES_MAX {
-        return clean(text);
+        return shown(text);
     }
     let end = text.floor_char_boundary(SHOWN_BYTES_MAX);
-    format!("{}… ({} bytes in all)", clean(&text[..end]), text.len())
+    format!("{}… ({} bytes in all)", shown(&text[..end]), text.len())
 }
 
 impl Run {
@@ -259,7 +262,9 @@ impl State {
             self.print(Piece::Tool(tool));
         }
         self.approvals.clear();
+        self.ask_by_line();
         self.is_asked = false;
+        self.forget_hint_about(About::Stopping);
         if status == done::STOPPED {
             self.note(Note::Information, "stopped".to_owned());
         }

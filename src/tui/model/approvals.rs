@@ -3,8 +3,9 @@
 use super::{Action, Note, Outgoing, Size, State};
 use crate::protocol::command::Decision;
 use crate::protocol::proto::tools::ToolApprovalRequested;
+use crate::support::hidden::revealed;
 use crate::tui::terminal::keys::{Key, Press};
-use crate::tui::text::{clean, width};
+use crate::tui::text::width;
 
 /// Rows of arguments that the question shows in any window that has [`ROWS_OF_QUESTION`].
 const INPUT_ROWS_SHOWN: usize = 4;
@@ -18,7 +19,7 @@ pub(crate) struct Approval {
     pub(crate) call: String,
     pub(crate) tool: String,
     pub(crate) server: String,
-    /// Its arguments, clean.
+    /// Its arguments. What would not be seen stands there as an escape, as in the names.
     pub(crate) input: String,
     /// All of it was printed.
     pub(crate) is_printed: bool,
@@ -28,21 +29,13 @@ impl State {
     pub(super) fn approval_requested(&mut self, asked: ToolApprovalRequested) {
         let approval = Approval {
             call: asked.tool_call_id,
-            tool: clean(&asked.tool_name),
-            server: clean(&asked.server),
-            input: clean(&asked.input),
+            tool: revealed(&asked.tool_name),
+            server: revealed(&asked.server),
+            input: revealed(&asked.input),
             is_printed: false,
         };
-        if self.is_plain {
-            // Whole words, so that no line that was typed before is an answer.
-            let Approval { tool, server, input, .. } = &approval;
-            let text = format!(
-                "May {tool} of {server} run with {input}? Write /allow, /always (in this \
-                 conversation) or /deny"
-            );
-            self.note(Note::Warning, text);
-        }
         self.approvals.push(approval);
+        self.ask_by_line();
     }
 
     pub(super) fn approval_resolved(&mut self, call: &str) {
@@ -51,6 +44,7 @@ impl State {
         // The keys that are on their way were meant for the call that is decided.
         if was_first {
             self.is_asked = false;
+            self.ask_by_line();
         }
     }
 
@@ -118,6 +112,7 @@ impl State {
         }
         let approval = self.approvals.remove(0);
         self.hint(format!("{}: {}", approval.tool, super::decided(&decision)));
+        self.ask_by_line();
         vec![Action::Request(Outgoing::Approve { call: approval.call, decision })]
     }
 }

@@ -3,16 +3,21 @@
 
 use super::{Action, Note, Outgoing, Piece, State};
 use crate::chat::ui::{FIRST_PROMPT, user_message_id};
-use crate::protocol::command::{Edit, Prompt};
+use crate::protocol::command::Edit;
+use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::proto::session::TurnDropped;
 use crate::protocol::words::code;
+use crate::tui::input::mentions;
+use std::path::Path;
 
 /// A prompt of the conversation.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     message_id: String,
     text: String,
+    /// What goes with it, by id and file name.
+    attachments: Vec<(String, String)>,
     /// Entries of the log before it.
     log_len: usize,
 }
@@ -22,13 +27,45 @@ impl Asked {
     fn is_first(&self) -> bool {
         self.message_id.ends_with(&user_message_id("", FIRST_PROMPT))
     }
+
+    /// The ids of attachments that this text mentions after `@` and `text` does not.
+    fn removed(&self, text: &str) -> Vec<String> {
+        let kept = mentions(text);
+        let mut attachments: Vec<_> = self.attachments.iter().collect();
+        let mut removed = Vec::new();
+        for mention in mentions(&self.text) {
+            let name = Path::new(&mention).file_name().unwrap_or_default().to_string_lossy();
+            let Some(at) = attachments.iter().position(|(_, other)| *other == name) else {
+                continue;
+            };
+            let (id, _) = attachments.remove(at);
+            if !kept.contains(&mention) {
+                removed.push(id.clone());
+            }
+        }
+        removed
+    }
+
+    /// The files that `text` mentions after `@` and this text does not.
+    fn added(&self, text: &str) -> Vec<String> {
+        let before = mentions(&self.text);
+        mentions(text).into_iter().filter(|mention| !before.contains(mention)).collect()
+    }
 }
 
 impl State {
     /// Keeps a prompt that was accepted.
-    pub(super) fn keep_prompt(&mut self, message_id: String, text: &str) {
+    pub(super) fn keep_prompt(
+        &mut self,
+        message_id: String,
+        text: &str,
+        attachments: &[ChatAttachment],
+    ) {
         let log_len = self.log.len();
-        self.prompts.push(Asked { message_id, text: text.to_owned(), log_len });
+        let attachments = attachments.iter();
+        let attachments = attachments.map(|it| (it.attachment_id.clone(), it.filename.clone()));
+        let attachments = attachments.collect();
+        self.prompts.push(Asked { message_id, text: text.to_owned(), attachments, log_len });
         self.log.prompt(text);
     }
 
@@ -65,7 +102,7 @@ impl State {
         };
         match text {
             Some(text) => return self.replace(last.message_id, text),
-            None if self.is_plain => {
+            None if self.is_plain() => {
                 let text = format!(
                     "write the new prompt after the command, as in /edit TEXT; the last prompt is: {}",
                     last.text
@@ -82,12 +119,13 @@ impl State {
 
     /// Asks `text` in place of the prompt `message_id`.
     pub(super) fn replace(&mut self, message_id: String, text: String) -> Vec<Action> {
-        let Some(prompt) = Prompt::new(text.clone()) else { return Vec::new() };
-        let mut actions =
-            vec![Action::Request(Outgoing::Edit(Edit::Replace { message_id, prompt }))];
-        if self.history.add(&text) {
-            actions.push(Action::Remember(text));
-        }
+        let asked = self.prompts.iter().find(|asked| asked.message_id == message_id);
+        let removed = asked.map(|asked| asked.removed(&text)).unwrap_or_default();
+        let mentions = asked.map_or_else(|| mentions(&text), |asked| asked.added(&text));
+        let remember = self.remember(&text);
+        let replace = Outgoing::Replace { message_id, prompt: text, removed, mentions };
+        let mut actions = vec![Action::Request(replace)];
+        actions.extend(remember);
         actions.push(Action::Scroll(super::Scroll::End));
         actions
     }
@@ -179,10 +217,13 @@ mod tests {
         scene.key(Key::Enter);
     }
 
-    fn edits(scene: &Scene) -> Vec<Edit> {
+    fn edits(scene: &Scene) -> Vec<Outgoing> {
         let edit = |action: &Action| {
-            let Action::Request(Outgoing::Edit(edit)) = action else { return None };
-            Some(edit.clone())
+            let Action::Request(it @ (Outgoing::Edit(_) | Outgoing::Replace { .. })) = action
+            else {
+                return None;
+            };
+            Some(it.clone())
         };
         scene.actions.iter().filter_map(edit).collect()
     }
@@ -195,9 +236,40 @@ mod tests {
         notes.collect()
     }
 
-    fn replacement(message_id: &str, text: &str) -> Edit {
-        let (message_id, prompt) = (message_id.to_owned(), Prompt::new(text.to_owned()));
-        Edit::Replace { message_id, prompt: prompt.expect("a prompt") }
+    fn replacement(message_id: &str, text: &str) -> Outgoing {
+        changed(message_id, text, &[], &[])
+    }
+
+    fn changed(message_id: &str, text: &str, removed: &[&str], mentions: &[&str]) -> Outgoing {
+        let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+        let (message_id, prompt) = (message_id.to_owned(), text.to_owned());
+        let (removed, mentions) = (owned(removed), owned(mentions));
+        Outgoing::Replace { message_id, prompt, removed, mentions }
+    }
+
+    /// What the text mentions goes with it; what was attached in another way stays.
+    #[test]
+    fn files_of_an_edited_prompt_are_those_that_it_mentions() {
+        let mut scene = Scene::new();
+        let attachment = |number: u32, name: &str| ChatAttachment {
+            attachment_id: format!("attachment-{number}"),
+            filename: name.to_owned(),
+            ..Default::default()
+        };
+        let names = ["option.txt", "one.txt", "one.txt", "two.txt"];
+        let attachments = (1..).zip(names).map(|(number, name)| attachment(number, name)).collect();
+        let (message_id, text) =
+            ("a-user".to_owned(), "see @x/one.txt @y/one.txt @two.txt".to_owned());
+        scene.ui(
+            "a",
+            ChatUserMessageAccepted { message_id, text, attachments, ..Default::default() },
+        );
+        scene.ui("a", ChatRunStarted::default());
+        scene.done("a", "ok");
+        enter(&mut scene, "/edit see @x/one.txt @three.txt");
+        let text = "see @x/one.txt @three.txt";
+        let removed = ["attachment-3", "attachment-4"];
+        assert_eq!(edits(&scene), [changed("a-user", text, &removed, &["three.txt"])]);
     }
 
     #[test]
@@ -208,7 +280,7 @@ mod tests {
         turn(&mut scene, "a", "one");
         turn(&mut scene, "b", "two");
         enter(&mut scene, "/undo");
-        assert_eq!(edits(&scene), [Edit::DropLastTurn]);
+        assert_eq!(edits(&scene), [Outgoing::Edit(Edit::DropLastTurn)]);
         let message_ids = vec!["b-user".to_owned(), "b".to_owned()];
         scene.ui("u", TurnDropped { message_ids, ..Default::default() });
         scene.done("u", "ok");
@@ -282,11 +354,11 @@ mod tests {
         let mut scene = Scene::new();
         turn(&mut scene, "a", "hello");
         let edit = replacement("a-user", "changed");
-        scene.event(Event::Sent(Outgoing::Edit(edit.clone()), "e".to_owned()));
+        scene.event(Event::Sent(edit.clone(), "e".to_owned()));
         scene.error("e", code::SESSION_BUSY, "request 12-ab is still being answered");
         scene.done("e", "failed");
         assert_eq!(scene.state.editor.text(), "changed");
-        scene.event(Event::Sent(Outgoing::Edit(edit), "f".to_owned()));
+        scene.event(Event::Sent(edit, "f".to_owned()));
         turn(&mut scene, "f", "changed");
         scene.event(Event::Sent(Outgoing::Edit(Edit::Regenerate), "g".to_owned()));
         scene.error("g", code::UNKNOWN_MESSAGE, "the conversation has no turn");

@@ -140,13 +140,11 @@ impl State {
     }
 
     fn message_accepted(&mut self, request: &str, message: ChatUserMessageAccepted) {
-        let attachments = message.attachments.into_iter();
-        let attachments = attachments.map(|it| clean(&it.filename)).collect();
         // A prompt that joins a run comes with the frames of the run.
         let joined = self.waiting.iter().find(|it| it.joins && it.prompt == message.text);
         let request = joined.map_or_else(|| request.to_owned(), |it| it.id.clone());
         self.text_ends();
-        self.accepted(&request, message.message_id, message.text, attachments);
+        self.accepted(&request, message.message_id, message.text, &message.attachments);
     }
 
     fn tool_requested(&mut self, call: &ChatToolCallRequested) {
@@ -159,12 +157,18 @@ impl State {
     }
 
     fn retry(&mut self, retry: RetryScheduled) {
-        self.step(Step::Retry {
+        let wait = Duration::from_millis(retry.wait_ms);
+        let step = Step::Retry {
             attempt: retry.attempt,
             attempts_max: retry.attempts_max,
-            until: self.now + Duration::from_millis(retry.wait_ms),
+            until: self.now + wait,
             reason: clean(&retry.reason),
-        });
+        };
+        if self.is_plain() {
+            let text = retrying(wait, retry.attempt, retry.attempts_max, &retry.reason);
+            self.note(Note::Information, text);
+        }
+        self.step(step);
     }
 
     fn truncated(&mut self, truncated: &AnswerTruncated) {
@@ -195,8 +199,12 @@ impl State {
 
     fn degraded(&mut self, degraded: &StoreDegraded) {
         self.status.is_stored = false;
-        let reason = clean(&degraded.reason);
-        self.note(Note::Warning, format!("the conversation is not stored any more: {reason}"));
+        // The error that comes with it has said so.
+        if !std::mem::take(&mut self.has_reported_store) {
+            let reason = clean(&degraded.reason);
+            let text = format!("the conversation is not stored any more: {reason}");
+            self.note(Note::Warning, text);
+        }
     }
 
     fn run_finished(&mut self, _: &ChatRunFinished) {
@@ -220,4 +228,11 @@ impl State {
         }
         self.servers.insert(server, ServerInfo { state, reason, tools });
     }
+}
+
+/// What is being waited for before a request is sent again.
+pub(crate) fn retrying(wait: Duration, attempt: u32, attempts_max: u32, reason: &str) -> String {
+    // A wait that has just begun is not one second shorter.
+    let seconds = wait.as_millis().div_ceil(1000);
+    format!("retrying in {seconds} s (attempt {attempt} of {attempts_max}): {reason}")
 }

@@ -49,12 +49,8 @@ impl State {
     }
 
     fn pressed(&mut self, press: Press) -> Vec<Action> {
-        let is_leaving = press == Press::ctrl('c') && self.leave_until.is_some();
         if press != Press::ctrl('c') {
             self.leave_until = None;
-        }
-        if is_leaving {
-            return self.leave();
         }
         if press == Press::ctrl('z') {
             return vec![Action::Suspend];
@@ -208,41 +204,6 @@ impl State {
         };
         let choices = self.history.newest_first().map(choice).collect();
         self.picker = Some(Picker::new(PickerKind::Prompt, String::new(), choices));
-    }
-
-    /// Esc: closes what is open, else stops the run.
-    fn escaped(&mut self) -> Vec<Action> {
-        if self.candidates.take().is_some() {
-            return Vec::new();
-        }
-        if self.stop_editing() {
-            return Vec::new();
-        }
-        if self.run.is_some() || !self.waiting.is_empty() {
-            self.hint("stopping");
-            return self.cancel();
-        }
-        vec![Action::Scroll(Scroll::End)]
-    }
-
-    /// The first Ctrl-C: it also clears the line, or stops the run.
-    fn interrupted(&mut self) -> Vec<Action> {
-        self.leave_until = Some(self.now + super::LEAVE_TIME);
-        self.hint("press Ctrl-C again to leave");
-        self.candidates = None;
-        if !self.editor.is_empty() {
-            self.edits = None;
-            let written = self.editor.take();
-            // It can be had back with the up key.
-            self.history.add(&written);
-            return Vec::new();
-        }
-        self.cancel()
-    }
-
-    pub(super) fn leave(&mut self) -> Vec<Action> {
-        self.is_ending = true;
-        vec![Action::Quit]
     }
 
     /// Completes what stands before the cursor.

@@ -1,8 +1,9 @@
 //! What a person enters: prompts and commands.
 
+use super::lines::unescaped;
 use super::log::code_blocks;
 use super::{Action, Note, Opening, Outgoing, Picker, PickerKind, Piece, State, Status};
-use crate::protocol::command::{Decision, Edit};
+use crate::protocol::command::Edit;
 use crate::tui::commands::{Command, Name};
 use crate::tui::text::clean;
 
@@ -14,8 +15,11 @@ const KEYS: [(&str, &str); 17] = [
     ("Ctrl-S", "send into the run that goes on"),
     ("Ctrl-J, Alt-Enter, Shift-Enter", "begin another line"),
     ("Esc", "stop the answer"),
-    ("Ctrl-C", "clear the line or stop the answer; twice: leave"),
-    ("Ctrl-D", "leave, if the line is empty"),
+    (
+        "Ctrl-C",
+        "clear the line; if it is empty, stop the answer; if nothing runs, leave with a second one",
+    ),
+    ("Ctrl-D", "leave, if the line is empty, also while the model answers"),
     ("Ctrl-Z", "suspend; fg comes back"),
     ("Up, Down, Ctrl-P, Ctrl-N", "earlier prompts"),
     ("Ctrl-R", "search earlier prompts"),
@@ -28,6 +32,17 @@ const KEYS: [(&str, &str); 17] = [
     ("Ctrl-L", "draw the screen again"),
     ("PageUp, PageDown, Ctrl-End", "scroll, with --fullscreen"),
 ];
+
+/// What there is only where lines are read.
+const LINES: [(&str, &str); 4] = [
+    ("/allow (y)", "let the tool call run that was asked about last"),
+    ("/always (a)", "let the tool run in this conversation without a question"),
+    ("/deny (n)", "do not let the tool call run"),
+    ("/stop", "stop the answer"),
+];
+
+const LINES_ABOUT: &str = "Any other line is a prompt; two slashes begin one with a slash, and @FILE attaches a file. Each line waits \
+     until the one before it is answered. The end of input leaves once everything is answered.";
 
 impl State {
     /// Enter. `joins`: a prompt is part of the run that goes on.
@@ -55,13 +70,17 @@ impl State {
                 self.hint(wrong.to_string());
                 Vec::new()
             }
+            None if self.is_opening => {
+                self.hint("another conversation is being opened; Esc stays in this one");
+                Vec::new()
+            }
             None if self.waiting.len() >= WAITING_MAX => {
                 self.hint("too many prompts wait; Esc takes them back");
                 Vec::new()
             }
             None => {
                 let text = self.editor.take();
-                let text = text.strip_prefix("//").map_or(text.clone(), |rest| format!("/{rest}"));
+                let text = unescaped(&text);
                 match self.edits.take() {
                     Some(message_id) => self.replace(message_id, text),
                     None => self.submit(text, joins),
@@ -70,30 +89,7 @@ impl State {
         }
     }
 
-    /// A line where there are no keys.
-    pub(super) fn line(&mut self, line: &str) -> Vec<Action> {
-        let decision = match line.trim() {
-            "" => return Vec::new(),
-            "/allow" => Some(Decision::AllowOnce),
-            "/always" => Some(Decision::AllowSession),
-            "/deny" => Some(Decision::Deny { reason: String::new() }),
-            "/stop" => return self.cancel(),
-            _ => None,
-        };
-        if let Some(decision) = decision {
-            return self.decide(decision);
-        }
-        match Command::read(line.trim_end()) {
-            Some(Ok(command)) => self.order(command),
-            Some(Err(wrong)) => {
-                self.note(Note::Error, wrong.to_string());
-                Vec::new()
-            }
-            None => self.submit(line.to_owned(), false),
-        }
-    }
-
-    fn order(&mut self, command: Command) -> Vec<Action> {
+    pub(super) fn order(&mut self, command: Command) -> Vec<Action> {
         match command {
             Command::Help => self.help(),
             Command::New => return self.open(Opening::New { system: None }),
@@ -139,11 +135,27 @@ impl State {
 
     /// Another conversation, once the model is silent in this one.
     pub(super) fn open(&mut self, opening: Opening) -> Vec<Action> {
-        if self.run.is_some() || !self.waiting.is_empty() {
-            self.note(Note::Error, "the model still answers; stop it with Esc first".to_owned());
-            return Vec::new();
-        }
-        vec![Action::Open(opening)]
+        let why = match &opening {
+            _ if self.run.is_some() || !self.waiting.is_empty() => {
+                "the model still answers; stop it with Esc first"
+            }
+            _ if self.is_opening => "another conversation is being opened already",
+            Opening::Stored { session } if *session == self.status.session => {
+                "this is the conversation that goes on here"
+            }
+            Opening::New { .. } | Opening::Stored { .. } | Opening::Copied { .. } => {
+                self.is_opening = true;
+                return vec![Action::Open(opening)];
+            }
+        };
+        self.note(Note::Error, why.to_owned());
+        Vec::new()
+    }
+
+    /// The other conversation can't be used: this one goes on.
+    pub(super) fn not_opened(&mut self, why: String) {
+        self.is_opening = false;
+        self.note(Note::Error, format!("{why}; this conversation goes on"));
     }
 
     fn copy(&mut self, number: Option<usize>) -> Vec<Action> {
@@ -156,7 +168,11 @@ impl State {
                 let count = blocks.len();
                 match number.checked_sub(1).filter(|at| *at < count) {
                     Some(at) => Ok(blocks.swap_remove(at)),
-                    None => Err(format!("the last answer has {count} code blocks")),
+                    None => Err(match count {
+                        0 => "the last answer has no code block".to_owned(),
+                        1 => "the last answer has 1 code block".to_owned(),
+                        count => format!("the last answer has {count} code blocks"),
+                    }),
                 }
             }
         };
@@ -169,13 +185,19 @@ impl State {
 
     pub(super) fn help(&mut self) {
         let mut lines = vec!["Commands".to_owned()];
-        for name in Name::ALL {
-            let usage = format!("/{} {}", name.as_str(), name.parameter());
-            lines.push(format!("  {usage:<18} {}", name.about()));
+        let row = |usage: &str, about: &str| format!("  {usage:<18} {about}");
+        for name in Name::ALL.into_iter().filter(|name| !self.is_plain() || name.takes_lines()) {
+            lines.push(row(&format!("/{} {}", name.as_str(), name.parameter()), name.about()));
         }
-        lines.push(String::new());
-        lines.push("Keys".to_owned());
-        lines.extend(KEYS.iter().map(|(keys, about)| format!("  {keys}: {about}")));
+        if self.is_plain() {
+            lines.extend(LINES.iter().map(|(usage, about)| row(usage, about)));
+            lines.push(String::new());
+            lines.push(LINES_ABOUT.to_owned());
+        } else {
+            lines.push(String::new());
+            lines.push("Keys".to_owned());
+            lines.extend(KEYS.iter().map(|(keys, about)| format!("  {keys}: {about}")));
+        }
         self.print(Piece::Lines(lines));
     }
 

@@ -71,7 +71,7 @@ impl State {
             (Ok(choices), Some(picker)) if picker.kind == PickerKind::Session => {
                 let search = std::mem::take(&mut picker.search);
                 *picker = Picker::new(PickerKind::Session, search, choices);
-                if self.is_plain {
+                if self.is_plain() {
                     return self.choose_by_words();
                 }
             }

@@ -3,8 +3,10 @@
 use super::edits;
 use super::{Action, Note, Piece, State};
 use crate::protocol::command::{Decision, Edit};
+use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::words::{code, done};
+use crate::tui::text::clean;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +30,14 @@ pub(crate) enum Outgoing {
     },
     /// Drop the end of the conversation, and perhaps ask again.
     Edit(Edit),
+    /// Ask a prompt in place of an earlier one. Of what goes with that, `removed` is left out, by ids,
+    /// and the files that `mentions` names are added.
+    Replace {
+        message_id: String,
+        prompt: String,
+        removed: Vec<String>,
+        mentions: Vec<String>,
+    },
 }
 
 /// A prompt that waits for its turn.
@@ -44,11 +54,9 @@ impl State {
     /// Asks the model; `joins`: as part of the run that goes on, if there is one.
     pub(super) fn submit(&mut self, prompt: String, joins: bool) -> Vec<Action> {
         let joins = self.run.as_ref().filter(|_| joins).map(|run| run.request.clone());
-        let is_new = self.history.add(&prompt);
-        let mut actions = vec![Action::Request(Outgoing::Submit { prompt: prompt.clone(), joins })];
-        if is_new {
-            actions.push(Action::Remember(prompt));
-        }
+        let remember = self.remember(&prompt);
+        let mut actions = vec![Action::Request(Outgoing::Submit { prompt, joins })];
+        actions.extend(remember);
         actions.push(Action::Scroll(super::Scroll::End));
         actions
     }
@@ -78,6 +86,14 @@ impl State {
 
     /// A prompt that was not answered goes back to where it was written.
     pub(super) fn give_back(&mut self, prompt: String) {
+        if self.is_ending {
+            // What is written was kept before.
+            return;
+        }
+        if self.is_plain() {
+            let text = format!("this prompt was not answered: {}", clean(&prompt));
+            return self.note(Note::Warning, text);
+        }
         self.history.leave();
         let written = self.editor.take();
         let is_kept = !written.trim().is_empty();
@@ -86,6 +102,9 @@ impl State {
 
     /// A request was made.
     pub(super) fn sent(&mut self, outgoing: Outgoing, id: String) {
+        if let Some(lines) = &mut self.lines {
+            lines.request_begins(&id);
+        }
         match outgoing {
             Outgoing::Submit { prompt, joins } => {
                 self.waiting.push(Waiting { id, prompt, joins: joins.is_some() });
@@ -93,7 +112,8 @@ impl State {
             Outgoing::Cancel { .. }
             | Outgoing::Approve { .. }
             | Outgoing::SwitchModel { .. }
-            | Outgoing::Edit(_) => self.quiet.push((id, outgoing)),
+            | Outgoing::Edit(_)
+            | Outgoing::Replace { .. } => self.quiet.push((id, outgoing)),
         }
     }
 
@@ -106,29 +126,29 @@ impl State {
         if is_late {
             return;
         }
-        if matches!(outgoing, Some(Outgoing::Edit(_)))
+        if matches!(outgoing, Some(Outgoing::Edit(_) | Outgoing::Replace { .. }))
             && let Some(text) = edits::failure(error)
         {
             return self.note(Note::Error, text.to_owned());
         }
-        let detail = error.detail.trim();
-        // The detail of a failed run begins with a word for programs.
-        let detail = detail.split_once(": ").map_or(detail, |(_, rest)| rest);
-        let is_said = detail.is_empty() || error.message.contains(detail);
-        let text = match is_said {
-            true => error.message.clone(),
-            false => format!("{} ({detail})", error.message),
+        self.has_reported_store |= error.code == code::STORE_FAILED;
+        let text = match new_in_detail(&error.message, &error.detail) {
+            detail if detail.is_empty() => error.message.clone(),
+            detail => format!("{} ({})", error.message, detail.join(": ")),
         };
         self.note(Note::Error, text);
     }
 
     /// The last frame of a request.
     pub(super) fn done(&mut self, request: &str, status: &str) {
+        if let Some(lines) = &mut self.lines {
+            lines.request_ends(request);
+        }
         let refused = self.quiet.extract_if(.., |(id, _)| id == request).next();
-        if let Some((_, Outgoing::Edit(Edit::Replace { prompt, .. }))) = refused
+        if let Some((_, Outgoing::Replace { prompt, .. })) = refused
             && status == done::FAILED
         {
-            self.give_back(prompt.into_string());
+            self.give_back(prompt);
         }
         if let Some(at) = self.waiting.iter().position(|it| it.id == request) {
             let waiting = self.waiting.remove(at);
@@ -148,15 +168,66 @@ impl State {
         request: &str,
         message_id: String,
         text: String,
-        attachments: Vec<String>,
+        attachments: &[ChatAttachment],
     ) {
         self.waiting.retain(|it| it.id != request);
         self.quiet.retain(|(id, _)| id != request);
-        self.keep_prompt(message_id, &text);
+        self.keep_prompt(message_id, &text, attachments);
+        let attachments = attachments.iter().map(|it| clean(&it.filename)).collect();
         self.print(Piece::Prompt { text, attachments });
     }
 }
 
 fn cancel(id: &str) -> Action {
     Action::Request(Outgoing::Cancel { target: Some(id.to_owned()) })
+}
+
+/// Characters of a part of a detail that are looked for in the message: it quotes no more of a long one.
+const QUOTED_CHARS: usize = 200;
+
+/// The parts of the detail of an error that its message does not have. The detail of a failed run begins
+/// with a word for programs.
+fn new_in_detail<'a>(message: &str, detail: &'a str) -> Vec<&'a str> {
+    let detail = detail.trim();
+    let mut rest = detail.split_once(": ").map_or(detail, |(_, rest)| rest);
+    let mut parts = Vec::new();
+    while !rest.is_empty() {
+        let end = rest.char_indices().nth(QUOTED_CHARS).map_or(rest.len(), |(end, _)| end);
+        if message.contains(&rest[..end]) {
+            break;
+        }
+        let (part, after) = rest.split_once(": ").unwrap_or((rest, ""));
+        if !message.contains(part) {
+            parts.push(part);
+        }
+        rest = after;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_provider_says_is_shown_once() {
+        let check = |message: &str, detail: &str, expected: &[&str]| {
+            assert_eq!(new_in_detail(message, detail), expected, "{detail:?}");
+        };
+        let message = "x refuses the request (status 400); the provider says: Error: odd";
+        check(
+            message,
+            "provider: status 400: invalid_request_error: Error: odd",
+            &["invalid_request_error"],
+        );
+        check(message, "provider: status 400: Error: odd", &[]);
+        check("it broke", "network: connection reset: by peer", &["connection reset", "by peer"]);
+        check("it broke", "", &[]);
+        let long = "words ".repeat(100);
+        check(
+            &format!("x says: {}…", &long[..300]),
+            &format!("provider: status 400: {long}"),
+            &["status 400"],
+        );
+    }
 }

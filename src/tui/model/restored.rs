@@ -62,7 +62,7 @@ impl State {
         match message.role.as_str() {
             role::USER => {
                 self.status.turns += 1;
-                self.keep_prompt(message.message_id, &text);
+                self.keep_prompt(message.message_id, &text, &message.attachments);
                 if is_shown {
                     let attachments = message.attachments.iter().map(|it| clean(&it.filename));
                     let attachments = attachments.collect();

@@ -83,7 +83,7 @@ impl Scene {
     }
 
     /// The prompts that were asked, with what each one joins; they get the ids r1, r2 …
-    fn asked(&self) -> Vec<(&str, Option<&str>)> {
+    pub(super) fn asked(&self) -> Vec<(&str, Option<&str>)> {
         let asked = self.actions.iter().filter_map(|action| {
             let Action::Request(Outgoing::Submit { prompt, joins }) = action else { return None };
             Some((prompt.as_str(), joins.as_deref()))
@@ -145,7 +145,7 @@ impl Scene {
         self.ui(id, ChatToolResultReady { tool_call_id, result, ..Default::default() });
     }
 
-    fn cancelled(&self) -> Vec<Option<&str>> {
+    pub(super) fn cancelled(&self) -> Vec<Option<&str>> {
         let cancelled = self.actions.iter().filter_map(|action| {
             let Action::Request(Outgoing::Cancel { target }) = action else { return None };
             Some(target.as_deref())
@@ -248,24 +248,6 @@ fn only_a_key_of_its_own_answers_a_question() {
 }
 
 #[test]
-fn ctrl_c_clears_then_leaves_and_esc_stops() {
-    let mut scene = Scene::new();
-    scene.ask("r1", "go");
-    scene.write("draft");
-    scene.press(Press::ctrl('c'));
-    assert!(scene.state.editor.is_empty() && scene.cancelled().is_empty());
-    scene.key(Key::Up);
-    assert_eq!(scene.state.editor.text(), "draft", "it can be had back");
-    scene.press(Press::ctrl('c'));
-    scene.after(3000);
-    scene.press(Press::ctrl('c'));
-    assert_eq!(scene.cancelled(), [Some("r1")]);
-    assert!(!scene.actions.contains(&Action::Quit));
-    scene.press(Press::ctrl('c'));
-    assert!(scene.actions.contains(&Action::Quit));
-}
-
-#[test]
 fn ctrl_d_leaves_only_an_empty_line() {
     let mut scene = Scene::new();
     scene.write("ab");
@@ -300,24 +282,6 @@ fn commands_are_completed_and_carried_out() {
 }
 
 #[test]
-fn lines_answer_by_whole_words_and_end_with_the_input() {
-    let mut scene = Scene::new();
-    scene.state.is_plain = true;
-    scene.event(Event::Line("time?".to_owned()));
-    scene.send("r1");
-    scene.begins("r1", "time?");
-    scene.asks_approval("r1", "c1");
-    scene.event(Event::Line("y".to_owned()));
-    assert_eq!(scene.asked(), [("time?", None), ("y", None)]);
-    scene.event(Event::Line("/deny".to_owned()));
-    let (call, decision) = ("c1".to_owned(), Decision::Deny { reason: String::new() });
-    let approve = Action::Request(Outgoing::Approve { call, decision });
-    assert!(scene.actions.contains(&approve));
-    scene.event(Event::InputEnded);
-    assert_eq!(scene.actions.last(), Some(&Action::EndInput));
-}
-
-#[test]
 fn another_conversation_begins_only_when_the_model_is_silent() {
     let mut scene = Scene::new();
     scene.ask("r1", "hello");
@@ -328,7 +292,7 @@ fn another_conversation_begins_only_when_the_model_is_silent() {
     scene.write("/new");
     scene.key(Key::Enter);
     scene.write("kept");
-    scene.event(Event::Opened);
+    scene.event(Event::Opened(String::new()));
     assert_eq!(scene.actions.last(), Some(&Action::Open(Opening::New { system: None })));
     assert_eq!(scene.state.editor.text(), "kept");
     // Its ordinals begin at 1 again.

@@ -2,15 +2,16 @@
 
 use super::child::Child;
 use super::{LEAVE_MAX, Lending, STOP_TIME, Shell, files};
-use crate::host::Host;
 use crate::protocol::attachment::Attachment;
-use crate::protocol::command::{Approve, Cancel, Command, ModelChoice, Prompt, Submit};
+use crate::protocol::command::{
+    Approve, Cancel, Command, Edit, ModelChoice, Prompt, Replacement, Submit,
+};
 use crate::protocol::id::{RequestId, ToolCallId};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::session::Input;
 use crate::support::threads;
 use crate::tui::input::mentions;
-use crate::tui::model::{Action, Choice, Event, Note, Opening, Outgoing};
+use crate::tui::model::{Action, Choice, Event, Note, Outgoing};
 use crate::tui::text::clean;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -24,7 +25,8 @@ impl Shell<'_> {
     pub(super) fn act(&mut self, action: Action) {
         match action {
             Action::Request(outgoing) => self.request(outgoing),
-            Action::Open(opening) => self.opens = Some(opening),
+            Action::Open(opening) => self.open(opening),
+            Action::Stay => self.candidate = None,
             Action::Fork(session) => self.fork(session),
             Action::ListSessions => self.list_sessions(),
             Action::ListFiles { start, part } => {
@@ -55,7 +57,7 @@ impl Shell<'_> {
         // A chat that has ended wants no answer.
         let work = move || drop(found.send(work()));
         if let Err(error) = threads::spawn("chat-files", work) {
-            self.note(Note::Error, error.to_string());
+            self.update(Event::Reported(Err(error.to_string())));
         }
     }
 
@@ -64,7 +66,7 @@ impl Shell<'_> {
             Outgoing::Submit { prompt, joins } => {
                 let Some(text) = Prompt::new(prompt.clone()) else { return };
                 let joins = joins.as_deref().and_then(RequestId::new);
-                let attachments = attached(prompt);
+                let attachments = attached(mentions(prompt));
                 return self
                     .submit(Submit { joins, attachments, ..Submit::new(text) }, Some(outgoing));
             }
@@ -77,6 +79,12 @@ impl Shell<'_> {
                 decision: decision.clone(),
             }),
             Outgoing::Edit(edit) => Command::Edit(edit.clone()),
+            Outgoing::Replace { message_id, prompt, removed, mentions } => {
+                let Some(prompt) = Prompt::new(prompt.clone()) else { return };
+                let (attachments, removed) = (attached(mentions.clone()), removed.clone());
+                let replacement = Replacement::new(message_id.clone(), prompt);
+                Command::Edit(Edit::Replace(Replacement { attachments, removed, ..replacement }))
+            }
             Outgoing::SwitchModel { profile, model } => Command::SwitchModel(ModelChoice {
                 profile: profile.clone(),
                 model: model.clone(),
@@ -104,42 +112,11 @@ impl Shell<'_> {
         self.request(Outgoing::Cancel { target: None });
     }
 
-    /// Begins another conversation in place of this one.
-    pub(super) async fn open(&mut self, opening: Opening) {
-        let settings = match (self.opener)(&opening) {
-            Ok(settings) => settings,
-            Err(error) => return self.note(Note::Error, format!("{error:#}")),
-        };
-        // The lock of its session is free before the next one is taken.
-        self.host.close().await;
-        let is_stored = settings.store.is_some();
-        let (host, greeting) = Host::new(settings);
-        self.host = host;
-        if let Opening::New { system: Some(text) } = &opening {
-            self.state.status.system = Some(text.clone());
-        }
-        self.state.status.is_stored = is_stored;
-        self.update(Event::Opened);
-        self.is_trial = matches!(opening, Opening::Stored { .. } | Opening::Copied { .. });
-        let text = match &opening {
-            Opening::New { system: None } => "another conversation begins".to_owned(),
-            Opening::New { system: Some(_) } => {
-                "another conversation begins, with this system prompt".to_owned()
-            }
-            Opening::Stored { session } => format!("the conversation {session} goes on"),
-            Opening::Copied { session } => {
-                format!("the copy {session} goes on; the conversation before stays as it was")
-            }
-        };
-        self.note(Note::Information, text);
-        greeting.into_iter().for_each(|frame| self.frame(frame));
-    }
-
     fn fork(&mut self, session: String) {
         let Some(forker) = self.forker.clone() else {
             let why = "what the model was sent is not stored, so no copy can go on; start the chat with \
                        --store FILE";
-            return self.note(Note::Error, why.to_owned());
+            return self.update(Event::Forked(Err(why.to_owned())));
         };
         self.find(move || Event::Forked(forker.copy(&session)));
     }
@@ -232,6 +209,7 @@ impl Shell<'_> {
             return;
         }
         self.leaves_at = Some(Instant::now() + LEAVE_MAX);
+        self.keep_unsent();
         for cancel in [Cancel { target: None, waiting: true }, Cancel::default()] {
             let needed = cancel.waiting || self.state.run.is_some();
             if needed {
@@ -244,9 +222,9 @@ impl Shell<'_> {
 }
 
 /// The files that a prompt mentions with `@`, as far as there are such files.
-fn attached(prompt: &str) -> Vec<Attachment> {
+fn attached(mentions: Vec<String>) -> Vec<Attachment> {
     let mut attachments = Vec::new();
-    for mention in mentions(prompt) {
+    for mention in mentions {
         let path = files::expanded(&mention);
         if !path.is_file() {
             continue;

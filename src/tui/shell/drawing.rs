@@ -15,7 +15,7 @@ impl Shell<'_> {
         let picture = self.needs_picture.then(|| self.picture_at());
         let moves = (self.state.run.is_some() || !self.state.waiting.is_empty())
             && self.suspended.is_none()
-            && !self.state.is_plain;
+            && !self.state.is_plain();
         let spinner = moves.then(|| self.picture_at().max(self.drawn + SPINNER_TIME));
         let change = self.state.next_change().map(|at| self.started + at);
         let suspended = self.suspended;

@@ -2,12 +2,54 @@
 
 use super::input::Read;
 use super::{BACKGROUND_TIME, LEAVE_MAX, Shell, sleep_until};
-use crate::session::{ExitCode, Input, Signal};
+use crate::session::{ExitCode, Input, Signal, panic_text};
 use crate::stdio::Finish;
+use crate::support::defect;
+use crate::support::terminal::escape_control;
 use crate::tui::model::Event;
 use crate::tui::terminal::keys::Typed;
+use std::future::poll_fn;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Instant;
+
+/// What else it takes to go on in a database with a password.
+const PASSWORD: &str = "the password of the database is not shown; set PGPASSWORD to it first";
+
+/// How to go on with a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GoingOn {
+    /// The command, to be pasted into a shell. It has no password.
+    pub(crate) command: String,
+    /// The database needs a password that the command does not have.
+    pub(crate) needs_password: bool,
+}
+
+/// The end after a panic that said `what`; `kept` says what became of the conversation.
+pub(super) fn defect(what: &str, kept: &str) -> Finish {
+    let what = defect::take().unwrap_or_else(|| what.to_owned());
+    let complaint = format!(
+        "the chat met a defect of this program and has ended ({what}); please report it{kept}"
+    );
+    let complaint = Some(escape_control(&complaint));
+    Finish { status: ExitCode::Internal.number(), complaint }
+}
+
+/// Does `work`.
+///
+/// # Errors
+/// What a panic in it says.
+pub(super) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, String> {
+    let mut work = pin!(work);
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+        Ok(Poll::Ready(done)) => Poll::Ready(Ok(done)),
+        Ok(Poll::Pending) => Poll::Pending,
+        Err(panic) => Poll::Ready(Err(panic_text(panic.as_ref()))),
+    })
+    .await
+}
 
 impl Shell<'_> {
     pub(super) fn interrupted(&mut self, signal: Signal) {
@@ -16,7 +58,8 @@ impl Shell<'_> {
             return;
         }
         // Without raw mode, this is how Ctrl-C arrives.
-        let is_key = signal == Signal::Interrupt && self.state.is_plain && self.state.run.is_some();
+        let is_key =
+            signal == Signal::Interrupt && self.state.is_plain() && self.state.run.is_some();
         if is_key {
             return self.stop_run();
         }
@@ -25,6 +68,7 @@ impl Shell<'_> {
             return;
         }
         self.leaves_at = Some(Instant::now() + LEAVE_MAX);
+        self.keep_unsent();
         let effects = self.host.handle(Input::Interrupted(signal));
         self.perform(effects);
     }
@@ -63,6 +107,7 @@ impl Shell<'_> {
 
     pub(super) fn gone(&mut self, error: &io::Error) {
         tracing::error!(%error, "the terminal can't be used any more; the chat ends");
+        self.keep_unsent();
         let effects = self.host.handle(Input::Interrupted(Signal::Hangup));
         self.perform(effects);
         // The session ends as after a signal; there was none.
@@ -92,9 +137,19 @@ impl Shell<'_> {
         }
     }
 
+    /// Stores what was written and not sent, so that the next chat has it.
+    pub(super) fn keep_unsent(&mut self) {
+        for text in self.state.take_unsent() {
+            if let Err(error) = self.history.add(&text) {
+                tracing::info!(%error, "what was not sent can't be kept for later chats");
+            }
+        }
+    }
+
     /// Puts the terminal back, and says how to go on.
-    pub(super) async fn finish(mut self, mut code: ExitCode) -> Finish {
+    pub(super) async fn finish(&mut self, mut code: ExitCode) -> Finish {
         self.take_reports().await;
+        self.keep_unsent();
         self.screen.leave(&mut self.state);
         if let Some(child) = self.child.take() {
             child.abandon();
@@ -111,14 +166,60 @@ impl Shell<'_> {
         while let Ok(line) = self.logged.try_recv() {
             last_words.push(line);
         }
-        let status = &self.state.status;
-        if status.turns > 0
-            && status.is_stored
-            && let Some(lines) = (self.resume)(&status.session)
-        {
-            last_words.extend(lines);
+        let (which, going_on) = match self.going_on() {
+            Some(it) => ("this conversation", Some(it)),
+            // In the last conversation nothing was said.
+            None if !self.state.has_begun() => {
+                let before = self.before.as_deref().and_then(|session| (self.resume)(session));
+                ("the conversation before", before)
+            }
+            None => ("", None),
+        };
+        if let Some(GoingOn { command, needs_password }) = going_on {
+            last_words.push(format!("to go on with {which}: {command}"));
+            last_words.extend(needs_password.then(|| PASSWORD.to_owned()));
         }
         self.screen.farewell(&last_words);
         Finish { status: code.number(), complaint: None }
+    }
+
+    /// How to go on with the conversation, if something was said and stored.
+    fn going_on(&self) -> Option<GoingOn> {
+        let status = &self.state.status;
+        let is_kept = self.state.has_begun() && status.is_stored;
+        is_kept.then(|| (self.resume)(&status.session)).flatten()
+    }
+
+    /// A panic in the chat itself: the terminal is put back, what was said is stored, and one line says
+    /// what that means. Nothing here relies on the part that has failed.
+    pub(super) async fn crashed(&mut self, what: &str) -> Finish {
+        let tidy = AssertUnwindSafe(|| {
+            self.keep_unsent();
+            self.screen.leave(&mut self.state);
+        });
+        if catch_unwind(tidy).is_err() {
+            self.screen.abandon();
+        }
+        if let Some(child) = self.child.take() {
+            child.abandon();
+        }
+        // What can't be closed is closed by the end of the process.
+        caught(self.host.close()).await.ok();
+        if let Some(file) = self.debug_file.take() {
+            file.finish().await;
+        }
+        let kept = match self.going_on() {
+            Some(GoingOn { command, needs_password }) => {
+                let password =
+                    if needs_password { format!(" ({PASSWORD})") } else { String::new() };
+                format!("; the conversation is stored; to go on with it: {command}{password}")
+            }
+            None if !self.state.has_begun() => String::new(),
+            None if self.state.status.is_stored => "; the conversation is stored".to_owned(),
+            None => "; the conversation was not stored, so it is lost but for what the terminal \
+                     shows; --store FILE stores the next one"
+                .to_owned(),
+        };
+        defect(what, &kept)
     }
 }

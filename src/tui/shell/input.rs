@@ -2,7 +2,7 @@
 
 use super::Screen;
 use crate::support::threads::{self, NoThread};
-use crate::tui::terminal::keys::{Keys, Typed};
+use crate::tui::terminal::keys::{Keys, Typed, ends_paste};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::time::{Duration, Instant};
@@ -12,7 +12,10 @@ use tokio::sync::mpsc;
 const SEQUENCE_TIME: Duration = Duration::from_millis(100);
 
 /// How long the rest of a paste may take before its end counts as lost.
-const PASTE_TIME: Duration = Duration::from_secs(2);
+const PASTE_TIME: Duration = Duration::from_secs(3);
+
+/// A key that is pressed in a paste comes after such a pause: a terminal sends what is pasted at once.
+const PASTE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Lines that are read ahead.
 const LINES_AHEAD_MAX: usize = 16;
@@ -22,7 +25,13 @@ const LINE_BYTES_MAX: u64 = 10 * 1024 * 1024;
 
 /// Where input comes from.
 pub(crate) enum Source {
-    Keys { keys: Keys, last: Instant },
+    Keys {
+        keys: Keys,
+        /// When something was read last.
+        last: Instant,
+        /// An ESC has come that may be the key: it ends a paste unless more comes at once.
+        has_escape: bool,
+    },
     Lines(mpsc::Receiver<io::Result<String>>),
     Ended,
 }
@@ -37,7 +46,7 @@ pub(super) enum Read {
 impl Source {
     /// The keys of the screen's terminal.
     pub(crate) fn keys() -> Self {
-        Self::Keys { keys: Keys::default(), last: Instant::now() }
+        Self::Keys { keys: Keys::default(), last: Instant::now(), has_escape: false }
     }
 
     /// The lines of `input`.
@@ -62,13 +71,12 @@ impl Source {
     /// If the terminal is gone.
     pub(super) async fn next(&mut self, screen: &mut Screen) -> io::Result<Read> {
         match self {
-            Self::Keys { keys, last } => {
+            Self::Keys { .. } => {
                 let bytes = screen.read().await?;
                 if bytes.is_empty() {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
-                *last = Instant::now();
-                Ok(Read::Typed(keys.push(&bytes)))
+                Ok(Read::Typed(self.typed(&bytes, Instant::now())))
             }
             Self::Lines(lines) => match lines.recv().await {
                 Some(line) => Ok(Read::Line(line?)),
@@ -81,12 +89,24 @@ impl Source {
         }
     }
 
+    /// What was typed by these bytes, which were read together.
+    fn typed(&mut self, bytes: &[u8], now: Instant) -> Vec<Typed> {
+        let Self::Keys { keys, last, has_escape } = self else { return Vec::new() };
+        let is_pause = now.duration_since(*last) >= PASTE_PAUSE;
+        *last = now;
+        *has_escape = is_pause && bytes == b"\x1b";
+        match is_pause && keys.is_pasting() && ends_paste(bytes) {
+            true => keys.end_paste(),
+            false => keys.push(bytes),
+        }
+    }
+
     /// When what was read in part counts as whole.
     pub(super) fn wake_at(&self) -> Option<Instant> {
         match self {
-            Self::Keys { keys, last } if keys.waits() => {
-                let time = if keys.is_pasting() { PASTE_TIME } else { SEQUENCE_TIME };
-                Some(*last + time)
+            Self::Keys { keys, last, has_escape } if keys.waits() => {
+                let is_paste = keys.is_pasting() && !has_escape;
+                Some(*last + if is_paste { PASTE_TIME } else { SEQUENCE_TIME })
             }
             Self::Keys { .. } | Self::Lines(_) | Self::Ended => None,
         }
@@ -96,8 +116,21 @@ impl Source {
     pub(super) fn give_up(&mut self, now: Instant) -> Vec<Typed> {
         let is_due = self.wake_at().is_some_and(|at| at <= now);
         match self {
+            Self::Keys { keys, has_escape: true, .. } if is_due && keys.is_pasting() => {
+                keys.end_paste()
+            }
             Self::Keys { keys, .. } if is_due => keys.give_up(),
             Self::Keys { .. } | Self::Lines(_) | Self::Ended => Vec::new(),
+        }
+    }
+}
+
+impl Source {
+    /// Bytes that have come of a paste which has not ended.
+    pub(super) fn pasting_bytes(&self) -> Option<usize> {
+        match self {
+            Self::Keys { keys, .. } => keys.pasting_bytes(),
+            Self::Lines(_) | Self::Ended => None,
         }
     }
 }
@@ -110,4 +143,61 @@ fn line(input: &mut impl BufRead) -> io::Result<Option<String>> {
     }
     let text = String::from_utf8_lossy(&bytes);
     Ok(Some(text.trim_end_matches(['\n', '\r']).to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads pieces, each so many milliseconds after the one before; then nothing for as long as something
+    /// is waited for.
+    fn typed(pieces: &[(u64, &str)]) -> Vec<Typed> {
+        let mut now = Instant::now();
+        let mut source = Source::Keys { keys: Keys::default(), last: now, has_escape: false };
+        let mut typed = Vec::new();
+        for (millis, bytes) in pieces {
+            now += Duration::from_millis(*millis);
+            typed.extend(source.give_up(now));
+            typed.extend(source.typed(bytes.as_bytes(), now));
+        }
+        typed.extend(source.give_up(now + PASTE_TIME));
+        typed
+    }
+
+    fn paste(text: &str) -> Typed {
+        Typed::Paste(text.to_owned())
+    }
+
+    #[test]
+    fn a_paste_without_an_end_is_ended_by_a_key_or_by_time() {
+        let press = |char: char| {
+            Typed::Press(crate::tui::terminal::keys::Press::plain(
+                crate::tui::terminal::keys::Key::Char(char),
+            ))
+        };
+        for key in ["\x1b", "\x1b[27u", "\x03", "\x1b[99;5u"] {
+            let typed = typed(&[(0, "\x1b[200~some text"), (200, key), (200, "x")]);
+            assert_eq!(typed, [paste("some text"), press('x')], "{key:?}");
+        }
+        let by_time = typed(&[(0, "\x1b[200~some"), (2_000, " text"), (3_000, "x")]);
+        assert_eq!(by_time, [paste("some text"), press('x')]);
+    }
+
+    /// Over a slow connection a paste comes in pieces, cut anywhere.
+    #[test]
+    fn a_piece_of_a_paste_is_no_key() {
+        let cut = typed(&[(0, "\x1b[200~one"), (500, "\x1b"), (50, "[201~")]);
+        assert_eq!(cut, [paste("one")]);
+        let control = typed(&[(0, "\x1b[200~a"), (10, "\x03"), (10, "b\x1b[201~")]);
+        assert_eq!(control, [paste("a\u{3}b")]);
+    }
+
+    #[test]
+    fn bytes_of_a_paste_that_goes_on_are_counted() {
+        let mut source = Source::keys();
+        source.typed(b"x\x1b[200~abcdefgh", Instant::now());
+        assert_eq!(source.pasting_bytes(), Some(8));
+        source.typed(b"\x1b[201~", Instant::now());
+        assert_eq!(source.pasting_bytes(), None);
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::support::files::write_all;
 use crate::tui::display::{FullScreen, Inline, Next};
-use crate::tui::model::{Piece, Scroll, Size, State};
+use crate::tui::model::{Lines, Piece, Scroll, Size, State};
 use crate::tui::terminal::{self, Terminal};
 use crate::tui::view::{Live, Look, Pager, Printer, page, under_scrollback};
 use ratatui::text::Line;
@@ -38,6 +38,14 @@ impl Screen {
 
     pub(crate) fn is_plain(&self) -> bool {
         matches!(self, Self::Plain { .. })
+    }
+
+    /// The lines of a chat that has no keys.
+    pub(super) fn lines(&self) -> Option<Lines> {
+        match self {
+            Self::Inline { .. } | Self::Full { .. } => None,
+            Self::Plain { echoes, .. } => Some(Lines::new(*echoes)),
+        }
     }
 
     fn terminal(&self) -> Option<&Terminal> {
@@ -88,6 +96,22 @@ impl Screen {
             Self::Plain { .. } => {
                 self.draw(state, now).ok();
             }
+        }
+    }
+
+    /// Gives the terminal back after a defect: only what was drawn last is removed.
+    pub(super) fn abandon(&mut self) {
+        match self {
+            Self::Inline { terminal, inline, .. } => {
+                if terminal.is_entered() {
+                    let columns = terminal.size().columns;
+                    terminal.write(&inline.erase(columns)).ok();
+                    inline.forget();
+                }
+                terminal.leave();
+            }
+            Self::Full { terminal, .. } => terminal.leave(),
+            Self::Plain { .. } => {}
         }
     }
 

@@ -52,6 +52,21 @@ pub(crate) enum Typed {
     },
 }
 
+impl Typed {
+    /// Enter, with or without modifiers: it may be the end of a prompt.
+    pub(crate) fn is_enter(&self) -> bool {
+        matches!(self, Self::Press(Press { key: Key::Enter, .. }))
+    }
+
+    /// Esc or Ctrl-C.
+    pub(crate) fn takes_back(&self) -> bool {
+        match self {
+            Self::Press(press) => press.key == Key::Esc || *press == Press::ctrl('c'),
+            Self::Paste(_) | Self::Place { .. } => false,
+        }
+    }
+}
+
 /// Reads keys. What may go on with the next bytes waits for them.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
@@ -135,6 +150,19 @@ impl Keys {
         self.paste.is_some()
     }
 
+    /// Bytes of a paste whose end has not come.
+    pub(crate) fn pasting_bytes(&self) -> Option<usize> {
+        self.paste.as_ref().map(|paste| paste.len() + self.bytes.len())
+    }
+
+    /// The person ends a paste that goes on. A key that was read as a part of it is left out.
+    pub(crate) fn end_paste(&mut self) -> Vec<Typed> {
+        if self.bytes.last() == Some(&ESC) {
+            self.bytes.pop();
+        }
+        self.give_up()
+    }
+
     /// Nothing more has come for a while: what waits is what it is. A paste has lost its end.
     pub(crate) fn give_up(&mut self) -> Vec<Typed> {
         let bytes = std::mem::take(&mut self.bytes);
@@ -166,6 +194,12 @@ impl Keys {
         let paste = self.paste.take()?;
         Some(pasted(&paste))
     }
+}
+
+/// Whether `bytes`, read together, are a key that ends a paste: Ctrl-C, or Esc as it is sent where keys have
+/// all their modifiers. Elsewhere Esc is one byte, which may as well begin the end of the paste.
+pub(crate) fn ends_paste(bytes: &[u8]) -> bool {
+    matches!(bytes, b"\x03" | b"\x1b[99;5u" | b"\x1b[27u" | b"\x1b[27;1u")
 }
 
 /// Pasted text: terminals send a carriage return where a line ends.

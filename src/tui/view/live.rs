@@ -6,7 +6,7 @@ use super::look::{Look, Part};
 use super::pieces::{Printer, arguments, wrapped};
 use super::{one_line, seconds, styled};
 use crate::tui::markdown::render;
-use crate::tui::model::{Picker, PickerKind, Run, Size, State, Step, ToolState};
+use crate::tui::model::{Picker, PickerKind, Run, Size, State, Step, ToolState, retrying};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use std::time::Duration;
@@ -198,8 +198,7 @@ fn step(state: &State, run: &Run) -> String {
         Step::Answering => "answering".to_owned(),
         Step::Tools => "running tools".to_owned(),
         Step::Retry { attempt, attempts_max, until, reason } => {
-            let wait = whole_seconds(until.saturating_sub(state.now));
-            format!("attempt {attempt} of {attempts_max} in {wait}: {reason}")
+            retrying(until.saturating_sub(state.now), *attempt, *attempts_max, reason)
         }
     }
 }

@@ -57,6 +57,8 @@ fn a_chat_that_waits_for_the_person() {
     scene.key(Key::Left);
     check(&scene, "──\n> one\n  tw|o\nnot stored · /help");
     scene.press(Press::ctrl('c'));
+    check(&scene, "──\n> |\nthe up key brings the text back");
+    scene.press(Press::ctrl('c'));
     check(&scene, "──\n> |\npress Ctrl-C again to leave");
 }
 
@@ -160,7 +162,7 @@ fn what_waits_and_what_it_costs() {
     scene.ui("r", RetryScheduled { attempt, attempts_max, wait_ms, reason, ..Default::default() });
     check(
         &scene,
-        "> one\n──\n\nwaits: two\n⠋ attempt 2 of 3 in 4 s: overloaded · 0 s · Esc stops\n> |\n12k in, 678 out · 0.12 USD · /help",
+        "> one\n──\n\nwaits: two\n⠋ retrying in 4 s (attempt 2 of 3): overloaded · 0 s · Esc …\n> |\n12k in, 678 out · 0.12 USD · /help",
     );
 }
 

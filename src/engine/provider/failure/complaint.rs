@@ -13,6 +13,8 @@ pub(super) struct Complaint {
     pub(super) codes: Vec<String>,
     /// The HTTP status in it, if any.
     pub(super) status: Option<u16>,
+    /// The field of the request that it is about, if it names one.
+    field: Option<String>,
     /// The wait that it requests.
     pub(super) after: Option<Duration>,
 }
@@ -79,6 +81,7 @@ impl Complaint {
             message: message.unwrap_or_else(|| error.to_string()),
             codes,
             status: status.and_then(|status| u16::try_from(status).ok()),
+            field: word("param"),
             after: details.iter().find_map(retry_delay),
         }
     }
@@ -91,6 +94,14 @@ impl Complaint {
     /// Whether it is about the field of the request that has the schema of the answer.
     pub(super) fn is_about_schemas(&self) -> bool {
         SCHEMA_WORDS.iter().any(|word| self.message.contains(word) || self.has_code(word))
+    }
+
+    /// Whether it is about the model: by the field that it names, else by its words.
+    pub(super) fn is_about_model(&self) -> bool {
+        match &self.field {
+            Some(field) => field == "model",
+            None => self.has_code("model") || self.message.to_lowercase().contains("model"),
+        }
     }
 
     pub(super) fn class(&self, status: Option<u16>) -> ErrorClass {

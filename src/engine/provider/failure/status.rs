@@ -129,8 +129,15 @@ impl Failures {
             (_, Some(400..=499)) if model.is_empty() => {
                 format!("{base} refuses the request{number}: check {base_url_source}")
             }
-            (_, Some(400..=499)) => {
+            (_, Some(400..=499)) if complaint.is_about_model() => {
                 format!("{base} refuses the request{number}: check {model_source} (now {model})")
+            }
+            (_, Some(400..=499)) if complaint.message.is_empty() => format!(
+                "{base} refuses the request{number} without saying why: check {model_source} (now \
+                 {model}) and the settings"
+            ),
+            (_, Some(400..=499)) => {
+                format!("{base} refuses the request{number}: change what it names, then try again")
             }
             (_, Some(_) | None) => format!("{base} failed{number}: try again later"),
         }

@@ -51,6 +51,22 @@ fn a_status_has_its_class_and_says_what_to_do() {
     check(400, r#"{"error":{"message":"half \ud83d"}}"#, E::Provider, &["says: half \u{FFFD}"]);
 }
 
+/// Nobody is sent to look at the model for an error that is about something else.
+#[test]
+fn a_refusal_names_the_model_only_if_it_is_about_the_model() {
+    let says = |body: &str, names_model: bool| {
+        let error = failures(None).status(400, body.as_bytes(), None).into_error();
+        assert_eq!(error.message.contains("--model"), names_model, "{}", error.message);
+    };
+    says(r#"{"error":{"message":"The model `m` does not exist","code":"x"}}"#, true);
+    says(r#"{"error":{"message":"no such name","code":"model_not_found"}}"#, true);
+    says(r#"{"error":{"message":"odd value","param":"model"}}"#, true);
+    says("", true);
+    says(r#"{"error":{"message":"messages: roles must alternate"}}"#, false);
+    let temperature = r#"{"error":{"message":"'temperature' does not go with this model","param":"temperature"}}"#;
+    says(temperature, false);
+}
+
 #[test]
 fn a_conversation_that_is_too_long_is_recognized() {
     for body in [

@@ -1,0 +1,283 @@
+//! Lines in place of keys, as a pipe or a screen reader gives them: each is handled when what was asked
+//! before it has ended, so that a command finds what the lines before it have made.
+
+use super::{Action, Event, Note, State};
+use crate::protocol::command::Decision;
+use crate::tui::commands::Command;
+use std::collections::VecDeque;
+
+/// Lines that may wait for their turn before no more are read.
+const LINES_WAITING_MAX: usize = 16;
+
+/// The same while a question is open: its answer may come after other lines.
+const LINES_WAITING_WITH_QUESTION_MAX: usize = 1_024;
+
+/// The lines of a chat without keys.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lines {
+    waiting: VecDeque<String>,
+    /// No more lines come.
+    have_ended: bool,
+    /// A person types them at a terminal, and so sees what was printed before; else they may all have
+    /// been written before the first answer.
+    are_typed: bool,
+    /// An action of a line has not ended.
+    is_acting: bool,
+    /// Requests whose last frame has not come.
+    under_way: Vec<String>,
+    /// The call whose question was printed last.
+    asked: Option<Asked>,
+}
+
+/// A question that was printed.
+#[derive(Clone, Debug)]
+struct Asked {
+    call: String,
+    /// It can be read.
+    is_shown: bool,
+}
+
+/// What a line says about a tool call.
+enum Answer {
+    /// A word with a slash, which is nothing else.
+    Command(Decision),
+    /// A letter or a word, which is a prompt unless a question was shown before.
+    Word(Decision),
+}
+
+impl Lines {
+    /// Lines that a person types at a terminal, or those of a file or a program.
+    pub(crate) fn new(are_typed: bool) -> Self {
+        Self { are_typed, ..Self::default() }
+    }
+
+    /// What was printed can be read now.
+    pub(super) fn question_is_shown(&mut self) {
+        if let Some(asked) = &mut self.asked {
+            asked.is_shown = true;
+        }
+    }
+
+    /// A request was made.
+    pub(super) fn request_begins(&mut self, id: &str) {
+        self.under_way.push(id.to_owned());
+    }
+
+    /// The last frame of a request has come.
+    pub(super) fn request_ends(&mut self, id: &str) {
+        self.under_way.retain(|other| other != id);
+    }
+
+    fn has_shown_question(&self) -> bool {
+        self.asked.as_ref().is_some_and(|asked| asked.is_shown)
+    }
+}
+
+impl State {
+    /// Whether there is room for another line.
+    pub(crate) fn takes_lines(&self) -> bool {
+        let Some(lines) = &self.lines else { return true };
+        let most = match self.approvals.is_empty() && !lines.are_typed {
+            true => LINES_WAITING_MAX,
+            false => LINES_WAITING_WITH_QUESTION_MAX,
+        };
+        lines.waiting.len() < most
+    }
+
+    /// A line was read.
+    pub(super) fn line_read(&mut self, line: String) -> Vec<Action> {
+        let Some(lines) = &mut self.lines else { return Vec::new() };
+        let word = line.trim();
+        let is_asked = lines.has_shown_question();
+        match answer(word) {
+            Some(Answer::Command(decision) | Answer::Word(decision)) if is_asked => {
+                return self.decide(decision);
+            }
+            // What was typed before a question appeared is no answer to it. A pipe has no other time.
+            Some(Answer::Command(_)) if lines.are_typed => {
+                self.note(Note::Error, NO_QUESTION.to_owned());
+                return Vec::new();
+            }
+            Some(Answer::Command(_) | Answer::Word(_)) | None => {}
+        }
+        match word {
+            "" => return Vec::new(),
+            "/stop" => return self.cancel(),
+            "/quit" if lines.are_typed => return self.leave(),
+            _ => lines.waiting.push_back(line),
+        }
+        Vec::new()
+    }
+
+    pub(super) fn lines_ended(&mut self) {
+        if let Some(lines) = &mut self.lines {
+            lines.have_ended = true;
+        }
+    }
+
+    /// Handles the lines that have waited long enough, up to the first that has something done.
+    pub(super) fn next_lines(&mut self) -> Vec<Action> {
+        loop {
+            let Some(lines) = &mut self.lines else { return Vec::new() };
+            if self.is_ending || lines.is_acting {
+                return Vec::new();
+            }
+            if !self.approvals.is_empty() {
+                return self.answer_by_line();
+            }
+            if lines.waiting.is_empty() && lines.have_ended {
+                self.is_ending = true;
+                return vec![Action::EndInput];
+            }
+            if !lines.under_way.is_empty() {
+                return Vec::new();
+            }
+            let Some(line) = lines.waiting.pop_front() else { return Vec::new() };
+            let actions = self.line(&line);
+            if !actions.is_empty() {
+                let is_acting = actions.iter().any(ends_with_an_event);
+                self.lines.iter_mut().for_each(|lines| lines.is_acting = is_acting);
+                return actions;
+            }
+        }
+    }
+
+    /// What has ended of what a line had done.
+    pub(super) fn action_ended(&mut self, event: &Event) {
+        let ends = match event {
+            Event::Reported(_)
+            | Event::Sessions(_)
+            | Event::Forked(_)
+            | Event::Sent(..)
+            | Event::Opened(_)
+            | Event::NotOpened(_) => true,
+            Event::Typed(_)
+            | Event::Line(_)
+            | Event::InputEnded
+            | Event::Frame(_)
+            | Event::Tick
+            | Event::Resized(_)
+            | Event::Logged(_)
+            | Event::Files(_)
+            | Event::Edited(_)
+            | Event::Pasting(_) => false,
+        };
+        if let Some(lines) = &mut self.lines
+            && ends
+        {
+            if matches!(event, Event::Opened(_)) {
+                lines.under_way.clear();
+            }
+            lines.is_acting =
+                self.is_opening && !matches!(event, Event::Opened(_) | Event::NotOpened(_));
+        }
+    }
+
+    /// A line in its turn.
+    fn line(&mut self, line: &str) -> Vec<Action> {
+        if let Some(Answer::Command(_)) = answer(line.trim()) {
+            self.note(Note::Error, NO_QUESTION.to_owned());
+            return Vec::new();
+        }
+        match Command::read(line.trim_end()) {
+            Some(Ok(Command::Quit)) => {
+                self.lines.iter_mut().for_each(|lines| {
+                    lines.waiting.clear();
+                    lines.have_ended = true;
+                });
+                Vec::new()
+            }
+            Some(Ok(command)) => self.order(command),
+            Some(Err(wrong)) => {
+                self.note(Note::Error, wrong.to_string());
+                Vec::new()
+            }
+            None => self.submit(unescaped(line), false),
+        }
+    }
+
+    /// Asks about the first call that waits, unless its question was printed already.
+    pub(super) fn ask_by_line(&mut self) {
+        let Some(lines) = &mut self.lines else { return };
+        let Some(approval) = self.approvals.first() else { return lines.asked = None };
+        if lines.asked.as_ref().is_some_and(|asked| asked.call == approval.call) {
+            return;
+        }
+        lines.asked = Some(Asked { call: approval.call.clone(), is_shown: false });
+        let (tool, server, input) = (&approval.tool, &approval.server, &approval.input);
+        let from = if server.is_empty() { String::new() } else { format!(" of {server}") };
+        let more = match self.approvals.len() {
+            1 => String::new(),
+            count => format!(" ({} more will be asked about after it)", count - 1),
+        };
+        let text = format!(
+            "May {tool}{from} run with {input}?{more} Write y (or /allow), a (or /always, in this \
+             conversation) or n (or /deny)"
+        );
+        self.note(Note::Warning, text);
+    }
+
+    /// The next line, if it answers the question; nobody else can once all lines were read.
+    fn answer_by_line(&mut self) -> Vec<Action> {
+        let Some(lines) = &mut self.lines else { return Vec::new() };
+        let next = lines.waiting.front().and_then(|line| answer(line.trim()));
+        match next {
+            Some(Answer::Command(decision)) => {
+                lines.waiting.pop_front();
+                self.decide(decision)
+            }
+            Some(Answer::Word(_)) | None if lines.have_ended => {
+                let reason = "input has ended, so nobody can answer";
+                self.note(Note::Warning, reason.to_owned());
+                self.decide(Decision::Deny { reason: reason.to_owned() })
+            }
+            Some(Answer::Word(_)) | None => Vec::new(),
+        }
+    }
+}
+
+const NO_QUESTION: &str = "no tool call waits for a decision";
+
+/// A prompt as it is written after a second slash.
+pub(super) fn unescaped(text: &str) -> String {
+    text.strip_prefix("//").map_or_else(|| text.to_owned(), |rest| format!("/{rest}"))
+}
+
+fn answer(word: &str) -> Option<Answer> {
+    let deny = || Decision::Deny { reason: String::new() };
+    Some(match word.to_ascii_lowercase().as_str() {
+        "/allow" => Answer::Command(Decision::AllowOnce),
+        "/always" => Answer::Command(Decision::AllowSession),
+        "/deny" => Answer::Command(deny()),
+        "y" | "yes" => Answer::Word(Decision::AllowOnce),
+        "a" | "always" => Answer::Word(Decision::AllowSession),
+        "n" | "no" => Answer::Word(deny()),
+        _ => return None,
+    })
+}
+
+/// Whether an event reports the end of the action, or that a request was made: that ends with its last
+/// frame.
+fn ends_with_an_event(action: &Action) -> bool {
+    match action {
+        Action::Open(_)
+        | Action::Fork(_)
+        | Action::ListSessions
+        | Action::Write { .. }
+        | Action::Request(_) => true,
+        Action::Stay
+        | Action::ListFiles { .. }
+        | Action::Edit(_)
+        | Action::Suspend
+        | Action::Redraw
+        | Action::Copy(_)
+        | Action::Remember(_)
+        | Action::Scroll(_)
+        | Action::Fold
+        | Action::EndInput
+        | Action::Quit => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

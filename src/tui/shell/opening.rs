@@ -1,0 +1,96 @@
+//! Another conversation in place of this one. It is opened beside this one, which goes on if the other
+//! can't be used.
+
+use super::Shell;
+use crate::host::{Effect, Effects, Host};
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
+use crate::protocol::wire::Frame;
+use crate::tui::model::{Event, Opening};
+use std::future::pending;
+
+/// A conversation that is being opened.
+pub(super) struct Candidate {
+    opening: Opening,
+    host: Host,
+    greeting: Vec<Frame>,
+    is_stored: bool,
+}
+
+/// Waits until the store of the candidate, if there is one, is open and its session locked and loaded.
+pub(super) async fn opened(candidate: &mut Option<Candidate>) -> Effects {
+    match candidate {
+        Some(candidate) => candidate.host.opened().await,
+        None => pending().await,
+    }
+}
+
+impl Shell<'_> {
+    /// Begins to open another conversation.
+    pub(super) fn open(&mut self, opening: Opening) {
+        match (self.opener)(&opening) {
+            Ok(settings) => {
+                let is_stored = settings.store.is_some();
+                let (host, greeting) = Host::new(settings);
+                self.candidate = Some(Candidate { opening, host, greeting, is_stored });
+            }
+            Err(error) => self.update(Event::NotOpened(format!("{error:#}"))),
+        }
+    }
+
+    /// The candidate is open, or can't be used.
+    pub(super) async fn candidate_opened(&mut self, effects: Effects) {
+        let Some(mut candidate) = self.candidate.take() else { return };
+        let has_ended = |effect: &Effect| matches!(effect, Effect::Exit(_) | Effect::Abort(_));
+        if effects.list.iter().any(has_ended) {
+            candidate.host.close().await;
+            return self.update(Event::NotOpened(reason(&effects)));
+        }
+        let Candidate { opening, host, greeting, is_stored } = candidate;
+        if self.state.has_begun() && self.state.status.is_stored {
+            self.before = Some(self.state.status.session.clone());
+        }
+        self.host.close().await;
+        self.host = host;
+        if let Opening::New { system: Some(text) } = &opening {
+            self.state.status.system = Some(text.clone());
+        }
+        self.state.status.is_stored = is_stored;
+        self.together(|shell| {
+            shell.update(Event::Opened(announced(&opening)));
+            greeting.into_iter().for_each(|frame| shell.frame(frame));
+            shell.perform(effects);
+        });
+    }
+}
+
+/// Why a conversation can't be used, by the frames of its end.
+fn reason(effects: &Effects) -> String {
+    let reasons = effects.list.iter().filter_map(|effect| match effect {
+        Effect::Frame(Frame { frame: Some(Body::Error(error)), .. }) => {
+            Some(error.message.as_str())
+        }
+        Effect::Frame(_)
+        | Effect::Usage(_)
+        | Effect::StoreWarning(_)
+        | Effect::Exit(_)
+        | Effect::Abort(_) => None,
+    });
+    let reasons: Vec<_> = reasons.collect();
+    match reasons.is_empty() {
+        true => "the other conversation can't be opened".to_owned(),
+        false => reasons.join("; "),
+    }
+}
+
+fn announced(opening: &Opening) -> String {
+    match opening {
+        Opening::New { system: None } => "another conversation begins".to_owned(),
+        Opening::New { system: Some(_) } => {
+            "another conversation begins, with this system prompt".to_owned()
+        }
+        Opening::Stored { session } => format!("the conversation {session} goes on"),
+        Opening::Copied { session } => {
+            format!("the copy {session} goes on; the conversation before stays as it was")
+        }
+    }
+}

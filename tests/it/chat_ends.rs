@@ -1,0 +1,259 @@
+//! How a chat ends, and what is kept: by keys, by signals, by a defect, and with a command to go on.
+
+use crate::chat::{Person, chat};
+use crate::mcp_servers::{MARK_VARIABLE, assert_gone, config, mark};
+use crate::once::{Once, duologue};
+use crate::process::Process;
+use crate::server::Folder;
+use crate::vt::Vt;
+use rustix::process::Signal;
+use serde_json::json;
+use std::fs;
+use std::process::Command;
+
+const CTRL_C: &str = "\u{3}";
+const UP: &str = "\u{1b}[A";
+
+/// The command that the chat has printed to go on.
+#[track_caller]
+fn printed_command<'a>(screen: &'a Vt, which: &str) -> &'a str {
+    let hint = format!("to go on with {which}: ");
+    let (_, command) = screen.written.split_once(&hint).expect("a hint");
+    command.lines().next().unwrap_or_default().trim_end()
+}
+
+/// A shell in which `duologue` is the binary of this test, with the built-in engine, and which runs
+/// `line`.
+fn pasted(folder: &Folder, line: &str) -> Command {
+    let like = duologue(folder, &[]);
+    let mut command = Command::new("bash");
+    let script = format!("duologue() {{ \"$BINARY\" \"$@\" --engine echo; }}; {line}");
+    command.args(["-c", &script]).current_dir(folder.path("")).env_clear();
+    let variables = like.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    command
+        .envs(variables)
+        .env("BINARY", env!("CARGO_BIN_EXE_duologue"))
+        .env("HOME", folder.path(""));
+    command
+}
+
+/// The prompts that the next chat has, the newest last.
+fn remembered(folder: &Folder) -> Vec<String> {
+    let text = fs::read_to_string(folder.path(".local/state/duologue/prompts.jsonl"));
+    let text = text.unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).expect("a JSON string")).collect()
+}
+
+#[test]
+fn what_is_printed_to_go_on_can_be_pasted_whatever_the_id_is() {
+    for id in ["plain", "it's an id", "a\u{1b}]0;title\u{7}\nb\u{202e}c\u{9b}2J"] {
+        let folder = Folder::new();
+        let options = ["--store", "chat.db", "--session-id", id];
+        let mut person = Person::start(chat(&folder, &options));
+        person.sees("/help");
+        person.types("remember me\r");
+        person.answered("You said: remember me");
+        person.types("/quit\r");
+        let (status, screen) = person.ends();
+        assert_eq!(status, 0);
+        let command = printed_command(&screen, "this conversation").to_owned();
+        assert!(
+            !command.contains(|char: char| char.is_control() || char == '\u{202e}'),
+            "{command:?}"
+        );
+        let mut person = Person::start(pasted(&folder, &command));
+        person.answered("> remember me\n\nTurn 1. You said: remember me");
+        person.types("more\r");
+        person.answered("Turn 2. You said: more");
+        person.types("/quit\r");
+        assert_eq!(person.ends().0, 0);
+    }
+}
+
+#[test]
+fn leaving_names_the_conversation_in_which_something_was_said() {
+    let folder = Folder::new();
+    let store = |command: &mut Command| {
+        command.env("DUOLOGUE_STORE", folder.path("chat.db"));
+    };
+    let mut command = chat(&folder, &["--session-id", "first"]);
+    store(&mut command);
+    let mut person = Person::start(command);
+    person.sees("/help");
+    person.types("hello\r");
+    person.answered("You said: hello");
+    // In the new one nothing is said.
+    person.types("/new\r");
+    person.sees("another conversation begins");
+    person.types("/quit\r");
+    let screen = person.ends().1;
+    assert!(printed_command(&screen, "the conversation before").contains(" --session-id first "));
+    let mut command = chat(&folder, &["-c"]);
+    store(&mut command);
+    let mut person = Person::start(command);
+    person.answered("You said: hello");
+    person.types("\u{4}");
+    let screen = person.ends().1;
+    assert!(printed_command(&screen, "this conversation").contains(" --session-id first "));
+    let mut command = chat(&folder, &["-c"]);
+    store(&mut command);
+    let mut person = Person::start(command);
+    person.answered("You said: hello");
+    person.types("/fork\r");
+    person.sees("stays as it was");
+    person.types("/quit\r");
+    let screen = person.ends().1;
+    let command = printed_command(&screen, "this conversation");
+    assert!(!command.contains("first") && command.contains("--store "), "{command}");
+    let mut person = Person::start(chat(&folder, &["--store", "chat.db"]));
+    person.sees("/help");
+    person.types("/quit\r");
+    assert!(!person.ends().1.written.contains("to go on"), "nothing was said");
+}
+
+/// A run that a signal cuts off was asked for, and goes on.
+#[test]
+fn a_conversation_whose_first_answer_was_cut_off_can_go_on() {
+    let folder = Folder::new();
+    let options = ["--store", "chat.db", "--session-id", "cut", "--echo-delay-ms", "60000"];
+    let mut person = Person::start(chat(&folder, &options));
+    person.sees("/help");
+    person.types("hello\r");
+    person.sees("> hello");
+    person.process().send(Signal::TERM);
+    let (status, screen) = person.ends();
+    assert_eq!(status, 143);
+    assert!(printed_command(&screen, "this conversation").contains(" --session-id cut "));
+}
+
+#[test]
+fn a_signal_keeps_the_draft_and_the_prompts_that_wait() {
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+        let folder = Folder::new();
+        let mut person = Person::start(chat(&folder, &["--echo-delay-ms", "60000"]));
+        person.sees("/help");
+        person.types("slow\r");
+        person.sees("Esc stops");
+        person.types("later\r");
+        person.sees("waits: later");
+        person.types("a draft\u{1b}\rof two lines");
+        person.sees("of two lines");
+        person.process().send(signal);
+        person.ends();
+        let expected = ["slow", "later", "a draft\nof two lines"];
+        assert_eq!(remembered(&folder), expected, "{signal:?}");
+        let mut person = Person::start(chat(&folder, &[]));
+        person.sees("/help");
+        person.types(UP);
+        person.sees("> a draft\n  of two lines");
+        person.types(&format!("{UP}{UP}"));
+        person.sees("> later");
+        person.types("\u{3}/quit\r");
+        assert_eq!(person.ends().0, 0);
+    }
+}
+
+#[test]
+fn ctrl_c_clears_stops_and_leaves_one_after_the_other() {
+    let folder = Folder::new();
+    let mut person = Person::start(chat(&folder, &["--echo-delay-ms", "60000"]));
+    person.sees("/help");
+    person.types("slow\r");
+    person.sees("Esc stops");
+    person.types("a draft");
+    person.sees("> a draft");
+    person.types(CTRL_C);
+    person.sees("the up key brings the text back; Ctrl-C again stops the answer");
+    person.types(CTRL_C);
+    person.sees("· stopped");
+    person.sees("not stored · /help");
+    person.types(CTRL_C);
+    person.sees("press Ctrl-C again to leave");
+    person.types(CTRL_C);
+    assert_eq!(person.ends().0, 0);
+    assert_eq!(remembered(&folder), ["slow", "a draft"]);
+}
+
+/// The picture is removed, and one line says what that means for the conversation.
+#[cfg(debug_assertions)]
+#[test]
+fn a_defect_in_the_chat_restores_the_terminal_and_says_what_is_kept() {
+    let stored = ["--store", "chat.db", "--session-id", "kept"];
+    for (options, kept) in [
+        (
+            &stored[..],
+            "the conversation is stored; to go on with it: duologue chat --store chat.db",
+        ),
+        (&[], "the conversation was not stored, so it is lost but for what the terminal shows"),
+    ] {
+        let folder = Folder::new();
+        let mut command = chat(&folder, options);
+        command.env("DUOLOGUE_FAULT", "draw:300");
+        let mut person = Person::start(command);
+        person.sees("/help");
+        person.types("hello\r");
+        person.answered("You said: hello");
+        person.types(&"x".repeat(400));
+        let (status, screen) = person.ends();
+        assert_eq!(status, 70);
+        // However the terminal wraps it.
+        let letters = |text: &str| text.split_whitespace().collect::<String>();
+        let text = letters(&screen.text());
+        for shown in ["the chat met a defect of this program", "planted fault (src/", kept] {
+            assert!(text.contains(&letters(shown)), "{shown}: {text}");
+        }
+        assert!(text.contains("Yousaid:hello") && !text.contains("/help"), "{text}");
+        let kept = remembered(&folder);
+        assert!(kept.last().is_some_and(|draft| draft.starts_with("xxx")), "{kept:?}");
+    }
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn a_defect_without_a_terminal_is_a_failure_that_says_so() {
+    let folder = Folder::new();
+    let mut command = chat(&folder, &["--echo-delay-ms", "50"]);
+    command.env("DUOLOGUE_FAULT", "draw:1");
+    let mut once = Once::start(command);
+    once.write("hello\nmore\n");
+    let ended = once.finish();
+    assert_eq!(ended.status, 70);
+    assert!(ended.stderr.contains("the chat met a defect of this program"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_tool_whose_process_is_killed_leaves_chat_and_terminal_as_they_were() {
+    let (folder, mark) = (Folder::new(), mark());
+    fs::write(folder.path("servers"), config(&mark, &["nothing"], &json!({}))).expect("a file");
+    let call = json!({"name": "act", "arguments": {"text": "nothing"}});
+    let script = format!("{}\n{}\n", json!({"tools": [call]}), json!({"text": "Done."}));
+    fs::write(folder.path("script"), script).expect("a file");
+    let options = ["--mcp-config", "servers", "--echo-script", "script", "--allow", "act"];
+    let mut person = Person::start(chat(&folder, &options));
+    person.sees("/help");
+    person.types("go\r");
+    person.sees("running tools");
+    let servers = Process::marked(&format!("{MARK_VARIABLE}={mark}"));
+    assert!(!servers.is_empty());
+    servers.into_iter().for_each(|server| server.send(Signal::KILL));
+    person.answered("Done.");
+    person.types("/quit\r");
+    let (status, screen) = person.ends();
+    assert_eq!(status, 0);
+    assert!(screen.text().contains("✗ act"), "{}", screen.text());
+    assert_gone(&mark);
+}
+
+#[test]
+fn a_paste_without_an_end_is_shown_and_ends() {
+    let folder = Folder::new();
+    let mut person = Person::start(chat(&folder, &[]));
+    person.sees("/help");
+    person.types("\u{1b}[200~some text");
+    person.sees("pasting… 9 bytes so far · Esc ends it");
+    person.sees("> some text");
+    person.types("\r");
+    person.answered("You said: some text");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}

@@ -1,0 +1,208 @@
+//! Keys, commands and modes of a chat at a terminal.
+
+use crate::chat::{Person, chat};
+use crate::chat_lines::piped;
+use crate::mcp_servers::{assert_gone, config, mark};
+use crate::once::Once;
+use crate::profiles::Scene;
+use crate::provider::{Provider, says};
+use crate::server::{Folder, KEY};
+use crate::terminal::{in_session, read_until, with_terminal};
+use serde_json::json;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+
+/// Bracketed paste is always on; the mouse never is.
+#[test]
+fn pasted_text_is_marked_and_the_mouse_is_the_terminals() {
+    for (options, modes) in [(&[][..], &["2004"][..]), (&["--fullscreen"], &["1049", "2004"])] {
+        let folder = Folder::new();
+        let mut person = Person::start(chat(&folder, options));
+        person.sees("/help");
+        person.types("hello\r");
+        person.answered("You said: hello");
+        let mut screen = person.screen();
+        // The picture that is being drawn may have more.
+        screen.modes.retain(|mode| !["25", "2026"].contains(&mode.as_str()));
+        assert_eq!(
+            (screen.modes, screen.keyboard),
+            (modes.iter().map(|&it| it.to_owned()).collect(), 1)
+        );
+        person.types("/quit\r");
+        assert_eq!(person.ends().0, 0);
+    }
+}
+
+#[test]
+fn every_key_for_a_line_begins_a_line() {
+    let folder = Folder::new();
+    let mut person = Person::start(chat(&folder, &[]));
+    person.sees("/help");
+    // Ctrl-J, Alt-Enter, Shift-Enter as kitty and as xterm send it, and a backslash before Enter.
+    person.types("a\nb\u{1b}\rc\u{1b}[13;2ud\u{1b}[27;2;13~e\\\rf");
+    person.sees("> a\n  b\n  c\n  d\n  e\n  f");
+    person.types("\r");
+    person.answered("You said: a b c d e f");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
+#[test]
+fn a_prompt_joins_the_answer_visibly() {
+    let folder = Folder::new();
+    let mut person = Person::start(chat(&folder, &["--echo-delay-ms", "60000"]));
+    person.sees("/help");
+    person.types("slow\r");
+    person.sees("Esc stops");
+    person.types("and this\u{13}");
+    person.sees("joins the answer: and this");
+    person.types("later\r");
+    person.sees("waits: later");
+    // The last one comes back.
+    person.types("\u{1b}[1;3A");
+    person.sees("> later");
+    person.types("\u{3}\u{3}");
+    person.sees("· stopped");
+    // The prompt that was to join comes back.
+    person.sees("> and this");
+    person.types("\u{3}\u{4}");
+    assert_eq!(person.ends().0, 0);
+}
+
+#[test]
+fn earlier_prompts_are_searched() {
+    let folder = Folder::new();
+    let mut person = Person::start(chat(&folder, &[]));
+    person.sees("/help");
+    for prompt in ["about ports", "about ships"] {
+        person.types(&format!("{prompt}\r"));
+        person.answered(&format!("You said: {prompt}"));
+    }
+    person.types("\u{12}");
+    person.sees("type to search");
+    person.types("port\r");
+    person.sees("\n> about ports\necho");
+    person.types("\u{3}/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
+/// While the editor runs, every key is the editor's.
+#[test]
+fn keys_for_the_persons_editor_reach_it() {
+    let folder = Folder::new();
+    let script =
+        "#!/bin/sh\necho the editor waits\nread line\nprintf 'typed %s' \"$line\" > \"$1\"\n";
+    fs::write(folder.path("edit"), script).expect("a file");
+    fs::set_permissions(folder.path("edit"), fs::Permissions::from_mode(0o700)).expect("a mode");
+    let mut command = chat(&folder, &[]);
+    command.env("EDITOR", "./edit");
+    let mut person = Person::start(command);
+    person.sees("/help");
+    person.types("a draft\u{18}\u{5}");
+    person.sees("the editor waits");
+    for key in ["o", "n", "e", "\r"] {
+        person.types(key);
+    }
+    person.sees("> typed one");
+    person.types("\r");
+    person.answered("You said: typed one");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
+/// A shell without job control stops nobody: the chat gives the terminal back and takes it again.
+#[test]
+fn a_chat_that_can_not_be_suspended_goes_on() {
+    const ON: &str = "\u{1b}[?2004h\u{1b}[>1u";
+    let folder = Folder::new();
+    let binary = env!("CARGO_BIN_EXE_duologue");
+    let words = [binary, "chat", "--engine", "echo"];
+    let mut command = in_session(&folder, &words);
+    command.env("HOME", folder.path(""));
+    let (status, seen) = with_terminal(80, &mut command, |shown| {
+        let mut seen = read_until(shown, "/help");
+        shown.write_all(b"a draft\x1a").expect("it is typed");
+        seen += &read_until(shown, "\u{1b}[<u");
+        seen += &read_until(shown, ON);
+        shown.write_all(b"\r").expect("it is typed");
+        seen += &read_until(shown, "You said: a draft");
+        shown.write_all(b"/quit\r").expect("it is typed");
+        seen
+    });
+    assert_eq!(status, Some(0), "{seen:?}");
+    assert_eq!(seen.matches(ON).count(), 2, "{seen:?}");
+    assert_eq!(seen.matches("\u{1b}[<u").count(), 2, "{seen:?}");
+}
+
+#[test]
+fn hidden_characters_of_a_call_are_seen_before_it_is_allowed() {
+    let (folder, mark) = (Folder::new(), mark());
+    fs::write(folder.path("servers"), config(&mark, &["echo"], &json!({}))).expect("a file");
+    let call = json!({"name": "act", "arguments": {"text": "a\u{202e}b\u{200b}c\u{1b}[2J"}});
+    let script = format!("{}\n{}\n", json!({"tools": [call]}), json!({"text": "Done."}));
+    fs::write(folder.path("script"), script).expect("a file");
+    let options = ["--mcp-config", "servers", "--echo-script", "script"];
+    let mut person = Person::start(chat(&folder, &options));
+    person.sees("/help");
+    person.types("go\r");
+    person.sees("Ctrl-G to answer");
+    let shown = person.screen().text();
+    assert!(shown.contains("  {\"text\":\"a\\u{202e}b\\u{200b}c\\u001b[2J\"}"), "{shown}");
+    person.types("\u{7}n");
+    person.answered("Done.");
+    assert!(!person.bytes().contains('\u{202e}'));
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+    assert_gone(&mark);
+}
+
+#[test]
+fn model_profile_and_system_prompt_are_chosen_and_shown() {
+    let provider = Provider::start(vec![says("one"), says("two"), says("three")]);
+    let base_url = provider.base_url();
+    let small = format!("engine: openai\n    model: tiny\n    base-url: {base_url}\n");
+    let scene = Scene::new(&format!("profiles:\n  small:\n    {small}"), "");
+    let words = ["chat", "--engine", "openai", "--model", "scripted", "--base-url", &base_url];
+    let mut command = scene.command(&words);
+    command.env("DUOLOGUE_API_KEY", KEY);
+    let mut once = Once::start(command);
+    once.write("a\n/model large\n/model\nb\n/system Be brief.\n/system\nc\n/profile small\n/profile none\n");
+    let ended = once.finish();
+    assert_eq!(ended.status, 0, "{ended:?}");
+    for shown in [
+        "openai · large answers from the next prompt on",
+        "openai · large answers\n",
+        "another conversation begins, with this system prompt\nBe brief.\n",
+        "small · openai · tiny answers from the next prompt on",
+        "Error: ",
+    ] {
+        assert!(ended.stdout.contains(shown), "{shown}: {}", ended.stdout);
+    }
+    let models = (1..=3).map(|number| provider.wait_request(number).body["model"].clone());
+    assert_eq!(models.collect::<Vec<_>>(), [json!("scripted"), json!("large"), json!("scripted")]);
+    let system = &provider.wait_request(3).body["messages"][0];
+    assert_eq!((&system["role"], &system["content"]), (&json!("system"), &json!("Be brief.")));
+}
+
+#[test]
+fn the_tools_of_servers_are_listed() {
+    let (folder, mark) = (Folder::new(), mark());
+    fs::write(folder.path("servers"), config(&mark, &["echo"], &json!({}))).expect("a file");
+    let ended = piped(&folder, &["--mcp-config", "servers"], "hi\n/tools\n");
+    assert!(ended.stdout.contains("\necho (ready)\n  act\n"), "{}", ended.stdout);
+    assert_eq!(ended.status, 0);
+    assert_gone(&mark);
+}
+
+#[test]
+fn stores_of_turns_and_timeline_go_on_as_it_is_printed() {
+    let folder = Folder::new();
+    let options = ["--turns-db", "a.db", "--timeline-db", "b.db", "--session-id", "s"];
+    let ended = piped(&folder, &options, "hello\n");
+    let command = "duologue chat --turns-db a.db --timeline-db b.db --session-id s --resume";
+    assert_eq!(ended.stderr, format!("to go on with this conversation: {command}\n"));
+    let words: Vec<_> = command.split(' ').skip(2).collect();
+    let ended = piped(&folder, &words, "more\n");
+    assert!(ended.stdout.contains("Turn 2. You said: more"), "{}", ended.stdout);
+}

@@ -1,0 +1,169 @@
+//! Chats over a pipe: each line is handled when what was asked before it has ended.
+
+use crate::chat::chat;
+use crate::mcp_servers::{assert_gone, config, mark};
+use crate::once::{Ended, Once, duologue};
+use crate::provider::{Provider, Step, says};
+use crate::server::{Folder, KEY};
+use serde_json::json;
+use std::fs;
+
+pub(crate) fn piped(folder: &Folder, options: &[&str], lines: &str) -> Ended {
+    let mut once = Once::start(chat(folder, options));
+    once.write(lines);
+    once.finish()
+}
+
+#[test]
+fn a_command_waits_for_the_answer_before_it() {
+    let folder = Folder::new();
+    let lines = "hi\n/save one\nmore\n/save two\n/export all.md\n";
+    let ended = piped(&folder, &["--echo-delay-ms", "5"], lines);
+    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
+    let read = |name| fs::read_to_string(folder.path(name)).expect("a file");
+    assert_eq!(read("one"), "Turn 1. You said: hi\n");
+    assert!(read("two").starts_with("Turn 2. You said: more"));
+    assert_eq!(read("all.md").matches("## You").count(), 2);
+    let expected = "\
+You: hi
+
+Turn 1. You said: hi
+
+one was written
+
+You: more
+";
+    assert!(ended.stdout.starts_with(expected), "{}", ended.stdout);
+}
+
+#[test]
+fn two_slashes_begin_a_prompt_with_one() {
+    let folder = Folder::new();
+    let ended = piped(&folder, &[], "//usr is a folder\n");
+    assert!(ended.stdout.contains("You said: /usr is a folder"), "{}", ended.stdout);
+}
+
+#[test]
+fn quit_ends_a_file_after_the_answers_before_it() {
+    let folder = Folder::new();
+    let ended = piped(&folder, &["--echo-delay-ms", "5"], "one\n/quit\ntwo\n");
+    assert_eq!(ended.status, 0);
+    assert!(ended.stdout.ends_with("Turn 1. You said: one\n"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_line_waits_for_a_conversation_that_is_loaded_or_opened() {
+    let folder = Folder::new();
+    let store = ["--store", "chat.db", "--session-id", "kept"];
+    assert_eq!(piped(&folder, &store, "remember me\n").status, 0);
+    let lines = "/save answer\n/new\nnew here\n/resume kept\nback\n";
+    let ended = piped(&folder, &[&store[..], &["--resume"]].concat(), lines);
+    assert_eq!(ended.status, 0, "{ended:?}");
+    let saved = fs::read_to_string(folder.path("answer")).expect("the file");
+    assert_eq!(saved, "Turn 1. You said: remember me\n");
+    assert!(ended.stdout.contains("Turn 1. You said: new here"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("Turn 2. You said: back"), "{}", ended.stdout);
+}
+
+#[test]
+fn help_is_about_lines() {
+    let help = piped(&Folder::new(), &[], "/help\n").stdout;
+    for word in ["/allow", "/always", "/deny", "/stop", "/quit"] {
+        assert!(help.contains(&format!("\n  {word}")), "{word}: {help}");
+    }
+    assert!(!help.contains("Ctrl-"), "{help}");
+}
+
+#[test]
+fn calls_are_asked_about_one_after_the_other() {
+    let (folder, mark) = (Folder::new(), mark());
+    fs::write(folder.path("servers"), config(&mark, &["echo"], &json!({}))).expect("a file");
+    let call = |text: &str| json!({"name": "act", "arguments": {"text": text}});
+    let calls = json!({"tools": [call("first"), call("second \u{202e}x")]});
+    fs::write(folder.path("script"), format!("{calls}\n{}\n", json!({"text": "Done."})))
+        .expect("a file");
+    let options = ["--mcp-config", "servers", "--echo-script", "script"];
+    let ended = piped(&folder, &options, "go\n/allow\n/deny\n");
+    let at =
+        |text: &str| ended.stdout.find(text).unwrap_or_else(|| panic!("{text}: {}", ended.stdout));
+    let order = [
+        at(r#"May act of echo run with {"text":"first"}?"#),
+        at("act: allowed"),
+        // The text would be shown in another order than it is sent.
+        at(r#"May act of echo run with {"text":"second \u{202e}x"}?"#),
+        at("act: denied"),
+        at("Done."),
+    ];
+    assert!(order.is_sorted(), "{}", ended.stdout);
+    assert!(!ended.stdout.contains('\u{202e}'));
+    assert_eq!(ended.status, 0);
+    assert_gone(&mark);
+}
+
+#[test]
+fn a_question_that_nobody_can_answer_is_denied() {
+    let (folder, mark) = (Folder::new(), mark());
+    fs::write(folder.path("servers"), config(&mark, &["echo"], &json!({}))).expect("a file");
+    let calls = json!({"tools": [{"name": "act", "arguments": {"text": "x"}}]});
+    fs::write(folder.path("script"), format!("{calls}\n{}\n", json!({"text": "Done."})))
+        .expect("a file");
+    let options = ["--mcp-config", "servers", "--echo-script", "script"];
+    let ended = piped(&folder, &options, "go\nmore\n");
+    assert!(ended.stdout.contains("nobody can answer"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("You: more"), "{}", ended.stdout);
+    assert_eq!(ended.status, 0);
+    assert_gone(&mark);
+}
+
+fn with_provider(folder: &Folder, provider: &Provider) -> std::process::Command {
+    let base_url = provider.base_url();
+    let words = ["chat", "--engine", "openai", "--model", "scripted", "--base-url", &base_url];
+    let mut command = duologue(folder, &words);
+    command.env("DUOLOGUE_API_KEY", KEY).env("HOME", folder.path(""));
+    command
+}
+
+fn refused(status: u16, body: &str) -> Vec<Step> {
+    vec![Step::Status(status, vec![("retry-after", "1".to_owned())], body.to_owned())]
+}
+
+#[test]
+fn a_retry_is_one_line_and_nothing_else() {
+    let folder = Folder::new();
+    let provider = Provider::start(vec![refused(503, "busy"), says("Hello.")]);
+    let mut once = Once::start(with_provider(&folder, &provider));
+    once.write("hi\n");
+    let ended = once.finish();
+    assert_eq!(
+        ended.stdout.matches("retrying in 1 s (attempt 2 of ").count(),
+        1,
+        "{}",
+        ended.stdout
+    );
+    assert!(ended.stdout.contains("Hello."), "{}", ended.stdout);
+    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn a_log_file_has_the_retries() {
+    let folder = Folder::new();
+    let provider = Provider::start(vec![refused(503, "busy"), says("Hello.")]);
+    let mut command = with_provider(&folder, &provider);
+    command.args(["--log-file", "log"]);
+    let mut once = Once::start(command);
+    once.write("hi\n");
+    assert_eq!(once.finish().status, 0);
+    let log = fs::read_to_string(folder.path("log")).expect("the log");
+    assert!(log.contains("attempt 1 of"), "{log}");
+}
+
+#[test]
+fn a_server_that_can_not_be_started_is_reported_once() {
+    let folder = Folder::new();
+    let servers = json!({"mcpServers": {"broken": {"command": "/no/such/program"}}});
+    fs::write(folder.path("servers"), servers.to_string()).expect("a file");
+    let ended = piped(&folder, &["--mcp-config", "servers"], "hi\n");
+    let all = format!("{}{}", ended.stdout, ended.stderr);
+    assert_eq!(all.matches("/no/such/program").count(), 1, "{all}");
+    assert!(ended.stdout.contains("tool server broken is unavailable"), "{all}");
+}
