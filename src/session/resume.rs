@@ -2,7 +2,7 @@
 
 use super::client_error::store_failed;
 use super::recorder::Recorder;
-use super::{Output, Session, SessionMode};
+use super::{Output, Session, SessionMode, Warning};
 use crate::chat::event::Event;
 use crate::chat::record::{Loss, Restored, StoreFailure};
 use crate::chat::replay::Replay;
@@ -26,7 +26,8 @@ impl Session {
             // What follows is not stored; what closes the run is no exception.
             Some(Loss { reason, is_closed: true }) => self.recorder.stop_log(reason),
             Some(Loss { reason, is_closed: false }) => {
-                self.recorder.push(Output::Warning(reason.clone().into()));
+                let warning = Warning { text: reason.clone(), has_event: true };
+                self.recorder.push(Output::Warning(warning));
             }
             None => {}
         }
@@ -115,8 +116,8 @@ impl Recorder {
     /// Stores nothing from here on.
     fn stop_log(&mut self, reason: &str) {
         self.log.stop();
-        let warning = format!("{reason}; the conversation goes on and is not stored any more");
-        self.push(Output::Warning(warning.into()));
+        let text = format!("{reason}; the conversation goes on and is not stored any more");
+        self.push(Output::Warning(Warning { text, has_event: true }));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::chat::{Person, chat};
 use crate::once::Once;
+use crate::process::eventually;
 use crate::server::Folder;
 
 #[test]
@@ -32,9 +33,7 @@ fn on_the_whole_screen_a_dropped_turn_is_gone() {
     person.types("second\r");
     person.answered("Turn 2. You said: second");
     person.types("/undo\r");
-    crate::process::eventually("the turn is gone", || {
-        (person.screen().text() == before).then_some(())
-    });
+    eventually("the turn is gone", || (person.screen().text() == before).then_some(()));
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
 }
@@ -128,4 +127,29 @@ fn without_keys_the_new_prompt_stands_after_the_command() {
     assert!(ended.stdout.starts_with(&nothing.repeat(2)), "{}", ended.stdout);
     assert!(ended.stdout.contains("is not stored, so it can't be copied"), "{}", ended.stdout);
     assert_eq!(ended.status, 0);
+}
+
+#[test]
+fn another_conversation_that_can_not_be_stored_does_not_end_this_one() {
+    let folder = Folder::new();
+    let mut person = Person::start(chat(&folder, &["--store", "chat.db"]));
+    person.sees("/help");
+    person.types("first\r");
+    person.answered("Turn 1. You said: first");
+    // From here on the store can be opened by nobody.
+    std::fs::rename(folder.path("chat.db"), folder.path("moved.db")).expect("a file");
+    std::fs::create_dir(folder.path("chat.db")).expect("a folder");
+    for (count, command) in (1..).zip(["/new", "/fork", "/resume first"]) {
+        person.types(&format!("{command}\r"));
+        eventually("the error is shown", || {
+            let words = person.screen().text().split_whitespace().collect::<Vec<_>>().join(" ");
+            (words.matches("it is a folder").count() == count).then_some(())
+        });
+    }
+    person.sees_words("this conversation goes on");
+    assert!(!person.screen().text().contains("another conversation begins"));
+    person.types("second\r");
+    person.answered("You said: second Before that you said: first");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
 }

@@ -118,6 +118,8 @@ fn a_chat_streams_and_is_cancelled() {
     tmux.sees("· stopped");
     tmux.line("again");
     tmux.sees("Turn 2. You said: again");
+    // While it answers, the first one would stop it.
+    eventually("it is answered", || (!tmux.screen().contains("Esc stops")).then_some(()));
     tmux.keys(&["C-c", "C-c"]);
     tmux.is_restored(&folder);
 }

@@ -198,12 +198,19 @@ impl State {
     }
 
     fn degraded(&mut self, degraded: &StoreDegraded) {
-        self.status.is_stored = false;
-        // The error that comes with it has said so.
-        if !std::mem::take(&mut self.has_reported_store) {
-            let reason = clean(&degraded.reason);
-            let text = format!("the conversation is not stored any more: {reason}");
-            self.note(Note::Warning, text);
+        // The error that comes before it has said so.
+        let is_known = std::mem::take(&mut self.has_reported_store);
+        let is_lost = is_known || degraded.first_missing_ordinal > 0;
+        self.status.is_stored &= !is_lost;
+        let reason = clean(&degraded.reason);
+        match (is_known, is_lost) {
+            (true, _) => {}
+            (false, true) => {
+                let text = format!("the conversation is not stored any more: {reason}");
+                self.note(Note::Warning, text);
+            }
+            // A part of what was stored before can't be read.
+            (false, false) => self.note(Note::Warning, reason),
         }
     }
 
@@ -235,4 +242,40 @@ pub(crate) fn retrying(wait: Duration, attempt: u32, attempts_max: u32, reason: 
     // A wait that has just begun is not one second shorter.
     let seconds = wait.as_millis().div_ceil(1000);
     format!("retrying in {seconds} s (attempt {attempt} of {attempts_max}): {reason}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::words::code;
+    use crate::tui::model::Piece;
+    use crate::tui::model::tests::Scene;
+
+    #[test]
+    fn a_store_that_fails_is_reported_once_and_one_that_is_damaged_goes_on() {
+        let degraded = |reason: &str, first_missing_ordinal| {
+            let reason = reason.to_owned();
+            StoreDegraded { reason, first_missing_ordinal }
+        };
+        let check = |has_error: bool, event: StoreDegraded, is_stored: bool, expected: &[&str]| {
+            let mut scene = Scene::new();
+            scene.state.status.is_stored = true;
+            if has_error {
+                scene.error("", code::STORE_FAILED, "the disk is full");
+            }
+            scene.ui("", event);
+            let text = |piece: &Piece| {
+                let Piece::Note(_, text) = piece else { panic!("{piece:?}") };
+                text.clone()
+            };
+            let notes: Vec<_> = scene.pieces.iter().map(text).collect();
+            assert_eq!(notes, expected);
+            assert_eq!(scene.state.status.is_stored, is_stored);
+        };
+        check(true, degraded("the disk is full", 7), false, &["the disk is full"]);
+        check(true, degraded("the disk is full", 0), false, &["the disk is full"]);
+        let gone = "the conversation is not stored any more: it is read-only";
+        check(false, degraded("it is read-only", 7), false, &[gone]);
+        check(false, degraded("a record can't be read", 0), true, &["a record can't be read"]);
+    }
 }

@@ -119,7 +119,7 @@ impl State {
     pub(super) fn next_lines(&mut self) -> Vec<Action> {
         loop {
             let Some(lines) = &mut self.lines else { return Vec::new() };
-            if self.is_ending || lines.is_acting {
+            if self.is_ending || self.is_opening || lines.is_acting {
                 return Vec::new();
             }
             if !self.approvals.is_empty() {
@@ -168,8 +168,7 @@ impl State {
             if matches!(event, Event::Opened(_)) {
                 lines.under_way.clear();
             }
-            lines.is_acting =
-                self.is_opening && !matches!(event, Event::Opened(_) | Event::NotOpened(_));
+            lines.is_acting = false;
         }
     }
 

@@ -232,3 +232,32 @@ impl Status {
 fn switch(profile: String, model: String) -> Vec<Action> {
     vec![Action::Request(Outgoing::SwitchModel { profile, model })]
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::protocol::proto::chat::ChatTextSegmentFinished;
+    use crate::tui::model::tests::Scene;
+    use crate::tui::model::{Action, Note, Piece};
+    use crate::tui::terminal::keys::Key;
+
+    #[test]
+    fn a_code_block_that_is_not_there_is_counted_in_words() {
+        let check = |answer: &str, expected: &str| {
+            let mut scene = Scene::new();
+            scene.ask("r", "code?");
+            scene.says("r", answer);
+            scene.ui("r", ChatTextSegmentFinished::default());
+            scene.done("r", "ok");
+            scene.write("/copy 3");
+            scene.key(Key::Enter);
+            let note = Piece::Note(Note::Error, format!("the last answer has {expected}"));
+            assert_eq!(scene.pieces.last(), Some(&note));
+            scene.write("/copy");
+            scene.key(Key::Enter);
+            assert_eq!(scene.actions.last(), Some(&Action::Copy(answer.to_owned())));
+        };
+        check("none", "no code block");
+        check("```\na\n```\n", "1 code block");
+        check("```\na\n```\n~~~\nb\n~~~\n", "2 code blocks");
+    }
+}

@@ -5,7 +5,7 @@ use crate::protocol::proto::chat::ChatTextSegmentFinished;
 use crate::protocol::proto::provider::RetryScheduled;
 use crate::protocol::proto::tools::ToolApprovalResolved;
 use crate::tui::model::tests::Scene;
-use crate::tui::model::{Opening, Outgoing, Piece};
+use crate::tui::model::{Choice, Opening, Outgoing, Piece};
 
 fn scene(are_typed: bool) -> Scene {
     let mut scene = Scene::new();
@@ -96,6 +96,16 @@ fn a_chosen_conversation_is_waited_for() {
     line(&mut scene, "hello");
     scene.event(Event::Sessions(Ok(Vec::new())));
     assert_eq!(scene.asked(), [("hello", None)], "there was none to choose");
+    scene.send("r1");
+    scene.done("r1", "ok");
+    line(&mut scene, "/resume kept");
+    line(&mut scene, "more");
+    let (value, title) = ("kept".to_owned(), "title".to_owned());
+    scene.event(Event::Sessions(Ok(vec![Choice { value, title, detail: String::new() }])));
+    scene.event(Event::Tick);
+    assert_eq!(scene.asked().len(), 1, "the other one is not open yet");
+    scene.event(Event::Opened(String::new()));
+    assert_eq!(scene.asked()[1..], [("more", None)]);
 }
 
 #[test]
