@@ -9,7 +9,10 @@ use ratatui::text::Line;
 use std::fs::File;
 use std::future::pending;
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Time between two looks at whether the terminal takes output again.
+const ROOM_TIME: Duration = Duration::from_millis(33);
 
 /// Where the chat is shown.
 pub(crate) enum Screen {
@@ -208,6 +211,9 @@ impl Screen {
     /// If it is gone.
     pub(super) fn waits(&mut self, size: Size, now: Instant) -> io::Result<Option<Instant>> {
         let Self::Inline { terminal, inline, .. } = self else { return Ok(None) };
+        if !terminal.has_room() {
+            return Ok(Some(now + ROOM_TIME));
+        }
         let mut next = inline.next(size, now);
         if let Next::Ask(question) = next {
             terminal.write(question)?;

@@ -83,6 +83,20 @@ fn a_paste_is_one_text_and_may_lose_its_end() {
     assert_eq!(keys.push(b"x"), [press]);
 }
 
+/// What is too long is dropped, and the keys after it are read.
+#[test]
+fn a_paste_has_a_limit() {
+    let mut keys = Keys::default();
+    let piece = vec![b'x'; PASTE_BYTES_MAX / 4];
+    keys.push(b"\x1b[200~");
+    for _ in 0..5 {
+        assert_eq!(keys.push(&piece), []);
+    }
+    let typed = keys.push(b"\x1b[201~y");
+    let Some(Typed::Paste(text)) = typed.first() else { panic!("no paste: {} keys", typed.len()) };
+    assert_eq!((text.len(), typed.len()), (PASTE_BYTES_MAX, 2));
+}
+
 proptest! {
     /// Where bytes are cut makes no difference, and nothing stays behind.
     #[test]
