@@ -124,12 +124,12 @@ impl<'a> Fields<'a> {
             RetryStarted: ;
             UsageTotals: ;
         }
-        fields.take_odd(payload);
+        fields.take_others(payload);
         fields
     }
 
     /// The fields of messages without a correlation, and those with another meaning.
-    fn take_odd(&mut self, payload: &'a Any) {
+    fn take_others(&mut self, payload: &'a Any) {
         let fields = self;
         if let Any::ChatUserMessageAccepted(it) = payload {
             (fields.message_id, fields.role) = (Some(&*it.message_id), Some(&*it.role));
