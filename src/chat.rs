@@ -1,5 +1,6 @@
 //! The events of a conversation and their projections.
 
+pub(crate) mod attached;
 pub(crate) mod copy;
 pub(crate) mod entities;
 pub mod event;

@@ -29,7 +29,7 @@ use crate::tool::servers::ToolServers;
 pub(crate) use input_log::input as log_input;
 use keeping::Keeping;
 use std::collections::BTreeSet;
-use std::future::{pending, poll_fn};
+use std::future::{pending, poll_fn, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use tasks::{Step, Tasks};
@@ -211,7 +211,12 @@ impl Host {
     /// Adds the engines of profiles once a request names one, and reports once what of that profile
     /// does not apply.
     fn prepare_profile(&mut self, request: &Request) {
-        let Some(profile) = request.command.profile() else { return };
+        if let Some(profile) = request.command.profile() {
+            self.know_profile(profile);
+        }
+    }
+
+    fn know_profile(&mut self, profile: &str) {
         let (facts, notes) = self.engines.prepare(profile);
         facts.into_iter().for_each(|facts| self.session.know(facts));
         notes.iter().for_each(|note| tracing::warn!("{}", escape_control(note)));
@@ -275,8 +280,13 @@ impl Host {
         input_log::input(&input);
         let at = self.uptime();
         let outputs = self.session.handle(at, input);
-        let decided = outputs.into_iter().filter_map(|output| self.perform(output));
-        let list = first.into_iter().chain(decided).collect();
+        // A store holds thousands of such lists: they are no longer than they must be.
+        let is_record = |output: &&Output| matches!(output, Output::Persist(_));
+        let records = outputs.iter().filter(is_record).count();
+        let mut list = Vec::new();
+        list.reserve_exact(outputs.len() - records + usize::from(first.is_some()));
+        list.extend(first);
+        list.extend(outputs.into_iter().filter_map(|output| self.perform(output)));
         Effects { at, list }
     }
 
@@ -292,23 +302,39 @@ impl Host {
             self.are_servers_started = true;
             self.servers.start();
         }
-        if let Err(error) = self.keeping.send(self.session.id()) {
-            return self.store_unable(&error.to_string());
+        let mut may_wait = true;
+        loop {
+            if self.keeping.is_due(may_wait)
+                && let Err(error) = self.keeping.send(self.session.id())
+            {
+                return self.store_unable(&error.to_string());
+            }
+            if let Some(effects) = self.keeping.take_ready() {
+                return effects;
+            }
+            let has_room = has_room && !self.keeping.is_behind() && !self.keeping.is_opening();
+            let deadline =
+                self.session.deadline().map(|at| self.started + Duration::from_millis(at.0));
+            let Self { tasks, servers, has_servers, keeping, .. } = self;
+            let is_unsent = keeping.is_due(false);
+            let input = tokio::select! {
+                biased;
+                report = keeping.report() => return self.reported(report),
+                step = poll_fn(|context| tasks.poll_next(context, has_room)) => {
+                    return self.step(step);
+                }
+                change = servers.changed(), if *has_servers && has_room => {
+                    Input::ServerChanged(change)
+                }
+                () = sleep_until(deadline), if has_room => Input::DeadlineReached,
+                // Nothing else can be done now, so nothing more comes for the batch.
+                () = ready(()), if is_unsent => {
+                    may_wait = false;
+                    continue;
+                }
+            };
+            return self.handle(input);
         }
-        if let Some(effects) = self.keeping.take_ready() {
-            return effects;
-        }
-        let has_room = has_room && !self.keeping.is_behind() && !self.keeping.is_opening();
-        let deadline = self.session.deadline().map(|at| self.started + Duration::from_millis(at.0));
-        let Self { tasks, servers, has_servers, keeping, .. } = self;
-        let input = tokio::select! {
-            biased;
-            report = keeping.report() => return self.reported(report),
-            step = poll_fn(|context| tasks.poll_next(context, has_room)) => return self.step(step),
-            change = servers.changed(), if *has_servers && has_room => Input::ServerChanged(change),
-            () = sleep_until(deadline), if has_room => Input::DeadlineReached,
-        };
-        self.handle(input)
     }
 
     /// The effects of the engine's next event or its end, if it has come already.
@@ -350,6 +376,9 @@ impl Host {
                 let warning = loss.map(|loss| {
                     warning(if loss.is_closed { FAILED } else { DEGRADED }, &loss.reason)
                 });
+                if let Some(profile) = restored.as_ref().and_then(|it| it.profile()) {
+                    self.know_profile(profile);
+                }
                 let restored = restored.map(Input::Restored);
                 let inputs = restored.into_iter().chain(self.keeping.take_early());
                 let inputs: Vec<_> = inputs.collect();

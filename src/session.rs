@@ -56,7 +56,9 @@ use crate::chat::timeline::Span;
 use crate::engine::{EngineFacts, EngineRef};
 use crate::protocol::command::{self, Cancel, Command, Extension, ModelChoice, ToolManifest};
 use crate::protocol::id::{Ids, RequestId, SessionId, TaskId, ToolCallId};
-use crate::protocol::proto::frontendtools::FrontendToolManifestUpdated;
+use crate::protocol::proto::frontendtools::{
+    FrontendToolManifestCommand, FrontendToolManifestUpdated,
+};
 use crate::protocol::proto::tools::{ToolServerChanged, ToolServerState};
 use crate::protocol::wire::{self, BadLine, ClientError, Code, Done, Frame, Request};
 use crate::support::fail_point::FailPoint;
@@ -113,6 +115,10 @@ pub(crate) struct Session {
     recorder: Recorder,
     toolbox: Toolbox,
     models: Models,
+    /// The tools that the client has declared.
+    declared: Option<FrontendToolManifestCommand>,
+    /// Tools that were declared in an earlier process, until the client can take calls of them.
+    held_tools: Option<FrontendToolManifestCommand>,
     /// No more lines come, and so no answers of a client.
     has_input_ended: bool,
 }
@@ -166,6 +172,8 @@ impl Session {
             recorder,
             toolbox: Toolbox::new(&rules.tools),
             models: Models::new(rules.engines.clone()),
+            declared: None,
+            held_tools: None,
             has_input_ended: false,
             rules,
         }
@@ -298,6 +306,7 @@ impl Session {
                 if !had_servers {
                     self.announce_servers();
                 }
+                self.offer_held_tools();
                 self.recorder.done(Some(&id), Done::Ok);
             }
             Command::DeclareTools(manifest) => self.declare_tools(&id, manifest),
@@ -330,12 +339,19 @@ impl Session {
 
     fn declare_tools(&mut self, id: &RequestId, manifest: ToolManifest) {
         self.recorder.turn_on(Extension::ClientTools);
+        self.held_tools = None;
+        let updated = self.offer(manifest);
+        let chosen = self.choices();
+        self.recorder.announce_choice(Some(id), updated.into(), Some(chosen));
+        self.recorder.done(Some(id), Done::Ok);
+    }
+
+    /// Offers the model these tools of the client; gives the event that reports it.
+    fn offer(&mut self, manifest: ToolManifest) -> FrontendToolManifestUpdated {
         let ToolManifest { tools, message } = manifest;
         self.toolbox.declare(tools);
-        let updated =
-            FrontendToolManifestUpdated { tools: message.tools, revision: message.revision };
-        self.recorder.announce(Some(id), updated.into());
-        self.recorder.done(Some(id), Done::Ok);
+        self.declared = Some(message.clone());
+        FrontendToolManifestUpdated { tools: message.tools, revision: message.revision }
     }
 
     /// What the client sends about a tool call: it is answered first, and then the run goes on.
@@ -460,7 +476,8 @@ impl Session {
         }
         match self.models.switch(choice) {
             Ok(switched) => {
-                self.recorder.announce(Some(id), switched.into());
+                let chosen = self.choices();
+                self.recorder.announce_choice(Some(id), switched.into(), Some(chosen));
                 self.recorder.done(Some(id), Done::Ok);
             }
             Err(why) => self.recorder.refuse(Some(id), invalid_settings(why)),

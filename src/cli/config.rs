@@ -277,6 +277,7 @@ impl Plan {
                     None => FinalSnapshot::Full,
                 },
                 extensions: extensions(mode, &args),
+                is_model_typed: args.provider.is_model_typed,
                 prices,
                 repairs: args.answers.repair,
                 log: LogRules {
