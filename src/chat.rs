@@ -9,6 +9,7 @@
 //! | `timeline`, [`transcript`] | the conversation as a person sees it, and as the model sees it |
 //! | `entities`, `copy` | the other way round, for sessions that are copied or imported: entities made of frames, turns made of entities, and the records with which such a session begins |
 
+pub(crate) mod attached;
 pub(crate) mod copy;
 pub(crate) mod entities;
 pub mod event;

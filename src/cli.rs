@@ -259,7 +259,9 @@ impl Cli {
         if cli.manifest {
             return Ok(Invocation::Manifest);
         }
-        let command = cli.command.unwrap_or(Command::Rpc(cli.rpc));
+        let mut command = cli.command.unwrap_or(Command::Rpc(cli.rpc));
+        let own = typed.subcommand().map_or(&typed, |(_, own)| own);
+        command.note_typed(own);
         Ok(Invocation::Command(Box::new(command)))
     }
 
@@ -325,6 +327,7 @@ impl Cli {
         let mut args = RunCommandArgs::from_arg_matches(&typed)?;
         let is_typed = |id: &str| typed.value_source(id) == Some(ValueSource::CommandLine);
         args.is_system_typed = is_typed("system");
+        args.session.provider.note_typed(&typed);
         let ids = typed.ids().map(clap::Id::as_str);
         args.session.calls.typed = ids.filter(|id| is_typed(id)).map(str::to_owned).collect();
         Ok((args, typed))
@@ -377,6 +380,27 @@ fn named(word: &str) -> Option<&'static str> {
 }
 
 impl Command {
+    /// Notes what of the options of a conversation was typed.
+    fn note_typed(&mut self, typed: &ArgMatches) {
+        match self {
+            Self::Rpc(args) => args.session.provider.note_typed(typed),
+            Self::Exec(args) => args.session.provider.note_typed(typed),
+            Self::Chat(args) => args.session.provider.note_typed(typed),
+            // Its options are known once its file was read.
+            Self::RunCommand(_)
+            | Self::Check(_)
+            | Self::ListEvents(_)
+            | Self::Tools(_)
+            | Self::Profiles(_)
+            | Self::Models(_)
+            | Self::Doctor(_)
+            | Self::Sessions(_)
+            | Self::Schema(_)
+            | Self::Completions(_)
+            | Self::Man(_) => {}
+        }
+    }
+
     /// Parses the commands that are started often, if `words` are right. The other commands, and
     /// help, need the definition of the whole command line, which takes longer to build than most
     /// runs.
@@ -390,7 +414,9 @@ impl Command {
         match name {
             Some("rpc") => {
                 let typed = typed(RpcArgs::augment_args(command)).ok()?;
-                Some(Self::Rpc(RpcArgs::from_arg_matches(&typed).ok()?))
+                let mut rpc = Self::Rpc(RpcArgs::from_arg_matches(&typed).ok()?);
+                rpc.note_typed(&typed);
+                Some(rpc)
             }
             Some("exec") => {
                 let mut exec = ExecArgs::augment_args(command);
@@ -398,7 +424,9 @@ impl Command {
                     exec = without_output_variable(exec);
                 }
                 let typed = typed(exec).ok()?;
-                Some(Self::Exec(ExecArgs::from_arg_matches(&typed).ok()?))
+                let mut exec = Self::Exec(ExecArgs::from_arg_matches(&typed).ok()?);
+                exec.note_typed(&typed);
+                Some(exec)
             }
             Some(_) | None => None,
         }

@@ -34,7 +34,7 @@ pub use effects::{Effect, Effects, StoreWarning};
 pub(crate) use input_log::input as log_input;
 use keeping::Keeping;
 use std::collections::BTreeSet;
-use std::future::{pending, poll_fn};
+use std::future::{pending, poll_fn, ready};
 use std::time::Duration;
 use tasks::{Step, Tasks};
 use tokio::time::Instant;
@@ -182,8 +182,13 @@ impl Host {
         input_log::input(&input);
         let at = self.uptime();
         let outputs = self.session.handle(at, input);
-        let decided = outputs.into_iter().filter_map(|output| self.perform(output));
-        let list = first.into_iter().chain(decided).collect();
+        // A store holds thousands of such lists: they are no longer than they must be.
+        let is_record = |output: &&Output| matches!(output, Output::Persist(_));
+        let records = outputs.iter().filter(is_record).count();
+        let mut list = Vec::new();
+        list.reserve_exact(outputs.len() - records + usize::from(first.is_some()));
+        list.extend(first);
+        list.extend(outputs.into_iter().filter_map(|output| self.perform(output)));
         Effects { at, list }
     }
 
@@ -199,23 +204,39 @@ impl Host {
             self.are_servers_started = true;
             self.servers.start();
         }
-        if let Err(error) = self.keeping.send(self.session.id()) {
-            return self.store_unable(&error.to_string());
+        let mut may_wait = true;
+        loop {
+            if self.keeping.is_due(may_wait)
+                && let Err(error) = self.keeping.send(self.session.id())
+            {
+                return self.store_unable(&error.to_string());
+            }
+            if let Some(effects) = self.keeping.take_ready() {
+                return effects;
+            }
+            let has_room = has_room && !self.keeping.is_behind() && !self.keeping.is_opening();
+            let deadline =
+                self.session.deadline().map(|at| self.started + Duration::from_millis(at.0));
+            let Self { tasks, servers, has_servers, keeping, .. } = self;
+            let is_unsent = keeping.is_due(false);
+            let input = tokio::select! {
+                biased;
+                report = keeping.report() => return self.reported(report),
+                step = poll_fn(|context| tasks.poll_next(context, has_room)) => {
+                    return self.step(step);
+                }
+                change = servers.changed(), if *has_servers && has_room => {
+                    Input::ServerChanged(change)
+                }
+                () = sleep_until(deadline), if has_room => Input::DeadlineReached,
+                // Nothing else can be done now, so nothing more comes for the batch.
+                () = ready(()), if is_unsent => {
+                    may_wait = false;
+                    continue;
+                }
+            };
+            return self.handle(input);
         }
-        if let Some(effects) = self.keeping.take_ready() {
-            return effects;
-        }
-        let has_room = has_room && !self.keeping.is_behind() && !self.keeping.is_opening();
-        let deadline = self.session.deadline().map(|at| self.started + Duration::from_millis(at.0));
-        let Self { tasks, servers, has_servers, keeping, .. } = self;
-        let input = tokio::select! {
-            biased;
-            report = keeping.report() => return self.reported(report),
-            step = poll_fn(|context| tasks.poll_next(context, has_room)) => return self.step(step),
-            change = servers.changed(), if *has_servers && has_room => Input::ServerChanged(change),
-            () = sleep_until(deadline), if has_room => Input::DeadlineReached,
-        };
-        self.handle(input)
     }
 
     /// Whether the store is not open yet, or the session not loaded. Inputs wait for that.

@@ -76,6 +76,7 @@ use crate::chat::timeline::Span;
 use crate::engine::{EngineFacts, EngineRef};
 use crate::protocol::command::Extension;
 use crate::protocol::id::{Ids, SessionId, TaskId};
+use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
 use crate::protocol::wire::{self, BadLine, Frame};
 use crate::support::fail_point::FailPoint;
 use client_error::interrupted;
@@ -103,6 +104,10 @@ pub(crate) struct Session {
     recorder: Recorder,
     toolbox: Toolbox,
     models: Models,
+    /// The tools that the client has declared.
+    declared: Option<FrontendToolManifestCommand>,
+    /// Tools that were declared in an earlier process, until the client can take calls of them.
+    held_tools: Option<FrontendToolManifestCommand>,
     /// No more lines come, and so no answers of a client.
     has_input_ended: bool,
 }
@@ -141,6 +146,8 @@ impl Session {
             recorder,
             toolbox: Toolbox::new(&rules.tools),
             models: Models::new(rules.engines.clone()),
+            declared: None,
+            held_tools: None,
             has_input_ended: false,
             rules,
         }

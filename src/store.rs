@@ -30,7 +30,7 @@ mod write;
 
 pub(crate) use copies::{NotAdded, add_session};
 pub(crate) use keeper::latest_session;
-pub(crate) use library::{Conversation, Deleted, Library, Summary};
+pub(crate) use library::{Conversation, Deleted, Library, Listing, Summary};
 pub use place::{StorePlace, StoreSettings};
 pub use postgres::Dsn;
 pub(crate) use words::{Page, WordIndex};
@@ -123,6 +123,15 @@ impl Store {
         }
     }
 
+    /// A turn has ended, and what it wrote is reported: does what would delay the next batch otherwise.
+    fn settle(&mut self) {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.settle(),
+            // The server does that by itself.
+            Self::Postgres(_) => {}
+        }
+    }
+
     /// Nothing is written for a while: gives space back that is only needed while something is.
     fn tidy(&mut self) {
         match self {
@@ -148,11 +157,11 @@ impl Store {
         }
     }
 
-    /// All sessions, in no order.
-    fn summaries(&mut self) -> Result<Vec<Summary>, StoreError> {
+    /// All sessions, in no order, and what could not be read of them.
+    fn summaries(&mut self) -> Result<(Vec<Summary>, Option<String>), StoreError> {
         match self {
             Self::Sqlite(sqlite) => reader::summaries(sqlite),
-            Self::Postgres(postgres) => Ok(postgres.summaries()?),
+            Self::Postgres(postgres) => Ok((postgres.summaries()?, None)),
         }
     }
 

@@ -1,9 +1,10 @@
 //! A conversation that another session goes on with: its turns that have ended, made of what frames have
 //! shown or of what a store has, and the records with which the other session begins. Pure.
 
+use super::attached;
 use super::entities::{End, Shown};
 use super::event::{Attachments, Ending, Scope};
-use super::record::{EventRecord, Record, SessionStart, TurnChange};
+use super::record::{Choices, EventRecord, Record, SessionStart, TurnChange};
 use super::replay::CUT_OFF;
 use super::transcript::{HistoryMessage, Preamble, Turn, TurnState};
 use crate::protocol::any::Any;
@@ -27,6 +28,10 @@ pub(crate) struct CopiedTurns {
     pub(crate) history: Vec<SnapshotEntity>,
     /// The turns that have ended, oldest first.
     pub(crate) turns: Vec<EndedTurn>,
+    /// What the client has chosen.
+    pub(crate) choices: Choices,
+    /// How many images and files of prompts the model is not sent, because frames have no bytes of them.
+    pub(crate) lost_attachments: usize,
 }
 
 /// A turn that has ended.
@@ -56,6 +61,9 @@ impl CopiedTurns {
         let Shown { entities, mut ordinal, mut ends, open } = shown;
         let (history, groups) = groups(entities);
         let mut copy = Self { history, ..Self::default() };
+        for attachment in copy.history.iter_mut().flat_map(attached::shown_by) {
+            attached::hide_bytes(attachment);
+        }
         copy.preamble.history = copy.history.iter().filter_map(earlier_message).collect();
         let mut last = 0;
         for mut group in groups {
@@ -69,6 +77,10 @@ impl CopiedTurns {
             let typed = group.turn.strip_prefix("turn-").and_then(|number| number.parse().ok());
             last = typed.filter(|number| *number > last).unwrap_or(last + 1);
             let turn = turn_of(last, &group.entities, &end).map(Arc::new);
+            for attachment in group.entities.iter_mut().flat_map(attached::shown_by) {
+                copy.lost_attachments += usize::from(attached::given(attachment).is_none());
+                attached::hide_bytes(attachment);
+            }
             let (number, entities, ordinal) = (last, group.entities, 0);
             copy.turns.push(EndedTurn { number, entities, turn, end, ordinal });
         }
@@ -78,20 +90,13 @@ impl CopiedTurns {
         copy
     }
 
-    /// How many images and files of prompts the model is not sent, because frames have no bytes of them.
-    pub(crate) fn lost_attachments(&self) -> usize {
-        let entities = self.turns.iter().flat_map(|turn| &turn.entities);
-        let shown = entities.filter_map(prompt_of).flat_map(|prompt| &prompt.attachments);
-        shown.filter(|it| !turn::has_address(it)).count()
-    }
-
-    /// Takes over what the model was sent, which a store has exactly.
+    /// Takes over what the model was sent, which a store has exactly, and what was chosen.
     pub(crate) fn with_turns(
         mut self,
-        preamble: Preamble,
+        (preamble, choices): (Preamble, Choices),
         mut turns: BTreeMap<u32, Arc<Turn>>,
     ) -> Self {
-        self.preamble = preamble;
+        (self.preamble, self.choices) = (preamble, choices);
         for ended in &mut self.turns {
             ended.turn = turns.remove(&ended.number);
             let is_interrupted =
@@ -115,10 +120,10 @@ impl CopiedTurns {
 
     /// The records with which `session` begins: of each turn its prompt, and its end with all the rest.
     pub(crate) fn records(self, session: &SessionId, ids: &mut Ids) -> Vec<Record> {
-        let Self { preamble, history, turns } = self;
+        let Self { preamble, history, turns, choices, .. } = self;
         let entities = history.into_iter().map(|entity| renamed(entity, session, None)).collect();
         let history = SnapshotFrame { snapshot_ordinal: 0, entities };
-        let session_start = SessionStart { session: session.clone(), preamble, history };
+        let session_start = SessionStart { session: session.clone(), preamble, history, choices };
         let mut records = vec![Record::Start(Box::new(session_start))];
         let mut last = 0;
         for turn in turns {

@@ -1,12 +1,18 @@
 //! What a session wants kept of a conversation, and what it gets back when it is resumed.
 
-use super::event::{Attachments, Event, Recorded, Scope, SegmentKind, ToolResult};
+use super::event::{
+    Attachments, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult,
+};
+use super::patch::{PatchMode, Piece, lean_arguments_patch, lean_patch};
 use super::transcript::{Preamble, Step, Turn, repair_prompt};
+use super::ui::message_id;
 use crate::protocol::any::Any;
 use crate::protocol::id::{Ordinal, SessionId, ToolCallId};
+use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
 use crate::protocol::proto::session::TokenCounts;
 use crate::support::text::Text;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// Something that a session wants kept. What is shown of it may be shown once it is kept.
@@ -16,6 +22,31 @@ pub(crate) enum Record {
     Start(Box<SessionStart>),
     /// An event.
     Event(Box<EventRecord>),
+    /// Patches: most of what is kept, so that it is small.
+    Patch(PatchRecord),
+}
+
+/// Patches of one text that follow each other: their text, as in one patch that merges them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PatchRecord {
+    /// Ordinal of the first.
+    pub first: Ordinal,
+    /// Ordinal of the last.
+    pub ordinal: Ordinal,
+    pub scope: Scope,
+    pub of: Patched,
+    /// That of the last.
+    pub sequence: u64,
+    /// That of the first.
+    pub offset_bytes: u64,
+    pub text: String,
+}
+
+/// What a patch adds text to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Patched {
+    Segment(Segment),
+    Arguments(ToolCall),
 }
 
 /// What a session begins with.
@@ -27,6 +58,35 @@ pub(crate) struct SessionStart {
     pub preamble: Preamble,
     /// The earlier messages as people see them.
     pub history: SnapshotFrame,
+    /// What was chosen in a session of which this one is a copy.
+    pub choices: Choices,
+}
+
+/// What the client of a session has chosen, and what goes on with the session.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Choices {
+    /// The model that it switched to.
+    pub model: Option<ChosenModel>,
+    /// The tools that it declared.
+    pub tools: Option<FrontendToolManifestCommand>,
+}
+
+/// A model that a session was switched to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ChosenModel {
+    /// The profile; empty for none.
+    pub profile: String,
+    /// The engine.
+    pub engine: String,
+    /// The host of the provider.
+    pub host: String,
+    /// The model; empty for that of the profile or the engine.
+    pub model: String,
+    /// Settings that were chosen with it. Headers and members of the body may hold a key, and are never
+    /// among them.
+    pub settings: Map<String, Value>,
+    /// Some of the settings were left out.
+    pub is_partial: bool,
 }
 
 /// An event and what it changes.
@@ -36,7 +96,7 @@ pub(crate) struct EventRecord {
     pub ordinal: Ordinal,
     /// The run, turn and provider call; `None` outside of runs.
     pub scope: Option<Scope>,
-    /// The event as the protocol has it. A patch has only the fields of a lean one.
+    /// The event as the protocol has it.
     pub payload: Any,
     /// What it changes for the model.
     pub change: Option<TurnChange>,
@@ -67,6 +127,8 @@ pub(crate) enum TurnChange {
     Ended(Option<Arc<Turn>>),
     /// The turns from the first number to the last are not sent any more.
     Dropped(u32, u32),
+    /// The client has chosen a model or tools: all that is chosen now.
+    Chose(Box<Choices>),
 }
 
 /// A stored conversation.
@@ -90,6 +152,8 @@ pub struct Restored {
     pub(crate) transcript: Vec<Arc<Turn>>,
     /// Token counts up to the end of the last turn that has one.
     pub(crate) usage: Option<TokenCounts>,
+    /// What the client has chosen.
+    pub(crate) choices: Choices,
     /// What could not be read.
     pub(crate) loss: Option<Loss>,
 }
@@ -121,6 +185,83 @@ pub struct StoreFailure {
     pub first_missing: Option<Ordinal>,
 }
 
+impl PatchRecord {
+    /// The patch in `recorded`; `None` if it is another event.
+    pub(crate) fn of(recorded: &Recorded) -> Option<Self> {
+        let (of, sequence, offset_bytes, text) = match &recorded.event {
+            Event::SegmentPatched { segment, sequence, offset_bytes, text } => {
+                (Patched::Segment(*segment), *sequence, *offset_bytes, text.clone())
+            }
+            Event::ToolArgumentsPatched { tool, sequence, offset_bytes, text } => {
+                (Patched::Arguments(tool.clone()), *sequence, *offset_bytes, text.clone())
+            }
+            Event::PromptAccepted { .. }
+            | Event::PromptJoined { .. }
+            | Event::RepairRequested { .. }
+            | Event::RunStarted { .. }
+            | Event::CallStarted
+            | Event::SegmentStarted { .. }
+            | Event::SegmentFinished { .. }
+            | Event::ToolCallStarted { .. }
+            | Event::ToolCallRequested { .. }
+            | Event::ApprovalRequested { .. }
+            | Event::ApprovalResolved { .. }
+            | Event::ClientCallRequested { .. }
+            | Event::ClientResultReceived { .. }
+            | Event::ToolExecutionStarted { .. }
+            | Event::ToolResultReady { .. }
+            | Event::ToolCallFinished { .. }
+            | Event::CallMetadataUpdated { .. }
+            | Event::CallFinished { .. }
+            | Event::TurnDropped { .. }
+            | Event::RunFinished { .. }
+            | Event::RunStopped { .. }
+            | Event::RunFailed { .. } => return None,
+        };
+        let Recorded { ordinal, scope, .. } = *recorded;
+        Some(Self { first: ordinal, ordinal, scope, of, sequence, offset_bytes, text })
+    }
+
+    /// Takes in the next patch, if it goes on with the same text. Returns whether it does.
+    pub(crate) fn join(&mut self, next: &Self) -> bool {
+        let goes_on = self.scope == next.scope && self.of == next.of;
+        if goes_on {
+            self.text += &next.text;
+            (self.ordinal, self.sequence) = (next.ordinal, next.sequence);
+        }
+        goes_on
+    }
+
+    /// The patch as the protocol has it, with the fields of a lean one.
+    pub(crate) fn payload(&self) -> Any {
+        let Self { sequence, offset_bytes, .. } = *self;
+        let piece = Piece { sequence, offset_bytes, text: self.text.clone() };
+        match &self.of {
+            Patched::Segment(segment) => {
+                let id = message_id(&self.scope.run.root(), *segment);
+                lean_patch(id, segment.kind, PatchMode::Append, piece)
+            }
+            Patched::Arguments(tool) => lean_arguments_patch(tool.clone(), piece),
+        }
+    }
+
+    /// Whether the model is sent the text. It is sent calls once their arguments are complete.
+    pub(crate) fn is_answer(&self) -> bool {
+        match &self.of {
+            Patched::Segment(segment) => segment.kind == SegmentKind::Text,
+            Patched::Arguments(_) => false,
+        }
+    }
+}
+
+impl Restored {
+    /// The profile that the session was switched to.
+    pub(crate) fn profile(&self) -> Option<&str> {
+        let chosen = self.choices.model.as_ref().filter(|chosen| !chosen.profile.is_empty());
+        chosen.map(|chosen| chosen.profile.as_str())
+    }
+}
+
 impl TurnChange {
     /// What `recorded` changes, unless it ends its turn.
     pub(crate) fn of(recorded: &Recorded) -> Option<Self> {
@@ -134,9 +275,6 @@ impl TurnChange {
             }
             Event::RepairRequested { reason, .. } => {
                 Some(Self::Step(Step::Prompt(repair_prompt(reason).into(), none())))
-            }
-            Event::SegmentPatched { segment, text, .. } => {
-                (segment.kind == SegmentKind::Text).then(|| Self::Piece(text.clone()))
             }
             Event::SegmentFinished { segment, text, .. } => {
                 let is_kept = segment.kind == SegmentKind::Text && !text.is_empty();
@@ -156,11 +294,13 @@ impl TurnChange {
                 let first = recorded.scope.turn;
                 Some(Self::Dropped(first, turns.last().copied().unwrap_or(first)))
             }
-            Event::RunStarted { .. }
+            // Patches are records of their own.
+            Event::SegmentPatched { .. }
+            | Event::ToolArgumentsPatched { .. }
+            | Event::RunStarted { .. }
             | Event::CallStarted
             | Event::SegmentStarted { .. }
             | Event::ToolCallStarted { .. }
-            | Event::ToolArgumentsPatched { .. }
             | Event::ApprovalRequested { .. }
             | Event::ApprovalResolved { .. }
             | Event::ClientCallRequested { .. }

@@ -1,7 +1,8 @@
 //! Options about the provider: which one, where, with which key, and the profile that says so.
 
 use super::{EngineName, config};
-use clap::{Args, ValueEnum, ValueHint};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, ValueEnum, ValueHint};
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
 use std::path::PathBuf;
 
@@ -54,6 +55,18 @@ pub struct ProviderArgs {
     /// Root certificates that are trusted
     #[arg(long, env = "DUOLOGUE_TLS_ROOTS", value_name = "WHICH", value_enum, default_value_t)]
     pub tls_roots: TlsRoots,
+
+    /// One of the options that choose a model was typed; variables do not count.
+    #[arg(skip)]
+    pub is_model_typed: bool,
+}
+
+impl ProviderArgs {
+    /// Notes whether a model was chosen in what was typed.
+    pub(super) fn note_typed(&mut self, typed: &ArgMatches) {
+        let is_typed = |id: &&str| typed.value_source(id) == Some(ValueSource::CommandLine);
+        self.is_model_typed = ["engine", "model", "base_url", "profile"].iter().any(is_typed);
+    }
 }
 
 /// Files of profiles beside those that are found.

@@ -17,7 +17,11 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// Inputs that are handled before the store has stored what came of the first of them.
-const EFFECTS_HELD_MAX: usize = 1024;
+const EFFECTS_HELD_MAX: usize = 4096;
+
+/// Records that are given to the store at once while there is more to record. A batch costs the same
+/// whether it has one record or a thousand.
+const RECORDS_DUE: u64 = 1024;
 
 /// Inputs that wait for a session to be loaded.
 const EARLY_INPUTS_MAX: usize = 256;
@@ -35,8 +39,9 @@ pub(super) struct Keeping {
     worker: Option<Worker>,
     /// Records that the store was not given yet.
     unsent: Vec<Record>,
-    /// Records so far.
+    /// Records so far, and of those the ones that the store was given.
     recorded: u64,
+    sent: u64,
     /// Records that are stored once the batch is.
     in_flight: Option<u64>,
     /// Records that are stored.
@@ -90,10 +95,17 @@ impl Keeping {
 
     /// Has a record stored.
     pub(super) fn record(&mut self, record: Record) {
-        if self.state == State::On {
-            self.recorded += 1;
-            self.unsent.push(record);
+        if self.state != State::On {
+            return;
         }
+        self.recorded += 1;
+        // Joined here, so that the thread of the store does not get each of them to free.
+        if let (Some(Record::Patch(open)), Record::Patch(next)) = (self.unsent.last_mut(), &record)
+            && open.join(next)
+        {
+            return;
+        }
+        self.unsent.push(record);
     }
 
     /// Gives the effects back if they may be performed now; otherwise they wait.
@@ -113,6 +125,19 @@ impl Keeping {
         Some(effects)
     }
 
+    /// Whether the store can be given something now. `may_wait`: something else can be done meanwhile,
+    /// of which more may come for the same batch.
+    pub(super) fn is_due(&self, may_wait: bool) -> bool {
+        match self.state {
+            State::Opening { is_asked } => !is_asked,
+            State::On => {
+                let unsent = self.recorded - self.sent;
+                self.in_flight.is_none() && unsent >= if may_wait { RECORDS_DUE } else { 1 }
+            }
+            State::Off => false,
+        }
+    }
+
     /// Gives the store what it can take now.
     ///
     /// # Errors
@@ -127,7 +152,7 @@ impl Keeping {
                 })
             }
             State::On if self.in_flight.is_none() && !self.unsent.is_empty() => {
-                self.in_flight = Some(self.recorded);
+                (self.in_flight, self.sent) = (Some(self.recorded), self.recorded);
                 let batch = std::mem::take(&mut self.unsent);
                 self.ask(Request::Write(batch))
             }
@@ -173,7 +198,7 @@ impl Keeping {
         self.state = State::Off;
         self.in_flight = None;
         self.unsent.clear();
-        self.stored = self.recorded;
+        (self.sent, self.stored) = (self.recorded, self.recorded);
     }
 
     /// Drops what waits: the process ends now.

@@ -66,7 +66,12 @@ impl Host {
     /// Adds the engines of profiles once a request names one, and reports once what of that profile
     /// does not apply.
     fn prepare_profile(&mut self, request: &Request) {
-        let Some(profile) = request.command.profile() else { return };
+        if let Some(profile) = request.command.profile() {
+            self.know_profile(profile);
+        }
+    }
+
+    pub(super) fn know_profile(&mut self, profile: &str) {
         let (facts, notes) = self.engines.prepare(profile);
         facts.into_iter().for_each(|facts| self.session.know(facts));
         notes.iter().for_each(|note| tracing::warn!("{}", escape_control(note)));

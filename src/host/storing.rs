@@ -24,6 +24,9 @@ impl Host {
                 let warning = loss.map(|loss| {
                     warning(if loss.is_closed { FAILED } else { DEGRADED }, &loss.reason)
                 });
+                if let Some(profile) = restored.as_ref().and_then(|it| it.profile()) {
+                    self.know_profile(profile);
+                }
                 let restored = restored.map(Input::Restored);
                 let inputs = restored.into_iter().chain(self.keeping.take_early());
                 let inputs: Vec<_> = inputs.collect();

@@ -175,6 +175,8 @@ pub struct Rules {
     pub tools: ToolRules,
     /// The engines that requests can choose, the initial one included. They are those of the host.
     pub engines: BTreeMap<EngineRef, EngineFacts>,
+    /// The model was chosen for this process: one that a stored session was switched to does not go on.
+    pub is_model_typed: bool,
     /// What tokens cost.
     pub prices: Arc<Prices>,
     /// How often the model is asked again for an answer that matches the schema of a request.

@@ -5,7 +5,7 @@ use super::usage::UsageMeter;
 use super::{LogRules, Output};
 use crate::chat::event::{Event, Recorded};
 use crate::chat::patch::{PatchFields, PatchMode, Patches};
-use crate::chat::record::{EventRecord, Record, SessionStart, TurnChange};
+use crate::chat::record::{Choices, EventRecord, PatchRecord, Record, SessionStart, TurnChange};
 use crate::chat::timeline::{Span, Timeline};
 use crate::chat::transcript::Transcript;
 use crate::chat::ui::Ui;
@@ -34,9 +34,8 @@ pub(super) struct Projections<'a> {
 
 impl Log {
     pub(super) fn new(session: SessionId, rules: LogRules) -> Self {
-        // A stored patch has no field that the event before it has.
-        let fields = if rules.backend_events { PatchFields::Full } else { PatchFields::Lean };
-        let ui = Ui::new(session, Patches { mode: PatchMode::Append, fields });
+        let (mode, fields) = (PatchMode::Append, PatchFields::Full);
+        let ui = Ui::new(session, Patches { mode, fields });
         Self { rules, ui, has_begun: false, state_until: Ordinal::default() }
     }
 
@@ -57,6 +56,14 @@ impl Log {
     /// Whether anything is made of events.
     pub(super) fn is_on(&self) -> bool {
         self.rules.is_stored || self.rules.backend_events
+    }
+
+    /// The output for a patch, if that is all there is to do for it. What is stored of it has no field that
+    /// the event before it has.
+    pub(super) fn patch(&self, recorded: &Recorded) -> Option<Output> {
+        let is_plain = self.rules.is_stored && self.has_begun && !self.rules.backend_events;
+        let patch = if is_plain { PatchRecord::of(recorded) } else { None };
+        patch.map(|patch| Output::Persist(Record::Patch(patch)))
     }
 
     /// The event as it is recorded.
@@ -90,6 +97,10 @@ impl Log {
     ) -> Vec<Output> {
         let Recorded { ordinal, scope, .. } = *recorded;
         let mut outputs = self.begin(projections);
+        if let Some(patch) = PatchRecord::of(recorded) {
+            outputs.push(Output::Persist(Record::Patch(patch)));
+            return outputs;
+        }
         let state = if let Event::TurnDropped { .. } = recorded.event {
             self.state_until = ordinal;
             Some(projections.timeline.dropped_at(ordinal))
@@ -107,11 +118,11 @@ impl Log {
         outputs
     }
 
-    /// The outputs for an event outside of runs, if it is stored.
+    /// The outputs for an event outside of runs, if it is stored. `chosen` is what it changes.
     pub(super) fn announce(
         &mut self,
-        ordinal: Ordinal,
-        payload: &Any,
+        (ordinal, payload): (Ordinal, &Any),
+        chosen: Option<Choices>,
         projections: &Projections<'_>,
     ) -> Vec<Output> {
         if !self.rules.is_stored {
@@ -119,7 +130,8 @@ impl Log {
         }
         let mut outputs = self.begin(projections);
         let payload = payload.clone();
-        let (scope, change, state, usage) = (None, None, None, None);
+        let change = chosen.map(|choices| TurnChange::Chose(Box::new(choices)));
+        let (scope, state, usage) = (None, None, None);
         let record = EventRecord { ordinal, scope, payload, change, state, usage };
         outputs.push(Output::Persist(Record::Event(Box::new(record))));
         outputs
@@ -149,6 +161,7 @@ impl Log {
             session: projections.session.clone(),
             preamble: projections.transcript.preamble().clone(),
             history,
+            choices: Choices::default(),
         };
         vec![Output::Persist(Record::Start(Box::new(start)))]
     }

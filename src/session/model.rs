@@ -1,6 +1,7 @@
 //! Which engine and model answer, and with which settings: the session's own choice, and that of a
 //! request.
 
+use crate::chat::record::ChosenModel;
 use crate::engine::{CallSettings, EngineFacts, EngineRef};
 use crate::protocol::command::ModelChoice;
 use crate::protocol::proto::provider::ModelSwitched;
@@ -21,6 +22,8 @@ pub(super) struct Selection {
 pub(super) struct Models {
     facts: BTreeMap<EngineRef, EngineFacts>,
     current: Selection,
+    /// What was switched to, as it is stored.
+    chosen: Option<ChosenModel>,
 }
 
 impl Models {
@@ -29,7 +32,7 @@ impl Models {
         let settings = facts.get(&EngineRef::Initial).map(|facts| Arc::clone(&facts.settings));
         let settings = settings.unwrap_or_default();
         let current = Selection { engine: EngineRef::Initial, model: None, settings };
-        Self { facts, current }
+        Self { facts, current, chosen: None }
     }
 
     /// Knows the engines of `facts` from now on; the choice stays as it is.
@@ -47,18 +50,61 @@ impl Models {
     /// # Errors
     /// As [`Models::choose`]; the choice stays as it was.
     pub(super) fn switch(&mut self, choice: &ModelChoice) -> Result<ModelSwitched, String> {
-        self.current = self.choose(choice)?;
+        let selection = self.choose(choice)?;
+        let before = self.chosen.take().filter(|_| selection.engine == self.current.engine);
+        self.current = selection;
+        let switched = self.switched();
+        self.chosen = Some(remembered(before.unwrap_or_default(), choice, &switched));
+        Ok(switched)
+    }
+
+    /// What was switched to, if anything was.
+    pub(super) fn chosen(&self) -> Option<&ChosenModel> {
+        self.chosen.as_ref()
+    }
+
+    /// Goes on with what an earlier process was switched to; gives the event that reports it.
+    ///
+    /// # Errors
+    /// If this process has no such profile, engine or provider: why, for a message. The choice stays as
+    /// it was.
+    pub(super) fn resume(&mut self, chosen: ChosenModel) -> Result<ModelSwitched, String> {
+        let ChosenModel { profile, engine, host, .. } = &chosen;
+        let is_it = |name: &EngineRef| {
+            let facts = self.facts.get(name);
+            facts.is_some_and(|facts| facts.engine == engine && facts.provider == *host)
+        };
+        let reference = if profile.is_empty() {
+            let names = [EngineRef::Initial, EngineRef::Named(engine.clone())];
+            let place = if host.is_empty() { String::new() } else { format!(" at {host}") };
+            names
+                .into_iter()
+                .find(is_it)
+                .ok_or_else(|| format!("the engine {engine:?}{place} is not configured here"))?
+        } else {
+            let name = EngineRef::Profile(profile.clone());
+            self.known(name).ok_or_else(|| format!("there is no profile {profile:?} any more"))?
+        };
+        let (model, settings) = (chosen.model.clone(), chosen.settings.clone());
+        self.current =
+            self.with(reference, &ModelChoice { model, settings, ..Default::default() })?;
+        self.chosen = Some(chosen);
+        Ok(self.switched())
+    }
+
+    /// The current choice, as it is reported.
+    fn switched(&self) -> ModelSwitched {
         let facts = self.facts.get(&self.current.engine).cloned().unwrap_or_default();
         let profile = match &self.current.engine {
             EngineRef::Profile(name) => name.clone(),
             EngineRef::Initial | EngineRef::Named(_) => String::new(),
         };
-        Ok(ModelSwitched {
+        ModelSwitched {
             profile,
             engine: facts.engine.to_owned(),
             model: self.model(&self.current).to_owned(),
             host: facts.provider,
-        })
+        }
     }
 
     /// The current choice with what `choice` changes. A profile or an engine brings its own model and
@@ -68,7 +114,11 @@ impl Models {
     /// If there is no such profile, engine or setting, or a setting can't have its value: why, for a
     /// message.
     pub(super) fn choose(&self, choice: &ModelChoice) -> Result<Selection, String> {
-        let engine = self.engine(choice)?;
+        self.with(self.engine(choice)?, choice)
+    }
+
+    /// The choice of that engine, with the model and the settings of `choice`.
+    fn with(&self, engine: EngineRef, choice: &ModelChoice) -> Result<Selection, String> {
         let mut selection = match engine == self.current.engine {
             true => self.current.clone(),
             false => Selection { engine, ..Selection::default() },
@@ -137,6 +187,30 @@ impl Models {
             names => names.join(", "),
         }
     }
+}
+
+/// What is stored of a switch that comes after `chosen`, with the same engine.
+fn remembered(
+    mut chosen: ChosenModel,
+    choice: &ModelChoice,
+    switched: &ModelSwitched,
+) -> ChosenModel {
+    chosen.profile.clone_from(&switched.profile);
+    chosen.engine.clone_from(&switched.engine);
+    chosen.host.clone_from(&switched.host);
+    let model = choice.model.trim();
+    if !model.is_empty() {
+        model.clone_into(&mut chosen.model);
+    }
+    for (name, value) in &choice.settings {
+        if CallSettings::may_hold_key(name) {
+            chosen.is_partial = true;
+            continue;
+        }
+        chosen.settings.retain(|known, _| !CallSettings::is_same_name(known, name));
+        chosen.settings.insert(name.clone(), value.clone());
+    }
+    chosen
 }
 
 fn is_profile(name: &EngineRef) -> Option<&str> {
@@ -225,5 +299,58 @@ mod tests {
         let selection = models.choose(&choice("", "", "", json!({ "temperature": 1 })));
         let selection = selection.expect("good");
         assert_eq!((models.model(&selection), selection.settings.seed), ("x", Some(2)));
+    }
+
+    #[test]
+    fn what_was_switched_to_goes_on_in_another_process() {
+        let check = |choices: &[ModelChoice], model: &str, seed: i64, is_partial: bool| {
+            let mut before = models();
+            for choice in choices {
+                before.switch(choice).expect("good");
+            }
+            let chosen = before.chosen().expect("a choice").clone();
+            assert_eq!(chosen.is_partial, is_partial, "{choices:?}");
+            assert!(!format!("{chosen:?}").contains("s3cret"), "{chosen:?}");
+            let mut after = models();
+            let switched = after.resume(chosen.clone()).expect("it is there");
+            assert_eq!(after.current(), before.current(), "{choices:?}");
+            assert_eq!(
+                (switched.model.as_str(), after.current().settings.seed),
+                (model, Some(seed))
+            );
+            assert_eq!(after.chosen(), Some(&chosen));
+        };
+        check(&[choice("", "", "x", json!({}))], "x", 1, false);
+        check(&[choice("fast", "", "", json!({ "seed": 2 }))], "b", 2, false);
+        let first = || choice("", "gemini", "x", json!({ "seed": 2, "topP": 0.5 }));
+        check(&[first(), choice("", "", "y", json!({ "top_p": 0.1 }))], "y", 2, false);
+        check(&[first(), choice("fast", "", "", json!({}))], "b", 1, false);
+    }
+
+    #[test]
+    fn what_may_hold_a_key_is_not_stored() {
+        let mut models = models();
+        let headers = json!({ "seed": 2, "extraHeaders": { "X-Key": "s3cret" },
+            "extra_body": { "key": "s3cret" } });
+        models.switch(&choice("", "", "x", headers)).expect("good");
+        let chosen = models.chosen().expect("a choice");
+        assert!(chosen.is_partial && !format!("{chosen:?}").contains("s3cret"), "{chosen:?}");
+        assert_eq!(chosen.settings.len(), 1);
+    }
+
+    #[test]
+    fn what_is_not_configured_does_not_go_on() {
+        let check = |profile: &str, engine: &str, host: &str, expected: &str| {
+            let [profile, engine, host] = [profile, engine, host].map(str::to_owned);
+            let chosen = ChosenModel { profile, engine, host, ..ChosenModel::default() };
+            let mut models = models();
+            let before = models.current().clone();
+            let why = models.resume(chosen).expect_err("it is not there");
+            assert!(why.contains(expected), "{why}");
+            assert_eq!((models.current(), models.chosen()), (&before, None));
+        };
+        check("slow", "openai", "host", "no profile \"slow\"");
+        check("", "claude", "host", "\"claude\" at host is not configured");
+        check("", "openai", "elsewhere", "\"openai\" at elsewhere is not configured");
     }
 }

@@ -12,6 +12,7 @@ use super::usage::UsageMeter;
 use super::{FinalSnapshot, Output, Retention, Rules, SessionMode};
 use crate::chat::event::{Event, Recorded, Scope, Segment};
 use crate::chat::patch::{PatchFields, Patches};
+use crate::chat::record::Choices;
 use crate::chat::timeline::Timeline;
 use crate::chat::transcript::Transcript;
 use crate::chat::ui::Ui;
@@ -204,6 +205,11 @@ impl Recorder {
         if !self.log.is_on() {
             return;
         }
+        if let Some(patch) = self.log.patch(recorded) {
+            // Most lists of outputs are a patch and its frame.
+            self.outputs.reserve_exact(2);
+            return self.outputs.push(patch);
+        }
         let payload = self.log.payload(recorded);
         let at = (self.ordinal, &payload);
         let shown = self.log.backend_event(&self.session, Some(request), at);
@@ -253,12 +259,22 @@ impl Recorder {
 
     /// Shows something that happened to the session outside of its runs.
     pub(super) fn announce(&mut self, request: Option<&RequestId>, payload: Any) {
+        self.announce_choice(request, payload, None);
+    }
+
+    /// The same; `chosen` is what the client has chosen with it.
+    pub(super) fn announce_choice(
+        &mut self,
+        request: Option<&RequestId>,
+        payload: Any,
+        chosen: Option<Choices>,
+    ) {
         self.ordinal.0 += 1;
         self.timeline.pass(self.ordinal);
         let Self { session, timeline, transcript, usage, .. } = self;
         let projections = Projections { session, timeline, transcript, usage };
-        let stored = self.log.announce(self.ordinal, &payload, &projections);
         let at = (self.ordinal, &payload);
+        let stored = self.log.announce(at, chosen, &projections);
         let shown = self.log.backend_event(&self.session, request, at);
         self.outputs.extend(stored);
         self.outputs.extend(shown);

@@ -37,6 +37,7 @@ impl Session {
                 if !had_servers {
                     self.announce_servers();
                 }
+                self.offer_held_tools();
                 self.recorder.done(Some(&id), Done::Ok);
             }
             Command::DeclareTools(manifest) => self.declare_tools(&id, manifest),
@@ -121,7 +122,8 @@ impl Session {
         }
         match self.models.switch(choice) {
             Ok(switched) => {
-                self.recorder.announce(Some(id), switched.into());
+                let chosen = self.choices();
+                self.recorder.announce_choice(Some(id), switched.into(), Some(chosen));
                 self.recorder.done(Some(id), Done::Ok);
             }
             Err(why) => self.recorder.refuse(Some(id), invalid_settings(why)),
@@ -130,12 +132,19 @@ impl Session {
 
     fn declare_tools(&mut self, id: &RequestId, manifest: ToolManifest) {
         self.recorder.turn_on(Extension::ClientTools);
+        self.held_tools = None;
+        let updated = self.offer(manifest);
+        let chosen = self.choices();
+        self.recorder.announce_choice(Some(id), updated.into(), Some(chosen));
+        self.recorder.done(Some(id), Done::Ok);
+    }
+
+    /// Offers the model these tools of the client; gives the event that reports it.
+    pub(super) fn offer(&mut self, manifest: ToolManifest) -> FrontendToolManifestUpdated {
         let ToolManifest { tools, message } = manifest;
         self.toolbox.declare(tools);
-        let updated =
-            FrontendToolManifestUpdated { tools: message.tools, revision: message.revision };
-        self.recorder.announce(Some(id), updated.into());
-        self.recorder.done(Some(id), Done::Ok);
+        self.declared = Some(message.clone());
+        FrontendToolManifestUpdated { tools: message.tools, revision: message.revision }
     }
 
     /// What the client sends about a tool call: it is answered first, and then the run goes on.

@@ -4,12 +4,12 @@ use super::client_error::store_failed;
 use super::recorder::Recorder;
 use super::{Output, Session, SessionMode, Warning};
 use crate::chat::event::Event;
-use crate::chat::record::{Loss, Restored, StoreFailure};
+use crate::chat::record::{Choices, ChosenModel, Loss, Restored, StoreFailure};
 use crate::chat::replay::Replay;
 use crate::chat::timeline::{Span, Timeline};
 use crate::chat::transcript::{Preamble, Step, Transcript};
 use crate::protocol::any::Any;
-use crate::protocol::command::Extension;
+use crate::protocol::command::{Extension, ToolManifest};
 use crate::protocol::id::Ordinal;
 use crate::protocol::proto::session::StoreDegraded;
 use crate::protocol::words::kind;
@@ -20,6 +20,7 @@ impl Session {
     pub(super) fn restored(&mut self, restored: Restored) {
         self.turns = restored.turns;
         let loss = restored.loss.clone();
+        let choices = restored.choices.clone();
         let first_new = Ordinal(restored.ordinal.0 + 1);
         let replay = self.recorder.restore(restored);
         match &loss {
@@ -38,6 +39,60 @@ impl Session {
             let first_missing_ordinal = if is_closed { first_new.0 } else { 0 };
             self.degraded(StoreDegraded { reason, first_missing_ordinal });
         }
+        self.resume_choices(choices);
+    }
+
+    /// Goes on with the model and the tools that the client of an earlier process chose.
+    fn resume_choices(&mut self, choices: Choices) {
+        let Choices { model, tools } = choices;
+        if let Some(chosen) = model.filter(|_| !self.rules.is_model_typed) {
+            self.resume_model(chosen);
+        }
+        self.held_tools = tools;
+        self.offer_held_tools();
+    }
+
+    fn resume_model(&mut self, chosen: ChosenModel) {
+        let is_partial = chosen.is_partial;
+        match self.models.resume(chosen) {
+            Ok(switched) if self.recorder.is_on(Extension::SwitchModel) => {
+                self.recorder.announce(None, switched.into());
+            }
+            Ok(_) => {}
+            Err(why) => {
+                let default = self.models.model(self.models.current());
+                let default = if default.is_empty() { "the one it has" } else { default };
+                let warning = format!(
+                    "the conversation was switched to a model that this process can't use: {why}; it \
+                     goes on with the model of this process, {default}"
+                );
+                return self.recorder.push(Output::Warning(warning.into()));
+            }
+        }
+        if is_partial {
+            let warning = "headers or members of the body that the conversation was switched to are not \
+                           stored, as they may hold a key; switch again if its calls need them";
+            self.recorder.push(Output::Warning(warning.to_owned().into()));
+        }
+    }
+
+    /// Offers the tools of an earlier process, once the client takes calls of tools.
+    pub(super) fn offer_held_tools(&mut self) {
+        if !self.recorder.is_on(Extension::ClientTools) {
+            return;
+        }
+        let Some(held) = self.held_tools.take() else { return };
+        // What was stored was valid, at least for the version that stored it.
+        if let Ok(manifest) = ToolManifest::try_from(held) {
+            let updated = self.offer(manifest);
+            self.recorder.announce(None, updated.into());
+        }
+    }
+
+    /// What the client has chosen so far.
+    pub(super) fn choices(&self) -> Choices {
+        let tools = self.declared.as_ref().or(self.held_tools.as_ref());
+        Choices { model: self.models.chosen().cloned(), tools: tools.cloned() }
     }
 
     /// The store has failed: the conversation goes on without it.

@@ -1,21 +1,24 @@
 //! What a batch of records changes in the tables of a store, whatever kind of database it is. Pure.
 
 use super::Roles;
-use super::patches::OpenPatch;
-use super::turn::{Blobs, change_message, preamble_message, turn_message};
-use crate::chat::record::{EventRecord, Record, SessionStart, TurnChange};
+use super::turn::{Blobs, change_message, choices_message, preamble_message, turn_message};
+use crate::chat::record::{Choices, EventRecord, PatchRecord, Record, SessionStart, TurnChange};
 use crate::protocol::any::Any;
 use crate::protocol::id::Ordinal;
-use crate::protocol::proto::session::TokenCounts;
 use crate::protocol::proto::store::StoredStep;
 use prost::Message;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Characters of a session's title: the beginning of its first prompt.
 const TITLE_CHARS_MAX: usize = 80;
 
 /// The number of the steps that are of no turn.
-const NO_TURN: u32 = 0;
+pub(super) const NO_TURN: u32 = 0;
+
+/// The full names of the messages that a session has one of.
+pub(super) const CHOICES: &str = "duologue.store.v1.StoredChoices";
+pub(super) const COUNTS: &str = "duologue.session.v1.TokenCounts";
 
 /// A batch as changes of rows, in order, and what it changes in the row of its session.
 #[derive(Debug, Default)]
@@ -29,8 +32,54 @@ pub(super) struct Batch {
     pub(super) turns: u32,
     /// The title of the session, if a turn begins here.
     pub(super) title: String,
+    /// How many turns are dropped.
+    pub(super) dropped_turns: i64,
+    /// How the numbers of rows change.
+    pub(super) rows: RowChanges,
+    /// Messages that the session has one of, by name, in the place of earlier ones.
+    pub(super) messages: BTreeMap<&'static str, Vec<u8>>,
     /// It must survive a loss of power, and with it all that was written before.
     pub(super) ends_turn: bool,
+}
+
+/// How the numbers of a session's rows change that its own row has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RowChanges {
+    pub(super) turns: i64,
+    pub(super) states: i64,
+    /// Events after the last state.
+    pub(super) tail: RowCount,
+    /// Steps of the turn that goes on.
+    pub(super) steps: RowCount,
+    /// Steps that are of no turn.
+    pub(super) drops: i64,
+}
+
+/// How a number of rows changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RowCount {
+    /// It begins with none.
+    pub(super) is_reset: bool,
+    pub(super) added: i64,
+}
+
+impl RowChanges {
+    fn add(&mut self, change: &Change) {
+        let none = RowCount { is_reset: true, added: 0 };
+        match change {
+            Change::Event { .. } => self.tail.added += 1,
+            Change::State { .. } => {
+                self.states += 1;
+                self.tail = none;
+            }
+            Change::Step { turn: NO_TURN, .. } => self.drops += 1,
+            Change::Step { .. } => self.steps.added += 1,
+            Change::DropSteps { .. } => self.steps = none,
+            Change::Turn { .. } => self.turns += 1,
+            // A state follows, which has what they said.
+            Change::DropPatches { .. } | Change::Blob { .. } => {}
+        }
+    }
 }
 
 /// A change of rows.
@@ -56,17 +105,13 @@ pub(super) enum Change {
 impl Batch {
     /// What `records` change in a store with these roles.
     pub(super) fn of(records: &[Record], roles: Roles) -> Self {
-        let mut building = Building {
-            roles,
-            batch: Self::default(),
-            blobs: Blobs::new(),
-            patch: None,
-            piece: None,
-        };
+        let mut building =
+            Building { roles, batch: Self::default(), blobs: Blobs::new(), piece: None };
         for record in records {
             match record {
                 Record::Start(start) => building.start(start),
                 Record::Event(event) => building.event(event),
+                Record::Patch(patch) => building.patch(patch),
             }
         }
         building.finish()
@@ -78,8 +123,6 @@ struct Building {
     roles: Roles,
     batch: Batch,
     blobs: Blobs,
-    /// The last event, if it is a patch.
-    patch: Option<OpenPatch>,
     /// Pieces of a text that are one step: the last event, the turn and the text.
     piece: Option<(Ordinal, u32, String)>,
 }
@@ -90,9 +133,18 @@ impl Building {
         let mut preamble = preamble_message(&start.preamble);
         preamble.without_turns = !self.roles.turns;
         self.batch.preamble = preamble.encode_to_vec();
+        if start.choices != Choices::default() {
+            self.choices(&start.choices);
+        }
         if self.roles.timeline && !start.history.entities.is_empty() {
             let payload = start.history.encode_to_vec();
             self.batch.changes.push(Change::State { ordinal: 0, payload });
+        }
+    }
+
+    fn choices(&mut self, choices: &Choices) {
+        if self.roles.turns {
+            self.batch.messages.insert(CHOICES, choices_message(choices).encode_to_vec());
         }
     }
 
@@ -108,33 +160,38 @@ impl Building {
         if self.roles.timeline {
             self.shown(event);
         }
-        if self.roles.turns
-            && let (Some(change), Some(scope)) = (&event.change, event.scope)
-        {
-            let turn = match change {
-                // It is no step of a turn, and stays when turns end.
-                TurnChange::Dropped(..) => NO_TURN,
-                TurnChange::Began { .. }
-                | TurnChange::Piece(_)
-                | TurnChange::Step(_)
-                | TurnChange::Result(..)
-                | TurnChange::Ended(_) => scope.turn,
-            };
-            self.change((event.ordinal, turn), change, event.usage.as_ref());
+        if let Any::TurnDropped(dropped) = &event.payload {
+            self.batch.dropped_turns += i64::try_from(dropped.turn_ids.len()).unwrap_or(i64::MAX);
+        }
+        if self.roles.turns {
+            self.sent(event);
         }
         self.batch.ends_turn |= event.state.is_some();
     }
 
+    /// What the model is sent of an event.
+    fn sent(&mut self, event: &EventRecord) {
+        if let Some(counts) = &event.usage {
+            self.batch.messages.insert(COUNTS, counts.encode_to_vec());
+        }
+        let Some(change) = &event.change else { return };
+        let turn = match change {
+            TurnChange::Chose(choices) => return self.choices(choices),
+            // It is no step of a turn, and stays when turns end.
+            TurnChange::Dropped(..) => Some(NO_TURN),
+            TurnChange::Began { .. }
+            | TurnChange::Piece(_)
+            | TurnChange::Step(_)
+            | TurnChange::Result(..)
+            | TurnChange::Ended(_) => event.scope.map(|scope| scope.turn),
+        };
+        if let Some(turn) = turn {
+            self.change((event.ordinal, turn), change);
+        }
+    }
+
     /// What people see of an event.
     fn shown(&mut self, event: &EventRecord) {
-        if self.patch.as_mut().is_some_and(|open| open.join(event)) {
-            return;
-        }
-        self.flush_patch();
-        self.patch = OpenPatch::of(event);
-        if self.patch.is_some() {
-            return;
-        }
         self.row(event.ordinal, place(event), &event.payload);
         if let Some(state) = &event.state {
             if let Some(scope) = event.scope {
@@ -145,9 +202,17 @@ impl Building {
         }
     }
 
-    fn flush_patch(&mut self) {
-        if let Some(OpenPatch { ordinal, place, payload }) = self.patch.take() {
-            self.row(ordinal, place, &payload);
+    fn patch(&mut self, patch: &PatchRecord) {
+        let PatchRecord { ordinal, scope, .. } = *patch;
+        self.batch.last = signed(ordinal);
+        self.batch.turns = self.batch.turns.max(scope.turn);
+        if self.roles.timeline {
+            self.row(ordinal, Some((scope.turn, scope.call)), &patch.payload());
+        }
+        if self.roles.turns && patch.is_answer() {
+            let piece = self.piece.get_or_insert_with(|| (ordinal, scope.turn, String::new()));
+            piece.0 = ordinal;
+            piece.2 += &patch.text;
         }
     }
 
@@ -158,24 +223,12 @@ impl Building {
         }
     }
 
-    /// What the model is sent of an event.
-    fn change(
-        &mut self,
-        (ordinal, turn): (Ordinal, u32),
-        change: &TurnChange,
-        usage: Option<&TokenCounts>,
-    ) {
-        if let TurnChange::Piece(more) = change {
-            let piece = self.piece.get_or_insert_with(|| (ordinal, turn, String::new()));
-            piece.0 = ordinal;
-            piece.2 += more;
-            return;
-        }
+    fn change(&mut self, (ordinal, turn): (Ordinal, u32), change: &TurnChange) {
         self.flush_piece();
         if let TurnChange::Ended(ended) = change {
             self.batch.changes.push(Change::DropSteps { turn });
             let Some(ended) = ended else { return };
-            let payload = turn_message(ended, usage, &mut self.blobs).encode_to_vec();
+            let payload = turn_message(ended, &mut self.blobs).encode_to_vec();
             let ordinal = signed(ordinal);
             self.batch.changes.push(Change::Turn { ordinal, turn, payload });
             return;
@@ -200,9 +253,10 @@ impl Building {
 
     fn finish(mut self) -> Batch {
         self.flush_piece();
-        self.flush_patch();
         let blobs = self.blobs.into_iter();
         self.batch.changes.extend(blobs.map(|(sha256, data)| Change::Blob { sha256, data }));
+        let Batch { changes, rows, .. } = &mut self.batch;
+        changes.iter().for_each(|change| rows.add(change));
         self.batch
     }
 }

@@ -45,7 +45,8 @@ impl Library {
 }
 
 fn ended(part: Part, has_turns: bool) -> Ended {
-    let Part { preamble, entities, entities_until, mut transcript, open_turns, loss, .. } = part;
+    let Part { preamble, entities, entities_until, mut transcript, open_turns, .. } = part;
+    let (choices, loss) = (part.choices, part.loss);
     let loss = loss.map(|loss| loss.reason);
     let mut entities = entities;
     remove_dropped(&mut entities);
@@ -55,7 +56,7 @@ fn ended(part: Part, has_turns: bool) -> Ended {
     let shown = Shown { entities, ordinal: entities_until.0, ..Entities::default().finish() };
     let copy = CopiedTurns::of_shown(shown);
     transcript.retain(|number, _| !open_turns.contains(number));
-    let copy = if has_turns { copy.with_turns(preamble, transcript) } else { copy };
+    let copy = if has_turns { copy.with_turns((preamble, choices), transcript) } else { copy };
     Ended { copy, loss }
 }
 

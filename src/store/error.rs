@@ -103,6 +103,7 @@ impl StoreError {
         match self {
             Self::Sqlite(error) => {
                 matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+                    || is_wrong_value(error)
                     || error
                         .sqlite_error()
                         .is_some_and(|error| UNREADABLE.contains(&error.extended_code))
@@ -117,6 +118,27 @@ impl StoreError {
             | Self::Newer { .. }
             | Self::NotAStore(_)
             | Self::Postgres(_)
+            | Self::Io { .. } => false,
+        }
+    }
+
+    /// SQLite can't make a file that it needs beside the database.
+    pub(super) fn is_unwritable(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => matches!(
+                error.sqlite_error_code(),
+                Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)
+            ),
+            Self::Locked(_)
+            | Self::Missing(_)
+            | Self::Unreadable { .. }
+            | Self::Elsewhere(_)
+            | Self::Gone(_)
+            | Self::Exists(_)
+            | Self::Newer { .. }
+            | Self::NotAStore(_)
+            | Self::Postgres(_)
+            | Self::Message(_)
             | Self::Io { .. } => false,
         }
     }
@@ -143,6 +165,18 @@ impl StoreError {
 
 fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// A row has a value that was never written there.
+fn is_wrong_value(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error;
+    matches!(
+        error,
+        Error::FromSqlConversionFailure(..)
+            | Error::IntegralValueOutOfRange(..)
+            | Error::Utf8Error(..)
+            | Error::InvalidColumnType(..)
+    )
 }
 
 /// What SQLite reports, with the cause where it has another one than people expect.

@@ -85,6 +85,11 @@ impl Keeper {
         Ok(())
     }
 
+    /// Copies logs that have become long. What can't be done now is done another time.
+    pub(super) fn settle(&mut self) {
+        self.stores.iter_mut().for_each(|(store, _)| store.settle());
+    }
+
     /// Empties the logs while nothing is written. What can't be done now is done another time.
     pub(super) fn tidy(&mut self) {
         self.stores.iter_mut().for_each(|(store, _)| store.tidy());

@@ -9,10 +9,12 @@ use crate::chat::event::Recorded;
 use crate::chat::record::Restored;
 use crate::chat::replay::Replay;
 use crate::chat::timeline::{Span, Timeline};
+use crate::chat::transcript::Turn;
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::protocol::proto::rpc::SnapshotFrame;
 use crate::support::fail_point::FailPoint;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The stores in which sessions are kept.
 #[derive(Clone, Debug)]
@@ -40,8 +42,18 @@ pub(crate) struct Summary {
 pub(crate) struct Conversation {
     pub(crate) session: SessionId,
     pub(crate) state: SnapshotFrame,
+    /// The turns as the model is sent them, if they are stored here.
+    pub(crate) turns: Vec<Arc<Turn>>,
     /// What could not be read, for people.
     pub(crate) loss: Option<String>,
+}
+
+/// The sessions of a store.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Listing {
+    pub(crate) sessions: Vec<Summary>,
+    /// What could not be read, for people.
+    pub(crate) losses: Vec<String>,
 }
 
 /// What became of a session that was to be deleted.
@@ -72,24 +84,27 @@ impl Library {
         Self { stores }
     }
 
-    /// All sessions, the one that was written last first.
+    /// All sessions that can be read, the one that was written last first.
     ///
     /// # Errors
-    /// If a store can't be read, for a person.
-    pub(crate) fn sessions(&self) -> Result<Vec<Summary>, String> {
+    /// If a store can't be read at all, for a person.
+    pub(crate) fn sessions(&self) -> Result<Listing, String> {
         let mut all: BTreeMap<String, Summary> = BTreeMap::new();
+        let mut losses = Vec::new();
         for (place, _) in &self.stores {
             if place.path().is_some_and(reader::is_empty) {
                 continue;
             }
-            let summaries = Store::look(place).and_then(|mut store| store.summaries());
-            for summary in summaries.map_err(|error| error.to_string())? {
+            let read = Store::look(place).and_then(|mut store| store.summaries());
+            let (summaries, loss) = read.map_err(|error| error.to_string())?;
+            for summary in summaries {
                 all.entry(summary.id.clone()).or_default().add(summary);
             }
+            losses.extend(loss);
         }
         let mut all: Vec<_> = all.into_values().collect();
         all.sort_by(|a, b| b.updated_ms.cmp(&a.updated_ms).then_with(|| a.id.cmp(&b.id)));
-        Ok(all)
+        Ok(Listing { sessions: all, losses })
     }
 
     /// The sessions in which all of `words` may be; `None` if a store can't say without reading them.
@@ -121,7 +136,8 @@ impl Library {
         }
         let restored = restored(session.clone(), whole);
         let loss = restored.loss.as_ref().map(|loss| loss.reason.clone());
-        Ok(Some(Conversation { session: session.clone(), state: state(restored), loss }))
+        let turns = restored.transcript.clone();
+        Ok(Some(Conversation { session: session.clone(), state: state(restored), turns, loss }))
     }
 
     /// Whether it has what the model is sent.

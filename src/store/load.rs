@@ -2,7 +2,7 @@
 
 use super::Roles;
 use super::error::StoreError;
-use super::part::Part;
+use super::part::{Part, RowNumbers, SessionRow};
 use super::rows::{Table, Unread};
 use super::sqlite::Sqlite;
 use super::states::UnreadStates;
@@ -21,13 +21,9 @@ const EVENTS: &str = "SELECT ordinal, turn, call, name, payload FROM events \
 const TURNS: Table = Table { name: "turns", number: "turn", columns: "payload" };
 const STEPS: Table = Table { name: "steps", number: "ordinal", columns: "turn, payload" };
 
-/// A session's row.
-struct SessionRow {
-    key: i64,
-    ordinal: i64,
-    turns: u32,
-    preamble: Vec<u8>,
-}
+const SESSION: &str = "SELECT key, last_ordinal, turns, preamble, turn_rows, state_rows, tail_rows, \
+     step_rows, drop_rows FROM sessions WHERE id = ?";
+const MESSAGES: &str = "SELECT name, payload FROM session_messages WHERE session = ?";
 
 impl Sqlite {
     pub(super) fn load(&mut self, session: &SessionId, roles: Roles) -> Result<Part, StoreError> {
@@ -55,7 +51,7 @@ impl Sqlite {
         Ok(part)
     }
 
-    fn damaged(&self, damage: &str) -> String {
+    pub(super) fn damaged(&self, damage: &str) -> String {
         let path = self.path.display();
         format!(
             "the store {path} is damaged: {damage}; what could be read was loaded, and the file is \
@@ -69,31 +65,38 @@ impl Sqlite {
         roles: Roles,
         part: &mut Part,
     ) -> Result<(), StoreError> {
-        let Some(row) = self.row(session)? else { return Ok(()) };
-        self.key = Some(row.key);
-        part.begin(row.ordinal, row.turns, &row.preamble)?;
+        let Some(key) = self.row(session, part)? else { return Ok(()) };
+        self.key = Some(key);
         // Each on its own: what is lost of one need not be lost of the other.
         let mut unread = Unread::default();
-        let turns = if roles.turns { self.turns(row.key, part, &mut unread) } else { Ok(()) };
-        let timeline =
-            if roles.timeline { self.timeline(row.key, part, &mut unread) } else { Ok(()) };
-        if !unread.is_nothing() {
+        let turns = if roles.turns { self.turns(key, part, &mut unread) } else { Ok(()) };
+        let timeline = if roles.timeline { self.timeline(key, part, &mut unread) } else { Ok(()) };
+        if unread.is_nothing() {
+            part.check_rows(roles, &self.path.display());
+        } else {
             part.lost(self.damaged(&unread.to_string()), true);
         }
         turns.and(timeline)
     }
 
-    fn row(&self, session: &SessionId) -> Result<Option<SessionRow>, StoreError> {
-        let sql = "SELECT key, last_ordinal, turns, preamble FROM sessions WHERE id = ?";
-        let row = self.connection.query_row(sql, [session.as_str()], |row| {
-            Ok(SessionRow {
-                key: row.get(0)?,
-                ordinal: row.get(1)?,
-                turns: row.get(2)?,
-                preamble: row.get(3)?,
-            })
-        });
-        Ok(row.optional()?)
+    /// Reads the row of the session; gives its key.
+    fn row(&self, session: &SessionId, part: &mut Part) -> Result<Option<i64>, StoreError> {
+        let mut statement = self.connection.prepare_cached(SESSION)?;
+        let mut rows = statement.query([session.as_str()])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        part.begin(&SessionRow {
+            ordinal: row.get(1)?,
+            turns: row.get(2)?,
+            preamble: row.get_ref(3)?.as_blob().unwrap_or_default(),
+            rows: RowNumbers {
+                turns: row.get(4)?,
+                states: row.get(5)?,
+                tail: row.get(6)?,
+                steps: row.get(7)?,
+                drops: row.get(8)?,
+            },
+        })?;
+        Ok(Some(row.get(0)?))
     }
 
     /// What people see: the states at the ends of runs, and the events after the last of them.
@@ -126,36 +129,55 @@ impl Sqlite {
     /// What the model is sent: the turns that have ended, and the steps of those that were cut off.
     fn turns(&self, key: i64, part: &mut Part, unread: &mut Unread) -> Result<(), StoreError> {
         let mut blobs = Blobs::new();
+        let mut lost_blobs = 0;
         let ended = self.each(&TURNS, (key, ANY), unread, |row| {
+            part.found.turns += 1;
             let stored = StoredTurn::decode(row.get_ref(1)?.as_blob().unwrap_or_default())?;
             for hash in hashes_of_turn(&stored) {
-                self.blob(hash, &mut blobs)?;
+                lost_blobs += self.blob(hash, &mut blobs)?;
             }
             part.turn(row.get(0)?, stored, &blobs);
             Ok(())
         });
         let steps = self.each(&STEPS, (key, ANY), unread, |row| {
+            part.found_step(row.get(1)?);
             let step = StoredStep::decode(row.get_ref(2)?.as_blob().unwrap_or_default())?;
             for hash in hashes_of_step(&step) {
-                self.blob(hash, &mut blobs)?;
+                lost_blobs += self.blob(hash, &mut blobs)?;
             }
             part.step(row.get(1)?, step);
             Ok(())
         });
         // Also after an error: turns that were dropped stay dropped.
         part.end_turns(&blobs);
-        ended.and(steps)
+        part.lost_blobs = lost_blobs;
+        ended.and(steps).and(self.messages(key, part, unread))
     }
 
-    /// Reads bytes of an attachment, once.
-    fn blob(&self, hash: &str, blobs: &mut Blobs) -> Result<(), StoreError> {
+    /// The messages that the session has one of.
+    fn messages(&self, key: i64, part: &mut Part, unread: &mut Unread) -> Result<(), StoreError> {
+        let mut statement = self.connection.prepare_cached(MESSAGES)?;
+        let mut rows = statement.query([key])?;
+        while let Some(row) = rows.next()? {
+            let name: String = row.get(0)?;
+            let payload = row.get_ref(1)?.as_blob().unwrap_or_default();
+            if let Err(error) = part.message(&name, payload) {
+                unread.left_out(1, &error.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads bytes of an attachment, once; gives how many there were not.
+    fn blob(&self, hash: &str, blobs: &mut Blobs) -> Result<i64, StoreError> {
         if blobs.contains_key(hash) {
-            return Ok(());
+            return Ok(0);
         }
         let sql = "SELECT data FROM blobs WHERE sha256 = ?";
         let mut statement = self.connection.prepare_cached(sql)?;
         let data = statement.query_row([hash], |row| row.get::<_, Vec<u8>>(0)).optional()?;
+        let lost = i64::from(data.is_none());
         blobs.insert(hash.to_owned(), data.unwrap_or_default().into());
-        Ok(())
+        Ok(lost)
     }
 }

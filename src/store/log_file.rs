@@ -57,9 +57,20 @@ pub(super) fn loss(path: &Path) -> Option<LogLoss> {
     None
 }
 
+/// Whether something of the database is in a file beside it: in its log, or in the journal of a change
+/// that was cut off.
+pub(super) fn is_used(path: &Path) -> bool {
+    let files = [log_of(path), beside(path, "-journal")];
+    files.iter().any(|file| file.metadata().is_ok_and(|about| about.len() > 0))
+}
+
 fn log_of(path: &Path) -> PathBuf {
+    beside(path, "-wal")
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push("-wal");
+    name.push(ending);
     path.with_file_name(name)
 }
 

@@ -1,15 +1,19 @@
 //! What one store has of a session, as its rows are read, whatever kind of database it is. Pure.
 
+use super::Roles;
+use super::batch::{CHOICES, COUNTS, NO_TURN};
 use super::states::{States, UnreadStates};
-use super::turn::{Blobs, OpenTurn, preamble, turn};
-use crate::chat::record::{Loss, Restored, StoredEvent};
+use super::turn::{Blobs, OpenTurn, choices, preamble, turn};
+use crate::chat::record::{Choices, Loss, Restored, StoredEvent};
 use crate::chat::transcript::{Preamble, Turn};
 use crate::protocol::any::Any;
 use crate::protocol::id::{Ordinal, SessionId};
 use crate::protocol::proto::rpc::SnapshotEntity;
 use crate::protocol::proto::session::TokenCounts;
 use crate::protocol::proto::store::stored_step::Step;
-use crate::protocol::proto::store::{StoredDrop, StoredPreamble, StoredStep, StoredTurn};
+use crate::protocol::proto::store::{
+    StoredChoices, StoredDrop, StoredPreamble, StoredStep, StoredTurn,
+};
 use prost::{DecodeError, Message};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -43,27 +47,62 @@ pub(super) struct Part {
     open: BTreeMap<u32, OpenTurn>,
     dropped: Vec<RangeInclusive<u32>>,
     usage: Option<TokenCounts>,
+    pub(super) choices: Choices,
+    /// The numbers of rows that there must be.
+    expected: RowNumbers,
+    /// The numbers of rows that there are, whether they can be read or not.
+    pub(super) found: RowNumbers,
+    /// Attachments whose bytes are not there.
+    pub(super) lost_blobs: i64,
     pub(super) loss: Option<Loss>,
+}
+
+/// Numbers of rows of a session that are read when it is resumed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RowNumbers {
+    pub(super) turns: i64,
+    pub(super) states: i64,
+    /// Events after the last state.
+    pub(super) tail: i64,
+    /// Steps of the turn that goes on.
+    pub(super) steps: i64,
+    /// Steps that are of no turn.
+    pub(super) drops: i64,
+}
+
+/// The row of a session.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SessionRow<'a> {
+    pub(super) ordinal: i64,
+    pub(super) turns: u32,
+    pub(super) preamble: &'a [u8],
+    pub(super) rows: RowNumbers,
 }
 
 impl Part {
     /// Reads the row of the session.
-    pub(super) fn begin(
-        &mut self,
-        last: i64,
-        turns: u32,
-        stored: &[u8],
-    ) -> Result<(), DecodeError> {
+    pub(super) fn begin(&mut self, row: &SessionRow<'_>) -> Result<(), DecodeError> {
         self.is_there = true;
-        (self.ordinal, self.turns) = (ordinal(last), turns);
-        let stored = StoredPreamble::decode(stored)?;
+        (self.ordinal, self.turns, self.expected) = (ordinal(row.ordinal), row.turns, row.rows);
+        let stored = StoredPreamble::decode(row.preamble)?;
         self.is_without_turns = stored.without_turns;
         self.preamble = preamble(stored);
         Ok(())
     }
 
+    /// Reads a message that the session has one of. One that this program does not know is ignored.
+    pub(super) fn message(&mut self, name: &str, payload: &[u8]) -> Result<(), DecodeError> {
+        match name {
+            CHOICES => self.choices = choices(StoredChoices::decode(payload)?),
+            COUNTS => self.usage = Some(TokenCounts::decode(payload)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// Takes in the state at the end of a run.
     pub(super) fn state(&mut self, until: i64, payload: &[u8]) {
+        self.found.states += 1;
         self.states.add(ordinal(until), payload);
     }
 
@@ -86,12 +125,14 @@ impl Part {
         name: &str,
         payload: Vec<u8>,
     ) -> Result<(), DecodeError> {
+        self.found.tail += 1;
         let payload = Any::of_message(name, payload)?;
         self.tail.push(StoredEvent { ordinal: ordinal(number), place: turn.zip(call), payload });
         Ok(())
     }
 
-    /// Takes in a turn that has ended. Turns come in their order.
+    /// Takes in a turn that has ended. Turns come in their order. In an older store the last of them has
+    /// the token counts.
     pub(super) fn turn(&mut self, number: u32, mut stored: StoredTurn, blobs: &Blobs) {
         self.usage = stored.usage.take().or_else(|| self.usage.take());
         self.transcript.insert(number, Arc::new(turn(number, stored, blobs)));
@@ -114,6 +155,32 @@ impl Part {
         }
         for turns in std::mem::take(&mut self.dropped) {
             self.transcript.retain(|number, _| !turns.contains(number));
+        }
+    }
+
+    /// Counts a row of a step.
+    pub(super) fn found_step(&mut self, turn: u32) {
+        match turn {
+            NO_TURN => self.found.drops += 1,
+            _ => self.found.steps += 1,
+        }
+    }
+
+    /// Notes if rows were deleted from the store at `place` by another program: those of these roles.
+    pub(super) fn check_rows(&mut self, roles: Roles, place: &dyn Display) {
+        let (expected, found) = (self.expected, self.found);
+        let of_turns = [
+            expected.turns - found.turns,
+            expected.steps - found.steps,
+            expected.drops - found.drops,
+            self.lost_blobs,
+        ];
+        let of_timeline = [expected.states - found.states, expected.tail - found.tail];
+        let fewer = |of: &[i64]| of.iter().map(|fewer| (*fewer).max(0)).sum::<i64>();
+        let turns = if roles.turns { fewer(&of_turns) } else { 0 };
+        let timeline = if roles.timeline { fewer(&of_timeline) } else { 0 };
+        if turns + timeline > 0 {
+            self.lost(missing(turns, timeline, place), false);
         }
     }
 
@@ -147,12 +214,29 @@ impl Part {
         self.transcript.extend(other.transcript);
         self.open_turns.extend(other.open_turns);
         self.usage = self.usage.take().or(other.usage);
+        if self.choices == Choices::default() {
+            self.choices = other.choices;
+        }
         self.loss = self.loss.take().or(other.loss);
     }
 
     pub(super) fn lost(&mut self, reason: String, is_closed: bool) {
         self.loss.get_or_insert(Loss { reason, is_closed });
     }
+}
+
+/// What it means that rows are missing which were written.
+fn missing(turns: i64, timeline: i64, place: &dyn Display) -> String {
+    let what = match (turns, timeline) {
+        (0, _) => "what people see may lack messages",
+        (_, 0) => "the model may be sent less than before",
+        (..) => "people may see, and the model may be sent, less than before",
+    };
+    let records = match turns + timeline {
+        1 => "a record of the session is".to_owned(),
+        records => format!("{records} records of the session are"),
+    };
+    format!("{records} missing in the store {place}, as another program has deleted them: {what}")
 }
 
 /// What it means that the turns of a session end at another event than its timeline. Each batch goes
@@ -182,6 +266,7 @@ pub(super) fn restored(session: SessionId, whole: Part) -> Restored {
         tail: whole.tail,
         transcript: whole.transcript.into_values().collect(),
         usage: whole.usage,
+        choices: whole.choices,
         loss: whole.loss,
     }
 }

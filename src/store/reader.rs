@@ -2,19 +2,28 @@
 
 use super::error::StoreError;
 use super::library::Summary;
+use super::rows::Unread;
 use super::sqlite::Sqlite;
 use super::{log_file, path as file_path, schema};
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
 /// How long another process that changes the same file is waited for.
 const BUSY_WAIT_MAX: Duration = Duration::from_secs(5);
 
-const SUMMARIES: &str =
-    "SELECT id, title, folder, turns, created_ms, updated_ms, bytes FROM sessions";
+/// What is written as `%XX` in the URI of a file.
+const IN_URI: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_').remove(b'~');
+
+const SUMMARIES: &str = "SELECT id, title, folder, turns - dropped_turns, created_ms, updated_ms, bytes, key \
+     FROM sessions";
 
 /// The bytes that no other session has.
 const DELETE_BLOBS: &str = "DELETE FROM blobs WHERE sha256 IN \
@@ -30,21 +39,52 @@ pub(super) fn open(path: &Path) -> Result<Sqlite, StoreError> {
     let failed = |source| StoreError::Io { path: path.to_owned(), action: "opened", source };
     file_path::check_kind(path, &path.metadata().map_err(failed)?)?;
     match read_only(path) {
-        Ok(Some(connection)) => Ok(Sqlite {
-            connection,
-            path: path.to_owned(),
-            key: None,
-            is_full: false,
-            damage: None,
-            log_loss: log_file::loss(path),
-            file: None,
-            fault: FailPoint::default(),
-            lock: None,
-        }),
+        Ok(Some(connection)) => Ok(of_reader(path, connection)),
         // What is damaged is read as far as it can be.
         Err(error) if error.is_damage() => Sqlite::open(path, false, FailPoint::default()),
+        Err(error) if error.is_unwritable() => Ok(unlocked(path)?),
         Ok(None) => Sqlite::open(path, false, FailPoint::default()),
         Err(error) => Err(error),
+    }
+}
+
+fn of_reader(path: &Path, connection: Connection) -> Sqlite {
+    Sqlite {
+        connection,
+        path: path.to_owned(),
+        key: None,
+        is_full: false,
+        logged: 0,
+        damage: None,
+        log_loss: log_file::loss(path),
+        file: None,
+        fault: FailPoint::default(),
+        lock: None,
+    }
+}
+
+/// Opens a store in a place where nothing can be written, where SQLite can't make the index of its log,
+/// as a file that nobody changes.
+fn unlocked(path: &Path) -> Result<Sqlite, StoreError> {
+    let unreadable = |why: &str| {
+        let source = io::Error::new(io::ErrorKind::ReadOnlyFilesystem, why);
+        StoreError::Io { path: path.to_owned(), action: "read where it is", source }
+    };
+    if log_file::is_used(path) {
+        let why = "its newest part is in the log beside it, which can't be read in a folder in which \
+                   nothing can be written; copy both to another folder";
+        return Err(unreadable(why));
+    }
+    let encoded = percent_encode(path.as_os_str().as_bytes(), IN_URI);
+    let uri = format!("file:{encoded}?immutable=1");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    match schema::check(&connection, path)? == schema::FORMAT {
+        true => Ok(of_reader(path, connection)),
+        false => Err(unreadable(
+            "it has an older format, and can't be changed to the newest in a folder in which nothing \
+             can be written; copy it to another folder",
+        )),
     }
 }
 
@@ -62,19 +102,66 @@ fn read_only(path: &Path) -> Result<Option<Connection>, StoreError> {
     Ok((format == schema::FORMAT).then_some(connection))
 }
 
-/// All sessions, in no order.
-pub(super) fn summaries(sqlite: &Sqlite) -> Result<Vec<Summary>, StoreError> {
-    let mut statement = sqlite.connection.prepare(SUMMARIES)?;
-    let rows = statement.query_map([], summary)?;
-    Ok(rows.collect::<Result<_, _>>()?)
+/// All sessions, in no order, and what could not be read of them.
+pub(super) fn summaries(sqlite: &Sqlite) -> Result<(Vec<Summary>, Option<String>), StoreError> {
+    let mut unread = Unread::default();
+    let (mut all, mut last) = (BTreeMap::new(), None);
+    // In a damaged file, as far as they are found from either end.
+    for order in ["ORDER BY key", "ORDER BY key DESC"] {
+        let sql = format!("{SUMMARIES} {order}");
+        match each_summary(sqlite, &sql, &mut all) {
+            Ok(rows) => {
+                unread = rows;
+                break;
+            }
+            Err(error) if error.is_damage() || sqlite.damage.is_some() => {
+                unread.stopped(&error);
+                last = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    // Not even one: as far as is known it is no store at all.
+    if let Some(error) = last.filter(|_| all.is_empty()) {
+        return Err(error);
+    }
+    let loss = match (&sqlite.damage, unread.is_nothing()) {
+        (None, true) => None,
+        (Some(damage), true) => Some(sqlite.damaged(damage)),
+        (_, false) => Some(sqlite.damaged(&unread.to_string())),
+    };
+    Ok((all.into_values().collect(), loss))
+}
+
+fn each_summary(
+    sqlite: &Sqlite,
+    sql: &str,
+    all: &mut BTreeMap<i64, Summary>,
+) -> Result<Unread, StoreError> {
+    let mut unread = Unread::default();
+    let mut statement = sqlite.connection.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        match row.get(7).and_then(|key| Ok((key, summary(row)?))) {
+            Ok((key, summary)) => {
+                all.insert(key, summary);
+            }
+            Err(error) => unread.left_out(1, &error.into()),
+        }
+    }
+    Ok(unread)
 }
 
 fn summary(row: &Row<'_>) -> Result<Summary, rusqlite::Error> {
     let bytes = u64::try_from(row.get::<_, i64>(6)?).unwrap_or_default();
+    let text = |column| {
+        let bytes = row.get_ref(column)?.as_bytes().unwrap_or_default();
+        Ok::<_, rusqlite::Error>(String::from_utf8_lossy(bytes).into_owned())
+    };
     Ok(Summary {
         id: row.get(0)?,
-        title: row.get(1)?,
-        folder: row.get(2)?,
+        title: text(1)?,
+        folder: text(2)?,
         turns: row.get(3)?,
         created_ms: row.get(4)?,
         updated_ms: row.get(5)?,

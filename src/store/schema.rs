@@ -14,9 +14,10 @@ struct Migration {
 }
 
 /// All changes, oldest first. The format of a database is how many of them it has had.
-const MIGRATIONS: [Migration; 2] = [
+const MIGRATIONS: [Migration; 3] = [
     Migration { name: "sessions", sql: SESSIONS },
     Migration { name: "session_sizes", sql: SESSION_SIZES },
+    Migration { name: "session_rows", sql: SESSION_ROWS },
 ];
 
 /// The newest format.
@@ -100,6 +101,32 @@ UPDATE sessions SET
         + (SELECT total(length(data)) FROM session_blobs JOIN blobs USING (sha256)
            WHERE session = sessions.key) AS INTEGER),
     loose_states = (SELECT count(*) FROM states WHERE session = sessions.key);
+";
+
+/// The row of a session has the numbers of its rows in other tables, as far as those are read when it is
+/// resumed, so that one that another program has deleted is missed: `tail_rows` of the events after the
+/// last state, `step_rows` of the turn that goes on, `drop_rows` of the steps that are of no turn.
+/// `session_messages` has what a session has one of, by the names of the messages.
+const SESSION_ROWS: &str = "
+ALTER TABLE sessions ADD COLUMN dropped_turns INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN turn_rows INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN state_rows INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN tail_rows INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN step_rows INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN drop_rows INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE session_messages(
+    session INTEGER NOT NULL REFERENCES sessions(key) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    payload BLOB NOT NULL,
+    PRIMARY KEY(session, name)
+) STRICT, WITHOUT ROWID;
+UPDATE sessions SET
+    turn_rows = (SELECT count(*) FROM turns WHERE session = sessions.key),
+    state_rows = (SELECT count(*) FROM states WHERE session = sessions.key),
+    tail_rows = (SELECT count(*) FROM events WHERE session = sessions.key AND ordinal >
+        (SELECT coalesce(max(ordinal), -1) FROM states WHERE session = sessions.key)),
+    step_rows = (SELECT count(*) FROM steps WHERE session = sessions.key AND turn <> 0),
+    drop_rows = (SELECT count(*) FROM steps WHERE session = sessions.key AND turn = 0);
 ";
 
 /// Checks whose database it is and which format it has; gives the format.

@@ -25,6 +25,18 @@ const OPENING_INTERVAL: Duration = Duration::from_millis(5);
 /// 1018 pages with theirs, so that SQLite does not cut it within a page.
 const LOG_BYTES_KEPT: i64 = 32 + 1018 * (24 + 4096);
 
+/// Pages of the log after which SQLite copies it into the database within a commit: 16 MiB.
+const LOG_PAGES_MAX: i64 = 4096;
+
+/// About how many bytes are written before the log is copied between two turns: nobody waits for that.
+const LOG_BYTES_DUE: u64 = 4 * 1024 * 1024;
+
+/// About what a transaction writes besides the bytes that it adds.
+pub(super) const TRANSACTION_BYTES: u64 = 48 * 1024;
+
+/// KiB of pages that are kept in memory: a turn with a long text changes more than SQLite's 2 MiB.
+const CACHE_KIB: i64 = 4096;
+
 /// Statements that are kept prepared.
 const STATEMENTS_MAX: usize = 32;
 
@@ -37,6 +49,8 @@ pub(super) struct Sqlite {
     pub(super) key: Option<i64>,
     /// Each commit is made to survive a loss of power.
     pub(super) is_full: bool,
+    /// About how many bytes are in the log.
+    pub(super) logged: u64,
     /// What is wrong with the file: it is only read, as far as it can be.
     pub(super) damage: Option<String>,
     /// What is missing in its log.
@@ -76,8 +90,8 @@ impl Sqlite {
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         let path = path.to_owned();
         let (key, is_full, lock) = (None, false, None);
-        let file = file_path::identity(&path);
-        Ok(Self { connection, path, key, is_full, damage, log_loss, file, fault, lock })
+        let (file, logged) = (file_path::identity(&path), 0);
+        Ok(Self { connection, path, key, is_full, logged, damage, log_loss, file, fault, lock })
     }
 
     /// Checks that the file is not damaged: a damaged one is only read.
@@ -128,6 +142,19 @@ impl Sqlite {
         }
     }
 
+    /// Copies the log into the database if it has become long, as far as no other process reads it: a
+    /// turn has ended, and nothing waits for this.
+    pub(super) fn settle(&mut self) {
+        if self.logged < LOG_BYTES_DUE {
+            return;
+        }
+        self.logged = 0;
+        let copied = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        if let Err(error) = copied {
+            tracing::debug!(%error, "the log of the store was not copied");
+        }
+    }
+
     /// Copies the log into the database and empties it, unless another process uses it just now: the
     /// next batch must not wait for that.
     pub(super) fn tidy(&mut self) {
@@ -136,6 +163,7 @@ impl Sqlite {
             .busy_timeout(Duration::ZERO)
             .and_then(|()| connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())))
             .and_then(|()| connection.busy_timeout(BUSY_WAIT_MAX));
+        self.logged = 0;
         if let Err(error) = emptied {
             tracing::debug!(%error, "the log of the store was not emptied");
             connection.busy_timeout(BUSY_WAIT_MAX).ok();
@@ -251,6 +279,8 @@ fn connect(path: &Path, journal: Journal, wait: Duration) -> Result<Connection, 
     connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
+    connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES_MAX)?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     schema::migrate(&mut connection, path)?;
     connection.busy_timeout(BUSY_WAIT_MAX)?;
     Ok(connection)

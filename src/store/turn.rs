@@ -2,19 +2,19 @@
 //! apart, by their hash. Pure.
 
 use crate::chat::event::{Attachments, ProviderData, ToolCall, ToolResult};
-use crate::chat::record::TurnChange;
+use crate::chat::record::{Choices, ChosenModel, TurnChange};
 use crate::chat::transcript::{HistoryMessage, Preamble, Step, Turn, TurnState};
 use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::id::ToolCallId;
-use crate::protocol::proto::session::TokenCounts;
 use crate::protocol::proto::store::stored_step::Step as Kind;
 use crate::protocol::proto::store::{
-    StoredAttachment, StoredDrop, StoredMessage, StoredPreamble, StoredPrompt, StoredProviderData,
-    StoredStep, StoredToolCall, StoredToolResult, StoredTurn,
+    StoredAttachment, StoredChoices, StoredDrop, StoredMessage, StoredModel, StoredPreamble,
+    StoredPrompt, StoredProviderData, StoredStep, StoredToolCall, StoredToolResult, StoredTurn,
 };
 use crate::protocol::words::role;
 use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -53,23 +53,48 @@ pub(super) fn preamble(stored: StoredPreamble) -> Preamble {
     Preamble { system, history: history.collect() }
 }
 
+/// What the client has chosen.
+pub(super) fn choices_message(choices: &Choices) -> StoredChoices {
+    let Choices { model, tools } = choices;
+    let model = model.clone().map(|it| StoredModel {
+        profile: it.profile,
+        engine: it.engine,
+        model: it.model,
+        settings: match it.settings.is_empty() {
+            true => String::new(),
+            false => Value::Object(it.settings).to_string(),
+        },
+        partial: it.is_partial,
+        host: it.host,
+    });
+    StoredChoices { model, tools: tools.clone() }
+}
+
+pub(super) fn choices(stored: StoredChoices) -> Choices {
+    let model = stored.model.map(|it| ChosenModel {
+        profile: it.profile,
+        engine: it.engine,
+        host: it.host,
+        model: it.model,
+        settings: serde_json::from_str(&it.settings).unwrap_or_default(),
+        is_partial: it.partial,
+    });
+    Choices { model, tools: stored.tools }
+}
+
 /// The message of a turn. Bytes of attachments are added to `blobs`.
-pub(super) fn turn_message(
-    turn: &Turn,
-    usage: Option<&TokenCounts>,
-    blobs: &mut Blobs,
-) -> StoredTurn {
+pub(super) fn turn_message(turn: &Turn, blobs: &mut Blobs) -> StoredTurn {
     let Turn { prompt, attachments, steps, state, .. } = turn;
     StoredTurn {
         prompt: prompt.as_str().to_owned(),
         attachments: attachments_message(attachments, blobs),
         steps: steps.iter().map(|step| step_message(step, blobs)).collect(),
         interrupted: *state != TurnState::Finished,
-        usage: usage.cloned(),
+        usage: None,
     }
 }
 
-/// The message of a change of the turn that goes on; `None` for its end.
+/// The message of a change of the turn that goes on; `None` if it is kept in another way.
 pub(super) fn change_message(change: &TurnChange, blobs: &mut Blobs) -> Option<StoredStep> {
     let kind = match change {
         TurnChange::Began { prompt, attachments } => Kind::Began(StoredPrompt {
@@ -82,7 +107,7 @@ pub(super) fn change_message(change: &TurnChange, blobs: &mut Blobs) -> Option<S
         TurnChange::Dropped(first_turn, last_turn) => {
             Kind::Dropped(StoredDrop { first_turn: *first_turn, last_turn: *last_turn })
         }
-        TurnChange::Ended(_) => return None,
+        TurnChange::Ended(_) | TurnChange::Chose(_) => return None,
     };
     Some(StoredStep { step: Some(kind) })
 }
@@ -315,7 +340,7 @@ mod tests {
             let (prompt, steps) = ("why?".into(), steps());
             let before = Turn { number: 3, prompt, attachments: attachments(), steps, state };
             let mut blobs = Blobs::new();
-            let message = turn_message(&before, None, &mut blobs);
+            let message = turn_message(&before, &mut blobs);
             assert_eq!(hashes_of_turn(&message).len(), 1);
             assert_eq!(turn(3, message, &blobs), before);
         }

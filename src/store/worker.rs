@@ -96,6 +96,7 @@ fn serve(
             Err(RecvTimeoutError::Disconnected) => return,
         };
         is_tidy = false;
+        let ends_turn = matches!(&request, Request::Write(batch) if batch.iter().any(is_end));
         let report = match request {
             Request::Prepare => Report::Opened(opened(|| keeper.prepare().map(|()| None))),
             Request::Open(session) => Report::Opened(opened(|| keeper.open(session))),
@@ -110,6 +111,17 @@ fn serve(
         if done.blocking_send(report).is_err() {
             return;
         }
+        if ends_turn {
+            keeper.settle();
+        }
+    }
+}
+
+/// Whether a turn ends with the record.
+fn is_end(record: &Record) -> bool {
+    match record {
+        Record::Event(event) => event.state.is_some(),
+        Record::Start(_) | Record::Patch(_) => false,
     }
 }
 
@@ -148,6 +160,7 @@ fn written(
 fn failure(reason: String, batch: &[Record]) -> StoreFailure {
     let ordinals = batch.iter().filter_map(|record| match record {
         Record::Event(event) => Some(event.ordinal),
+        Record::Patch(patch) => Some(patch.first),
         Record::Start(_) => None,
     });
     StoreFailure { reason, first_missing: ordinals.min() }

@@ -1,13 +1,13 @@
 //! Writes batches of records into a file of SQLite: all of one or nothing.
 
 use super::Roles;
-use super::batch::{Batch, Change};
+use super::batch::{Batch, Change, RowChanges};
 use super::error::StoreError;
-use super::sqlite::{Sqlite, now_ms};
+use super::sqlite::{Sqlite, TRANSACTION_BYTES, now_ms};
 use crate::chat::record::Record;
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
-use rusqlite::{Params, Transaction, TransactionBehavior};
+use rusqlite::{Params, Transaction, TransactionBehavior, params};
 
 const EVENT: &str = "INSERT INTO events(session, ordinal, turn, call, name, payload, at_ms) \
      VALUES (?, ?, ?, ?, ?, ?, ?)";
@@ -36,8 +36,16 @@ const SESSION: &str = "INSERT INTO sessions(id, title, folder, created_ms, updat
 const CHANGED: &str = "UPDATE sessions SET updated_ms = max(updated_ms, ?2), \
      last_ordinal = max(last_ordinal, ?3), \
      turns = max(turns, ?4), title = CASE WHEN title = '' THEN ?5 ELSE title END, \
-     bytes = bytes + ?6, loose_states = loose_states + ?7 WHERE key = ?1";
-const JOINED: &str = "UPDATE sessions SET loose_states = 0 WHERE key = ?";
+     bytes = bytes + ?6, loose_states = loose_states + ?7, state_rows = state_rows + ?7, \
+     dropped_turns = dropped_turns + ?8, turn_rows = turn_rows + ?9, \
+     tail_rows = CASE WHEN ?10 THEN 0 ELSE tail_rows END + ?11, \
+     step_rows = CASE WHEN ?12 THEN 0 ELSE step_rows END + ?13, \
+     drop_rows = drop_rows + ?14 WHERE key = ?1";
+const JOINED: &str =
+    "UPDATE sessions SET loose_states = 0, state_rows = state_rows - ?2 WHERE key = ?1";
+const DROP_MESSAGE: &str =
+    "DELETE FROM session_messages WHERE session = ? AND name = ? RETURNING length(payload)";
+const MESSAGE: &str = "INSERT INTO session_messages(session, name, payload) VALUES (?, ?, ?)";
 
 /// States that are kept each on its own before they are joined: what loading reads grows with one row for
 /// so many turns.
@@ -67,7 +75,8 @@ impl Sqlite {
             session: 0,
             at_ms: now_ms(),
             bytes: 0,
-            states: 0,
+            grown: 0,
+            replaced: 0,
         };
         writing.session = match key {
             Some(key) => key,
@@ -76,10 +85,14 @@ impl Sqlite {
         for change in &batch.changes {
             writing.change(change)?;
         }
+        for (name, payload) in &batch.messages {
+            writing.message(name, payload)?;
+        }
         writing.changed(&batch)?;
-        let key = writing.session;
+        let (key, grown) = (writing.session, writing.grown);
         transaction.commit()?;
         self.key = Some(key);
+        self.logged += grown + TRANSACTION_BYTES;
         if batch.ends_turn { self.check_place() } else { Ok(()) }
     }
 }
@@ -92,8 +105,10 @@ struct Writing<'a> {
     at_ms: i64,
     /// By how much the size of the session changes.
     bytes: i64,
-    /// States that were added.
-    states: i64,
+    /// Bytes that are added.
+    grown: u64,
+    /// Turns that ended before, and end again.
+    replaced: i64,
 }
 
 impl Writing<'_> {
@@ -103,13 +118,17 @@ impl Writing<'_> {
         Ok(self.transaction.prepare_cached(sql)?.execute(values)?)
     }
 
-    /// Runs a statement that deletes rows and gives the size of each.
-    fn delete(&mut self, sql: &str, values: impl Params) -> Result<(), StoreError> {
+    /// Runs a statement that deletes rows and gives the size of each; gives their number.
+    fn delete(&mut self, sql: &str, values: impl Params) -> Result<i64, StoreError> {
         self.step_fault()?;
         let mut statement = self.transaction.prepare_cached(sql)?;
-        let sizes = statement.query_map(values, |row| row.get::<_, i64>(0))?;
-        self.bytes -= sizes.sum::<Result<i64, _>>()?;
-        Ok(())
+        let mut rows = statement.query(values)?;
+        let mut count = 0;
+        while let Some(row) = rows.next()? {
+            self.bytes -= row.get::<_, i64>(0)?;
+            count += 1;
+        }
+        Ok(count)
     }
 
     fn step_fault(&mut self) -> Result<(), StoreError> {
@@ -120,6 +139,7 @@ impl Writing<'_> {
     }
 
     fn grows(&mut self, bytes: usize) {
+        self.grown += bytes as u64;
         self.bytes += i64::try_from(bytes).unwrap_or(i64::MAX);
     }
 
@@ -144,19 +164,22 @@ impl Writing<'_> {
                 self.grows(payload.len());
                 self.run(EVENT, (session, ordinal, turn, call, name, payload, self.at_ms))?;
             }
-            Change::DropPatches { turn } => self.delete(DROP_PATCHES, (session, turn))?,
+            Change::DropPatches { turn } => {
+                self.delete(DROP_PATCHES, (session, turn))?;
+            }
             Change::State { ordinal, payload } => {
                 self.grows(payload.len());
-                self.states += 1;
                 self.run(STATE, (session, ordinal, payload))?;
             }
             Change::Step { ordinal, turn, payload } => {
                 self.grows(payload.len());
                 self.run(STEP, (session, ordinal, turn, payload))?;
             }
-            Change::DropSteps { turn } => self.delete(DROP_STEPS, (session, turn))?,
+            Change::DropSteps { turn } => {
+                self.delete(DROP_STEPS, (session, turn))?;
+            }
             Change::Turn { ordinal, turn, payload } => {
-                self.delete(DROP_TURN, (session, turn))?;
+                self.replaced += self.delete(DROP_TURN, (session, turn))?;
                 self.grows(payload.len());
                 self.run(TURN, (session, turn, ordinal, payload))?;
             }
@@ -170,11 +193,37 @@ impl Writing<'_> {
         Ok(())
     }
 
+    /// A message that the session has one of, in the place of an earlier one.
+    fn message(&mut self, name: &str, payload: &[u8]) -> Result<(), StoreError> {
+        self.delete(DROP_MESSAGE, (self.session, name))?;
+        self.grows(payload.len());
+        self.run(MESSAGE, (self.session, name, payload))?;
+        Ok(())
+    }
+
     /// The row of the session.
     fn changed(&mut self, batch: &Batch) -> Result<(), StoreError> {
-        let Batch { last, turns, title, .. } = batch;
-        let (bytes, states) = (self.bytes, self.states);
-        self.run(CHANGED, (self.session, self.at_ms, last, turns, title, bytes, states))?;
+        let Batch { last, turns, title, dropped_turns, .. } = batch;
+        let RowChanges { turns: turn_rows, states, tail, steps, drops } = batch.rows;
+        let (session, at_ms, bytes) = (self.session, self.at_ms, self.bytes);
+        let turn_rows = turn_rows - self.replaced;
+        let values = params![
+            session,
+            at_ms,
+            last,
+            turns,
+            title,
+            bytes,
+            states,
+            dropped_turns,
+            turn_rows,
+            tail.is_reset,
+            tail.added,
+            steps.is_reset,
+            steps.added,
+            drops,
+        ];
+        self.run(CHANGED, values)?;
         if states > 0 { self.join_states() } else { Ok(()) }
     }
 
@@ -194,11 +243,12 @@ impl Writing<'_> {
         let (Some(&(first, _)), Some(&(last, _))) = (states.first(), states.last()) else {
             return Ok(());
         };
+        let fewer = i64::try_from(states.len()).unwrap_or(i64::MAX) - 1;
         // Messages of protobuf that follow each other are one message, with the fields of all.
         let joined: Vec<u8> = states.into_iter().flat_map(|(_, payload)| payload).collect();
         self.run(DROP_STATES, (self.session, first))?;
         self.run(STATE, (self.session, last, joined))?;
-        self.run(JOINED, [self.session])?;
+        self.run(JOINED, (self.session, fewer))?;
         Ok(())
     }
 }

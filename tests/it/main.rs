@@ -129,8 +129,10 @@ mod wire_fields;
 // Conversations that are stored, and go on.
 mod edits;
 mod sessions;
+mod sessions_damage;
 mod store;
 mod store_apart;
+mod store_choices;
 mod store_damage;
 mod store_faults;
 mod store_kills;

@@ -96,8 +96,10 @@ fn check_frames(frames: &[Frame], asked: usize, answers: Answers) {
                 frame.error() == Some("store_failed") && frame.0["error"]["terminal"] != true;
             nameless_errors += usize::from(frame.error().is_some() && !is_store);
             nameless_dones += usize::from(frame.done().is_some());
-            let is_of_process =
-                frame.is_event("ToolServerChanged") || frame.is_event("StoreDegraded");
+            let of_process = ["ToolServerChanged", "StoreDegraded"];
+            // What a client of an earlier process chose, as the session goes on with it.
+            let going_on = ["ModelSwitched", "FrontendToolManifestUpdated"];
+            let is_of_process = of_process.iter().chain(&going_on).any(|name| frame.is_event(name));
             assert!(
                 frame.event().is_none() || is_of_process,
                 "an event that answers nobody: {frame:?}"

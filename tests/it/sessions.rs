@@ -227,6 +227,38 @@ fn words_are_found_in_all_conversations() {
     assert_eq!((none.status, none.stdout.as_str()), (0, ""), "{none:?}");
 }
 
+/// Prompts with a word, and the words that find it.
+pub(crate) const WRITTEN: [(&str, &[&str]); 6] = [
+    ("Die Größe im Café", &["größe", "GROSSE", "cafe\u{301}", "CAFE"]),
+    ("我们去东京塔看看", &["东京", "塔", "京塔"]),
+    ("サーバーに接続できません", &["接続", "ｻｰﾊﾞｰ", "できません"]),
+    ("서울에서 만나요", &["서울", "만나요"]),
+    ("Donau\u{ad}dampf\u{200b}schiff", &["donaudampfschiff", "DONAU\u{ad}DAMPFSCHIFF"]),
+    ("ΣΊΣΥΦΟΣ и Ёлка", &["σισυφος", "елка"]),
+];
+
+#[test]
+fn a_word_is_found_however_it_is_written() {
+    let folder = Folder::new();
+    for (number, (prompt, _)) in WRITTEN.iter().enumerate() {
+        ask(&folder, &format!("s{number}"), prompt);
+    }
+    for (number, (_, words)) in WRITTEN.iter().enumerate() {
+        for word in *words {
+            let (found, status) = envelope(&folder, &["search", word]);
+            let ids: Vec<_> = found["data"].as_array().expect("a list").iter().collect();
+            assert_eq!((status, ids.len()), (0, 2), "{word}: {found}");
+            assert!(
+                ids.iter().all(|it| it["sessionId"] == format!("s{number}")),
+                "{word}: {found}"
+            );
+        }
+    }
+    for word in ["東塔", "京东", "接ません", "донау"] {
+        assert_eq!(envelope(&folder, &["search", word]).0["data"], json!([]), "{word}");
+    }
+}
+
 #[test]
 fn nothing_of_a_deleted_session_is_left_in_the_files() {
     let folder = Folder::new();

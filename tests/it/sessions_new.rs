@@ -252,3 +252,47 @@ fn a_recording_that_is_cut_off_in_a_run_gives_an_interrupted_turn() {
     assert_eq!(next.turn("r2", "go on"), "ok");
     next.finish();
 }
+
+#[test]
+fn the_bytes_of_attachments_survive_an_export() {
+    let folder = Folder::new();
+    fs::write(folder.path("notes.txt"), "the first bytes").expect("a file");
+    fs::write(folder.path("more.txt"), "bytes of the second").expect("a file");
+    let provider = Provider::start(vec![says("one"), says("two"), says("three")]);
+    let place = folder.name("store");
+    let args = ["--store", &place, "--session-id", "s", "--extensions", "attachments"];
+    let mut server = openai(&provider, &args).start();
+    for (id, file) in [("r1", "notes.txt"), ("r2", "more.txt")] {
+        let attached = json!([{ "url": folder.name(file) }]);
+        let submit = json!({ "prompt": "look", "attachments": attached });
+        server.send(json!({ "requestId": id, "submit": submit }).to_string());
+        assert_eq!(server.wait_done(id), "ok");
+    }
+    server.finish();
+    let exported = sessions(&folder, &["export", "s"]);
+    assert_eq!((exported.status, exported.stderr.as_str()), (0, ""), "{exported:?}");
+    assert!(exported.stdout.contains("data:text/plain;base64,"), "{exported:?}");
+    fs::write(folder.path("lines"), &exported.stdout).expect("a file");
+    assert_eq!(run(&folder, &["check", "lines"]).status, 0);
+    let imported = sessions(&folder, &["import", "lines", "--as", "copy"]);
+    assert_eq!((imported.status, imported.stderr.as_str()), (0, ""), "{imported:?}");
+    let resumed = ["--store", &place, "--session-id", "copy", "--resume"];
+    let mut server = openai(&provider, &resumed).start();
+    let state = wait_state(&mut server);
+    assert!(!state.0.to_string().contains("data:text"), "frames of a process have no bytes");
+    assert_eq!(server.turn("r", "and now?"), "ok");
+    server.finish();
+    let asked = provider.wait_request(3).body.to_string();
+    assert!(asked.contains("the first bytes") && asked.contains("bytes of the second"), "{asked}");
+    // Without the turns there are no bytes, and both commands say so.
+    let timeline = folder.name("timeline");
+    let turns = folder.name("turns");
+    let apart = ["--turns-db", &turns, "--timeline-db", &timeline];
+    let words = ["exec", "--engine", "echo", "hi", "--attach", "notes.txt", "--session-id", "t"];
+    assert_eq!(run(&folder, &[&words[..], &apart].concat()).status, 0);
+    let exported = run(&folder, &["sessions", "export", "t", "--timeline-db", &timeline]);
+    assert!(exported.stderr.contains("no bytes of 1 attachments"), "{exported:?}");
+    fs::write(folder.path("lines"), &exported.stdout).expect("a file");
+    let imported = sessions(&folder, &["import", "lines"]);
+    assert!(imported.stderr.contains("only an export has their bytes"), "{imported:?}");
+}

@@ -436,3 +436,25 @@ fn a_store_of_format_1_can_be_resumed() {
     stored(&new, &[]).start().finish();
     assert_eq!(schema(&folder.path("store")), schema(&new.path("store")));
 }
+
+/// `tests/data/store_format_2.db` was written by the second version with stores: a switch of the settings,
+/// three turns, of which the last was dropped, and one that was cut off by a kill.
+#[test]
+fn a_store_of_format_2_can_be_resumed() {
+    let folder = Folder::new();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/store_format_2.db");
+    fs::copy(data, folder.path("store")).expect("a copy");
+    let mut server = resumed(&folder, &["--extensions", "usage"]).start();
+    let state = wait_state(&mut server);
+    let roles: Vec<_> = state.messages().into_iter().map(|(role, _)| role.to_owned()).collect();
+    assert_eq!(roles, ["user", "assistant", "user", "assistant", "user", "assistant"]);
+    assert_eq!(server.turn("r", "And then?"), "ok");
+    let ended = server.finish();
+    assert!(!ended.stderr.contains("missing"), "{}", ended.stderr);
+    let totals = ended.frames.iter().rev().find(|frame| frame.is_event("UsageTotals"));
+    let calls = &totals.expect("totals").0["uiEvent"]["payload"]["session"]["uncountedCalls"];
+    assert_eq!(*calls, 5, "with those of the turns that were dropped and cut off");
+    let new = Folder::new();
+    stored(&new, &[]).start().finish();
+    assert_eq!(schema(&folder.path("store")), schema(&new.path("store")));
+}

@@ -6,7 +6,7 @@ use crate::oracle::Answers;
 use crate::server::{Folder, echo};
 use crate::store::{kill, resumed, stored, wait_state};
 use rusqlite::Connection;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 
 /// Turns of the session that is damaged.
@@ -206,4 +206,61 @@ fn a_page_that_is_lost_hides_only_what_was_in_it() {
         after += usize::from(entities.len() < whole && has_last);
     }
     assert!(readable > 0 && after > 0, "{readable} {after}");
+}
+
+/// Another program has deleted rows: what is left is read, and the loss is reported.
+#[test]
+fn rows_that_another_program_has_deleted_are_missed() {
+    let folder = Folder::new();
+    fs::write(folder.path("notes.txt"), "bytes").expect("a file");
+    let mut server =
+        stored(&folder, &["--extensions", "attachments", "--echo-delay-ms", "1"]).start();
+    let attached = json!([{ "url": folder.name("notes.txt") }]);
+    let submit =
+        json!({ "requestId": "r1", "submit": { "prompt": "one", "attachments": attached } });
+    server.send(submit.to_string());
+    assert_eq!(server.wait_done("r1"), "ok");
+    for (id, prompt) in [("r2", "two"), ("r3", "three")] {
+        assert_eq!(server.turn(id, prompt), "ok");
+    }
+    server.send(json!({ "requestId": "e", "edit": { "dropLastTurn": {} } }).to_string());
+    assert_eq!(server.wait_done("e"), "ok");
+    server.send(crate::frames::submit("r4", &"word ".repeat(2000)));
+    for _ in 0..40 {
+        server.wait_event("ChatTextPatch");
+    }
+    kill(server);
+    // One file, without a log.
+    let store = Connection::open(folder.path("store")).expect("a store");
+    let emptied =
+        store.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+    assert_eq!(emptied.expect("it is copied"), 0);
+    drop(store);
+    let whole = shown(&folder, "store");
+    assert_eq!(whole.0, 0, "nothing is missing");
+    let tail = "(SELECT max(ordinal) FROM states)";
+    for (table, rows, what) in [
+        ("turns", "turn = 1", "the model may be sent less"),
+        ("states", "ordinal = (SELECT min(ordinal) FROM states)", "what people see may lack"),
+        ("events", &*format!("ordinal = {tail} + 2"), "what people see may lack"),
+        ("steps", "turn = 0", "the model may be sent less"),
+        ("steps", "ordinal = (SELECT max(ordinal) FROM steps)", "the model may be sent less"),
+        ("blobs", "1", "the model may be sent less"),
+    ] {
+        fs::copy(folder.path("store"), folder.path("less")).expect("a copy");
+        let store = Connection::open(folder.path("less")).expect("a store");
+        let deleted = store.execute(&format!("DELETE FROM {table} WHERE {rows}"), []);
+        assert!(deleted.expect("a table") > 0, "{table} {rows}");
+        drop(store);
+        assert_eq!(shown(&folder, "less").0, 1, "{table} {rows}");
+        let place = folder.name("less");
+        let args = ["--store", &place, "--session-id", "s", "--resume", "--extensions", "store"];
+        let mut server = echo(&args).start();
+        wait_state(&mut server);
+        assert_eq!(server.turn("r", "go on"), "ok");
+        let ended = server.finish();
+        let shows = ended.frames.iter().any(|frame| frame.is_event("StoreDegraded"));
+        assert!(shows && ended.stderr.contains(what), "{table} {rows}: {}", ended.stderr);
+        assert!(ended.stderr.contains("missing in the store"), "{}", ended.stderr);
+    }
 }

@@ -52,7 +52,8 @@ fn a_long_conversation_is_loaded_as_it_was() {
     assert!(count("SELECT count(*) FROM states").expect("a number") < 130);
     let sizes = "SELECT (SELECT sum(length(payload)) FROM states) \
          + (SELECT sum(length(payload)) FROM events) + (SELECT sum(length(payload)) FROM turns) \
-         + (SELECT total(length(payload)) FROM steps) + length(preamble) - bytes FROM sessions";
+         + (SELECT total(length(payload)) FROM steps) \
+         + (SELECT total(length(payload)) FROM session_messages) + length(preamble) - bytes FROM sessions";
     let difference = connection.query_row(sizes, [], |row| row.get::<_, f64>(0));
     assert_eq!(difference.expect("a number"), 0.0, "the size in the row of the session");
 }

@@ -1,13 +1,14 @@
 //! The file of a store: however it is named it is one, and what is no store is refused.
 
 use crate::frames::errors;
-use crate::once::run;
+use crate::once::{Once, duologue, run};
 use crate::oracle::Answers;
 use crate::server::{Folder, echo};
 use crate::store::{resumed, stored, wait_state};
 use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
 
 /// `duologue exec` with the echo engine.
 fn exec(folder: &Folder, words: &[&str]) -> crate::once::Ended {
@@ -128,6 +129,45 @@ fn continue_takes_the_last_session_in_which_something_was_said() {
     silent.finish();
     let answer = exec(&folder, &["--store", &store, "-c", "two"]).stdout;
     assert!(answer.contains("Before that you said: one"), "{answer}");
+}
+
+/// The store of a person who wants everything kept, in each folder.
+#[test]
+fn continue_goes_on_in_the_store_that_the_variable_names() {
+    let folder = Folder::new();
+    let [one, two] = ["one", "two"].map(|name| {
+        fs::create_dir(folder.path(name)).expect("a folder");
+        folder.path(name)
+    });
+    let exec = |place: &Path, words: &[&str]| {
+        let words = [&["exec", "--engine", "echo"], words].concat();
+        let mut command = duologue(&folder, &words);
+        command.current_dir(place).env("DUOLOGUE_STORE", folder.name("all/store"));
+        Once::start(command).finish()
+    };
+    // There is no store yet.
+    let ended = exec(&one, &["-c", "hello"]);
+    assert_eq!(ended.status, 2, "{ended:?}");
+    assert!(ended.stderr.contains("no session of this folder in the store"), "{ended:?}");
+    assert!(!folder.path("all").exists(), "nothing is made");
+    assert_eq!(exec(&one, &["in one"]).status, 0);
+    assert_eq!(exec(&two, &["in two"]).status, 0);
+    let answer = exec(&one, &["-c", "and now?"]).stdout;
+    assert!(answer.contains("Before that you said: in one"), "{answer}");
+    let answer = exec(&two, &["--continue", "and now?"]).stdout;
+    assert!(answer.contains("Before that you said: in two"), "{answer}");
+    let ended = exec(&folder.path(""), &["-c", "hello"]);
+    assert_eq!(ended.status, 2, "{ended:?}");
+    let why = "leave --continue out to begin one";
+    assert!(ended.stderr.contains("no session of this folder") && ended.stderr.contains(why));
+    let ended = exec(&one, &["-c", "--session-id", "s", "hello"]);
+    assert_eq!(ended.status, 2, "{ended:?}");
+    assert!(ended.stderr.contains("use --resume with --session-id"), "{ended:?}");
+    // An empty variable names no store.
+    let mut command = duologue(&folder, &["exec", "--engine", "echo", "-c", "hello"]);
+    command.env("DUOLOGUE_STORE", "");
+    let ended = Once::start(command).finish();
+    assert!(ended.status == 2 && ended.stderr.contains("--continue needs a store"), "{ended:?}");
 }
 
 /// A clock that was put back does not make what is newer older.

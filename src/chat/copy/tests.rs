@@ -168,7 +168,7 @@ fn entities_without_ids_are_turns_by_their_prompts() {
         .iter()
         .filter_map(|record| match record {
             Record::Event(event) => Some(event.ordinal.0),
-            Record::Start(_) => None,
+            Record::Start(_) | Record::Patch(_) => None,
         })
         .collect();
     assert_eq!(ordinals, [1, 2, 3, 4]);

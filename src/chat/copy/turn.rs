@@ -1,10 +1,10 @@
 //! A turn as the model is sent it, made of the entities that people see.
 
+use super::super::attached;
 use super::super::entities::{End, number_at_end, result_id};
 use super::super::event::{Attachments, ToolCall, ToolResult};
 use super::super::transcript::{INTERRUPTED_TOOL, Step, Turn, TurnState};
 use crate::protocol::any::Any;
-use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::id::ToolCallId;
 use crate::protocol::proto::chat::{ChatAttachment, ToolCallEntity, ToolResultEntity};
 use crate::protocol::proto::rpc::SnapshotEntity;
@@ -139,16 +139,7 @@ fn called(call: &ToolCallEntity, results: &HashMap<&str, &ToolResultEntity>) -> 
     })
 }
 
-/// Frames have no bytes of files: what is left of them is an address, if they had one.
+/// Those whose content frames have, or an address of it.
 fn attachments(shown: &[ChatAttachment]) -> Attachments {
-    let attachment = |it: &ChatAttachment| Attachment {
-        shown: it.clone(),
-        content: Content::Url(it.url.clone()),
-    };
-    shown.iter().filter(|it| has_address(it)).map(attachment).collect()
-}
-
-/// Whether the provider can read its content by itself.
-pub(super) fn has_address(shown: &ChatAttachment) -> bool {
-    ["https://", "http://"].iter().any(|scheme| shown.url.starts_with(scheme))
+    shown.iter().filter_map(attached::given).collect()
 }

@@ -70,6 +70,12 @@ fn conversation(places: &Places, id: &str) -> Result<Option<Conversation>, Failu
     Ok(conversation)
 }
 
+/// Reports what could not be read.
+fn degraded(envelope: &mut Envelope, loss: String) {
+    message(&format!("warning: {}", escape_control(&loss)));
+    envelope.warn("store_degraded", loss);
+}
+
 fn session_id(id: &str) -> Option<SessionId> {
     SessionId::parse(id).ok().flatten()
 }

@@ -41,7 +41,9 @@ pub(super) fn choose(args: &SessionArgs, mode: SessionMode) -> Result<Chosen> {
         Err(error) => return Err(error),
     };
     let mut engines = Engines::new(initial, profile.settings.overlay(&settings));
-    if mode == SessionMode::Conversation {
+    // A stored conversation may have been switched to another one.
+    let resumes = args.store.resume || args.store.continues;
+    if mode == SessionMode::Conversation || resumes {
         add_named(args, &settings, &mut engines);
         let read = read.ok().flatten();
         let profiles = ProfileEngines {

@@ -116,6 +116,7 @@ impl Plan {
                 None => FinalSnapshot::Full,
             },
             extensions: extensions(*mode, args),
+            is_model_typed: args.provider.is_model_typed,
             repairs: args.answers.repair,
             log: LogRules {
                 backend_events: args.store.backend_events && is_protocol,

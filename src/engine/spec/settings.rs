@@ -80,6 +80,16 @@ impl CallSettings {
         Setting::named(name).is_some()
     }
 
+    /// Whether both are names of one setting.
+    pub(crate) fn is_same_name(one: &str, other: &str) -> bool {
+        Setting::named(one) == Setting::named(other)
+    }
+
+    /// Whether the value of `name` may hold a key, so that it is never stored.
+    pub(crate) fn may_hold_key(name: &str) -> bool {
+        matches!(Setting::named(name), Some(Setting::ExtraBody | Setting::ExtraHeaders))
+    }
+
     /// Sets what `name` names: `top_p`, `top-p` and `topP` are the same. `null` leaves it to the
     /// provider.
     ///

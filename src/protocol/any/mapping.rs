@@ -86,8 +86,8 @@ messages! {
     provider in "duologue.provider.v1":
         AnswerTruncated ModelSwitched RetryScheduled RetryStarted;
     store in "duologue.store.v1":
-        StoredAttachment StoredDrop StoredMessage StoredPreamble StoredPrompt StoredProviderData StoredStep
-        StoredToolCall StoredToolResult StoredTurn;
+        StoredAttachment StoredChoices StoredDrop StoredMessage StoredModel StoredPreamble StoredPrompt
+        StoredProviderData StoredStep StoredToolCall StoredToolResult StoredTurn;
 }
 
 #[test]

@@ -41,6 +41,14 @@ const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(15);
 pub(in crate::store) struct Address {
     pub(super) config: Config,
     pub(super) tls: Tls,
+    pub(super) identity: Option<Identity>,
+}
+
+/// The files of the certificate and the key by which a server knows this client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub(super) certificates: PathBuf,
+    pub(super) key: PathBuf,
 }
 
 /// How the connection is protected.
@@ -78,6 +86,8 @@ impl Address {
         let mode = take(&mut options, "sslmode");
         let root = take(&mut options, "sslrootcert");
         let unacknowledged = take(&mut options, "tcp_user_timeout");
+        let identity = identity(&mut options)?;
+        check_binding(take(&mut options, "channel_binding").as_deref())?;
         if let Some((key, _)) = options.iter().find(|(key, _)| !PASSED_ON.contains(&key.as_str())) {
             return Err(format!(
                 "the option `{}` of a PostgreSQL address is not supported; leave it out",
@@ -110,7 +120,7 @@ impl Address {
         if get(&options, "target_session_attrs").is_none() && config.get_hosts().len() > 1 {
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
-        Ok(Self { config, tls })
+        Ok(Self { config, tls, identity })
     }
 
     /// The password, which no text may contain.
@@ -171,6 +181,31 @@ impl Tls {
                 );
             }
         })
+    }
+}
+
+/// The certificate and the key of this client; `None` if the options name none.
+fn identity(options: &mut Options) -> Result<Option<Identity>, String> {
+    let mut path = |name| take(options, name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    match (path("sslcert"), path("sslkey")) {
+        (None, None) => Ok(None),
+        (Some(certificates), Some(key)) => Ok(Some(Identity { certificates, key })),
+        (Some(_), None) | (None, Some(_)) => {
+            Err("sslcert and sslkey belong together; name the files of both".to_owned())
+        }
+    }
+}
+
+/// The password is never bound to the connection: a server that is verified needs no such proof.
+fn check_binding(wanted: Option<&str>) -> Result<(), String> {
+    match wanted {
+        None | Some("" | "disable" | "prefer") => Ok(()),
+        Some("require") => {
+            Err("channel_binding=require is not supported; leave channel_binding out, \
+             and use sslmode=verify-full, which checks the server's certificate and name"
+                .to_owned())
+        }
+        Some(_) => Err("channel_binding must be disable, prefer or require".to_owned()),
     }
 }
 
@@ -253,6 +288,10 @@ mod tests {
             "postgres://u:s3cret@h:port/x",
             "postgres://u:s3cret@h/x?sslmode=maybe",
             "postgres://u:s3cret@h/x?sslkey=/k",
+            "postgres://u:s3cret@h/x?sslcert=/c",
+            "postgres://u:s3cret@h/x?channel_binding=require",
+            "postgres://u:s3cret@h/x?channel_binding=maybe",
+            "postgres://u:s3cret@h/x?sslpassword=s3cret&sslcert=/c&sslkey=/k",
             "postgres://u:s3cret@h/x?sslmode",
             "postgres://u:s3cret%ff@h/x",
             "host=h password='s3cret",
@@ -266,6 +305,14 @@ mod tests {
         }
         assert!(Dsn::url("chat=1.db").is_none() && Dsn::new(" ").is_none());
         assert!(address("chat.db").is_err());
+    }
+
+    #[test]
+    fn a_client_may_have_a_certificate() {
+        let named = parsed("postgres://h/x?sslcert=/c.pem&sslkey=/k.pem&channel_binding=prefer");
+        let (certificates, key) = (PathBuf::from("/c.pem"), PathBuf::from("/k.pem"));
+        assert_eq!(named.identity, Some(Identity { certificates, key }));
+        assert_eq!(parsed("postgres://h/x").identity, None);
     }
 
     #[test]

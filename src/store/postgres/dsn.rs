@@ -18,7 +18,7 @@ const PASSWORDS: [&str; 2] = ["password", "sslpassword"];
 pub(super) const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
 /// Variables of libpq, and the options that they are the defaults of.
-const VARIABLES: [(&str, &str); 8] = [
+const VARIABLES: [(&str, &str); 11] = [
     ("PGHOST", "host"),
     ("PGPORT", "port"),
     ("PGUSER", "user"),
@@ -26,6 +26,9 @@ const VARIABLES: [(&str, &str); 8] = [
     ("PGDATABASE", "dbname"),
     ("PGSSLMODE", "sslmode"),
     ("PGSSLROOTCERT", "sslrootcert"),
+    ("PGSSLCERT", "sslcert"),
+    ("PGSSLKEY", "sslkey"),
+    ("PGCHANNELBINDING", "channel_binding"),
     ("PGOPTIONS", "options"),
 ];
 

@@ -54,7 +54,7 @@ pub(super) struct Link {
 
 impl Link {
     pub(super) async fn open(address: &Address) -> Result<Self, PostgresError> {
-        let connector = Connector::new(&address.tls).await.map_err(PostgresError::Address)?;
+        let connector = Connector::new(address).await.map_err(PostgresError::Address)?;
         let connecting = address.config.connect(connector);
         let connected = timeout(CONNECT_MAX, connecting).await;
         let silent = |_| PostgresError::Silent { place: address.to_string(), limit: CONNECT_MAX };

@@ -6,15 +6,18 @@ use super::link::{LIMITS, Link};
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::store::{StoredStep, StoredTurn};
 use crate::store::Roles;
-use crate::store::part::Part;
+use crate::store::part::{Part, RowNumbers, SessionRow};
+use crate::store::rows::Unread;
+use crate::store::states::UnreadStates;
 use crate::store::turn::{Blobs, hashes_of_step, hashes_of_turn};
 use prost::{DecodeError, Message};
 use std::collections::BTreeSet;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-const SESSION: &str =
-    "SELECT key, last_ordinal, turns, preamble FROM duologue.sessions WHERE id = $1";
+const SESSION: &str = "SELECT key, last_ordinal, turns, preamble, turn_rows, state_rows, tail_rows, \
+     step_rows, drop_rows FROM duologue.sessions WHERE id = $1";
+const MESSAGES: &str = "SELECT name, payload FROM duologue.session_messages WHERE session = $1";
 const TURNS: &str = "SELECT turn, payload FROM duologue.turns WHERE session = $1 ORDER BY turn";
 const STEPS: &str = "SELECT turn, payload FROM duologue.steps WHERE session = $1 ORDER BY ordinal";
 const BLOBS: &str = "SELECT sha256, data FROM duologue.blobs WHERE sha256 = ANY($1)";
@@ -38,17 +41,35 @@ impl Core {
             return Ok(part);
         };
         let key: i64 = row.get(0);
-        let mut read = part.begin(row.get(1), small(row.get(2)), row.get(3));
+        let mut unread = Unread::default();
+        let begun = part.begin(&SessionRow {
+            ordinal: row.get(1),
+            turns: small(row.get(2)),
+            preamble: row.get(3),
+            rows: RowNumbers {
+                turns: row.get(4),
+                states: row.get(5),
+                tail: row.get(6),
+                steps: row.get(7),
+                drops: row.get(8),
+            },
+        });
+        note(&mut unread, begun);
         if roles.turns {
-            read = read.and(turns(link, key, &mut part).await?);
+            turns(link, key, &mut part, &mut unread).await?;
         }
         if roles.timeline {
-            read = read.and(timeline(link, key, &mut part, &place).await?);
+            timeline(link, key, &mut part, &mut unread).await?;
         }
-        if let Err(error) = read {
+        if unread.is_nothing() {
+            if roles.timeline {
+                part.check_end(&place);
+            }
+            part.check_rows(roles, &place);
+        } else {
             let reason = format!(
-                "a message in the store {place} can't be read: {error}; what could be read was loaded, \
-                 and nothing is changed in the store"
+                "the store {place} is damaged: {unread}; what could be read was loaded, and nothing is \
+                 changed in the store"
             );
             part.lost(reason, true);
         }
@@ -58,29 +79,37 @@ impl Core {
     }
 }
 
+/// Counts a row that can't be read.
+fn note(unread: &mut Unread, read: Result<(), DecodeError>) {
+    if let Err(error) = read {
+        unread.left_out(1, &error.into());
+    }
+}
+
 /// What people see: the states at the ends of runs, and the events after the last of them.
 async fn timeline(
     link: &Link,
     key: i64,
     part: &mut Part,
-    place: &str,
-) -> Result<Result<(), DecodeError>, PostgresError> {
+    unread: &mut Unread,
+) -> Result<(), PostgresError> {
     for row in link.rows(STATES, &[(&key, Type::INT8)]).await? {
         part.state(row.get(0), row.get(1));
     }
-    let states_read = part.end_states().map_err(|unread| unread.why);
+    if let Err(UnreadStates { count, why }) = part.end_states() {
+        unread.left_out(count, &why.into());
+    }
     let until = part.shown_until();
+    // Only up to the first that can't be read: without it, those after it say something else.
     for row in link.rows(EVENTS, &[(&key, Type::INT8), (&until, Type::INT8)]).await? {
         let number = |column| row.get::<_, Option<i64>>(column).map(small);
         let place = (number(1), number(2));
         if let Err(error) = part.event(row.get(0), place, row.get(3), row.get(4)) {
-            return Ok(Err(error));
+            unread.stopped(&error.into());
+            break;
         }
     }
-    if states_read.is_ok() {
-        part.check_end(&place);
-    }
-    Ok(states_read)
+    Ok(())
 }
 
 /// What the model is sent: the turns that have ended, and the steps of those that were cut off.
@@ -88,11 +117,14 @@ async fn turns(
     link: &Link,
     key: i64,
     part: &mut Part,
-) -> Result<Result<(), DecodeError>, PostgresError> {
+    unread: &mut Unread,
+) -> Result<(), PostgresError> {
     let ended = link.rows(TURNS, &[(&key, Type::INT8)]).await?;
-    let (ended, turns_read) = decoded::<StoredTurn>(&ended);
+    part.found.turns = i64::try_from(ended.len()).unwrap_or(i64::MAX);
+    let ended = decoded::<StoredTurn>(&ended, unread);
     let steps = link.rows(STEPS, &[(&key, Type::INT8)]).await?;
-    let (steps, steps_read) = decoded::<StoredStep>(&steps);
+    steps.iter().for_each(|row| part.found_step(small(row.get(0))));
+    let steps = decoded::<StoredStep>(&steps, unread);
     let of_turns = ended.iter().flat_map(|(_, stored)| hashes_of_turn(stored));
     let of_steps = steps.iter().flat_map(|(_, stored)| hashes_of_step(stored));
     let hashes: BTreeSet<&str> = of_turns.chain(of_steps).collect();
@@ -101,6 +133,7 @@ async fn turns(
         [] => Blobs::new(),
         _ => blobs(link, &hashes).await?,
     };
+    part.lost_blobs = i64::try_from(hashes.len() - blobs.len()).unwrap_or(i64::MAX);
     for (number, stored) in ended {
         part.turn(number, stored, &blobs);
     }
@@ -108,7 +141,10 @@ async fn turns(
         part.step(number, step);
     }
     part.end_turns(&blobs);
-    Ok(turns_read.and(steps_read))
+    for row in link.rows(MESSAGES, &[(&key, Type::INT8)]).await? {
+        note(unread, part.message(row.get(0), row.get(1)));
+    }
+    Ok(())
 }
 
 async fn blobs(link: &Link, hashes: &[&str]) -> Result<Blobs, PostgresError> {
@@ -116,16 +152,16 @@ async fn blobs(link: &Link, hashes: &[&str]) -> Result<Blobs, PostgresError> {
     Ok(rows.iter().map(|row| (row.get(0), row.get::<_, Vec<u8>>(1).into())).collect())
 }
 
-/// The messages of rows, up to the first that can't be read.
-fn decoded<M: Message + Default>(rows: &[Row]) -> (Vec<(u32, M)>, Result<(), DecodeError>) {
-    let mut messages = Vec::new();
-    for row in rows {
-        match M::decode(row.get::<_, &[u8]>(1)) {
-            Ok(message) => messages.push((small(row.get(0)), message)),
-            Err(error) => return (messages, Err(error)),
+/// The messages of rows, without those that can't be read.
+fn decoded<M: Message + Default>(rows: &[Row], unread: &mut Unread) -> Vec<(u32, M)> {
+    let decoded = rows.iter().filter_map(|row| match M::decode(row.get::<_, &[u8]>(1)) {
+        Ok(message) => Some((small(row.get(0)), message)),
+        Err(error) => {
+            unread.left_out(1, &error.into());
+            None
         }
-    }
-    (messages, Ok(()))
+    });
+    decoded.collect()
 }
 
 /// The number of a turn or call, which was written from one of this size.

@@ -4,17 +4,18 @@
 use super::link::{Statement, Value};
 use crate::protocol::id::SessionId;
 use crate::protocol::proto::rpc::SnapshotFrame;
-use crate::store::batch::{Batch, Change};
+use crate::store::batch::{Batch, Change, RowChanges};
 use crate::store::patches::PATCHES;
 use crate::store::sqlite::now_ms;
 use crate::store::words;
 use prost::Message;
 use ring::digest::{Context, SHA256};
+use std::collections::BTreeMap;
 use tokio_postgres::types::Type;
 
 const SESSION: &str = "INSERT INTO duologue.sessions(id, title, folder, created_ms, updated_ms, \
-     last_ordinal, turns, preamble, writer, batch, digest) \
-     VALUES ($1, '', $2, $3, $3, 0, 0, $4, 0, 0, '')";
+     last_ordinal, turns, preamble, writer, batch, digest, word_rules) \
+     VALUES ($1, '', $2, $3, $3, 0, 0, $4, 0, 0, '', $5)";
 const EVENTS: &str = "INSERT INTO duologue.events(session, ordinal, turn, call, name, payload, at_ms) \
      SELECT s.key, it.ordinal, it.turn, it.call, it.name, it.payload, $7 \
      FROM duologue.sessions s, \
@@ -49,8 +50,20 @@ const WORDS: &str = "INSERT INTO duologue.words(session, ordinal, terms) \
      SELECT s.key, $2, array_to_tsvector($3) FROM duologue.sessions s WHERE s.id = $1";
 const CHANGED: &str = "UPDATE duologue.sessions SET updated_ms = greatest(updated_ms, $2), \
      last_ordinal = greatest(last_ordinal, $3), turns = greatest(turns, $4), \
-     title = CASE WHEN title = '' THEN $5 ELSE title END, writer = $6, batch = $7, digest = $8 \
+     title = CASE WHEN title = '' THEN $5 ELSE title END, writer = $6, batch = $7, digest = $8, \
+     dropped_turns = dropped_turns + $9, turn_rows = turn_rows + $10, \
+     state_rows = state_rows + $11, \
+     tail_rows = CASE WHEN $12 THEN 0 ELSE tail_rows END + $13, \
+     step_rows = CASE WHEN $14 THEN 0 ELSE step_rows END + $15, \
+     drop_rows = drop_rows + $16 WHERE id = $1";
+/// A turn that ended before, and ends again, is one row.
+const REPLACED: &str = "UPDATE duologue.sessions s SET turn_rows = turn_rows - \
+     (SELECT count(*) FROM duologue.turns t WHERE t.session = s.key AND t.turn = ANY($2)) \
      WHERE id = $1";
+const MESSAGES: &str = "INSERT INTO duologue.session_messages(session, name, payload) \
+     SELECT s.key, it.name, it.payload \
+     FROM duologue.sessions s, unnest($2, $3) AS it(name, payload) WHERE s.id = $1 \
+     ON CONFLICT (session, name) DO UPDATE SET payload = excluded.payload";
 
 /// A batch that a crash of the server might still undo.
 #[derive(Debug)]
@@ -69,6 +82,10 @@ pub(super) struct Pending {
     last: i64,
     turns: i64,
     title: String,
+    dropped_turns: i64,
+    rows: RowChanges,
+    /// Names and contents of the messages that the session has one of.
+    messages: (Vec<&'static str>, Vec<Vec<u8>>),
     at_ms: i64,
 }
 
@@ -97,6 +114,9 @@ struct Events {
     payloads: Vec<Vec<u8>>,
 }
 
+/// Messages that a session has one of, by name.
+type Messages = BTreeMap<&'static str, Vec<u8>>;
+
 /// `turns` is empty for states.
 #[derive(Debug, Default)]
 struct Rows {
@@ -114,8 +134,8 @@ struct Words {
 
 impl Pending {
     pub(super) fn new(session: &SessionId, number: i64, batch: Batch, folder: &str) -> Self {
-        let Batch { preamble, changes, last, turns, title, ends_turn } = batch;
-        let (columns, digest, bytes) = Columns::of(changes, last);
+        let Batch { preamble, changes, last, turns, title, ends_turn, .. } = batch;
+        let (columns, digest, bytes) = Columns::of(changes, &batch.messages, last);
         Self {
             number,
             digest,
@@ -129,6 +149,9 @@ impl Pending {
             last,
             turns: turns.into(),
             title: title.replace('\0', ""),
+            dropped_turns: batch.dropped_turns,
+            rows: batch.rows,
+            messages: batch.messages.into_iter().unzip(),
             at_ms: now_ms(),
         }
     }
@@ -156,7 +179,8 @@ impl Pending {
         if !is_there {
             let (folder, preamble) =
                 ((&self.folder as _, Type::TEXT), (&self.preamble as _, Type::BYTEA));
-            add(SESSION, &[folder, (&self.at_ms, Type::INT8), preamble]);
+            let rules: Value<'a> = (&words::RULES, Type::INT8);
+            add(SESSION, &[folder, (&self.at_ms, Type::INT8), preamble, rules]);
         }
         if !patch_drops.is_empty() {
             add(DROP_PATCHES, &[ints(patch_drops), (&PATCHES as _, Type::TEXT_ARRAY)]);
@@ -173,6 +197,9 @@ impl Pending {
         if !drops.is_empty() {
             add(DROP_STEPS, &[ints(drops)]);
         }
+        if !turns.turns.is_empty() {
+            add(REPLACED, &[ints(&turns.turns)]);
+        }
         for (sql, rows) in [(STEPS, steps), (TURNS, turns)] {
             if !rows.ordinals.is_empty() {
                 add(sql, &[ints(&rows.ordinals), ints(&rows.turns), bytes(&rows.payloads)]);
@@ -183,6 +210,11 @@ impl Pending {
             add(BLOBS, &[hashes.clone(), bytes(blobs)]);
             add(BLOBS_OF, &[hashes]);
         }
+        if !self.messages.0.is_empty() {
+            let (names, payloads) = &self.messages;
+            add(MESSAGES, &[(names as _, Type::TEXT_ARRAY), bytes(payloads)]);
+        }
+        let RowChanges { turns, states, tail, steps, drops } = &self.rows;
         let changed = [
             (&self.at_ms as _, Type::INT8),
             (&self.last as _, Type::INT8),
@@ -191,6 +223,14 @@ impl Pending {
             (fence as _, Type::INT8),
             (&self.number as _, Type::INT8),
             (&self.digest as _, Type::BYTEA),
+            (&self.dropped_turns as _, Type::INT8),
+            (turns as _, Type::INT8),
+            (states as _, Type::INT8),
+            (&tail.is_reset as _, Type::BOOL),
+            (&tail.added as _, Type::INT8),
+            (&steps.is_reset as _, Type::BOOL),
+            (&steps.added as _, Type::INT8),
+            (drops as _, Type::INT8),
         ];
         add(CHANGED, &changed);
         all
@@ -255,10 +295,13 @@ fn retain<T>(values: &mut Vec<T>, kept: &[bool]) {
 
 impl Columns {
     /// The columns of these changes, a hash of their content, and their size.
-    fn of(changes: Vec<Change>, last: i64) -> (Self, Vec<u8>, usize) {
+    fn of(changes: Vec<Change>, messages: &Messages, last: i64) -> (Self, Vec<u8>, usize) {
         let mut columns = Self::default();
         let mut content = Content(Context::new(&SHA256), 0);
         content.add(b"last", last, &[]);
+        for (name, payload) in messages {
+            content.add(name.as_bytes(), 0, payload);
+        }
         for change in changes {
             columns.add(change, &mut content);
         }
@@ -335,7 +378,7 @@ mod tests {
     }
 
     fn digest(changes: Vec<Change>) -> Vec<u8> {
-        Columns::of(changes, 7).1
+        Columns::of(changes, &Messages::new(), 7).1
     }
 
     #[test]
@@ -348,7 +391,7 @@ mod tests {
             turn,
             step(5, 2, "c"),
         ];
-        let (columns, _, bytes) = Columns::of(changes, 5);
+        let (columns, _, bytes) = Columns::of(changes, &Messages::new(), 5);
         assert_eq!((columns.drops, columns.steps.ordinals), (vec![1], vec![5]));
         assert_eq!((columns.steps.turns, columns.steps.payloads), (vec![2], vec![b"c".to_vec()]));
         assert_eq!((columns.turns.ordinals, columns.turns.payloads), (vec![4], vec![vec![1, 2]]));
@@ -371,7 +414,10 @@ mod tests {
         for other in others {
             assert_ne!(digest(other), digest(one()));
         }
-        assert_ne!(Columns::of(one(), 1).1, Columns::of(one(), 2).1);
+        let none = Messages::new();
+        assert_ne!(Columns::of(one(), &none, 1).1, Columns::of(one(), &none, 2).1);
+        let chosen = Messages::from([("name", b"x".to_vec())]);
+        assert_ne!(Columns::of(one(), &none, 1).1, Columns::of(one(), &chosen, 1).1);
     }
 
     #[test]

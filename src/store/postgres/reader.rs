@@ -6,6 +6,7 @@ use super::load::small;
 use super::{Core, Postgres};
 use crate::protocol::id::SessionId;
 use crate::store::library::Summary;
+use crate::store::words;
 use std::collections::BTreeSet;
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
@@ -14,18 +15,21 @@ use tokio_postgres::types::Type;
 /// Attempts to delete a session while other sessions begin to use the same attachments.
 const DELETIONS_MAX: u32 = 5;
 
-const SUMMARIES: &str = "SELECT id, title, folder, turns, created_ms, updated_ms, ( \
+const SUMMARIES: &str = "SELECT id, title, folder, turns - dropped_turns, created_ms, updated_ms, ( \
      octet_length(preamble) \
      + (SELECT coalesce(sum(octet_length(payload)), 0) FROM duologue.events WHERE session = key) \
      + (SELECT coalesce(sum(octet_length(payload)), 0) FROM duologue.states WHERE session = key) \
      + (SELECT coalesce(sum(octet_length(payload)), 0) FROM duologue.turns WHERE session = key) \
      + (SELECT coalesce(sum(octet_length(payload)), 0) FROM duologue.steps WHERE session = key) \
+     + (SELECT coalesce(sum(octet_length(payload)), 0) FROM duologue.session_messages \
+        WHERE session = key) \
      + (SELECT coalesce(sum(octet_length(data)), 0) FROM duologue.session_blobs \
         JOIN duologue.blobs USING (sha256) WHERE session = key) \
      )::bigint FROM duologue.sessions";
 
-/// The sessions that have all of the words, and those with something that is not in the index yet.
-const WITH_WORDS: &str = "SELECT id FROM duologue.sessions s WHERE \
+/// The sessions that have all of the words, those with something that is not in the index yet, and those
+/// whose words were split by other rules.
+const WITH_WORDS: &str = "SELECT id FROM duologue.sessions s WHERE s.word_rules <> $2 OR \
      NOT EXISTS (SELECT 1 FROM unnest($1) AS quoted(term) WHERE NOT EXISTS ( \
          SELECT 1 FROM duologue.words w \
          WHERE w.session = s.key AND w.terms @@ quoted.term::tsquery)) \
@@ -43,13 +47,14 @@ const DELETE_BLOBS: &str = "DELETE FROM duologue.blobs WHERE sha256 = ANY($1) AN
      (SELECT 1 FROM duologue.session_blobs b WHERE b.sha256 = blobs.sha256)";
 
 /// The tables that a deletion leaves dead rows in.
-const VACUUM: [&str; 8] = [
+const VACUUM: [&str; 9] = [
     "VACUUM duologue.sessions",
     "VACUUM duologue.events",
     "VACUUM duologue.states",
     "VACUUM duologue.turns",
     "VACUUM duologue.steps",
     "VACUUM duologue.words",
+    "VACUUM duologue.session_messages",
     "VACUUM duologue.session_blobs",
     "VACUUM duologue.blobs",
 ];
@@ -72,7 +77,7 @@ impl Postgres {
         let quoted =
             |term: &String| format!("'{}'", term.replace('\\', "\\\\").replace('\'', "''"));
         let terms: Vec<String> = terms.iter().map(quoted).collect();
-        let values = [(&terms as _, Type::TEXT_ARRAY)];
+        let values = [(&terms as _, Type::TEXT_ARRAY), (&words::RULES as _, Type::INT8)];
         let rows = reactor.run(async { core.link().await?.rows(WITH_WORDS, &values).await })?;
         Ok(rows.iter().map(|row| row.get(0)).collect())
     }

@@ -14,7 +14,10 @@ struct Migration {
 }
 
 /// All changes, oldest first. The format of a database is how many of them it has had.
-const MIGRATIONS: [Migration; 1] = [Migration { name: "sessions", sql: SESSIONS }];
+const MIGRATIONS: [Migration; 2] = [
+    Migration { name: "sessions", sql: SESSIONS },
+    Migration { name: "session_rows", sql: SESSION_ROWS },
+];
 
 /// The newest format.
 const FORMAT: i64 = MIGRATIONS.len() as i64;
@@ -104,6 +107,33 @@ CREATE TABLE duologue.words(
 );
 CREATE INDEX words_by_session ON duologue.words(session, ordinal);
 CREATE INDEX words_by_term ON duologue.words USING gin(terms);
+";
+
+/// As in a file: numbers of rows, by which missing ones are known, and messages that a session has one
+/// of. Words of sessions from before (`word_rules` 0) were split in another way and are not kept.
+const SESSION_ROWS: &str = "
+ALTER TABLE duologue.sessions
+    ADD COLUMN dropped_turns bigint NOT NULL DEFAULT 0,
+    ADD COLUMN turn_rows bigint NOT NULL DEFAULT 0,
+    ADD COLUMN state_rows bigint NOT NULL DEFAULT 0,
+    ADD COLUMN tail_rows bigint NOT NULL DEFAULT 0,
+    ADD COLUMN step_rows bigint NOT NULL DEFAULT 0,
+    ADD COLUMN drop_rows bigint NOT NULL DEFAULT 0,
+    ADD COLUMN word_rules bigint NOT NULL DEFAULT 0;
+CREATE TABLE duologue.session_messages(
+    session bigint NOT NULL REFERENCES duologue.sessions ON DELETE CASCADE,
+    name text NOT NULL,
+    payload bytea NOT NULL,
+    PRIMARY KEY(session, name)
+);
+UPDATE duologue.sessions s SET
+    turn_rows = (SELECT count(*) FROM duologue.turns WHERE session = s.key),
+    state_rows = (SELECT count(*) FROM duologue.states WHERE session = s.key),
+    tail_rows = (SELECT count(*) FROM duologue.events WHERE session = s.key AND ordinal >
+        (SELECT coalesce(max(ordinal), -1) FROM duologue.states WHERE session = s.key)),
+    step_rows = (SELECT count(*) FROM duologue.steps WHERE session = s.key AND turn <> 0),
+    drop_rows = (SELECT count(*) FROM duologue.steps WHERE session = s.key AND turn = 0);
+DELETE FROM duologue.words;
 ";
 
 /// Checks that the database has the tables, in a format that is known; makes or changes them if needed.

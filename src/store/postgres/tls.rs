@@ -1,15 +1,18 @@
 //! TLS to a PostgreSQL server, and which certificates are accepted.
 
-use super::address::{Authorities, Tls};
+use super::address::{Address, Authorities, Identity, Tls};
 use crate::engine::provider::roots::{RootsReader, TlsRoots};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, InvalidDnsNameError, ServerName, UnixTime};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, InvalidDnsNameError, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use std::fmt;
+use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -17,6 +20,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::{Connect, TlsConnector};
+
+/// Bytes of a file with a certificate or a key.
+const PEM_BYTES_MAX: u64 = 1024 * 1024;
 
 /// How long certificates are read.
 const ROOTS_READ_MAX: Duration = Duration::from_secs(5);
@@ -38,10 +44,10 @@ pub(super) struct Encrypted<S>(tokio_rustls::client::TlsStream<S>);
 pub(super) struct Encrypting<S>(Connect<S>);
 
 impl Connector {
-    /// For a protection. Reads the root certificates that it needs.
-    pub(super) async fn new(tls: &Tls) -> Result<Self, String> {
+    /// For the protection of an address. Reads the certificates that it needs.
+    pub(super) async fn new(address: &Address) -> Result<Self, String> {
         let provider = Arc::new(ring::default_provider());
-        let verifier: Arc<dyn ServerCertVerifier> = match tls {
+        let verifier: Arc<dyn ServerCertVerifier> = match &address.tls {
             Tls::Off | Tls::Preferred | Tls::Unverified => {
                 Arc::new(AnyCertificate { provider: Arc::clone(&provider) })
             }
@@ -54,10 +60,50 @@ impl Connector {
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?
             .dangerous()
-            .with_custom_certificate_verifier(verifier)
-            .with_no_client_auth();
+            .with_custom_certificate_verifier(verifier);
+        let config = match &address.identity {
+            None => config.with_no_client_auth(),
+            Some(identity) => {
+                let (certificates, key) = own_certificate(identity)?;
+                let config = config.with_client_auth_cert(certificates, key);
+                config.map_err(|error| format!("sslcert and sslkey can't be used: {error}"))?
+            }
+        };
         Ok(Self(Arc::new(config)))
     }
+}
+
+/// The certificates and the key of this client.
+fn own_certificate(
+    identity: &Identity,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
+    let Identity { certificates, key } = identity;
+    let unread = |option: &str, path: &Path, why: &dyn fmt::Display| {
+        format!("{option} can't be read from {}: {why}", path.display())
+    };
+    let read = |option, path: &Path, is_secret| {
+        read_regular(path, is_secret).map_err(|why| unread(option, path, &why))
+    };
+    let text = read("sslcert", certificates, false)?;
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let chain = chain.map_err(|error| unread("sslcert", certificates, &error))?;
+    let text = read("sslkey", key, true)?;
+    let key =
+        PrivateKeyDer::from_pem_slice(&text).map_err(|error| unread("sslkey", key, &error))?;
+    Ok((chain, key))
+}
+
+/// A regular file up to a limit; one with a secret only if nobody but its owner may read it, as libpq
+/// wants it.
+fn read_regular(path: &Path, is_secret: bool) -> Result<Vec<u8>, String> {
+    let about = path.metadata().map_err(|error| error.to_string())?;
+    if !about.is_file() || about.len() > PEM_BYTES_MAX {
+        return Err("it is no file of certificates or keys".to_owned());
+    }
+    if is_secret && about.mode() & 0o077 != 0 {
+        return Err("other users may read it; run chmod 600 on it".to_owned());
+    }
+    fs::read(path).map_err(|error| error.to_string())
 }
 
 async fn verifier(

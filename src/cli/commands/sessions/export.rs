@@ -4,6 +4,7 @@ use super::args::{ExportArgs, ExportFormat};
 use super::markdown::contained;
 use super::message::{Entry, Said, entries};
 use super::{Failure, Out, conversation, message, missing, status_of};
+use crate::chat::attached::show_bytes;
 use crate::cli::commands::FOUND;
 use crate::protocol::json;
 use crate::protocol::proto::rpc::SnapshotEntity;
@@ -51,9 +52,16 @@ pub(super) fn export(args: &ExportArgs) -> Result<u8, Failure> {
     Ok(status)
 }
 
-/// What a process writes that goes on with the conversation, and ends at once.
-fn lines(found: Conversation) -> Result<Vec<u8>, Failure> {
+/// What a process writes that goes on with the conversation, and ends at once; with the bytes of
+/// attachments.
+fn lines(mut found: Conversation) -> Result<Vec<u8>, Failure> {
     let mut text = Vec::new();
+    let lost = show_bytes(&mut found.state, &found.turns);
+    if lost > 0 {
+        message(&format!(
+            "warning: the export has no bytes of {lost} attachments, which are not in the store"
+        ));
+    }
     let capabilities = ALWAYS.iter().map(|&word| word.to_owned()).collect();
     for body in [wire::hello(capabilities), wire::snapshot(found.state)] {
         write(&wire::frame(&found.session, None, body), &mut text)?;

@@ -30,10 +30,10 @@ pub(super) fn import(args: &ImportArgs) -> Result<u8, Failure> {
         Some(typed) => typed,
         None => session_of(&label, &sessions)?,
     };
-    let lost = copy.lost_attachments();
+    let lost = copy.lost_attachments;
     if lost > 0 {
         let why = format!(
-            "{lost} attachments are shown, and not sent to the model: frames have no bytes"
+            "{lost} attachments are shown, and not sent to the model: only an export has their bytes"
         );
         maker.warn("attachments_lost", why);
     }

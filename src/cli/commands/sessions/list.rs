@@ -1,12 +1,14 @@
 //! `duologue sessions list`.
 
 use super::args::ListArgs;
-use super::{Failure, Out, library};
+use super::{Failure, Out, degraded, library};
+use crate::cli::commands::FOUND;
 use crate::cli::commands::envelope::Envelope;
-use crate::store::Summary;
+use crate::store::{Listing, Summary};
 use crate::support::terminal::escape_control;
 use jiff::{Timestamp, Unit};
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
 
 /// Characters of a title in the table.
 const TITLE_CHARS_MAX: usize = 40;
@@ -29,21 +31,24 @@ struct Listed<'a> {
 
 /// Lists the sessions of a store.
 pub(super) fn list(args: &ListArgs) -> Result<u8, Failure> {
-    let sessions = library(&args.places)?.sessions().map_err(Failure::Usage)?;
-    let mut out = Out::new()?;
+    let Listing { sessions, losses } = library(&args.places)?.sessions().map_err(Failure::Usage)?;
+    let (mut envelope, mut out) = (Envelope::new(), Out::new()?);
+    let status = if losses.is_empty() { 0 } else { FOUND };
+    for loss in losses {
+        degraded(&mut envelope, loss);
+    }
     if args.output.is_json() {
-        let mut envelope = Envelope::new();
         for session in &sessions {
             envelope.push(&Listed::of(session), &mut out)?;
         }
         envelope.finish(None, None, &mut out)?;
-        return Ok(0);
+        return Ok(status);
     }
     for line in table(&sessions) {
         out.line(&line)?;
     }
     out.flush()?;
-    Ok(0)
+    Ok(status)
 }
 
 impl<'a> Listed<'a> {
@@ -72,12 +77,12 @@ fn table(sessions: &[Summary]) -> Vec<String> {
         let title: String = session.title.chars().take(TITLE_CHARS_MAX).collect();
         let is_cut = session.title.chars().count() > TITLE_CHARS_MAX;
         [
-            escape_control(&session.id),
+            one_word(&session.id),
             time(session.updated_ms),
             session.turns.to_string(),
             size(session.bytes),
             escape_control(&title) + if is_cut { "…" } else { "" },
-            escape_control(&session.folder),
+            one_word(&session.folder),
         ]
     });
     let rows: Vec<[String; 6]> = rows.collect();
@@ -88,14 +93,32 @@ fn table(sessions: &[Summary]) -> Vec<String> {
     let mut widths = [0; 6];
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
+            *width = (*width).max(cell.width());
         }
     }
     let line = |row: &[String; 6]| {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        let padded = |(cell, width): (&String, usize)| {
+            cell.clone() + &" ".repeat(width.saturating_sub(cell.width()))
+        };
+        let cells = row.iter().zip(widths).map(padded);
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect()
+}
+
+/// An id or a path in one line, so that it can be known from another one and typed again.
+fn one_word(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '\n' => shown.push_str("\\n"),
+            '\r' => shown.push_str("\\r"),
+            '\t' => shown.push_str("\\t"),
+            '\u{85}' | '\u{2028}' | '\u{2029}' => shown.extend(char.escape_unicode()),
+            char => shown.push(char),
+        }
+    }
+    escape_control(&shown)
 }
 
 /// A number of bytes for people.
@@ -128,6 +151,7 @@ mod tests {
         assert!(lines[1].starts_with("a\\x1b   1970-01-01T00:00:00Z  3      2 KiB"), "{lines:?}");
         assert!(lines[1].ends_with('…'), "{lines:?}");
         assert!(table(&[]).is_empty());
+        assert_eq!(one_word("a\nb\u{2028}\u{1b}c"), "a\\nb\\u{2028}\\x1bc");
         assert_eq!([size(1023), size(3 << 20)], ["1023 B", "3 MiB"]);
     }
 }

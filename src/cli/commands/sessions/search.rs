@@ -3,11 +3,11 @@
 
 use super::args::SearchArgs;
 use super::message::entries;
-use super::{Failure, Out, library, message};
+use super::{Failure, Out, degraded, library, message};
 use crate::cli::commands::FOUND;
 use crate::cli::commands::envelope::Envelope;
 use crate::protocol::id::SessionId;
-use crate::store::{Page, WordIndex};
+use crate::store::{Listing, Page, WordIndex};
 use crate::support::terminal::escape_control;
 use serde::Serialize;
 
@@ -28,12 +28,15 @@ struct Found<'a> {
 /// Searches all conversations of a store.
 pub(super) fn search(args: &SearchArgs) -> Result<u8, Failure> {
     let library = library(&args.places)?;
-    let mut sessions = library.sessions().map_err(Failure::Usage)?;
+    let Listing { mut sessions, losses } = library.sessions().map_err(Failure::Usage)?;
     if let Some(found) = library.with_words(&args.words).map_err(Failure::Usage)? {
         sessions.retain(|summary| found.contains(&summary.id));
     }
     let (mut envelope, mut out) = (Envelope::new(), Out::new()?);
-    let (mut count, mut is_partial) = (0, false);
+    let (mut count, mut is_partial) = (0, !losses.is_empty());
+    for loss in losses {
+        degraded(&mut envelope, loss);
+    }
     if !args.words.iter().any(|word| word.chars().any(char::is_alphanumeric)) {
         let why = "there is no letter and no digit in the words, and nothing else is searched";
         message(&format!("warning: {why}"));
@@ -44,8 +47,7 @@ pub(super) fn search(args: &SearchArgs) -> Result<u8, Failure> {
         let found = library.conversation(&session).map_err(Failure::Usage)?;
         let Some(conversation) = found else { continue };
         if let Some(loss) = conversation.loss {
-            message(&format!("warning: {}", escape_control(&loss)));
-            envelope.warn("store_degraded", loss);
+            degraded(&mut envelope, loss);
             is_partial = true;
         }
         let entries = entries(&conversation.state);

@@ -342,6 +342,12 @@ fn is_of_tool_free(frame: &Value, pointer: &str, mutation: Mutation) -> bool {
 /// A request that has one frame may have any name, as the stream does not contain the request.
 fn is_request_free(frames: &[Value], at: usize, mutation: Mutation) -> bool {
     let id = &frames[at]["requestId"];
+    // What the client of an earlier process chose goes on without a request.
+    let name = frames[at]["uiEvent"]["name"].as_str().unwrap_or_default();
+    let goes_on = ["ModelSwitched", "FrontendToolManifestUpdated"].contains(&name);
+    if goes_on && mutation != Mutation::Replaced {
+        return true;
+    }
     let count = frames.iter().filter(|frame| frame["requestId"] == *id).count();
     // In a process of one request, frames need not name it.
     let is_one_shot = !frames[0]["hello"]["capabilities"].to_string().contains("stdin-rpc");

@@ -1,0 +1,163 @@
+//! `duologue sessions` on stores that are damaged, in folders that can't be written, and with names that no
+//! terminal should see.
+
+use crate::once::{Ended, Once, duologue, run};
+use crate::server::Folder;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+
+/// SQLite's own size of a page.
+const PAGE_BYTES: usize = 4096;
+
+/// A user who owns nothing here.
+const NOBODY: u32 = 65_534;
+
+#[track_caller]
+fn ask(folder: &Folder, id: &str, prompt: &str) {
+    let place = folder.name("store");
+    let words = ["exec", "--engine", "echo", "--store", &place, "--session-id", id, prompt];
+    let ended = run(folder, &words);
+    assert_eq!(ended.status, 0, "{ended:?}");
+}
+
+fn sessions(folder: &Folder, store: &str, words: &[&str]) -> Ended {
+    let place = folder.name(store);
+    run(folder, &[&["sessions"], words, &["--store", &place]].concat())
+}
+
+/// The envelope of `words` with `--output json`, and the status.
+#[track_caller]
+fn envelope(folder: &Folder, store: &str, words: &[&str]) -> (Value, i32) {
+    let ended = sessions(folder, store, &[words, &["--output", "json"]].concat());
+    (serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}")), ended.status)
+}
+
+fn count(envelope: &Value) -> usize {
+    envelope["data"].as_array().map_or(0, Vec::len)
+}
+
+/// A store of three sessions, of which each has the word.
+fn three() -> Folder {
+    let folder = Folder::new();
+    for id in ["a", "b", "c"] {
+        ask(&folder, id, &format!("needle of {id} {}", "word ".repeat(900)));
+    }
+    folder
+}
+
+#[test]
+fn one_damaged_session_does_not_hide_the_others() {
+    let folder = three();
+    let store = Connection::open(folder.path("store")).expect("a store");
+    let sql = "UPDATE states SET payload = X'FFFF' WHERE session = \
+               (SELECT key FROM sessions WHERE id = 'b')";
+    assert_eq!(store.execute(sql, []).expect("a row"), 1);
+    // No text in UTF-8.
+    let sql = "UPDATE sessions SET title = CAST(X'41FF' AS TEXT) WHERE id = 'c'";
+    assert_eq!(store.execute(sql, []).expect("a row"), 1);
+    drop(store);
+    let (found, status) = envelope(&folder, "store", &["search", "needle"]);
+    // Two messages of each session; of the damaged one, what its events have.
+    assert_eq!((status, count(&found)), (1, 5), "{found}");
+    let warnings = found["warnings"].as_array().expect("a list");
+    assert_eq!((warnings.len(), &warnings[0]["code"]), (1, &json!("store_degraded")), "{found}");
+    let plain = sessions(&folder, "store", &["search", "needle"]);
+    assert!(
+        plain.stderr.contains("can't be read") && plain.stdout.lines().count() == 5,
+        "{plain:?}"
+    );
+    let (listed, status) = envelope(&folder, "store", &["list"]);
+    assert_eq!((status, count(&listed)), (0, 3), "{listed}");
+    for action in ["show", "export"] {
+        let [a, b] = ["a", "b"].map(|id| sessions(&folder, "store", &[action, id]).status);
+        assert_eq!((a, b), (0, 1), "{action}");
+    }
+}
+
+#[test]
+fn what_can_be_read_of_a_damaged_store_is_searched_and_listed() {
+    let folder = three();
+    let bytes = fs::read(folder.path("store")).expect("a store");
+    let (mut partial, mut unusable) = (0, 0);
+    for page in 0..bytes.len() / PAGE_BYTES {
+        let mut damaged = bytes.clone();
+        damaged[page * PAGE_BYTES..(page + 1) * PAGE_BYTES].fill(0x5a);
+        fs::write(folder.path("damaged"), &damaged).expect("a file");
+        for (words, whole) in [(&["search", "needle"][..], 6), (&["list"], 3)] {
+            let (found, status) = envelope(&folder, "damaged", words);
+            let number = count(&found);
+            assert!(status > 0 || number == whole, "page {page}, {words:?}: {found}");
+            assert!(number <= whole, "page {page}, {words:?}: {found}");
+            partial += usize::from(status == 1 && number > 0);
+            unusable += usize::from(status == 2);
+        }
+        let after = fs::read(folder.path("damaged")).expect("the file is there");
+        assert_eq!(after, damaged, "the file is left as it is");
+    }
+    assert!(partial > 2, "{partial}");
+    // Without the first page it is no database, and without the table of sessions nothing is found.
+    assert!(unusable <= 4, "{unusable}");
+}
+
+#[test]
+fn a_session_with_any_name_is_one_line_of_a_table() {
+    let folder = Folder::new();
+    let id = "two\nlines\u{1b}[2J\u{2028}end";
+    ask(&folder, id, "a\u{1b}]0;title\u{7}b\nsecond line");
+    ask(&folder, "東京", "plain");
+    let table = sessions(&folder, "store", &["list"]).stdout;
+    let lines: Vec<_> = table.lines().collect();
+    assert_eq!(lines.len(), 3, "{table}");
+    assert!(!table.contains(['\u{1b}', '\u{7}', '\u{2028}']), "{table:?}");
+    assert!(lines[2].starts_with("two\\nlines\\x1b[2J\\u{2028}end  "), "{table}");
+    assert!(lines[2].contains("a\\x1b]0;title\\x07b"), "{table}");
+    // The columns begin at the same place, however wide their letters are.
+    let place = lines[2].find("  2").expect("a time");
+    assert!(lines[1].starts_with("東京 ") && lines[1].contains("  2"), "{place} {table}");
+    let (listed, _) = envelope(&folder, "store", &["list"]);
+    assert_eq!(listed["data"][1]["id"], id);
+}
+
+/// `duologue sessions <words>` of a user who can't write the folder.
+fn as_reader(folder: &Folder, words: &[&str], is_root: bool) -> Ended {
+    let place = folder.name("store");
+    let mut command = duologue(folder, &[&["sessions"], words, &["--store", &place]].concat());
+    if is_root {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    Once::start(command).finish()
+}
+
+/// A backup that belongs to somebody else, or is on a disk that can only be read.
+#[test]
+fn a_store_in_a_folder_that_can_not_be_written_is_read() {
+    let folder = Folder::new();
+    ask(&folder, "s", "a needle");
+    let is_root = rustix::process::geteuid().is_root();
+    fs::set_permissions(folder.path("store"), Permissions::from_mode(0o444)).expect("our file");
+    fs::set_permissions(folder.path(""), Permissions::from_mode(0o555)).expect("our folder");
+    let reader = |words: &[&str]| as_reader(&folder, words, is_root);
+    let check = |words: &[&str], expected: &str| {
+        let ended = reader(words);
+        assert_eq!(ended.status, 0, "{words:?}: {ended:?}");
+        assert!(ended.stdout.contains(expected), "{words:?}: {ended:?}");
+    };
+    check(&["list"], "a needle");
+    check(&["show", "s"], "user: a needle");
+    check(&["export", "s"], "a needle");
+    check(&["search", "needle"], "user: a needle");
+    let before: Vec<_> = fs::read_dir(folder.path("")).expect("a folder").collect();
+    assert!(before.len() <= 2, "nothing was made: {before:?}");
+    // With a log it would not be all.
+    fs::set_permissions(folder.path(""), Permissions::from_mode(0o755)).expect("our folder");
+    fs::write(folder.path("store-wal"), "something").expect("a file");
+    fs::set_permissions(folder.path("store-wal"), Permissions::from_mode(0o444)).expect("a file");
+    fs::set_permissions(folder.path(""), Permissions::from_mode(0o555)).expect("our folder");
+    let refused = reader(&["list"]);
+    assert_eq!(refused.status, 2, "{refused:?}");
+    assert!(refused.stderr.contains("copy both to another folder"), "{refused:?}");
+    fs::set_permissions(folder.path(""), Permissions::from_mode(0o755)).expect("our folder");
+}
