@@ -186,7 +186,7 @@ impl Host {
         let input = match catch_unwind(decoding) {
             Ok(Ok(request)) => {
                 self.hint(line, &request);
-                self.prepare_profile(&request);
+                self.prepare_engine(&request);
                 Input::Request(request)
             }
             Ok(Err(bad)) => Input::BadLine(bad),
@@ -208,11 +208,11 @@ impl Host {
         }
     }
 
-    /// Adds the engines of profiles once a request names one, and reports once what of that profile
-    /// does not apply.
-    fn prepare_profile(&mut self, request: &Request) {
-        let Some(profile) = request.command.profile() else { return };
-        let (facts, notes) = self.engines.prepare(profile);
+    /// Adds the engines that are named, or those of profiles, once a request names one; reports once
+    /// what of a profile does not apply.
+    fn prepare_engine(&mut self, request: &Request) {
+        let Some(choice) = request.command.choice() else { return };
+        let (facts, notes) = self.engines.prepare(choice);
         facts.into_iter().for_each(|facts| self.session.know(facts));
         notes.iter().for_each(|note| tracing::warn!("{}", escape_control(note)));
     }
@@ -225,7 +225,7 @@ impl Host {
             AssertUnwindSafe(|| attachments::read(request, || self.session.attached_bytes()));
         let input = match catch_unwind(reading) {
             Ok(Ok(request)) => {
-                self.prepare_profile(&request);
+                self.prepare_engine(&request);
                 Input::Request(request)
             }
             Ok(Err(bad)) => Input::BadLine(bad),

@@ -9,6 +9,7 @@ use crate::profile::Profiles;
 use crate::session::SessionMode;
 use anyhow::Result;
 use clap::ValueEnum;
+use std::sync::Arc;
 
 /// The engines, what the chosen profile says besides, and notes for the user.
 pub(super) struct Chosen {
@@ -42,14 +43,15 @@ pub(super) fn choose(args: &SessionArgs, mode: SessionMode) -> Result<Chosen> {
     };
     let mut engines = Engines::new(initial, profile.settings.overlay(&settings));
     if mode == SessionMode::Conversation {
-        add_named(args, &settings, &mut engines);
         let read = read.ok().flatten();
-        let profiles = ProfileEngines {
+        let others = Arc::new(OtherEngines {
             provider: args.provider.clone(),
             engines: args.engines.clone(),
             settings: without_additions(settings),
-        };
-        engines.add_later(move |engines| profiles.add(read, engines));
+        });
+        let named = Arc::clone(&others);
+        engines.add_named_later(move |engines| named.add_named(engines));
+        engines.add_profiles_later(move |engines| others.add_profiles(read, engines));
     }
     Ok(Chosen { engines, profile, notices })
 }
@@ -69,31 +71,32 @@ fn begin(
     Ok((engine(&wanted, &args.engines, notices)?, profile))
 }
 
-/// Adds the engines that there are, with the settings of the environment.
-fn add_named(args: &SessionArgs, settings: &CallSettings, engines: &mut Engines) {
-    for name in EngineName::value_variants() {
-        let wanted = Wanted::named(&args.provider, *name);
-        let known = name.to_possible_value();
-        // One whose files or variables can't be used is not offered.
-        if let (Some(known), Ok(engine)) = (known, engine(&wanted, &args.engines, &mut Vec::new()))
-        {
-            let reference = EngineRef::Named(known.get_name().to_owned());
-            engines.add(reference, engine, without_additions(settings.clone()));
-        }
-    }
-}
-
-/// What the engines of profiles are made with.
-struct ProfileEngines {
+/// What the engines are made with that a request can choose.
+struct OtherEngines {
     provider: ProviderArgs,
     engines: EngineArgs,
     /// What was typed wins over each profile.
     settings: CallSettings,
 }
 
-impl ProfileEngines {
+impl OtherEngines {
+    /// Adds the engines that there are, with the settings of the environment.
+    fn add_named(&self, engines: &mut Engines) {
+        for name in EngineName::value_variants() {
+            let wanted = Wanted::named(&self.provider, *name);
+            let known = name.to_possible_value();
+            // One whose files or variables can't be used is not offered.
+            if let (Some(known), Ok(engine)) =
+                (known, engine(&wanted, &self.engines, &mut Vec::new()))
+            {
+                let reference = EngineRef::Named(known.get_name().to_owned());
+                engines.add(reference, engine, self.settings.clone());
+            }
+        }
+    }
+
     /// Adds the engines of all profiles: of those in `read`, or in the files if those were not read.
-    fn add(self, read: Option<Profiles>, engines: &mut Engines) {
+    fn add_profiles(&self, read: Option<Profiles>, engines: &mut Engines) {
         let read = read.map_or_else(|| profile::read(&self.provider.registries), Ok);
         match read {
             Ok(profiles) => {
