@@ -254,43 +254,42 @@ impl Plan {
         for warning in &tools.warnings {
             tracing::warn!("--mcp-config: {}", escape_control(warning));
         }
-        let host = HostSettings {
-            capabilities: capabilities(mode, &args, engine, extraction.as_ref()),
-            rules: Rules {
-                mode: mode.session_mode(),
-                keep: if is_kept { Retention::Everything } else { Retention::Nothing },
-                session,
-                preamble: Preamble { system, history: request.preamble.history },
-                extraction,
-                on_busy: args.on_busy.into(),
-                // The other formats join the pieces themselves.
-                patches: match mode.is_protocol() {
-                    true => {
-                        Patches { mode: args.patch_mode.into(), fields: args.patch_fields.into() }
-                    }
-                    false => Patches::default(),
-                },
-                final_snapshot: match args.final_snapshot {
-                    Some(typed) => typed.into(),
-                    // Only a client of the protocol sees it, and how long it is.
-                    None if mode.is_protocol() => FinalSnapshot::FullUntilLong,
-                    None => FinalSnapshot::Full,
-                },
-                extensions: extensions(mode, &args),
-                prices,
-                repairs: args.answers.repair,
-                log: LogRules {
-                    backend_events: args.store.backend_events && mode.is_protocol(),
-                    ..LogRules::default()
-                },
-                tools: ToolRules::new(tools.rules, &tools.limits),
-                ..Rules::default()
+        let capabilities = capabilities(mode, &args, engine, extraction.as_ref());
+        let mut host = HostSettings::new(engines);
+        host.capabilities = capabilities;
+        host.rules = Rules {
+            mode: mode.session_mode(),
+            keep: if is_kept { Retention::Everything } else { Retention::Nothing },
+            session,
+            preamble: Preamble { system, history: request.preamble.history },
+            extraction,
+            on_busy: args.on_busy.into(),
+            // The other formats join the pieces themselves.
+            patches: match mode.is_protocol() {
+                true => Patches { mode: args.patch_mode.into(), fields: args.patch_fields.into() },
+                false => Patches::default(),
             },
-            servers: ToolServers::new(tools.servers, tools.limits, guard()),
-            store,
-            faults: faults(),
-            ..HostSettings::new(engines)
+            final_snapshot: match args.final_snapshot {
+                Some(typed) => typed.into(),
+                // Only a client of the protocol sees it, and how long it is.
+                None if mode.is_protocol() => FinalSnapshot::FullUntilLong,
+                None => FinalSnapshot::Full,
+            },
+            extensions: extensions(mode, &args),
+            prices,
+            repairs: args.answers.repair,
+            log: LogRules {
+                backend_events: args.store.backend_events && mode.is_protocol(),
+                ..LogRules::default()
+            },
+            tools: ToolRules::new(tools.rules, &tools.limits),
+            ..Rules::default()
         };
+        if !tools.servers.is_empty() {
+            host.servers = ToolServers::new(tools.servers, tools.limits, guard());
+        }
+        host.store = store;
+        host.faults = faults();
         let (progress, unread) = (None, None);
         Ok(Settings { host, requests, format, progress, debug_file, notices, unread })
     }
