@@ -11,6 +11,7 @@ pub mod log;
 pub(crate) mod manifest;
 mod numbers;
 mod output;
+mod plain;
 pub mod prepare;
 mod provider;
 mod session;
@@ -142,7 +143,7 @@ pub enum Command {
 }
 
 /// Options of `rpc`.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub struct RpcArgs {
     /// Output options.
     #[command(flatten)]
@@ -237,6 +238,12 @@ pub struct RunCommandArgs {
 }
 
 impl Cli {
+    /// Parses a command line of `rpc` that is written as programs write it; `None` if it is not, and
+    /// [`Cli::read`] is to parse it.
+    pub fn read_plain(words: &[OsString]) -> Option<Box<RpcArgs>> {
+        plain::rpc(words, std::env::vars_os())
+    }
+
     /// Parses a command line and the environment.
     ///
     /// # Errors

@@ -30,6 +30,16 @@ fn run(words: Vec<OsString>) -> u8 {
     if let Some(status) = commands::complete(&words) {
         return status;
     }
+    if let Some(args) = Cli::read_plain(&words) {
+        return shell::run(Job::Rpc(args));
+    }
+    read(words)
+}
+
+/// Runs the command line `words` by the definition of all commands. Apart, because what it needs of
+/// the stack is much, and touched a page at a time.
+#[inline(never)]
+fn read(words: Vec<OsString>) -> u8 {
     // Its words can be parsed once its file has been read.
     if words.get(1).is_some_and(|word| word == RUN_COMMAND) {
         return shell::run(Job::RunCommand(words));
@@ -43,9 +53,9 @@ fn run(words: Vec<OsString>) -> u8 {
         Err(help) => return tool(|| shell::help(&help)),
     };
     match command {
-        Command::Rpc(args) => shell::run(Job::Rpc(args)),
-        Command::Exec(args) => shell::run(Job::Exec(args)),
-        Command::Chat(args) => shell::run(Job::Chat(args)),
+        Command::Rpc(args) => shell::run(Job::Rpc(Box::new(args))),
+        Command::Exec(args) => shell::run(Job::Exec(Box::new(args))),
+        Command::Chat(args) => shell::run(Job::Chat(Box::new(args))),
         Command::RunCommand(_) => shell::run(Job::RunCommand(words)),
         Command::Check(args) => tool(|| commands::check(&args)),
         Command::ListEvents(args) => tool(|| commands::list_events(&args)),

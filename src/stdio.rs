@@ -56,7 +56,7 @@ use writer::Writer;
 const EVENTS_AT_ONCE_MAX: usize = 64;
 
 /// Serves one conversation, from `hello` to the end of the process.
-pub(crate) async fn serve(stdio: Stdio, signals: &mut Signals, settings: Settings) -> Finish {
+pub(crate) async fn serve(stdio: Stdio, signals: &mut Signals, settings: Box<Settings>) -> Finish {
     FrontEnd::start(stdio, signals, settings).run().await
 }
 
@@ -74,9 +74,9 @@ struct FrontEnd<'a> {
 
 impl<'a> FrontEnd<'a> {
     /// Writes the first frames, and only then prepares everything else.
-    fn start(stdio: Stdio, signals: &'a mut Signals, settings: Settings) -> Self {
+    fn start(stdio: Stdio, signals: &'a mut Signals, settings: Box<Settings>) -> Box<Self> {
         let mut observers = Observers::new(&settings);
-        let Settings { host, requests, format, debug_file, progress, notices, unread } = settings;
+        let Settings { host, requests, format, debug_file, progress, notices, unread } = *settings;
         observers.debug_file = debug_file;
         observers.progress = progress;
         let Stdio { input, output } = stdio;
@@ -94,8 +94,18 @@ impl<'a> FrontEnd<'a> {
         let (incoming, requests) = Incoming::of(requests, input, unwatched, &mut observers);
         let notices = Notices::new(notices, unread);
         let ending = Ending::NotYet;
-        let mut front_end =
-            Self { host, signals, incoming, outbox, writer, reader, observers, notices, ending };
+        // Large, and moved from one future into another.
+        let mut front_end = Box::new(Self {
+            host,
+            signals,
+            incoming,
+            outbox,
+            writer,
+            reader,
+            observers,
+            notices,
+            ending,
+        });
         front_end.begin(requests);
         front_end
     }
@@ -122,7 +132,7 @@ impl<'a> FrontEnd<'a> {
         self.handle(Input::InputEnded);
     }
 
-    async fn run(mut self) -> Finish {
+    async fn run(mut self: Box<Self>) -> Finish {
         loop {
             self.flush();
             if let Some(code) = self.is_over() {
@@ -275,7 +285,7 @@ impl<'a> FrontEnd<'a> {
         self.ending.is_over(is_flushed || self.reader.is_gone())
     }
 
-    async fn exit(mut self, mut code: ExitCode) -> Finish {
+    async fn exit(mut self: Box<Self>, mut code: ExitCode) -> Finish {
         if let (Ending::Flushing(_) | Ending::FlushingUntil(..), Some(file)) =
             (self.ending, self.observers.debug_file.take())
         {

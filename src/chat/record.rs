@@ -7,6 +7,7 @@ use super::patch::{PatchMode, Piece, lean_arguments_patch, lean_patch};
 use super::transcript::{Preamble, Step, Turn, repair_prompt};
 use super::ui::message_id;
 use crate::protocol::any::Any;
+use crate::protocol::command::ModelChoice;
 use crate::protocol::id::{Ordinal, SessionId, ToolCallId};
 use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
@@ -255,10 +256,11 @@ impl PatchRecord {
 }
 
 impl Restored {
-    /// The profile that the session was switched to.
-    pub(crate) fn profile(&self) -> Option<&str> {
-        let chosen = self.choices.model.as_ref().filter(|chosen| !chosen.profile.is_empty());
-        chosen.map(|chosen| chosen.profile.as_str())
+    /// The engine or the profile that the session was switched to, as a request names it.
+    pub(crate) fn choice(&self) -> Option<ModelChoice> {
+        let ChosenModel { profile, engine, .. } = self.choices.model.as_ref()?;
+        let (profile, engine) = (profile.clone(), engine.clone());
+        Some(ModelChoice { profile, engine, ..ModelChoice::default() })
     }
 }
 

@@ -36,7 +36,7 @@ pub struct OutputArgs {
 }
 
 /// Options that select the output of a conversation.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub struct RpcOutputArgs {
     /// Format of standard output
     #[arg(long, short, value_name = "FORMAT", value_enum, default_value_t)]

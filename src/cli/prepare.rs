@@ -46,11 +46,11 @@ const UNREAD: &str = "standard input has data that is not part of the prompt; wr
 #[derive(Debug)]
 pub enum Job {
     /// `rpc`.
-    Rpc(RpcArgs),
+    Rpc(Box<RpcArgs>),
     /// `exec`.
-    Exec(ExecArgs),
+    Exec(Box<ExecArgs>),
     /// `chat`.
-    Chat(ChatArgs),
+    Chat(Box<ChatArgs>),
     /// `run-command`, whose words can be parsed once its file has been read.
     RunCommand(Vec<OsString>),
     /// Words that can't be parsed, and the output that they seem to select.
@@ -149,21 +149,21 @@ pub(crate) async fn prepare(
             let has_profile = session.provider.profile.is_some();
             let reads = has_profile || session.history.is_some() || session.store.continues;
             let work =
-                move || rpc(args, &terminal).map_err(|reason| Refusal { command_mode, reason });
+                move || rpc(*args, &terminal).map_err(|reason| Refusal { command_mode, reason });
             // Where it reads nothing it is not worth a thread.
             if reads { in_thread(waits, command_mode, work).await } else { work() }
         }
         Job::Wrong(_, error) => Err(Refusal { command_mode, reason: Reason::Usage(error) }),
         Job::Exec(args) => {
             let work =
-                move || exec(args, terminal).map_err(|reason| Refusal { command_mode, reason });
+                move || exec(*args, terminal).map_err(|reason| Refusal { command_mode, reason });
             in_thread(waits, command_mode, work).await
         }
         Job::Chat(args) => {
             let output = waits.output.try_clone();
             let refuse = move |reason| Refusal { command_mode, reason };
             let output = output.map_err(|error| refuse(error.into()))?;
-            let work = move || chat::run(args, terminal, output).map_err(refuse);
+            let work = move || chat::run(*args, terminal, output).map_err(refuse);
             in_thread(waits, command_mode, work).await
         }
         Job::RunCommand(words) => {

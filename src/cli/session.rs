@@ -115,6 +115,32 @@ pub struct SessionArgs {
     pub engines: EngineArgs,
 }
 
+impl Default for SessionArgs {
+    fn default() -> Self {
+        Self {
+            provider: ProviderArgs::default(),
+            system: None,
+            history: None,
+            session_id: None,
+            max_request_bytes: REQUEST_BYTES,
+            on_busy: OnBusy::default(),
+            extensions: Vec::new(),
+            patch_mode: PatchMode::default(),
+            patch_fields: PatchFields::default(),
+            final_snapshot: None,
+            debug_events_jsonl: None,
+            log_level: LogLevel::default(),
+            log_file: None,
+            answers: AnswerOptions::default(),
+            store: StoreArgs::default(),
+            tools: ToolOptions::default(),
+            calls: CallArgs::default(),
+            foreign: ForeignArgs::default(),
+            engines: EngineArgs::default(),
+        }
+    }
+}
+
 /// Options of Pinocchio that change nothing here. They are taken so that a command line that was
 /// written for it works, and each is warned of.
 #[derive(Args, Clone, Debug, Default)]
@@ -309,7 +335,7 @@ fn extensions_help() -> String {
 }
 
 /// The extension of that name.
-fn extension(name: &str) -> Result<Extension, String> {
+pub(super) fn extension(name: &str) -> Result<Extension, String> {
     Extension::named(name.trim()).ok_or_else(|| {
         let known = Extension::ALL.map(Extension::as_str).join(", ");
         format!("there is no such extension; name some of {known}")

@@ -4,7 +4,7 @@
 use crate::cli::CommandMode;
 use crate::cli::config;
 use crate::cli::log::Flush;
-use crate::cli::prepare::{Job, Prepared, Reason, Refusal, Terminal, Waits, prepare};
+use crate::cli::prepare::{Job, Prepared, ReadyChat, Reason, Refusal, Terminal, Waits, prepare};
 use crate::session::ExitCode;
 use crate::stdio::{self, Finish, Requests, Signals, Stdio};
 use crate::support::files;
@@ -18,12 +18,16 @@ use rustix::io::Errno;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::panic::{self, catch_unwind};
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 use tokio::runtime::{self, Runtime};
 use tokio::sync::oneshot;
 
 /// How long a process that can't start waits for its last frames to be read.
 const UNABLE_WRITE_MAX: Duration = Duration::from_secs(5);
+
+/// Events of connections that are taken from the system at a time. A conversation has few.
+const IO_EVENTS_MAX: usize = 64;
 
 /// Runs `job`; returns the exit status of the process.
 pub fn run(job: Job) -> u8 {
@@ -85,9 +89,14 @@ fn resources(stdio: &Stdio) -> Result<(Runtime, Signals, Terminal)> {
 pub(crate) fn runtime() -> io::Result<Runtime> {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
-    let built = catch_unwind(|| runtime::Builder::new_current_thread().enable_all().build());
+    let built = catch_unwind(|| build_runtime());
     panic::set_hook(hook);
     built.unwrap_or_else(|_| Err(Errno::MFILE.into()))
+}
+
+fn build_runtime() -> io::Result<Runtime> {
+    let mut builder = runtime::Builder::new_current_thread();
+    builder.max_io_events_per_tick(IO_EVENTS_MAX).enable_all().build()
 }
 
 /// Reports that the process can't start; returns its exit status.
@@ -107,18 +116,33 @@ async fn serve(job: Job, stdio: Stdio, mut signals: Signals, terminal: Terminal)
     let finish = match prepare(job, terminal, &mut waits).await {
         Ok(Prepared::Serve(settings, flush)) => {
             log = flush;
-            stdio::serve(stdio, &mut signals, *settings).await
+            stdio::serve(stdio, &mut signals, settings).await
         }
         Ok(Prepared::Chat(mut ready)) => {
             log = ready.flush.take();
-            tui::serve(ready.on_screen()?, &mut signals).await
+            chat(ready, &mut signals).await?
         }
         Ok(Prepared::Print(text)) => print(stdio, &mut signals, text).await?,
-        Err(refusal) => refuse(refusal, stdio, &mut signals).await?,
+        Err(refusal) => refused(refusal, stdio, &mut signals).await?,
     };
     complain(finish.complaint);
     flush(&mut signals, log.as_ref()).await;
     Ok(finish.status)
+}
+
+/// What ends the process, when it is awaited.
+type Ending<'a> = Pin<Box<dyn Future<Output = Result<Finish>> + 'a>>;
+
+/// Holds a chat. Apart, as `refused`: what these need of the stack is much, and would be touched
+/// before `hello`, a page at a time.
+#[inline(never)]
+fn chat<'a>(ready: Box<ReadyChat>, signals: &'a mut Signals) -> Ending<'a> {
+    Box::pin(async move { Ok(tui::serve(ready.on_screen()?, signals).await) })
+}
+
+#[inline(never)]
+fn refused<'a>(refusal: Refusal, stdio: Stdio, signals: &'a mut Signals) -> Ending<'a> {
+    Box::pin(refuse(refusal, stdio, signals))
 }
 
 /// Waits until log and messages are written: no longer than the limit, or until a signal.
@@ -169,7 +193,7 @@ async fn refuse(refusal: Refusal, stdio: Stdio, signals: &mut Signals) -> Result
         Reason::ReaderGone => return Ok(finished(Ok(()))),
     };
     let settings = config::refused(refusal.command_mode, requests);
-    Ok(stdio::serve(stdio, signals, settings).await)
+    Ok(stdio::serve(stdio, signals, Box::new(settings)).await)
 }
 
 /// Prints the whole output. A slow reader is waited for; a signal ends the wait.

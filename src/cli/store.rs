@@ -5,7 +5,7 @@ use clap::Args;
 use clap::builder::BoolishValueParser;
 
 /// Options about storing conversations.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct StoreArgs {
     /// Store the conversation in this file, which is made if it does not exist, or in this database of
     /// PostgreSQL (postgres://USER@HOST/DATABASE)

@@ -3,6 +3,7 @@
 
 use super::spec::{CallSettings, CallSpec};
 use super::{Engine, Running, Sink};
+use crate::protocol::command::ModelChoice;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -26,10 +27,13 @@ pub struct Engines {
     others: BTreeMap<EngineRef, Entry>,
     /// What is said once, when a request names the engine for the first time.
     notes: BTreeMap<EngineRef, Vec<String>>,
-    later: Option<Later>,
+    /// The engines that requests choose by their own names.
+    named: Option<Later>,
+    /// The engines of profiles, whose files are read for them.
+    profiles: Option<Later>,
 }
 
-/// Adds the engines of profiles, whose files are read only if a request names one.
+/// Adds engines once a request names one: most conversations never do.
 struct Later(Box<dyn FnOnce(&mut Engines) + Send + Sync>);
 
 /// An engine and the settings that its calls have.
@@ -62,7 +66,8 @@ impl Engines {
             initial: Entry::new(Arc::new(initial), None, settings),
             others: BTreeMap::new(),
             notes: BTreeMap::new(),
-            later: None,
+            named: None,
+            profiles: None,
         }
     }
 
@@ -89,23 +94,34 @@ impl Engines {
         self.notes.insert(name, notes);
     }
 
-    /// Adds more engines with `load` when a request names a profile for the first time.
-    pub(crate) fn add_later(&mut self, load: impl FnOnce(&mut Self) + Send + Sync + 'static) {
-        self.later = Some(Later(Box::new(load)));
+    /// Adds more engines with `load` when a request names an engine for the first time.
+    pub(crate) fn add_named_later(&mut self, load: impl FnOnce(&mut Self) + Send + Sync + 'static) {
+        self.named = Some(Later(Box::new(load)));
     }
 
-    /// Prepares for a request that names the profile `name`: gives what is known of all engines if
-    /// some were added, and what is to be reported.
+    /// Adds more engines with `load` when a request names a profile for the first time.
+    pub(crate) fn add_profiles_later(
+        &mut self,
+        load: impl FnOnce(&mut Self) + Send + Sync + 'static,
+    ) {
+        self.profiles = Some(Later(Box::new(load)));
+    }
+
+    /// Prepares for a request that makes `choice`: gives what is known of all engines if some were
+    /// added, and what is to be reported.
     pub(crate) fn prepare(
         &mut self,
-        name: &str,
+        choice: &ModelChoice,
     ) -> (Option<BTreeMap<EngineRef, EngineFacts>>, Vec<String>) {
-        let facts = self.later.take().map(|Later(load)| {
+        let (profile, engine) = (choice.profile.trim(), choice.engine.trim());
+        let named = self.named.take_if(|_| !engine.is_empty());
+        let profiles = self.profiles.take_if(|_| !profile.is_empty());
+        let has_more = named.is_some() || profiles.is_some();
+        for Later(load) in named.into_iter().chain(profiles) {
             load(self);
-            self.facts()
-        });
-        let notes = self.notes.remove(&EngineRef::Profile(name.to_owned()));
-        (facts, notes.unwrap_or_default())
+        }
+        let notes = self.notes.remove(&EngineRef::Profile(profile.to_owned()));
+        (has_more.then(|| self.facts()), notes.unwrap_or_default())
     }
 
     /// The engine that a conversation begins with.

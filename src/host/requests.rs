@@ -2,7 +2,7 @@
 //! and the engines of a profile are made known.
 
 use super::{Effects, Host, attachments, hints};
-use crate::protocol::command::Command;
+use crate::protocol::command::{Command, ModelChoice};
 use crate::protocol::id::RequestId;
 use crate::protocol::wire::{self, BadLine, Request, RequestFault};
 use crate::session::{Input, panic_text};
@@ -21,7 +21,7 @@ impl Host {
         let input = match catch_unwind(decoding) {
             Ok(Ok(request)) => {
                 self.hint(line, &request);
-                self.prepare_profile(&request);
+                self.prepare_engine(&request);
                 Input::Request(request)
             }
             Ok(Err(bad)) => Input::BadLine(bad),
@@ -38,7 +38,7 @@ impl Host {
             AssertUnwindSafe(|| attachments::read(request, || self.session.attached_bytes()));
         let input = match catch_unwind(reading) {
             Ok(Ok(request)) => {
-                self.prepare_profile(&request);
+                self.prepare_engine(&request);
                 Input::Request(request)
             }
             Ok(Err(bad)) => Input::BadLine(bad),
@@ -63,16 +63,17 @@ impl Host {
         }
     }
 
-    /// Adds the engines of profiles once a request names one, and reports once what of that profile
-    /// does not apply.
-    fn prepare_profile(&mut self, request: &Request) {
-        if let Some(profile) = request.command.profile() {
-            self.know_profile(profile);
+    /// Adds the engines that are named, or those of profiles, once a request names one; reports once
+    /// what of a profile does not apply.
+    fn prepare_engine(&mut self, request: &Request) {
+        if let Some(choice) = request.command.choice() {
+            self.prepare_choice(choice);
         }
     }
 
-    pub(super) fn know_profile(&mut self, profile: &str) {
-        let (facts, notes) = self.engines.prepare(profile);
+    /// The same, for a choice that was stored.
+    pub(super) fn prepare_choice(&mut self, choice: &ModelChoice) {
+        let (facts, notes) = self.engines.prepare(choice);
         facts.into_iter().for_each(|facts| self.session.know(facts));
         notes.iter().for_each(|note| tracing::warn!("{}", escape_control(note)));
     }

@@ -24,8 +24,8 @@ impl Host {
                 let warning = loss.map(|loss| {
                     warning(if loss.is_closed { FAILED } else { DEGRADED }, &loss.reason)
                 });
-                if let Some(profile) = restored.as_ref().and_then(|it| it.profile()) {
-                    self.know_profile(profile);
+                if let Some(choice) = restored.as_ref().and_then(|it| it.choice()) {
+                    self.prepare_choice(&choice);
                 }
                 let restored = restored.map(Input::Restored);
                 let inputs = restored.into_iter().chain(self.keeping.take_early());

@@ -274,9 +274,9 @@ impl Extension {
 }
 
 impl Command {
-    /// The profile that the command names.
-    pub(crate) fn profile(&self) -> Option<&str> {
-        let choice = match self {
+    /// The engine, model and settings that the command chooses.
+    pub(crate) fn choice(&self) -> Option<&ModelChoice> {
+        match self {
             Self::Submit(submit) => submit.choice.as_ref(),
             Self::SwitchModel(choice) => Some(choice),
             Self::Cancel(_)
@@ -287,8 +287,7 @@ impl Command {
             | Self::ToolResult(_)
             | Self::Approve(_)
             | Self::Edit(_) => None,
-        };
-        choice.map(|choice| choice.profile.trim()).filter(|name| !name.is_empty())
+        }
     }
 
     /// The attachments of the prompt in the command, if it has one.

@@ -6,10 +6,12 @@ use super::framer::{Framer, RawLine};
 use super::streams::can_be_read;
 use crate::support::files::wait_for;
 use crate::support::threads::{self, NoThread};
+use rustix::buffer::spare_capacity;
 use rustix::event::PollFlags;
+use rustix::io::Errno;
 use std::fs::File;
 use std::future::pending;
-use std::io::{self, Read};
+use std::io;
 use tokio::sync::mpsc;
 
 /// Bytes of one read.
@@ -77,23 +79,25 @@ impl StdinLines {
     }
 }
 
-fn read(mut input: File, mut framer: Framer, to: &mpsc::Sender<Chunk>) {
-    let mut chunk = vec![0; CHUNK_BYTES];
+fn read(input: File, mut framer: Framer, to: &mpsc::Sender<Chunk>) {
+    // Never filled with zeros: most of it is not used by requests of usual length.
+    let mut chunk = Vec::with_capacity(CHUNK_BYTES);
     loop {
+        chunk.clear();
         let mut lines = Vec::new();
-        let end = match input.read(&mut chunk) {
+        let end = match rustix::io::read(&input, spare_capacity(&mut chunk)) {
             Ok(0) => Some(FromStdin::Ended),
-            Ok(bytes) => {
-                framer.push(&chunk[..bytes], &mut lines);
+            Ok(_) => {
+                framer.push(&chunk, &mut lines);
                 None
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(Errno::INTR) => continue,
             // Another process that shares the pipe has made it non-blocking.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            Err(Errno::AGAIN) => {
                 wait_for(&input, PollFlags::IN);
                 continue;
             }
-            Err(error) => Some(FromStdin::Failed(error)),
+            Err(error) => Some(FromStdin::Failed(error.into())),
         };
         if end.is_some() {
             lines.extend(framer.finish());

@@ -17,7 +17,10 @@ pub(super) const VARIABLE: &str = "DUOLOGUE_COMPLETE";
 /// Prints the candidates if `words` come from a completion script; returns the exit status.
 pub fn complete(words: &[OsString]) -> Option<u8> {
     let is_completion = words.get(1).is_some_and(|word| word == "--");
-    let shell = std::env::var(VARIABLE).ok().filter(|_| is_completion)?;
+    if !is_completion {
+        return None;
+    }
+    let shell = std::env::var(VARIABLE).ok()?;
     let shells = Shells::builtins();
     let shell = shells.completer(&shell)?;
     let typed = words[2..].to_vec();

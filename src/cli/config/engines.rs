@@ -9,6 +9,7 @@ use crate::profile::Profiles;
 use crate::session::SessionMode;
 use anyhow::Result;
 use clap::ValueEnum;
+use std::sync::Arc;
 
 /// The engines, what the chosen profile says besides, and notes for the user.
 pub(super) struct Chosen {
@@ -44,14 +45,15 @@ pub(super) fn choose(args: &SessionArgs, mode: SessionMode) -> Result<Chosen> {
     // A stored conversation may have been switched to another one.
     let resumes = args.store.resume || args.store.continues;
     if mode == SessionMode::Conversation || resumes {
-        add_named(args, &settings, &mut engines);
         let read = read.ok().flatten();
-        let profiles = ProfileEngines {
+        let others = Arc::new(OtherEngines {
             provider: args.provider.clone(),
             engines: args.engines.clone(),
             settings: without_additions(settings),
-        };
-        engines.add_later(move |engines| profiles.add(read, engines));
+        });
+        let named = Arc::clone(&others);
+        engines.add_named_later(move |engines| named.add_named(engines));
+        engines.add_profiles_later(move |engines| others.add_profiles(read, engines));
     }
     Ok(Chosen { engines, profile, notices })
 }
@@ -71,31 +73,32 @@ fn begin(
     Ok((engine(&choice, &args.engines, notices)?, profile))
 }
 
-/// Adds the engines that there are, with the settings of the environment.
-fn add_named(args: &SessionArgs, settings: &CallSettings, engines: &mut Engines) {
-    for name in EngineName::value_variants() {
-        let choice = ProviderChoice::named(&args.provider, *name);
-        let known = name.to_possible_value();
-        // One whose files or variables can't be used is not offered.
-        if let (Some(known), Ok(engine)) = (known, engine(&choice, &args.engines, &mut Vec::new()))
-        {
-            let reference = EngineRef::Named(known.get_name().to_owned());
-            engines.add(reference, engine, without_additions(settings.clone()));
-        }
-    }
-}
-
-/// What the engines of profiles are made with.
-struct ProfileEngines {
+/// What the engines are made with that a request can choose.
+struct OtherEngines {
     provider: ProviderArgs,
     engines: EngineArgs,
     /// What was typed wins over each profile.
     settings: CallSettings,
 }
 
-impl ProfileEngines {
+impl OtherEngines {
+    /// Adds the engines that there are, with the settings of the environment.
+    fn add_named(&self, engines: &mut Engines) {
+        for name in EngineName::value_variants() {
+            let choice = ProviderChoice::named(&self.provider, *name);
+            let known = name.to_possible_value();
+            // One whose files or variables can't be used is not offered.
+            if let (Some(known), Ok(engine)) =
+                (known, engine(&choice, &self.engines, &mut Vec::new()))
+            {
+                let reference = EngineRef::Named(known.get_name().to_owned());
+                engines.add(reference, engine, self.settings.clone());
+            }
+        }
+    }
+
     /// Adds the engines of all profiles: of those in `read`, or in the files if those were not read.
-    fn add(self, read: Option<Profiles>, engines: &mut Engines) {
+    fn add_profiles(&self, read: Option<Profiles>, engines: &mut Engines) {
         let read = read.map_or_else(|| profile::read(&self.provider.registries), Ok);
         match read {
             Ok(profiles) => {

@@ -2,52 +2,50 @@
 
 use crate::cli::Mode;
 use crate::engine::Engine;
-use crate::engine::echo::Echo;
 use crate::extract::ResponseType;
 use crate::output::{Answer, Beginning, Envelope, Format, JsonStream, Layout, Objects, Text};
 use serde_json::{Map, Value};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What is known of a run before it begins.
-pub(super) struct RunFacts {
-    beginning: Beginning,
-    meta: Map<String, Value>,
+pub(super) struct RunFacts<'a> {
+    command: &'static str,
     name: String,
+    /// The engine that will answer, if it is known.
+    engine: Option<&'a Engine>,
 }
 
-impl RunFacts {
+impl<'a> RunFacts<'a> {
     /// For a run of `command`, whose values are called `name`, with the engine that will answer.
-    pub(super) fn new(command: &'static str, name: String, engine: &Engine) -> Self {
-        Self { beginning: beginning(command, engine), meta: meta(command, engine), name }
+    pub(super) fn new(command: &'static str, name: String, engine: &'a Engine) -> Self {
+        Self { command, name, engine: Some(engine) }
     }
 
     /// For a run whose engine is not known yet.
     pub(super) fn of_nobody(command: &'static str) -> Self {
-        let engine = Engine::Echo(Echo::default());
-        let beginning = beginning(command, &engine);
-        let beginning = Beginning { model: String::new(), provider: String::new(), ..beginning };
-        let meta = Map::from_iter([("command".to_owned(), command.into())]);
-        Self { beginning, meta, name: command.to_owned() }
+        Self { command, name: command.to_owned(), engine: None }
     }
-}
 
-fn beginning(command: &'static str, engine: &Engine) -> Beginning {
-    let folder = std::env::current_dir().unwrap_or_default();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Beginning {
-        command,
-        model: engine.model().to_owned(),
-        provider: engine.provider(),
-        folder: folder.to_string_lossy().into_owned(),
-        epoch_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+    fn beginning(&self) -> Beginning {
+        let folder = std::env::current_dir().unwrap_or_default();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Beginning {
+            command: self.command,
+            model: self.engine.map_or_else(String::new, |engine| engine.model().to_owned()),
+            provider: self.engine.map_or_else(String::new, Engine::provider),
+            folder: folder.to_string_lossy().into_owned(),
+            epoch_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+        }
     }
-}
 
-fn meta(command: &str, engine: &Engine) -> Map<String, Value> {
-    [("command", command), ("engine", engine.name()), ("model", engine.model())]
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), value.into()))
-        .collect()
+    fn meta(&self) -> Map<String, Value> {
+        let of_engine = self.engine.map(|it| [("engine", it.name()), ("model", it.model())]);
+        [("command", self.command)]
+            .into_iter()
+            .chain(of_engine.into_iter().flatten())
+            .map(|(key, value)| (key.to_owned(), value.into()))
+            .collect()
+    }
 }
 
 /// The format for a prompt that `command` prints without running it.
@@ -60,7 +58,7 @@ pub(crate) fn format_of_prompt(command: &'static str, mode: Mode) -> Format {
 pub(super) fn format(
     mode: Mode,
     (response, holds_text): (ResponseType, bool),
-    known: RunFacts,
+    known: RunFacts<'_>,
 ) -> Format {
     let answer = match response {
         ResponseType::Text => Answer::Text(String::new()),
@@ -68,7 +66,7 @@ pub(super) fn format(
         ResponseType::Jsonl => Answer::Objects(Vec::new()),
     };
     let envelope =
-        |layout, answer| Format::Envelope(Box::new(Envelope::new(layout, answer, known.meta)));
+        |layout, answer| Format::Envelope(Box::new(Envelope::new(layout, answer, known.meta())));
     match mode {
         Mode::Server | Mode::OneShot => Format::Protocol,
         Mode::Text => Format::Text(Text::new(holds_text)),
@@ -78,6 +76,6 @@ pub(super) fn format(
         Mode::Objects { has_preamble } => {
             Format::Objects(Objects { schema: known.name, has_preamble })
         }
-        Mode::JsonStream => Format::JsonStream(Box::new(JsonStream::new(known.beginning))),
+        Mode::JsonStream => Format::JsonStream(Box::new(JsonStream::new(known.beginning()))),
     }
 }

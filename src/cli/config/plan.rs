@@ -56,22 +56,25 @@ impl Plan {
         let format = self.format(engine);
         let extraction = self.extraction();
         let capabilities = capabilities(self.mode, &self.session, engine, extraction.as_ref());
+        let has_servers = !tools.servers.is_empty();
         let rules = Rules {
-            keep: self.retention(debug_file.is_some(), !tools.servers.is_empty()),
+            keep: self.retention(debug_file.is_some(), has_servers),
             session,
             extraction,
             prices,
             tools: ToolRules::new(tools.rules, &tools.limits),
             ..self.rules(profile.system)
         };
-        let host = HostSettings {
+        let mut host = HostSettings {
             capabilities,
             rules,
-            servers: ToolServers::new(tools.servers, tools.limits, guard()),
             store,
             faults: faults(),
             ..HostSettings::new(engines)
         };
+        if has_servers {
+            host.servers = ToolServers::new(tools.servers, tools.limits, guard());
+        }
         let (progress, unread) = (None, None);
         Ok(Settings { host, requests, format, progress, debug_file, notices, unread })
     }

@@ -77,11 +77,17 @@ fn clean_bytes(bytes: &[u8]) -> usize {
         }
         clean += WORD_BYTES;
     }
-    let last = rest.iter().rev().fold(u64::MAX, |word, byte| word << 8 | u64::from(*byte));
-    let unclean = unclean_bytes(last);
+    let (unclean, start) = match bytes.last_chunk() {
+        // Its bytes before the rest were looked at and need no escape.
+        Some(last) => (unclean_bytes(u64::from_le_bytes(*last)), bytes.len() - WORD_BYTES),
+        None => {
+            let append = |word, byte: &u8| word << 8 | u64::from(*byte);
+            (unclean_bytes(rest.iter().rev().fold(u64::MAX, append)), 0)
+        }
+    };
     match unclean {
         0 => bytes.len(),
-        _ => clean + unclean.trailing_zeros() as usize / 8,
+        _ => start + unclean.trailing_zeros() as usize / 8,
     }
 }
 
@@ -300,8 +306,9 @@ impl Members<'_> {
 
     fn member<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Error> {
         self.separate();
-        string(name, self.out);
-        self.out.push(b':');
+        self.out.push(b'"');
+        escaped(name, self.out);
+        self.out.extend_from_slice(b"\":");
         value.serialize(Writer(&mut *self.out))
     }
 
