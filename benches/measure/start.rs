@@ -20,7 +20,7 @@ pub(crate) fn measure() -> io::Result<()> {
         Unit::Millis,
         ours,
         Some(minimal),
-        Aim::Ratio(2.0),
+        Aim::Ratio(1.5),
     );
     row("start to hello, against an empty program", Unit::Millis, ours, Some(empty), Aim::None);
     Ok(())

@@ -12,6 +12,9 @@ use std::ffi::OsString;
 /// What the variables begin with that set options.
 const VARIABLES: &str = "DUOLOGUE_";
 
+/// The options that choose a model.
+const MODEL_OPTIONS: [&str; 4] = ["engine", "model", "base-url", "profile"];
+
 /// No option, whatever its name looks like.
 const KEY_VARIABLE: &str = "DUOLOGUE_API_KEY";
 
@@ -41,6 +44,7 @@ pub(super) fn rpc(
         }
         typed.push(name);
     }
+    args.session.provider.is_model_typed = typed.iter().any(|name| MODEL_OPTIONS.contains(name));
     for (variable, value) in variables {
         // A variable that is set but empty counts as not set.
         if value.is_empty() || variable == KEY_VARIABLE {
@@ -148,7 +152,9 @@ mod tests {
 
     fn of_definition(words: &[&str]) -> Option<String> {
         let matches = definition().try_get_matches_from(words).ok()?;
-        RpcArgs::from_arg_matches(&matches).ok().map(|args| format!("{args:?}"))
+        let mut args = RpcArgs::from_arg_matches(&matches).ok()?;
+        args.session.provider.note_typed(&matches);
+        Some(format!("{args:?}"))
     }
 
     #[test]

@@ -89,7 +89,7 @@ fn resources(stdio: &Stdio) -> Result<(Runtime, Signals, Terminal)> {
 pub(crate) fn runtime() -> io::Result<Runtime> {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
-    let built = catch_unwind(|| build_runtime());
+    let built = catch_unwind(build_runtime);
     panic::set_hook(hook);
     built.unwrap_or_else(|_| Err(Errno::MFILE.into()))
 }

@@ -40,14 +40,20 @@ fn string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Appends `text` with the escapes that it needs.
+/// Appends `text` with the escapes that it needs: most texts need none.
 #[inline]
 fn escaped(text: &str, out: &mut Vec<u8>) {
-    let mut rest = text.as_bytes();
-    loop {
-        let (clean, unclean) = rest.split_at(clean_bytes(rest));
-        out.extend_from_slice(clean);
-        let Some((byte, after)) = unclean.split_first() else { return };
+    let (clean, unclean) = text.as_bytes().split_at(clean_bytes(text.as_bytes()));
+    out.extend_from_slice(clean);
+    if !unclean.is_empty() {
+        escaped_from(unclean, out);
+    }
+}
+
+/// Appends `rest`, the first byte of which needs an escape.
+#[inline(never)]
+fn escaped_from(mut rest: &[u8], out: &mut Vec<u8>) {
+    while let Some((byte, after)) = rest.split_first() {
         match byte {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
@@ -61,7 +67,9 @@ fn escaped(text: &str, out: &mut Vec<u8>) {
                 out.extend_from_slice(&[b'\\', b'u', b'0', b'0', high, low]);
             }
         }
-        rest = after;
+        let (clean, unclean) = after.split_at(clean_bytes(after));
+        out.extend_from_slice(clean);
+        rest = unclean;
     }
 }
 
