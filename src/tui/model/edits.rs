@@ -72,6 +72,7 @@ impl State {
     /// Whether the end of the conversation can be changed; else the person sees why not.
     fn can_change_end(&mut self) -> bool {
         let why = match () {
+            () if self.is_opening => "another conversation is being opened; wait for it first",
             () if self.run.is_some() || !self.waiting.is_empty() => {
                 "the model still answers; stop it with Esc first"
             }
@@ -149,6 +150,7 @@ impl State {
                 "this conversation is not stored, so it can't be copied; start the chat with --store \
                  FILE to store conversations"
             }
+            () if self.is_opening => "another conversation is being opened; wait for it first",
             () if self.run.is_some() || !self.waiting.is_empty() => {
                 "the model still answers; stop it with Esc first"
             }

@@ -102,10 +102,13 @@ impl Shell<'_> {
     }
 
     fn send(&mut self, command: Command, outgoing: Outgoing) {
-        let (id, effects) = self.host.request(command);
-        // Before its frames, which name it.
-        self.update(Event::Sent(outgoing, id.as_str().to_owned()));
-        self.perform(effects);
+        // The frames of this request come before those of the next.
+        self.together(|shell| {
+            let (id, effects) = shell.host.request(command);
+            // Before its frames, which name it.
+            shell.update(Event::Sent(outgoing, id.as_str().to_owned()));
+            shell.perform(effects);
+        });
     }
 
     pub(super) fn stop_run(&mut self) {
