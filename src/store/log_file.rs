@@ -169,10 +169,14 @@ mod tests {
     use super::*;
     use rusqlite::Connection;
     use std::fs;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     /// A log of ten transactions, and the bytes of each of its pages.
     fn log() -> (Vec<u8>, usize) {
-        let folder = std::env::temp_dir().join(format!("duologue-log-{}", std::process::id()));
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("duologue-log-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
         fs::create_dir_all(&folder).expect("a folder");
         let path = folder.join("store");
         let connection = Connection::open(&path).expect("a database");
