@@ -144,6 +144,7 @@ mod sessions_new;
 
 // The same on a PostgreSQL server.
 mod postgres;
+mod postgres_damage;
 mod postgres_faults;
 mod postgres_server;
 

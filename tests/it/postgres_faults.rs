@@ -97,7 +97,9 @@ fn lose(nth: u32, how: Loss) -> Option<(Database, Transcript)> {
     let database = Database::new();
     let proxy = Proxy::start(database.port);
     let dsn = database.dsn_at(proxy.port);
-    let mut server = echo(&["--store", &dsn, "--session-id", "s"]).start();
+    // Slow enough that a turn is several batches.
+    let slow = ["--echo-delay-ms", "20"];
+    let mut server = echo(&[&["--store", &*dsn, "--session-id", "s"], &slow[..]].concat()).start();
     proxy.lose(nth, how);
     for id in ["r1", "r2"] {
         assert_eq!(server.turn(id, "two words"), "ok", "commit {nth}, {how:?}");

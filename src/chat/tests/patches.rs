@@ -1,6 +1,7 @@
 //! Patches of texts, in every mode.
 
 use super::*;
+use crate::chat::record::PatchRecord;
 
 /// A patch on the wire: message, sequence, offset, text, mode.
 type Patch = (String, u64, u64, String, ChatStreamPatchMode);
@@ -90,4 +91,24 @@ fn a_lean_patch_has_no_other_fields_than_those_that_change() {
         assert_eq!(expected, lean);
     }
     assert_eq!(patches, 7);
+}
+
+#[test]
+fn patches_of_one_text_are_joined_as_they_are_stored_and_others_are_not() {
+    let scope = Scope { run: Ids::new(1).run(), turn: 1, call: 1 };
+    let patch = |ordinal: u64, number: u32, offset_bytes: u64, text: &str| {
+        let segment = Segment { number, kind: SegmentKind::Text };
+        let (sequence, text) = (ordinal, text.to_owned());
+        let event = Event::SegmentPatched { segment, sequence, offset_bytes, text };
+        PatchRecord::of(&Recorded { ordinal: Ordinal(ordinal), scope, event }).expect("a patch")
+    };
+    let mut open = patch(4, 1, 0, "one ");
+    assert!(open.join(&patch(5, 1, 4, "two")) && !open.join(&patch(6, 2, 0, "three")));
+    assert_eq!((open.first, open.ordinal, open.sequence), (Ordinal(4), Ordinal(5), 5));
+    assert_eq!((open.text.as_str(), open.is_answer()), ("one two", true));
+    let Any::ChatTextPatch(stored) = open.payload() else { panic!("a patch") };
+    assert_eq!((stored.offset, stored.text.as_str()), (0, "one two"));
+    assert!(stored.message_id.ends_with(":text:segment-1") && stored.role.is_empty());
+    let event = Event::CallStarted;
+    assert!(PatchRecord::of(&Recorded { ordinal: Ordinal(7), scope, event }).is_none());
 }

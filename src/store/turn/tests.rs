@@ -1,0 +1,96 @@
+//! Turns as messages, and back.
+
+use super::*;
+use crate::protocol::proto::chat::ChatAttachment;
+
+fn attached(content: Content) -> Attachments {
+    let shown = ChatAttachment { filename: "a.png".to_owned(), ..ChatAttachment::default() };
+    [Attachment { shown, content }].into()
+}
+
+fn steps() -> Vec<Step> {
+    let tool = || ToolCall { id: ToolCallId("c1".to_owned()), name: "sum".to_owned() };
+    let called = |result| Step::Called { round: 2, tool: tool(), input: "{}".to_owned(), result };
+    vec![
+        Step::Text("Let me see.".into()),
+        called(Some(ToolResult::Success("42".to_owned()))),
+        called(Some(ToolResult::Error("no".to_owned()))),
+        called(None),
+        Step::ProviderData(ProviderData {
+            engine: "anthropic",
+            host: "host".into(),
+            model: "m".into(),
+            json: "[]".into(),
+        }),
+        Step::Prompt("and?".into(), attached(Content::Url("https://e.org".to_owned()))),
+    ]
+}
+
+#[test]
+fn a_turn_is_the_same_after_it_was_stored() {
+    let attachments = || attached(Content::Data(b"bytes".as_slice().into()));
+    for state in [TurnState::Finished, TurnState::Interrupted] {
+        let (prompt, steps) = ("why?".into(), steps());
+        let before = Turn { number: 3, prompt, attachments: attachments(), steps, state };
+        let mut blobs = Blobs::new();
+        let message = turn_message(&before, &mut blobs);
+        assert_eq!(hashes_of_turn(&message).len(), 1);
+        assert_eq!(turn(3, message, &blobs), before);
+    }
+    let system = Some("be brief".to_owned());
+    let history = vec![
+        HistoryMessage::ByUser("a".to_owned()),
+        HistoryMessage::ByModel("b".to_owned()),
+        HistoryMessage::BySystem("c".to_owned()),
+    ];
+    for before in [Preamble { system, history }, Preamble::default()] {
+        assert_eq!(preamble(preamble_message(&before)), before);
+    }
+}
+
+#[test]
+fn a_turn_that_was_cut_off_has_the_steps_so_far() {
+    let mut blobs = Blobs::new();
+    let text = |text: &str| TurnChange::Piece(text.to_owned());
+    let attachments = attached(Content::Data(b"bytes".as_slice().into()));
+    let mut changes = vec![TurnChange::Began { prompt: "why?".into(), attachments }];
+    changes.extend([text("Let "), text("me see.")]);
+    let given = |step: &Step| match step {
+        Step::Called { tool, result: Some(result), .. } => {
+            Some(TurnChange::Result(tool.id.clone(), result.clone()))
+        }
+        Step::Called { result: None, .. }
+        | Step::Text(_)
+        | Step::Prompt(..)
+        | Step::ProviderData(_) => None,
+    };
+    for step in steps().into_iter().take(2) {
+        let result = given(&step);
+        let step = match step {
+            Step::Called { round, tool, input, .. } => {
+                Step::Called { round, tool, input, result: None }
+            }
+            step @ (Step::Text(_) | Step::Prompt(..) | Step::ProviderData(_)) => step,
+        };
+        changes.push(TurnChange::Step(step));
+        changes.extend(result);
+    }
+    changes.extend([text("It "), text("is")]);
+    let mut open = OpenTurn::default();
+    for change in &changes {
+        open.add(change_message(change, &mut blobs).expect("not the end"));
+    }
+    let cut = turn(1, open.cut_off(), &blobs);
+    let mut expected: Vec<_> = steps().into_iter().take(2).collect();
+    expected.push(Step::Text("It is".into()));
+    assert_eq!((cut.prompt.as_str(), cut.steps), ("why?", expected));
+    assert_eq!(cut.state, TurnState::Interrupted);
+    assert_eq!(cut.attachments[0].content, Content::Data(b"bytes".as_slice().into()));
+}
+
+#[test]
+fn the_names_of_engines_are_kept_once() {
+    let one = engine_name("of-a-test").expect("there is room");
+    let two = engine_name("of-a-test").expect("there is room");
+    assert_eq!(one.as_ptr(), two.as_ptr());
+}

@@ -1,0 +1,280 @@
+//! Stores in PostgreSQL that are damaged, out of step, or of an older format; and what a chat does with one.
+
+use crate::chat::{Person, chat};
+use crate::frames::patched_text;
+use crate::once::{Ended, Once, duologue};
+use crate::postgres_server::{Database, PASSWORD, PostgresServer};
+use crate::server::{Folder, echo};
+use crate::sessions::WRITTEN;
+use crate::store::{kill, wait_state};
+use serde_json::Value;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+#[track_caller]
+fn sessions(folder: &Folder, words: &[&str]) -> Ended {
+    let mut command = duologue(folder, &[&["sessions"], words].concat());
+    command.env("PGPASSWORD", PASSWORD);
+    Once::start(command).finish()
+}
+
+/// A database with a session of so many turns.
+fn talk(turns: usize) -> Database {
+    let database = Database::new();
+    let mut server = database.stored(&["--final-snapshot", "none"]).start();
+    for turn in 1..=turns {
+        assert_eq!(server.turn(&format!("r{turn}"), &format!("prompt {turn}")), "ok");
+    }
+    server.finish();
+    database
+}
+
+/// What a process shows and reports that goes on with the session.
+#[track_caller]
+fn go_on(database: &Database) -> (usize, String, bool) {
+    let mut server = database.resumed(&["--extensions", "store"]).start();
+    let messages = wait_state(&mut server).messages().len();
+    assert_eq!(server.turn("r", "go on"), "ok");
+    let ended = server.finish();
+    let is_reported = ended.frames.iter().any(|frame| frame.is_event("StoreDegraded"));
+    (messages, ended.stderr, is_reported)
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_record_that_can_not_be_read_does_not_hide_others() {
+    for (table, column, messages) in [("states", "ordinal", 6), ("turns", "turn", 8)] {
+        let database = talk(4);
+        database.query(&format!(
+            "UPDATE duologue.{table} SET payload = '\\xffff' WHERE {column} = \
+             (SELECT {column} FROM duologue.{table} ORDER BY {column} OFFSET 1 LIMIT 1)"
+        ));
+        let before = database.query("SELECT count(*), max(ordinal) FROM duologue.events");
+        let (shown, stderr, is_reported) = go_on(&database);
+        assert_eq!((shown, is_reported), (messages, true), "{table}");
+        assert!(stderr.contains("one of its records can't be read"), "{stderr}");
+        let after = database.query("SELECT count(*), max(ordinal) FROM duologue.events");
+        assert_eq!(before, after, "nothing is written to a damaged store");
+        let folder = Folder::new();
+        let dsn = database.bare_dsn();
+        if table == "states" {
+            for words in [&["show", "s"][..], &["export", "s"], &["search", "prompt"]] {
+                let ended = sessions(&folder, &[words, &["--store", &dsn]].concat());
+                assert_eq!(ended.status, 1, "{words:?}: {ended:?}");
+                assert!(ended.stdout.contains("prompt 4"), "{words:?}: {ended:?}");
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn rows_that_another_program_has_deleted_are_missed() {
+    for (sql, what) in [
+        ("DELETE FROM duologue.turns WHERE turn = 1", "the model may be sent less"),
+        (
+            "DELETE FROM duologue.states WHERE ordinal = \
+             (SELECT min(ordinal) FROM duologue.states)",
+            "what people see may lack",
+        ),
+    ] {
+        let database = talk(3);
+        assert!(!go_on(&database).2, "nothing is missing");
+        database.query(sql);
+        let (_, stderr, is_reported) = go_on(&database);
+        assert!(is_reported && stderr.contains(what), "{sql}: {stderr}");
+        let turns = database.query("SELECT count(*) FROM duologue.turns");
+        assert!(turns.parse::<usize>().expect("a number") > 3, "it is stored on");
+    }
+    // In a run that was cut off.
+    let database = Database::new();
+    let mut server = database.stored(&["--echo-delay-ms", "1"]).start();
+    server.send(crate::frames::submit("r1", &"word ".repeat(2000)));
+    for _ in 0..30 {
+        server.wait_event("ChatTextPatch");
+    }
+    kill(server);
+    database.query("DELETE FROM duologue.events WHERE ordinal = 3");
+    let (_, stderr, is_reported) = go_on(&database);
+    assert!(is_reported && stderr.contains("a record of the session is missing"), "{stderr}");
+}
+
+/// A crash, or a restore of one of them, can come between the turns and the timeline.
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn turns_and_timeline_that_are_out_of_step_are_loaded_and_reported() {
+    for turns_are_ahead in [true, false] {
+        let (turns, timeline) = (Database::new(), Database::new());
+        let (of_turns, of_timeline) = (turns.dsn(), timeline.dsn());
+        let both = ["--turns-dsn", &*of_turns, "--timeline-dsn", &*of_timeline];
+        let session = [&both[..], &["--session-id", "s"]].concat();
+        let mut server = echo(&session).start();
+        assert_eq!(server.turn("r1", "one"), "ok");
+        assert_eq!(server.turn("r2", "two"), "ok");
+        server.finish();
+        // One of them as it was after the first turn.
+        let behind = if turns_are_ahead { &timeline } else { &turns };
+        let first_end = "(SELECT ordinal FROM duologue.%s ORDER BY ordinal LIMIT 1)";
+        let table = if turns_are_ahead { "states" } else { "turns" };
+        let end = behind.query(&first_end.replace("%s", table).replace(['(', ')'], ""));
+        for table in ["events", "states", "turns", "steps"] {
+            behind.query(&format!("DELETE FROM duologue.{table} WHERE ordinal > {end}"));
+        }
+        behind.query(&format!(
+            "UPDATE duologue.sessions SET last_ordinal = {end}, turns = 1, \
+             turn_rows = least(turn_rows, 1), state_rows = least(state_rows, 1)"
+        ));
+        let mut server =
+            echo(&[&session[..], &["--resume", "--extensions", "store"]].concat()).start();
+        let shown = wait_state(&mut server).messages().len();
+        assert_eq!(shown, if turns_are_ahead { 2 } else { 4 });
+        assert_eq!(server.turn("r3", "three"), "ok");
+        let ended = server.finish();
+        let answer = patched_text(&ended.frames, "r3");
+        let before = if turns_are_ahead { "two" } else { "one" };
+        assert!(answer.contains("Turn 3") || answer.contains("Turn 2"), "{answer}");
+        assert!(answer.contains(before), "{answer}");
+        assert!(ended.stderr.contains("up to different events"), "{}", ended.stderr);
+        let ordinals: Vec<u64> =
+            ended.frames.iter().filter_map(crate::frames::Frame::ordinal).collect();
+        assert!(ordinals.windows(2).all(|pair| pair[0] <= pair[1]));
+        // Both have what came then.
+        let mut server = echo(&[&session[..], &["--resume"]].concat()).start();
+        assert_eq!(wait_state(&mut server).messages().len(), shown + 2);
+        let ended = server.finish();
+        assert!(!ended.stderr.contains("up to different events"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_session_that_was_just_released_is_resumed_at_once() {
+    let database = talk(1);
+    for turn in 2..6 {
+        let mut server = database.resumed(&[]).start();
+        assert_eq!(wait_state(&mut server).messages().len(), 2 * (turn - 1));
+        assert_eq!(server.turn("r", "again"), "ok");
+        // The next one starts while this one ends.
+        server.close_stdin();
+        let ended = server.finish();
+        assert!(ended.stderr.is_empty(), "{}", ended.stderr);
+    }
+}
+
+/// The first version had no numbers of rows.
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_store_of_format_1_is_brought_to_the_newest() {
+    let database = talk(2);
+    database.query(
+        "DELETE FROM duologue.migrations WHERE number = 2; DROP TABLE duologue.session_messages; \
+         ALTER TABLE duologue.sessions DROP COLUMN dropped_turns, DROP COLUMN turn_rows, \
+             DROP COLUMN state_rows, DROP COLUMN tail_rows, DROP COLUMN step_rows, \
+             DROP COLUMN drop_rows, DROP COLUMN word_rules",
+    );
+    let (messages, stderr, is_reported) = go_on(&database);
+    assert_eq!((messages, is_reported), (4, false), "{stderr}");
+    let rows = "SELECT turn_rows, state_rows, tail_rows, word_rules FROM duologue.sessions";
+    assert_eq!(database.query(rows), "3|3|0|0");
+    // Its words were split by other rules: it is read.
+    let (folder, dsn) = (Folder::new(), database.bare_dsn());
+    let found = sessions(&folder, &["search", "PROMPT 2", "--store", &dsn]);
+    assert!(found.status == 0 && found.stdout.contains("prompt 2"), "{found:?}");
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_search_finds_what_it_finds_in_a_file() {
+    let (database, folder) = (Database::new(), Folder::new());
+    let (dsn, file) = (database.bare_dsn(), folder.name("store"));
+    for (number, (prompt, _)) in WRITTEN.iter().enumerate() {
+        for place in [&dsn, &file] {
+            let id = format!("s{number}");
+            let words = ["exec", "--engine", "echo", "--store", place, "--session-id", &id, prompt];
+            let mut command = duologue(&folder, &words);
+            command.env("PGPASSWORD", PASSWORD);
+            assert_eq!(Once::start(command).finish().status, 0);
+        }
+    }
+    let words = WRITTEN.iter().flat_map(|(_, words)| words.iter());
+    for word in words.chain(&["東塔", "京东", "接ません", "nothing", "SAID"]) {
+        let found = |place: &str| {
+            let ended = sessions(&folder, &["search", word, "--store", place, "--output", "json"]);
+            let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+            let mut data = document["data"].as_array().expect("a list").clone();
+            data.sort_by_key(|it| it.to_string());
+            data
+        };
+        assert_eq!(found(&dsn), found(&file), "{word}");
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_chat_resumes_and_copies_its_conversations() {
+    let (database, folder) = (Database::new(), Folder::new());
+    let dsn = database.bare_dsn();
+    let begin = |options: &[&str]| {
+        let mut command = chat(&folder, &[&["--store", &dsn], options].concat());
+        command.env("PGPASSWORD", PASSWORD);
+        Person::start(command)
+    };
+    let mut person = begin(&["--session-id", "original"]);
+    person.sees("/help");
+    person.types("shared\r");
+    person.answered("Turn 1. You said: shared");
+    person.types("/fork\r");
+    person.sees("stays as it was\n\n> shared");
+    person.types("only in the copy\r");
+    person.answered("Turn 2. You said: only in the copy");
+    person.types("/new\r");
+    person.sees("another conversation begins");
+    person.types("/resume shared\r");
+    person.sees("Enter goes on");
+    person.sees("shared  (2 turns");
+    person.types("\r");
+    person.sees("goes on\n\n> shared");
+    person.types("third\r");
+    person.answered("Turn 3. You said: third");
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+    let mut person = begin(&["--session-id", "original", "--resume"]);
+    person.answered("Turn 1. You said: shared");
+    assert!(!person.screen().text().contains("only in the copy"));
+    person.types("/quit\r");
+    assert_eq!(person.ends().0, 0);
+}
+
+/// A client that is known by a certificate needs no password.
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_client_with_a_certificate_is_let_in() {
+    let postgres = PostgresServer::start_with_clients();
+    let database = postgres.database();
+    database.query(&format!(
+        "CREATE ROLE cert_user LOGIN; GRANT CREATE ON DATABASE {} TO cert_user",
+        database.name
+    ));
+    let folder = Folder::new();
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tls");
+    let key = folder.name("client.key");
+    fs::copy(format!("{data}/client.key"), &key).expect("a copy");
+    let dsn = format!(
+        "host=localhost port={} user=cert_user dbname={} sslmode=verify-full \
+         sslrootcert={data}/ca.pem sslcert={data}/client.pem sslkey={key}",
+        database.port, database.name
+    );
+    for (mode, is_used) in [(0o644, false), (0o600, true)] {
+        fs::set_permissions(&key, Permissions::from_mode(mode)).expect("our file");
+        let words =
+            ["exec", "--engine", "echo", "--turns-dsn", &dsn, "--timeline-dsn", &dsn, "hello"];
+        let ended = Once::start(duologue(&folder, &words)).finish();
+        assert_eq!(ended.status == 0, is_used, "{ended:?}");
+        assert_eq!(ended.stderr.contains("chmod 600"), !is_used, "{ended:?}");
+    }
+    assert_eq!(database.query("SELECT count(*) FROM duologue.sessions"), "1");
+    let bare = dsn.split(" sslcert").next().expect("the beginning");
+    let words = ["exec", "--engine", "echo", "--turns-dsn", bare, "--timeline-dsn", bare, "hello"];
+    let ended = Once::start(duologue(&folder, &words)).finish();
+    assert!(ended.status == 2 && ended.stderr.contains("valid client certificate"), "{ended:?}");
+}
