@@ -148,6 +148,7 @@ mod embedding;
 // What a person at a terminal sees.
 mod chat;
 mod chat_document;
+mod chat_drawing;
 mod chat_edits;
 mod chat_files;
 mod chat_tmux;
