@@ -157,6 +157,7 @@ mod embedding;
 // What a person at a terminal sees.
 mod chat;
 mod chat_document;
+mod chat_drawing;
 mod chat_edits;
 mod chat_ends;
 mod chat_errors;

@@ -29,7 +29,7 @@ pub(crate) struct Inline {
     region: Region,
     /// What is on the terminal is not what was drawn.
     is_stale: bool,
-    /// The size has changed since the last picture.
+    /// The size has changed since the last picture, or was not heard of yet.
     is_resized: bool,
     /// The size has changed: nothing is drawn before.
     settles: Option<Instant>,
@@ -266,7 +266,8 @@ impl Inline {
             push_line(&mut out, line);
             out.push_str("\r\n");
         }
-        self.forget();
+        // Nobody will be there to read an answer.
+        *self = Self { is_stale: true, ..Self::new(self.reflows) };
         out
     }
 
@@ -277,8 +278,8 @@ impl Inline {
     }
 
     /// The terminal was somebody else's: the next picture begins where the cursor is. Answers to earlier
-    /// questions are lost.
+    /// questions are lost. The first picture asks, so that it is known early whether the terminal answers.
     pub(crate) fn forget(&mut self) {
-        *self = Self { is_stale: true, ..Self::new(self.reflows) };
+        *self = Self { is_stale: true, is_resized: true, ..Self::new(self.reflows) };
     }
 }
