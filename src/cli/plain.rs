@@ -234,7 +234,11 @@ mod tests {
             let defined = command.get_arguments().find(|arg| arg.get_long() == Some(name));
             let defined = defined.and_then(|arg| arg.get_env()).expect("a variable");
             assert_eq!(defined, variable.as_str());
-            assert_eq!(read(&[], &[(&variable, value)]), plain(&[&option, value]), "{name}");
+            // A model that a variable names was not typed.
+            let typed = plain(&[&option, value]);
+            let expected =
+                typed.map(|it| it.replace("is_model_typed: true", "is_model_typed: false"));
+            assert_eq!(read(&[], &[(&variable, value)]), expected, "{name}");
             assert_eq!(read(&[&option, value], &[(&variable, "x")]), plain(&[&option, value]));
             assert_eq!(read(&[], &[(&variable, "")]), plain(&[]), "{name}");
         }

@@ -8,6 +8,7 @@ use crate::protocol::proto::chat::{
 };
 use crate::protocol::proto::provider::RetryScheduled;
 use crate::protocol::proto::session::{TokenCounts, UsageTotals};
+use crate::protocol::words::code;
 use crate::tui::model::Choice;
 use crate::tui::terminal::keys::{Key, Press};
 
@@ -93,7 +94,7 @@ fn an_answer() {
     });
     inline("error", |scene| {
         asks(scene);
-        scene.error("r", "run_failed", "the provider refused the key");
+        scene.error("r", code::RUN_FAILED, "the provider refused the key");
         scene.done("r", "failed");
     });
     inline("retry", |scene| {
@@ -259,7 +260,7 @@ fn everything(scene: &mut Scene) {
     fails(scene);
     scene.says("r", ANSWER);
     ends_segment(scene);
-    scene.error("r", "run_failed", "the provider has gone");
+    scene.error("r", code::RUN_FAILED, "the provider has gone");
     scene.done("r", "failed");
     scene.ask("r2", "again");
     scene.asks_approval("r2", "d");
