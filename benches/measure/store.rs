@@ -11,6 +11,9 @@ use std::time::Instant;
 const DELTAS: usize = 20_000;
 
 /// Answers that are measured of each kind.
+const ANSWERS: usize = 21;
+
+/// How often each session goes on.
 const ROUNDS: usize = 7;
 
 /// How much longer a delta may take with a store.
@@ -61,7 +64,7 @@ fn deltas(folder: &Folder) -> io::Result<()> {
     let stored = [&plain[..], &["--store", &place]].concat();
     let (mut with, mut without) = (Vec::new(), Vec::new());
     let mut both = [(&mut with, begun(&stored)?), (&mut without, begun(&plain)?)];
-    for _ in 0..ROUNDS {
+    for _ in 0..ANSWERS {
         for (micros, child) in &mut both {
             let start = Instant::now();
             child.answer(DELTAS)?;
