@@ -332,11 +332,8 @@ impl Cli {
             }
         };
         let mut args = RunCommandArgs::from_arg_matches(&typed)?;
-        let is_typed = |id: &str| typed.value_source(id) == Some(ValueSource::CommandLine);
-        args.is_system_typed = is_typed("system");
-        args.session.provider.note_typed(&typed);
-        let ids = typed.ids().map(clap::Id::as_str);
-        args.session.calls.typed = ids.filter(|id| is_typed(id)).map(str::to_owned).collect();
+        args.is_system_typed = typed.value_source("system") == Some(ValueSource::CommandLine);
+        args.session.note_typed(&typed);
         Ok((args, typed))
     }
 
@@ -390,9 +387,9 @@ impl Command {
     /// Notes what of the options of a conversation was typed.
     fn note_typed(&mut self, typed: &ArgMatches) {
         match self {
-            Self::Rpc(args) => args.session.provider.note_typed(typed),
-            Self::Exec(args) => args.session.provider.note_typed(typed),
-            Self::Chat(args) => args.session.provider.note_typed(typed),
+            Self::Rpc(args) => args.session.note_typed(typed),
+            Self::Exec(args) => args.session.note_typed(typed),
+            Self::Chat(args) => args.session.note_typed(typed),
             // Its options are known once its file was read.
             Self::RunCommand(_)
             | Self::Check(_)

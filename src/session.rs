@@ -74,6 +74,7 @@ pub use toolbox::ServerCall;
 
 use crate::chat::timeline::Span;
 use crate::engine::{EngineFacts, EngineRef};
+use crate::protocol::any::Any;
 use crate::protocol::command::Extension;
 use crate::protocol::id::{Ids, SessionId, TaskId};
 use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
@@ -106,6 +107,8 @@ pub(crate) struct Session {
     models: Models,
     /// The tools that the client has declared.
     declared: Option<FrontendToolManifestCommand>,
+    /// Events of the resumption, each until the extension that it belongs to is on.
+    unannounced: Vec<(Extension, Any)>,
     /// Tools that were declared in an earlier process, until the client can take calls of them.
     held_tools: Option<FrontendToolManifestCommand>,
     /// No more lines come, and so no answers of a client.
@@ -147,6 +150,7 @@ impl Session {
             toolbox: Toolbox::new(&rules.tools),
             models: Models::new(rules.engines.clone()),
             declared: None,
+            unannounced: Vec::new(),
             held_tools: None,
             has_input_ended: false,
             rules,

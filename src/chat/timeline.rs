@@ -161,9 +161,21 @@ impl Timeline {
             Event::SegmentPatched { segment, text: piece, .. } => {
                 self.segment(recorded, *segment, |text, _| text.push_str(piece));
             }
-            Event::SegmentFinished { segment, status, finish_reason, is_cut_off, .. } => {
+            Event::SegmentFinished {
+                segment,
+                status,
+                text: whole,
+                finish_reason,
+                is_cut_off,
+                ..
+            } => {
                 let cut_off = is_cut_off.then(|| finish_reason.clone());
-                self.segment(recorded, *segment, |_, state| {
+                self.segment(recorded, *segment, |text, state| {
+                    // Patches of a run that has ended are not stored: a state that is lost is made anew of
+                    // the other events.
+                    if text.len() < whole.len() {
+                        text.clone_from(whole);
+                    }
                     *state = SegmentState::Ended { ending: *status, cut_off };
                 });
             }

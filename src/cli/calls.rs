@@ -111,6 +111,13 @@ impl CallArgs {
         Ok(settings)
     }
 
+    /// Names of the settings that were typed.
+    pub(crate) fn typed_names(&self) -> Vec<String> {
+        let pairs = self.option.iter().filter_map(|pair| pair.split_once('='));
+        let names = pairs.map(|(name, _)| name.trim().to_owned());
+        self.typed.iter().cloned().chain(names).collect()
+    }
+
     fn is_typed(&self, id: &str) -> bool {
         self.typed.iter().any(|typed| typed == id)
     }

@@ -9,7 +9,8 @@ use super::tools::ToolOptions;
 use crate::engine;
 use crate::protocol::command::Extension;
 use clap::builder::BoolishValueParser;
-use clap::{Args, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, ValueEnum};
 use std::path::PathBuf;
 
 /// Default limit on the length of a request line, in bytes.
@@ -113,6 +114,16 @@ pub struct SessionArgs {
     /// Settings of the engines.
     #[command(flatten, next_help_heading = "Engine options")]
     pub engines: EngineArgs,
+}
+
+impl SessionArgs {
+    /// Notes what was typed: it wins over a command file, and over what a stored session was switched to.
+    pub(super) fn note_typed(&mut self, typed: &ArgMatches) {
+        self.provider.note_typed(typed);
+        let is_typed = |id: &&str| typed.value_source(id) == Some(ValueSource::CommandLine);
+        let ids = typed.ids().map(clap::Id::as_str).filter(is_typed);
+        self.calls.typed = ids.map(str::to_owned).collect();
+    }
 }
 
 impl Default for SessionArgs {

@@ -45,6 +45,12 @@ pub(super) fn store_failed(reason: &str) -> ClientError {
     }
 }
 
+/// A store that is damaged is read, and nothing more is written to it.
+pub(super) fn store_closed(reason: &str) -> ClientError {
+    let (message, detail) = (reason.to_owned(), reason.to_owned());
+    ClientError { code: Code::StoreFailed, message, detail, terminal: false }
+}
+
 /// Characters of the names of tools that an error quotes.
 const NAMES_CHARS_MAX: usize = 200;
 

@@ -177,6 +177,8 @@ pub struct Rules {
     pub engines: BTreeMap<EngineRef, EngineFacts>,
     /// The model was chosen for this process: one that a stored session was switched to does not go on.
     pub is_model_typed: bool,
+    /// Names of settings that were chosen for this process: they win over those of a stored switch.
+    pub typed_settings: Vec<String>,
     /// What tokens cost.
     pub prices: Arc<Prices>,
     /// How often the model is asked again for an answer that matches the schema of a request.

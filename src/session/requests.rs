@@ -39,6 +39,7 @@ impl Session {
                 }
                 self.offer_held_tools();
                 self.recorder.done(Some(&id), Done::Ok);
+                self.announce_late();
             }
             Command::DeclareTools(manifest) => self.declare_tools(&id, manifest),
             Command::ToolResult(answer) => {
@@ -122,6 +123,7 @@ impl Session {
         }
         match self.models.switch(choice) {
             Ok(switched) => {
+                self.unannounced.retain(|(of, _)| *of != Extension::SwitchModel);
                 let chosen = self.choices();
                 self.recorder.announce_choice(Some(id), switched.into(), Some(chosen));
                 self.recorder.done(Some(id), Done::Ok);

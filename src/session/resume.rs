@@ -1,6 +1,6 @@
 //! A session that goes on from what was stored, and one whose store fails.
 
-use super::client_error::store_failed;
+use super::client_error::{store_closed, store_failed};
 use super::recorder::Recorder;
 use super::{Output, Session, SessionMode, Warning};
 use crate::chat::event::Event;
@@ -8,6 +8,7 @@ use crate::chat::record::{Choices, ChosenModel, Loss, Restored, StoreFailure};
 use crate::chat::replay::Replay;
 use crate::chat::timeline::{Span, Timeline};
 use crate::chat::transcript::{Preamble, Step, Transcript};
+use crate::engine::CallSettings;
 use crate::protocol::any::Any;
 use crate::protocol::command::{Extension, ToolManifest};
 use crate::protocol::id::Ordinal;
@@ -37,6 +38,9 @@ impl Session {
         self.recorder.push(Output::Frame(state));
         if let Some(Loss { reason, is_closed }) = loss {
             let first_missing_ordinal = if is_closed { first_new.0 } else { 0 };
+            if is_closed && self.rules.mode == SessionMode::Conversation {
+                self.recorder.error(None, store_closed(&reason));
+            }
             self.degraded(StoreDegraded { reason, first_missing_ordinal });
         }
         self.resume_choices(choices);
@@ -52,13 +56,13 @@ impl Session {
         self.offer_held_tools();
     }
 
-    fn resume_model(&mut self, chosen: ChosenModel) {
+    fn resume_model(&mut self, mut chosen: ChosenModel) {
+        let typed = &self.rules.typed_settings;
+        let is_typed = |name: &str| typed.iter().any(|it| CallSettings::is_same_name(it, name));
+        chosen.settings.retain(|name, _| !is_typed(name));
         let is_partial = chosen.is_partial;
         match self.models.resume(chosen) {
-            Ok(switched) if self.recorder.is_on(Extension::SwitchModel) => {
-                self.recorder.announce(None, switched.into());
-            }
-            Ok(_) => {}
+            Ok(switched) => self.announce_if_on(Extension::SwitchModel, switched.into()),
             Err(why) => {
                 let default = self.models.model(self.models.current());
                 let default = if default.is_empty() { "the one it has" } else { default };
@@ -110,8 +114,21 @@ impl Session {
     }
 
     fn degraded(&mut self, degraded: StoreDegraded) {
-        if self.recorder.is_on(Extension::Store) {
-            self.recorder.announce(None, degraded.into());
+        self.announce_if_on(Extension::Store, degraded.into());
+    }
+
+    /// Shows an event that belongs to an extension, now or once that is on.
+    fn announce_if_on(&mut self, extension: Extension, payload: Any) {
+        match self.recorder.is_on(extension) {
+            true => self.recorder.announce(None, payload),
+            false => self.unannounced.push((extension, payload)),
+        }
+    }
+
+    /// Shows what waited for an extension that is on now.
+    pub(super) fn announce_late(&mut self) {
+        for (extension, payload) in std::mem::take(&mut self.unannounced) {
+            self.announce_if_on(extension, payload);
         }
     }
 }

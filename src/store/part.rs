@@ -236,7 +236,7 @@ fn missing(turns: i64, timeline: i64, place: &dyn Display) -> String {
         1 => "a record of the session is".to_owned(),
         records => format!("{records} records of the session are"),
     };
-    format!("{records} missing in the store {place}, as another program has deleted them: {what}")
+    format!("{records} missing in the store {place}, deleted by another program: {what}")
 }
 
 /// What it means that the turns of a session end at another event than its timeline. Each batch goes

@@ -148,7 +148,12 @@ fn hidden_characters_of_a_call_are_seen_before_it_is_allowed() {
     person.types("go\r");
     person.sees("Ctrl-G to answer");
     let shown = person.screen().text();
-    assert!(shown.contains("  {\"text\":\"a\\u{202e}b\\u{200b}c\\u001b[2J\"}"), "{shown}");
+    assert!(
+        shown.contains(
+            "act of echo asks to run with {\"text\":\"a\\u{202e}b\\u{200b}c\\u001b[2J\"}"
+        ),
+        "{shown}"
+    );
     person.types("\u{7}n");
     person.answered("Done.");
     assert!(!person.bytes().contains('\u{202e}'));

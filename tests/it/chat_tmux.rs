@@ -1,8 +1,10 @@
 //! Chats in tmux: with a shell and job control around them, and a terminal that wraps its lines again
 //! when it is resized.
 
+use crate::mcp_servers::{assert_gone, config, mark};
 use crate::process::eventually;
 use crate::server::Folder;
+use serde_json::json;
 use std::fs;
 use std::process::Command;
 
@@ -171,6 +173,36 @@ fn a_narrower_window_loses_and_doubles_nothing() {
     }
     tmux.line("/quit");
     tmux.is_restored(&folder);
+}
+
+#[test]
+#[ignore = "needs tmux"]
+fn a_question_is_there_once_in_any_window() {
+    let (folder, mark) = (Folder::new(), mark());
+    fs::write(folder.path("servers"), config(&mark, &["echo"], &json!({}))).expect("a file");
+    let call = json!({"name": "act", "arguments": {"text": "word ".repeat(120)}});
+    let script = format!("{}\n{}\n", json!({"tools": [call]}), json!({"text": "Done."}));
+    fs::write(folder.path("script"), script).expect("a file");
+    let tmux = Tmux::start(&folder, 80, 24);
+    tmux.chat("--mcp-config servers --echo-script script");
+    tmux.line("go");
+    tmux.sees("Ctrl-G to answer");
+    for (columns, rows) in [(80, 6), (80, 24), (60, 8), (80, 24)] {
+        tmux.run(&["resize-window", "-x", &columns.to_string(), "-y", &rows.to_string()]);
+        tmux.sees("Ctrl-G to answer");
+    }
+    tmux.keys(&["C-g"]);
+    tmux.sees("y yes");
+    tmux.line("y");
+    tmux.sees("Done.");
+    let text = tmux.text();
+    assert_eq!(text.matches("asks to run with").count(), 1, "{text}");
+    for gone in ["Ctrl-G to answer", "waiting for your decision", "y yes"] {
+        assert!(!text.contains(gone), "{gone}: {text}");
+    }
+    tmux.line("/quit");
+    tmux.is_restored(&folder);
+    assert_gone(&mark);
 }
 
 /// Blocks of the answer that is streamed while the window is resized.

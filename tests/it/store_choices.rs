@@ -44,7 +44,7 @@ fn body(provider: &Provider, request: usize) -> Value {
 fn a_model_that_was_switched_to_goes_on_unless_another_one_is_typed() {
     let folder = Folder::new();
     let place = folder.name("store");
-    let provider = Provider::start((0..4).map(|_| says("yes")).collect());
+    let provider = Provider::start((0..5).map(|_| says("yes")).collect());
     let headers = json!({ "temperature": 0.5, "extra_headers": { "X-Key": "of-the-client" } });
     begin(&provider, &place, json!({ "model": "large", "settings": headers }));
     let shown = ["--resume", "--extensions", "switch-model"];
@@ -73,6 +73,10 @@ fn a_model_that_was_switched_to_goes_on_unless_another_one_is_typed() {
     assert_eq!(body(&provider, 3)["model"], "large");
     once(&[&exec[..], &["--model", "typed"]].concat());
     assert_eq!(body(&provider, 4)["model"], "typed");
+    // A setting that is typed is for this process, the model is not.
+    once(&[&exec[..], &["--temperature", "0.9"]].concat());
+    let asked = body(&provider, 5);
+    assert_eq!((&asked["model"], &asked["temperature"]), (&json!("large"), &json!(0.9)));
 }
 
 #[test]

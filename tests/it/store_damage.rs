@@ -264,3 +264,31 @@ fn rows_that_another_program_has_deleted_are_missed() {
         assert!(ended.stderr.contains("missing in the store"), "{}", ended.stderr);
     }
 }
+
+#[test]
+fn a_damaged_session_that_goes_on_is_reported_to_its_client_as_not_stored() {
+    let folder = Folder::new();
+    let mut first = stored(&folder, &[]).start();
+    assert_eq!(first.turn("r1", "two words"), "ok");
+    first.finish();
+    let store = Connection::open(folder.path("store")).expect("a store");
+    assert_eq!(store.execute("UPDATE states SET payload = X'FFFF'", []).expect("a row"), 1);
+    drop(store);
+    let mut next = resumed(&folder, &[]).start();
+    let state = wait_state(&mut next);
+    let texts = owned(&state);
+    assert!(
+        texts.iter().any(|(_, text)| text.contains("Turn 1. You said: two words")),
+        "{texts:?}"
+    );
+    let error = next.wait("what the damage means", |frame| frame.error().is_some());
+    assert_eq!((error.error(), error.id()), (Some("store_failed"), ""));
+    assert!(error.text("/error/message").contains("is damaged"), "{error:?}");
+    // Also to a client that turns the extension on by a request.
+    next.send(json!({ "requestId": "e", "enable": { "extensions": ["store"] } }).to_string());
+    assert_eq!(next.wait_done("e"), "ok");
+    let degraded = next.wait_event("StoreDegraded");
+    assert_ne!(degraded.payload("firstMissingOrdinal"), "");
+    assert_eq!(next.turn("r2", "go on"), "ok");
+    next.finish();
+}

@@ -120,6 +120,7 @@ impl Plan {
             },
             extensions: extensions(*mode, args),
             is_model_typed: args.provider.is_model_typed,
+            typed_settings: args.calls.typed_names(),
             repairs: args.answers.repair,
             log: LogRules {
                 backend_events: args.store.backend_events && is_protocol,

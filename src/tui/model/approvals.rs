@@ -1,17 +1,10 @@
 //! Tool calls that wait for the person's decision.
 
-use super::{Action, Note, Outgoing, Size, State};
+use super::{Action, Note, Outgoing, State};
 use crate::protocol::command::Decision;
 use crate::protocol::proto::tools::ToolApprovalRequested;
 use crate::support::hidden::revealed;
 use crate::tui::terminal::keys::{Key, Press};
-use crate::tui::text::width;
-
-/// Rows of arguments that the question shows in any window that has [`ROWS_OF_QUESTION`].
-const INPUT_ROWS_SHOWN: usize = 4;
-
-/// Rows of a window that has room for a question with few arguments, the line and the status.
-const ROWS_OF_QUESTION: usize = 12;
 
 /// A call that may not run yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +14,6 @@ pub(crate) struct Approval {
     pub(crate) server: String,
     /// Its arguments. What would not be seen stands there as an escape, as in the names.
     pub(crate) input: String,
-    /// All of it was printed.
-    pub(crate) is_printed: bool,
 }
 
 impl State {
@@ -32,8 +23,14 @@ impl State {
             tool: revealed(&asked.tool_name),
             server: revealed(&asked.server),
             input: revealed(&asked.input),
-            is_printed: false,
         };
+        // Printed, so that all of it was shown before it can be answered, whatever room the live region has. What
+        // stands there is short: rows that a terminal pushes above a lower screen can't be taken back.
+        if !self.is_plain() {
+            let Approval { tool, server, input, .. } = &approval;
+            let from = if server.is_empty() { String::new() } else { format!(" of {server}") };
+            self.note(Note::Warning, format!("{tool}{from} asks to run with {input}"));
+        }
         self.approvals.push(approval);
         self.ask_by_line();
     }
@@ -48,24 +45,9 @@ impl State {
         }
     }
 
-    /// The keys answer the first question. What the live region may have no room for is printed first: a
-    /// call is only allowed after all of it was shown.
-    pub(super) fn ask_in_full(&mut self) {
+    /// The keys answer the first question.
+    pub(super) fn ask(&mut self) {
         self.is_asked = true;
-        let Size { columns, rows } = self.size;
-        let Some(approval) = self.approvals.first_mut() else { return };
-        let fits = width(&approval.input) <= columns * INPUT_ROWS_SHOWN
-            && !approval.input.contains('\n')
-            && rows >= ROWS_OF_QUESTION;
-        if fits || std::mem::replace(&mut approval.is_printed, true) {
-            return;
-        }
-        let Approval { tool, server, input, .. } = &*approval;
-        let text = format!(
-            "{tool} of {server} asks to run with {input}\nAnswer with y (yes), a (always in this \
-             conversation), n (no) or Esc (back)"
-        );
-        self.note(Note::Warning, text);
     }
 
     /// A key while the question has the keyboard. Only the letters of the question mean something.

@@ -151,7 +151,7 @@ impl State {
             Key::Char('d') if self.editor.is_empty() => return self.leave(),
             Key::Char('d') => self.erase(Move::Right, false),
             Key::Char('c') => return self.interrupted(),
-            Key::Char('g') if !self.approvals.is_empty() => self.ask_in_full(),
+            Key::Char('g') if !self.approvals.is_empty() => self.ask(),
             Key::Char('t') => return self.toggle_folding(),
             Key::Char('o') => self.unfold_last(),
             Key::Char('x') => self.is_prefixed = true,

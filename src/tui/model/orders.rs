@@ -59,6 +59,11 @@ impl State {
         }
         self.candidates = None;
         match Command::read(text.trim_end()) {
+            // What follows it was meant for the next conversation.
+            Some(Ok(Command::New | Command::System(Some(_)))) if self.is_busy() => {
+                self.hint("the model still answers; stop it with Esc first");
+                Vec::new()
+            }
             Some(Ok(command)) => {
                 let text = self.editor.take();
                 self.edits = None;
@@ -87,6 +92,11 @@ impl State {
                 }
             }
         }
+    }
+
+    /// The model answers, or has to answer something that waits.
+    fn is_busy(&self) -> bool {
+        self.run.is_some() || !self.waiting.is_empty()
     }
 
     pub(super) fn order(&mut self, command: Command) -> Vec<Action> {
@@ -136,9 +146,7 @@ impl State {
     /// Another conversation, once the model is silent in this one.
     pub(super) fn open(&mut self, opening: Opening) -> Vec<Action> {
         let why = match &opening {
-            _ if self.run.is_some() || !self.waiting.is_empty() => {
-                "the model still answers; stop it with Esc first"
-            }
+            _ if self.is_busy() => "the model still answers; stop it with Esc first",
             _ if self.is_opening => "another conversation is being opened already",
             Opening::Stored { session } if *session == self.status.session => {
                 "this is the conversation that goes on here"

@@ -23,9 +23,6 @@ const WAITING_ROWS_MAX: usize = 3;
 /// Rows of candidates for a completion.
 const CANDIDATE_ROWS_MAX: usize = 5;
 
-/// Rows of the arguments that a question shows.
-const QUESTION_ROWS_MAX: usize = 8;
-
 /// Bytes of reasoning that are looked at for its last rows.
 const REASONING_BYTES_MAX: usize = 4 * 1024;
 
@@ -69,7 +66,7 @@ pub(super) fn region(state: &State, printer: &Printer, rows: usize, growing_max:
     growing.drain(..growing.len().saturating_sub(growing_max));
     let growing = room.last(growing);
     // What is printed and what may still change stand apart.
-    let gap = usize::from(room.0 > 0 && !progress.is_empty());
+    let gap = usize::from(room.0 > 0 && !progress.is_empty() && question.is_empty());
     let mut lines = Vec::new();
     lines.extend(growing);
     lines.extend(tools);
@@ -130,7 +127,12 @@ fn growing(state: &State, printer: &Printer, columns: usize) -> Vec<Line<'static
 fn tools(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
     let Some(run) = &state.run else { return Vec::new() };
     let mut lines = Vec::new();
-    for call in run.tools.iter().take(TOOL_ROWS_MAX) {
+    // What waits for a decision is in the question.
+    let shown = run.tools.iter().filter(|call| {
+        let is_asked = call.state == ToolState::Requested && !state.approvals.is_empty();
+        !is_asked
+    });
+    for call in shown.take(TOOL_ROWS_MAX) {
         let what = match call.state {
             ToolState::Streaming => "writing arguments".to_owned(),
             ToolState::Requested => "waiting".to_owned(),
@@ -216,7 +218,7 @@ fn asked(state: &State, look: &Look, columns: usize, rows: usize) -> Vec<Line<'s
     vec![styled(one_line("? y yes · n no · Esc back", columns), look.style(Part::Question))]
 }
 
-/// The question about a tool call.
+/// The question about a tool call, whose arguments are printed.
 fn question(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
     let Some(approval) = state.approvals.first() else { return Vec::new() };
     let style = look.style(Part::Question);
@@ -230,13 +232,6 @@ fn question(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
     };
     let mut lines =
         wrapped(&format!("May {}{from} run?{more}", approval.tool), "? ", columns, style);
-    let input = arguments(&approval.input);
-    let input = wrapped(input.trim(), "  ", columns, Style::new());
-    let count = input.len();
-    lines.extend(input.into_iter().take(QUESTION_ROWS_MAX));
-    if count > QUESTION_ROWS_MAX {
-        lines.push(styled(one_line("  …", columns), style));
-    }
     let keys = match state.is_asked {
         true => "y yes · a always in this conversation · n no · Esc back",
         false => "Ctrl-G to answer",

@@ -7,6 +7,7 @@ use crate::protocol::proto::chat::{
 };
 use crate::protocol::proto::provider::RetryScheduled;
 use crate::protocol::proto::session::{TokenCounts, UsageTotals};
+use crate::protocol::proto::tools::ToolApprovalRequested;
 use crate::tui::markdown::{Colours, Theme, Tone};
 use crate::tui::model::tests::Scene;
 use crate::tui::model::{Choice, Event, Piece, Size};
@@ -103,7 +104,10 @@ fn tool_calls_and_the_question_about_them() {
     scene.ask("r", "time?");
     scene.asks_approval("r", "c");
     scene.write("y");
-    let head = "> time?\n──\n○ get_time (waiting) {\"zone\":\"UTC\"}\n\n⠋ waiting for your decision · 0 s · Esc stops\n? May get_time of clock run?\n  {\"zone\":\"UTC\"}\n";
+    let printed = "> time?\n\n! get_time of clock asks to run with {\"zone\":\"UTC\"}\n";
+    let head = format!(
+        "{printed}──\n⠋ waiting for your decision · 0 s · Esc stops\n? May get_time of clock run?\n"
+    );
     check(&scene, &format!("{head}  Ctrl-G to answer\n> y|\nnot stored · /help"));
     scene.press(Press::ctrl('g'));
     let keys = "  y yes · a always in this conversation · n no · Esc back";
@@ -113,13 +117,17 @@ fn tool_calls_and_the_question_about_them() {
     scene.after(1500);
     check(
         &scene,
-        "> time?\n──\n○ get_time (1 s) {\"zone\":\"UTC\"}\n\n⠴ running tools · 1 s · Esc stops\n> y|\nget_time: allowed",
+        &format!(
+            "{printed}──\n○ get_time (1 s) {{\"zone\":\"UTC\"}}\n\n⠴ running tools · 1 s · Esc stops\n> y|\nget_time: allowed"
+        ),
     );
     scene.returns("r", "c", "1\n2\n3\n4\n5\n");
     scene.after(5000);
     check(
         &scene,
-        "> time?\n\n● get_time {\"zone\":\"UTC\"}  1.5 s\n  1\n  2\n  3\n  … 2 more lines (Ctrl-O shows them)\n──\n\n⠴ running tools · 6 s · Esc stops\n> y|\nnot stored · /help",
+        &format!(
+            "{printed}\n● get_time {{\"zone\":\"UTC\"}}  1.5 s\n  1\n  2\n  3\n  … 2 more lines (Ctrl-O shows them)\n──\n\n⠴ running tools · 6 s · Esc stops\n> y|\nnot stored · /help"
+        ),
     );
 }
 
@@ -128,10 +136,13 @@ fn a_question_is_shown_whole_before_it_is_answered_and_never_hidden() {
     for (columns, rows) in [(20, 2), (20, 3), (80, 24)] {
         let mut scene = Scene::new();
         scene.ask("r", "time?");
-        scene.asks_approval("r", "c");
-        scene.state.approvals[0].input =
-            format!("{{\"cmd\":\"{} rm -rf\"}}", "echo a; ".repeat(200));
         scene.state.size = Size { columns, rows };
+        let input = format!("{{\"cmd\":\"{} rm -rf\"}}", "echo a; ".repeat(200));
+        let (tool_call_id, tool_name) = ("c".to_owned(), "run".to_owned());
+        scene.ui(
+            "r",
+            ToolApprovalRequested { tool_call_id, tool_name, input, ..Default::default() },
+        );
         scene.press(Press::ctrl('g'));
         let picture = picture(&scene);
         let live = picture.split("──\n").last().expect("a live region");
