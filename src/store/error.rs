@@ -74,11 +74,10 @@ impl StoreError {
         ClientError { code, message: self.to_string(), detail: String::new(), terminal: true }
     }
 
-    /// Another program has locked the database; a little later it may be free.
-    pub(super) fn is_busy(&self) -> bool {
+    /// What SQLite reports, if it is that.
+    fn of_sqlite(&self) -> Option<&rusqlite::Error> {
         match self {
-            Self::Sqlite(error) => is_busy(error),
-            // It is tried again where its connection is.
+            Self::Sqlite(error) => Some(error),
             Self::Postgres(_)
             | Self::Locked(_)
             | Self::Missing(_)
@@ -89,58 +88,25 @@ impl StoreError {
             | Self::Newer { .. }
             | Self::NotAStore(_)
             | Self::Io { .. }
-            | Self::Message(_) => false,
+            | Self::Message(_) => None,
         }
+    }
+
+    /// Another program has locked the file; a little later it may be free. In PostgreSQL it is tried again
+    /// where its connection is.
+    pub(super) fn is_busy(&self) -> bool {
+        self.of_sqlite().is_some_and(is_busy)
     }
 
     /// The database is damaged: what can be read of it is read, and nothing is written.
     pub(super) fn is_damage(&self) -> bool {
-        use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
-        use rusqlite::ffi::{SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ};
-        // A file that is too short, or that its disk can't read. A disk that can't be written is no damage.
-        const UNREADABLE: [i32; 3] =
-            [SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ];
-        match self {
-            Self::Sqlite(error) => {
-                matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
-                    || is_wrong_value(error)
-                    || error
-                        .sqlite_error()
-                        .is_some_and(|error| UNREADABLE.contains(&error.extended_code))
-            }
-            Self::Message(_) => true,
-            Self::Locked(_)
-            | Self::Missing(_)
-            | Self::Unreadable { .. }
-            | Self::Elsewhere(_)
-            | Self::Gone(_)
-            | Self::Exists(_)
-            | Self::Newer { .. }
-            | Self::NotAStore(_)
-            | Self::Postgres(_)
-            | Self::Io { .. } => false,
-        }
+        matches!(self, Self::Message(_)) || self.of_sqlite().is_some_and(is_damage)
     }
 
     /// SQLite can't make a file that it needs beside the database.
     pub(super) fn is_unwritable(&self) -> bool {
-        match self {
-            Self::Sqlite(error) => matches!(
-                error.sqlite_error_code(),
-                Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)
-            ),
-            Self::Locked(_)
-            | Self::Missing(_)
-            | Self::Unreadable { .. }
-            | Self::Elsewhere(_)
-            | Self::Gone(_)
-            | Self::Exists(_)
-            | Self::Newer { .. }
-            | Self::NotAStore(_)
-            | Self::Postgres(_)
-            | Self::Message(_)
-            | Self::Io { .. } => false,
-        }
+        let code = self.of_sqlite().and_then(rusqlite::Error::sqlite_error_code);
+        matches!(code, Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
     }
 
     /// There is no store yet at the place that is named.
@@ -165,6 +131,17 @@ impl StoreError {
 
 fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    use rusqlite::ffi::{SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ};
+    // A file that is too short, or that its disk can't read. A disk that can't be written is no damage.
+    const UNREADABLE: [i32; 3] =
+        [SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ];
+    matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+        || is_wrong_value(error)
+        || error.sqlite_error().is_some_and(|error| UNREADABLE.contains(&error.extended_code))
 }
 
 /// A row has a value that was never written there.

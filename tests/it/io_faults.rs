@@ -122,9 +122,15 @@ fn goes_on(failed: Failed) {
     let stored = numbers(&folder);
     let of_process = errors(&ended.frames, "");
     let missing = match (status, &*of_process) {
-        // Not begun.
+        // Not begun. A disk that can't be written is no damaged store.
         (2, ["store_failed"]) => {
             assert_eq!(shown, [0; 0], "{what}");
+            let error = ended.frames.iter().find(|frame| frame.error().is_some());
+            let message = error.map_or("", |frame| frame.text("/error/message"));
+            assert!(
+                message.contains("can't be") && !message.contains("damaged"),
+                "{what}: {message}"
+            );
             None
         }
         // After the end of the conversation, or in what only informs: all is stored.
