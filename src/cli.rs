@@ -173,6 +173,10 @@ pub struct ExecArgs {
     #[arg(long, short, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub file: Vec<PathBuf>,
 
+    /// Ask also if the text on standard input (-) or in the prompt file is empty
+    #[arg(long)]
+    pub allow_empty: bool,
+
     /// Images and files that go with the prompt.
     #[command(flatten)]
     pub attachments: AttachmentArgs,

@@ -27,6 +27,7 @@ pub(crate) use format::format_of_prompt;
 use format::{RunFacts, format};
 use plan::Plan;
 pub(crate) use request::{Once, PromptRequest, Source};
+use std::path::PathBuf;
 
 /// Shown when the program was started by hand.
 const TERMINAL_READ: &str = "requests are read from this terminal, one JSON object a line, as in \
@@ -101,7 +102,7 @@ pub(crate) fn once(once: Once, mut session: SessionArgs) -> Result<Settings> {
 /// # Errors
 /// If it is blank.
 pub(crate) fn prompt(text: String) -> Result<Prompt> {
-    Ok(Prompt::new(text).ok_or(BlankPrompt)?)
+    Ok(Prompt::new(text).ok_or(NothingAsked::Prompt)?)
 }
 
 /// Settings for reporting an error in the form that the reader expects, without running anything.
@@ -122,15 +123,31 @@ pub(crate) fn refused(command_mode: CommandMode, requests: Requests) -> Settings
     }
 }
 
-/// The prompt is blank.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the prompt is blank, so there is nothing to answer; write a prompt")]
-struct BlankPrompt;
+/// What there should be text in, and is none.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NothingAsked {
+    /// The prompt as a whole.
+    #[error("the prompt is blank, so there is nothing to answer; write a prompt")]
+    Prompt,
+    /// Standard input, which the command line names.
+    #[error(
+        "standard input is empty, though it is to be part of the prompt, so nothing was asked; see why \
+         the command that writes it printed nothing, or give --allow-empty to ask without it"
+    )]
+    StandardInput,
+    /// The file of `--prompt-file`.
+    #[error(
+        "--prompt-file: {} is empty, so nothing was asked; write the prompt into it, or give \
+         --allow-empty to ask without it",
+        .0.display()
+    )]
+    File(PathBuf),
+}
 
 /// The error that a client gets if nothing can be run because of `error`.
 pub(crate) fn client_error(error: &anyhow::Error) -> ClientError {
     let message = format!("{error:#}");
-    if error.is::<BlankPrompt>() {
+    if error.is::<NothingAsked>() {
         return ClientError {
             code: Code::EmptyPrompt,
             message,

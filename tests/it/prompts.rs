@@ -35,13 +35,45 @@ fn asked(folder: &Folder, words: &[&str], piped: &str) -> String {
 fn piped_text_comes_after_the_prompt() {
     let folder = folder();
     assert_eq!(asked(&folder, &["Review this", "-"], "-a\n+b\n"), "Review this\n\n-a\n+b\n");
-    assert_eq!(asked(&folder, &["Review this", "-"], ""), "Review this\n");
+    assert_eq!(asked(&folder, &["Review this", "-", "--allow-empty"], ""), "Review this\n");
     assert_eq!(asked(&folder, &["-"], "-a\n"), "-a\n");
     // The whole way to the answer, too.
     let words = ["exec", "Review this", "-", "--engine", "echo"];
     let mut once = Once::start(duologue(&folder, &words));
     once.write("the diff\n");
     assert_eq!(once.finish().stdout, "Turn 1. You said: Review this\n\nthe diff\n");
+}
+
+#[test]
+fn empty_text_that_was_requested_is_an_error() {
+    let folder = folder();
+    fs::write(folder.path("blank"), " \n").expect("a file");
+    let ask = |words: &[&str], piped: &str| {
+        let words = [&["exec", "--engine", "echo"][..], words].concat();
+        let mut once = Once::start(duologue(&folder, &words));
+        once.write(piped);
+        once.finish()
+    };
+    let from_file = ["--prompt-file", "blank", "--file", "a.txt"];
+    for (words, piped, part) in [
+        (&["Review.", "-"][..], "", "standard input is empty"),
+        (&["Review.", "-"], " \n\n", "standard input is empty"),
+        (&["-", "--file", "a.txt"], "", "standard input is empty"),
+        (&["--prompt-file", "-", "--file", "a.txt"], "", "standard input is empty"),
+        (&["Review.", "-", "--print-prompt"], "", "standard input is empty"),
+        (&from_file, "", "--prompt-file: blank is empty"),
+    ] {
+        let ended = ask(words, piped);
+        assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{words:?}: {ended:?}");
+        assert!(ended.stderr.contains(part), "{words:?}: {ended:?}");
+        assert!(ended.stderr.contains("--allow-empty"), "{words:?}: {ended:?}");
+        let document = ask(&[words, &["--output", "json"]].concat(), piped).stdout;
+        assert!(document.contains("\"code\": \"empty_prompt\""), "{words:?}: {document}");
+        let permitted = ask(&[words, &["--allow-empty"]].concat(), piped);
+        assert_eq!(permitted.status, 0, "{words:?}: {permitted:?}");
+    }
+    // Without anything to ask there is nothing to permit.
+    assert_eq!(ask(&["-", "--allow-empty"], "").status, 2);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::text;
 use crate::cli::ExecArgs;
+use crate::cli::config::NothingAsked;
 use crate::command_file::is_stdin;
 use crate::support::terminal::escape_control;
 use anyhow::{Context, Result, bail, ensure};
@@ -12,8 +13,20 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Parts {
     first: First,
-    has_stdin: bool,
+    stdin: Piped,
     files: Vec<PathBuf>,
+    /// Text that was requested may be blank.
+    allows_empty: bool,
+}
+
+/// Whether standard input is a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Piped {
+    No,
+    /// As nothing else is given.
+    Implied,
+    /// The command line names it.
+    Requested,
 }
 
 #[derive(Debug)]
@@ -42,17 +55,21 @@ impl Parts {
             (_, _) => First::None,
         };
         let is_all = matches!(first, First::None) && args.file.is_empty();
-        let has_stdin = is_dash || is_stdin_file || args.piped.is_some() || is_all;
-        Ok(Self { first, has_stdin, files: args.file.clone() })
+        let stdin = match is_dash || is_stdin_file || args.piped.is_some() {
+            true => Piped::Requested,
+            false if is_all => Piped::Implied,
+            false => Piped::No,
+        };
+        Ok(Self { first, stdin, files: args.file.clone(), allows_empty: args.allow_empty })
     }
 
     pub(super) fn has_stdin(&self) -> bool {
-        self.has_stdin
+        self.stdin != Piped::No
     }
 
     /// The prompt, if it consists of typed words only.
     pub(super) fn typed(&self) -> Option<&str> {
-        let is_alone = !self.has_stdin && self.files.is_empty();
+        let is_alone = !self.has_stdin() && self.files.is_empty();
         match &self.first {
             First::Invocation(prompt) if is_alone => Some(prompt),
             First::None | First::Invocation(_) | First::File(_) => None,
@@ -62,17 +79,30 @@ impl Parts {
     /// Reads the parts and joins them with a blank line between them.
     ///
     /// # Errors
-    /// If one can't be read or is not text, or the prompt gets too long.
+    /// If one can't be read or is not text, is blank though it was requested, or the prompt gets too
+    /// long.
     pub(super) fn read(self, stdin: File) -> Result<String> {
+        let (has_stdin, allows_empty) = (self.has_stdin(), self.allows_empty);
+        let check = |text: &str, missing: NothingAsked| match text.trim().is_empty() {
+            true if !allows_empty => Err(missing),
+            true | false => Ok(()),
+        };
         let mut prompt = match self.first {
             First::None => String::new(),
             First::Invocation(prompt) => prompt,
             First::File(path) => {
-                text::from_file(&path, text::PROMPT_BYTES_MAX).context("--prompt-file")?
+                let text = text::from_file(&path, text::PROMPT_BYTES_MAX);
+                let text = text.context("--prompt-file")?;
+                check(&text, NothingAsked::File(path))?;
+                text
             }
         };
-        if self.has_stdin {
-            add(&mut prompt, &text::from_stdin(stdin)?)?;
+        if has_stdin {
+            let text = text::from_stdin(stdin)?;
+            if self.stdin == Piped::Requested {
+                check(&text, NothingAsked::StandardInput)?;
+            }
+            add(&mut prompt, &text)?;
         }
         for path in &self.files {
             let content = text::from_file(path, text::PROMPT_BYTES_MAX).context("--file")?;
