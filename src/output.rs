@@ -13,7 +13,7 @@ mod tests;
 pub(crate) use envelope::{Answer, Envelope, Layout};
 pub(crate) use objects::Objects;
 pub(crate) use stream::{Beginning, JsonStream};
-pub(crate) use text::Text;
+pub(crate) use text::{Shown, Text};
 pub(crate) use view::{cut_off, nothing_found, rejected};
 
 use crate::chat::event::Usage;
@@ -22,6 +22,15 @@ use crate::protocol::wire::Frame;
 use crate::session::{ExitCode, Uptime};
 use crate::support::terminal::Escapes;
 use serde_json::Value;
+
+/// What a reader should know before the answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Warning {
+    /// Its stable name.
+    pub code: &'static str,
+    /// What it means, for people.
+    pub message: &'static str,
+}
 
 /// A format of standard output.
 #[derive(Clone, Debug, Default)]

@@ -5,6 +5,7 @@ pub(crate) mod chat;
 pub(crate) mod engine;
 mod engines;
 mod format;
+mod missing;
 mod plan;
 pub(crate) mod profile;
 mod request;
@@ -17,10 +18,11 @@ use crate::engine::echo::Echo;
 use crate::engine::{Engine, ErrorClass};
 use crate::extract::ResponseType;
 use crate::host::HostSettings;
+use crate::output::Shown;
 use crate::protocol::command::{Extension, Prompt, Submit};
 use crate::protocol::wire::{ClientError, Code};
 use crate::session::{Rules, SessionMode};
-use crate::stdio::{self, AwaitedPrompt, Progress, Requests, Settings, Shown};
+use crate::stdio::{self, AwaitedPrompt, Progress, Requests, Settings};
 use anyhow::{Result, ensure};
 use capabilities::capabilities_of_nobody;
 pub(crate) use format::format_of_prompt;
@@ -47,7 +49,7 @@ pub(crate) fn rpc(
     let requests = stdin(&args.session)?;
     let preamble = Preamble { system: None, history };
     let request = PromptRequest { preamble, ..PromptRequest::default() };
-    let plan = Plan { command, mode, session: args.session, request };
+    let plan = Plan { command, mode, is_attended: true, session: args.session, request };
     let mut settings = plan.settings(requests)?;
     if is_terminal {
         settings.notices.insert(0, TERMINAL_READ);
@@ -60,7 +62,7 @@ pub(crate) fn rpc(
 /// # Errors
 /// If an option, or the file it names, can't be used, or the prompt is blank.
 pub(crate) fn once(once: Once, mut session: SessionArgs) -> Result<Settings> {
-    let Once { command, mode, is_shown, mut request, unread } = once;
+    let Once { command, mode, is_shown, is_attended, mut request, unread } = once;
     ensure!(
         !matches!(mode, Mode::Objects { .. }) || request.response != ResponseType::Text,
         "--output objects prints what a response-type finds in the answer, and there is none; \
@@ -82,15 +84,15 @@ pub(crate) fn once(once: Once, mut session: SessionArgs) -> Result<Settings> {
     };
     // The option that an extension belongs to turns it on.
     session.extensions.extend(has_attachments.then_some(Extension::Attachments));
-    let mut settings = Plan { command, mode, session, request }.settings(requests)?;
+    let mut settings = Plan { command, mode, is_attended, session, request }.settings(requests)?;
     settings.unread = unread.filter(|_| !mode.reads_stdin());
     settings.progress = match mode {
-        Mode::Text if is_shown => Progress::for_person(Shown::Text),
-        Mode::Json | Mode::Yaml if is_shown => Progress::for_person(Shown::Document),
+        Mode::Text if is_shown => Progress::for_person(stdio::Shown::Text),
+        Mode::Json | Mode::Yaml if is_shown => Progress::for_person(stdio::Shown::Document),
         // What they print would mix with the line.
         Mode::Objects { .. } | Mode::JsonStream if is_shown => None,
         Mode::Text | Mode::Json | Mode::Yaml | Mode::Objects { .. } | Mode::JsonStream => {
-            Progress::for_person(Shown::Nothing)
+            Progress::for_person(stdio::Shown::Nothing)
         }
         Mode::OneShot | Mode::Server | Mode::Frames => None,
     };
@@ -115,7 +117,7 @@ pub(crate) fn refused(command_mode: CommandMode, requests: Requests) -> Settings
             ..HostSettings::new(Engine::Echo(Echo::default()))
         },
         requests,
-        format: format(mode, (ResponseType::Text, false), RunFacts::of_nobody(command)),
+        format: format(mode, (ResponseType::Text, Shown::Pieces), RunFacts::of_nobody(command)),
         progress: None,
         debug_file: None,
         notices: Vec::new(),

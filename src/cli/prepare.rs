@@ -30,6 +30,7 @@ use prompt::Parts;
 use shown::{Unasked, shown};
 use std::ffi::OsString;
 use std::fs::File;
+use std::io::IsTerminal;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -66,6 +67,13 @@ pub(crate) struct Terminal {
     pub is_typed: bool,
     /// Standard output is a terminal.
     pub is_shown: bool,
+}
+
+impl Terminal {
+    /// Whether a person is at a terminal: one of the three standard streams is one.
+    fn is_attended(&self) -> bool {
+        self.is_typed || self.is_shown || std::io::stderr().is_terminal()
+    }
 }
 
 /// What ends the wait for a command to get ready.
@@ -242,6 +250,7 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
     let attachments = attachments::read(&args.attachments, mode)?;
     let schema = args.schema.as_deref().map(AnswerSchema::load).transpose()?;
     let parts = Parts::of(&args)?;
+    let is_attended = terminal.is_attended();
     let unread = (!parts.has_stdin()).then(|| terminal.stdin.try_clone()).transpose()?;
     let unread = unread.map(|stdin| UnreadInput::new(stdin, UNREAD));
     let prompt = source(&args, parts, mode, terminal)?;
@@ -262,7 +271,7 @@ fn exec(args: ExecArgs, terminal: Terminal) -> Result<Prepared, Reason> {
         name: "exec".to_owned(),
         ..PromptRequest::default()
     };
-    let once = Once { command: "exec", mode, is_shown, request, unread };
+    let once = Once { command: "exec", mode, is_shown, is_attended, request, unread };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
 }

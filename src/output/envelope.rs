@@ -1,6 +1,7 @@
 //! One document at the end: `ok`, `data`, `error`, `warnings`, `meta`. For readers that parse the
 //! whole output at once. Always written, failures included.
 
+use super::Warning;
 use super::view::{CallBreaks, View, cut_off, error_document, nothing_found};
 use crate::chat::event::Usage;
 use crate::protocol::json::{self, Error};
@@ -98,6 +99,14 @@ impl Envelope {
             omitted: 0,
             reasoning_tokens: None,
         }
+    }
+
+    /// The same, with `warnings` first.
+    pub(crate) fn with_warnings(mut self, warnings: &[Warning]) -> Self {
+        for Warning { code, message } in warnings {
+            self.store_warning(code, message);
+        }
+        self
     }
 
     pub(super) fn escapes(&self) -> Escapes {

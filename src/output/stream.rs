@@ -1,6 +1,7 @@
 //! Events for programs that don't know the protocol: newline-delimited JSON in an envelope of its
 //! own. `start` comes first and exactly one `done` comes last, whatever happens in between.
 
+use super::Warning;
 use super::view::{CallBreaks, View, class, cut_off, nothing_found, rejected};
 use crate::chat::event::Usage;
 use crate::engine::ErrorClass;
@@ -33,6 +34,8 @@ pub(crate) struct Beginning {
     pub folder: String,
     /// When the process began, in milliseconds since 1970.
     pub epoch_ms: u64,
+    /// What the reader should know before the answer.
+    pub warnings: Vec<Warning>,
 }
 
 /// The event stream of one process.
@@ -194,7 +197,9 @@ impl JsonStream {
         let Beginning { command, model, provider, folder, .. } = &self.beginning;
         let start =
             json!({ "command": command, "model": model, "provider": provider, "cwd": folder });
-        self.event(now, "start", without_empty(start), out)
+        self.event(now, "start", without_empty(start), out)?;
+        let warnings = &self.beginning.warnings;
+        warnings.iter().try_for_each(|it| self.status(now, ("warning", it.message), out))
     }
 
     fn call_finished(

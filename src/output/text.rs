@@ -7,23 +7,51 @@ use crate::protocol::wire::Frame;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Text {
     breaks: CallBreaks,
-    /// Text that is printed at the end, because the answer may be asked for again.
-    held: Option<String>,
+    shown: Shown,
+}
+
+/// What of the answer is printed, and when.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Shown {
+    /// Each piece as it comes.
+    #[default]
+    Pieces,
+    /// The text at the end, because the answer may be asked for again.
+    AtEnd(String),
+    /// At the end the document that was found in the text of the last call, else all of the text.
+    Document(Option<String>, String),
 }
 
 impl Text {
-    /// Text as it comes, or at the end if it is held back until then.
-    pub(crate) fn new(is_held: bool) -> Self {
-        Self { breaks: CallBreaks::default(), held: is_held.then(String::new) }
+    /// The answer, of which this is printed.
+    pub(crate) fn new(shown: Shown) -> Self {
+        Self { breaks: CallBreaks::default(), shown }
     }
 
     pub(super) fn frame(&mut self, frame: &Frame, out: &mut Vec<u8>) {
         match View::of(frame) {
             View::Text(text) => self.prompt(text, out),
-            View::CallStarted => self.breaks.call_started(),
+            View::CallStarted => {
+                self.breaks.call_started();
+                if let Shown::Document(document, _) = &mut self.shown {
+                    *document = None;
+                }
+            }
             View::AnswerRejected(_) => {
                 self.breaks = CallBreaks::default();
-                self.held.iter_mut().for_each(String::clear);
+                match &mut self.shown {
+                    Shown::Pieces => {}
+                    Shown::AtEnd(text) => text.clear(),
+                    Shown::Document(document, text) => {
+                        *document = None;
+                        text.clear();
+                    }
+                }
+            }
+            View::Object(object) => {
+                if let Shown::Document(document, _) = &mut self.shown {
+                    *document = Some(object.json.clone());
+                }
             }
             View::Hello
             | View::RunStarted
@@ -32,7 +60,6 @@ impl Text {
             | View::ToolStarted(_)
             | View::ToolReturned(_)
             | View::CallFinished(_)
-            | View::Object(_)
             | View::Rejected(_)
             | View::Extracted(_)
             | View::UsageTotals(_)
@@ -43,9 +70,9 @@ impl Text {
 
     pub(super) fn prompt(&mut self, text: &str, out: &mut Vec<u8>) {
         let before = self.breaks.before(text);
-        match &mut self.held {
-            Some(held) => held.extend([before, text]),
-            None => {
+        match &mut self.shown {
+            Shown::AtEnd(held) | Shown::Document(_, held) => held.extend([before, text]),
+            Shown::Pieces => {
                 out.extend_from_slice(before.as_bytes());
                 out.extend_from_slice(text.as_bytes());
             }
@@ -53,8 +80,14 @@ impl Text {
     }
 
     pub(super) fn end(&mut self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.held.take().unwrap_or_default().as_bytes());
-        if self.breaks.last.is_some_and(|last| last != b'\n') {
+        let last = match std::mem::take(&mut self.shown) {
+            Shown::Pieces => self.breaks.last,
+            Shown::AtEnd(text) | Shown::Document(None, text) | Shown::Document(Some(text), _) => {
+                out.extend_from_slice(text.as_bytes());
+                text.bytes().next_back()
+            }
+        };
+        if last.is_some_and(|last| last != b'\n') {
             out.push(b'\n');
         }
     }

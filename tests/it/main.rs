@@ -52,6 +52,7 @@ mod stdio;
 
 // Named pipes and standard streams where files are expected, and what a log says.
 mod named_files;
+mod no_provider;
 
 // What a provider can do wrong, and what the client is sent.
 mod providers;

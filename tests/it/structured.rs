@@ -19,7 +19,8 @@ fn folder(answers: &[&str]) -> Folder {
 }
 
 fn exec(folder: &Folder, options: &[&str]) -> Ended {
-    let words = ["exec", "a number", "--schema", "schema.json", "--echo-script", "script.jsonl"];
+    let answers = ["--engine", "echo", "--echo-script", "script.jsonl"];
+    let words = [&["exec", "a number", "--schema", "schema.json"], &answers[..]].concat();
     Once::start(duologue(folder, &[&words, options].concat())).finish()
 }
 
@@ -41,6 +42,28 @@ fn an_answer_that_does_not_match_is_asked_for_again() {
     assert_eq!(ended.stdout, "{\"n\":1}\n");
     let ended = exec(&folder, &["--repair", "1", "--json-stream"]);
     assert!(ended.stdout.contains("\"repairing\""), "{ended:?}");
+}
+
+/// With a schema standard output is the document alone, as it was found and checked.
+#[test]
+fn text_with_a_schema_is_the_document() {
+    for prose in ["Here it is:\n```json\n{\"n\": 1.0}\n```\nAnything else?", "{\"n\": 1.0}\n"] {
+        let folder = folder(&[prose]);
+        let ended = exec(&folder, &[]);
+        assert_eq!((ended.status, ended.stdout.as_str()), (0, "{\"n\": 1.0}\n"), "{ended:?}");
+        fs::write(
+            folder.path("ask.yaml"),
+            format!("prompt: a number\nresponse-type: json\nschema: {SCHEMA}\n"),
+        )
+        .expect("a file");
+        let words = ["run-command", "ask.yaml", "--echo-script", "script.jsonl"];
+        let ended = Once::start(duologue(&folder, &words)).finish();
+        assert_eq!((ended.status, ended.stdout.as_str()), (0, "{\"n\": 1.0}\n"), "{ended:?}");
+    }
+    for prose in ["There is none.", "Here it is: {\"n\": \"one\"}"] {
+        let ended = exec(&folder(&[prose]), &[]);
+        assert_eq!((ended.status, ended.stdout), (1, format!("{prose}\n")));
+    }
 }
 
 #[test]

@@ -40,7 +40,8 @@ pub(crate) fn chat(session: &SessionArgs, preamble: Preamble) -> Result<Settings
     session.extensions.extend(EXTENSIONS);
     let requests = stdin(&session)?;
     let request = PromptRequest { preamble, ..PromptRequest::default() };
-    Plan { command: "chat", mode: Mode::Server, session, request }.settings(requests)
+    let plan = Plan { command: "chat", mode: Mode::Server, is_attended: true, session, request };
+    plan.settings(requests)
 }
 
 /// Settings of another conversation in the same chat.

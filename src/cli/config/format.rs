@@ -3,7 +3,9 @@
 use crate::cli::Mode;
 use crate::engine::Engine;
 use crate::extract::ResponseType;
-use crate::output::{Answer, Beginning, Envelope, Format, JsonStream, Layout, Objects, Text};
+use crate::output::{
+    Answer, Beginning, Envelope, Format, JsonStream, Layout, Objects, Shown, Text, Warning,
+};
 use serde_json::{Map, Value};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,17 +15,23 @@ pub(super) struct RunFacts<'a> {
     name: String,
     /// The engine that will answer, if it is known.
     engine: Option<&'a Engine>,
+    warnings: Vec<Warning>,
 }
 
 impl<'a> RunFacts<'a> {
     /// For a run of `command`, whose values are called `name`, with the engine that will answer.
     pub(super) fn new(command: &'static str, name: String, engine: &'a Engine) -> Self {
-        Self { command, name, engine: Some(engine) }
+        Self { command, name, engine: Some(engine), warnings: Vec::new() }
+    }
+
+    /// The same, with what the reader should know before the answer.
+    pub(super) fn with_warnings(self, warnings: Vec<Warning>) -> Self {
+        Self { warnings, ..self }
     }
 
     /// For a run whose engine is not known yet.
     pub(super) fn of_nobody(command: &'static str) -> Self {
-        Self { command, name: command.to_owned(), engine: None }
+        Self { command, name: command.to_owned(), engine: None, warnings: Vec::new() }
     }
 
     fn beginning(&self) -> Beginning {
@@ -35,6 +43,7 @@ impl<'a> RunFacts<'a> {
             provider: self.engine.map_or_else(String::new, Engine::provider),
             folder: folder.to_string_lossy().into_owned(),
             epoch_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+            warnings: self.warnings.clone(),
         }
     }
 
@@ -50,14 +59,13 @@ impl<'a> RunFacts<'a> {
 
 /// The format for a prompt that `command` prints without running it.
 pub(crate) fn format_of_prompt(command: &'static str, mode: Mode) -> Format {
-    format(mode, (ResponseType::Json, false), RunFacts::of_nobody(command))
+    format(mode, (ResponseType::Json, Shown::Pieces), RunFacts::of_nobody(command))
 }
 
-/// The format of a mode, for answers of this type. Text is held back until it is known not to be asked
-/// for again if `holds_text`.
+/// The format of a mode, for answers of this type. A format of text prints what `shown` says.
 pub(super) fn format(
     mode: Mode,
-    (response, holds_text): (ResponseType, bool),
+    (response, shown): (ResponseType, Shown),
     known: RunFacts<'_>,
 ) -> Format {
     let answer = match response {
@@ -65,11 +73,13 @@ pub(super) fn format(
         ResponseType::Json => Answer::Document(None, String::new()),
         ResponseType::Jsonl => Answer::Objects(Vec::new()),
     };
-    let envelope =
-        |layout, answer| Format::Envelope(Box::new(Envelope::new(layout, answer, known.meta())));
+    let envelope = |layout, answer| {
+        let envelope = Envelope::new(layout, answer, known.meta());
+        Format::Envelope(Box::new(envelope.with_warnings(&known.warnings)))
+    };
     match mode {
         Mode::Server | Mode::OneShot => Format::Protocol,
-        Mode::Text => Format::Text(Text::new(holds_text)),
+        Mode::Text => Format::Text(Text::new(shown)),
         Mode::Json => envelope(Layout::Json, answer),
         Mode::Yaml => envelope(Layout::Yaml, answer),
         Mode::Frames => envelope(Layout::Json, Answer::Frames(Vec::new())),

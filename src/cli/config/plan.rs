@@ -3,6 +3,7 @@
 use super::capabilities::capabilities;
 use super::engines::{Chosen, choose};
 use super::format::{RunFacts, format};
+use super::missing;
 use super::not_blank;
 use super::request::PromptRequest;
 use super::store::store;
@@ -14,10 +15,10 @@ use crate::cli::{Mode, SessionArgs};
 use crate::engine::Engine;
 use crate::extract::ResponseType;
 use crate::host::HostSettings;
-use crate::output::Format;
+use crate::output::{Format, Shown, Warning};
 use crate::protocol::command::Extension;
 use crate::session::{
-    Extraction, ExtractionReport, FinalSnapshot, LogRules, Retention, Rules, ToolRules,
+    Extraction, ExtractionReport, FinalSnapshot, LogRules, Retention, Rules, SessionMode, ToolRules,
 };
 use crate::stdio::{DebugFile, Requests, Settings};
 #[cfg(debug_assertions)]
@@ -32,6 +33,8 @@ use std::collections::BTreeSet;
 pub(super) struct Plan {
     pub(super) command: &'static str,
     pub(super) mode: Mode,
+    /// A person, or a client of the protocol, sees which engine answers.
+    pub(super) is_attended: bool,
     pub(super) session: SessionArgs,
     pub(super) request: PromptRequest,
 }
@@ -43,6 +46,10 @@ impl Plan {
     /// If an option, or the file it names, can't be used.
     pub(super) fn settings(mut self, requests: Requests) -> Result<Settings> {
         let Chosen { engines, profile, notices } = choose(&self.session, self.mode.session_mode())?;
+        let has_provider = notices.is_empty();
+        if !has_provider && !self.is_attended && self.mode.session_mode() == SessionMode::OneShot {
+            missing::ensure_unconfigured(&self.session.provider)?;
+        }
         warn_of_foreign(&self.session.foreign);
         let (store, session) = store(&self.session)?;
         // Before the debug file is truncated: a wrong option changes no file.
@@ -53,7 +60,7 @@ impl Plan {
             tracing::warn!("--mcp-config: {}", escape_control(warning));
         }
         let engine = engines.initial();
-        let format = self.format(engine);
+        let format = self.format(engine, &notices);
         let extraction = self.extraction();
         let capabilities = capabilities(self.mode, &self.session, engine, extraction.as_ref());
         let has_servers = !tools.servers.is_empty();
@@ -79,11 +86,19 @@ impl Plan {
         Ok(Settings { host, requests, format, progress, debug_file, notices, unread })
     }
 
-    fn format(&self, engine: &Engine) -> Format {
+    /// The format of the output. `notices` say that no provider is configured.
+    fn format(&self, engine: &Engine, notices: &[&'static str]) -> Format {
         let response = self.request.response;
-        let holds_text = self.session.answers.repair > 0 && response == ResponseType::Json;
+        let repairs = self.session.answers.repair > 0;
+        let shown = match (response, &self.request.schema) {
+            (ResponseType::Json, Some(_)) => Shown::Document(None, String::new()),
+            (ResponseType::Json, None) if repairs => Shown::AtEnd(String::new()),
+            (ResponseType::Text | ResponseType::Json | ResponseType::Jsonl, _) => Shown::Pieces,
+        };
+        let warning = |text: &&'static str| Warning { code: "no_provider", message: text };
+        let warnings = notices.iter().map(warning).collect();
         let facts = RunFacts::new(self.command, self.request.name.clone(), engine);
-        format(self.mode, (response, holds_text), facts)
+        format(self.mode, (response, shown), facts.with_warnings(warnings))
     }
 
     /// What is remembered of the conversation. The debug file holds all frames; and after tool calls,

@@ -55,6 +55,8 @@ pub(crate) struct Once {
     pub mode: Mode,
     /// Standard output is a terminal.
     pub is_shown: bool,
+    /// A person is at a terminal, and sees what is logged.
+    pub is_attended: bool,
     /// The request.
     pub request: PromptRequest,
     /// Standard input, if nothing was read from it and nothing will be.

@@ -118,8 +118,9 @@ fn with_file(
         return Ok(Prepared::Print(shown(&rendered, &attachments, &unasked)?));
     }
     let request = request(file, rendered, attachments)?;
+    let (is_shown, is_attended) = (terminal.is_shown, terminal.is_attended());
     let unread = Some(UnreadInput::new(terminal.stdin, UNREAD));
-    let once = Once { command: RUN_COMMAND, mode, is_shown: terminal.is_shown, request, unread };
+    let once = Once { command: RUN_COMMAND, mode, is_shown, is_attended, request, unread };
     let settings = config::once(once, args.session)?;
     Ok(Prepared::Serve(Box::new(settings), log))
 }

@@ -1,0 +1,94 @@
+//! Parts of a provider's configuration where no provider is configured: a job that lost the rest of
+//! it must not get the answer of the built-in engine.
+
+use super::profile;
+use crate::cli::ProviderArgs;
+use anyhow::{Context, Result, ensure};
+use std::path::PathBuf;
+
+/// Variables that configure a provider whatever else is set. One that is empty was to have a value.
+const ENOUGH: [&str; 4] =
+    ["DUOLOGUE_ENGINE", "DUOLOGUE_MODEL", "DUOLOGUE_BASE_URL", "DUOLOGUE_PROFILE"];
+
+/// Variables that configure one provider. One that is empty was to have a value.
+const OF_PROVIDERS: [&str; 10] = [
+    "DUOLOGUE_API_KEY",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_BASE_URL",
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "GEMINI_BASE_URL",
+    "OLLAMA_API_KEY",
+    "OLLAMA_HOST",
+];
+
+/// # Errors
+/// If options, variables or files are a part of a provider's configuration, with what is missing.
+pub(super) fn ensure_unconfigured(args: &ProviderArgs) -> Result<()> {
+    let empty = ENOUGH.iter().filter(|name| is_empty(name) == Some(true)).map(|name| lacks(name));
+    let variables = OF_PROVIDERS.iter().filter_map(|name| of_variable(name));
+    let found: Vec<_> = of_options(args).chain(empty).chain(variables).collect();
+    refuse(&found)?;
+    let profiles = profile::read(&args.registries)
+        .context("no provider is configured, and the files of profiles can't be read")?;
+    let files: Vec<_> = profiles.files().map(|(_, path, _)| path.to_owned()).collect();
+    let names: Vec<_> = profiles.names().into_iter().collect();
+    refuse(&of_files(&files, &names, profile::name(args)))
+}
+
+fn refuse(found: &[String]) -> Result<()> {
+    ensure!(
+        found.is_empty(),
+        "no provider is configured completely, so the model can't be asked: {}; complete that, or \
+         choose the built-in engine with --engine echo",
+        found.join("; ")
+    );
+    Ok(())
+}
+
+fn lacks(name: &str) -> String {
+    format!("{name} is set but empty")
+}
+
+/// Whether the variable `name` is empty; `None` if it is not set.
+fn is_empty(name: &str) -> Option<bool> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().trim().is_empty())
+}
+
+/// Options that are there without a value.
+fn of_options(args: &ProviderArgs) -> impl Iterator<Item = String> {
+    let options =
+        [("--model", &args.model), ("--base-url", &args.base_url), ("--profile", &args.profile)];
+    options.into_iter().filter_map(|(name, value)| {
+        let is_blank = value.as_ref().is_some_and(|value| value.trim().is_empty());
+        is_blank.then(|| lacks(name))
+    })
+}
+
+/// What is wrong with the variable `name`, if it is set. A key that chooses a provider by itself has
+/// done so if it has a value.
+fn of_variable(name: &str) -> Option<String> {
+    Some(match is_empty(name)? {
+        true => lacks(name),
+        false => format!("{name} is set, but no engine is chosen (--engine, DUOLOGUE_ENGINE)"),
+    })
+}
+
+fn of_files(files: &[PathBuf], names: &[&str], chosen: Option<&str>) -> Vec<String> {
+    let missing = match (chosen, names) {
+        (Some(name), _) => format!("the profile {name} names no provider"),
+        (None, []) => "it has no profile".to_owned(),
+        (None, names) => format!(
+            "no profile is chosen (--profile, DUOLOGUE_PROFILE) of those there are: {}",
+            names.join(", ")
+        ),
+    };
+    let found = |path: &PathBuf| format!("there is a file of profiles, {}", path.display());
+    let mut found: Vec<_> = files.iter().map(found).collect();
+    if !found.is_empty() {
+        found.push(missing);
+    }
+    found
+}

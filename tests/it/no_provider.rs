@@ -1,0 +1,97 @@
+//! Runs without a provider: the built-in engine answers for a person who tries the program out, and
+//! says so in every output; a job that lost a part of its configuration gets an error.
+
+use crate::once::{Ended, Once, duologue};
+use crate::server::Folder;
+use serde_json::Value;
+use std::fs;
+
+fn exec(folder: &Folder, options: &[&str], variables: &[(&str, &str)]) -> Ended {
+    let mut command = duologue(folder, &[&["exec", "hi"], options].concat());
+    command.env("HOME", folder.path("")).envs(variables.iter().copied());
+    let mut once = Once::start(command);
+    once.close_stdin();
+    once.finish()
+}
+
+#[test]
+fn the_answer_of_the_built_in_engine_comes_with_a_warning() {
+    let folder = Folder::new();
+    let ended = exec(&folder, &["--output", "json"], &[]);
+    assert_eq!(ended.status, 0, "{ended:?}");
+    let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!(document["warnings"][0]["code"], "no_provider", "{document}");
+    let message = document["warnings"][0]["message"].to_string();
+    assert!(message.contains("--base-url"), "{document}");
+    let yaml = exec(&folder, &["--output", "yaml"], &[]).stdout;
+    assert!(yaml.contains("code: no_provider"), "{yaml}");
+    let stream = exec(&folder, &["--json-stream"], &[]).stdout;
+    let events: Vec<Value> =
+        stream.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(events[0]["type"], "start", "{stream}");
+    assert_eq!(events[1]["payload"]["status"], "warning", "{stream}");
+    // Who asks for this engine knows.
+    let named = exec(&folder, &["--output", "json", "--engine", "echo"], &[]);
+    let document: Value = serde_json::from_str(&named.stdout).expect("JSON");
+    assert_eq!((named.status, document["warnings"].as_array().map(Vec::len)), (0, Some(0)));
+}
+
+/// A part of a provider's configuration is an error that names it, unless the engine is named.
+#[track_caller]
+fn check_incomplete(folder: &Folder, options: &[&str], variable: (&str, &str), part: &str) {
+    for output in ["text", "json"] {
+        let options = [options, &["--output", output]].concat();
+        let ended = exec(folder, &options, &[variable]);
+        assert_eq!(ended.status, 2, "{variable:?}: {ended:?}");
+        assert!(ended.stderr.contains(part), "{variable:?} {part}: {ended:?}");
+        assert!(!ended.stdout.contains("You said"), "{variable:?}: {ended:?}");
+        assert_eq!(ended.stdout.contains("\"ok\": false"), output == "json", "{ended:?}");
+        let named = exec(folder, &[&options[..], &["--engine", "echo"]].concat(), &[variable]);
+        assert_eq!(named.status, 0, "{variable:?}: {named:?}");
+        assert!(named.stdout.contains("You said: hi"), "{variable:?}: {named:?}");
+    }
+}
+
+#[test]
+fn a_part_of_a_configuration_is_an_error_where_nobody_is_at_a_terminal() {
+    let folder = Folder::new();
+    for name in [
+        "DUOLOGUE_API_KEY",
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "ANTHROPIC_API_KEY",
+        "GEMINI_API_KEY",
+        "DUOLOGUE_MODEL",
+        "DUOLOGUE_BASE_URL",
+        "DUOLOGUE_PROFILE",
+    ] {
+        check_incomplete(&folder, &[], (name, ""), name);
+        check_incomplete(&folder, &[], (name, " "), "is set but empty");
+    }
+    check_incomplete(&folder, &[], ("DUOLOGUE_ENGINE", ""), "DUOLOGUE_ENGINE is set but empty");
+    for option in ["--model", "--base-url", "--profile"] {
+        let part = format!("{option} is set but empty");
+        check_incomplete(&folder, &[option, ""], ("DUOLOGUE_LOG_LEVEL", "warn"), &part);
+    }
+    let url = "http://127.0.0.1:1";
+    for name in ["ANTHROPIC_BASE_URL", "GEMINI_BASE_URL", "OLLAMA_HOST", "GOOGLE_API_KEY"] {
+        let part = format!("{name} is set, but no engine is chosen");
+        check_incomplete(&folder, &[], (name, url), &part);
+    }
+}
+
+#[test]
+fn a_file_of_profiles_is_an_error_where_nobody_is_at_a_terminal() {
+    let folder = Folder::new();
+    let none = ("DUOLOGUE_LOG_LEVEL", "warn");
+    fs::create_dir_all(folder.path(".config/duologue")).expect("a folder");
+    let path = folder.path(".config/duologue/profiles.yaml");
+    fs::write(&path, "profiles:\n  brief: {system: Be brief.}\n").expect("a file");
+    check_incomplete(&folder, &[], none, "no profile is chosen");
+    check_incomplete(&folder, &[], none, ".config/duologue/profiles.yaml");
+    check_incomplete(&folder, &["--profile", "brief"], none, "the profile brief names no provider");
+    fs::write(&path, "profiles: [").expect("a file");
+    let ended = exec(&folder, &[], &[]);
+    assert_eq!(ended.status, 2, "{ended:?}");
+    assert!(ended.stderr.contains("profiles.yaml"), "{ended:?}");
+}
