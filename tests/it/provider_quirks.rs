@@ -94,6 +94,38 @@ fn what_a_provider_reports_in_its_own_way_has_its_class() {
     }
 }
 
+/// What a program acts on is said in words of the provider's own.
+#[test]
+fn a_refusal_has_the_class_that_its_words_mean() {
+    let raw = "m is temporarily rate-limited upstream";
+    let routed = json!({ "code": 429, "message": "Provider returned error",
+                         "metadata": { "provider_name": "Google", "raw": raw } });
+    let long = json!({ "message": "prompt too long; exceeded max context length by 9 tokens" });
+    let tokens =
+        json!({ "message": "All is too long.", "type": "too_many_prompt_tokens", "code": 400 });
+    let refusals = [
+        ("openai", 400, json!({ "error": long }), "context_overflow", "prompt too long"),
+        ("openai", 400, json!({ "error": tokens }), "context_overflow", "All is too long."),
+        (
+            "responses",
+            400,
+            json!({ "code": "invalid-argument", "error": "Incorrect API key provided." }),
+            "auth",
+            "Incorrect API key provided.",
+        ),
+        ("openai", 429, json!({ "error": routed }), "rate_limited", raw),
+    ];
+    for (engine, status, body, class, said) in refusals {
+        let refusal = vec![Step::Status(status, Vec::new(), body.to_string())];
+        let words = ["--engine", engine, "--output", "json", "--retries", "0"];
+        let ended = exec(refusal, &words);
+        let output: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        let error = &output["error"];
+        assert_eq!(error["class"], class, "{ended:?}");
+        assert!(error["message"].as_str().is_some_and(|it| it.contains(said)), "{ended:?}");
+    }
+}
+
 /// Providers without ids, and some with, use the same ids in each answer.
 #[test]
 fn each_tool_call_of_a_session_has_an_id_of_its_own() {

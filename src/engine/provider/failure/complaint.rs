@@ -77,8 +77,9 @@ impl Complaint {
         };
         let status = number("code").or_else(|| number("status"));
         let status = status.filter(|status| (400..600).contains(status));
+        let message = message.unwrap_or_else(|| error.to_string());
         Self {
-            message: message.unwrap_or_else(|| error.to_string()),
+            message: with_cause(message, &error["metadata"]["raw"]),
             codes,
             status: status.and_then(|status| u16::try_from(status).ok()),
             field: word("param"),
@@ -116,6 +117,7 @@ impl Complaint {
             Some(404) => ErrorClass::Provider,
             // Google has it under status 400.
             Some(_) | None if has_code(&["API_KEY_INVALID"]) => ErrorClass::Auth,
+            Some(400) | None if contains(KEY_WORDS) => ErrorClass::Auth,
             Some(status) if is_out_of_credit(status, self) => ErrorClass::RateLimited,
             Some(_) | None if contains(OVERFLOW_WORDS) => ErrorClass::ContextOverflow,
             None if has_code(RATE_LIMIT_WORDS) => ErrorClass::RateLimited,
@@ -138,8 +140,11 @@ const SCHEMA_WORDS: &[&str] = &[
     "response_json_schema",
 ];
 
+/// xAI's words for a wrong key, which it has under status 400.
+const KEY_WORDS: &[&str] = &["incorrect api key"];
+
 /// Words of providers for a conversation that is too long: OpenAI's code, its message (vLLM's too),
-/// that of others, llama.cpp's, Anthropic's, and Google's.
+/// that of others, llama.cpp's, Anthropic's, Google's, Ollama's, and Perplexity's code.
 const OVERFLOW_WORDS: &[&str] = &[
     "context_length_exceeded",
     "maximum context length",
@@ -150,7 +155,24 @@ const OVERFLOW_WORDS: &[&str] = &[
     "exceed context limit",
     "request_too_large",
     "exceeds the maximum number of tokens",
+    "prompt too long",
+    "max context length",
+    "too_many_prompt_tokens",
 ];
+
+/// `message` with what the provider behind a router said, which OpenRouter has in `metadata.raw`: a
+/// text, or an error in the form of that provider.
+fn with_cause(message: String, raw: &Value) -> String {
+    let cause = match raw {
+        Value::String(text) => Complaint::from_body(text.as_bytes()).message,
+        Value::Object(_) => Complaint::from_value(raw.get("error").unwrap_or(raw)).message,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => String::new(),
+    };
+    match cause.is_empty() || message.contains(&cause) {
+        true => message,
+        false => format!("{message}: {cause}"),
+    }
+}
 
 /// The wait in one of the details of an error, as Google's servers have it: `RetryInfo` of
 /// <https://google.aip.dev/193>, a number of seconds and an `s`.

@@ -51,6 +51,37 @@ fn a_status_has_its_class_and_says_what_to_do() {
     check(400, r#"{"error":{"message":"half \ud83d"}}"#, E::Provider, &["says: half \u{FFFD}"]);
 }
 
+#[test]
+fn a_wrong_key_under_status_400_is_recognized() {
+    let said = r#"{"code":"invalid-argument","error":"Incorrect API key provided. Get one."}"#;
+    check(400, said, ErrorClass::Auth, &["refuses the key", "Incorrect API key provided"]);
+    check(500, said, ErrorClass::Provider, &["failed (status 500)"]);
+}
+
+/// A router says why the provider behind it failed.
+#[test]
+fn the_cause_behind_a_router_is_in_the_message() {
+    let check_raw = |raw: Value, words: &[&str]| {
+        let metadata = serde_json::json!({ "provider_name": "Google", "raw": raw });
+        let error =
+            serde_json::json!({ "message": "Provider returned error", "metadata": metadata });
+        check(
+            429,
+            &serde_json::json!({ "error": error }).to_string(),
+            ErrorClass::RateLimited,
+            words,
+        );
+    };
+    let text = "the model is limited upstream, key sk-abcdef";
+    let shown = "Provider returned error: the model is limited upstream, key [redacted]";
+    check_raw(text.into(), &[shown]);
+    let error = serde_json::json!({ "error": { "message": text } });
+    check_raw(error.to_string().into(), &[shown]);
+    check_raw(error, &[shown]);
+    check_raw("Provider returned error".into(), &["says: Provider returned error"]);
+    check_raw(Value::Null, &["says: Provider returned error"]);
+}
+
 /// Nobody is sent to look at the model for an error that is about something else.
 #[test]
 fn a_refusal_names_the_model_only_if_it_is_about_the_model() {
@@ -75,6 +106,8 @@ fn a_conversation_that_is_too_long_is_recognized() {
         r#"{"message":"Your input exceeds the Context Window of this model"}"#,
         r#"{"error":{"code":400,"message":"x","type":"exceed_context_size_error"}}"#,
         r#"{"error":{"message":"the request exceeds the available context size"}}"#,
+        r#"{"error":{"message":"prompt too long; exceeded max context length by 9 tokens"}}"#,
+        r#"{"error":{"message":"All is too long.","type":"too_many_prompt_tokens","code":400}}"#,
         r#"{"error":{"message":"The input token count (9) exceeds the maximum number of tokens allowed (8)."}}"#,
     ] {
         let class = failures(None).status(400, body.as_bytes(), None).class;
