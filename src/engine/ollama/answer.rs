@@ -152,6 +152,7 @@ fn usage(piece: &Piece) -> Option<Usage> {
     Some(Usage {
         input_tokens: count(piece.prompt_eval_count.unwrap_or_default()),
         output_tokens: count(piece.eval_count.unwrap_or_default()),
+        cached_tokens: count(piece.prompt_eval_cached_count.unwrap_or_default()),
         ..Usage::default()
     })
 }

@@ -29,6 +29,9 @@ pub(super) struct Piece {
     pub(super) done_reason: Option<String>,
     #[serde(default)]
     pub(super) prompt_eval_count: Option<u64>,
+    /// How many of these were read from the cache. Older servers leave it out.
+    #[serde(default)]
+    pub(super) prompt_eval_cached_count: Option<u64>,
     #[serde(default)]
     pub(super) eval_count: Option<u64>,
     #[serde(default)]

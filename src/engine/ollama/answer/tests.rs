@@ -65,6 +65,24 @@ fn an_answer_is_read_in_order_however_it_arrives() {
     check(&after, r#"<text>a 26/9 END "stop" completed"#);
 }
 
+#[test]
+fn tokens_from_the_cache_are_counted() {
+    let counted = |more: &str| {
+        let body =
+            says("a") + &last("stop").replace("\"eval_count\"", &format!("{more}\"eval_count\""));
+        let (events, read) = read_pieces(&[body.as_bytes()], BodyEnd::Marked);
+        read.expect("an answer");
+        let usage = events.into_iter().find_map(|event| {
+            let EngineEvent::Usage(usage) = event else { return None };
+            Some(usage)
+        });
+        let usage = usage.expect("token counts");
+        (usage.input_tokens, usage.cached_tokens, usage.output_tokens)
+    };
+    assert_eq!(counted(""), (26, 0, 9), "older servers don't say");
+    assert_eq!(counted("\"prompt_eval_cached_count\":16,"), (26, 16, 9));
+}
+
 /// Wherever an answer is cut, what came of it is a beginning of the whole, and the error is typed.
 #[test]
 fn a_cut_answer_is_never_a_success() {
