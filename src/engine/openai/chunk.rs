@@ -46,7 +46,7 @@ pub(super) struct Choice {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Delta {
-    content: Text,
+    content: Content,
     refusal: Text,
     reasoning_content: Text,
     reasoning: Text,
@@ -134,7 +134,7 @@ impl Choice {
         if *by_delta {
             return delta;
         }
-        let text = Delta { content: self.text, ..Delta::default() };
+        let text = Delta { content: self.text.into(), ..Delta::default() };
         let others = [self.message.unwrap_or_default(), text, delta];
         others.into_iter().find(|piece| !piece.is_empty()).unwrap_or_default()
     }
@@ -146,13 +146,16 @@ impl Choice {
 }
 
 impl Delta {
-    /// What the model thinks, and the name of the field that holds it. Providers that fill both
-    /// fields say the same in both.
+    /// What the model thinks, and the name of the field that holds it. Providers that fill more than
+    /// one field say the same in each.
     pub(super) fn reasoning(&self) -> (&'static str, &[u8]) {
-        match self.reasoning_content.0.as_slice() {
-            [] => ("reasoning", &self.reasoning.0),
-            text => ("reasoning_content", text),
-        }
+        let fields = [
+            ("reasoning_content", &self.reasoning_content),
+            ("reasoning", &self.reasoning),
+            ("thinking", &self.content.thinking),
+        ];
+        let filled = fields.into_iter().find(|(_, text)| !text.0.is_empty());
+        filled.map_or(("reasoning", &[]), |(field, text)| (field, &text.0))
     }
 
     /// The reasoning in a form to send back, if the server has one; leaves none of it.
@@ -169,7 +172,7 @@ impl Delta {
 
     /// What the model says. Its refusal is an answer like any other.
     pub(super) fn text(&self) -> [&[u8]; 2] {
-        [&self.content.0, &self.refusal.0]
+        [&self.content.text.0, &self.refusal.0]
     }
 
     /// The tool calls it begins or goes on with.
@@ -184,7 +187,8 @@ impl Delta {
     }
 
     fn is_empty(&self) -> bool {
-        let texts = [&self.content, &self.refusal, &self.reasoning_content, &self.reasoning];
+        let Content { text, thinking } = &self.content;
+        let texts = [text, thinking, &self.refusal, &self.reasoning_content, &self.reasoning];
         texts.iter().all(|text| text.0.is_empty())
             && self.tool_calls.as_ref().is_none_or(Vec::is_empty)
             && self.function_call.is_none()
@@ -274,6 +278,58 @@ impl<'de> Visitor<'de> for TextVisitor {
 #[serde(default)]
 struct Part {
     text: Text,
+    /// As Mistral has it in its parts of the type `thinking`.
+    thinking: Text,
+}
+
+/// A content: as a [`Text`], in whose parts there may be reasoning too.
+#[derive(Debug, Default)]
+struct Content {
+    text: Text,
+    thinking: Text,
+}
+
+impl From<Text> for Content {
+    fn from(text: Text) -> Self {
+        Self { text, thinking: Text::default() }
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_option(ContentVisitor)
+    }
+}
+
+struct ContentVisitor;
+
+impl<'de> Visitor<'de> for ContentVisitor {
+    type Value = Content;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        TextVisitor.expecting(f)
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Content, E> {
+        Ok(Content::default())
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Content, D::Error> {
+        deserializer.deserialize_bytes(self)
+    }
+
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Content, E> {
+        TextVisitor.visit_bytes(bytes).map(Content::from)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Content, A::Error> {
+        let mut content = Content::default();
+        while let Some(part) = parts.next_element::<Part>()? {
+            content.text.0.extend(part.text.0);
+            content.thinking.0.extend(part.thinking.0);
+        }
+        Ok(content)
+    }
 }
 
 /// The requested choice; `None` if it is not among them, or if they are null.

@@ -56,6 +56,21 @@ fn reasoning_is_taken_once_with_its_field() {
 }
 
 #[test]
+fn thinking_among_the_parts_of_a_content_is_reasoning() {
+    let thinks = r#"{"type":"thinking","thinking":[{"type":"text","text":"hm"}],"closed":true}"#;
+    check_delta(&format!(r#"{{"content":[{thinks}]}}"#), "thinking=hm");
+    check_delta(
+        &format!(r#"{{"content":[{thinks},{{"type":"text","text":"a"}}]}}"#),
+        "thinking=hm, a",
+    );
+    check_delta(r#"{"content":[{"type":"thinking","thinking":"hm"}]}"#, "thinking=hm");
+    check_delta(r#"{"content":[{"type":"thinking","thinking":[]}]}"#, "");
+    check_delta(&format!(r#"{{"content":[{thinks}],"reasoning":"hm"}}"#), "reasoning=hm");
+    let whole = format!(r#"{{"choices":[{{"message":{{"content":[{thinks}]}}}}]}}"#);
+    check(&whole, "thinking=hm");
+}
+
+#[test]
 fn tool_calls_may_leave_out_what_they_have_sent_before() {
     let first = r#"{"tool_calls":[{"index":0,"id":"c","type":"function",
                    "function":{"name":"f","arguments":""}},
@@ -93,7 +108,7 @@ fn half_a_character_is_kept_as_bytes() {
     let decode = |json: &[u8]| {
         let said =
             decode(json).expect("decodes").choice.expect("choice").piece(Shape::Piece, &mut false);
-        said.content.0
+        said.content.text.0
     };
     assert_eq!(decode(br#"{"choices":[{"delta":{"content":"a\ud83d"}}]}"#), b"a\xED\xA0\xBD");
     assert_eq!(decode(b"{\"choices\":[{\"delta\":{\"content\":\"\xF0\x9F\"}}]}"), b"\xF0\x9F");
@@ -155,7 +170,7 @@ fn what_a_message_repeats_of_the_deltas_is_ignored() {
     let mut by_delta = false;
     let mut said = |json: &str| {
         let choice = decode(json.as_bytes()).expect("decodes").choice.expect("a choice");
-        choice.piece(Shape::Piece, &mut by_delta).content.0
+        choice.piece(Shape::Piece, &mut by_delta).content.text.0
     };
     assert_eq!(said(r#"{"choices":[{"delta":{"content":"a"},"message":{"content":"a"}}]}"#), b"a");
     assert_eq!(said(r#"{"choices":[{"delta":{},"message":{"content":"a"}}]}"#), b"");
