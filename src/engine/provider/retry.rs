@@ -12,6 +12,9 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 /// Back-off grows no longer than this.
 const BACKOFF_MAX: Duration = Duration::from_secs(8);
 
+/// The longest time that chance adds to the wait that a provider requests.
+const SPREAD_MAX: Duration = Duration::from_secs(2);
+
 /// If a provider requests a longer wait than this, the call fails instead.
 pub(in crate::engine) const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
@@ -30,15 +33,15 @@ pub(in crate::engine) enum Retry {
 
 impl Retry {
     /// The wait before retry number `retry` (from 1); `None` if it is not to be sent again.
-    /// `seed` spreads the retries of many processes. From the second retry on there is always a
-    /// wait: a provider that requests none must not be overloaded.
+    /// `seed` spreads the retries of many processes. What the provider requests is a minimum: it
+    /// tells all processes the same, and from the second retry on the wait grows as without a request.
     pub(in crate::engine) fn wait(self, retry: u32, seed: u64) -> Option<Duration> {
         match self {
             Self::Never | Self::OtherKey => None,
             Self::Backoff => Some(backoff(retry, seed)),
             Self::After(wait) if wait > RETRY_AFTER_MAX => None,
-            Self::After(wait) if retry > 1 => Some(wait.max(BACKOFF_FIRST)),
-            Self::After(wait) => Some(wait),
+            Self::After(wait) if retry > 1 => Some(spread(wait, seed).max(backoff(retry, seed))),
+            Self::After(wait) => Some(spread(wait, seed)),
         }
     }
 }
@@ -69,9 +72,19 @@ pub(in crate::engine) fn retry_after(
 fn backoff(retry: u32, seed: u64) -> Duration {
     let doublings = retry.saturating_sub(1).min(16);
     let full = (BACKOFF_FIRST * 2_u32.pow(doublings)).min(BACKOFF_MAX);
+    full - share(full / 4, seed.wrapping_add(u64::from(retry)))
+}
+
+/// `wait` and up to a quarter more, by chance.
+fn spread(wait: Duration, seed: u64) -> Duration {
+    wait + share((wait / 4).min(SPREAD_MAX), seed)
+}
+
+/// A share of `whole` that depends on `seed`.
+fn share(whole: Duration, seed: u64) -> Duration {
     // A multiplicative hash (Knuth, "The Art of Computer Programming", section 6.4).
-    let chance = seed.wrapping_add(u64::from(retry)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48;
-    full - full / 4 * u32::try_from(chance).unwrap_or_default() / (1 << 16)
+    let chance = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48;
+    whole * u32::try_from(chance).unwrap_or_default() / (1 << 16)
 }
 
 #[cfg(test)]
@@ -114,7 +127,8 @@ mod tests {
     #[test]
     fn a_long_wait_is_not_waited_for() {
         assert_eq!(Retry::Never.wait(1, 0), None);
-        assert_eq!(Retry::After(RETRY_AFTER_MAX).wait(1, 0), Some(RETRY_AFTER_MAX));
+        let longest = Retry::After(RETRY_AFTER_MAX).wait(1, 7).expect("a wait");
+        assert!((RETRY_AFTER_MAX..=RETRY_AFTER_MAX + SPREAD_MAX).contains(&longest), "{longest:?}");
         assert_eq!(Retry::After(RETRY_AFTER_MAX + Duration::from_millis(1)).wait(1, 0), None);
         assert_eq!(Retry::Backoff.wait(3, 9), Some(backoff(3, 9)));
     }
@@ -123,9 +137,23 @@ mod tests {
     fn no_wait_is_no_wait_only_once() {
         assert_eq!(Retry::After(Duration::ZERO).wait(1, 0), Some(Duration::ZERO));
         for retry in 2..400 {
-            assert_eq!(Retry::After(Duration::ZERO).wait(retry, 0), Some(BACKOFF_FIRST));
-            let requested = Duration::from_secs(3);
-            assert_eq!(Retry::After(requested).wait(retry, 0), Some(requested));
+            let wait = Retry::After(Duration::ZERO).wait(retry, 5);
+            assert_eq!(wait, Some(backoff(retry, 5)), "as without a request");
+        }
+    }
+
+    #[test]
+    fn a_requested_wait_is_a_minimum_that_grows_and_varies() {
+        for milliseconds in [20, 1_000, 3_000, 30_000] {
+            let requested = Duration::from_millis(milliseconds);
+            let wait = |retry, seed| Retry::After(requested).wait(retry, seed).expect("a wait");
+            for seed in [0, 1, 7, u64::MAX] {
+                let waits = [1, 2, 3, 4, 5].map(|retry| wait(retry, seed));
+                assert!(waits.iter().all(|wait| *wait >= requested), "{waits:?}");
+                assert!(waits[0] <= requested * 5 / 4, "{waits:?}");
+                assert!(waits.is_sorted(), "{waits:?}");
+            }
+            assert_ne!(wait(1, 5), wait(1, 6), "processes that were refused together");
         }
     }
 }
