@@ -1,7 +1,7 @@
 //! The tables of a store, as a list of changes that is only ever appended to.
 
 use super::error::StoreError;
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::Path;
 
 /// Marks a database as one of this program: "duol".
@@ -129,11 +129,17 @@ UPDATE sessions SET
     drop_rows = (SELECT count(*) FROM steps WHERE session = sessions.key AND turn = 0);
 ";
 
-/// Checks whose database it is and which format it has; gives the format.
+/// Checks whose database it is and which format it has; gives the format. All is read in one
+/// transaction: another process may make the tables at the same moment.
 ///
 /// # Errors
 /// If it is another program's, or newer than this program.
 pub(super) fn check(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
+    format_of(&connection.unchecked_transaction()?, path)
+}
+
+/// The same within a transaction.
+fn format_of(connection: &Transaction<'_>, path: &Path) -> Result<i64, StoreError> {
     let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let (application, found) = (pragma("application_id")?, pragma("user_version")?);
     let tables = "SELECT count(*) FROM sqlite_schema";
@@ -154,7 +160,7 @@ pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), St
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have made them meanwhile.
-    let had = check(&transaction, path)?;
+    let had = format_of(&transaction, path)?;
     for (number, migration) in (1..).zip(&MIGRATIONS).filter(|(number, _)| *number > had) {
         transaction.execute_batch(migration.sql)?;
         let applied = "INSERT INTO migrations(number, name, applied_ms) VALUES (?, ?, ?)";
@@ -209,5 +215,25 @@ mod tests {
         let (bytes, loose, states, events) = sizes.expect("a session");
         assert_eq!(loose, states);
         assert!(bytes > 0 && bytes as f64 > events, "{bytes}, {events}");
+    }
+
+    /// Whoever looks while the tables are made sees none of them, or all.
+    #[test]
+    fn a_store_that_is_made_meanwhile_is_never_taken_for_another_programs() {
+        let folder = TestFolder::new();
+        for round in 0..50 {
+            let path = &folder.path(format!("store-{round}"));
+            let mut made = Connection::open(path).expect("a database");
+            let mode = made.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()));
+            mode.expect("a log");
+            std::thread::scope(|scope| {
+                let looking = scope.spawn(move || {
+                    let other = Connection::open(path).expect("a database");
+                    while check(&other, path).expect("a store, or none yet") < FORMAT {}
+                });
+                migrate(&mut made, path).expect("it is made");
+                looking.join().expect("it was made");
+            });
+        }
     }
 }

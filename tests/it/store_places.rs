@@ -252,3 +252,19 @@ fn errors_of_sessions_are_json_where_json_was_asked_for() {
         }
     }
 }
+
+#[test]
+fn fifty_processes_that_make_one_store_at_once_all_use_it() {
+    let folder = Folder::new();
+    let place = folder.name("new/store");
+    let words = ["exec", "--engine", "echo", "--store", &place, "hello"];
+    let mut all: Vec<_> = (0..50).map(|_| Once::start(duologue(&folder, &words))).collect();
+    all.iter_mut().for_each(Once::close_stdin);
+    for once in all {
+        let ended = once.finish();
+        assert_eq!((ended.status, &*ended.stderr), (0, ""));
+    }
+    let store = Connection::open(folder.path("new/store")).expect("a store");
+    let count = "SELECT count(*) FROM sessions WHERE turns = 1";
+    assert_eq!(store.query_row(count, [], |row| row.get(0)), Ok(50));
+}
