@@ -4,11 +4,15 @@
 
 use super::error::StoreError;
 use crate::protocol::id::SessionId;
+use crate::support::terminal::escape_control;
 use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+use std::fs::{self, DirBuilder, File, Metadata, TryLockError};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -29,25 +33,67 @@ pub(super) fn lock(path: &Path, session: &SessionId) -> Result<File, StoreError>
         let (path, action) = (path.to_owned(), "locked");
         StoreError::Io { path, action, source }
     };
-    let folder = folder(path);
-    DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(failed)?;
-    let name = HEXLOWER.encode(digest(&SHA256, session.as_str().as_bytes()).as_ref());
-    let path_of_lock = folder.join(format!("{name}.lock"));
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    let mut file = options.open(&path_of_lock).map_err(failed)?;
+    let mut file = open(&folder(path), session).map_err(failed)?;
     let until = Instant::now() + LOCK_WAIT_MAX;
     loop {
         match file.try_lock() {
             Ok(()) => break,
             Err(TryLockError::WouldBlock) if Instant::now() < until => sleep(LOCK_POLL_INTERVAL),
-            Err(TryLockError::WouldBlock) => return Err(StoreError::Locked(holder(&path_of_lock))),
+            Err(TryLockError::WouldBlock) => return Err(StoreError::Locked(holder(&file))),
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
     }
     // What it says is for people; a lock without it is as good.
-    file.set_len(0).and_then(|()| writeln!(file, "{}", own_name())).ok();
+    if file.metadata().is_ok_and(|about| is_own(&about)) {
+        file.set_len(0).and_then(|()| writeln!(file, "{}", own_name())).ok();
+    }
     Ok(file)
+}
+
+/// Opens the lock file of a session, and makes it and its folder where they are missing. Others may be
+/// allowed to write where the database is: no symbolic link is followed, and only a regular file is a
+/// lock.
+fn open(folder: &Path, session: &SessionId) -> io::Result<File> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        made => made?,
+    }
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(folder, flags, Mode::empty());
+    let folder_fd = opened.map_err(|error| unusable(folder, error))?;
+    let name = HEXLOWER.encode(digest(&SHA256, session.as_str().as_bytes()).as_ref());
+    let name = format!("{name}.lock");
+    // To open a pipe or a device must not wait.
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let flags = flags | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(&folder_fd, &name, flags, Mode::RUSR | Mode::WUSR);
+    let path = folder.join(name);
+    let file = File::from(opened.map_err(|error| unusable(&path, error))?);
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(refused(&path, "it is not a regular file")),
+    }
+}
+
+/// Why a lock file or its folder can't be opened.
+fn unusable(path: &Path, error: Errno) -> io::Error {
+    match path.symlink_metadata() {
+        Ok(about) if about.is_symlink() => refused(path, "it is a symbolic link"),
+        Ok(_) | Err(_) => error.into(),
+    }
+}
+
+fn refused(path: &Path, what: &str) -> io::Error {
+    let path = escape_control(&path.display().to_string());
+    io::Error::other(format!(
+        "its lock {path} is not used, as {what}; remove that, or keep the store in a folder that only \
+         you can write"
+    ))
+}
+
+/// The file is ours, and has no other name under which it is something else.
+fn is_own(about: &Metadata) -> bool {
+    about.is_file() && about.nlink() == 1 && about.uid() == geteuid().as_raw()
 }
 
 /// The folder of a database's lock files.
@@ -58,11 +104,9 @@ fn folder(path: &Path) -> PathBuf {
 }
 
 /// Who holds a lock, by its file.
-fn holder(path: &Path) -> String {
+fn holder(file: &File) -> String {
     let mut text = String::new();
-    let read =
-        File::open(path).and_then(|file| file.take(HOLDER_BYTES_MAX).read_to_string(&mut text));
-    match read {
+    match file.take(HOLDER_BYTES_MAX).read_to_string(&mut text) {
         Ok(1..) => text.trim().escape_default().to_string(),
         Ok(0) | Err(_) => "it is not known which".to_owned(),
     }

@@ -268,3 +268,41 @@ fn fifty_processes_that_make_one_store_at_once_all_use_it() {
     let count = "SELECT count(*) FROM sessions WHERE turns = 1";
     assert_eq!(store.query_row(count, [], |row| row.get(0)), Ok(50));
 }
+
+/// In a folder that others can write, somebody else may have made the locks before.
+#[test]
+fn what_is_in_the_place_of_a_lock_is_not_followed_or_changed() {
+    let folder = Folder::new();
+    let precious = folder.path("precious");
+    fs::write(&precious, "precious data\n").expect("a file");
+    let place = folder.name("store");
+    let ask = || exec(&folder, &["--store", &place, "--session-id", "plan", "hello"]);
+    let locks = folder.path("store.locks");
+    fs::create_dir(&locks).expect("a folder");
+    // SHA-256 of the session's id.
+    let name = "64879f7d6b960a01909762d911a32d4582c20010c5641ee90278b644a9e3b525";
+    let lock = locks.join(format!("{name}.lock"));
+    let refused = |what: &str| {
+        let ended = ask();
+        assert_eq!(ended.status, 2, "{ended:?}");
+        assert!(ended.stderr.contains(what), "{ended:?}");
+        assert_eq!(fs::read_to_string(&precious).expect("a file"), "precious data\n");
+    };
+    symlink(&precious, &lock).expect("a link");
+    refused("it is a symbolic link");
+    fs::remove_file(&lock).expect("a link");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &lock, 0o600.into()).expect("a pipe");
+    refused("it is not a regular file");
+    fs::remove_file(&lock).expect("a pipe");
+    fs::remove_dir(&locks).expect("a folder");
+    fs::create_dir(folder.path("other")).expect("a folder");
+    symlink("other", &locks).expect("a link");
+    refused("it is a symbolic link");
+    assert_eq!(fs::read_dir(folder.path("other")).expect("a folder").count(), 0);
+    fs::remove_file(&locks).expect("a link");
+    // One more name of a file that is something else as well: it is locked, and stays as it is.
+    fs::create_dir(&locks).expect("a folder");
+    fs::hard_link(&precious, &lock).expect("a link");
+    assert_eq!(ask().status, 0);
+    assert_eq!(fs::read_to_string(&precious).expect("a file"), "precious data\n");
+}
