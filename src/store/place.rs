@@ -63,7 +63,7 @@ impl StorePlace {
     /// If it can't be used, for a person.
     pub(crate) fn check(&self) -> Result<(), String> {
         match self {
-            Self::Sqlite(_) => Ok(()),
+            Self::Sqlite(path) => check_name(path),
             Self::Postgres(dsn) => dsn.address(&|_| None).map(drop),
         }
     }
@@ -86,6 +86,31 @@ impl StorePlace {
     }
 }
 
+/// Checks that what is typed for a file is not meant for something else. The error does not repeat it:
+/// an address may have a password in it.
+fn check_name(path: &Path) -> Result<(), String> {
+    let text = path.to_string_lossy();
+    if text.ends_with('/') {
+        return Err(format!("{text} names a folder, as it ends with a slash; name a file in it"));
+    }
+    match scheme(&text) {
+        Some(scheme) => Err(format!(
+            "addresses that begin with {scheme}:// are not known; name a file by its path, or a \
+             database of PostgreSQL as postgres://USER@HOST/DATABASE (a file of such a name is \
+             ./{scheme}://…)"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The scheme of a text in the form of a URL (RFC 3986, section 3.1).
+fn scheme(text: &str) -> Option<&str> {
+    let (scheme, _) = text.split_once("://")?;
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    is_scheme.then_some(scheme)
+}
+
 impl FromStr for StorePlace {
     type Err = String;
 
@@ -105,5 +130,29 @@ impl fmt::Display for StorePlace {
             Self::Sqlite(path) => path.display().fmt(f),
             Self::Postgres(dsn) => dsn.fmt(f),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_never_taken_for_the_name_of_a_file() {
+        let place = |text: &str| text.parse::<StorePlace>().expect("a place");
+        for text in ["POSTGRES://ada@db/chat", "Postgresql://ada@db/chat", "postgres://ada@db/chat"]
+        {
+            assert_eq!(place(text).to_string(), "postgres://db/chat", "{text}");
+            assert_eq!(place(text).check(), Ok(()), "{text}");
+        }
+        for text in ["sqlite:///s.db", "SQLite://s.db", "mysql://u:s3cret@h/x", "file:///s.db"] {
+            let why = place(text).check().expect_err("no place");
+            assert!(why.contains("not known") && !why.contains("s3cret"), "{why}");
+        }
+        for text in ["s.db", "./sqlite://x", ":memory:", "a:b", "é://x", "://x", "file:x?y"] {
+            assert_eq!(place(text), StorePlace::Sqlite(PathBuf::from(text)));
+            assert_eq!(place(text).check(), Ok(()), "{text}");
+        }
+        assert!(place("stores/").check().expect_err("a folder").contains("name a file in it"));
     }
 }

@@ -306,3 +306,28 @@ fn what_is_in_the_place_of_a_lock_is_not_followed_or_changed() {
     assert_eq!(ask().status, 0);
     assert_eq!(fs::read_to_string(&precious).expect("a file"), "precious data\n");
 }
+
+#[test]
+fn an_address_of_something_else_and_a_folder_are_no_names_of_files() {
+    let folder = Folder::new();
+    for (place, why) in [
+        ("sqlite:///notes.db", "sqlite:// are not known"),
+        ("mysql://ada:s3cret@db/chat", "mysql:// are not known"),
+        ("stores/", "name a file in it"),
+    ] {
+        for _ in 0..2 {
+            for option in ["--store", "--turns-db"] {
+                let ended = exec(&folder, &[option, place, "hello"]);
+                assert_eq!(ended.status, 2, "{place}: {}", ended.stderr);
+                assert!(ended.stderr.contains(why), "{place}: {}", ended.stderr);
+                assert!(!ended.stderr.contains("s3cret"), "{}", ended.stderr);
+            }
+            let ended = run(&folder, &["sessions", "list", "--store", place]);
+            assert!(ended.status == 2 && ended.stderr.contains(why), "{place}: {}", ended.stderr);
+        }
+    }
+    let ended = exec(&folder, &["--store", "POSTGRES://127.0.0.1:1/chat", "hello"]);
+    assert_eq!(ended.status, 2, "{}", ended.stderr);
+    assert!(ended.stderr.contains("can't be reached"), "{}", ended.stderr);
+    assert_eq!(fs::read_dir(folder.path("")).expect("a folder").count(), 0, "nothing is made");
+}

@@ -42,7 +42,7 @@ pub(super) type Options = Vec<(String, String)>;
 impl Dsn {
     /// An address in the form of a URL; `None` if it is something else.
     pub(in crate::store) fn url(text: &str) -> Option<Self> {
-        let is_url = SCHEMES.iter().any(|scheme| text.starts_with(scheme));
+        let is_url = after_scheme(text).is_some();
         Secret::new(text).filter(|_| is_url).map(Self)
     }
 
@@ -71,7 +71,7 @@ impl Dsn {
     /// The options in either form.
     fn options(&self) -> Result<Options, String> {
         let text = self.0.expose();
-        match SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme)) {
+        match after_scheme(text) {
             Some(rest) => of_url(rest),
             None => of_words(text),
         }
@@ -117,6 +117,15 @@ pub(super) fn malformed() -> String {
     "it is no address of PostgreSQL; write postgres://USER:PASSWORD@HOST:PORT/DATABASE, with %40 for @, \
      %2F for / and %3A for : in a name or password"
         .to_owned()
+}
+
+/// What follows the scheme of a URL, which may be written in capitals (RFC 3986, section 3.1); `None` if
+/// it is another scheme, or none.
+fn after_scheme(text: &str) -> Option<&str> {
+    SCHEMES.iter().find_map(|scheme| {
+        let (begin, rest) = text.split_at_checked(scheme.len())?;
+        begin.eq_ignore_ascii_case(scheme).then_some(rest)
+    })
 }
 
 /// The options in a URL, without its scheme.
