@@ -134,12 +134,9 @@ fn a_retry_is_one_line_and_nothing_else() {
     let mut once = Once::start(with_provider(&folder, &provider));
     once.write("hi\n");
     let ended = once.finish();
-    assert_eq!(
-        ended.stdout.matches("retrying in 1 s (attempt 2 of ").count(),
-        1,
-        "{}",
-        ended.stdout
-    );
+    // The wait is a second and a bit: chance is added to what the provider requests.
+    let retries = ended.stdout.lines().filter(|it| it.starts_with("retrying in "));
+    assert_eq!(retries.count(), 1, "{}", ended.stdout);
     assert!(ended.stdout.contains("Hello."), "{}", ended.stdout);
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
 }
