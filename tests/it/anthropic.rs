@@ -153,6 +153,18 @@ fn parallel_calls_get_their_results_and_reasoning_goes_back_signed() {
 }
 
 #[test]
+fn an_answer_that_ends_with_reasoning_goes_back_without_it() {
+    let first = answer(vec![text(0, "Hello."), thinking(1, "hm", "c2ln")], "end_turn");
+    let provider = Provider::start(vec![first, says("Bye.")]);
+    let mut server = anthropic(&provider, &[]).start();
+    assert_eq!(server.turn("r1", "hi"), "ok");
+    assert_eq!(server.turn("r2", "bye"), "ok");
+    server.finish();
+    let sent = messages(&provider.wait_request(2))[1]["content"].clone();
+    assert_eq!(sent, json!([{ "type": "text", "text": "Hello." }]));
+}
+
+#[test]
 fn each_failure_is_one_typed_error_and_the_session_goes_on() {
     let report = |kind: &str, message: &str| json!({ "type": "error", "error": { "type": kind, "message": message } });
     let status = |status, kind: &str, message: &str| {

@@ -156,6 +156,10 @@ fn answer<'a>(
     for (tool, input) in calls {
         blocks.push(tool_use(tool, input)?);
     }
+    // The provider refuses an answer that ends with its reasoning.
+    while blocks.last().is_some_and(Block::is_reasoning) {
+        blocks.pop();
+    }
     Ok(blocks)
 }
 

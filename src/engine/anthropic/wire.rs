@@ -95,6 +95,17 @@ pub(super) enum CacheControl {
 }
 
 impl Block<'_> {
+    pub(super) fn is_reasoning(&self) -> bool {
+        match self {
+            Self::Thinking { .. } | Self::RedactedThinking { .. } => true,
+            Self::Text { .. }
+            | Self::Image { .. }
+            | Self::Document { .. }
+            | Self::ToolUse { .. }
+            | Self::ToolResult { .. } => false,
+        }
+    }
+
     /// Marks the end of a prefix, unless this is a block that can't carry the mark.
     pub(super) fn mark(&mut self) {
         match self {

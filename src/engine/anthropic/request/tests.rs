@@ -104,6 +104,25 @@ fn reasoning_goes_back_in_its_place_to_the_model_that_wrote_it() {
     assert_eq!(content(&own, "onetw", &[&a]), json!([text("onetw"), tool_use("a")]));
 }
 
+/// "The final block in an assistant message cannot be `thinking`."
+#[test]
+fn an_answer_does_not_end_with_its_reasoning() {
+    let blocks = json!([
+        { "type": "text", "bytes": 5 },
+        { "type": "thinking", "thinking": "hm", "signature": "c2ln" },
+        { "type": "redacted_thinking", "data": "eHg" },
+    ]);
+    let own = data("anthropic", "m", blocks);
+    let content = |text: &'static str| {
+        let (text, calls) = (text.into(), Vec::new());
+        let answer = Message::Assistant { text, calls, provider_data: Some(&own) };
+        unmarked(&[user("q"), answer, user("next")], &[])["messages"][1]["content"].clone()
+    };
+    assert_eq!(content("Hello"), json!([{ "type": "text", "text": "Hello" }]));
+    // Reasoning before a text that was added to the answer stays.
+    assert_eq!(content("Hello!").as_array().map(Vec::len), Some(4));
+}
+
 /// Each turn begins with the bytes of the one before, but for the marks: the provider reads the rest
 /// from its cache.
 #[test]
