@@ -63,7 +63,7 @@ pub(super) fn shown_by(entity: &mut SnapshotEntity) -> &mut [ChatAttachment] {
 fn attachments_of(turn: &Turn) -> Vec<&Attachment> {
     let joined = turn.steps.iter().flat_map(|step| match step {
         Step::Prompt(_, attachments) => &attachments[..],
-        Step::Text(_) | Step::ProviderData(_) | Step::Called { .. } => &[],
+        Step::Text { .. } | Step::ProviderData(_) | Step::Called { .. } => &[],
     });
     turn.attachments.iter().chain(joined).collect()
 }

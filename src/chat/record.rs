@@ -280,7 +280,8 @@ impl TurnChange {
             }
             Event::SegmentFinished { segment, text, .. } => {
                 let is_kept = segment.kind == SegmentKind::Text && !text.is_empty();
-                is_kept.then(|| Self::Step(Step::Text(text.clone())))
+                let round = Some(recorded.scope.call);
+                is_kept.then(|| Self::Step(Step::Text { round, text: text.clone() }))
             }
             Event::CallFinished { provider_data, .. } => {
                 provider_data.clone().map(|data| Self::Step(Step::ProviderData(data)))

@@ -62,7 +62,12 @@ pub(crate) struct Turn {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
     /// A text.
-    Text(Text),
+    Text {
+        /// Number of its provider call, from 1; `None` if it was stored without one.
+        round: Option<u32>,
+        /// The text.
+        text: Text,
+    },
     /// A prompt that joined the turn, and what goes with it.
     Prompt(Text, Attachments),
     /// What the provider wrote for itself in the steps before, back to the last step of this kind.
@@ -150,7 +155,9 @@ impl Transcript {
             Event::RepairRequested { reason, .. } => {
                 self.step(Step::Prompt(repair_prompt(reason).into(), Attachments::default()));
             }
-            Event::SegmentFinished { segment, text, .. } => self.answered(segment.kind, text),
+            Event::SegmentFinished { segment, text, .. } => {
+                self.answered(recorded.scope.call, segment.kind, text);
+            }
             Event::CallFinished { provider_data: Some(data), .. } => {
                 self.step(Step::ProviderData(data.clone()));
             }
@@ -195,11 +202,11 @@ impl Transcript {
         }
     }
 
-    fn answered(&mut self, kind: SegmentKind, text: &Text) {
+    fn answered(&mut self, round: u32, kind: SegmentKind, text: &Text) {
         // Reasoning is shown to people but not sent back: providers expect only the answers.
         let SegmentKind::Text = kind else { return };
         if !text.is_empty() {
-            self.step(Step::Text(text.clone()));
+            self.step(Step::Text { round: Some(round), text: text.clone() });
         }
     }
 
@@ -245,17 +252,18 @@ impl Transcript {
 }
 
 impl Step {
-    /// Number of the provider call that made this tool call; `None` for other steps.
+    /// Number of the provider call that this text or tool call is of, if it is known.
     pub(crate) fn round(&self) -> Option<u32> {
         match self {
             Self::Called { round, .. } => Some(*round),
-            Self::Text(_) | Self::Prompt(..) | Self::ProviderData(_) => None,
+            Self::Text { round, .. } => *round,
+            Self::Prompt(..) | Self::ProviderData(_) => None,
         }
     }
 
     pub(super) fn is_blank(&self) -> bool {
         match self {
-            Self::Text(text) => text.trim().is_empty(),
+            Self::Text { text, .. } => text.trim().is_empty(),
             Self::ProviderData(_) => true,
             Self::Prompt(..) | Self::Called { .. } => false,
         }
@@ -266,7 +274,7 @@ impl Turn {
     fn attached_bytes(&self) -> u64 {
         let joined = self.steps.iter().filter_map(|step| match step {
             Step::Prompt(_, attachments) => Some(attachments),
-            Step::Text(_) | Step::ProviderData(_) | Step::Called { .. } => None,
+            Step::Text { .. } | Step::ProviderData(_) | Step::Called { .. } => None,
         });
         let all = joined.chain([&self.attachments]).flat_map(|attachments| attachments.iter());
         all.map(Attachment::len_bytes).sum()

@@ -150,18 +150,9 @@ async fn finish(class: FinishClass, sink: &Sink) {
 
 /// The provider calls that have answered in this turn: each brought text, tool calls, or both.
 fn rounds(turn: &Turn) -> usize {
-    let (mut calls, mut is_text, mut round) = (0, false, None);
-    for step in &turn.steps {
-        let begins_call = match step {
-            Step::Text(_) => !is_text,
-            Step::Called { .. } => !is_text && step.round() != round,
-            Step::Prompt(..) | Step::ProviderData(_) => false,
-        };
-        calls += usize::from(begins_call);
-        is_text = matches!(step, Step::Text(_));
-        round = step.round();
-    }
-    calls
+    let mut rounds: Vec<u32> = turn.steps.iter().filter_map(Step::round).collect();
+    rounds.dedup();
+    rounds.len()
 }
 
 /// Takes the text out of `piece`, but for a character that is cut off at its end unless `is_last`.
@@ -208,7 +199,7 @@ fn reply(turns: &[Arc<Turn>]) -> String {
                 reply += &format!("\nThe tool {} returned: ", tool.name);
                 reply += &quote(result.as_ref().map_or("nothing", ToolResult::text));
             }
-            Step::Text(_) | Step::ProviderData(_) => {}
+            Step::Text { .. } | Step::ProviderData(_) => {}
         }
     }
     if let Some(before) = earlier.last() {

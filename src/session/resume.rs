@@ -196,7 +196,7 @@ impl Recorder {
 fn called(step: &Step) -> Option<&str> {
     match step {
         Step::Called { tool, .. } => Some(&tool.id.0),
-        Step::Text(_) | Step::Prompt(..) | Step::ProviderData(_) => None,
+        Step::Text { .. } | Step::Prompt(..) | Step::ProviderData(_) => None,
     }
 }
 

@@ -109,12 +109,12 @@ pub(super) fn change_message(change: &TurnChange, blobs: &mut Blobs) -> Option<S
         }
         TurnChange::Ended(_) | TurnChange::Chose(_) => return None,
     };
-    Some(StoredStep { step: Some(kind) })
+    Some(StoredStep { step: Some(kind), text_round: 0 })
 }
 
 fn step_message(step: &Step, blobs: &mut Blobs) -> StoredStep {
     let kind = match step {
-        Step::Text(text) => Kind::Text(text.as_str().to_owned()),
+        Step::Text { text, .. } => Kind::Text(text.as_str().to_owned()),
         Step::Prompt(text, attachments) => Kind::Prompt(StoredPrompt {
             text: text.as_str().to_owned(),
             attachments: attachments_message(attachments, blobs),
@@ -135,7 +135,11 @@ fn step_message(step: &Step, blobs: &mut Blobs) -> StoredStep {
             result: result.as_ref().map(|result| result_message(&tool.id, result)),
         }),
     };
-    StoredStep { step: Some(kind) }
+    let text_round = match step {
+        Step::Text { round, .. } => round.unwrap_or(0),
+        Step::Prompt(..) | Step::ProviderData(_) | Step::Called { .. } => 0,
+    };
+    StoredStep { step: Some(kind), text_round }
 }
 
 fn result_message(id: &ToolCallId, result: &ToolResult) -> StoredToolResult {
@@ -199,8 +203,9 @@ pub(super) fn turn(number: u32, stored: StoredTurn, blobs: &Blobs) -> Turn {
 }
 
 fn step(stored: StoredStep, blobs: &Blobs) -> Option<Step> {
+    let round = Some(stored.text_round).filter(|round| *round > 0);
     Some(match stored.step? {
-        Kind::Text(text) | Kind::Piece(text) => Step::Text(text.into()),
+        Kind::Text(text) | Kind::Piece(text) => Step::Text { round, text: text.into() },
         Kind::Prompt(prompt) | Kind::Began(prompt) => {
             Step::Prompt(prompt.text.into(), attachments(prompt.attachments, blobs))
         }
@@ -280,7 +285,7 @@ impl OpenTurn {
     /// The turn, which was cut off here.
     pub(super) fn cut_off(mut self) -> StoredTurn {
         if !self.piece.is_empty() {
-            self.steps.push(StoredStep { step: Some(Kind::Text(self.piece)) });
+            self.steps.push(StoredStep { step: Some(Kind::Text(self.piece)), text_round: 0 });
         }
         let StoredPrompt { text: prompt, attachments } = self.prompt;
         let (steps, usage) = (self.steps, None);

@@ -153,6 +153,31 @@ fn parallel_calls_get_their_results_and_reasoning_goes_back_signed() {
 }
 
 #[test]
+fn text_between_and_after_calls_goes_back_in_its_place_before_the_results() {
+    let blocks = vec![
+        thinking(0, "hm", "c2ln"),
+        tool(1, "toolu_a", &[]),
+        text(2, "And the other."),
+        tool(3, "toolu_b", &[]),
+        text(4, "Let me see."),
+    ];
+    let body = ANTHROPIC.with_results(answer(blocks, "tool_use"), &["toolu_a", "toolu_b"]);
+    let messages = body["messages"].as_array().expect("messages");
+    let shown = |message: &Value| {
+        let blocks = message["content"].as_array().expect("blocks").iter();
+        let blocks = blocks.map(|block| block["type"].as_str().expect("a type"));
+        (message["role"].as_str().expect("a role").to_owned(), blocks.collect::<Vec<_>>().join(" "))
+    };
+    let expected = [
+        ("user", "text"),
+        ("assistant", "thinking tool_use text tool_use text"),
+        ("user", "tool_result tool_result"),
+    ];
+    let expected = expected.map(|(role, blocks)| (role.to_owned(), blocks.to_owned()));
+    assert_eq!(messages.iter().map(shown).collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn an_answer_that_ends_with_reasoning_goes_back_without_it() {
     let first = answer(vec![text(0, "Hello."), thinking(1, "hm", "c2ln")], "end_turn");
     let provider = Provider::start(vec![first, says("Bye.")]);

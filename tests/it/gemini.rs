@@ -135,6 +135,19 @@ fn gemini_gets_signatures_back_in_their_places_over_two_rounds_of_calls() {
 }
 
 #[test]
+fn text_after_a_call_goes_back_to_gemini_before_the_result() {
+    for id in [None, Some("call_0")] {
+        let parts = json!([call("Berlin", id, None), { "text": "Let me see." }]);
+        let body = GEMINI.with_results(vec![event(&last(parts, "STOP"))], &["call_0"]);
+        let contents = body["contents"].as_array().expect("contents");
+        let roles: Vec<_> = contents.iter().map(|content| content["role"].as_str()).collect();
+        assert_eq!(roles, [Some("user"), Some("model"), Some("user")], "{body}");
+        assert_eq!(contents[1]["parts"].as_array().map(Vec::len), Some(2), "{body}");
+        assert!(contents[2]["parts"][0]["functionResponse"].is_object(), "{body}");
+    }
+}
+
+#[test]
 fn each_failure_of_gemini_is_one_typed_error_and_the_session_goes_on() {
     let report = |code: u16, status: &str, message: &str| json!({ "error": { "code": code, "message": message, "status": status } });
     let status = |code: u16, word: &str, message: &str| {

@@ -78,6 +78,18 @@ impl Interface {
         assert_eq!(found, (reason, class));
     }
 
+    /// Gives the request that follows `script`, an answer with these calls, and their results.
+    pub(crate) fn with_results(&self, script: Vec<Step>, calls: &[&str]) -> Value {
+        let provider = Provider::start(vec![script, (self.says)("done")]);
+        let mut server = (self.launch)(&provider, &[]).start();
+        declare_get_time(&mut server);
+        server.send(submit("r1", "hi"));
+        return_results(&mut server, calls);
+        assert_eq!(server.wait_done("r1"), "ok");
+        server.finish();
+        provider.wait_request(2).body
+    }
+
     /// A cancel closes the connection, before an answer and after its beginning.
     pub(crate) fn check_cancels(&self, begun: Vec<Step>) {
         let middle = [begun, vec![Step::Stall]].concat();

@@ -129,6 +129,17 @@ fn ollama_gets_reasoning_and_results_back_over_two_rounds_of_calls() {
 }
 
 #[test]
+fn text_after_a_call_goes_back_to_ollama_before_the_result() {
+    let call = json!([{ "function": { "name": "get_time", "arguments": {} } }]);
+    let script = answer(vec![calls(call), text("Let me see.")], "stop");
+    let body = OLLAMA.with_results(script, &["call_0"]);
+    let messages = body["messages"].as_array().expect("messages");
+    let roles: Vec<_> = messages.iter().map(|message| message["role"].as_str()).collect();
+    assert_eq!(roles, [Some("user"), Some("assistant"), Some("tool")], "{body}");
+    assert_eq!(messages[1]["content"], "Let me see.");
+}
+
+#[test]
 fn each_failure_of_ollama_is_one_typed_error_and_the_session_goes_on() {
     let status = |status: u16, error: &str| {
         vec![Step::Status(status, Vec::new(), json!({ "error": error }).to_string())]

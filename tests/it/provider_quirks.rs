@@ -1,6 +1,7 @@
 //! Providers that keep to the protocol in their own way, and settings that a person should hear of.
 
 use crate::frames::{cancel, errors, finished_text, snapshot, submit};
+use crate::interface::Interface;
 use crate::once::{Ended, Once, duologue, run};
 use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, KEY, Launch, openai};
@@ -198,6 +199,21 @@ fn reasoning_tokens_are_reported_where_there_is_a_place_for_them() {
     for output in [&["--output", "json"][..], &["--json-stream"]] {
         assert!(!exec(without.clone(), output).stdout.contains("reasoningTokens"), "{output:?}");
     }
+}
+
+#[test]
+fn text_after_a_call_is_of_the_same_answer_and_stands_before_the_result() {
+    const OPENAI: Interface = Interface { engine: "openai", launch: openai, says };
+    let call = json!({ "index": 0, "id": "call_a",
+                       "function": { "name": "get_time", "arguments": "{}" } });
+    let called = choice(json!({ "delta": { "tool_calls": [call] } }));
+    let script =
+        vec![called, Step::Text("Let me see.".to_owned()), Step::Finish("tool_calls", None)];
+    let body = OPENAI.with_results(script, &["call_a"]);
+    let messages = body["messages"].as_array().expect("messages");
+    let roles: Vec<_> = messages.iter().map(|message| message["role"].as_str()).collect();
+    assert_eq!(roles, [Some("user"), Some("assistant"), Some("tool")], "{body}");
+    assert_eq!(messages[1]["content"], "Let me see.");
 }
 
 #[test]

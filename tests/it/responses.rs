@@ -92,6 +92,20 @@ fn said(role: &str, kind: &str, text: &str) -> Value {
 }
 
 #[test]
+fn text_after_a_call_stands_before_its_result() {
+    for before in [vec![], vec![reasoning(0, "hm", "x")]] {
+        let at = before.len() as u64;
+        let items =
+            [before, vec![tool(at, "call_a", &["{}"]), text(at + 1, "Let me see.")]].concat();
+        let body = RESPONSES.with_results(answer(items), &["call_a"]);
+        let input = body["input"].as_array().expect("items");
+        let is_text = |item: &Value| item["role"] == "assistant";
+        assert!(input.iter().any(is_text), "{body}");
+        assert_eq!(input.last().expect("an item")["type"], "function_call_output", "{body}");
+    }
+}
+
+#[test]
 fn text_and_summaries_are_streamed_and_counted() {
     let (payload, request) =
         RESPONSES.check_first_turn(answer(vec![reasoning(0, "hm", "x"), text(1, "hello")]));

@@ -6,7 +6,9 @@ use super::super::event::{Attachments, ToolCall, ToolResult};
 use super::super::transcript::{INTERRUPTED_TOOL, Step, Turn, TurnState};
 use crate::protocol::any::Any;
 use crate::protocol::id::ToolCallId;
-use crate::protocol::proto::chat::{ChatAttachment, ToolCallEntity, ToolResultEntity};
+use crate::protocol::proto::chat::{
+    ChatAttachment, CorrelationInfo, ToolCallEntity, ToolResultEntity,
+};
 use crate::protocol::proto::rpc::SnapshotEntity;
 use crate::protocol::words::{kind, message, role, tool_call, tool_result};
 use std::collections::HashMap;
@@ -107,8 +109,9 @@ pub(super) fn turn_of(number: u32, entities: &[SnapshotEntity], end: &End) -> Op
                 }
             }
             Some(Any::ChatMessageEntity(it)) if it.role == role::ASSISTANT => {
-                let is_blank = it.text.is_empty();
-                steps.extend((!is_blank).then(|| Step::Text(it.text.as_str().into())));
+                let round = round(it.correlation.as_ref());
+                let text = it.text.as_str();
+                steps.extend((!text.is_empty()).then(|| Step::Text { round, text: text.into() }));
             }
             Some(Any::ToolCallEntity(it)) => steps.extend(called(it, &results)),
             Some(_) | None => {}
@@ -130,13 +133,17 @@ fn called(call: &ToolCallEntity, results: &HashMap<&str, &ToolResultEntity>) -> 
         true => ToolResult::Error(returned.result.clone()),
         false => ToolResult::Success(returned.result.clone()),
     };
-    let ids = call.correlation.as_ref();
     Some(Step::Called {
-        round: ids.and_then(|ids| number_at_end(&ids.provider_call_id)).unwrap_or(1),
+        round: round(call.correlation.as_ref()).unwrap_or(1),
         tool: ToolCall { id: ToolCallId(call.tool_call_id.clone()), name: call.tool_name.clone() },
         input: call.input.clone(),
         result: Some(result),
     })
+}
+
+/// Number of the provider call of an entity.
+fn round(ids: Option<&CorrelationInfo>) -> Option<u32> {
+    number_at_end(&ids?.provider_call_id)
 }
 
 /// Those whose content frames have, or an address of it.

@@ -148,11 +148,36 @@ fn rounds_of_tool_calls_are_in_order() {
 }
 
 #[test]
+fn text_after_and_between_the_calls_of_an_answer_stands_before_their_results() {
+    let said = [
+        ModelStep::Call("t1"),
+        ModelStep::Text(&["And ", "the other."]),
+        ModelStep::Call("t2"),
+        ModelStep::Text(&["Let me see."]),
+        ModelStep::Result("t1", "one"),
+        ModelStep::Result("t2", "two"),
+        ModelStep::Round,
+        ModelStep::Text(&["Done."]),
+    ];
+    let answer = "model: And the other.\n\nLet me see. t1({}) t2({})";
+    let results = ["tool t1: one", "tool t2: two"];
+    let whole = ["user: hi", answer, results[0], results[1], "model: Done."];
+    check(&said, Ending::Finished, &whole);
+    let missing = ["user: hi", answer, "tool t1: NO RESULT", "tool t2: NO RESULT", "model: MARK"];
+    check(&said[..4], Ending::Stopped, &missing);
+    // A request that goes on with the answer ends with its results.
+    let mut recorder = Recorder::new();
+    recorder.turn("hi", &said[..6]);
+    assert_eq!(messages(&transcript(&recorder, None)), whole[..4]);
+}
+
+#[test]
 fn a_tool_id_used_again_in_a_later_round_gets_its_own_result() {
     check(
         &[
             ModelStep::Call("t"),
             ModelStep::Result("t", "one"),
+            ModelStep::Round,
             ModelStep::Text(&["And again."]),
             ModelStep::Call("t"),
             ModelStep::Result("t", "two"),

@@ -116,9 +116,7 @@ impl Turn {
                 steps = rest;
                 continue;
             }
-            let text = leading_text(&mut steps);
-            let calls = leading_calls(&mut steps);
-            let provider_data = leading_data(&mut steps);
+            let Answer { text, calls, provider_data } = Answer::first(&mut steps);
             // Some providers refuse a message of white space only, which has no content anyway.
             let text = if text.trim().is_empty() { Cow::Borrowed("") } else { text };
             if text.is_empty() && calls.is_empty() {
@@ -141,36 +139,71 @@ impl Turn {
     }
 }
 
-fn leading_text<'a>(steps: &mut &'a [Step]) -> Cow<'a, str> {
-    let mut text = Cow::Borrowed("");
-    while let [Step::Text(more), rest @ ..] = *steps {
-        text += more.as_str();
-        *steps = rest;
-    }
-    text
+/// The steps of one provider call.
+#[derive(Default)]
+struct Answer<'a> {
+    text: Cow<'a, str>,
+    calls: Vec<Called<'a>>,
+    provider_data: Option<&'a ProviderData>,
 }
 
 type Called<'a> = (&'a ToolCall, &'a str, Option<&'a ToolResult>);
 
-/// The calls of one round. Those of the next were made after the results of these, and a provider
-/// that gets them in another order can't use its prompt cache.
-fn leading_calls<'a>(steps: &mut &'a [Step]) -> Vec<Called<'a>> {
-    let mut calls = Vec::new();
-    let mut first = None;
-    while let [Step::Called { round, tool, input, result }, rest @ ..] = *steps
-        && *first.get_or_insert(*round) == *round
-    {
-        calls.push((tool, input.as_str(), result.as_ref()));
-        *steps = rest;
+impl<'a> Answer<'a> {
+    /// Takes the first answer off `steps`: its calls, its text, also that after or between the calls,
+    /// and the provider's own data. Providers want the results directly after the whole answer.
+    fn first(steps: &mut &'a [Step]) -> Self {
+        let (mut answer, mut texts) = (Self::default(), Vec::new());
+        let mut round = None;
+        while let [step, rest @ ..] = *steps {
+            match step {
+                Step::Text { round: own, text } => {
+                    // A text without a number is of the next call if it follows tool calls.
+                    let belongs = match (round, own) {
+                        (Some(round), Some(own)) => round == *own,
+                        (None, _) | (_, None) => answer.calls.is_empty(),
+                    };
+                    if !belongs {
+                        break;
+                    }
+                    round = round.or(*own);
+                    texts.push((answer.calls.len(), text.as_str()));
+                }
+                Step::Called { round: own, tool, input, result } => {
+                    if round.is_some_and(|round| round != *own) {
+                        break;
+                    }
+                    round = Some(*own);
+                    answer.calls.push((tool, input, result.as_ref()));
+                }
+                Step::Prompt(..) => break,
+                Step::ProviderData(data) => {
+                    answer.provider_data = Some(data);
+                    *steps = rest;
+                    break;
+                }
+            }
+            *steps = rest;
+        }
+        answer.text = joined(&texts, answer.provider_data.is_some());
+        answer
     }
-    calls
 }
 
-/// The provider's own data for the steps before.
-fn leading_data<'a>(steps: &mut &'a [Step]) -> Option<&'a ProviderData> {
-    let [Step::ProviderData(data), rest @ ..] = *steps else { return None };
-    *steps = rest;
-    Some(data)
+/// One text of `texts`, each with the number of calls before it. Texts with calls between them become
+/// paragraphs, unless the text `is_measured`: provider data refers to its bytes.
+fn joined<'a>(texts: &[(usize, &'a str)], is_measured: bool) -> Cow<'a, str> {
+    let mut joined = Cow::Borrowed("");
+    let mut calls_before = 0;
+    for (calls, text) in texts {
+        let is_apart = *calls != calls_before && !is_measured;
+        if is_apart && !joined.trim().is_empty() && !text.trim().is_empty() {
+            joined += "\n\n";
+        }
+        joined += *text;
+        calls_before = *calls;
+    }
+    joined
 }
 
 /// Appends the mark to the model's last text, or adds it as an answer if there is none, because

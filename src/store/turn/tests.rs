@@ -12,7 +12,7 @@ fn steps() -> Vec<Step> {
     let tool = || ToolCall { id: ToolCallId("c1".to_owned()), name: "sum".to_owned() };
     let called = |result| Step::Called { round: 2, tool: tool(), input: "{}".to_owned(), result };
     vec![
-        Step::Text("Let me see.".into()),
+        Step::Text { round: Some(2), text: "Let me see.".into() },
         called(Some(ToolResult::Success("42".to_owned()))),
         called(Some(ToolResult::Error("no".to_owned()))),
         called(None),
@@ -60,7 +60,7 @@ fn a_turn_that_was_cut_off_has_the_steps_so_far() {
             Some(TurnChange::Result(tool.id.clone(), result.clone()))
         }
         Step::Called { result: None, .. }
-        | Step::Text(_)
+        | Step::Text { .. }
         | Step::Prompt(..)
         | Step::ProviderData(_) => None,
     };
@@ -70,7 +70,7 @@ fn a_turn_that_was_cut_off_has_the_steps_so_far() {
             Step::Called { round, tool, input, .. } => {
                 Step::Called { round, tool, input, result: None }
             }
-            step @ (Step::Text(_) | Step::Prompt(..) | Step::ProviderData(_)) => step,
+            step @ (Step::Text { .. } | Step::Prompt(..) | Step::ProviderData(_)) => step,
         };
         changes.push(TurnChange::Step(step));
         changes.extend(result);
@@ -82,10 +82,17 @@ fn a_turn_that_was_cut_off_has_the_steps_so_far() {
     }
     let cut = turn(1, open.cut_off(), &blobs);
     let mut expected: Vec<_> = steps().into_iter().take(2).collect();
-    expected.push(Step::Text("It is".into()));
+    expected.push(Step::Text { round: None, text: "It is".into() });
     assert_eq!((cut.prompt.as_str(), cut.steps), ("why?", expected));
     assert_eq!(cut.state, TurnState::Interrupted);
     assert_eq!(cut.attachments[0].content, Content::Data(b"bytes".as_slice().into()));
+}
+
+#[test]
+fn a_text_that_was_stored_without_its_provider_call_has_none() {
+    let stored = StoredStep { step: Some(Kind::Text("a".to_owned())), text_round: 0 };
+    let expected = Step::Text { round: None, text: "a".into() };
+    assert_eq!(step(stored, &Blobs::new()), Some(expected));
 }
 
 #[test]

@@ -175,8 +175,10 @@ impl<M: Machine> Scene<M> {
                 for (id, name) in ids.iter().zip(names) {
                     self.begin_call(id, name, "{}")?;
                 }
+                // Models write between their calls, and after them.
                 for id in ids {
                     self.engine(EngineEvent::ToolCallRequested { id: ToolCallId(id) })?;
+                    self.engine(EngineEvent::Text(format!("after call {}. ", self.steps)))?;
                 }
                 self.end_call(CallEnd::Finished)
             }
