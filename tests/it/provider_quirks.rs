@@ -1,7 +1,7 @@
 //! Providers that keep to the protocol in their own way, and settings that a person should hear of.
 
 use crate::frames::{cancel, errors, finished_text, snapshot, submit};
-use crate::interface::Interface;
+use crate::interface::{Interface, declare_get_time};
 use crate::once::{Ended, Once, duologue, run};
 use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, KEY, Launch, openai};
@@ -214,6 +214,29 @@ fn text_after_a_call_is_of_the_same_answer_and_stands_before_the_result() {
     let roles: Vec<_> = messages.iter().map(|message| message["role"].as_str()).collect();
     assert_eq!(roles, [Some("user"), Some("assistant"), Some("tool")], "{body}");
     assert_eq!(messages[1]["content"], "Let me see.");
+}
+
+/// OpenAI refuses a request with another name, and with an id of more than 40 characters.
+#[test]
+fn a_call_of_a_made_up_tool_goes_back_in_a_form_that_providers_take() {
+    let id = format!("call_{}", "x".repeat(100));
+    let call = json!({ "index": 0, "id": id,
+                       "function": { "name": "functions.get_time", "arguments": "{}" } });
+    let called = choice(json!({ "delta": { "tool_calls": [call] } }));
+    let provider =
+        Provider::start(vec![vec![called, Step::Finish("tool_calls", None)], says("hello")]);
+    let mut server = openai(&provider, &[]).start();
+    declare_get_time(&mut server);
+    server.send(submit("r1", "hi"));
+    server.wait_done("r1");
+    assert_eq!(server.turn("r2", "again"), "ok");
+    server.finish();
+    let messages = provider.wait_request(2).body["messages"].clone();
+    let sent = &messages[1]["tool_calls"][0];
+    assert_eq!(sent["function"]["name"], "functions_get_time", "{messages}");
+    let short = sent["id"].as_str().expect("an id");
+    assert!(short.len() <= 64 && short.starts_with("call_xxx"), "{messages}");
+    assert_eq!(messages[2]["tool_call_id"], short, "{messages}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::chat::transcript::Message;
 use crate::engine::CallSpec;
 use crate::engine::provider::remote::Refused;
 use crate::engine::provider::schema;
-use crate::engine::provider::tool::{arguments, parameters};
+use crate::engine::provider::tool::{self, WIRE_ID_BYTES_MAX, arguments, parameters, wire_name};
 use crate::protocol::attachment::Attachment;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -165,14 +165,15 @@ fn answer<'a>(
 
 fn tool_use<'a>(tool: &'a ToolCall, input: &str) -> Result<Block<'a>, serde_json::Error> {
     let input = serde_json::from_str::<Box<RawValue>>(arguments(input).trim())?;
-    Ok(Block::ToolUse { id: wire_id(&tool.id.0), name: &tool.name, input })
+    Ok(Block::ToolUse { id: wire_id(&tool.id.0), name: wire_name(&tool.name), input })
 }
 
 /// An id in the form that the provider takes: other engines give others.
 fn wire_id(id: &str) -> Cow<'_, str> {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let id = tool::wire_id(id, WIRE_ID_BYTES_MAX);
     match id.chars().all(is_fine) {
-        true => id.into(),
+        true => id,
         false => id.replace(|c| !is_fine(c), "_").into(),
     }
 }

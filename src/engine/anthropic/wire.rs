@@ -74,7 +74,7 @@ pub(super) enum Block<'a> {
     },
     ToolUse {
         id: Cow<'a, str>,
-        name: &'a str,
+        name: Cow<'a, str>,
         input: Box<RawValue>,
     },
     ToolResult {

@@ -10,7 +10,7 @@ use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
 use crate::engine::CallSpec;
 use crate::engine::provider::remote::Refused;
-use crate::engine::provider::tool::{arguments, parameters};
+use crate::engine::provider::tool::{self, arguments, parameters};
 use crate::engine::provider::{schema, unsupported};
 use crate::protocol::attachment::{Attachment, Kind};
 use crate::protocol::id::ToolCallId;
@@ -87,7 +87,8 @@ fn contents<'a>(model: &str, messages: &'a [Message<'_>]) -> Result<Vec<Content<
                 let id = ids.get(&tool.id).cloned().flatten();
                 let response =
                     if *is_error { Response::Error(result) } else { Response::Output(result) };
-                let payload = Payload::FunctionResponse { id, name: &tool.name, response };
+                let payload =
+                    Payload::FunctionResponse { id, name: wire_name(&tool.name), response };
                 (Role::User, vec![plain(payload)])
             }
         };
@@ -185,6 +186,15 @@ fn answer<'a>(
     Ok(parts)
 }
 
+/// The name in a form that the provider takes: it begins with a letter or an underscore.
+fn wire_name(name: &str) -> Cow<'_, str> {
+    let name = tool::wire_name(name);
+    match name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        true => name,
+        false => tool::wire_name(&format!("_{name}")).into_owned().into(),
+    }
+}
+
 fn signed(text: &str, signature: Option<String>) -> Option<Part<'_>> {
     match signature {
         Some(signature) => Some(Part {
@@ -203,7 +213,7 @@ fn function_call<'a>(
 ) -> Result<Part<'a>, Refused> {
     let args = serde_json::from_str::<Box<RawValue>>(arguments(input).trim());
     let args = args.map_err(Refused::Unwritable)?;
-    let payload = Payload::FunctionCall { id, name: &tool.name, args };
+    let payload = Payload::FunctionCall { id, name: wire_name(&tool.name), args };
     Ok(Part { thought_signature: signature.map(Cow::Owned), ..plain(payload) })
 }
 

@@ -77,13 +77,13 @@ pub(super) enum Payload<'a> {
     FunctionCall {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<String>,
-        name: &'a str,
+        name: Cow<'a, str>,
         args: Box<RawValue>,
     },
     FunctionResponse {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<String>,
-        name: &'a str,
+        name: Cow<'a, str>,
         response: Response<'a>,
     },
 }

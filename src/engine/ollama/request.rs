@@ -9,7 +9,7 @@ use crate::chat::event::ToolCall;
 use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
 use crate::engine::provider::remote::Refused;
-use crate::engine::provider::tool::{arguments, parameters};
+use crate::engine::provider::tool::{WIRE_ID_BYTES_MAX, arguments, parameters, wire_id, wire_name};
 use crate::engine::provider::{schema, unsupported};
 use crate::engine::{CallSettings, CallSpec};
 use crate::protocol::attachment::{Attachment, Kind};
@@ -96,21 +96,21 @@ enum Wire<'a> {
     },
     Tool {
         content: &'a str,
-        tool_name: &'a str,
-        tool_call_id: &'a str,
+        tool_name: Cow<'a, str>,
+        tool_call_id: Cow<'a, str>,
     },
 }
 
 /// A call. Older servers ignore its id, and read the results in the order of the calls.
 #[derive(Serialize)]
 struct WireCall<'a> {
-    id: &'a str,
+    id: Cow<'a, str>,
     function: WireFunction<'a>,
 }
 
 #[derive(Serialize)]
 struct WireFunction<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     /// An object: the server refuses a text.
     arguments: Box<RawValue>,
 }
@@ -192,16 +192,19 @@ fn wire<'a>(model: &str, message: &'a Message<'_>) -> Result<Wire<'a>, Refused> 
                 .map(|(tool, input)| wire_call(tool, input))
                 .collect::<Result<_, _>>()?,
         },
-        Message::Tool { tool, result, is_error: _ } => {
-            Wire::Tool { content: result, tool_name: &tool.name, tool_call_id: &tool.id.0 }
-        }
+        Message::Tool { tool, result, is_error: _ } => Wire::Tool {
+            content: result,
+            tool_name: wire_name(&tool.name),
+            tool_call_id: wire_id(&tool.id.0, WIRE_ID_BYTES_MAX),
+        },
     })
 }
 
 fn wire_call<'a>(tool: &'a ToolCall, input: &str) -> Result<WireCall<'a>, Refused> {
     let arguments = serde_json::from_str::<Box<RawValue>>(arguments(input).trim());
     let arguments = arguments.map_err(Refused::Unwritable)?;
-    Ok(WireCall { id: &tool.id.0, function: WireFunction { name: &tool.name, arguments } })
+    let function = WireFunction { name: wire_name(&tool.name), arguments };
+    Ok(WireCall { id: wire_id(&tool.id.0, WIRE_ID_BYTES_MAX), function })
 }
 
 /// A prompt. Its texts are one text, in which files stand before what the user wrote.

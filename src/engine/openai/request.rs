@@ -10,12 +10,13 @@ use super::wire::{
     Body, ImageUrl, ResponseFormat, StreamOptions, UserContent, Wire, WireCall, WireDefinition,
     WireFile, WireFunction, WirePart, WireSchema, WireSettings, WireTool,
 };
+use crate::chat::event::ToolCall;
 use crate::chat::tool::ToolSpec;
 use crate::chat::transcript::Message;
 use crate::engine::provider::media::{self, Media};
 use crate::engine::provider::remote::Refused;
 use crate::engine::provider::schema;
-use crate::engine::provider::tool::{arguments, parameters};
+use crate::engine::provider::tool::{WIRE_ID_BYTES_MAX, arguments, parameters, wire_id, wire_name};
 use crate::engine::{CallSettings, CallSpec, ResponseSchema};
 use crate::protocol::attachment::Attachment;
 
@@ -27,6 +28,18 @@ mod tests;
 pub(super) enum Server {
     OpenAi,
     Other,
+}
+
+/// Bytes of a call's id that OpenAI takes in chat completions.
+const OPENAI_ID_BYTES_MAX: usize = 40;
+
+impl Server {
+    fn id_bytes_max(self) -> usize {
+        match self {
+            Self::OpenAi => OPENAI_ID_BYTES_MAX,
+            Self::Other => WIRE_ID_BYTES_MAX,
+        }
+    }
 }
 
 /// The request, as JSON.
@@ -54,7 +67,11 @@ fn body_of(
             ..wire_settings(&settings, server)
         },
         tools: spec.tools.iter().map(wire_tool).collect(),
-        messages: wire_messages(model, messages, schema::instruction(spec, native.is_some()))?,
+        messages: wire_messages(
+            (model, server),
+            messages,
+            schema::instruction(spec, native.is_some()),
+        )?,
     };
     serde_json::to_vec(&body).map_err(Refused::Unwritable)
 }
@@ -97,11 +114,11 @@ fn wire_tool(spec: &ToolSpec) -> WireTool<'_> {
 
 /// The messages, with `instruction` after the first ones of the system.
 fn wire_messages<'a>(
-    model: &str,
+    to: (&str, Server),
     messages: &'a [Message<'_>],
     instruction: Option<String>,
 ) -> Result<Vec<Wire<'a>>, Refused> {
-    let wire = messages.iter().map(|message| wire(model, message));
+    let wire = messages.iter().map(|message| wire(to, message));
     let mut wire = wire.collect::<Result<Vec<_>, _>>()?;
     let Some(instruction) = instruction else { return Ok(wire) };
     // Many servers take only one message of the system.
@@ -118,7 +135,11 @@ fn wire_messages<'a>(
     Ok(wire)
 }
 
-fn wire<'a>(model: &str, message: &'a Message<'_>) -> Result<Wire<'a>, Refused> {
+fn wire<'a>(
+    (model, server): (&str, Server),
+    message: &'a Message<'_>,
+) -> Result<Wire<'a>, Refused> {
+    let id = |tool: &'a ToolCall| wire_id(&tool.id.0, server.id_bytes_max());
     Ok(match message {
         Message::System(content) => Wire::System { content: (*content).into() },
         Message::User { text, attachments } => {
@@ -129,15 +150,18 @@ fn wire<'a>(model: &str, message: &'a Message<'_>) -> Result<Wire<'a>, Refused> 
             tool_calls: calls
                 .iter()
                 .map(|(tool, input)| WireCall {
-                    id: &tool.id.0,
+                    id: id(tool),
                     r#type: "function",
-                    function: WireFunction { name: &tool.name, arguments: arguments(input) },
+                    function: WireFunction {
+                        name: wire_name(&tool.name),
+                        arguments: arguments(input),
+                    },
                 })
                 .collect(),
             reasoning: kept::reasoning(*provider_data, model),
         },
         Message::Tool { tool, result, .. } => {
-            Wire::Tool { tool_call_id: &tool.id.0, content: result.as_ref() }
+            Wire::Tool { tool_call_id: id(tool), content: result.as_ref() }
         }
     })
 }

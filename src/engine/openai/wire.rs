@@ -91,7 +91,7 @@ pub(super) enum Wire<'a> {
         reasoning: KeptReasoning,
     },
     Tool {
-        tool_call_id: &'a str,
+        tool_call_id: Cow<'a, str>,
         content: &'a str,
     },
 }
@@ -126,13 +126,13 @@ pub(super) struct WireFile<'a> {
 
 #[derive(Serialize)]
 pub(super) struct WireCall<'a> {
-    pub(super) id: &'a str,
+    pub(super) id: Cow<'a, str>,
     pub(super) r#type: &'static str,
     pub(super) function: WireFunction<'a>,
 }
 
 #[derive(Serialize)]
 pub(super) struct WireFunction<'a> {
-    pub(super) name: &'a str,
+    pub(super) name: Cow<'a, str>,
     pub(super) arguments: Cow<'a, str>,
 }

@@ -1,17 +1,26 @@
 //! Tools and their calls, in the form that providers take.
 
+use crate::protocol::command::{TOOL_NAME_BYTES_MAX, is_tool_name};
 use crate::protocol::id::ToolCallId;
+use data_encoding::HEXLOWER;
+use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
 /// Tool calls of one answer.
 pub(in crate::engine) const CALLS_MAX: usize = 256;
 
+/// Bytes of a call's id that every provider takes, but for OpenAI's chat completions.
+pub(in crate::engine) const WIRE_ID_BYTES_MAX: usize = 64;
+
 /// Bytes of a tool call's id that are kept.
 pub(in crate::engine) const ID_BYTES_MAX: usize = 1024;
 
 /// Bytes of a tool's name that are kept. Providers allow 64 or 128.
 pub(in crate::engine) const NAME_BYTES_MAX: usize = 200;
+
+/// Bytes of the hash in a shortened id.
+const ID_HASH_BYTES: usize = 8;
 
 /// The ids of the calls of one answer.
 #[derive(Debug, Default)]
@@ -66,9 +75,57 @@ pub(in crate::engine) fn arguments(input: &str) -> Cow<'_, str> {
     }
 }
 
+/// The name of a called tool in a form that every provider takes. Models make up names, such as
+/// `functions.look`, and providers would refuse every later request of the conversation for them.
+pub(in crate::engine) fn wire_name(name: &str) -> Cow<'_, str> {
+    if is_tool_name(name) {
+        return name.into();
+    }
+    let is_fine = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let fine = name.chars().map(|c| if is_fine(&c) { c } else { '_' });
+    let fine: String = fine.take(TOOL_NAME_BYTES_MAX).collect();
+    if fine.is_empty() { "_".into() } else { fine.into() }
+}
+
+/// The id of a call, shortened to `bytes_max` if it is longer: the same for the call and its result,
+/// and another for every other id.
+pub(in crate::engine) fn wire_id(id: &str, bytes_max: usize) -> Cow<'_, str> {
+    if id.len() <= bytes_max {
+        return id.into();
+    }
+    let hash = HEXLOWER.encode(&digest(&SHA256, id.as_bytes()).as_ref()[..ID_HASH_BYTES]);
+    let start = id.floor_char_boundary(bytes_max.saturating_sub(hash.len() + 1));
+    format!("{}_{hash}", &id[..start]).into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_a_model_made_up_takes_the_pattern_of_providers() {
+        let check = |name: &str, expected: &str| assert_eq!(wire_name(name), expected);
+        check("get_time-2", "get_time-2");
+        check("functions.get_time", "functions_get_time");
+        check("h\u{e9} llo", "h__llo");
+        check("", "_");
+        check(&"x".repeat(65), &"x".repeat(64));
+        check(&"x".repeat(64), &"x".repeat(64));
+    }
+
+    #[test]
+    fn long_ids_are_shortened_and_stay_apart() {
+        let (one, two) = ("x".repeat(65), "x".repeat(66));
+        assert_eq!(wire_id(&one[..64], 64), one[..64]);
+        for id in [one.as_str(), &two, &"\u{e9}".repeat(40)] {
+            for bytes_max in [40, 64] {
+                let short = wire_id(id, bytes_max);
+                assert!((bytes_max - 1..=bytes_max).contains(&short.len()), "{short}");
+                assert_eq!(wire_id(id, bytes_max), short);
+            }
+        }
+        assert_ne!(wire_id(&one, 64), wire_id(&two, 64));
+    }
 
     #[test]
     fn a_tool_has_a_schema_that_the_provider_takes() {

@@ -14,9 +14,10 @@ use crate::engine::openai::model::{reasons, taken, takes_schemas};
 use crate::engine::provider::media::{Media, media};
 use crate::engine::provider::remote::Refused;
 use crate::engine::provider::schema;
-use crate::engine::provider::tool::{arguments, parameters};
+use crate::engine::provider::tool::{WIRE_ID_BYTES_MAX, arguments, parameters, wire_id, wire_name};
 use crate::engine::{CallSettings, CallSpec, ResponseSchema};
 use crate::protocol::attachment::Attachment;
+use std::borrow::Cow;
 
 #[cfg(test)]
 mod tests;
@@ -113,7 +114,7 @@ fn input<'a>(model: &str, messages: &'a [Message<'_>]) -> Result<Vec<WireItem<'a
                 items.extend(answer(model, text, calls, *provider_data));
             }
             Message::Tool { tool, result, .. } => {
-                items.push(WireItem::FunctionCallOutput { call_id: &tool.id.0, output: result });
+                items.push(WireItem::FunctionCallOutput { call_id: call_id(tool), output: result });
             }
         }
     }
@@ -190,5 +191,13 @@ fn answered(text: &str, phase: Option<String>) -> WireItem<'_> {
 }
 
 fn called<'a>(tool: &'a ToolCall, input: &'a str) -> WireItem<'a> {
-    WireItem::FunctionCall { call_id: &tool.id.0, name: &tool.name, arguments: arguments(input) }
+    WireItem::FunctionCall {
+        call_id: call_id(tool),
+        name: wire_name(&tool.name),
+        arguments: arguments(input),
+    }
+}
+
+fn call_id(tool: &ToolCall) -> Cow<'_, str> {
+    wire_id(&tool.id.0, WIRE_ID_BYTES_MAX)
 }

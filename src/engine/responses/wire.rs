@@ -73,12 +73,12 @@ pub(super) enum WireItem<'a> {
         encrypted_content: String,
     },
     FunctionCall {
-        call_id: &'a str,
-        name: &'a str,
+        call_id: Cow<'a, str>,
+        name: Cow<'a, str>,
         arguments: Cow<'a, str>,
     },
     FunctionCallOutput {
-        call_id: &'a str,
+        call_id: Cow<'a, str>,
         output: &'a str,
     },
 }

@@ -131,6 +131,19 @@ fn reasoning_goes_back_in_its_place_to_the_model_that_wrote_it() {
     assert_eq!(input(&own, "onetw", &[&a]).0, json!([says("onetw"), called("a")]));
 }
 
+#[test]
+fn names_and_ids_of_calls_take_the_patterns_of_the_interface() {
+    let mut tool = call(&"x".repeat(65));
+    tool.name = "functions.look".to_owned();
+    let calls = vec![(&tool, "{}")];
+    let answer = Message::Assistant { text: "".into(), calls, provider_data: None };
+    let result = Message::Tool { tool: &tool, result: "1".into(), is_error: false };
+    let input = json_of(&[answer, result], &[])["input"].clone();
+    assert_eq!(input[0]["name"], "functions_look");
+    assert_eq!(input[0]["call_id"].as_str().map(str::len), Some(64));
+    assert_eq!(input[0]["call_id"], input[1]["call_id"]);
+}
+
 /// OpenAI answers with status 400 where a model that doesn't reason is asked for its reasoning.
 #[test]
 fn a_model_that_does_not_reason_is_not_asked_for_it() {
