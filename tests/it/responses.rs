@@ -162,11 +162,11 @@ fn calls_at_once_get_their_results_and_reasoning_goes_back_encrypted() {
     );
     let call_of = |id: &str, arguments: &str| json!({ "type": "function_call", "call_id": id, "name": "get_time", "arguments": arguments });
     let result_of = |id: &str, output: &str| json!({ "type": "function_call_output", "call_id": id, "output": output });
-    let mut comment = said("assistant", "output_text", "Let me look.");
-    comment["phase"] = "commentary".into();
+    let comment = json!({ "role": "assistant", "content": "Let me look.", "phase": "commentary" });
     let expected = json!([
         said("user", "input_text", "what time is it?"),
-        { "type": "reasoning", "summary": [{ "type": "summary_text", "text": "Two cities." }],
+        { "type": "reasoning", "id": "rs_1",
+          "summary": [{ "type": "summary_text", "text": "Two cities." }],
           "encrypted_content": "ZW5j" },
         comment,
         call_of("call_a", "{\"city\":\"Berlin\"}"),

@@ -136,6 +136,9 @@ pub(super) enum Item {
         arguments: Value,
     },
     Reasoning {
+        /// A text; null or missing at some servers.
+        #[serde(default)]
+        id: Value,
         #[serde(default)]
         summary: Value,
         #[serde(default, deserialize_with = "or_none")]

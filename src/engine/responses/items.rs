@@ -293,19 +293,21 @@ impl Items {
         whole: Option<Item>,
         events: &mut Vec<EngineEvent>,
     ) -> Result<Option<KeptItem>, Bad> {
-        let Some(Item::Reasoning { summary, content, encrypted_content }) = whole else {
+        let Some(Item::Reasoning { id, summary, content, encrypted_content }) = whole else {
             return Ok(None);
         };
         shown.complete(&summary, &content, events);
         let Some(encrypted_content) = encrypted_content.filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
-        self.kept_bytes += encrypted_content.len() + summary.to_string().len();
+        let id = id.as_str().filter(|id| !id.is_empty()).map(str::to_owned);
+        let id_bytes = id.as_ref().map_or(0, String::len);
+        self.kept_bytes += encrypted_content.len() + summary.to_string().len() + id_bytes;
         if self.kept_bytes > KEPT_BYTES_MAX {
             return Err(Bad::Kept);
         }
         let summary = if summary.is_array() { summary } else { Value::Array(Vec::new()) };
-        Ok(Some(KeptItem::Reasoning { summary, encrypted_content }))
+        Ok(Some(KeptItem::Reasoning { summary, encrypted_content, id }))
     }
 }
 

@@ -16,6 +16,9 @@ pub(super) enum KeptItem {
         summary: Value,
         /// Never empty.
         encrypted_content: String,
+        /// The provider's own, which strict servers require; `None` if it gave none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
     },
     /// A message with the next bytes of the answer's text.
     Text {

@@ -104,11 +104,11 @@ fn input<'a>(model: &str, messages: &'a [Message<'_>]) -> Result<Vec<WireItem<'a
         match message {
             Message::System(text) => {
                 let content = vec![WirePart::InputText { text: (*text).into() }];
-                items.push(WireItem::Message { role: Role::System, content, phase: None });
+                items.push(WireItem::Message { role: Role::System, content });
             }
             Message::User { text, attachments } => {
                 let content = user_parts(text, attachments)?;
-                items.push(WireItem::Message { role: Role::User, content, phase: None });
+                items.push(WireItem::Message { role: Role::User, content });
             }
             Message::Assistant { text, calls, provider_data } => {
                 items.extend(answer(model, text, calls, *provider_data));
@@ -161,8 +161,8 @@ fn answer<'a>(
     let (mut text, mut calls) = (text, calls.iter());
     for kept in kept::items(provider_data, model, calls.len()) {
         let item = match kept {
-            KeptItem::Reasoning { summary, encrypted_content } => {
-                reasoning.push(WireItem::Reasoning { summary, encrypted_content });
+            KeptItem::Reasoning { summary, encrypted_content, id } => {
+                reasoning.push(WireItem::Reasoning { id, summary, encrypted_content });
                 None
             }
             // A blank text is left out of the transcript.
@@ -186,8 +186,7 @@ fn answer<'a>(
 }
 
 fn answered(text: &str, phase: Option<String>) -> WireItem<'_> {
-    let content = vec![WirePart::OutputText { text }];
-    WireItem::Message { role: Role::Assistant, content, phase }
+    WireItem::Answer { role: Role::Assistant, content: text, phase }
 }
 
 fn called<'a>(tool: &'a ToolCall, input: &'a str) -> WireItem<'a> {

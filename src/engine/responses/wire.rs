@@ -65,10 +65,10 @@ pub(super) enum WireItem<'a> {
     Message {
         role: Role,
         content: Vec<WirePart<'a>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        phase: Option<String>,
     },
     Reasoning {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
         summary: Value,
         encrypted_content: String,
     },
@@ -80,6 +80,15 @@ pub(super) enum WireItem<'a> {
     FunctionCallOutput {
         call_id: Cow<'a, str>,
         output: &'a str,
+    },
+    /// A text of the model, as `EasyInputMessage`. Strict servers want a message of parts to have the
+    /// `id`, `status` and `annotations` of an answer of their own.
+    #[serde(untagged)]
+    Answer {
+        role: Role,
+        content: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        phase: Option<String>,
     },
 }
 
@@ -108,8 +117,5 @@ pub(super) enum WirePart<'a> {
         file_data: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         file_url: Option<&'a str>,
-    },
-    OutputText {
-        text: &'a str,
     },
 }
