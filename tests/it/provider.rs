@@ -52,6 +52,8 @@ pub(crate) enum Step {
     /// What keeps a connection alive and says nothing, again and again, with a pause before each,
     /// until the client leaves.
     Pings(Duration),
+    /// These bytes of a body, again and again without a pause, until the client leaves.
+    Endless(Vec<u8>),
     /// Deltas of text as fast as the client takes them, until the body has so many bytes more.
     Flood(usize),
     /// Waits for [`Provider::open_gate`]: one call opens one gate.
@@ -369,6 +371,9 @@ impl Playing<'_> {
             Step::Pings(pause) => loop {
                 self.shared.wait(self.connection, pause, |_| false)?;
                 self.body(b": ping\n\ndata: ping\n\ndata:\n\n")?;
+            },
+            Step::Endless(bytes) => loop {
+                self.body(&bytes)?;
             },
             Step::Flood(bytes) => self.flood(bytes),
             Step::Gate => self.shared.wait(self.connection, STALL_MAX, |state| {

@@ -80,7 +80,8 @@ fn what_a_provider_reports_in_its_own_way_has_its_class() {
     ];
     let (classes, scripts): (Vec<_>, Vec<_>) = scripts.into_iter().unzip();
     let provider = Provider::start(scripts);
-    let mut server = openai(&provider, &["--idle-timeout-ms", "2000"]).start();
+    let mut server =
+        openai(&provider, &["--idle-timeout-ms", "2000", "--total-timeout-ms", "3000"]).start();
     for class in &classes {
         assert_eq!(server.turn(class, "hello"), "failed", "{class}");
     }
@@ -90,8 +91,31 @@ fn what_a_provider_reports_in_its_own_way_has_its_class() {
         let error = frames.iter().find(|frame| frame.id() == class && frame.error().is_some());
         let detail = error.expect("an error").text("/error/detail");
         assert!(detail.starts_with(&format!("{class}:")), "{class}: {detail}");
+        assert!(class != "timeout" || detail.contains("the call took 3s"), "pings: {detail}");
         let message = error.expect("an error").text("/error/message");
         assert!(!message.contains("line 1 column"), "{message}");
+    }
+}
+
+/// Whatever comes without an end, the limit on the whole answer and a cancel hold.
+#[test]
+fn a_flood_ends_at_its_time_limit_and_with_a_cancel() {
+    let event = |delta: &str| format!("data: {{\"choices\":[{{\"delta\":{delta}}}]}}\n\n");
+    for piece in [": ping\n\n".to_owned(), event("{}"), event(r#"{"content":"word "}"#)] {
+        let flood = || vec![Step::Endless(piece.repeat(1_000).into_bytes())];
+        let provider = Provider::start(vec![flood(), flood()]);
+        let mut server = openai(&provider, &["--total-timeout-ms", "500"]).start();
+        assert_eq!(server.turn("a", "hello"), "failed", "{piece}");
+        let frames = server.finish().frames;
+        let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
+        assert_eq!(error.text("/error/detail"), "timeout: the call took 500ms", "{piece}");
+
+        let mut server = openai(&provider, &[]).start();
+        server.send(submit("b", "hello"));
+        provider.wait_request(2);
+        server.send(cancel("c"));
+        assert_eq!(server.wait_done("b"), "stopped", "{piece}");
+        server.finish();
     }
 }
 

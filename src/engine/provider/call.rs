@@ -3,7 +3,7 @@
 
 use super::answer::{Answer, Completeness};
 use super::body::BodyEnd;
-use super::clock::{Clock, Quiet};
+use super::clock::Clock;
 use super::failure::{Elapsed, Failure, Failures};
 use super::post::{Post, TAIL_TIMEOUT, header};
 use super::settings::Settings;
@@ -14,7 +14,7 @@ use reqwest::{Response, Version};
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Deref;
 use std::time::Duration;
-use tokio::time::{Instant, timeout};
+use tokio::time::{sleep, timeout};
 
 /// Time limit for the end of the body after the end mark, so that the connection can be used again.
 const LINGER_TIMEOUT: Duration = Duration::from_millis(50);
@@ -60,9 +60,9 @@ impl<'a, A: Answer<'a>, F: Fn(BodyEnd) -> A> ProviderCall<'a, F> {
             attempt += 1;
             let reason = why.to_owned();
             let retry = Retry { attempt, attempts_max, wait_ms, class, reason };
-            self.sink.send(EngineEvent::RetryScheduled(retry.clone())).await;
-            clock.sleep(wait).await;
-            self.sink.send(EngineEvent::RetryStarted(retry)).await;
+            clock.apart(self.sink.send(EngineEvent::RetryScheduled(retry.clone()))).await;
+            sleep(wait).await;
+            clock.apart(self.sink.send(EngineEvent::RetryStarted(retry))).await;
         }
     }
 
@@ -98,8 +98,9 @@ impl<'a, A: Answer<'a>, F: Fn(BodyEnd) -> A> ProviderCall<'a, F> {
         let mut answer = (self.begin_answer)(body_end(&response));
         let mut events = Vec::new();
         let idle_timeout = self.settings.idle_timeout;
-        let quiet = Quiet::default();
-        let mut reader = BodyReader { response, quiet, idle_timeout, failures: self.failures };
+        let quiet_since = clock.counted();
+        let mut reader =
+            BodyReader { response, quiet_since, idle_timeout, failures: self.failures };
         while !answer.is_done() {
             let progress = answer.progress();
             let so_far = answer.completeness();
@@ -108,20 +109,21 @@ impl<'a, A: Answer<'a>, F: Fn(BodyEnd) -> A> ProviderCall<'a, F> {
                 Ok(None) => break,
                 Err(failure) => Err(failure),
             };
-            if answer.progress() > progress {
-                reader.quiet = Quiet::default();
-            }
             if pushed.is_err() {
                 answer.flush(&mut events);
             }
-            self.give(&mut events, has_output).await;
+            self.give(&mut events, has_output, clock).await;
             pushed?;
+            // After a finish reason, bytes that bring the answer no further don't put off its end.
+            if so_far == Completeness::Open || answer.progress() > progress {
+                reader.quiet_since = clock.counted();
+            }
         }
         let linger = answer.is_done();
         let content_type = header(&reader.response, &CONTENT_TYPE).unwrap_or("unknown").to_owned();
         let ended = answer.end(&content_type, &mut events);
         note_oddities(&answer, ended.is_ok());
-        self.give(&mut events, has_output).await;
+        self.give(&mut events, has_output, clock).await;
         if linger {
             // The result does not matter: the answer is complete.
             drop(timeout(LINGER_TIMEOUT, reader.response.chunk()).await);
@@ -130,10 +132,10 @@ impl<'a, A: Answer<'a>, F: Fn(BodyEnd) -> A> ProviderCall<'a, F> {
     }
 
     /// Sends `events` to the sink, at the reader's pace: meanwhile nothing is read from the provider.
-    async fn give(&self, events: &mut Vec<EngineEvent>, has_output: &mut bool) {
+    async fn give(&self, events: &mut Vec<EngineEvent>, has_output: &mut bool, clock: &mut Clock) {
         *has_output |= !events.is_empty();
         for event in events.drain(..) {
-            self.sink.send(event).await;
+            clock.apart(self.sink.send(event)).await;
         }
     }
 }
@@ -141,8 +143,8 @@ impl<'a, A: Answer<'a>, F: Fn(BodyEnd) -> A> ProviderCall<'a, F> {
 /// Waits for the bytes of a body.
 struct BodyReader<'a> {
     response: Response,
-    /// What the provider has taken since its answer last got further.
-    quiet: Quiet,
+    /// The time of the clock when the provider last gave a sign of life.
+    quiet_since: Duration,
     idle_timeout: Duration,
     failures: &'a Failures,
 }
@@ -160,14 +162,9 @@ impl BodyReader<'_> {
             Completeness::Likely => (self.idle_timeout, true),
             Completeness::Settled => (TAIL_TIMEOUT, true),
         };
-        let begin = Instant::now();
-        let waited = clock.wait(limit.saturating_sub(self.quiet.time), self.response.chunk()).await;
-        self.quiet.time += begin.elapsed();
-        match waited {
-            Ok(Ok(bytes)) => {
-                self.quiet.has_pings = true;
-                Ok(bytes)
-            }
+        let quiet = clock.counted().saturating_sub(self.quiet_since);
+        match clock.wait(limit.saturating_sub(quiet), self.response.chunk()).await {
+            Ok(Ok(bytes)) => Ok(bytes),
             Ok(Err(_)) if may_end => Ok(None),
             Ok(Err(error)) => Err(self.failures.network(&error)),
             Err(_) if may_end => {
@@ -177,13 +174,8 @@ impl BodyReader<'_> {
                 );
                 Ok(None)
             }
-            Err(Elapsed::Idle(_)) if self.quiet.has_pings => {
-                Err(self.failures.timeout(Elapsed::Pings(limit)))
-            }
             Err(Elapsed::Idle(_)) => Err(self.failures.timeout(Elapsed::Idle(limit))),
-            Err(elapsed @ (Elapsed::Pings(_) | Elapsed::Total(_))) => {
-                Err(self.failures.timeout(elapsed))
-            }
+            Err(elapsed @ Elapsed::Total(_)) => Err(self.failures.timeout(elapsed)),
         }
     }
 }

@@ -6,33 +6,36 @@ use std::time::Duration;
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// The time that the provider has taken since its answer last got further.
-#[derive(Debug, Default)]
-pub(in crate::engine) struct Quiet {
-    pub(in crate::engine) time: Duration,
-    /// Bytes came meanwhile.
-    pub(in crate::engine) has_pings: bool,
-}
+/// A wait for the reader that is not longer is no pause of the reader's: it counts. Otherwise a
+/// provider that floods the connection could stretch its time with the work that it causes.
+const READER_WAIT_COUNTED_MAX: Duration = Duration::from_millis(100);
 
-/// Counts the time that the provider takes, and no other.
+/// Counts the time of a call, but for the time that the reader of its answer takes.
 #[derive(Debug)]
 pub(in crate::engine) struct Clock {
     total: Duration,
-    left: Duration,
+    begin: Instant,
+    /// What does not count.
+    apart: Duration,
     /// One for all waits: a timer that is put off costs the runtime nothing, and a new one a system
     /// call that wakes its own thread.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Clock {
-    /// A clock for one call with its retries, which may take `total`.
+    /// A clock for one call with its retries, which begins now and may take `total`.
     pub(in crate::engine) fn new(total: Duration) -> Self {
-        Self { total, left: total, timer: None }
+        Self { total, begin: Instant::now(), apart: Duration::ZERO, timer: None }
+    }
+
+    /// What the call has taken.
+    pub(in crate::engine) fn counted(&self) -> Duration {
+        self.begin.elapsed().saturating_sub(self.apart)
     }
 
     /// What the call may still take.
     pub(in crate::engine) fn left(&self) -> Duration {
-        self.left
+        self.total.saturating_sub(self.counted())
     }
 
     /// Waits for `future`, for `limit` and for what is left of the call.
@@ -41,17 +44,24 @@ impl Clock {
         limit: Duration,
         future: impl Future<Output = T>,
     ) -> Result<T, Elapsed> {
-        let begin = Instant::now();
-        let limit_now = limit.min(self.left);
+        let limit_now = limit.min(self.left());
         let done = match limit_now.is_zero() {
             true => None,
-            false => self.within(begin + limit_now, future).await,
+            false => self.within(Instant::now() + limit_now, future).await,
         };
-        self.left = self.left.saturating_sub(begin.elapsed());
-        done.ok_or_else(|| match self.left.is_zero() {
+        done.ok_or_else(|| match self.left().is_zero() {
             true => Elapsed::Total(self.total),
             false => Elapsed::Idle(limit),
         })
+    }
+
+    /// Waits for `future`, which is not the provider's: for the reader of the answer, or for a person
+    /// who is asked for a key.
+    pub(in crate::engine) async fn apart<T>(&mut self, future: impl Future<Output = T>) -> T {
+        let begin = Instant::now();
+        let output = future.await;
+        self.apart += begin.elapsed().saturating_sub(READER_WAIT_COUNTED_MAX);
+        output
     }
 
     /// The output of `future`, unless `deadline` comes first. A future that is ready at once is let
@@ -65,11 +75,5 @@ impl Clock {
             output = future => Some(output),
             () = unconstrained(timer.as_mut()) => None,
         }
-    }
-
-    /// Lets `wait` pass, which counts too.
-    pub(in crate::engine) async fn sleep(&mut self, wait: Duration) {
-        tokio::time::sleep(wait).await;
-        self.left = self.left.saturating_sub(wait);
     }
 }

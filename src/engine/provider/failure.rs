@@ -64,8 +64,6 @@ pub(in crate::engine) struct Failures {
 pub(in crate::engine) enum Elapsed {
     /// No byte came within this time.
     Idle(Duration),
-    /// Only keep-alive messages came within this time.
-    Pings(Duration),
     /// The call was not complete within this time.
     Total(Duration),
 }

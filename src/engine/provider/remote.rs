@@ -227,7 +227,9 @@ impl<I: Interface> Remote<I> {
         let (Retry::OtherKey, Some(refused)) = (failure.retry, got) else {
             return Err(failure.into_error());
         };
-        let Some(other) = key.renewed(&refused).await else { return Err(failure.into_error()) };
+        let Some(other) = clock.apart(key.renewed(&refused)).await else {
+            return Err(failure.into_error());
+        };
         tracing::info!("the provider refuses the key; the request is sent again with a new one");
         let attempt = Attempt { is_first: false, ..attempt };
         self.call(&attempt, Some(&other), &mut clock).await.map_err(Failure::into_error)
@@ -249,7 +251,7 @@ impl<I: Interface> Remote<I> {
         let client = connection.client(&url, has_secret, &failures).await?;
         let body = self.body(model, spec).map_err(|why| failures.refused(why))?;
         if is_first {
-            sink.send(EngineEvent::CallStarted).await;
+            clock.apart(sink.send(EngineEvent::CallStarted)).await;
         }
         let target = Target { url, headers };
         let post = Post { client, target, body, idle_timeout: settings.idle_timeout };

@@ -21,13 +21,6 @@ impl Failures {
                 ),
                 format!("no byte for {limit:?}"),
             ),
-            Elapsed::Pings(limit) => (
-                format!(
-                    "{base} sent nothing but keep-alive messages for {limit:?}: send the prompt \
-                     again, or raise --idle-timeout-ms"
-                ),
-                format!("only keep-alive messages for {limit:?}"),
-            ),
             Elapsed::Total(limit) => (
                 format!(
                     "the answer of {base} was not complete after {limit:?}: ask for less, or \

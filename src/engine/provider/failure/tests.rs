@@ -195,7 +195,6 @@ fn every_message_says_what_to_do() {
         it.closed_early(&Ignored::default()),
         it.no_answer("stop", false),
         it.no_answer("stop", true),
-        it.timeout(Elapsed::Pings(limit)),
         it.unreadable(&why, b""),
         it.too_long("an event is longer than 8 bytes".into()),
         it.nameless_tool(),
