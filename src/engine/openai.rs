@@ -76,8 +76,8 @@ impl Interface for ChatCompletions {
         request::body(model, spec, Server::OpenAi)
     }
 
-    fn body_for_others(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
-        request::body(model, spec, Server::Other)
+    fn body_for_others(model: &str, spec: &CallSpec, host: &str) -> Result<Vec<u8>, Refused> {
+        request::body(model, spec, Server::at(host))
     }
 
     fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'static str> {

@@ -36,6 +36,19 @@ fn requests_go_through_the_proxy_that_is_named() {
     }
 }
 
+/// Mistral's own server refuses a request with a member that it doesn't know.
+#[test]
+fn mistral_is_sent_no_stream_options() {
+    for (host, is_sent) in [("api.mistral.ai", false), (NOWHERE, true)] {
+        let proxy = Provider::start(vec![says("Bonjour")]);
+        let ended = exec(&format!("http://{host}/v1"), &[("HTTP_PROXY", &proxy.base_url())]);
+        assert_eq!((ended.status, ended.stdout.as_str()), (0, "Bonjour\n"), "{ended:?}");
+        let request = proxy.wait_request(1);
+        assert_eq!(request.path, format!("http://{host}/v1/chat/completions"));
+        assert_eq!(request.body.get("stream_options").is_some(), is_sent, "{host}");
+    }
+}
+
 /// The proxy opens a tunnel, and sees neither the key nor the conversation.
 #[test]
 fn a_provider_with_tls_is_reached_through_a_tunnel() {

@@ -53,6 +53,17 @@ pub(in crate::engine) fn taken(
     (taken, refused)
 }
 
+/// Whether a deployment of that name at Azure reasons as OpenAI's models do. A deployment has the name
+/// of its model, often with words of its owner around it.
+pub(super) fn is_reasoning_deployment(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let is_o_series = name
+        .split(|it: char| !it.is_ascii_alphanumeric())
+        .any(|word| matches!(word, "o1" | "o3" | "o4"));
+    let is_gpt_5 = ["gpt-5", "gpt5"].iter().any(|it| name.contains(it));
+    is_o_series || name.contains("codex") || (is_gpt_5 && !name.contains("chat"))
+}
+
 /// The name without the provider that a router has before it, and without the mark of a model made
 /// from another.
 fn own_name(model: &str) -> String {
@@ -79,6 +90,16 @@ mod tests {
             ["gpt-4o-mini", "gpt-4.1", "GPT-4", "ft:gpt-4o:x", "openai/gpt-4o", "gpt-5-chat-latest"]
         {
             assert!(!reasons(model), "{model}");
+        }
+    }
+
+    #[test]
+    fn a_deployment_is_known_by_the_words_of_its_name() {
+        for reasons in ["o3-mini", "o1", "team-o4-mini", "gpt-5.1", "my_GPT5", "codex-mini"] {
+            assert!(is_reasoning_deployment(reasons), "{reasons}");
+        }
+        for other in ["gpt-4o", "gpt-35-turbo", "gpt-5-chat", "Mistral-large", "prod", "pro1"] {
+            assert!(!is_reasoning_deployment(other), "{other}");
         }
     }
 

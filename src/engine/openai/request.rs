@@ -5,7 +5,7 @@
 //! bytes.
 
 use super::kept;
-use super::model::{taken, takes_schemas};
+use super::model::{is_reasoning_deployment, taken, takes_schemas};
 use super::wire::{
     Body, ImageUrl, ResponseFormat, StreamOptions, UserContent, Wire, WireCall, WireDefinition,
     WireFile, WireFunction, WirePart, WireSchema, WireSettings, WireTool,
@@ -23,21 +23,56 @@ use crate::protocol::attachment::Attachment;
 #[cfg(test)]
 mod tests;
 
-/// Whose server it is: some settings have other names at OpenAI itself.
+/// Whose server it is: some settings have other names there, or no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Server {
     OpenAi,
+    /// Microsoft's, with OpenAI's models among others.
+    Azure,
+    /// Refuses a member that it doesn't know, and reports token counts unasked.
+    Mistral,
     Other,
 }
 
 /// Bytes of a call's id that OpenAI takes in chat completions.
 const OPENAI_ID_BYTES_MAX: usize = 40;
 
+/// Domains of Azure's servers with models.
+const AZURE_DOMAINS: [&str; 3] =
+    ["openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com"];
+
+/// The domain of Mistral's servers.
+const MISTRAL_DOMAIN: &str = "mistral.ai";
+
 impl Server {
+    /// The server at `host`, which may have a port, and is not OpenAI's own.
+    pub(super) fn at(host: &str) -> Self {
+        let name = host.split(':').next().unwrap_or_default();
+        let is_of = |domain: &str| {
+            name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        };
+        if is_of(MISTRAL_DOMAIN) {
+            Self::Mistral
+        } else if AZURE_DOMAINS.into_iter().any(is_of) {
+            Self::Azure
+        } else {
+            Self::Other
+        }
+    }
+
+    /// Whether the limit of tokens has OpenAI's newer name here, which its reasoning models require.
+    fn has_completion_limit(self, model: &str) -> bool {
+        match self {
+            Self::OpenAi => true,
+            Self::Azure => is_reasoning_deployment(model),
+            Self::Mistral | Self::Other => false,
+        }
+    }
+
     fn id_bytes_max(self) -> usize {
         match self {
-            Self::OpenAi => OPENAI_ID_BYTES_MAX,
-            Self::Other => WIRE_ID_BYTES_MAX,
+            Self::OpenAi | Self::Azure => OPENAI_ID_BYTES_MAX,
+            Self::Mistral | Self::Other => WIRE_ID_BYTES_MAX,
         }
     }
 }
@@ -61,10 +96,11 @@ fn body_of(
     let body = Body {
         model,
         stream: true,
-        stream_options: StreamOptions { include_usage: true },
+        stream_options: (server != Server::Mistral)
+            .then_some(StreamOptions { include_usage: true }),
         settings: WireSettings {
             response_format: native.map(response_format),
-            ..wire_settings(&settings, server)
+            ..wire_settings(model, &settings, server)
         },
         tools: spec.tools.iter().map(wire_tool).collect(),
         messages: wire_messages(
@@ -83,13 +119,14 @@ pub(super) fn ignored_settings(model: &str, settings: &CallSettings) -> Vec<&'st
     refused.into_iter().chain(ignored).collect()
 }
 
-fn wire_settings(settings: &CallSettings, server: Server) -> WireSettings<'_> {
-    let max_tokens_of = |which| settings.max_tokens.filter(|_| server == which);
+fn wire_settings<'a>(model: &str, settings: &'a CallSettings, server: Server) -> WireSettings<'a> {
+    let is_completion_limit = server.has_completion_limit(model);
+    let max_tokens_as = |named| settings.max_tokens.filter(|_| is_completion_limit == named);
     WireSettings {
         temperature: settings.temperature,
         top_p: settings.top_p,
-        max_completion_tokens: max_tokens_of(Server::OpenAi),
-        max_tokens: max_tokens_of(Server::Other),
+        max_completion_tokens: max_tokens_as(true),
+        max_tokens: max_tokens_as(false),
         stop: settings.stop.as_deref(),
         seed: settings.seed,
         reasoning_effort: settings.reasoning_effort.as_deref(),

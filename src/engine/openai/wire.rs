@@ -11,7 +11,8 @@ use std::borrow::Cow;
 pub(super) struct Body<'a> {
     pub(super) model: &'a str,
     pub(super) stream: bool,
-    pub(super) stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) stream_options: Option<StreamOptions>,
     #[serde(flatten)]
     pub(super) settings: WireSettings<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

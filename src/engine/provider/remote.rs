@@ -74,11 +74,11 @@ pub(in crate::engine) trait Interface {
     /// If the provider has no place for what is in it, or it can't be written.
     fn body(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused>;
 
-    /// The same for a server of another provider, where that differs.
+    /// The same for a server of another provider at `host`, where that differs.
     ///
     /// # Errors
     /// As [`Interface::body`].
-    fn body_for_others(model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
+    fn body_for_others(model: &str, spec: &CallSpec, _host: &str) -> Result<Vec<u8>, Refused> {
         Self::body(model, spec)
     }
 
@@ -346,7 +346,10 @@ impl<I: Interface> Remote<I> {
     fn body(&self, model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
         let body = match self.is_own() {
             true => I::body(model, spec)?,
-            false => I::body_for_others(model, spec)?,
+            false => {
+                let host = address::host(self.base_url()).unwrap_or_default();
+                I::body_for_others(model, spec, &host)?
+            }
         };
         let extra = &spec.settings.extra_body;
         if extra.is_empty() {

@@ -213,3 +213,35 @@ fn a_turn_begins_with_every_byte_of_the_turn_before() {
         messages.push(says("answer"));
     }
 }
+
+#[test]
+fn a_server_is_known_by_its_host() {
+    for (host, server) in [
+        ("api.mistral.ai", Server::Mistral),
+        ("mistral.ai:8443", Server::Mistral),
+        ("mine.openai.azure.com", Server::Azure),
+        ("mine.services.ai.azure.com", Server::Azure),
+        ("mistral.ai.example", Server::Other),
+        ("notmistral.ai", Server::Other),
+        ("[::1]:8080", Server::Other),
+        ("", Server::Other),
+    ] {
+        assert_eq!(Server::at(host), server, "{host}");
+    }
+}
+
+#[test]
+fn mistral_gets_no_stream_options_and_azures_reasoning_models_their_limit() {
+    let spec = spec(&json!({ "max_tokens": 9 }), None);
+    let sent = |model: &str, server: Server| -> Value {
+        let body = body_of(&[user("hi")], model, &spec, server).expect("serializes");
+        let body: Value = serde_json::from_slice(&body).expect("JSON");
+        json!([body["stream_options"], body["max_tokens"], body["max_completion_tokens"]])
+    };
+    let options = json!({ "include_usage": true });
+    assert_eq!(sent("mistral-small-latest", Server::Mistral), json!([null, 9, null]));
+    assert_eq!(sent("o3-mini", Server::Azure), json!([options, null, 9]));
+    assert_eq!(sent("gpt-4o", Server::Azure), json!([options, 9, null]));
+    assert_eq!(sent("o3-mini", Server::Other), json!([options, 9, null]));
+    assert_eq!(sent("gpt-4o", Server::OpenAi), json!([options, null, 9]));
+}
