@@ -1,5 +1,8 @@
 //! Which tool calls may run, need a person's approval, or are denied.
 
+/// Between the name of a server and that of its tool.
+pub(super) const SEPARATOR: &str = "__";
+
 /// What happens to a call for which no rule decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ApprovalMode {
@@ -12,7 +15,7 @@ pub enum ApprovalMode {
     Deny,
 }
 
-/// The rules for all tools, by the names that the model is shown.
+/// The rules for all tools, by the names of servers and tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalRules {
     /// What happens if neither list has the tool.
@@ -23,10 +26,23 @@ pub struct ApprovalRules {
     pub deny: Vec<ToolGlob>,
 }
 
-/// A pattern over the whole shown name of a tool: `*` is any number of characters, `?` is one. There
+/// A pattern over the whole name of a tool, or `server__tool`: `*` is any number of characters, `?` is one. There
 /// are no paths in it: `*` also stands for `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolGlob(String);
+
+/// The names of a server's tool, as rules are matched with them.
+#[derive(Clone, Debug)]
+pub struct NamedTool<'a> {
+    /// The name that the model is shown.
+    pub shown: &'a str,
+    /// The name of the server.
+    pub server: &'a str,
+    /// The server's own name for the tool.
+    pub tool: &'a str,
+    /// The two parts of a shown name that was made of both: with other characters, or cut.
+    pub made: Option<(String, String)>,
+}
 
 /// What the rules say about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,19 +61,26 @@ pub enum Ruling {
 impl ApprovalRules {
     /// What applies to the tool of this shown name, which has no other.
     pub fn ruling(&self, shown_name: &str) -> Ruling {
-        self.ruling_of(&[shown_name], &[])
+        self.decide(|glob| glob.matches(shown_name), |glob| glob.matches(shown_name))
     }
 
-    /// What applies to the tool of these `names`: `deny` first, then `allow`, then the mode. The order
-    /// within a list makes no difference. `deny` holds for the `denied_names`, too: a tool must not
-    /// get around a rule because another one has taken its name.
-    pub fn ruling_of(&self, names: &[&str], denied_names: &[&str]) -> Ruling {
-        let is_denied =
-            |glob: &&ToolGlob| names.iter().chain(denied_names).any(|name| glob.matches(name));
-        if let Some(glob) = self.deny.iter().find(is_denied) {
+    /// What applies to the tool of a server: `deny` first, then `allow`, then the mode. The order
+    /// within a list makes no difference. A rule that denies holds for every name of the tool: it must
+    /// not get around the rule because another tool has taken its name. A rule that allows must name
+    /// the tool's own server: servers choose the names of their tools.
+    pub fn ruling_of(&self, tool: &NamedTool<'_>) -> Ruling {
+        self.decide(|glob| tool.is_denied_by(glob), |glob| tool.is_allowed_by(glob))
+    }
+
+    fn decide(
+        &self,
+        is_denied: impl Fn(&ToolGlob) -> bool,
+        is_allowed: impl Fn(&ToolGlob) -> bool,
+    ) -> Ruling {
+        if let Some(glob) = self.deny.iter().find(|glob| is_denied(glob)) {
             return Ruling::Deny { rule: format!("--deny '{}'", glob.as_str()) };
         }
-        if self.allow.iter().any(|glob| names.iter().any(|name| glob.matches(name))) {
+        if self.allow.iter().any(is_allowed) {
             return Ruling::Allow;
         }
         match self.mode {
@@ -65,6 +88,27 @@ impl ApprovalRules {
             ApprovalMode::Ask => Ruling::Ask,
             ApprovalMode::Deny => Ruling::Deny { rule: "--approval deny".to_owned() },
         }
+    }
+}
+
+impl NamedTool<'_> {
+    fn full(&self) -> String {
+        format!("{}{SEPARATOR}{}", self.server, self.tool)
+    }
+
+    fn is_denied_by(&self, glob: &ToolGlob) -> bool {
+        [self.shown, self.tool, &self.full()].into_iter().any(|name| glob.matches(name))
+    }
+
+    fn is_allowed_by(&self, glob: &ToolGlob) -> bool {
+        if glob.as_str().contains(SEPARATOR) {
+            let made = self.made.as_ref().map(|(server, tool)| (server.as_str(), tool.as_str()));
+            let names = [Some((self.server, self.tool)), made];
+            return names.into_iter().flatten().any(|(server, tool)| glob.names(server, tool));
+        }
+        // A name with a separator reads as that of another server's tool.
+        let is_plain = self.shown == self.tool && !self.tool.contains(SEPARATOR);
+        (is_plain && glob.matches(self.tool)) || glob.matches(&self.full())
     }
 }
 
@@ -77,6 +121,17 @@ impl ToolGlob {
     /// The pattern as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Whether the part before a separator fits `server` and the part after it `tool`.
+    fn names(&self, server: &str, tool: &str) -> bool {
+        let splits = self
+            .0
+            .char_indices()
+            .filter_map(|(at, _)| Some((&self.0[..at], self.0[at..].strip_prefix(SEPARATOR)?)));
+        splits
+            .into_iter()
+            .any(|(of_server, of_tool)| fits(of_server, server) && fits(of_tool, tool))
     }
 
     /// Whether the whole of `name` fits.

@@ -1,7 +1,7 @@
 //! All tools that the model is offered, under names that every provider takes.
 
 use crate::chat::tool::ToolSpec;
-use crate::tool::approval::{ApprovalRules, Ruling};
+use crate::tool::approval::{ApprovalRules, NamedTool, Ruling, SEPARATOR};
 use ring::digest::{Context, SHA256};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,9 +10,6 @@ use std::sync::Arc;
 
 /// Longest name that every provider takes, in bytes.
 const NAME_BYTES_MAX: usize = 64;
-
-/// Between the name of a server and that of its tool.
-const SEPARATOR: &str = "__";
 
 /// Hexadecimal digits of the hash in a name that was cut or changed.
 const HASH_DIGITS: usize = 8;
@@ -106,14 +103,15 @@ impl fmt::Display for ServerName {
 }
 
 impl Entry {
-    /// What `rules` say about a call of this tool. They are matched with the name that the model uses
-    /// and with `server__tool`; rules that deny also with the server's own name for it.
+    /// What `rules` say about a call of this tool.
     pub fn ruling(&self, rules: &ApprovalRules) -> Ruling {
         match &self.source {
             Source::Client { .. } => rules.ruling(&self.spec.name),
             Source::Server { server, tool } => {
-                let full = format!("{server}{SEPARATOR}{tool}");
-                rules.ruling_of(&[&self.spec.name, &full], &[tool])
+                let shown = self.spec.name.as_str();
+                let is_made = shown != tool;
+                let made = is_made.then(|| made_parts(server, shown)).flatten();
+                rules.ruling_of(&NamedTool { shown, server: server.as_str(), tool, made })
             }
         }
     }
@@ -225,6 +223,13 @@ fn made_name(server: &ServerName, tool: &str, taken: &mut BTreeSet<String>) -> S
     }
     taken.insert(name.clone());
     name
+}
+
+/// The parts of a name that [`made_name`] made; `None` if the server's was cut.
+fn made_parts(server: &ServerName, shown_name: &str) -> Option<(String, String)> {
+    let server = sanitised(server.as_str());
+    let tool = shown_name.strip_prefix(server.as_str())?.strip_prefix(SEPARATOR)?.to_owned();
+    Some((server, tool))
 }
 
 /// Whether every provider takes the name: `^[a-zA-Z0-9_-]{1,64}$`.

@@ -46,6 +46,35 @@ fn names_are_kept_where_they_can_be() {
 }
 
 #[test]
+fn a_rule_that_allows_names_a_server_and_a_tool() {
+    use crate::tool::approval::ToolGlob;
+    let check = |allow: &str, list: &[(&str, &[&str])], expected: &[&str]| {
+        let rules = ApprovalRules { allow: vec![ToolGlob::new(allow)], ..Default::default() };
+        let catalogue = Catalogue::new(&[], &servers(list));
+        let allowed = catalogue.entries().iter().filter(|it| it.ruling(&rules) == Ruling::Allow);
+        let allowed: Vec<_> = allowed.map(|it| it.spec.name.as_str()).collect();
+        assert_eq!(allowed, expected, "{allow}");
+    };
+    let spoof: &[(&str, &[&str])] = &[("a", &["rm"]), ("b", &["a__rm", "ls"])];
+    check("a__rm", spoof, &["rm"]);
+    check("a__*", spoof, &["rm"]);
+    check("a_*", spoof, &["rm"]);
+    check("*__rm", spoof, &["rm"]);
+    check("rm", spoof, &["rm"]);
+    check("b__a__rm", spoof, &["a__rm"]);
+    check("b__*", spoof, &["a__rm", "ls"]);
+    check("*", spoof, &["rm", "a__rm", "ls"]);
+    // A name that two servers have is nobody's.
+    let both: &[(&str, &[&str])] = &[("a", &["rm"]), ("b", &["rm"])];
+    check("rm", both, &[]);
+    check("b__rm", both, &["b__rm"]);
+    // What `duologue tools` prints can be typed, and so can the name as the server has it.
+    let odd: &[(&str, &[&str])] = &[("my server", &["a.b"])];
+    check("my_server__a_b", odd, &["my_server__a_b"]);
+    check("my server__a.b", odd, &["my_server__a_b"]);
+}
+
+#[test]
 fn a_made_name_takes_nobodys() {
     // The last server's own tool has the name that would be made for the first one.
     let list: &[(&str, &[&str])] = &[("a", &["x"]), ("b", &["x"]), ("c", &["a__x"])];
