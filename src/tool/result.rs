@@ -3,6 +3,7 @@
 use crate::chat::event::ToolResult;
 use crate::tool::listing::cut;
 use serde_json::{Map, Value};
+use std::collections::HashSet;
 
 /// Longest URI, name or media type that is repeated to the model, in bytes.
 const LABEL_BYTES_MAX: usize = 1024;
@@ -17,8 +18,8 @@ const NOTHING: &str = "[the tool returned nothing]";
 /// note that the rest was cut.
 ///
 /// Text is passed on, also that of embedded resources; images, audio and other data are described.
-/// Structured content takes the place of text blocks, which are meant to repeat it, unless it says
-/// the same as they do, or would have to be cut and they would not.
+/// Structured content follows where there is no text, or where it has values that the text does not
+/// have and both fit.
 pub(super) fn render(result: &Value, bytes_max: usize) -> ToolResult {
     if let Some(kind) = unsupported(result) {
         let kind = cut(kind, LABEL_BYTES_MAX);
@@ -46,33 +47,43 @@ fn unsupported(result: &Value) -> Option<&str> {
 /// The parts of the result, in order.
 fn parts(result: &Value, blocks: &[Value], bytes_max: usize) -> Vec<String> {
     let structured = result.get("structuredContent").filter(|it| !it.is_null());
-    let texts: Vec<&str> = blocks.iter().filter_map(text_of).collect();
-    let structured = structured.and_then(|value| instead_of(&texts, value, blocks, bytes_max));
-    let is_shown = |block: &&Value| structured.is_none() || text_of(block).is_none();
-    let shown = blocks.iter().filter(is_shown).map(described);
-    structured.iter().cloned().chain(shown).collect()
+    let mut shown: Vec<String> = blocks.iter().map(described).collect();
+    let has_text = blocks.iter().filter_map(text_of).any(|text| !text.trim().is_empty());
+    let Some(structured) = structured.map(|value| without_data(value, blocks)) else {
+        return shown;
+    };
+    let text = structured.to_string();
+    let shown_bytes: usize = shown.iter().map(|part| part.len() + 1).sum();
+    if !has_text {
+        shown.insert(0, text);
+    } else if shown_bytes + text.len() <= bytes_max && !has_all(&shown.join("\n"), &structured) {
+        shown.push(text);
+    }
+    shown
 }
 
 fn text_of(block: &Value) -> Option<&str> {
     (block.get("type")? == "text").then(|| block.get("text")?.as_str()).flatten()
 }
 
-/// The structured content as text, if it is better than `texts`.
-fn instead_of(
-    texts: &[&str],
-    structured: &Value,
-    blocks: &[Value],
-    bytes_max: usize,
-) -> Option<String> {
-    let repeats =
-        |text: &&str| serde_json::from_str::<Value>(text).is_ok_and(|value| value == *structured);
-    if texts.iter().any(repeats) {
-        return None;
+/// Whether `text` has each value that is in `structured`.
+fn has_all(text: &str, structured: &Value) -> bool {
+    let words = text.split(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '-' | '+'));
+    let words = words.map(|word| word.trim_end_matches('.')).collect();
+    has_values(text, &words, structured)
+}
+
+fn has_values(text: &str, words: &HashSet<&str>, value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(_) | Value::Number(_) => words.contains(value.to_string().as_str()),
+        Value::String(string) => {
+            // A text that is JSON has the string in quotes and escaped.
+            text.contains(string.trim()) || text.contains(&value.to_string())
+        }
+        Value::Array(items) => items.iter().all(|item| has_values(text, words, item)),
+        Value::Object(members) => members.values().all(|item| has_values(text, words, item)),
     }
-    let text = without_data(structured, blocks).to_string();
-    let texts_bytes: usize = texts.iter().map(|text| text.len()).sum();
-    let is_cut = text.len() > bytes_max && (1..=bytes_max).contains(&texts_bytes);
-    (!is_cut).then_some(text)
 }
 
 /// `value` without the base64 of blocks that are described anyway.
@@ -206,7 +217,17 @@ mod tests {
             json!({"content": content("{ \"n\": 1 }"), "structuredContent": value}),
             "{ \"n\": 1 }",
         );
-        check(json!({"content": content("One."), "structuredContent": value}), "{\"n\":1}");
+        check(json!({"content": content("n is 1."), "structuredContent": value}), "n is 1.");
+        check(json!({"content": content(""), "structuredContent": value}), "{\"n\":1}\n");
+        // Content that holds more follows the text.
+        check(json!({"content": content("One."), "structuredContent": value}), "One.\n{\"n\":1}");
+        check(
+            json!({"content": content("n is 10."), "structuredContent": value}),
+            "n is 10.\n{\"n\":1}",
+        );
+        // A file as the text, and again as a member.
+        let file = "a \"b\"\n\tc\n";
+        check(json!({"content": content(file), "structuredContent": {"content": file}}), file);
         check(json!({"content": content("One."), "structuredContent": null}), "One.");
         let long = json!({"n": "x".repeat(2000)});
         check(json!({"content": content("One."), "structuredContent": long}), "One.");
