@@ -87,6 +87,11 @@ impl ServerConfig {
         for secret in values.values().flat_map(Protected::secrets) {
             text = secret.redact_cut(&text);
         }
+        if url.is_some() {
+            for secret in values.values().flat_map(Protected::credentials) {
+                text = secret.redact_cut(&text);
+            }
+        }
         escape_control(&without_userinfo(&text)).trim().to_owned()
     }
 }
@@ -112,6 +117,17 @@ impl Protected {
         let whole = std::iter::once(self.0.as_str());
         let parts =
             whole.chain(self.0.lines()).filter(|part| part.trim().len() >= SECRET_BYTES_MIN);
+        parts.filter_map(Secret::new)
+    }
+}
+
+impl Protected {
+    /// The words of a header's value: a server's error may quote a token without the word `Bearer`
+    /// before it (RFC 9110, section 11.4), or one of several cookies without its name.
+    fn credentials(&self) -> impl Iterator<Item = Secret> {
+        let words = self.0.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '"'));
+        let parts = words.flat_map(|word| [Some(word), word.split_once('=').map(|it| it.1)]);
+        let parts = parts.flatten().filter(|part| part.len() >= SECRET_BYTES_MIN);
         parts.filter_map(Secret::new)
     }
 }

@@ -196,6 +196,19 @@ fn secrets_of_several_lines_are_not_shown() {
     check("the end of it", "the end of it");
 }
 
+/// A server's error quotes a token without its scheme.
+#[test]
+fn the_token_of_a_header_is_not_shown_alone() {
+    let check = |value: &str, text: &str, expected: &str| {
+        let server = json!({"url": "https://h/mcp", "headers": {"Authorization": value}});
+        assert_eq!(shown(server, text), expected, "{text:?}");
+    };
+    check("Bearer tok-5f3c9a", "token tok-5f3c9a has expired", "token [redacted] has expired");
+    check("Bearer tok-5f3c9a", "Bearer tok-5f3c9a: no", "[redacted]: no");
+    check("Token token=\"tok-5f3c9a\"", "unknown: tok-5f3c9a", "unknown: [redacted]");
+    check("Bearer tok-5f3c9a", "the bearer has gone", "the bearer has gone");
+}
+
 /// Keys are found in the path and in the query of a URL, and in its headers.
 #[test]
 fn secrets_of_a_url_are_not_shown() {
