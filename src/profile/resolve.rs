@@ -3,7 +3,7 @@
 
 use super::files::ProfileFile;
 use super::item::{Item, KeyFrom, Layer, Origin, Sourced};
-use super::read::{Draft, Drafts, Folders, read};
+use super::read::{Draft, Drafts, Fault, Folders, read};
 use super::{INHERITED_MAX, ProfileError};
 use crate::engine::is_same_address;
 use crate::tool::approval::ApprovalMode;
@@ -61,7 +61,11 @@ impl Profiles {
         let files = files.into_iter().map(|file| {
             let folder = file.path.parent().unwrap_or(Path::new(""));
             let drafts = read(file.text.expose(), Folders { file: folder, home });
-            let drafts = match drafts {
+            let checked = drafts.and_then(|drafts| {
+                check_inline_keys(&file, &drafts.profiles)?;
+                Ok(drafts)
+            });
+            let drafts = match checked {
                 Ok(drafts) => drafts,
                 Err((line, message)) if file.is_trusted => {
                     let path = file.path.to_path_buf();
@@ -69,7 +73,6 @@ impl Profiles {
                 }
                 Err((line, message)) => left_out(line, &message),
             };
-            check_inline_keys(&file, &drafts.profiles)?;
             Ok(ReadFile { profiles: drafts.profiles, warnings: drafts.warnings, file })
         });
         Ok(Self { files: files.collect::<Result<_, ProfileError>>()? })
@@ -258,7 +261,7 @@ fn at(origin: Option<&Origin>, message: String) -> ProfileError {
 }
 
 /// A key that stands in a file that others can read is known to them.
-fn check_inline_keys(file: &ProfileFile, profiles: &[Draft]) -> Result<(), ProfileError> {
+fn check_inline_keys(file: &ProfileFile, profiles: &[Draft]) -> Result<(), Fault> {
     if !file.is_open_to_others {
         return Ok(());
     }
@@ -270,7 +273,7 @@ fn check_inline_keys(file: &ProfileFile, profiles: &[Draft]) -> Result<(), Profi
         "it holds a key, and other users can read the file; run `chmod 600 {path}`, or name a \
          variable as in ${{OPENAI_API_KEY}}"
     );
-    Err(ProfileError { file: Some(file.path.to_path_buf()), line: Some(*line), message })
+    Err((Some(*line), message))
 }
 
 /// The values of a profile as its files are laid over one another.

@@ -387,3 +387,15 @@ fn a_key_in_a_file_that_others_can_read_is_refused() {
     assert!(error.contains("profiles.yaml:10: ") && error.contains("chmod 600"), "{error}");
     assert!(!error.contains("sk-of"), "{error}");
 }
+
+#[test]
+fn an_untrusted_file_with_a_key_leaves_the_own_profiles() {
+    let mut project = file(Layer::Project, SECTIONS);
+    (project.is_trusted, project.is_open_to_others) = (false, true);
+    let own = file(Layer::User, "profiles:\n  mine:\n    engine: echo\n");
+    let profiles = Profiles::read(vec![own, project], None).expect("the person's own profiles");
+    assert_eq!(profiles.names().into_iter().collect::<Vec<_>>(), ["mine"]);
+    let warnings: Vec<_> = profiles.warnings().collect();
+    assert!(matches!(&warnings[..], [one] if one.contains("left out")), "{warnings:?}");
+    assert!(!warnings[0].contains("sk-of"), "{warnings:?}");
+}
