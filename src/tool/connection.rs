@@ -1,6 +1,7 @@
 //! A connection to one server: handshake, lists of tools, calls. Each wait ends with the connection.
 
 use crate::tool::catalogue::ServerTool;
+use crate::tool::http::SESSION_ENDED;
 use crate::tool::listing::{Listing, Next};
 use rmcp::ClientHandler;
 use rmcp::model::{
@@ -229,6 +230,10 @@ impl Link {
                 "the server ended before it answered: {reason}; whatever was asked for may or may \
                  not have been done"
             ),
+            (None, ServiceError::TransportSend(error)) if is_session_ended(error) => format!(
+                "{SESSION_ENDED}; whatever was asked for may or may not have been done, and is not \
+                 sent again"
+            ),
             (None, ServiceError::TransportClosed) => "the connection was closed".to_owned(),
             (None, ServiceError::TransportSend(error)) => broken(error),
             (None, error) => error.to_string(),
@@ -277,6 +282,11 @@ fn not_opened(error: &ClientInitializeError) -> NotReady {
         _ => causes(error),
     };
     NotReady::Refused(why)
+}
+
+fn is_session_ended(error: &DynamicTransportError) -> bool {
+    let error = error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
+    matches!(error, Some(StreamableHttpError::SessionExpired))
 }
 
 /// Why a message could not be sent.

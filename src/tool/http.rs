@@ -9,7 +9,9 @@ use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, Url};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransportConfig, StreamableHttpError,
+};
 use rmcp::transport::{StreamableHttpClientTransport, Transport};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -27,6 +29,10 @@ const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(30);
 
 /// Names a file of root certificates, here as in other programs that use TLS.
 const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
+
+/// Why a connection whose session the server does not know is closed.
+pub(super) const SESSION_ENDED: &str =
+    "it answered with status 404: it no longer knows the session";
 
 /// A connection over HTTP.
 pub(super) struct HttpTransport {
@@ -59,6 +65,8 @@ impl HttpTransport {
         let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
             .custom_headers(headers.collect::<Result<HashMap<_, _>, _>>()?);
         config.retry_config = Arc::new(retry);
+        // The SDK would send a call again in the new session, though the server may have run it.
+        config.reinit_on_expired_session = false;
         Ok(Self { inner: StreamableHttpClientTransport::with_client(client, config), closed })
     }
 }
@@ -79,7 +87,16 @@ impl Transport<RoleClient> for HttpTransport {
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        self.inner.send(item)
+        let sent = self.inner.send(item);
+        let closed = self.closed.clone();
+        async move {
+            let sent = sent.await;
+            if let Err(StreamableHttpError::SessionExpired) = &sent {
+                // The server is started again, with a new session and a new list of its tools.
+                closed.send_replace(Some(Closing::Fault(SESSION_ENDED.to_owned())));
+            }
+            sent
+        }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {

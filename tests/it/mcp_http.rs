@@ -116,8 +116,10 @@ fn answer(request: &Request) -> Option<String> {
             {"name": "search", "inputSchema": {"type": "object"}},
             {"name": "odd", "inputSchema": [1]},
             {"name": "empty", "inputSchema": null},
+            {"name": "lost", "inputSchema": {"type": "object"}},
         ]})),
         Some("tools/call") if params["name"] == "empty" => None,
+        Some("tools/call") if params["name"] == "lost" => Some(response("404 Not Found", "", "")),
         Some("tools/call") => {
             let content = json!([{"type": "text", "text": "found"}, {"type": "hologram"}]);
             let result = json!({"content": content});
@@ -158,7 +160,8 @@ async fn tools_are_listed_and_called_over_http() {
     let server = HttpServer::start();
     let mut servers = servers(&server.url("/mcp"));
     let (state, tools) = first_state(&mut servers).await;
-    assert_eq!((state, tools), (ServerState::Ready, vec!["search".to_owned(), "empty".to_owned()]));
+    let expected = ["search", "empty", "lost"].map(str::to_owned).to_vec();
+    assert_eq!((state, tools), (ServerState::Ready, expected));
     let found = call(&servers, "search").await;
     let expected = "found\n[content of type `hologram`, which can't be shown]";
     assert_eq!(found, ToolResult::Success(expected.to_owned()));
@@ -182,6 +185,19 @@ async fn a_call_whose_connection_breaks_is_not_sent_again() {
     assert!(broken.starts_with("the call failed: "), "{broken}");
     assert_eq!(server.count("tools/call"), 1);
     assert!(matches!(call(&servers, "search").await, ToolResult::Success(_)));
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn a_call_whose_session_is_unknown_is_not_sent_again() {
+    let server = HttpServer::start();
+    let mut servers = servers(&server.url("/mcp"));
+    assert_eq!(first_state(&mut servers).await.0, ServerState::Ready);
+    let ToolResult::Error(lost) = call(&servers, "lost").await else { panic!("a success") };
+    assert!(lost.contains("404") && lost.contains("may or may not have been done"), "{lost}");
+    // The next call has a new session.
+    assert!(matches!(call(&servers, "search").await, ToolResult::Success(_)));
+    assert_eq!((server.count("initialize"), server.count("tools/call")), (2, 2));
     servers.close().await;
 }
 
