@@ -195,7 +195,8 @@ async fn a_call_whose_session_is_unknown_is_not_sent_again() {
     assert_eq!(first_state(&mut servers).await.0, ServerState::Ready);
     let ToolResult::Error(lost) = call(&servers, "lost").await else { panic!("a success") };
     assert!(lost.contains("404") && lost.contains("may or may not have been done"), "{lost}");
-    // The next call has a new session.
+    // The server is connected to anew, and the next call has that session.
+    while first_state(&mut servers).await.0 != ServerState::Ready {}
     assert!(matches!(call(&servers, "search").await, ToolResult::Success(_)));
     assert_eq!((server.count("initialize"), server.count("tools/call")), (2, 2));
     servers.close().await;
