@@ -35,7 +35,8 @@ const SESSION: &str = "INSERT INTO sessions(id, title, folder, created_ms, updat
      last_ordinal, turns, preamble) VALUES (?, '', ?, ?, ?, 0, 0, ?)";
 const CHANGED: &str = "UPDATE sessions SET updated_ms = max(updated_ms, ?2), \
      last_ordinal = max(last_ordinal, ?3), \
-     turns = max(turns, ?4), title = CASE WHEN title = '' THEN ?5 ELSE title END, \
+     turns = max(turns, ?4), title = CASE \
+     WHEN title = '' OR turns <= dropped_turns + ?8 THEN ?5 ELSE title END, \
      bytes = bytes + ?6, loose_states = loose_states + ?7, state_rows = state_rows + ?7, \
      dropped_turns = dropped_turns + ?8, turn_rows = turn_rows + ?9, \
      tail_rows = CASE WHEN ?10 THEN 0 ELSE tail_rows END + ?11, \

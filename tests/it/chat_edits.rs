@@ -1,7 +1,8 @@
 //! Chats in which the end of the conversation is changed, or goes on in a copy.
 
 use crate::chat::{Person, chat};
-use crate::once::Once;
+use crate::chat_lines::piped;
+use crate::once::{Once, duologue};
 use crate::process::eventually;
 use crate::server::Folder;
 
@@ -152,4 +153,21 @@ fn another_conversation_that_can_not_be_stored_does_not_end_this_one() {
     person.answered("You said: second Before that you said: first");
     person.types("/quit\r");
     assert_eq!(person.ends().0, 0);
+}
+
+#[test]
+fn the_title_of_a_conversation_follows_its_first_prompt() {
+    let folder = Folder::new();
+    let check = |lines: &str, title: &str, is_not: &str| {
+        let store = ["--store", "chat.db", "--session-id", title];
+        assert_eq!(piped(&folder, &store, lines).status, 0);
+        let command = duologue(&folder, &["sessions", "list", "--store", "chat.db"]);
+        let listed = Once::start(command).finish().stdout;
+        let row = listed.lines().find(|row| row.contains(title)).unwrap_or_default();
+        assert!(row.matches(title).count() == 2, "the id and the title: {listed}");
+        assert!(!listed.contains(is_not), "{listed}");
+    };
+    check("secret-topic\n/edit another-topic\n", "another-topic", "secret-topic");
+    check("dropped-topic\n/undo\nkept-topic\nmore\n", "kept-topic", "dropped-topic");
+    check("first-topic\nsecond\n/edit third\n", "first-topic", "third");
 }

@@ -50,7 +50,8 @@ const WORDS: &str = "INSERT INTO duologue.words(session, ordinal, terms) \
      SELECT s.key, $2, array_to_tsvector($3) FROM duologue.sessions s WHERE s.id = $1";
 const CHANGED: &str = "UPDATE duologue.sessions SET updated_ms = greatest(updated_ms, $2), \
      last_ordinal = greatest(last_ordinal, $3), turns = greatest(turns, $4), \
-     title = CASE WHEN title = '' THEN $5 ELSE title END, writer = $6, batch = $7, digest = $8, \
+     title = CASE WHEN title = '' OR turns <= dropped_turns + $9 THEN $5 ELSE title END, \
+     writer = $6, batch = $7, digest = $8, \
      dropped_turns = dropped_turns + $9, turn_rows = turn_rows + $10, \
      state_rows = state_rows + $11, \
      tail_rows = CASE WHEN $12 THEN 0 ELSE tail_rows END + $13, \
