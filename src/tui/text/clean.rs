@@ -109,6 +109,8 @@ fn is_unseen(character: char) -> bool {
     matches!(character,
         // Soft hyphen: terminals do not agree on its width.
         '\u{ad}'
+        // Zero width space.
+        | '\u{200b}'
         // Marks, embeddings, overrides and isolates of the bidirectional algorithm.
         | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
         // Invisible operators, and deprecated characters that change shapes and digits.
@@ -139,6 +141,7 @@ mod tests {
             ("\x1b[1\r\n", "␛[1\n"),
             ("\u{9b}2J\u{7f}\0\u{8}", "�2J␡␀␈"),
             ("a\u{202e}b\u{2066}c\u{200f}d", "abcd"),
+            ("key\u{200b}word", "keyword"),
             ("\u{feff}x\u{e0041}y\u{ad}z", "xyz"),
             ("a\u{2028}b", "a\nb"),
             ("👩‍👩‍👧 क्‍ष می‌خواهم", "👩‍👩‍👧 क्‍ष می‌خواهم"),

@@ -50,9 +50,12 @@ fn visible(text: &str) -> String {
     let sign = |char: char| match char {
         '\n' => '\n',
         '\t' => ' ',
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            '�'
-        }
+        '\u{61c}'
+        | '\u{200b}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}' => '�',
         char if char.is_control() => '�',
         char => char,
     };
