@@ -3,7 +3,9 @@
 mod complete;
 mod history;
 
-pub(crate) use complete::{Candidates, Completion, mentions};
+pub(crate) use complete::{
+    Candidates, Completion, meanings, mentions, needs_quotes, quoted, unquoted,
+};
 pub(crate) use history::{ENTRIES_MAX, History};
 
 use unicode_segmentation::UnicodeSegmentation;

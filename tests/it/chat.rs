@@ -354,7 +354,7 @@ fn a_tool_call_waits_for_the_persons_decision() {
     let mut person = Person::start(chat(&folder, &options));
     person.sees("/help");
     person.types("go\ry");
-    person.sees("May act of echo run?");
+    person.sees("May act of echo run with {\"text\":\"hello\"}?");
     person.sees("Ctrl-G to answer");
     person.types("y");
     person.sees("> yy");
@@ -471,12 +471,24 @@ fn an_editor_that_is_killed_changes_nothing() {
 fn files_after_an_at_sign_are_completed_and_attached() {
     let folder = Folder::new();
     fs::write(folder.path("notes.txt"), "text").expect("a file");
+    fs::create_dir(folder.path("sub")).expect("a folder");
+    fs::write(folder.path("sub/my \"own\" notes.txt"), "text").expect("a file");
     let mut person = Person::start(chat(&folder, &[]));
     person.sees("/help");
     person.types("see @no\t");
     person.sees("> see @notes.txt");
     person.types("\r");
     person.sees("attached: notes.txt");
-    person.types("/quit\r");
+    person.types("and @sub\t");
+    person.sees("> and @sub/");
+    person.types("m\t");
+    person.sees("> and @\"sub/my \\\"own\\\" notes.txt\"");
+    person.types("\r");
+    person.sees("attached: my \"own\" notes.txt");
+    person.types("or @~\t");
+    person.sees("> or @~/");
+    person.types("su\t");
+    person.sees("> or @~/sub/");
+    person.types("\u{3}/quit\r");
     assert_eq!(person.ends().0, 0);
 }

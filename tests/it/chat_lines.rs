@@ -115,6 +115,37 @@ fn a_question_that_nobody_can_answer_is_denied() {
     assert_gone(&mark);
 }
 
+#[test]
+fn a_file_is_attached_whatever_stands_after_its_name() {
+    let folder = Folder::new();
+    for name in ["photo.png", "my photo.png", "what?"] {
+        fs::write(folder.path(name), b"\x89PNG\r\n\x1a\n").expect("a file");
+    }
+    let check = |prompt: &str, attached: &[&str]| {
+        let stdout = piped(&folder, &[], &format!("{prompt}\n")).stdout;
+        let names = stdout.lines().filter_map(|line| line.trim().strip_prefix("attached: "));
+        assert_eq!(names.collect::<Vec<_>>(), attached, "{prompt}: {stdout}");
+    };
+    for after in ["?", ",", ".", ":", ";", "!", ")", "\"", "'", "?!", ".)"] {
+        check(&format!("What is in @photo.png{after} Tell me"), &["photo.png"]);
+    }
+    check("What is (@photo.png), and \"@my\" \"@photo.png\"?", &["photo.png", "photo.png"]);
+    check("And @\"my photo.png\"?", &["my photo.png"]);
+    check("The name itself: @what?", &["what?"]);
+    check("me@photo.png @photo.pn", &[]);
+}
+
+#[test]
+fn a_prompt_that_was_not_answered_is_in_the_exit_status() {
+    let folder = Folder::new();
+    let provider = Provider::start(vec![refused(400, "no"), says("Hello.")]);
+    let mut once = Once::start(with_provider(&folder, &provider));
+    once.write("hi\nagain\n");
+    let ended = once.finish();
+    assert!(ended.stdout.contains("Hello."), "the lines after it are asked: {}", ended.stdout);
+    assert_eq!((ended.status, ended.stderr.as_str()), (1, ""));
+}
+
 fn with_provider(folder: &Folder, provider: &Provider) -> std::process::Command {
     let base_url = provider.base_url();
     let words = ["chat", "--engine", "openai", "--model", "scripted", "--base-url", &base_url];

@@ -27,11 +27,8 @@ impl Completion {
         if before.starts_with('/') && !before.contains(char::is_whitespace) {
             return Some(Self::Command { start: 0, part: before.to_owned() });
         }
-        let start = before.rfind(char::is_whitespace);
-        let start =
-            start.map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
-        let part = before[start..].strip_prefix('@')?;
-        Some(Self::File { start: start + 1, part: part.to_owned() })
+        let last = scanned(before).pop().filter(|mention| mention.reaches_end)?;
+        Some(Self::File { start: last.start, part: before[last.start..].to_owned() })
     }
 }
 
@@ -58,22 +55,99 @@ impl Candidates {
     }
 }
 
+/// Characters before an `@` that begins the name of a file, besides white space.
+const OPENING: [char; 9] = ['(', '[', '{', '"', '\'', '`', '“', '‘', '«'];
+
+/// Characters after the name of a file that may belong to the sentence around it.
+const CLOSING: [char; 18] =
+    ['?', ',', '.', ':', ';', '!', ')', ']', '}', '"', '\'', '`', '”', '’', '»', '…', '。', '、'];
+
+/// A path after `@`.
+struct Mention {
+    /// Where the path begins, with its quote if it has one.
+    start: usize,
+    path: String,
+    /// The path goes on as far as the text does, so that it may not be complete.
+    reaches_end: bool,
+}
+
 /// The paths after `@` in a prompt, in order: up to the next white space, or between quotes.
 pub(crate) fn mentions(prompt: &str) -> Vec<String> {
+    let paths = scanned(prompt).into_iter().map(|mention| mention.path);
+    paths.filter(|path| !path.is_empty()).collect()
+}
+
+/// The names that a mention may mean, the longest first: punctuation at its end may belong to the sentence.
+pub(crate) fn meanings(mention: &str) -> impl Iterator<Item = &str> {
+    let names = std::iter::successors(Some(mention), |name| name.strip_suffix(CLOSING));
+    names.filter(|name| !name.is_empty())
+}
+
+/// A path as it stands after `@`, with quotes if it needs them. A folder stays open, so that it can go on.
+pub(crate) fn quoted(path: &str, is_quoted: bool) -> String {
+    if !is_quoted {
+        return path.to_owned();
+    }
+    let end = if path.ends_with('/') { "" } else { "\"" };
+    format!("\"{}{end}", path.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Whether a path must stand in quotes.
+pub(crate) fn needs_quotes(path: &str) -> bool {
+    path.contains(char::is_whitespace) || path.starts_with('"') || path.ends_with(CLOSING)
+}
+
+/// What `part`, a path as it is written after `@`, means: quotes and the backslashes in them are removed.
+pub(crate) fn unquoted(part: &str) -> String {
+    part.strip_prefix('"').map_or_else(|| part.to_owned(), |rest| in_quotes(rest).0)
+}
+
+fn scanned(text: &str) -> Vec<Mention> {
     let mut found = Vec::new();
-    let mut is_start = true;
-    for (at, char) in prompt.char_indices() {
-        if char == '@' && is_start {
-            let rest = &prompt[at + 1..];
-            let path = match rest.strip_prefix('"') {
-                Some(quoted) => quoted.split('"').next(),
-                None => rest.split(char::is_whitespace).next(),
-            };
-            found.extend(path.filter(|path| !path.is_empty()).map(str::to_owned));
+    let (mut at, mut may_begin) = (0, true);
+    while let Some(char) = text[at..].chars().next() {
+        at += char.len_utf8();
+        if char != '@' || !may_begin {
+            may_begin = char.is_whitespace() || OPENING.contains(&char);
+            continue;
         }
-        is_start = char.is_whitespace();
+        may_begin = false;
+        let (mention, length) = mention(&text[at..], at);
+        found.push(mention);
+        at += length;
     }
     found
+}
+
+/// The mention at the beginning of `rest`, and how much of it is not looked at again.
+fn mention(rest: &str, start: usize) -> (Mention, usize) {
+    if let Some(quoted) = rest.strip_prefix('"') {
+        let (path, end) = in_quotes(quoted);
+        // A quote that is not closed may be no quote, so what follows it may be mentions.
+        let length = 1 + end.unwrap_or(0);
+        return (Mention { start, path, reaches_end: end.is_none() }, length);
+    }
+    let path = rest.split(char::is_whitespace).next().unwrap_or_default();
+    let reaches_end = path.len() == rest.len();
+    (Mention { start, path: path.to_owned(), reaches_end }, path.len())
+}
+
+/// The text up to the closing quote, and the place after it; `None`: there is none. A backslash makes a quote
+/// or a backslash part of the name.
+fn in_quotes(text: &str) -> (String, Option<usize>) {
+    let mut path = String::new();
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, char)) = chars.next() {
+        match char {
+            '"' => return (path, Some(at + 1)),
+            '\\' => {
+                let escaped = chars.next_if(|(_, next)| matches!(next, '"' | '\\'));
+                path.push(escaped.map_or(char, |(_, next)| next));
+            }
+            char => path.push(char),
+        }
+    }
+    (path, None)
 }
 
 #[cfg(test)]
@@ -90,6 +164,10 @@ mod tests {
         check("/model gp", None);
         check("@", file(1, ""));
         check("see @src/ma", file(5, "src/ma"));
+        check("see (@ma", file(6, "ma"));
+        check("see @\"my no", file(5, "\"my no"));
+        check("see @\"my notes\"", None);
+        check("see @\"my notes\" and", None);
         check("mail me@example.com", None);
         check("plain", None);
     }
@@ -110,6 +188,31 @@ mod tests {
 
     #[test]
     fn paths_are_found_at_the_start_of_words() {
-        assert_eq!(mentions("@a.txt and me@b.c, @\"c d.txt\" @"), ["a.txt", "c d.txt"]);
+        let check = |text, expected: &[&str]| assert_eq!(mentions(text), expected, "{text}");
+        check("@a.txt and me@b.c, @\"c d.txt\" @", &["a.txt", "c d.txt"]);
+        check("(@a.txt) '@b' @\"c @d\"", &["a.txt)", "b'", "c @d"]);
+        check(r#"@"say \"hi\" \\ \n.txt"?"#, &[r#"say "hi" \ \n.txt"#]);
+        check("@\"open @a", &["open @a", "a"]);
+    }
+
+    #[test]
+    fn punctuation_after_a_name_may_belong_to_the_sentence() {
+        let check = |mention, expected: &[&str]| {
+            assert_eq!(meanings(mention).collect::<Vec<_>>(), expected, "{mention}");
+        };
+        check("a.txt", &["a.txt"]);
+        check("a.txt?\")", &["a.txt?\")", "a.txt?\"", "a.txt?", "a.txt"]);
+        check("..", &["..", "."]);
+    }
+
+    #[test]
+    fn a_quoted_path_is_read_as_it_was() {
+        for path in ["a b", r#"say "hi"."#, r"a\ b\", "\"x", "dir with space/"] {
+            let quoted = quoted(path, needs_quotes(path));
+            assert!(quoted.starts_with('"'), "{quoted}");
+            assert_eq!(mentions(&format!("@{quoted}")), [path]);
+            assert_eq!(unquoted(&quoted), path);
+        }
+        assert_eq!(quoted("plain.txt", needs_quotes("plain.txt")), "plain.txt");
     }
 }

@@ -16,6 +16,9 @@ pub(crate) struct Approval {
     pub(crate) input: String,
 }
 
+/// Characters of the arguments of an answered call that are printed: all of them stand in its question.
+const ANSWERED_CHARS_MAX: usize = 200;
+
 impl State {
     pub(super) fn approval_requested(&mut self, asked: ToolApprovalRequested) {
         let approval = Approval {
@@ -93,8 +96,18 @@ impl State {
             return Vec::new();
         }
         let approval = self.approvals.remove(0);
-        self.hint(format!("{}: {}", approval.tool, super::decided(&decision)));
+        let text = format!("{}: {}", approval.tool, super::decided(&decision));
+        // Stays in the scrollback beside the questions: which of several calls were answered, and how.
+        self.note(Note::Information, format!("{text} · {}", shortened(&approval.input)));
         self.ask_by_line();
         vec![Action::Request(Outgoing::Approve { call: approval.call, decision })]
     }
+}
+
+/// The beginning of the arguments, in one line.
+fn shortened(input: &str) -> String {
+    let mut chars = input.chars().map(|char| if char == '\n' { ' ' } else { char });
+    let mut text: String = chars.by_ref().take(ANSWERED_CHARS_MAX).collect();
+    text.extend(chars.next().map(|_| '…'));
+    text
 }

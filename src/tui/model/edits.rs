@@ -8,7 +8,7 @@ use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::proto::session::TurnDropped;
 use crate::protocol::words::code;
-use crate::tui::input::mentions;
+use crate::tui::input::{meanings, mentions};
 use std::path::Path;
 
 /// A prompt of the conversation.
@@ -34,12 +34,11 @@ impl Asked {
         let mut attachments: Vec<_> = self.attachments.iter().collect();
         let mut removed = Vec::new();
         for mention in mentions(&self.text) {
-            let name = Path::new(&mention).file_name().unwrap_or_default().to_string_lossy();
-            let Some(at) = attachments.iter().position(|(_, other)| *other == name) else {
-                continue;
-            };
+            let named = |path| Path::new(path).file_name().unwrap_or_default().to_string_lossy();
+            let place = |path| attachments.iter().position(|(_, other)| *other == named(path));
+            let Some(at) = meanings(&mention).find_map(place) else { continue };
             let (id, _) = attachments.remove(at);
-            if !kept.contains(&mention) {
+            if !kept.iter().any(|kept| bare(kept) == bare(&mention)) {
                 removed.push(id.clone());
             }
         }
@@ -49,8 +48,14 @@ impl Asked {
     /// The files that `text` mentions after `@` and this text does not.
     fn added(&self, text: &str) -> Vec<String> {
         let before = mentions(&self.text);
-        mentions(text).into_iter().filter(|mention| !before.contains(mention)).collect()
+        let is_new = |mention: &String| before.iter().all(|other| bare(other) != bare(mention));
+        mentions(text).into_iter().filter(is_new).collect()
     }
+}
+
+/// A mention without the punctuation of the sentence: another sentence may mention the same file.
+fn bare(mention: &str) -> &str {
+    meanings(mention).last().unwrap_or_default()
 }
 
 impl State {
@@ -269,9 +274,12 @@ mod tests {
         scene.ui("a", ChatRunStarted::default());
         scene.done("a", "ok");
         enter(&mut scene, "/edit see @x/one.txt @three.txt");
+        enter(&mut scene, "/edit is @x/one.txt, (@y/one.txt) or @two.txt?");
+        let text = "is @x/one.txt, (@y/one.txt) or @two.txt?";
+        assert_eq!(edits(&scene)[1..], [changed("a-user", text, &[], &[])]);
         let text = "see @x/one.txt @three.txt";
         let removed = ["attachment-3", "attachment-4"];
-        assert_eq!(edits(&scene), [changed("a-user", text, &removed, &["three.txt"])]);
+        assert_eq!(edits(&scene)[..1], [changed("a-user", text, &removed, &["three.txt"])]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Keys, as readline and the chats that people know have them.
 
+use super::hint::About;
 use super::{Action, Picker, PickerKind, Piece, Scroll, State, Unfolded};
 use crate::tui::input::{Candidates, Completion, Move};
 use crate::tui::model::picker::Choice;
@@ -49,6 +50,7 @@ impl State {
     }
 
     fn pressed(&mut self, press: Press) -> Vec<Action> {
+        self.forget_hint_about(About::Anything);
         if press != Press::ctrl('c') {
             self.leave_until = None;
         }
@@ -236,7 +238,10 @@ impl State {
     fn insert_common(&mut self, found: &Candidates) {
         let Some(common) = found.common() else { return };
         let before = &self.editor.text()[..self.editor.cursor()];
-        let is_longer = before.get(found.start..).is_some_and(|part| common.starts_with(part));
+        // Quotes may have to be put around what is written.
+        let plain = |text: &str| text.strip_prefix('"').unwrap_or(text).to_owned();
+        let part = before.get(found.start..);
+        let is_longer = part.is_some_and(|part| plain(&common).starts_with(&plain(part)));
         if is_longer {
             self.editor.replace_before(found.start, &common);
         }

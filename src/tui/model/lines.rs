@@ -27,6 +27,8 @@ pub(crate) struct Lines {
     under_way: Vec<String>,
     /// The call whose question was printed last.
     asked: Option<Asked>,
+    /// A prompt was not answered, because it was refused or its run failed.
+    has_failed: bool,
 }
 
 /// A question that was printed.
@@ -68,6 +70,11 @@ impl Lines {
         self.under_way.retain(|other| other != id);
     }
 
+    /// A prompt was not answered.
+    pub(super) fn prompt_failed(&mut self) {
+        self.has_failed = true;
+    }
+
     fn has_shown_question(&self) -> bool {
         self.asked.as_ref().is_some_and(|asked| asked.is_shown)
     }
@@ -82,6 +89,11 @@ impl State {
             false => LINES_WAITING_WITH_QUESTION_MAX,
         };
         lines.waiting.len() < most
+    }
+
+    /// Whether lines of a file or a program had a prompt that was not answered: nobody else sees it.
+    pub(crate) fn has_failed_unseen(&self) -> bool {
+        self.lines.as_ref().is_some_and(|lines| lines.has_failed && !lines.are_typed)
     }
 
     /// A line was read.
@@ -240,6 +252,11 @@ const NO_QUESTION: &str = "no tool call waits for a decision";
 /// A prompt as it is written after a second slash.
 pub(super) fn unescaped(text: &str) -> String {
     text.strip_prefix("//").map_or_else(|| text.to_owned(), |rest| format!("/{rest}"))
+}
+
+/// Whether a text is the word for a decision about a tool call.
+pub(super) fn is_decision(text: &str) -> bool {
+    answer(text.trim()).is_some()
 }
 
 fn answer(word: &str) -> Option<Answer> {

@@ -1,6 +1,6 @@
 //! What a person enters: prompts and commands.
 
-use super::lines::unescaped;
+use super::lines::{is_decision, unescaped};
 use super::log::code_blocks;
 use super::{Action, Note, Opening, Outgoing, Picker, PickerKind, Piece, State, Status};
 use crate::protocol::command::Edit;
@@ -73,6 +73,12 @@ impl State {
             // It stays where it can be corrected.
             Some(Err(wrong)) => {
                 self.hint(wrong.to_string());
+                Vec::new()
+            }
+            // Sent, it would wait and become a prompt of its own once the question is answered.
+            None if !self.approvals.is_empty() && is_decision(text) => {
+                self.editor.take();
+                self.hint("nothing was sent; Ctrl-G, then y, a or n answers the question");
                 Vec::new()
             }
             None if self.is_opening => {

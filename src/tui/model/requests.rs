@@ -1,7 +1,7 @@
 //! What the person asks for, from the key to the last frame of the request.
 
 use super::edits;
-use super::{Action, Note, Piece, State};
+use super::{Action, Lines, Note, Piece, State};
 use crate::protocol::command::{Decision, Edit};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::rpc::ErrorFrame;
@@ -144,6 +144,7 @@ impl State {
         if let Some(lines) = &mut self.lines {
             lines.request_ends(request);
         }
+        let is_prompt = self.waiting.iter().any(|waiting| waiting.id == request);
         let refused = self.quiet.extract_if(.., |(id, _)| id == request).next();
         if let Some((_, Outgoing::Replace { prompt, .. })) = refused
             && status == done::FAILED
@@ -157,7 +158,11 @@ impl State {
                 self.give_back(waiting.prompt);
             }
         }
-        if self.run.as_ref().is_some_and(|run| run.request == request) {
+        let is_run = self.run.as_ref().is_some_and(|run| run.request == request);
+        if (is_run || is_prompt) && status == done::FAILED {
+            self.lines.iter_mut().for_each(Lines::prompt_failed);
+        }
+        if is_run {
             self.end_run(status);
         }
     }

@@ -467,3 +467,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_word_for_a_decision_is_no_prompt_while_a_question_is_open() {
+    let mut scene = Scene::new();
+    scene.ask("r", "what time is it?");
+    scene.asks_approval("r", "c");
+    for word in ["y", "No", "a "] {
+        scene.write(word);
+        scene.key(Key::Enter);
+        assert!(scene.state.editor.is_empty());
+        let hint = "nothing was sent; Ctrl-G, then y, a or n answers the question";
+        assert_eq!(scene.state.shown_hint(), Some(hint));
+    }
+    assert_eq!((scene.asked().len(), scene.state.approvals.len()), (1, 1));
+    scene.write("yes, why not");
+    assert_eq!(scene.state.shown_hint(), None, "it goes with the next key");
+    scene.key(Key::Enter);
+    assert_eq!(scene.asked()[1..], [("yes, why not", None)]);
+    scene.press(Press::ctrl('g'));
+    scene.write("n");
+    let answered = r#"get_time: denied · {"zone":"UTC"}"#.to_owned();
+    assert!(scene.pieces.contains(&Piece::Note(Note::Information, answered)));
+}

@@ -10,7 +10,7 @@ use crate::protocol::id::{RequestId, ToolCallId};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::session::Input;
 use crate::support::threads;
-use crate::tui::input::mentions;
+use crate::tui::input::{meanings, mentions};
 use crate::tui::model::{Action, Choice, Event, Note, Outgoing};
 use crate::tui::text::clean;
 use base64::Engine as _;
@@ -228,10 +228,8 @@ impl Shell<'_> {
 fn attached(mentions: Vec<String>) -> Vec<Attachment> {
     let mut attachments = Vec::new();
     for mention in mentions {
-        let path = files::expanded(&mention);
-        if !path.is_file() {
-            continue;
-        }
+        let mut paths = meanings(&mention).map(files::expanded);
+        let Some(path) = paths.find(|path| path.is_file()) else { continue };
         let Ok(path) = std::path::absolute(&path) else { continue };
         let url = path.to_string_lossy().into_owned();
         let number = u32::try_from(attachments.len() + 1).unwrap_or(u32::MAX);

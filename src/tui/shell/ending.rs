@@ -154,6 +154,9 @@ impl Shell<'_> {
         if let Some(child) = self.child.take() {
             child.abandon();
         }
+        if code == ExitCode::Ok && self.state.has_failed_unseen() {
+            code = ExitCode::RunFailed;
+        }
         tokio::select! {
             biased;
             signal = self.signals.next() => code = ExitCode::Interrupted(signal),

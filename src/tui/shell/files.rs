@@ -1,7 +1,7 @@
 //! Files of the chat: earlier prompts, paths to complete, and what is saved.
 
 use crate::support::files::{read_limited, replace, user_folder};
-use crate::tui::input::{Candidates, ENTRIES_MAX, History};
+use crate::tui::input::{Candidates, ENTRIES_MAX, History, needs_quotes, quoted, unquoted};
 use crate::tui::text::clean;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -83,6 +83,8 @@ impl HistoryFile {
 
 /// The files and folders whose path begins with `part`.
 pub(super) fn listed(start: usize, part: &str) -> Candidates {
+    let (has_quote, part) = (part.starts_with('"'), unquoted(part));
+    let part = part.as_str();
     let (folder, name) = part.rsplit_once('/').map_or(("", part), |(folder, name)| (folder, name));
     let before = if part.contains('/') { format!("{folder}/") } else { String::new() };
     let at = match before.as_str() {
@@ -96,20 +98,28 @@ pub(super) fn listed(start: usize, part: &str) -> Candidates {
         // A name that can't be typed, or that would do something to the terminal, is not offered.
         let Some(text) = file_name.to_str().filter(|text| clean(text) == **text) else { continue };
         let is_hidden = text.starts_with('.') && !name.starts_with('.');
-        if !text.starts_with(name) || is_hidden || text.contains(char::is_whitespace) {
+        if !text.starts_with(name) || is_hidden {
             continue;
         }
         let end = if entry.path().is_dir() { "/" } else { "" };
         words.push(format!("{before}{text}{end}"));
     }
+    if words.is_empty() && !part.ends_with('/') && expanded(part).is_dir() {
+        // A folder that is not listed in another one: `~` and `..`.
+        words.push(format!("{part}/"));
+    }
     words.sort();
     words.truncate(FILES_MAX);
+    // All of them, so that they have a beginning in common.
+    let in_quotes = has_quote || words.iter().any(|word| needs_quotes(word));
+    words.iter_mut().for_each(|word| *word = quoted(word, in_quotes));
     Candidates { start, words }
 }
 
 /// A path in which `~` is the user's own folder.
 pub(super) fn expanded(path: &str) -> PathBuf {
-    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
+    let rest = if path == "~" { Some("") } else { path.strip_prefix("~/") };
+    match (rest, std::env::var_os("HOME")) {
         (Some(rest), Some(home)) => Path::new(&home).join(rest),
         (Some(_) | None, _) => PathBuf::from(path),
     }

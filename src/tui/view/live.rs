@@ -6,7 +6,10 @@ use super::look::{Look, Part};
 use super::pieces::{Printer, arguments, wrapped};
 use super::{one_line, seconds, styled};
 use crate::tui::markdown::render;
-use crate::tui::model::{Picker, PickerKind, Run, Size, State, Step, ToolState, retrying};
+use crate::tui::model::{
+    Approval, Picker, PickerKind, Run, Size, State, Step, ToolState, retrying,
+};
+use crate::tui::text::width;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use std::time::Duration;
@@ -129,8 +132,8 @@ fn tools(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     // What waits for a decision is in the question.
     let shown = run.tools.iter().filter(|call| {
-        let is_asked = call.state == ToolState::Requested && !state.approvals.is_empty();
-        !is_asked
+        let is_asked = |approval: &Approval| approval.call == call.id;
+        call.state != ToolState::Requested || !state.approvals.iter().any(is_asked)
     });
     for call in shown.take(TOOL_ROWS_MAX) {
         let what = match call.state {
@@ -218,7 +221,10 @@ fn asked(state: &State, look: &Look, columns: usize, rows: usize) -> Vec<Line<'s
     vec![styled(one_line("? y yes · n no · Esc back", columns), look.style(Part::Question))]
 }
 
-/// The question about a tool call, whose arguments are printed.
+/// Columns of the arguments in a question that are shown in any window.
+const QUESTION_COLUMNS_MIN: usize = 16;
+
+/// The question about a tool call, with as much of its arguments as a row has room for: all of them are printed.
 fn question(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
     let Some(approval) = state.approvals.first() else { return Vec::new() };
     let style = look.style(Part::Question);
@@ -230,8 +236,11 @@ fn question(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
         1 => String::new(),
         count => format!(" (and {} more)", count - 1),
     };
-    let mut lines =
-        wrapped(&format!("May {}{from} run?{more}", approval.tool), "? ", columns, style);
+    let before = format!("May {}{from} run with ", approval.tool);
+    let after = format!("?{more}");
+    let room = columns.saturating_sub(width(&before) + width(&after) + 2);
+    let input = one_line(&approval.input, room.max(QUESTION_COLUMNS_MIN));
+    let mut lines = wrapped(&format!("{before}{input}{after}"), "? ", columns, style);
     let keys = match state.is_asked {
         true => "y yes · a always in this conversation · n no · Esc back",
         false => "Ctrl-G to answer",

@@ -2,6 +2,7 @@
 //! printed text with the live region under it.
 
 use super::live::{Live, region};
+use super::one_line;
 use super::pager::Pager;
 use super::pieces::Printer;
 use crate::tui::model::{Size, State};
@@ -34,7 +35,8 @@ pub(crate) fn page(state: &State, pager: &mut Pager) -> Live {
         && rows > 1
         && let Some(status) = lines.last_mut()
     {
-        *status = Line::raw("an earlier part is shown; Ctrl-End goes to the end");
+        let text = "an earlier part is shown; Ctrl-End goes to the end";
+        *status = Line::raw(one_line(text, state.size.columns));
     }
     lines.extend(vec![Line::default(); free]);
     Live { lines, row, column: live.column }

@@ -106,19 +106,20 @@ fn tool_calls_and_the_question_about_them() {
     scene.write("y");
     let printed = "> time?\n\n! get_time of clock asks to run with {\"zone\":\"UTC\"}\n";
     let head = format!(
-        "{printed}──\n⠋ waiting for your decision · 0 s · Esc stops\n? May get_time of clock run?\n"
+        "{printed}──\n⠋ waiting for your decision · 0 s · Esc stops\n? May get_time of clock run with {{\"zone\":\"UTC\"}}?\n"
     );
     check(&scene, &format!("{head}  Ctrl-G to answer\n> y|\nnot stored · /help"));
     scene.press(Press::ctrl('g'));
     let keys = "  y yes · a always in this conversation · n no · Esc back";
     check(&scene, &format!("{head}{keys}\n> y|\nnot stored · /help"));
     scene.key(Key::Char('y'));
+    let printed = format!("{printed}· get_time: allowed · {{\"zone\":\"UTC\"}}\n");
     scene.runs_tool("r", "c");
     scene.after(1500);
     check(
         &scene,
         &format!(
-            "{printed}──\n○ get_time (1 s) {{\"zone\":\"UTC\"}}\n\n⠴ running tools · 1 s · Esc stops\n> y|\nget_time: allowed"
+            "{printed}──\n○ get_time (1 s) {{\"zone\":\"UTC\"}}\n\n⠴ running tools · 1 s · Esc stops\n> y|\nnot stored · /help"
         ),
     );
     scene.returns("r", "c", "1\n2\n3\n4\n5\n");
