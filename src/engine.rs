@@ -125,6 +125,8 @@ pub struct RunError {
 pub enum Stage {
     /// Initializing: nothing has been sent to a provider.
     Init,
+    /// Asking: the provider has refused the request, and answered nothing.
+    Refused,
     /// Answering.
     Run,
 }

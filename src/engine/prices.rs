@@ -85,6 +85,11 @@ fn millionths(text: &str) -> Option<u64> {
 }
 
 impl Prices {
+    /// The cost of a call that has used nothing, with any model; `None` if there is no list.
+    pub(crate) fn of_nothing(&self) -> Option<Cost> {
+        (*self != Self::default()).then(Cost::default)
+    }
+
     /// What `usage` costs with that model; `None` if the price of some of its tokens is not in the
     /// list.
     pub fn cost(&self, engine: &str, model: &str, usage: &Usage) -> Option<Cost> {

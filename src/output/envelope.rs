@@ -230,7 +230,13 @@ impl Envelope {
     /// The cost of the run so far, if it is known.
     fn cost(&mut self, totals: &UsageTotals) {
         let known = totals.run.as_ref().filter(|run| !run.cost.is_empty());
-        let cost = known.map(|run| json!({ "amount": run.cost, "currency": run.currency }));
+        let cost = known.map(|run| {
+            let mut cost = json!({ "amount": run.cost, "currency": run.currency });
+            if run.uncounted_calls > 0 {
+                cost["uncountedCalls"] = run.uncounted_calls.into();
+            }
+            cost
+        });
         match cost {
             Some(cost) => drop(self.meta.insert("cost".to_owned(), cost)),
             None => drop(self.meta.remove("cost")),

@@ -274,7 +274,7 @@ pub(crate) fn run_defect(defect: &str) -> RunError {
 pub(super) fn run_failed(error: RunError) -> ClientError {
     let code = match error.stage {
         Stage::Init => Code::EngineInitFailed,
-        Stage::Run => Code::RunFailed,
+        Stage::Refused | Stage::Run => Code::RunFailed,
     };
     let detail = if error.detail.is_empty() { &error.message } else { &error.detail };
     let detail = format!("{}: {detail}", error.class.as_str());

@@ -6,6 +6,28 @@ use crate::protocol::proto::chat::{CorrelationInfo, UsageInfo};
 use crate::protocol::proto::session::{TokenCounts, UsageTotals};
 use std::sync::Arc;
 
+/// What a provider call that has ended has used.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Spent<'a> {
+    /// What its provider has reported.
+    Counted(&'a Usage),
+    /// Nothing: nothing was sent, or the provider has refused the request.
+    Nothing,
+    /// Something that nobody has reported, as for a call that was cancelled.
+    Unknown,
+}
+
+impl<'a> Spent<'a> {
+    /// `is_free`: without counts, the provider has done nothing.
+    pub(super) fn of(usage: Option<&'a Usage>, is_free: bool) -> Self {
+        match usage {
+            Some(usage) => Self::Counted(usage),
+            None if is_free => Self::Nothing,
+            None => Self::Unknown,
+        }
+    }
+}
+
 /// Counts tokens as provider calls end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UsageMeter {
@@ -41,17 +63,18 @@ impl UsageMeter {
         self.session.add(call);
     }
 
-    /// Counts a call of that model, which ended with `usage` or without one; gives the totals with it.
+    /// Counts a call of that model, which has ended; gives the totals with it.
     pub(super) fn call_ended(
         &mut self,
         engine: &str,
         model: &str,
-        usage: Option<&Usage>,
+        spent: Spent<'_>,
         correlation: CorrelationInfo,
     ) -> UsageTotals {
-        let call = match usage {
-            Some(usage) => Totals::of_call(usage, self.prices.cost(engine, model, usage)),
-            None => Totals::of_uncounted_call(),
+        let call = match spent {
+            Spent::Counted(usage) => Totals::of_call(usage, self.prices.cost(engine, model, usage)),
+            Spent::Nothing => Totals::of_call(&Usage::default(), self.prices.of_nothing()),
+            Spent::Unknown => Totals::of_uncounted_call(),
         };
         self.run.add(call);
         self.session.add(call);
@@ -149,10 +172,10 @@ impl Totals {
         };
     }
 
-    /// The counts as an event has them; the cost only if that of every call is known. What a call
-    /// without counts cost is not.
+    /// The counts as an event has them; the cost only if that of every counted call is known. What the
+    /// uncounted calls cost is not in it.
     fn on_wire(self, prices: &Prices) -> TokenCounts {
-        let is_known = self.calls > 0 && self.uncounted == 0 && !self.has_unknown;
+        let is_known = self.calls > 0 && !self.has_unknown;
         TokenCounts {
             provider_calls: self.calls,
             uncounted_calls: self.uncounted,
@@ -181,7 +204,42 @@ mod tests {
     fn call(meter: &mut UsageMeter) -> TokenCounts {
         let usage = Usage { input_tokens: 1000, output_tokens: 500, ..Usage::default() };
         let ids = CorrelationInfo::default();
-        meter.call_ended("openai", "m", Some(&usage), ids).session.expect("counts")
+        let spent = Spent::Counted(&usage);
+        meter.call_ended("openai", "m", spent, ids).session.expect("counts")
+    }
+
+    fn ended(meter: &mut UsageMeter, spent: Spent<'_>) -> UsageTotals {
+        meter.call_ended("openai", "unlisted", spent, CorrelationInfo::default())
+    }
+
+    #[test]
+    fn a_refused_call_costs_nothing_and_an_uncounted_one_leaves_the_cost_of_the_others() {
+        let mut meter = meter("USD");
+        let refused = ended(&mut meter, Spent::Nothing).call.expect("counts");
+        assert_eq!((refused.provider_calls, refused.uncounted_calls), (1, 0));
+        assert_eq!((refused.cost.as_str(), refused.input_tokens), ("0.000000", 0));
+        call(&mut meter);
+        let totals = ended(&mut meter, Spent::Unknown);
+        let alone = totals.call.expect("counts");
+        assert_eq!((alone.provider_calls, alone.cost.as_str()), (0, ""));
+        let session = totals.session.expect("counts");
+        assert_eq!((session.provider_calls, session.uncounted_calls), (2, 1));
+        assert_eq!((session.cost.as_str(), session.currency.as_str()), ("0.006000", "USD"));
+        // Nor is it lost in the next process.
+        let mut next = super::tests::meter("USD");
+        next.resume(&session);
+        assert_eq!(call(&mut next).cost, "0.012000");
+    }
+
+    #[test]
+    fn without_a_price_nothing_has_a_cost() {
+        let mut unpriced = UsageMeter::default();
+        assert_eq!(ended(&mut unpriced, Spent::Nothing).session.expect("counts").cost, "");
+        let mut meter = meter("USD");
+        call(&mut meter);
+        let usage = Usage { input_tokens: 1, ..Usage::default() };
+        let totals = ended(&mut meter, Spent::Counted(&usage));
+        assert_eq!(totals.session.expect("counts").cost, "", "the price of a model is missing");
     }
 
     #[test]

@@ -85,6 +85,69 @@ fn counts_and_costs_are_reported_where_they_are_asked_for() {
     assert_eq!(document["meta"]["cost"], json!({ "amount": "0.000022", "currency": "EUR" }));
 }
 
+/// Refused requests cost nothing, and what a cancelled one has cost is in no sum.
+#[test]
+fn a_refused_and_a_cancelled_call_leave_the_cost_of_the_others() {
+    let folder = Folder::new();
+    fs::write(folder.path("prices.yaml"), PRICES).expect("a file");
+    let status = |status| vec![Step::Status(status, Vec::new(), "{}".to_owned())];
+    let script =
+        vec![says("one"), status(400), status(429), vec![Step::Stall], says("two"), status(500)];
+    let provider = Provider::start(script);
+    let prices = folder.name("prices.yaml");
+    let args = ["--prices", &prices, "--extensions", "usage", "--retries", "0"];
+    let mut server = openai(&provider, &args).start();
+    assert_eq!(server.turn("a", "hi"), "ok");
+    assert_eq!(server.turn("b", "hi"), "failed");
+    assert_eq!(server.turn("c", "hi"), "failed");
+    server.send(submit("d", "hi", json!({})));
+    provider.wait_request(4);
+    server.send(json!({ "requestId": "x", "cancel": {} }).to_string());
+    assert_eq!(server.wait_done("d"), "stopped");
+    assert_eq!(server.turn("e", "hi"), "ok");
+    assert_eq!(server.turn("f", "hi"), "failed");
+    // The end of the server has its stream checked.
+    let frames = server.finish().frames;
+    let totals = frames.iter().filter(|frame| frame.is_event("UsageTotals"));
+    let shown: Vec<_> = totals
+        .map(|frame| {
+            let counts = |of: &str| frame.0["uiEvent"]["payload"][of].clone();
+            let (call, session) = (counts("call"), counts("session"));
+            [call["cost"].clone(), session["cost"].clone(), session["uncountedCalls"].clone()]
+        })
+        .collect();
+    let (one, two, none) = (json!("0.000022"), json!("0.000044"), Value::Null);
+    let free = json!("0.000000");
+    let expected = [
+        [one.clone(), one.clone(), none.clone()],
+        [free.clone(), one.clone(), none.clone()],
+        [free, one.clone(), none.clone()],
+        [none.clone(), one.clone(), json!(1)],
+        [one, two.clone(), json!(1)],
+        [none, two, json!(2)],
+    ];
+    assert_eq!(shown, expected);
+}
+
+/// The same in the document of a run whose second call fails in an unknown way.
+#[test]
+fn the_cost_of_a_document_names_the_calls_that_are_not_in_it() {
+    let folder = Folder::new();
+    fs::write(folder.path("prices.yaml"), PRICES).expect("a file");
+    fs::write(folder.path("schema.json"), r#"{"type":"object"}"#).expect("a file");
+    let down = vec![Step::Status(500, Vec::new(), "{}".to_owned())];
+    let provider = Provider::start(vec![says("no object"), down]);
+    let more = ["--prices", "prices.yaml", "--schema", "schema.json", "--repair", "1"];
+    let words = ["exec", "hi", "--output", "json", "--retries", "0"];
+    let mut exec = duologue(&folder, &[&words[..], &more].concat());
+    exec.env("DUOLOGUE_API_KEY", KEY).env("DUOLOGUE_BASE_URL", provider.base_url());
+    exec.env("DUOLOGUE_MODEL", "scripted");
+    let ended = Once::start(exec).finish();
+    let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let cost = json!({ "amount": "0.000022", "currency": "EUR", "uncountedCalls": 1 });
+    assert_eq!(document["meta"]["cost"], cost, "{document}");
+}
+
 #[test]
 fn a_price_list_that_cannot_be_used_is_refused() {
     let folder = Folder::new();

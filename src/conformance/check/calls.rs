@@ -186,14 +186,14 @@ impl Calls {
             return report.add(Rule::EventOrder, message);
         };
         ended.is_usage_reported = true;
-        let usage = ended.usage;
+        let at_end = (ended.usage, ended.class == namer.key(finish::FAILED));
         let mut read = |what: &'static str, counts: &Option<_>| {
             let currency = &mut session.currency;
             Totals::read(what, counts.as_ref(), (currency, namer), report)
         };
         let call = read("call", &totals.call);
         let (run, all) = (read("run", &totals.run), read("session", &totals.session));
-        call.check_call(usage, report);
+        call.check_call(at_end, report);
         run.check_sum("run", self.totals.map(|known| known.and(call)), report);
         all.check_sum("session", session.totals.map(|known| known.and(call)), report);
         (self.totals, session.totals) = (Some(run), Some(all));

@@ -100,10 +100,12 @@ impl Totals {
         }
     }
 
-    /// Compares the counts of a call with those at its end. Reasoning is not among these.
-    pub(super) fn check_call(&self, usage: CallUsage, report: &mut Report) {
+    /// Compares the counts of a call with those at its end. Reasoning is not among these. `has_failed`:
+    /// its provider may have refused it, which is counted as a call without tokens.
+    pub(super) fn check_call(&self, (usage, has_failed): (CallUsage, bool), report: &mut Report) {
         let reasoning = self.counts[NAMES.len() - 1];
         let expected = match usage {
+            None if has_failed && self.counts[..2] == [1, 0] => [1, 0, 0, 0, 0, 0, 0],
             None => [0, 1, 0, 0, 0, 0, 0],
             Some([input, output, cached, written]) => {
                 [1, 0, input, output, cached, written, reasoning]

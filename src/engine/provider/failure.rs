@@ -79,6 +79,11 @@ impl Failure {
         Self { stage: Stage::Init, ..self }
     }
 
+    /// Marks the failure as a refusal of the request, before any answer.
+    fn as_refused(self) -> Self {
+        Self { stage: Stage::Refused, ..self }
+    }
+
     fn or(self, retry: Retry) -> Self {
         Self { retry, ..self }
     }

@@ -3,7 +3,7 @@
 
 use super::open::{CallFinish, OpenCall, OpenSegment, OpenTool, ToolStep};
 use super::{Run, Uptime};
-use crate::chat::event::{Ending, Event, FinishClass, Segment, SegmentKind, ToolCall, Usage};
+use crate::chat::event::{Ending, Event, FinishClass, Segment, SegmentKind, ToolCall};
 use crate::chat::ui::correlation;
 use crate::engine::{EngineEvent, Retry};
 use crate::protocol::any::Any;
@@ -12,6 +12,7 @@ use crate::protocol::id::ToolCallId;
 use crate::protocol::proto::chat::CorrelationInfo;
 use crate::protocol::proto::provider::{AnswerTruncated, RetryScheduled, RetryStarted};
 use crate::session::recorder::Recorder;
+use crate::session::usage::Spent;
 use crate::support::text::Text;
 
 /// How a segment finishes.
@@ -65,8 +66,8 @@ impl Run {
                 self.report_retry(recorder, started.into());
             }
             EngineEvent::CallFinished { stop_reason, class, provider_data } => {
-                let segment = Ending::Finished;
-                let finish = CallFinish { stop_reason, class, segment, provider_data };
+                let (segment, is_free) = (Ending::Finished, false);
+                let finish = CallFinish { stop_reason, class, segment, provider_data, is_free };
                 self.close_call(recorder, now, finish);
             }
         }
@@ -90,7 +91,7 @@ impl Run {
         };
         self.close_segment(recorder, finish);
         let Some(call) = self.call.take() else { return };
-        let CallFinish { stop_reason, class, provider_data, .. } = end;
+        let CallFinish { stop_reason, class, provider_data, is_free, .. } = end;
         if let Some(usage) = call.usage {
             let stop_reason = stop_reason.clone();
             self.record(recorder, Event::CallMetadataUpdated { stop_reason, usage });
@@ -106,7 +107,7 @@ impl Run {
         };
         self.record(recorder, finished);
         self.report_truncation(recorder, class);
-        self.count_usage(recorder, call.usage.as_ref());
+        self.count_usage(recorder, Spent::of(call.usage.as_ref(), is_free));
     }
 
     fn report_truncation(&self, recorder: &mut Recorder, class: FinishClass) {
@@ -120,10 +121,10 @@ impl Run {
         self.report(recorder, Extension::Retries, truncated.into());
     }
 
-    fn count_usage(&self, recorder: &mut Recorder, usage: Option<&Usage>) {
+    fn count_usage(&self, recorder: &mut Recorder, spent: Spent<'_>) {
         let ids = correlation(recorder.session(), self.scope);
         let (engine, model) = (self.model.engine, self.model.name.as_str());
-        let totals = recorder.usage().call_ended(engine, model, usage, ids);
+        let totals = recorder.usage().call_ended(engine, model, spent, ids);
         self.report(recorder, Extension::Usage, totals.into());
     }
 

@@ -4,6 +4,7 @@ use super::open::{CallFinish, OpenTool, ToolStep};
 use super::{Outcome, Run, Step, Stop, Uptime};
 use crate::chat::event::{Ending, Event, FinishClass, ToolResult};
 use crate::chat::transcript::INTERRUPTED_TOOL;
+use crate::engine::Stage;
 use crate::protocol::command::Decision;
 use crate::protocol::wire::Done;
 use crate::session::recorder::Recorder;
@@ -19,12 +20,16 @@ impl Run {
         // First of all, so that provider and tools are stopped without delay.
         recorder.cancel_tasks();
         self.step = Step::Ended;
-        let (ending, class) = match outcome {
-            Outcome::Finished => (Ending::Finished, FinishClass::Completed),
-            Outcome::Stopped(_) => (Ending::Stopped, FinishClass::Cancelled),
-            Outcome::Failed(_) => (Ending::Failed, FinishClass::Failed),
+        let (ending, class, is_free) = match &outcome {
+            Outcome::Finished => (Ending::Finished, FinishClass::Completed, false),
+            Outcome::Stopped(_) => (Ending::Stopped, FinishClass::Cancelled, false),
+            Outcome::Failed(error) => {
+                let is_free = matches!(error.stage, Stage::Init | Stage::Refused);
+                (Ending::Failed, FinishClass::Failed, is_free)
+            }
         };
-        self.close_call(recorder, now, CallFinish::cut(class, ending));
+        let finish = CallFinish { is_free, ..CallFinish::cut(class, ending) };
+        self.close_call(recorder, now, finish);
         self.close_tools(recorder);
         self.scope.call = 0;
         match outcome {

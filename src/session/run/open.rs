@@ -52,11 +52,14 @@ pub(super) struct CallFinish {
     pub(super) class: FinishClass,
     pub(super) segment: Ending,
     pub(super) provider_data: Option<ProviderData>,
+    /// The provider has done nothing for it.
+    pub(super) is_free: bool,
 }
 
 impl CallFinish {
     /// The finish of a call whose provider gave no reason.
     pub(super) fn cut(class: FinishClass, segment: Ending) -> Self {
-        Self { stop_reason: String::new(), class, segment, provider_data: None }
+        let (stop_reason, provider_data) = (String::new(), None);
+        Self { stop_reason, class, segment, provider_data, is_free: false }
     }
 }

@@ -342,7 +342,7 @@ impl Model {
             CallEnd::Failed(why) => {
                 let code = match why.stage {
                     Stage::Init => "engine_init_failed",
-                    Stage::Run => "run_failed",
+                    Stage::Refused | Stage::Run => "run_failed",
                 };
                 let id = self.running.clone().unwrap_or_default();
                 self.run_end("ChatRunFailed", vec![error(&id, code)], "failed")

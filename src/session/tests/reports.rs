@@ -2,7 +2,7 @@
 //! have said: retries, cut-off answers, token counts, repairs, and which model is called.
 
 use crate::chat::event::Usage;
-use crate::engine::{CallSpec, EngineEvent};
+use crate::engine::{CallEnd, CallSpec, EngineEvent, RunError, Stage};
 use crate::protocol::any::Any;
 use crate::protocol::command::{Command, Extension, ModelChoice};
 use crate::protocol::proto::session::TokenCounts;
@@ -104,6 +104,16 @@ impl Reports {
                 self.retry = is_shown.then_some(retry.attempt);
             }
             _ => {}
+        }
+    }
+
+    /// The live call has ended by itself: one that was refused has used nothing.
+    pub(super) fn call_ended(&mut self, end: &CallEnd) {
+        let CallEnd::Failed(RunError { stage: Stage::Init | Stage::Refused, .. }) = end else {
+            return;
+        };
+        if let Some(call) = self.call.as_mut().filter(|call| **call == Counts(0, 1, 0, 0)) {
+            *call = Counts(1, 0, 0, 0);
         }
     }
 

@@ -61,6 +61,9 @@ impl Story {
         if let (Input::Task(_, TaskEvent::Engine(event)), true) = (input, is_live) {
             self.engine_said(event)?;
         }
+        if let (Input::Task(_, TaskEvent::CallEnded(end)), true) = (input, is_live) {
+            self.reports.call_ended(end);
+        }
         for output in outputs {
             match output {
                 Output::Frame(frame) => match &frame.frame {

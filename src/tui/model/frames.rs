@@ -194,7 +194,10 @@ impl State {
         self.status.input_tokens = session.input_tokens;
         self.status.output_tokens = session.output_tokens;
         let cost = format!("{} {}", clean(&session.cost), clean(&session.currency));
-        self.status.cost = (!session.cost.is_empty()).then(|| cost.trim_end().to_owned());
+        // What the uncounted calls cost is not in it.
+        let bound = if session.uncounted_calls > 0 { "at least " } else { "" };
+        let shown = || format!("{bound}{}", cost.trim_end());
+        self.status.cost = (!session.cost.is_empty()).then(shown);
     }
 
     fn degraded(&mut self, degraded: &StoreDegraded) {

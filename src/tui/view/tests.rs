@@ -178,6 +178,25 @@ fn what_waits_and_what_it_costs() {
     );
 }
 
+/// What a call without counts has cost is in no sum.
+#[test]
+fn a_cost_that_is_not_known_whole_is_a_lower_bound() {
+    let mut scene = Scene::new();
+    scene.state.status.is_stored = true;
+    let (cost, currency) = ("0.12".to_owned(), "USD".to_owned());
+    let (input_tokens, output_tokens, uncounted_calls) = (12, 6, 1);
+    let session = TokenCounts {
+        input_tokens,
+        output_tokens,
+        cost,
+        currency,
+        uncounted_calls,
+        ..Default::default()
+    };
+    scene.ui("r", UsageTotals { session: Some(session), ..Default::default() });
+    check(&scene, "──\n> |\n12 in, 6 out · at least 0.12 USD · /help");
+}
+
 #[test]
 fn lists_and_completions() {
     let mut scene = Scene::new();

@@ -91,7 +91,7 @@ async fn a_refusal_is_not_tried_again() {
         let body = format!(r#"{{"error":{{"message":"no {KEY}"}}}}"#);
         let refusal = vec![Step::Status(status, Vec::new(), body)];
         let (_, error) = fails(vec![refusal, says("late")]).await;
-        assert_eq!((error.stage, error.class), (Stage::Run, class));
+        assert_eq!((error.stage, error.class), (Stage::Refused, class));
         assert!(error.detail.contains(&format!("status {status}")), "{error:?}");
     }
 }

@@ -14,6 +14,11 @@ const SCHEMA_HINT: &str =
 /// The status of a request with a key that is not, or no longer, valid.
 const KEY_REFUSED: u16 = 401;
 
+/// The first and the last status with which a provider refuses a request. A status above may come
+/// after a part of the work.
+const REFUSED_FIRST: u16 = 400;
+const REFUSED_LAST: u16 = 499;
+
 impl Failures {
     /// The provider answered with an error status. `after` is the wait that it requests.
     pub(in crate::engine) fn status(
@@ -24,6 +29,10 @@ impl Failures {
     ) -> Failure {
         let complaint = Complaint::from_body(body);
         let failure = self.complaint(ErrorNumber::Status(status), &complaint);
+        let failure = match status {
+            REFUSED_FIRST..=REFUSED_LAST => failure.as_refused(),
+            _ => failure,
+        };
         let passing = is_passing(status) && !is_out_of_credit(status, &complaint);
         match after.or(complaint.after) {
             Some(_) | None if status == KEY_REFUSED => failure.or(Retry::OtherKey),
