@@ -177,6 +177,7 @@ impl Checker {
         let mut summary = self.summary.clone();
         summary.requests = self.requests.done;
         summary.notes.extend(self.requests.notes());
+        summary.notes.extend(self.runs.notes());
         summary.notes.extend(self.conversation.notes());
         summary
     }
@@ -209,6 +210,9 @@ impl Checker {
         // A server that is killed while it writes its first frame has written none.
         if self.summary.frames == 0 {
             report.add(Rule::HelloFirst, "the stream has no frame; it must begin with hello");
+        }
+        if !is_cut {
+            self.process.settle_servers(false, &mut report);
         }
         let mut violations = self.finish_report(report);
         let open = self.requests.open();

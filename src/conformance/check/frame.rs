@@ -42,6 +42,9 @@ impl Checker {
         if !is_of_process {
             self.process.check_one_shot(body, report);
         }
+        if !(is_of_process && id.is_empty() || matches!(body, Body::Done(_))) {
+            self.process.settle_servers(false, report);
+        }
         if !self.is_expected(&name, id, body, report) {
             return;
         }
@@ -174,6 +177,7 @@ impl Checker {
         let is_bare = answer.as_ref().is_some_and(Answer::is_bare);
         let is_other = answer.as_ref().is_some_and(Answer::is_other);
         let is_ok = frame.status == done::OK;
+        self.process.settle_servers(is_bare && is_ok, report);
         match (is_bare, &*frame.status) {
             // The cancel of a submit that waits.
             (true, done::STOPPED) => self.process.extension_used(),

@@ -4,7 +4,7 @@
 use super::answers::needs_no_request;
 use super::hello::check_hello;
 use super::names::{Name, shown};
-use super::rule::{Report, Rule};
+use super::rule::{Report, Rule, Violation};
 use crate::protocol::command::Extension;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{DoneFrame, ErrorFrame, HelloFrame};
@@ -23,6 +23,9 @@ pub(super) struct Process {
     has_other_answers: bool,
     /// A client uses requests that the published contract doesn't have.
     uses_extensions: bool,
+    /// The states of tool servers come before the `done` of the first `enable`: what is wrong if that
+    /// does not follow.
+    unless_enabled: Option<Violation>,
 }
 
 /// The kind of process, from `hello`.
@@ -72,6 +75,7 @@ impl Process {
             is_defective: false,
             has_other_answers: false,
             uses_extensions: false,
+            unless_enabled: None,
         }
     }
 
@@ -134,7 +138,20 @@ impl Process {
                  answered that can have turned it on"
             ),
         };
-        report.add(Rule::UnannouncedExtension, message);
+        let violation =
+            Violation { line: report.line(), rule: Rule::UnannouncedExtension, message };
+        if by_request == Some(Extension::ToolServers) {
+            self.unless_enabled.get_or_insert(violation);
+        } else {
+            report.add_earlier(violation);
+        }
+    }
+
+    /// Reports the states of tool servers that came though no request has turned them on;
+    /// `is_enabled`: this is the `done` of a request that can have.
+    pub(super) fn settle_servers(&mut self, is_enabled: bool, report: &mut Report) {
+        let violation = self.unless_enabled.take().filter(|_| !is_enabled);
+        violation.into_iter().for_each(|violation| report.add_earlier(violation));
     }
 
     /// Whether a request can have turned the extension on by now.

@@ -124,8 +124,6 @@ rules! {
     LeftOpen = "left-open",
     /// Statuses of segments and the class of a provider call agree with the end of their run.
     EndMismatch = "end-mismatch",
-    /// A run that was cancelled ends as stopped.
-    CancelIgnored = "cancel-ignored",
     /// A message and a finished run have an error if their answer was cut off, and only then; so has
     /// a provider call its AnswerTruncated.
     CutOff = "cut-off",
@@ -191,6 +189,11 @@ impl Report {
 
     pub(super) fn add(&mut self, rule: Rule, message: impl Into<String>) {
         self.violations.push(Violation { line: self.line, rule, message: message.into() });
+    }
+
+    /// Adds a violation of an earlier line.
+    pub(super) fn add_earlier(&mut self, violation: Violation) {
+        self.violations.push(violation);
     }
 
     pub(super) fn into_violations(self) -> Vec<Violation> {

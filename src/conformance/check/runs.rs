@@ -17,6 +17,8 @@ const RUNS_MAX: usize = 4;
 pub(super) struct Runs {
     live: Vec<Run>,
     earlier: Earlier,
+    /// Runs that were not stopped though a `done` alone came during them.
+    pub(super) uncancelled: u64,
     pub(super) calls: SessionCalls,
 }
 
@@ -41,7 +43,8 @@ pub(super) enum RunSeen {
 
 impl Runs {
     pub(super) fn new() -> Self {
-        Self { live: Vec::new(), earlier: Earlier::new(), calls: SessionCalls::new() }
+        let (earlier, calls) = (Earlier::new(), SessionCalls::new());
+        Self { live: Vec::new(), earlier, uncancelled: 0, calls }
     }
 
     /// Whether the request has a run.
@@ -126,7 +129,18 @@ impl Runs {
         }
     }
 
-    /// Records that a cancel was answered while a run was active.
+    /// What was not checked, for the summary.
+    pub(super) fn notes(&self) -> Option<String> {
+        let count = self.uncancelled;
+        (count > 0).then(|| {
+            format!(
+                "{count} runs were not stopped though a done \"ok\" alone came during them: right \
+                 for enable and for a cancel with waiting, wrong for a cancel of the run"
+            )
+        })
+    }
+
+    /// Records that a cancel may have been answered while a run was active.
     pub(super) fn cancel(&mut self) {
         for run in self.live.iter_mut().filter(|run| run.end().is_none()) {
             run.is_cancelled = true;
@@ -153,9 +167,12 @@ impl Runs {
     pub(super) fn end(&mut self, request: &Name) -> RunSeen {
         let seen = self.seen(request);
         // After a defect a run may have no end.
-        let is_of_request = |run: &&Run| run.request == *request;
-        if self.live.iter().find(is_of_request).is_some_and(|run| run.calls.is_uncounted()) {
-            self.calls.forget_totals();
+        if let Some(run) = self.live.iter().find(|run| run.request == *request) {
+            if run.calls.is_uncounted() {
+                self.calls.forget_totals();
+            }
+            let is_stopped = matches!(seen, RunSeen::Ended(RunEnd::Stopped));
+            self.uncancelled += u64::from(run.is_cancelled && !is_stopped);
         }
         self.live.retain(|run| run.request != *request);
         seen
