@@ -59,11 +59,13 @@ struct Held {
 }
 
 impl DebugFile {
-    /// Opens or creates the file at `path`. Its content stays until [`Self::begin`].
+    /// Opens or creates the file at `path`, and the folders that it is in. Its content stays until
+    /// [`Self::begin`].
     ///
     /// # Errors
     /// If the file can't be written, or the system has no thread for it.
     pub(crate) fn open(path: &Path) -> Result<Self> {
+        files::make_folders_of(path)?;
         let file = Arc::new(files::open(path, OpenOptions::new().write(true))?);
         let (lines, to_write) = mpsc::channel();
         let (is_written, written) = oneshot::channel::<()>();

@@ -78,14 +78,26 @@ pub(crate) fn read_limited(path: &Path, bytes_max: usize) -> io::Result<(String,
     Ok((text, about))
 }
 
+/// Makes the folders that `path` is in and that are missing, for their user alone.
+///
+/// # Errors
+/// If one can't be made.
+pub(crate) fn make_folders_of(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") && !folder.exists() => {
+            DirBuilder::new().recursive(true).mode(PRIVATE_FOLDER_MODE).create(folder)
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Puts a file with `bytes`, which its user alone can read, in the place of the one at `path`, at
 /// once; makes the folders that it is in.
 ///
 /// # Errors
 /// If it can't be written; then the old file is still there.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    DirBuilder::new().recursive(true).mode(PRIVATE_FOLDER_MODE).create(folder)?;
+    make_folders_of(path)?;
     let new = path.with_extension(format!("new-{}", std::process::id()));
     let mut options = OpenOptions::new();
     let options = options.write(true).create_new(true).mode(PRIVATE_MODE);

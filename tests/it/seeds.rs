@@ -349,7 +349,7 @@ fn command_files_speak_the_protocol() {
 #[test]
 fn text_is_printed_while_the_frames_are_copied() {
     let folder = Folder::new();
-    let script = "mkdir tmp && duologue run-command ./my-command.yaml \\
+    let script = "duologue run-command ./my-command.yaml \\
   --debug-events-jsonl tmp/pinocchio-events.jsonl";
     let ended = shell(&folder, script);
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));

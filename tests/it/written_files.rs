@@ -56,6 +56,26 @@ fn a_refused_command_line_leaves_files_alone() {
     assert_eq!(left, RECORDING, "the command file's own flag");
 }
 
+/// Folders that a recording is in are made, for its user alone.
+#[test]
+fn folders_of_a_recording_are_made() {
+    let folder = Folder::new();
+    let words = ["exec", "hello", "--engine", "echo", "--debug-events-jsonl", "a/b/run.jsonl"];
+    let ended = run(&folder, &words);
+    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{ended:?}");
+    let recorded = fs::read_to_string(folder.path("a/b/run.jsonl")).expect("a recording");
+    assert!(recorded.starts_with('{') && recorded.contains("\"hello\""), "{recorded}");
+    for made in ["a", "a/b"] {
+        let mode = fs::metadata(folder.path(made)).expect("a folder").mode();
+        assert_eq!(mode & 0o777, 0o700, "{made}");
+    }
+    // Not in the place of a file.
+    let words = ["exec", "hello", "--engine", "echo", "--debug-events-jsonl", "a/b/run.jsonl/c/d"];
+    let ended = run(&folder, &words);
+    assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{ended:?}");
+    assert!(ended.stderr.contains("--debug-events-jsonl: a/b/run.jsonl/c/d"), "{ended:?}");
+}
+
 /// A prompt is read after the first frames are written; if it can't be asked, the old recording stays.
 #[test]
 fn a_prompt_that_can_not_be_asked_leaves_the_recording_alone() {
@@ -172,18 +192,16 @@ fn a_file_that_is_standard_input_is_not_written() {
     }
 }
 
-/// A mistyped path is an error, and no new folder.
+/// A mistyped path of a log, which is kept for long, is an error and no new folder.
 #[test]
-fn a_folder_that_does_not_exist_is_not_made() {
+fn a_folder_of_a_log_that_does_not_exist_is_not_made() {
     let folder = Folder::new();
-    for option in OPTIONS {
-        let ended = exec(&folder, option, "new/deep/file");
-        assert_eq!(ended.status, 2, "{ended:?}");
-        for part in [option, "new/deep/file", "the folder new/deep does not exist"] {
-            assert!(ended.stderr.contains(part), "{ended:?}");
-        }
-        assert!(!folder.path("new").exists());
+    let ended = exec(&folder, "--log-file", "new/deep/file");
+    assert_eq!(ended.status, 2, "{ended:?}");
+    for part in ["--log-file", "new/deep/file", "the folder new/deep does not exist"] {
+        assert!(ended.stderr.contains(part), "{ended:?}");
     }
+    assert!(!folder.path("new").exists());
 }
 
 #[test]
