@@ -155,13 +155,6 @@ const SESSIONS: Facts = Facts {
     exit_codes: &SESSION_ENDS,
 };
 
-const EXPORT: Facts = Facts {
-    streaming_default: true,
-    supports_streaming: true,
-    output_formats: &["jsonl", "markdown", "json", "html"],
-    exit_codes: &SESSION_ENDS,
-};
-
 const SESSION_ENDS: [(u8, &str); 4] = [
     (0, "it was done, or the reader of the output has gone"),
     (1, "a session is not in the store, can't be deleted, or could be read only in part"),
@@ -192,8 +185,7 @@ pub(crate) fn facts(command: &str) -> Facts {
         "profiles" => PROFILES,
         "models" => MODELS,
         "doctor" => DOCTOR,
-        "sessions" | "list" | "show" | "search" | "delete" => SESSIONS,
-        "export" => EXPORT,
+        "sessions" | "list" | "show" | "export" | "search" | "delete" => SESSIONS,
         _ => TEXT,
     }
 }

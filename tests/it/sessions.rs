@@ -189,6 +189,61 @@ fn what_is_exported_has_the_whole_conversation() {
 }
 
 #[test]
+fn an_export_is_one_json_object_where_that_is_asked_for() {
+    let folder = Folder::new();
+    ask(&folder, "s", "hello");
+    let plain = |format: &str| sessions(&folder, &["export", "s", "--format", format]).stdout;
+    let data = |format: &str| {
+        let (whole, status) = envelope(&folder, &["export", "s", "--format", format]);
+        assert_eq!((status, &whole["ok"], &whole["error"]), (0, &json!(true), &Value::Null));
+        whole["data"].clone()
+    };
+    let frames: Vec<Value> =
+        plain("jsonl").lines().map(|line| serde_json::from_str(line).expect("a frame")).collect();
+    assert_eq!(data("jsonl"), json!(frames));
+    assert_eq!(data("json"), serde_json::from_str::<Value>(&plain("json")).expect("JSON"));
+    assert_eq!(data("markdown"), json!(plain("markdown")));
+    assert_eq!(data("html"), json!(plain("html")));
+    let (missing, status) = envelope(&folder, &["export", "other"]);
+    assert_eq!((status, &missing["error"]["code"]), (1, &json!("session_not_found")));
+    assert_eq!((&missing["ok"], &missing["data"]), (&json!(false), &Value::Null));
+    let ended = run(&folder, &["sessions", "export", "s", "--output", "json"]);
+    assert_eq!(ended.status, 2, "{ended:?}");
+    assert!(ended.stdout.contains("no store is named"), "{ended:?}");
+}
+
+#[test]
+fn the_beginning_of_an_id_names_a_session_if_no_other_begins_so() {
+    let folder = Folder::new();
+    for (id, prompt) in [("ab", "one"), ("abc", "two"), ("abd", "three"), ("session-7f", "four")] {
+        ask(&folder, id, prompt);
+    }
+    for (typed, said) in
+        [("ab", "user: one"), ("abc", "user: two"), ("session-", "user: four"), ("7", "user: four")]
+    {
+        let shown = sessions(&folder, &["show", typed]);
+        assert!(shown.status == 0 && shown.stdout.starts_with(said), "{typed}: {shown:?}");
+    }
+    let exported = sessions(&folder, &["export", "7f", "--format", "markdown"]);
+    assert!(exported.stdout.starts_with("# Conversation session-7f\n"), "{exported:?}");
+    let forked = sessions(&folder, &["fork", "7", "--as", "copy"]);
+    assert_eq!(forked.status, 0, "{forked:?}");
+    for words in [&["show", "a"][..], &["export", "a"], &["fork", "a", "--as", "no"]] {
+        let ended = sessions(&folder, words);
+        assert_eq!((ended.status, ended.stdout.as_str()), (1, ""), "{ended:?}");
+        let shown = ["3 sessions", "ab", "abc", "abd"].map(|it| ended.stderr.contains(it));
+        assert_eq!(shown, [true; 4], "{ended:?}");
+    }
+    let (several, _) = envelope(&folder, &["show", "a"]);
+    assert_eq!(several["error"]["code"], "ambiguous_session");
+    // What is deleted twice deletes no other session.
+    let deleted = sessions(&folder, &["delete", "7"]);
+    assert_eq!((deleted.status, deleted.stdout.as_str()), (1, ""), "{deleted:?}");
+    assert!(deleted.stderr.contains("session-7f begins so"), "{deleted:?}");
+    assert_eq!(sessions(&folder, &["show", "session-7f"]).status, 0);
+}
+
+#[test]
 fn a_run_that_was_cut_off_is_shown_as_stopped_and_stays_as_it_is() {
     let folder = Folder::new();
     let mut server = stored(&folder, &["--echo-delay-ms", "20"]).start();

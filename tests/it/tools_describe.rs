@@ -256,3 +256,27 @@ fn files_that_are_written_are_listed_in_a_document() {
         }
     }
 }
+
+/// Tables in the text after the options stay tables, in every page.
+#[test]
+fn manual_pages_keep_their_tables() {
+    let table = "\nExit status:\n  0    ";
+    let is_kept = |page: &str| {
+        let (_, after) = page.split_once(".SH EXTRA\n.nf\n").expect("lines as they are");
+        after.split_once("\n.fi\n").is_some_and(|(text, _)| text.contains(table))
+    };
+    let folder = crate::server::Folder::new();
+    let ended = crate::once::run(&folder, &["man", "--out", "pages", "--output", "json"]);
+    assert_eq!(ended.status, 0, "{ended:?}");
+    let written: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let paths = written["data"].as_array().expect("the paths");
+    let files = std::fs::read_dir(folder.path("pages")).expect("a folder").count();
+    assert_eq!(paths.len(), files, "each page that was written is named");
+    let page = std::fs::read_to_string(folder.path("pages/duologue-sessions.1")).expect("a page");
+    assert!(is_kept(&page), "{page}");
+    let printed = crate::once::run(&folder, &["man", "--output", "json"]);
+    let printed: serde_json::Value = serde_json::from_str(&printed.stdout).expect("JSON");
+    let mut pages = printed["data"].as_array().expect("the pages").iter();
+    let page = pages.find(|page| page["name"] == "duologue-sessions.1").expect("a page");
+    assert!(is_kept(page["text"].as_str().expect("its text")), "{page}");
+}

@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
 
+/// The head of the section with the text after the options.
+const EXTRA: &str = ".SH EXTRA\n";
+
 /// Prints the manifest of `command`; returns the exit status.
 pub fn manifest(command: &Command) -> u8 {
     document::print(&TextOutputArgs::default(), || {
@@ -58,8 +61,9 @@ fn pages(command: &Command) -> io::Result<Document> {
     for (command, name) in [(command.clone(), program.clone())].into_iter().chain(commands) {
         let mut page = Vec::new();
         Man::new(command).render(&mut page)?;
-        list.push(json!({ "name": format!("{name}.1"), "text": String::from_utf8_lossy(&page) }));
-        document.text.append(&mut page);
+        let page = with_tables(&String::from_utf8_lossy(&page));
+        document.text.extend(page.as_bytes());
+        list.push(json!({ "name": format!("{name}.1"), "text": page }));
     }
     document.data = list.into();
     Ok(document)
@@ -72,12 +76,49 @@ fn write_pages(folder: &Path, command: &Command) -> Result<Document, Failure> {
         Failure::Unwritten(format!("--out: {folder} can't be written: {error}"))
     };
     std::fs::create_dir_all(folder).map_err(unwritten)?;
-    let commands = command.get_subcommands();
-    let names = commands.map(|each| format!("-{}", each.get_name()));
-    let names = [String::new()].into_iter().chain(names);
-    let path = |name: String| folder.join(format!("{}{name}.1", command.get_name()));
-    let written: Vec<Value> =
-        names.map(|name| path(name).to_string_lossy().into_owned().into()).collect();
+    let pages = names_of(&command, command.get_name().to_owned());
     clap_mangen::generate_to(command, folder).map_err(unwritten)?;
+    let mut written: Vec<Value> = Vec::new();
+    for name in pages {
+        let path = folder.join(format!("{name}.1"));
+        let page = std::fs::read_to_string(&path).map_err(unwritten)?;
+        std::fs::write(&path, with_tables(&page)).map_err(unwritten)?;
+        written.push(path.to_string_lossy().into_owned().into());
+    }
     Ok(Document { text: Vec::new(), data: written.into() })
+}
+
+/// The names of the pages of `command`, which is called `name`, and of the commands below it.
+fn names_of(command: &Command, name: String) -> Vec<String> {
+    let below = command.get_subcommands().flat_map(|each| {
+        let name = format!("{name}-{}", each.get_name());
+        names_of(each, name)
+    });
+    let below: Vec<_> = below.collect();
+    [name].into_iter().chain(below).collect()
+}
+
+/// The page with the lines of the text after its options as they are: if they were filled, a table would
+/// become a paragraph.
+fn with_tables(page: &str) -> String {
+    let Some((before, after)) = page.split_once(EXTRA) else { return page.to_owned() };
+    let end = after.find("\n.SH ").map_or(after.len(), |at| at + 1);
+    let (text, rest) = after.split_at(end);
+    let text = text.trim_end_matches('\n');
+    format!("{before}{EXTRA}.nf\n{text}\n.fi\n{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_after_the_options_are_not_filled() {
+        let page = ".SH NAME\nn\n.SH EXTRA\nStatus:\n  0    good\n  1    bad\n.SH VERSION\nv\n";
+        let expected = ".SH NAME\nn\n.SH EXTRA\n.nf\nStatus:\n  0    good\n  1    bad\n.fi\n\
+                        .SH VERSION\nv\n";
+        assert_eq!(with_tables(page), expected);
+        assert_eq!(with_tables(".SH EXTRA\nlast"), ".SH EXTRA\n.nf\nlast\n.fi\n");
+        assert_eq!(with_tables(".SH NAME\nn\n"), ".SH NAME\nn\n");
+    }
 }

@@ -54,9 +54,9 @@ pub(super) struct Counts {
 }
 
 #[derive(Serialize)]
-struct Whole<'a> {
+struct Whole<'a, T> {
     ok: bool,
-    data: &'a Value,
+    data: &'a T,
     error: Option<&'a Error>,
     warnings: &'a [Warning],
     meta: Meta<'a>,
@@ -138,6 +138,23 @@ impl Envelope {
             out.write(&self.data)?;
             out.line(&format!("],{others}"))?;
         }
+        out.flush()
+    }
+
+    /// Writes the object with one value as its data, and without a list.
+    pub(super) fn finish_value(
+        self,
+        data: &impl Serialize,
+        error: Option<&Error>,
+        out: &mut Out,
+    ) -> Result<(), Failure> {
+        let meta =
+            Meta { total: None, duration_ms: self.begun.elapsed().as_millis(), counts: None };
+        let mut text = Vec::new();
+        let whole = Whole { ok: error.is_none(), data, error, warnings: &self.warnings, meta };
+        json(&whole, &mut text)?;
+        out.write(&text)?;
+        out.write(b"\n")?;
         out.flush()
     }
 

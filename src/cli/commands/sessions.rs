@@ -21,12 +21,18 @@ use crate::store::{Conversation, Library};
 use crate::support::terminal::escape_control;
 use args::{Places, SessionsAction, SessionsArgs};
 
+/// What generated ids begin with.
+const GENERATED_PREFIX: &str = "session-";
+
+/// Ids that an error names, where several begin alike.
+const NAMED_MAX: usize = 5;
+
 /// Does what `args` name; returns the exit status.
 pub fn sessions(args: &SessionsArgs) -> u8 {
     status(match &args.action {
         SessionsAction::List(args) => reported(list::list(args), args.output.is_json()),
         SessionsAction::Show(args) => reported(show::show(args), args.output.is_json()),
-        SessionsAction::Export(args) => export::export(args),
+        SessionsAction::Export(args) => reported(export::export(args), args.output.is_json()),
         SessionsAction::Search(args) => reported(search::search(args), args.output.is_json()),
         SessionsAction::Fork(args) => reported(fork::fork(args), args.output.is_json()),
         SessionsAction::Import(args) => reported(import::import(args), args.output.is_json()),
@@ -59,15 +65,51 @@ fn library(places: &Places) -> Result<Library, Failure> {
     })
 }
 
-/// What was said in the session `id`. `None` if it is not there.
-fn conversation(places: &Places, id: &str) -> Result<Option<Conversation>, Failure> {
+/// What was said in the session that `typed` names; or why there is none.
+fn conversation(places: &Places, typed: &str) -> Result<Result<Conversation, Error>, Failure> {
     let library = library(places)?;
-    let Some(session) = session_id(id) else { return Ok(None) };
-    let conversation = library.conversation(&session).map_err(Failure::Usage)?;
-    if let Some(loss) = conversation.as_ref().and_then(|it| it.loss.as_ref()) {
+    let found = named(&library, typed, |session| library.conversation(session))?;
+    if let Some(loss) = found.as_ref().ok().and_then(|it| it.loss.as_ref()) {
         message(&format!("warning: {}", escape_control(loss)));
     }
-    Ok(conversation)
+    Ok(found)
+}
+
+/// What `find` finds of the session whose id `typed` is, or is the beginning of; or why there is none.
+fn named<T>(
+    library: &Library,
+    typed: &str,
+    find: impl Fn(&SessionId) -> Result<Option<T>, String>,
+) -> Result<Result<T, Error>, Failure> {
+    let exact = session_id(typed).map(|session| find(&session)).transpose();
+    if let Some(found) = exact.map_err(Failure::Usage)?.flatten() {
+        return Ok(Ok(found));
+    }
+    let ids = beginning_with(library, typed)?;
+    let [id] = &ids[..] else {
+        return Ok(Err(if ids.is_empty() {
+            not_found(missing(typed))
+        } else {
+            several(typed, &ids)
+        }));
+    };
+    let found = session_id(id).map(|session| find(&session)).transpose();
+    let found = found.map_err(Failure::Usage)?.flatten();
+    Ok(found.ok_or_else(|| not_found(missing(typed))))
+}
+
+/// The ids that begin with `typed`, after the word that begins every generated id or with it.
+fn beginning_with(library: &Library, typed: &str) -> Result<Vec<String>, Failure> {
+    let typed = typed.trim();
+    if typed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = library.sessions().map_err(Failure::Usage)?.sessions.into_iter().map(|it| it.id);
+    let begins = |id: &String| {
+        let generated = id.strip_prefix(GENERATED_PREFIX);
+        id.starts_with(typed) || generated.is_some_and(|rest| rest.starts_with(typed))
+    };
+    Ok(ids.filter(begins).collect())
 }
 
 /// Reports what could not be read.
@@ -78,6 +120,24 @@ fn degraded(envelope: &mut Envelope, loss: String) {
 
 fn session_id(id: &str) -> Option<SessionId> {
     SessionId::parse(id).ok().flatten()
+}
+
+/// The error of a session that is not in the store.
+fn not_found(message: String) -> Error {
+    Error { code: "session_not_found", class: None, detail: message.clone(), message }
+}
+
+/// The error of a beginning that several ids have.
+fn several(typed: &str, ids: &[String]) -> Error {
+    let shown: Vec<_> = ids.iter().take(NAMED_MAX).map(|id| escape_control(id)).collect();
+    let more = if ids.len() > NAMED_MAX { ", …" } else { "" };
+    let message = format!(
+        "the ids of {} sessions begin with {}, so none was chosen; type more of one: {}{more}",
+        ids.len(),
+        escape_control(typed),
+        shown.join(", ")
+    );
+    Error { code: "ambiguous_session", class: None, detail: message.clone(), message }
 }
 
 /// Why there is no session of this id, for people.

@@ -69,7 +69,7 @@ pub struct ListArgs {
 /// Arguments of `sessions show`.
 #[derive(Args, Debug)]
 pub struct ShowArgs {
-    /// Id of the session
+    /// Id of the session, or its beginning if no other id begins so
     #[arg(value_name = "ID")]
     pub id: String,
 
@@ -85,7 +85,7 @@ pub struct ShowArgs {
 /// Arguments of `sessions export`.
 #[derive(Args, Debug)]
 pub struct ExportArgs {
-    /// Id of the session
+    /// Id of the session, or its beginning if no other id begins so
     #[arg(value_name = "ID")]
     pub id: String,
 
@@ -96,6 +96,10 @@ pub struct ExportArgs {
     /// The store.
     #[command(flatten)]
     pub places: Places,
+
+    /// Output options.
+    #[command(flatten)]
+    pub output: TextOutputArgs,
 }
 
 /// Formats of an export.
@@ -131,7 +135,7 @@ pub struct SearchArgs {
 /// Arguments of `sessions fork`.
 #[derive(Args, Debug)]
 pub struct ForkArgs {
-    /// Id of the session
+    /// Id of the session, or its beginning if no other id begins so
     #[arg(value_name = "ID")]
     pub id: String,
 

@@ -1,8 +1,7 @@
 //! `duologue sessions delete`.
 
 use super::args::DeleteArgs;
-use super::show::not_found;
-use super::{Failure, Out, library, message, missing, session_id};
+use super::{Failure, Out, beginning_with, library, message, missing, not_found, session_id};
 use crate::cli::commands::FOUND;
 use crate::cli::commands::envelope::{Envelope, Error};
 use crate::store::Deleted;
@@ -26,7 +25,9 @@ pub(super) fn delete(args: &DeleteArgs) -> Result<u8, Failure> {
                 envelope.warn("store_in_use", warning);
                 None
             }
-            Ok(Deleted::Missing) => Some(not_found(missing(id))),
+            Ok(Deleted::Missing) => {
+                Some(not_there(id, &beginning_with(&library, id).unwrap_or_default()))
+            }
             Err(why) => Some(not_deleted(id, why)),
         };
         match error {
@@ -48,6 +49,17 @@ pub(super) fn delete(args: &DeleteArgs) -> Result<u8, Failure> {
 fn not_deleted(id: &str, why: String) -> Error {
     let message = format!("the session {} was not deleted: {why}", escape_control(id));
     Error { code: "not_deleted", class: None, message, detail: why }
+}
+
+/// A beginning of an id is no name for a session that is deleted: whoever deletes a session twice would
+/// delete another one.
+fn not_there(id: &str, alike: &[String]) -> Error {
+    let mut message = missing(id);
+    if let [first, ..] = alike {
+        let first = escape_control(first);
+        message += &format!("; {first} begins so, and is deleted only by its whole id");
+    }
+    not_found(message)
 }
 
 fn but_log(id: &str) -> String {

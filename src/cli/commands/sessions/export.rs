@@ -3,12 +3,13 @@
 use super::args::{ExportArgs, ExportFormat};
 use super::markdown::contained;
 use super::message::{Entry, Said, entries};
-use super::{Failure, Out, conversation, message, missing, status_of};
+use super::{Failure, Out, conversation, message, status_of};
 use crate::chat::attached::show_bytes;
 use crate::cli::commands::FOUND;
+use crate::cli::commands::envelope::Envelope;
 use crate::protocol::json;
 use crate::protocol::proto::rpc::SnapshotEntity;
-use crate::protocol::wire;
+use crate::protocol::wire::{self, Frame};
 use crate::protocol::words::capability::ALWAYS;
 use crate::store::Conversation;
 use crate::support::terminal::{Escapes, make_visible};
@@ -32,11 +33,29 @@ struct Whole<'a> {
 
 /// Prints a conversation in the format that `args` name.
 pub(super) fn export(args: &ExportArgs) -> Result<u8, Failure> {
-    let Some(found) = conversation(&args.places, &args.id)? else {
-        message(&missing(&args.id));
-        return Ok(FOUND);
+    let mut found = match conversation(&args.places, &args.id)? {
+        Ok(found) => found,
+        Err(error) => {
+            message(&error.message);
+            if args.output.is_json() {
+                Envelope::new().finish_value(&(), Some(&error), &mut Out::new()?)?;
+            }
+            return Ok(FOUND);
+        }
     };
     let status = status_of(&found);
+    let lost = match args.format {
+        ExportFormat::Jsonl => show_bytes(&mut found.state, &found.turns),
+        ExportFormat::Json | ExportFormat::Markdown | ExportFormat::Html => 0,
+    };
+    let lost = (lost > 0).then(|| without_bytes(lost));
+    if let Some(lost) = &lost {
+        message(&format!("warning: {lost}"));
+    }
+    if args.output.is_json() {
+        enveloped(args.format, found, lost)?;
+        return Ok(status);
+    }
     let (mut text, escapes) = match args.format {
         ExportFormat::Jsonl => (lines(found)?, Escapes::Json),
         ExportFormat::Json => (object(&found)?, Escapes::Json),
@@ -52,32 +71,65 @@ pub(super) fn export(args: &ExportArgs) -> Result<u8, Failure> {
     Ok(status)
 }
 
-/// What a process writes that goes on with the conversation, and ends at once; with the bytes of
-/// attachments.
-fn lines(mut found: Conversation) -> Result<Vec<u8>, Failure> {
-    let mut text = Vec::new();
-    let lost = show_bytes(&mut found.state, &found.turns);
-    if lost > 0 {
-        message(&format!(
-            "warning: the export has no bytes of {lost} attachments, which are not in the store"
-        ));
+/// The export as the data of one JSON object: a list of frames, the object, or the text.
+fn enveloped(
+    format: ExportFormat,
+    found: Conversation,
+    lost: Option<String>,
+) -> Result<(), Failure> {
+    let (mut envelope, mut out) = (Envelope::new(), Out::new()?);
+    if let Some(loss) = &found.loss {
+        envelope.warn("store_degraded", loss.clone());
     }
+    if let Some(lost) = lost {
+        envelope.warn("attachments_lost", lost);
+    }
+    match format {
+        ExportFormat::Jsonl => {
+            for frame in frames(found) {
+                envelope.push(&frame, &mut out)?;
+            }
+            envelope.finish(None, None, &mut out)
+        }
+        ExportFormat::Json => envelope.finish_value(&Whole::of(&found), None, &mut out),
+        ExportFormat::Markdown => envelope.finish_value(&markdown(&found), None, &mut out),
+        ExportFormat::Html => envelope.finish_value(&html(&found), None, &mut out),
+    }
+}
+
+fn without_bytes(lost: usize) -> String {
+    format!("the export has no bytes of {lost} attachments, which are not in the store")
+}
+
+/// What a process writes that goes on with the conversation, and ends at once.
+fn frames(found: Conversation) -> [Frame; 2] {
     let capabilities = ALWAYS.iter().map(|&word| word.to_owned()).collect();
-    for body in [wire::hello(capabilities), wire::snapshot(found.state)] {
-        write(&wire::frame(&found.session, None, body), &mut text)?;
+    [wire::hello(capabilities), wire::snapshot(found.state)]
+        .map(|body| wire::frame(&found.session, None, body))
+}
+
+fn lines(found: Conversation) -> Result<Vec<u8>, Failure> {
+    let mut text = Vec::new();
+    for frame in frames(found) {
+        write(&frame, &mut text)?;
     }
     Ok(text)
 }
 
 fn object(found: &Conversation) -> Result<Vec<u8>, Failure> {
     let mut text = Vec::new();
-    let whole = Whole {
-        session_id: found.session.as_str(),
-        snapshot_ordinal: found.state.snapshot_ordinal.to_string(),
-        entities: &found.state.entities,
-    };
-    write(&whole, &mut text)?;
+    write(&Whole::of(found), &mut text)?;
     Ok(text)
+}
+
+impl<'a> Whole<'a> {
+    fn of(found: &'a Conversation) -> Self {
+        Self {
+            session_id: found.session.as_str(),
+            snapshot_ordinal: found.state.snapshot_ordinal.to_string(),
+            entities: &found.state.entities,
+        }
+    }
 }
 
 fn write(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), Failure> {

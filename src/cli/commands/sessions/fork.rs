@@ -2,8 +2,7 @@
 
 use super::args::ForkArgs;
 use super::new::{Maker, typed_id};
-use super::show::not_found;
-use super::{Failure, library, missing, session_id};
+use super::{Failure, library, named};
 use crate::cli::commands::envelope::Error;
 use crate::support::terminal::escape_control;
 
@@ -15,11 +14,10 @@ pub(super) fn fork(args: &ForkArgs) -> Result<u8, Failure> {
         Some(typed) => typed_id(typed)?,
         None => maker.ids.session(),
     };
-    let found = match session_id(&args.id) {
-        Some(session) => library.ended_turns(&session).map_err(Failure::Usage)?,
-        None => None,
+    let mut found = match named(&library, &args.id, |session| library.ended_turns(session))? {
+        Ok(found) => found,
+        Err(error) => return maker.refuse(error),
     };
-    let Some(mut found) = found else { return maker.refuse(not_found(missing(&args.id))) };
     if let Some(loss) = found.loss {
         maker.is_partial = true;
         maker.warn("store_degraded", loss);

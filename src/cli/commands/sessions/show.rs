@@ -2,9 +2,9 @@
 
 use super::args::ShowArgs;
 use super::message::{Entry, Said, entries};
-use super::{Failure, Out, conversation, message, missing, status_of};
+use super::{Failure, Out, conversation, message, status_of};
 use crate::cli::commands::FOUND;
-use crate::cli::commands::envelope::{Envelope, Error};
+use crate::cli::commands::envelope::Envelope;
 use crate::support::terminal::{Escapes, escape_control, visible};
 
 /// Characters of a tool's arguments or result that are shown.
@@ -14,13 +14,15 @@ const TOOL_CHARS_MAX: usize = 200;
 pub(super) fn show(args: &ShowArgs) -> Result<u8, Failure> {
     let found = conversation(&args.places, &args.id)?;
     let mut out = Out::new()?;
-    let Some(found) = found else {
-        let missing = missing(&args.id);
-        message(&missing);
-        if args.output.is_json() {
-            Envelope::new().finish(Some(&not_found(missing)), None, &mut out)?;
+    let found = match found {
+        Ok(found) => found,
+        Err(error) => {
+            message(&error.message);
+            if args.output.is_json() {
+                Envelope::new().finish(Some(&error), None, &mut out)?;
+            }
+            return Ok(FOUND);
         }
-        return Ok(FOUND);
     };
     if args.output.is_json() {
         let mut envelope = Envelope::new();
@@ -41,12 +43,6 @@ pub(super) fn show(args: &ShowArgs) -> Result<u8, Failure> {
     }
     out.flush()?;
     Ok(status_of(&found))
-}
-
-/// The error of a session that is not in the store.
-pub(super) fn not_found(message: String) -> Error {
-    let (code, class) = ("session_not_found", None);
-    Error { code, class, detail: message.clone(), message }
 }
 
 /// An entry for people.
