@@ -32,6 +32,8 @@ pub use unusable::Unusable;
 use crate::chat::event::{FinishClass, ProviderData, ToolCall, Usage};
 use crate::protocol::id::{TaskId, ToolCallId};
 use crate::protocol::words::class;
+use provider::failure::status_of;
+use provider::retry::is_passing;
 use std::future::{Future, pending};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -247,6 +249,22 @@ impl ErrorClass {
             Self::Config => class::CONFIG,
             Self::Aborted => class::ABORTED,
             Self::Internal => class::INTERNAL,
+        }
+    }
+
+    /// Whether the same request may succeed later. `detail` is that of the error, whose beginning
+    /// has the status with which a provider failed.
+    pub fn may_pass(self, detail: &str) -> bool {
+        match self {
+            Self::RateLimited | Self::Timeout | Self::Network => true,
+            Self::Provider => status_of(detail).is_some_and(is_passing),
+            Self::Auth
+            | Self::ContextOverflow
+            | Self::MalformedStream
+            | Self::Tool
+            | Self::Config
+            | Self::Aborted
+            | Self::Internal => false,
         }
     }
 }

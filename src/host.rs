@@ -30,7 +30,7 @@ use crate::support::fail_point::{FailPoint, Place, Plan};
 use crate::support::log_targets::EVENT;
 use crate::support::terminal::escape_control;
 use crate::tool::servers::ToolServers;
-pub use effects::{Effect, Effects, StoreWarning};
+pub use effects::{CodedWarning, Effect, Effects};
 pub(crate) use input_log::input as log_input;
 use keeping::Keeping;
 use std::collections::BTreeSet;
@@ -316,10 +316,13 @@ impl Host {
                 tracing::info!(%task, "the task is cancelled");
                 self.tasks.cancel(task);
             }
-            Output::Warning(Warning { text, has_event }) => match has_event {
-                true => tracing::warn!(target: EVENT, "{}", escape_control(&text)),
-                false => tracing::warn!("{}", escape_control(&text)),
-            },
+            Output::Warning(Warning { text, has_event, code }) => {
+                match has_event {
+                    true => tracing::warn!(target: EVENT, "{}", escape_control(&text)),
+                    false => tracing::warn!("{}", escape_control(&text)),
+                }
+                return code.map(|code| Effect::Warning(CodedWarning { code, message: text }));
+            }
             Output::Exit(code) => return Some(Effect::Exit(code)),
             Output::Abort(code) => return Some(Effect::Abort(code)),
         }

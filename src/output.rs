@@ -24,12 +24,12 @@ use crate::support::terminal::Escapes;
 use serde_json::Value;
 
 /// What a reader should know before the answer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Warning {
     /// Its stable name.
-    pub code: &'static str,
+    pub code: String,
     /// What it means, for people.
-    pub message: &'static str,
+    pub message: String,
 }
 
 /// A format of standard output.
@@ -103,7 +103,7 @@ impl Format {
         }
     }
 
-    /// Adds a warning of the store at `now`, in formats that report warnings and are not the protocol.
+    /// Adds a warning at `now`, in formats that report warnings and are not the protocol.
     ///
     /// # Errors
     /// If it has no JSON form.
@@ -116,10 +116,10 @@ impl Format {
         match self {
             Self::Protocol | Self::Text(_) | Self::Objects(_) => Ok(()),
             Self::Envelope(envelope) => {
-                envelope.store_warning(code, message);
+                envelope.coded_warning(code, message);
                 Ok(())
             }
-            Self::JsonStream(stream) => stream.store_warning(now, message, out),
+            Self::JsonStream(stream) => stream.warning(now, (code, message), out),
         }
     }
 

@@ -242,7 +242,7 @@ impl<'a> FrontEnd<'a> {
             match effect {
                 Effect::Frame(frame) => self.send(at, frame),
                 Effect::Usage(usage) => self.outbox.usage(usage),
-                Effect::StoreWarning(warning) => self.outbox.warn(at, &warning),
+                Effect::Warning(warning) => self.outbox.warn(at, &warning),
                 Effect::Exit(code) => {
                     self.observers.end_progress();
                     self.outbox.end(at, code);

@@ -61,11 +61,12 @@ const RUN: Facts = Facts {
     output_formats: &["text", "json", "yaml", "jsonl", "objects", "json-stream"],
     exit_codes: &[
         (0, "the model has answered, or the reader of the output has gone"),
-        (1, "the run failed, or the answer does not match response-type and schema"),
+        (1, "the run failed for good, or the answer does not match response-type and schema"),
         WRONG,
         (3, "the answer was cut off, for example at a token limit; the partial answer was printed"),
         DEFECT,
         UNWRITTEN,
+        (75, "the run failed, and may succeed later: rate limit, server error, network, timeout"),
         (129, "ended by SIGHUP; 1 with --json-stream"),
         (130, "ended by SIGINT; 1 with --json-stream"),
         (143, "ended by SIGTERM; 1 with --json-stream"),

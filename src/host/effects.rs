@@ -21,19 +21,20 @@ pub enum Effect {
     Frame(Frame),
     /// Note the token counts of the active run. Frames have no field for some of them.
     Usage(Usage),
-    /// Report that the conversation is not stored, or not all of it could be read, where the frames
-    /// of a single run have no place for it.
-    StoreWarning(StoreWarning),
+    /// Report what is missing, though the conversation goes on: the frames of a single run have no
+    /// place for it.
+    Warning(CodedWarning),
     /// End once the reader has all frames. No frame follows.
     Exit(ExitCode),
     /// End now, whether the reader has all frames or not.
     Abort(ExitCode),
 }
 
-/// What is wrong with the store of a conversation that goes on.
+/// What a conversation lacks that goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreWarning {
+pub struct CodedWarning {
     /// `store_failed`: nothing more is stored. `store_degraded`: not everything could be read.
+    /// `tool_server_unavailable`: the tools of a server can't be called.
     pub code: &'static str,
     /// What happened, for people.
     pub message: String,

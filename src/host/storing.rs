@@ -1,6 +1,6 @@
 //! What follows from what the store reports: it was opened, has written, or has failed.
 
-use super::{Effect, Effects, Host, StoreWarning};
+use super::{CodedWarning, Effect, Effects, Host};
 use crate::chat::record::StoreFailure;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{ClientError, Code};
@@ -78,14 +78,14 @@ impl Host {
 }
 
 fn warning(code: &'static str, message: &str) -> Effect {
-    Effect::StoreWarning(StoreWarning { code, message: message.to_owned() })
+    Effect::Warning(CodedWarning { code, message: message.to_owned() })
 }
 
 /// Whether it comes before what waited for the store.
 fn is_error(effect: &Effect) -> bool {
     match effect {
         Effect::Frame(frame) => matches!(frame.frame, Some(Body::Error(_))),
-        Effect::StoreWarning(_) => true,
+        Effect::Warning(_) => true,
         Effect::Usage(_) | Effect::Exit(_) | Effect::Abort(_) => false,
     }
 }

@@ -18,7 +18,7 @@ fn has_event(effects: &Effects, name: &str) -> bool {
         Effect::Frame(frame) => {
             matches!(&frame.frame, Some(Body::UiEvent(event)) if event.name == name)
         }
-        Effect::Usage(_) | Effect::StoreWarning(_) | Effect::Exit(_) | Effect::Abort(_) => false,
+        Effect::Usage(_) | Effect::Warning(_) | Effect::Exit(_) | Effect::Abort(_) => false,
     })
 }
 

@@ -104,7 +104,7 @@ impl Envelope {
     /// The same, with `warnings` first.
     pub(crate) fn with_warnings(mut self, warnings: &[Warning]) -> Self {
         for Warning { code, message } in warnings {
-            self.store_warning(code, message);
+            self.coded_warning(code, message);
         }
         self
     }
@@ -176,7 +176,7 @@ impl Envelope {
         }
     }
 
-    pub(super) fn store_warning(&mut self, code: &str, message: &str) {
+    pub(super) fn coded_warning(&mut self, code: &str, message: &str) {
         self.warn(json!({ "code": code, "message": message }));
     }
 

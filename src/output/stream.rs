@@ -2,7 +2,7 @@
 //! own. `start` comes first and exactly one `done` comes last, whatever happens in between.
 
 use super::Warning;
-use super::view::{CallBreaks, View, class, cut_off, nothing_found, rejected};
+use super::view::{CallBreaks, View, class, cut_off, is_recoverable, nothing_found, rejected};
 use crate::chat::event::Usage;
 use crate::engine::ErrorClass;
 use crate::protocol::json::{self, Error};
@@ -11,7 +11,7 @@ use crate::protocol::proto::chat::{
 };
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::wire::Frame;
-use crate::protocol::words::{finish, tool_result};
+use crate::protocol::words::{SESSION_NOT_FOUND, finish, tool_result};
 use crate::session::{ExitCode, Uptime};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -140,12 +140,18 @@ impl JsonStream {
         }
     }
 
-    pub(super) fn store_warning(
+    /// A warning comes after `start`, whenever it is known.
+    pub(super) fn warning(
         &mut self,
         now: Uptime,
-        message: &str,
+        (code, message): (&str, &str),
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
+        if self.session.is_empty() {
+            let warning = Warning { code: code.to_owned(), message: message.to_owned() };
+            self.beginning.warnings.push(warning);
+            return Ok(());
+        }
         self.status(now, ("warning", message), out)
     }
 
@@ -199,7 +205,7 @@ impl JsonStream {
             json!({ "command": command, "model": model, "provider": provider, "cwd": folder });
         self.event(now, "start", without_empty(start), out)?;
         let warnings = &self.beginning.warnings;
-        warnings.iter().try_for_each(|it| self.status(now, ("warning", it.message), out))
+        warnings.iter().try_for_each(|it| self.status(now, ("warning", &it.message), out))
     }
 
     fn call_finished(
@@ -291,10 +297,13 @@ impl JsonStream {
     fn error(&self, now: Uptime, error: &ErrorFrame, out: &mut Vec<u8>) -> Result<(), Error> {
         let class = class(error);
         let mut document = json!({
-            "code": code(class),
+            "code": match error.detail.as_str() {
+                SESSION_NOT_FOUND => "SESSION_NOT_FOUND",
+                _ => code(class),
+            },
             "message": error.message,
             "detail": error.detail,
-            "recoverable": class.is_some_and(is_recoverable),
+            "recoverable": is_recoverable(error),
         });
         if let Some(class) = class {
             document["class"] = class.as_str().into();
@@ -325,7 +334,11 @@ impl JsonStream {
 /// answer; a signal or an internal error is a failure.
 pub(super) fn status(code: ExitCode) -> u8 {
     match code {
-        ExitCode::Ok | ExitCode::Usage | ExitCode::CutOff | ExitCode::OutputFailed => code.number(),
+        ExitCode::Ok
+        | ExitCode::Usage
+        | ExitCode::CutOff
+        | ExitCode::TryLater
+        | ExitCode::OutputFailed => code.number(),
         ExitCode::RunFailed
         | ExitCode::InputFailed
         | ExitCode::Internal
@@ -359,21 +372,6 @@ fn code(class: Option<ErrorClass>) -> &'static str {
         Some(ErrorClass::MalformedStream) => "MALFORMED_EVENT",
         Some(ErrorClass::Aborted | ErrorClass::Internal) => "PROCESS_CRASHED",
         Some(ErrorClass::Provider | ErrorClass::Tool | ErrorClass::Config) | None => "UNKNOWN",
-    }
-}
-
-/// Whether the same command may succeed later.
-fn is_recoverable(class: ErrorClass) -> bool {
-    match class {
-        ErrorClass::RateLimited | ErrorClass::Timeout | ErrorClass::Network => true,
-        ErrorClass::Auth
-        | ErrorClass::ContextOverflow
-        | ErrorClass::Provider
-        | ErrorClass::MalformedStream
-        | ErrorClass::Tool
-        | ErrorClass::Config
-        | ErrorClass::Aborted
-        | ErrorClass::Internal => false,
     }
 }
 

@@ -154,6 +154,12 @@ pub(super) fn class(error: &ErrorFrame) -> Option<ErrorClass> {
     CLASSES.into_iter().find(|class| class.as_str() == word)
 }
 
+/// Whether the same command may succeed later.
+pub(super) fn is_recoverable(error: &ErrorFrame) -> bool {
+    let detail = error.detail.split_once(": ").map_or("", |(_, detail)| detail);
+    class(error).is_some_and(|class| class.may_pass(detail))
+}
+
 /// An error as it is written in a document.
 pub(super) fn error_document(error: &ErrorFrame) -> Value {
     json!({

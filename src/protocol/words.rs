@@ -147,6 +147,9 @@ pub(crate) const SOURCE_AT_START: &str = "provider";
 /// The `source` of reasoning in the events after it.
 pub(crate) const SOURCE: &str = "thinking";
 
+/// The `detail` of an error about a stored session that is to be resumed and is not there.
+pub(crate) const SESSION_NOT_FOUND: &str = "session_not_found";
+
 /// The `segmentType` of the message of a segment with text of the answer.
 pub(crate) const SEGMENT_TEXT: &str = "text";
 

@@ -23,6 +23,8 @@ pub(super) enum Verdict {
     CutOff,
     /// The run failed, or the answer is not what was asked for.
     Failed,
+    /// The run failed, and the same may succeed later.
+    FailedForNow,
 }
 
 /// The status of the process.
@@ -32,6 +34,8 @@ pub enum ExitCode {
     Ok,
     /// The only run failed, or its answer is not what was asked for. 1.
     RunFailed,
+    /// The only run failed, and the same command may succeed later. 75, `EX_TEMPFAIL` of sysexits.h.
+    TryLater,
     /// Input could not be read. 1.
     InputFailed,
     /// The command line, or a file that it names, is wrong. 2, as clap has it.
@@ -56,6 +60,7 @@ impl ExitCode {
             Self::CutOff => 3,
             Self::Internal => 70,
             Self::OutputFailed => 74,
+            Self::TryLater => 75,
             Self::Interrupted(signal) => 128 + signal.number(),
         }
     }
@@ -67,6 +72,7 @@ impl From<Verdict> for ExitCode {
             Verdict::Answered => Self::Ok,
             Verdict::CutOff => Self::CutOff,
             Verdict::Failed => Self::RunFailed,
+            Verdict::FailedForNow => Self::TryLater,
         }
     }
 }

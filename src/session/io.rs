@@ -95,11 +95,13 @@ pub(crate) struct Warning {
     pub(crate) text: String,
     /// An event says it as well, so a front end that shows events can leave it out.
     pub(crate) has_event: bool,
+    /// Its stable name, for outputs that list warnings.
+    pub(crate) code: Option<&'static str>,
 }
 
 impl From<String> for Warning {
     fn from(text: String) -> Self {
-        Self { text, has_event: false }
+        Self { text, has_event: false, code: None }
     }
 }
 

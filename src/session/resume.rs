@@ -28,7 +28,7 @@ impl Session {
             // What follows is not stored; what closes the run is no exception.
             Some(Loss { reason, is_closed: true }) => self.recorder.stop_log(reason),
             Some(Loss { reason, is_closed: false }) => {
-                let warning = Warning { text: reason.clone(), has_event: true };
+                let warning = Warning { text: reason.clone(), has_event: true, code: None };
                 self.recorder.push(Output::Warning(warning));
             }
             None => {}
@@ -189,7 +189,7 @@ impl Recorder {
     fn stop_log(&mut self, reason: &str) {
         self.log.stop();
         let text = format!("{reason}; the conversation goes on and is not stored any more");
-        self.push(Output::Warning(Warning { text, has_event: true }));
+        self.push(Output::Warning(Warning { text, has_event: true, code: None }));
     }
 }
 

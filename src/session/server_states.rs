@@ -6,6 +6,9 @@ use crate::protocol::proto::tools::{ToolServerChanged, ToolServerState};
 use crate::tool::catalogue::ServerName;
 use crate::tool::servers::{ServerChange, ServerState};
 
+/// The name of the warning that a server can't be used.
+const UNAVAILABLE: &str = "tool_server_unavailable";
+
 impl Session {
     /// Shows the state of all tool servers, for a client that begins to follow them.
     pub(super) fn announce_servers(&mut self) {
@@ -25,7 +28,8 @@ impl Session {
         let (server, tools) = (&change.server, self.toolbox.names_of(&change.server));
         if let ServerState::Failed { reason } | ServerState::Gone { reason } = &change.state {
             let text = format!("the tools of the MCP server {server} can't be called: {reason}");
-            self.recorder.push(Output::Warning(Warning { text, has_event: true }));
+            let code = Some(UNAVAILABLE);
+            self.recorder.push(Output::Warning(Warning { text, has_event: true, code }));
         }
         // Until it is bound, the session may still get another name.
         if self.binding == Binding::Bound && self.recorder.is_on(Extension::ToolServers) {

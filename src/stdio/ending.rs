@@ -27,6 +27,7 @@ impl Ending {
             (
                 ExitCode::Ok
                 | ExitCode::RunFailed
+                | ExitCode::TryLater
                 | ExitCode::InputFailed
                 | ExitCode::Usage
                 | ExitCode::CutOff

@@ -5,7 +5,7 @@
 mod merging;
 
 use crate::chat::event::Usage;
-use crate::host::StoreWarning;
+use crate::host::CodedWarning;
 use crate::output::Format;
 use crate::protocol::proto::rpc::RpcLine;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
@@ -107,8 +107,8 @@ impl Outbox {
         self.format.usage(usage);
     }
 
-    /// Passes a warning of the store to the format, as a single run has no frame for it.
-    pub(crate) fn warn(&mut self, now: Uptime, warning: &StoreWarning) {
+    /// Passes a warning to the format, as a single run has no frame for it.
+    pub(crate) fn warn(&mut self, now: Uptime, warning: &CodedWarning) {
         self.seal_open();
         if self.format.warn(now, (warning.code, &warning.message), &mut self.sealed).is_err() {
             self.is_defective = true;

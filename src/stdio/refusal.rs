@@ -53,7 +53,7 @@ pub(crate) fn refusal(settings: Settings, client_error: ClientError) -> (Vec<u8>
                 outbox.end(now, code);
             }
             // No run, so no token counts, and no store.
-            Effect::Usage(_) | Effect::StoreWarning(_) => {}
+            Effect::Usage(_) | Effect::Warning(_) => {}
         }
     }
     let status = outbox.status(status);

@@ -2,6 +2,7 @@
 
 use super::postgres::PostgresError;
 use crate::protocol::wire::{ClientError, Code};
+use crate::protocol::words::SESSION_NOT_FOUND;
 use rusqlite::ErrorCode;
 use std::io;
 use std::path::PathBuf;
@@ -71,7 +72,21 @@ impl StoreError {
             | Self::Postgres(_)
             | Self::Message(_) => Code::StoreFailed,
         };
-        ClientError { code, message: self.to_string(), detail: String::new(), terminal: true }
+        let detail = match self {
+            Self::Missing(_) | Self::Elsewhere(_) => SESSION_NOT_FOUND,
+            Self::Locked(_)
+            | Self::Unreadable { .. }
+            | Self::Gone(_)
+            | Self::Exists(_)
+            | Self::Newer { .. }
+            | Self::NotAStore(_)
+            | Self::Io { .. }
+            | Self::Sqlite(_)
+            | Self::Postgres(_)
+            | Self::Message(_) => "",
+        };
+        let detail = detail.to_owned();
+        ClientError { code, message: self.to_string(), detail, terminal: true }
     }
 
     /// What SQLite reports, if it is that.

@@ -208,6 +208,54 @@ fn an_answer_with_nothing_to_show_is_no_success() {
     assert!(blank.stderr.contains("nothing but white space"), "{blank:?}");
 }
 
+/// Status 75 and `recoverable` say the same: whether the command may succeed later.
+#[test]
+fn a_failure_that_may_pass_has_a_status_of_its_own() {
+    let status = |status, body: &str| vec![Step::Status(status, Vec::new(), body.into())];
+    let nowhere = ["--base-url", "http://127.0.0.1:1/v1"];
+    let no_credit = r#"{"error":{"message":"no","code":"insufficient_quota"}}"#;
+    for (script, words, expected, code) in [
+        (status(503, "busy"), &[][..], 75, "UNKNOWN"),
+        (status(500, "{}"), &[], 75, "UNKNOWN"),
+        (status(429, "slow down"), &[], 75, "NETWORK_TIMEOUT"),
+        (status(429, no_credit), &[], 75, "NETWORK_TIMEOUT"),
+        (vec![Step::Cut], &[], 75, "NETWORK_TIMEOUT"),
+        (vec![Step::Stall], &["--idle-timeout-ms", "200"], 75, "NETWORK_TIMEOUT"),
+        (status(200, ""), &nowhere, 75, "NETWORK_TIMEOUT"),
+        (status(400, "wrong"), &[], 1, "UNKNOWN"),
+        (status(501, "never"), &[], 1, "UNKNOWN"),
+        (status(401, "no"), &[], 1, "AUTH_EXPIRED"),
+    ] {
+        let words = [words, &["--retries", "0"]].concat();
+        let ended = exec(script.clone(), &[&words[..], &["--output", "json"]].concat());
+        let document: Value = serde_json::from_str(&ended.stdout).expect("a document");
+        assert_eq!((ended.status, &document["meta"]["exit_code"]), (expected, &json!(expected)));
+        assert_eq!(exec(script.clone(), &words).status, expected, "{script:?}");
+        let ended = exec(script.clone(), &[&words[..], &["--json-stream"]].concat());
+        assert_eq!(ended.status, expected, "{ended:?}");
+        let events = ended.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+        let events: Vec<Value> = events.collect();
+        let error = events.iter().find(|event| event["type"] == "error").expect("an error");
+        let error = &error["payload"]["error"];
+        assert_eq!(error["recoverable"], expected == 75, "{error}");
+        assert_eq!(error["code"], code, "{error}");
+        let done = events.last().expect("an event");
+        assert_eq!(done["payload"]["exitCode"], expected, "{done}");
+    }
+}
+
+/// A session that is to be resumed and is not there has a code of its own.
+#[test]
+fn a_session_that_is_not_there_is_named_so() {
+    let folder = Folder::new();
+    let begun = ["exec", "hi", "--engine", "echo", "--store", "store", "--session-id"];
+    assert_eq!(run(&folder, &[&begun[..], &["a"]].concat()).status, 0);
+    let ended = run(&folder, &[&begun[..], &["b", "--resume", "--json-stream"]].concat());
+    assert_eq!(ended.status, 2, "{ended:?}");
+    assert!(ended.stdout.contains(r#""code":"SESSION_NOT_FOUND""#), "{ended:?}");
+    assert!(ended.stdout.contains(r#""recoverable":false"#), "{ended:?}");
+}
+
 #[test]
 fn reasoning_tokens_are_reported_where_there_is_a_place_for_them() {
     let script = || vec![Step::Text("a".to_owned()), reasoning_tokens(7), Step::Done];

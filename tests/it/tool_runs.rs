@@ -338,6 +338,30 @@ fn a_single_run_uses_tools_that_are_allowed() {
 }
 
 #[test]
+fn a_server_that_can_not_be_used_is_among_the_warnings() {
+    let scene = Scene::new(&["none", "crash-at-init"], &[("echo", "hello")]);
+    let words = scene.words();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let exec = [&["exec", "--engine", "echo", "go", "--allow", "*"], words.as_slice()].concat();
+    let ended = run(&scene.folder, &[exec.as_slice(), &["--output", "json"]].concat());
+    assert_eq!(ended.status, 0, "{ended:?}");
+    let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let warnings = document["warnings"].as_array().expect("a list");
+    assert_eq!(warnings.len(), 1, "{document}");
+    assert_eq!(warnings[0]["code"], "tool_server_unavailable", "{document}");
+    let message = warnings[0]["message"].to_string();
+    assert!(message.contains("crash-at-init") && message.contains("database is locked"));
+    let stream = run(&scene.folder, &[exec.as_slice(), &["--json-stream"]].concat()).stdout;
+    let events: Vec<Value> =
+        stream.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(events[0]["type"], "start", "{stream}");
+    let is_warning = |event: &&Value| event["payload"]["status"] == "warning";
+    let warned: Vec<_> = events.iter().filter(is_warning).collect();
+    assert_eq!(warned.len(), 1, "{stream}");
+    assert!(warned[0]["payload"]["message"].to_string().contains("crash-at-init"), "{stream}");
+}
+
+#[test]
 fn a_rule_that_denies_holds_when_another_tool_takes_the_name() {
     let calls = [("none__echo", "one"), ("junk__echo", "two")];
     let scene = Scene::new(&["none", "junk"], &calls);

@@ -29,6 +29,9 @@ use crate::tool::servers::ToolServers;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 
+/// The name of the warning that no provider is configured.
+const NO_PROVIDER: &str = "no_provider";
+
 /// A command as it was typed.
 pub(super) struct Plan {
     pub(super) command: &'static str,
@@ -95,7 +98,10 @@ impl Plan {
             (ResponseType::Json, None) if repairs => Shown::AtEnd(String::new()),
             (ResponseType::Text | ResponseType::Json | ResponseType::Jsonl, _) => Shown::Pieces,
         };
-        let warning = |text: &&'static str| Warning { code: "no_provider", message: text };
+        let warning = |text: &&'static str| Warning {
+            code: NO_PROVIDER.to_owned(),
+            message: (*text).to_owned(),
+        };
         let warnings = notices.iter().map(warning).collect();
         let facts = RunFacts::new(self.command, self.request.name.clone(), engine);
         format(self.mode, (response, shown), facts.with_warnings(warnings))

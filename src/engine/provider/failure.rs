@@ -13,6 +13,7 @@ use super::address;
 use super::retry::Retry;
 use crate::engine::{ErrorClass, RunError, Stage};
 use crate::support::secret::Secret;
+pub(in crate::engine) use complaint::status_of;
 use quoting::login;
 use reqwest::Url;
 use std::time::Duration;

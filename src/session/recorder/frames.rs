@@ -7,6 +7,7 @@ use crate::protocol::id::RequestId;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, ClientError, Done, Frame};
 use crate::session::client_error::run_failed;
+use crate::session::exit::Verdict;
 use crate::session::{FinalSnapshot, Output, SessionMode};
 
 /// Messages and tool calls of a stored session after which the snapshot at the end of a run has only
@@ -48,6 +49,9 @@ impl Recorder {
     }
 
     pub(in crate::session) fn run_failed(&mut self, request: &RequestId, error: RunError) {
+        if error.class.may_pass(&error.detail) {
+            self.verdict = Verdict::FailedForNow;
+        }
         self.refuse(Some(request), run_failed(error));
     }
 

@@ -71,7 +71,7 @@ fn reason(effects: &Effects) -> String {
         }
         Effect::Frame(_)
         | Effect::Usage(_)
-        | Effect::StoreWarning(_)
+        | Effect::Warning(_)
         | Effect::Exit(_)
         | Effect::Abort(_) => None,
     });

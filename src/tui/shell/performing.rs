@@ -28,7 +28,7 @@ impl Shell<'_> {
                 match effect {
                     Effect::Frame(frame) => shell.frame(frame),
                     // The events UsageTotals and StoreDegraded say it.
-                    Effect::Usage(_) | Effect::StoreWarning(_) => {}
+                    Effect::Usage(_) | Effect::Warning(_) => {}
                     Effect::Exit(code) | Effect::Abort(code) => shell.exit = Some(code),
                 }
             }

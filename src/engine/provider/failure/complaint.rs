@@ -40,11 +40,23 @@ impl ErrorNumber {
 
     pub(super) fn words(self) -> Option<String> {
         match self {
-            Self::Status(status) => Some(format!("status {status}")),
-            Self::Code(code) => Some(format!("code {code}")),
+            Self::Status(status) => Some(format!("{STATUS}{status}")),
+            Self::Code(code) => Some(format!("{CODE}{code}")),
             Self::Missing => None,
         }
     }
+}
+
+/// What stands before the status of an answer.
+const STATUS: &str = "status ";
+
+/// What stands before a number within an answer.
+const CODE: &str = "code ";
+
+/// The status with which the detail of a failure begins.
+pub(in crate::engine) fn status_of(detail: &str) -> Option<u16> {
+    let number = detail.strip_prefix(STATUS).or_else(|| detail.strip_prefix(CODE))?;
+    number.split(':').next().unwrap_or(number).parse().ok()
 }
 
 impl Complaint {
