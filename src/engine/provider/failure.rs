@@ -81,7 +81,7 @@ impl Failure {
     }
 
     /// Marks the failure as a refusal of the request, before any answer.
-    fn as_refused(self) -> Self {
+    fn at_refusal(self) -> Self {
         Self { stage: Stage::Refused, ..self }
     }
 

@@ -103,7 +103,7 @@ fn input<'a>(model: &str, messages: &'a [Message<'_>]) -> Result<Vec<WireItem<'a
     for message in messages {
         match message {
             Message::System(text) => {
-                let content = vec![WirePart::InputText { text: (*text).into() }];
+                let content = vec![WirePart::Text { text: (*text).into() }];
                 items.push(WireItem::Message { role: Role::System, content });
             }
             Message::User { text, attachments } => {
@@ -128,22 +128,20 @@ fn user_parts<'a>(
 ) -> Result<Vec<WirePart<'a>>, Refused> {
     let mut parts = attachments.iter().map(part).collect::<Result<Vec<_>, _>>()?;
     if !text.is_empty() || parts.is_empty() {
-        parts.push(WirePart::InputText { text: text.into() });
+        parts.push(WirePart::Text { text: text.into() });
     }
     Ok(parts)
 }
 
 fn part(attachment: &Attachment) -> Result<WirePart<'_>, Refused> {
     Ok(match media(attachment)? {
-        Media::Text(text) => WirePart::InputText { text: text.into() },
-        Media::Image { url, detail } => WirePart::InputImage { image_url: url, detail },
-        Media::Pdf { filename, data_url } => WirePart::InputFile {
-            filename: Some(filename),
-            file_data: Some(data_url),
-            file_url: None,
-        },
+        Media::Text(text) => WirePart::Text { text: text.into() },
+        Media::Image { url, detail } => WirePart::Image { image_url: url, detail },
+        Media::Pdf { filename, data_url } => {
+            WirePart::File { filename: Some(filename), file_data: Some(data_url), file_url: None }
+        }
         Media::PdfUrl(url) => {
-            WirePart::InputFile { filename: None, file_data: None, file_url: Some(url) }
+            WirePart::File { filename: None, file_data: None, file_url: Some(url) }
         }
     })
 }

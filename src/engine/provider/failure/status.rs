@@ -30,7 +30,7 @@ impl Failures {
         let complaint = Complaint::from_body(body);
         let failure = self.complaint(ErrorNumber::Status(status), &complaint);
         let failure = match status {
-            REFUSED_FIRST..=REFUSED_LAST => failure.as_refused(),
+            REFUSED_FIRST..=REFUSED_LAST => failure.at_refusal(),
             _ => failure,
         };
         let passing = is_passing(status) && !is_out_of_credit(status, &complaint);
