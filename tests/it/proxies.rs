@@ -56,7 +56,7 @@ fn a_provider_with_tls_is_reached_through_a_tunnel() {
     let proxy = Provider::start(vec![refusal]);
     let address = proxy.base_url();
     let ended = exec(&format!("https://{NOWHERE}/v1"), &[("HTTPS_PROXY", &address)]);
-    assert_eq!(ended.status, 1, "{ended:?}");
+    assert_eq!(ended.status, 75, "{ended:?}");
     let request = proxy.wait_request(1);
     assert_eq!((request.method.as_str(), request.path.as_str()), ("CONNECT", "models.invalid:443"));
     assert_eq!(request.header("authorization"), None);
@@ -69,7 +69,7 @@ fn hosts_that_are_exempt_are_asked_directly() {
         let address = proxy.base_url();
         let variables = [("HTTP_PROXY", address.as_str()), ("NO_PROXY", exempt)];
         let ended = exec(&format!("http://{NOWHERE}/v1"), &variables);
-        assert_eq!(ended.status, 1, "{exempt}: {ended:?}");
+        assert_eq!(ended.status, 75, "{exempt}: {ended:?}");
         assert_eq!(proxy.requests(), 0, "{exempt}");
     }
 }

@@ -133,8 +133,9 @@ fn errors_of_providers_have_the_documented_codes() {
     let folder = Folder::new();
     for (script, class, code, is_recoverable) in provider_errors() {
         let (ended, _) = exec(&folder, &script, &["--json-stream"]);
-        assert_eq!(ended.status, 1, "{ended:?}");
-        let events = stream_events::events(&ended.stdout, 1).expect("as documented");
+        let status = if is_recoverable { 75 } else { 1 };
+        assert_eq!(ended.status, status, "{ended:?}");
+        let events = stream_events::events(&ended.stdout, status).expect("as documented");
         let error = &events[events.len() - 2]["payload"]["error"];
         assert_eq!((&error["class"], &error["code"]), (&json!(class), &json!(code)), "{script:?}");
         assert_eq!(error["recoverable"], is_recoverable, "{script:?}: {error}");

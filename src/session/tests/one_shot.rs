@@ -9,7 +9,7 @@ use crate::extract::ResponseType;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::session::{ExitCode, Input, Output, Retention, Session, Signal, Uptime};
 use anyhow::{Context, Result, ensure};
-use shot::{Shot, Symbol};
+use shot::{Shot, Symbol, failure};
 
 /// Inputs after the prompt and the end of input.
 const DEPTH: usize = 5;
@@ -112,7 +112,7 @@ fn a_single_run_fails_with_every_class_of_error() {
         for symbol in [Symbol::Submit, Symbol::InputEnded, Symbol::Failed(class)] {
             shot.play(symbol).expect("as expected");
         }
-        assert_eq!(shot.seen.exit, Some(ExitCode::RunFailed));
+        assert_eq!(shot.seen.exit, Some(failure(class)), "{class:?}");
     }
 }
 

@@ -44,6 +44,16 @@ async fn a_call_has_a_total_time() {
     assert!(error.message.contains("not complete after 30s"), "{error:?}");
 }
 
+/// The limit holds, too, while there is always something to read.
+#[tokio::test]
+async fn a_flood_of_comments_ends_at_the_total_time() {
+    let comments = b": ping\n\n".repeat(1_000);
+    let provider = Provider::start(vec![vec![Step::Endless(comments)]]);
+    let total_timeout = Duration::from_millis(300);
+    let (_, end) = run(Settings { total_timeout, ..settings(&provider) }).await;
+    assert_eq!(failed(end).class, ErrorClass::Timeout);
+}
+
 /// Answers one request with an error status, and with `part` of a body that then breaks off.
 
 #[tokio::test(start_paused = true)]

@@ -51,7 +51,7 @@ pub(super) struct Seen {
     snapshots: usize,
     pub(super) exit: Option<ExitCode>,
     signal: Option<Signal>,
-    failed: bool,
+    failed: Option<ErrorClass>,
     refused: bool,
     reader_gone: bool,
     /// A call to the provider is open.
@@ -146,7 +146,8 @@ impl<M: Machine> Shot<M> {
             Symbol::CallStarted if is_live => {
                 (seen.in_call, seen.cut_off, seen.begun) = (true, false, false);
             }
-            Symbol::NotReady | Symbol::Failed(_) if is_live => seen.failed = true,
+            Symbol::NotReady if is_live => seen.failed = Some(ErrorClass::Config),
+            Symbol::Failed(class) if is_live => seen.failed = Some(class),
             Symbol::Signal(signal) => seen.signal = Some(signal),
             Symbol::ReaderGone => seen.reader_gone = true,
             Symbol::Refused => seen.refused = true,
@@ -228,23 +229,23 @@ impl<M: Machine> Shot<M> {
         ensure!(seen.snapshots == kept, "{} snapshots", seen.snapshots);
         let (errors, done) = (seen.errors.as_slice(), seen.done.as_deref());
         let is_invalid = errors == [Code::InvalidAnswer.as_str()];
-        let exit = match () {
-            () if is_invalid => {
-                ensure!(self.extracts && !seen.failed, "nothing was asked for");
+        let exit = match seen.failed {
+            _ if is_invalid => {
+                ensure!(self.extracts && seen.failed.is_none(), "nothing was asked for");
                 ensure!(done == Some("failed"), "done {done:?}");
                 return check(seen.exit == Some(ExitCode::RunFailed));
             }
-            () if seen.failed => (ExitCode::RunFailed, 1, Some("failed")),
-            () if seen.signal.is_some() => {
+            Some(class) => (failure(class), 1, Some("failed")),
+            None if seen.signal.is_some() => {
                 let signal = seen.signal.context("a signal")?;
                 (ExitCode::Interrupted(signal), 1, Some("stopped"))
             }
-            () if seen.reader_gone && !seen.asked => (ExitCode::Ok, 0, None),
-            () if seen.reader_gone => (verdict(seen), 0, Some("stopped")),
-            () if seen.refused && !seen.asked => (ExitCode::Usage, 1, Some("failed")),
-            () if seen.asked && self.extracts && seen.begun => (ExitCode::CutOff, 0, Some("ok")),
-            () if seen.asked => (verdict(seen), 0, Some("ok")),
-            () => (ExitCode::Ok, 0, None),
+            None if seen.reader_gone && !seen.asked => (ExitCode::Ok, 0, None),
+            None if seen.reader_gone => (verdict(seen), 0, Some("stopped")),
+            None if seen.refused && !seen.asked => (ExitCode::Usage, 1, Some("failed")),
+            None if seen.asked && self.extracts && seen.begun => (ExitCode::CutOff, 0, Some("ok")),
+            None if seen.asked => (verdict(seen), 0, Some("ok")),
+            None => (ExitCode::Ok, 0, None),
         };
         ensure!((errors.len(), done) == (exit.1, exit.2), "expected {exit:?}");
         check(seen.exit == Some(exit.0)).with_context(|| format!("expected {exit:?}"))
@@ -290,6 +291,21 @@ impl<M: Machine> Shot<M> {
 fn check(is_so: bool) -> Result<()> {
     ensure!(is_so, "another exit");
     Ok(())
+}
+
+/// The status of a run that failed so, with an error that names no status of a provider.
+pub(super) fn failure(class: ErrorClass) -> ExitCode {
+    match class {
+        ErrorClass::RateLimited | ErrorClass::Timeout | ErrorClass::Network => ExitCode::TryLater,
+        ErrorClass::Auth
+        | ErrorClass::ContextOverflow
+        | ErrorClass::Provider
+        | ErrorClass::MalformedStream
+        | ErrorClass::Tool
+        | ErrorClass::Config
+        | ErrorClass::Aborted
+        | ErrorClass::Internal => ExitCode::RunFailed,
+    }
 }
 
 fn verdict(seen: &Seen) -> ExitCode {
