@@ -128,8 +128,12 @@ pub enum Command {
     /// List the models of the provider.
     #[command(after_help = args::MODELS_AFTER)]
     Models(ModelsArgs),
-    /// Report what is configured, from where, and whether the provider answers.
-    #[command(after_help = args::DOCTOR_AFTER)]
+    /// Report what is configured and whether it works.
+    #[command(
+        about = args::DOCTOR_ABOUT,
+        long_about = args::DOCTOR_LONG_ABOUT,
+        after_help = args::DOCTOR_AFTER
+    )]
     Doctor(DoctorArgs),
     /// Work with stored conversations.
     #[command(about = SESSIONS_ABOUT, after_help = SESSIONS_AFTER)]

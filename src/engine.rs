@@ -32,7 +32,7 @@ pub use unusable::Unusable;
 use crate::chat::event::{FinishClass, ProviderData, ToolCall, Usage};
 use crate::protocol::id::{TaskId, ToolCallId};
 use crate::protocol::words::class;
-use provider::failure::status_of;
+use provider::failure::{NO_LIST, is_unknown_address, status_of};
 use provider::retry::is_passing;
 use std::future::{Future, pending};
 use std::pin::Pin;
@@ -231,6 +231,14 @@ impl EngineEvent {
             | Self::RetryStarted(_)
             | Self::CallFinished { .. } => 0,
         }
+    }
+}
+
+impl RunError {
+    /// Of a request for the list of models: the provider has answered, and has no list.
+    pub(crate) fn is_no_list(&self) -> bool {
+        self.class == ErrorClass::Provider
+            && (self.detail == NO_LIST || status_of(&self.detail).is_some_and(is_unknown_address))
     }
 }
 

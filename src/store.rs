@@ -7,6 +7,7 @@
 mod batch;
 mod copies;
 mod error;
+mod inspection;
 mod keeper;
 mod library;
 mod load;
@@ -29,6 +30,7 @@ mod worker;
 mod write;
 
 pub(crate) use copies::{NotAdded, add_session};
+pub(crate) use inspection::{Inspected, Inspection, Tables};
 pub(crate) use keeper::latest_session;
 pub(crate) use library::{Conversation, Deleted, Library, Listing, Summary};
 pub use place::{StorePlace, StoreSettings};

@@ -144,11 +144,12 @@ const DOCTOR: Facts = Facts {
     output_formats: &["text", "json"],
     exit_codes: &[
         (0, "nothing was found that can't work, or the reader of the output has gone"),
-        (1, "something can't work"),
+        (1, "something can't work: the provider, the key, a profile, the store or an MCP server"),
         (2, "the command line is wrong"),
         (74, "standard output could not be written"),
     ],
 };
+
 const SESSIONS: Facts = Facts {
     streaming_default: false,
     supports_streaming: false,

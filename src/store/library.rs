@@ -2,6 +2,7 @@
 //! here writes, except what deletes. What is done in one store is for its kind to do.
 
 use super::error::StoreError;
+use super::inspection::{Inspected, inspect};
 use super::part::{Part, restored};
 use super::place::StorePlace;
 use super::{Roles, Store, reader, words};
@@ -82,6 +83,11 @@ impl Library {
             }
         };
         Self { stores }
+    }
+
+    /// Looks at each store, without changing it; at one on a server only if `connects`.
+    pub(crate) fn inspect(&self, connects: bool) -> Vec<Inspected> {
+        self.stores.iter().map(|(place, roles)| inspect(place, *roles, connects)).collect()
     }
 
     /// All sessions that can be read, the one that was written last first.

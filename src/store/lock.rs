@@ -50,6 +50,42 @@ pub(super) fn lock(path: &Path, session: &SessionId) -> Result<File, StoreError>
     Ok(file)
 }
 
+/// Sessions of a database that processes hold.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    pub(super) count: u64,
+    /// Who holds them, of some.
+    pub(super) names: Vec<String>,
+}
+
+/// The sessions of the database at `path` that are locked now, with `names_max` of their holders. Makes
+/// no lock, and follows no symbolic link.
+pub(super) fn held(path: &Path, names_max: usize) -> io::Result<Held> {
+    let folder = folder(path);
+    let mut held = Held::default();
+    let about = folder.symlink_metadata();
+    if about.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+        return Ok(held);
+    }
+    if about?.is_symlink() {
+        return Err(refused(&folder, "it is a symbolic link"));
+    }
+    for entry in fs::read_dir(&folder)? {
+        let path = entry?.path();
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(&path, flags, Mode::empty());
+        let file = File::from(opened.map_err(|error| unusable(&path, error))?);
+        // Shared, and only for a moment: a process that wants the session waits longer than that.
+        if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+            held.count += 1;
+            if held.names.len() < names_max {
+                held.names.push(holder(&file));
+            }
+        }
+    }
+    Ok(held)
+}
+
 /// Opens the lock file of a session, and makes it and its folder where they are missing. Others may be
 /// allowed to write where the database is: no symbolic link is followed, and only a regular file is a
 /// lock.

@@ -6,6 +6,7 @@
 mod address;
 mod dsn;
 mod error;
+mod inspect;
 mod lease;
 mod link;
 mod load;
@@ -20,6 +21,7 @@ mod write;
 
 pub use dsn::Dsn;
 pub(super) use error::PostgresError;
+pub(super) use inspect::inspect;
 
 use super::error::StoreError;
 use super::part::{Part, has_turns_elsewhere};
@@ -71,13 +73,7 @@ impl Postgres {
         may_be_new: bool,
         fault: FailPoint,
     ) -> Result<Self, PostgresError> {
-        let variable = |name: &str| std::env::var(name).ok();
-        let mut address = dsn.address(&variable).map_err(PostgresError::Address)?;
-        if address.config.get_password().is_none()
-            && let Some(password) = passfile::password(&address, &variable)
-        {
-            address.config.password(password);
-        }
+        let address = addressed(dsn)?;
         let reactor = Reactor::new()?;
         let link = reactor.run(async {
             let link = Link::open(&address).await?;
@@ -128,6 +124,18 @@ impl Postgres {
     pub(super) fn latest(&mut self, folder: &str) -> Result<Option<SessionId>, PostgresError> {
         self.reactor.run(self.core.latest(folder))
     }
+}
+
+/// The address with its defaults from variables, and with the password of the password file.
+fn addressed(dsn: &Dsn) -> Result<Address, PostgresError> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let mut address = dsn.address(&variable).map_err(PostgresError::Address)?;
+    if address.config.get_password().is_none()
+        && let Some(password) = passfile::password(&address, &variable)
+    {
+        address.config.password(password);
+    }
+    Ok(address)
 }
 
 impl Core {

@@ -1,5 +1,9 @@
 //! A store in a file of SQLite.
 
+mod inspect;
+
+pub(super) use inspect::inspect;
+
 use super::error::StoreError;
 use super::log_file::LogLoss;
 use super::part::has_turns_elsewhere;

@@ -86,6 +86,8 @@ mod tool_calls;
 mod layers;
 
 // Profiles, keys, and settings of calls.
+mod doctor;
+mod doctor_stores;
 mod profile_commands;
 mod profile_keys;
 mod profile_limits;

@@ -1,4 +1,4 @@
-//! `duologue profiles`, `models` and `doctor`, and the certificates that they trust.
+//! `duologue profiles` and `models`, and the certificates that they trust.
 
 use crate::once::Once;
 use crate::profiles::{KEY, Scene, with_command};
@@ -59,7 +59,7 @@ fn profiles_are_listed_and_shown_without_their_keys() {
     assert!(nothing.stdout.contains("config/duologue/profiles.yaml"), "{nothing:?}");
 }
 
-fn answers(body: &str) -> Vec<Step> {
+pub(crate) fn answers(body: &str) -> Vec<Step> {
     vec![Step::Status(200, Vec::new(), body.to_owned())]
 }
 
@@ -110,42 +110,6 @@ fn models_are_asked_for_with_the_key_of_the_profile() {
         redirected.status == 1 && redirected.stderr.contains("other.example"),
         "{redirected:?}"
     );
-}
-
-#[test]
-fn doctor_says_what_is_configured_and_whether_it_can_work() {
-    let list = r#"{"data":[{"id":"scripted"}]}"#;
-    let provider = Provider::start(vec![answers(list), answers(r#"{"data":[]}"#)]);
-    let scene = Scene::new(&with_command(&provider), "");
-    let well = scene.run(&["doctor", "--profile", "work"]);
-    assert_eq!(well.status, 0, "{well:?}");
-    assert_eq!(provider.wait_request(1).header("x-team"), Some("blue"));
-    let user = scene.folder.name("config/duologue/profiles.yaml");
-    for line in [
-        format!("ok     file: {user} (user)"),
-        format!("ok     engine: openai (profile work, {user}:3)"),
-        format!("ok     model: scripted (profile work, {user}:4)"),
-        "ok     key: a command".to_owned(),
-        "ok     answer: the provider answers, and has the model scripted".to_owned(),
-    ] {
-        assert!(well.stdout.lines().any(|it| it == line), "{line}: {}", well.stdout);
-    }
-    let other = scene.run(&["doctor", "--profile", "work", "--model", "x", "--output", "json"]);
-    assert!(other.status == 0 && other.stdout.contains("is none of the 0 models"), "{other:?}");
-    let offline = scene.run(&["doctor", "--profile", "work", "--offline"]);
-    assert!(offline.status == 0 && !offline.stdout.contains("answer:"), "{offline:?}");
-    assert_eq!(provider.requests(), 2);
-    let check = |words: &[&str], expected: &str| {
-        let ended = scene.run(&[&["doctor"], words].concat());
-        assert_eq!(ended.status, 1, "{ended:?}");
-        let is_found = |line: &str| line.starts_with("wrong") && line.contains(expected);
-        assert!(ended.stdout.lines().any(is_found), "{expected}: {ended:?}");
-    };
-    check(&[], "no provider is configured");
-    check(&["--engine", "anthropic"], "requires a key");
-    check(&["--base-url", "http://127.0.0.1:1/v1", "--model", "m"], "can't be reached");
-    check(&["--profile", "nothing"], "there is no profile `nothing`");
-    check(&["--base-url", "http://127.0.0.1:1/v1"], "no model is named");
 }
 
 /// `--tls-roots system` trusts what the folder that stands for the system's store has, and no more.

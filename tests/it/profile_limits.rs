@@ -174,8 +174,14 @@ fn doctor_and_hello_look_for_what_gives_the_key() {
     doctor(&words, "can be read by other users");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("ours");
     hello(true);
-    doctor(&words, "ok     key: a file");
+    doctor(
+        &words,
+        &format!("ok     key: the file {file}, which only its owner can read (--key-file)"),
+    );
     let command = ["--engine", "openai", "--model", "m", "--key-command"];
     doctor(&[&command[..], &["no-such-program x"]].concat(), "wrong  key: the program");
-    doctor(&[&command[..], &["sh x"]].concat(), "ok     key: a command");
+    doctor(
+        &[&command[..], &["sh x"]].concat(),
+        "ok     key: the output of sh, which is run when a call needs the key (--key-command)",
+    );
 }

@@ -221,7 +221,7 @@ fn violations_are_reported_as_they_come() {
 /// The status of a tool whose reader is gone, and of one whose disk is full.
 #[test]
 fn output_that_cannot_be_written_has_its_status() {
-    let tools: [&[&str]; 8] = [
+    let tools: [&[&str]; 9] = [
         &["check", "/dev/null"],
         &["check", "--no-stream", "/dev/null"],
         &["list-events", "/dev/null"],
@@ -230,6 +230,7 @@ fn output_that_cannot_be_written_has_its_status() {
         &["man"],
         &["completions", "bash"],
         &["--manifest"],
+        &["doctor", "--engine", "echo"],
     ];
     for args in tools {
         let (reader, writer) = std::io::pipe().expect("a pipe");

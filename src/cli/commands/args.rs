@@ -5,9 +5,9 @@ mod setup;
 mod streams;
 
 pub(crate) use setup::{
-    DOCTOR_AFTER, DoctorArgs, MODELS_AFTER, ModelsArgs, PROFILES_ABOUT, PROFILES_AFTER,
-    PROFILES_LONG_ABOUT, ProfilesArgs, ProfilesCommand, ShowProfileArgs, TOOLS_ABOUT, TOOLS_AFTER,
-    TOOLS_LONG_ABOUT, ToolsArgs, TrustArgs,
+    DOCTOR_ABOUT, DOCTOR_AFTER, DOCTOR_LONG_ABOUT, DoctorArgs, MODELS_AFTER, ModelsArgs,
+    PROFILES_ABOUT, PROFILES_AFTER, PROFILES_LONG_ABOUT, ProfilesArgs, ProfilesCommand,
+    ShowProfileArgs, TOOLS_ABOUT, TOOLS_AFTER, TOOLS_LONG_ABOUT, ToolsArgs, TrustArgs,
 };
 pub(crate) use streams::{
     CHECK_AFTER, CHECK_LONG_ABOUT, CheckArgs, CheckOutput, LIST_EVENTS_ABOUT, LIST_EVENTS_AFTER,

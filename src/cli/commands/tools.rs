@@ -14,8 +14,18 @@ use crate::tool::servers::{ServerState, ToolServers};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
-/// What the servers offer, and those that offer nothing.
+/// What the servers offer, and why some offer nothing.
+#[derive(Debug)]
+pub(super) struct Offered {
+    /// The tools of each server that could be used.
+    pub(super) tools: BTreeMap<ServerName, Vec<ServerTool>>,
+    /// The others.
+    pub(super) failed: BTreeMap<ServerName, String>,
+}
+
+/// What a model would be offered.
 struct Found {
     catalogue: Catalogue,
     failed: BTreeMap<ServerName, String>,
@@ -52,15 +62,14 @@ fn run(args: &ToolsArgs) -> Result<u8, Failure> {
         tracing::warn!("--mcp-config: {}", escape_control(warning));
     }
     let rules = settings.rules.clone();
-    let runtime = match shell::runtime() {
-        Ok(runtime) => runtime,
+    let Offered { tools, failed } = match ask(settings) {
+        Ok(offered) => offered,
         Err(error) => {
             message(&format!("events can't be waited for: {error}"));
             return Ok(OUTPUT);
         }
     };
-    let found = runtime.block_on(find(settings));
-    runtime.shutdown_background();
+    let found = Found { catalogue: Catalogue::new(&[], &tools), failed };
     for (server, reason) in &found.failed {
         message(&format!("MCP server {}: {reason}", escape_control(server.as_str())));
     }
@@ -74,7 +83,17 @@ fn run(args: &ToolsArgs) -> Result<u8, Failure> {
 }
 
 /// Starts the servers, collects their tools, and ends them.
-async fn find(settings: ToolSettings) -> Found {
+///
+/// # Errors
+/// If nothing can be waited for.
+pub(super) fn ask(settings: ToolSettings) -> io::Result<Offered> {
+    let runtime = shell::runtime()?;
+    let offered = runtime.block_on(offered(settings));
+    runtime.shutdown_background();
+    Ok(offered)
+}
+
+async fn offered(settings: ToolSettings) -> Offered {
     let mut servers = ToolServers::new(settings.servers, settings.limits, guard());
     let mut waiting: BTreeSet<ServerName> = servers.names().cloned().collect();
     let mut tools: BTreeMap<ServerName, Vec<ServerTool>> = BTreeMap::new();
@@ -94,7 +113,7 @@ async fn find(settings: ToolSettings) -> Found {
         waiting.remove(&change.server);
     }
     servers.close().await;
-    Found { catalogue: Catalogue::new(&[], &tools), failed }
+    Offered { tools, failed }
 }
 
 fn print_json(found: &Found, rules: &ApprovalRules, out: &mut Out) -> Result<(), Failure> {

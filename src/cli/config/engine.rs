@@ -1,5 +1,7 @@
 //! Selects the engines of a conversation from options, variables and profiles.
 
+mod key;
+
 use super::not_blank;
 use super::profile::ProfileValues;
 use crate::cli::session::EngineArgs;
@@ -15,6 +17,7 @@ use crate::engine::{CallSettings, Engine, KeySource, TlsRoots, is_same_address};
 use crate::profile::KeyFrom;
 use crate::support::secret::Secret;
 use anyhow::{Context, Result, anyhow, bail, ensure};
+pub(crate) use key::KeyOrigin;
 use serde_json::Map;
 use std::collections::BTreeMap;
 use std::env::VarError;
@@ -87,8 +90,10 @@ pub(crate) struct ProviderChoice {
 /// A key, or where it is got when a call needs it.
 #[derive(Clone, Debug)]
 enum KeyChoice {
-    /// With its origin, for people.
-    Known(Secret, String),
+    /// The value of the variable of this name.
+    Variable(Secret, String),
+    /// It stands in the file of the profile.
+    InProfile(Secret),
     Got(KeySource),
 }
 
@@ -122,7 +127,7 @@ impl ProviderChoice {
             (Some(typed), _) => Some(typed),
             (None, Some(key)) => Some(key?),
             (None, None) => {
-                general.map(|key| KeyChoice::Known(key, format!("the variable {OWN_KEY_VARIABLE}")))
+                general.map(|key| KeyChoice::Variable(key, OWN_KEY_VARIABLE.to_owned()))
             }
         };
         Ok(Self {
@@ -194,14 +199,15 @@ impl ProviderChoice {
     pub(crate) fn check_key(&self) -> Result<(), String> {
         match &self.key {
             Some(KeyChoice::Got(source)) => source.check(),
-            Some(KeyChoice::Known(..)) | None => Ok(()),
+            Some(KeyChoice::Variable(..) | KeyChoice::InProfile(_)) | None => Ok(()),
         }
     }
 
     /// Where the key comes from, for people.
     pub(crate) fn key_shown(&self) -> Option<String> {
         self.key.as_ref().map(|key| match key {
-            KeyChoice::Known(_, from) => from.clone(),
+            KeyChoice::Variable(_, name) => format!("the variable {name}"),
+            KeyChoice::InProfile(_) => "the profile's own file".to_owned(),
             KeyChoice::Got(KeySource::Command(_)) => "a command".to_owned(),
             KeyChoice::Got(KeySource::File(_)) => "a file".to_owned(),
         })
@@ -240,16 +246,14 @@ fn key_of_profile(from: &KeyFrom) -> Result<KeyChoice> {
     match from {
         KeyFrom::Variable(name) => {
             let key = variable(name)?.as_deref().and_then(Secret::new);
-            let known = key.map(|key| KeyChoice::Known(key, from.to_string()));
+            let known = key.map(|key| KeyChoice::Variable(key, name.clone()));
             known.with_context(|| {
                 format!("the variable {name}, which holds the profile's key, is not set; set it")
             })
         }
         KeyFrom::Command(words) => Ok(KeyChoice::Got(KeySource::Command(words.clone()))),
         KeyFrom::File(path) => Ok(KeyChoice::Got(KeySource::File(path.clone()))),
-        KeyFrom::Here(key) => {
-            Ok(KeyChoice::Known(key.clone(), "the profile's own file".to_owned()))
-        }
+        KeyFrom::Here(key) => Ok(KeyChoice::InProfile(key.clone())),
     }
 }
 
@@ -325,7 +329,7 @@ fn settings(
         false => not_blank(variable(common.base_url)?),
     };
     let (key, key_source) = match choice.key.clone() {
-        Some(KeyChoice::Known(key, _)) => (Some(key), None),
+        Some(KeyChoice::Variable(key, _) | KeyChoice::InProfile(key)) => (Some(key), None),
         Some(KeyChoice::Got(source)) => (None, Some(source)),
         None if choice.is_address_of_others(common)? => (None, None),
         None => (own_key(common)?, None),

@@ -51,7 +51,7 @@ pub(crate) fn read_if_named(args: &ProviderArgs) -> Result<Profiles> {
 }
 
 /// The name of the profile that the options choose.
-pub(super) fn name(args: &ProviderArgs) -> Option<&str> {
+pub(crate) fn name(args: &ProviderArgs) -> Option<&str> {
     args.profile.as_deref().map(str::trim).filter(|name| !name.is_empty())
 }
 
@@ -86,6 +86,11 @@ impl ProfileValues {
             set.map_err(|why| anyhow!("the profile `{}`: {why}", profile.name))?;
         }
         Ok(values)
+    }
+
+    /// What it says about tools.
+    pub(crate) fn into_tools(self) -> ProfileTools {
+        self.tools
     }
 
     /// Whether it has what is for its own provider alone.

@@ -16,6 +16,7 @@ use crate::support::secret::Secret;
 pub(in crate::engine) use complaint::status_of;
 use quoting::login;
 use reqwest::Url;
+pub(in crate::engine) use status::is_unknown_address;
 use std::time::Duration;
 
 /// Characters of the provider's words that a message quotes.
@@ -23,6 +24,9 @@ const QUOTE_CHARS_MAX: usize = 300;
 
 /// Characters of the provider's words that a detail holds.
 const DETAIL_CHARS_MAX: usize = 2_000;
+
+/// The detail of an answer that should have been a list of models.
+pub(in crate::engine) const NO_LIST: &str = "no list of models";
 
 /// The options and variables from which an engine's settings come, as messages name them.
 #[derive(Clone, Copy, Debug)]
@@ -127,7 +131,7 @@ impl Failures {
              wrong",
             self.base()
         );
-        Failure::new(ErrorClass::Provider, message, "no list of models")
+        Failure::new(ErrorClass::Provider, message, NO_LIST)
     }
 
     /// The host of the provider.

@@ -37,6 +37,8 @@ pub(in crate::store) enum PostgresError {
          servers"
     )]
     Forgotten(String),
+    #[error("the store {place} can't be written: {why}")]
+    Unwritable { place: String, why: String },
     #[error("the session was not locked before it was written")]
     Unclaimed,
     #[error("the system can't wait for the server: {0}")]
@@ -84,6 +86,7 @@ impl PostgresError {
             | Self::Foreign(_)
             | Self::Lost { .. }
             | Self::Forgotten(_)
+            | Self::Unwritable { .. }
             | Self::Unclaimed
             | Self::Runtime(_)
             | Self::Planted => false,

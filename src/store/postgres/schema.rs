@@ -164,6 +164,14 @@ pub(super) async fn prepare(
     }
 }
 
+/// The format of the database, and the newest that this program knows; `None` if there is no store.
+pub(super) async fn formats(
+    link: &Link,
+    address: &Address,
+) -> Result<Option<(i64, i64)>, PostgresError> {
+    Ok(format(link, address).await?.map(|found| (found, FORMAT)))
+}
+
 /// Another process has made the schema or the table at the same moment.
 fn is_race(error: &PostgresError) -> bool {
     error.has_code(&[

@@ -3,6 +3,7 @@
 
 use super::{TextOutput, TextOutputArgs};
 use crate::cli::calls::CallArgs;
+use crate::cli::commands::sessions::args::Places;
 use crate::cli::session::EngineArgs;
 use crate::cli::tools::ToolOptions;
 use crate::cli::{LogLevel, ProfileFiles, ProviderArgs, provider};
@@ -167,16 +168,29 @@ pub struct ModelsArgs {
     pub engines: EngineArgs,
 }
 
+/// Help summary of `doctor`.
+pub(crate) const DOCTOR_ABOUT: &str = "Report what is configured and whether it works";
+
+/// Long help of `doctor`.
+pub(crate) const DOCTOR_LONG_ABOUT: &str = "\
+Report what is configured, where it comes from, and whether it works: profiles, engine, model, the
+origin of the key, the provider, the store, and the MCP servers, which are started, asked for their
+tools, and ended. Nothing is changed, no key is shown, and no prompt is sent.
+
+Each line begins with ok, with wrong where a conversation would fail, or with note: something could
+not be checked, or is left out.";
+
 /// Text after the options in the help of `doctor`.
 pub(crate) const DOCTOR_AFTER: &str = "\
 Examples:
   duologue doctor
   duologue doctor --profile work --output json
   duologue doctor --offline
+  duologue doctor --store chat.db --mcp 'npx -y @modelcontextprotocol/server-filesystem /tmp'
 
 Exit status:
-  0    nothing was found that can't work
-  1    something can't work
+  0    nothing was found that can't work, or it could not be checked
+  1    something can't work: a line begins with wrong
   2    the command line is wrong
   74   standard output could not be written";
 
@@ -187,13 +201,21 @@ pub struct DoctorArgs {
     #[command(flatten)]
     pub provider: ProviderArgs,
 
-    /// Do not ask the provider
+    /// Ask no provider, start no MCP server, connect to no database
     #[arg(long)]
     pub offline: bool,
 
     /// Output options.
     #[command(flatten)]
     pub output: TextOutputArgs,
+
+    /// Where a conversation would be stored.
+    #[command(flatten, next_help_heading = "Store options")]
+    pub places: Places,
+
+    /// MCP servers.
+    #[command(flatten, next_help_heading = "Tool options")]
+    pub tools: ToolOptions,
 
     /// Settings of calls, of which the headers count.
     #[command(flatten, next_help_heading = "Call options")]

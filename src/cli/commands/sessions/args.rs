@@ -221,7 +221,7 @@ impl Places {
     ///
     /// # Errors
     /// If a place is named twice, or can't be used.
-    pub(super) fn library(&self) -> Result<Option<Library>, String> {
+    pub(crate) fn library(&self) -> Result<Option<Library>, String> {
         let (turns, timeline) = self.roles()?;
         Ok((turns.is_some() || timeline.is_some()).then(|| Library::new(turns, timeline)))
     }

@@ -19,6 +19,11 @@ const KEY_REFUSED: u16 = 401;
 const REFUSED_FIRST: u16 = 400;
 const REFUSED_LAST: u16 = 499;
 
+/// Whether a server answers so to an address, or a method, that it doesn't know.
+pub(in crate::engine) fn is_unknown_address(status: u16) -> bool {
+    matches!(status, 404 | 405 | 501)
+}
+
 impl Failures {
     /// The provider answered with an error status. `after` is the wait that it requests.
     pub(in crate::engine) fn status(

@@ -1,0 +1,61 @@
+//! What can be known of a store without a session: for `doctor`.
+
+use super::Roles;
+use super::error::StoreError;
+use super::place::StorePlace;
+use super::{postgres, sqlite};
+
+/// Names of processes that hold sessions which are given.
+pub(super) const HOLDERS_MAX: usize = 5;
+
+/// A place that options name as a store.
+#[derive(Clone, Debug)]
+pub(crate) struct Inspected {
+    /// The file or the database, without a password.
+    pub(crate) place: String,
+    /// What is stored there, if that is not everything.
+    pub(crate) part: Option<&'static str>,
+    /// What was found; `None` if it was not looked at, because it is on a server.
+    pub(crate) found: Option<Result<Inspection, String>>,
+}
+
+/// A store that can be used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Inspection {
+    /// The tables, if there are any: without them the first session makes them.
+    pub(crate) tables: Option<Tables>,
+    /// The store is made so that writes are slower and locks may be lost.
+    pub(crate) is_remote: bool,
+}
+
+/// The tables of a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tables {
+    /// Their format, and the newest, to which the next session changes them.
+    pub(crate) format: i64,
+    pub(crate) newest: i64,
+    pub(crate) sessions: u64,
+    /// How many sessions other processes hold now.
+    pub(crate) held: u64,
+    /// Some of these processes.
+    pub(crate) holders: Vec<String>,
+}
+
+/// Looks whether a session could begin in the store at `place`, and changes nothing there. A store on
+/// a server is looked at only if `connects`.
+pub(super) fn inspect(place: &StorePlace, roles: Roles, connects: bool) -> Inspected {
+    let found = match place {
+        StorePlace::Sqlite(path) => Some(sqlite::inspect(path)),
+        StorePlace::Postgres(dsn) if connects => {
+            Some(postgres::inspect(dsn).map_err(StoreError::from))
+        }
+        StorePlace::Postgres(_) => None,
+    };
+    let part = match (roles.turns, roles.timeline) {
+        (true, false) => Some("turns"),
+        (false, true) => Some("timeline"),
+        (true, true) | (false, false) => None,
+    };
+    let found = found.map(|found| found.map_err(|error| error.to_string()));
+    Inspected { place: place.to_string(), part, found }
+}

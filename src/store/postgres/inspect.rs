@@ -1,0 +1,66 @@
+//! Whether a session could begin in a database: looks, and changes nothing in it.
+
+use super::error::PostgresError;
+use super::link::{Link, Value};
+use super::reactor::Reactor;
+use super::{Dsn, addressed, schema};
+use crate::store::inspection::{HOLDERS_MAX, Inspection, Tables};
+use tokio_postgres::types::Type;
+
+/// Why nothing can be written, as far as the server knows it by itself.
+const UNWRITABLE: &str = "SELECT CASE \
+     WHEN pg_is_in_recovery() THEN 'the server is a standby, which only reads' \
+     WHEN current_setting('transaction_read_only')::boolean \
+         THEN 'the database is set to read only' \
+     WHEN to_regnamespace('duologue') IS NULL \
+          AND NOT has_database_privilege(current_database(), 'CREATE') \
+         THEN 'the user may not make a schema in it (GRANT CREATE ON DATABASE)' \
+     WHEN to_regnamespace('duologue') IS NOT NULL \
+          AND NOT has_schema_privilege('duologue', 'USAGE') \
+         THEN 'the user may not use its schema duologue (GRANT USAGE ON SCHEMA)' END";
+
+/// The same where there are tables.
+const TABLES_UNWRITABLE: &str = "SELECT CASE \
+     WHEN NOT has_table_privilege('duologue.sessions', 'INSERT, UPDATE') \
+         THEN 'the user may not write its tables (GRANT INSERT, UPDATE, DELETE, SELECT)' END";
+
+const SESSIONS: &str = "SELECT count(*) FROM duologue.sessions";
+
+const HOLDERS: &str = "SELECT count(*) OVER (), holder FROM duologue.leases \
+     WHERE expires_at > clock_timestamp() ORDER BY holder LIMIT $1";
+
+/// Looks whether a session could begin in the database that `dsn` names.
+pub(in crate::store) fn inspect(dsn: &Dsn) -> Result<Inspection, PostgresError> {
+    let address = addressed(dsn)?;
+    let place = address.to_string();
+    Reactor::new()?.run(async {
+        let link = Link::open(&address).await?;
+        check(&link, UNWRITABLE, &place).await?;
+        let Some((format, newest)) = schema::formats(&link, &address).await? else {
+            return Ok(Inspection::default());
+        };
+        let sessions = link.row(SESSIONS, &[]).await?;
+        check(&link, TABLES_UNWRITABLE, &place).await?;
+        let limit = i64::try_from(HOLDERS_MAX).unwrap_or(i64::MAX);
+        let values: [Value<'_>; 1] = [(&limit, Type::INT8)];
+        let holders = link.rows(HOLDERS, &values).await?;
+        let count = |number: i64| u64::try_from(number).unwrap_or_default();
+        let tables = Tables {
+            format,
+            newest,
+            sessions: sessions.map_or(0, |row| count(row.get(0))),
+            held: holders.first().map_or(0, |row| count(row.get(0))),
+            holders: holders.iter().map(|row| row.get(1)).collect(),
+        };
+        Ok(Inspection { tables: Some(tables), is_remote: false })
+    })
+}
+
+/// Runs a query that gives the reason why nothing can be written, or NULL.
+async fn check(link: &Link, sql: &str, place: &str) -> Result<(), PostgresError> {
+    let row = link.row(sql, &[]).await?;
+    match row.and_then(|row| row.get::<_, Option<String>>(0)) {
+        Some(why) => Err(PostgresError::Unwritable { place: place.to_owned(), why }),
+        None => Ok(()),
+    }
+}

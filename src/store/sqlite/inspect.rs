@@ -1,0 +1,83 @@
+//! Whether a session could begin in a file: looks, and changes nothing in it.
+
+use crate::store::error::StoreError;
+use crate::store::inspection::{HOLDERS_MAX, Inspection, Tables};
+use crate::store::{lock, log_file, network, path as file_path, schema};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rustix::fs::{Access, access};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long another program that has locked the file is waited for.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(2);
+
+const SESSIONS: &str = "SELECT count(*) FROM sessions";
+
+/// Looks whether a session could begin in the file at `path`, which need not be there.
+pub(in crate::store) fn inspect(path: &Path) -> Result<Inspection, StoreError> {
+    let path = &*file_path::resolve(path)?;
+    let failed = |action| {
+        let path = path.to_owned();
+        move |source| StoreError::Io { path, action, source }
+    };
+    let is_remote = network::is_remote(path);
+    let about = match path.metadata() {
+        Ok(about) => about,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            check_makeable(path).map_err(failed("made"))?;
+            return Ok(Inspection { tables: None, is_remote });
+        }
+        Err(error) => return Err(failed("opened")(error)),
+    };
+    file_path::check_kind(path, &about)?;
+    file_path::check_names(path, &about)?;
+    let folder = path.parent().unwrap_or(path);
+    // SQLite makes files beside it.
+    for place in [path, folder] {
+        access(place, Access::WRITE_OK).map_err(io::Error::from).map_err(failed("written"))?;
+    }
+    let held = lock::held(path, HOLDERS_MAX).map_err(failed("locked"))?;
+    // A connection that may write would take what is left of a damaged log into the database.
+    if let Some(loss) = log_file::loss(path) {
+        let why = io::Error::other(format!("its log {loss}, so that changes are missing"));
+        return Err(failed("used")(why));
+    }
+    let tables = tables(path)?;
+    Ok(Inspection {
+        tables: tables.map(|tables| Tables { held: held.count, holders: held.names, ..tables }),
+        is_remote,
+    })
+}
+
+/// Checks that a file can be made: its folder, or the nearest above it that is there, can be written.
+fn check_makeable(path: &Path) -> io::Result<()> {
+    let mut folders = path.ancestors().skip(1).map(Path::to_path_buf);
+    let nearest = folders.find(|folder| folder.symlink_metadata().is_ok());
+    let nearest = nearest.unwrap_or_else(|| PathBuf::from("/"));
+    if !nearest.is_dir() {
+        return Err(io::Error::other(format!("{} is not a folder", nearest.display())));
+    }
+    access(&nearest, Access::WRITE_OK | Access::EXEC_OK)?;
+    Ok(())
+}
+
+/// The tables in the file; `None` if there are none yet. A transaction that writes is begun and taken
+/// back, which fails where the file is locked or can't be written.
+fn tables(path: &Path) -> Result<Option<Tables>, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(LOCK_WAIT_MAX)?;
+    let format = schema::check(&connection, path)?;
+    let sessions = match format {
+        0 => None,
+        _ => Some(connection.query_row(SESSIONS, [], |row| row.get::<_, i64>(0))?),
+    };
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.rollback()?;
+    let newest = schema::FORMAT;
+    Ok(sessions.map(|sessions| {
+        let sessions = u64::try_from(sessions).unwrap_or_default();
+        Tables { format, newest, sessions, ..Tables::default() }
+    }))
+}

@@ -1,0 +1,185 @@
+//! `duologue doctor` and stores: whether a conversation could begin there, without a change to it.
+
+use crate::once::{Ended, Once, duologue, run};
+use crate::postgres_server::{Database, PASSWORD};
+use crate::server::Folder;
+use crate::store::stored;
+use rusqlite::Connection;
+use std::fs;
+use std::os::unix::fs::symlink;
+
+/// The line of the store at `place`, which is the only one.
+#[track_caller]
+fn line(folder: &Folder, place: &str) -> String {
+    let ended = run(folder, &["doctor", "--engine", "echo", "--store", place]);
+    one_line(&ended)
+}
+
+#[track_caller]
+fn one_line(ended: &Ended) -> String {
+    let lines: Vec<_> = ended.stdout.lines().filter(|it| it.contains("  store: ")).collect();
+    let [line] = lines[..] else { panic!("{ended:?}") };
+    assert_eq!(ended.status, i32::from(line.starts_with("wrong")), "{ended:?}");
+    line.to_owned()
+}
+
+#[test]
+fn a_store_that_can_be_used_is_described() {
+    let folder = Folder::new();
+    let none = run(&folder, &["doctor", "--engine", "echo"]);
+    assert_eq!(one_line(&none), "ok     store: none is named (--store, DUOLOGUE_STORE)");
+    let store = folder.name("store");
+    let made = format!("ok     store: {store}: can be made; no conversation is stored there yet");
+    assert_eq!(line(&folder, &store), made);
+    assert!(!folder.path("store").exists(), "doctor makes no store");
+    let deep = folder.name("new/folders/store");
+    assert!(line(&folder, &deep).starts_with("ok     "));
+    fs::write(&store, "").expect("a file");
+    assert_eq!(line(&folder, &store), made);
+    let mut holder = stored(&folder, &[]).start();
+    assert_eq!(holder.turn("r1", "one"), "ok");
+    let held = line(&folder, &store);
+    let begin = format!(
+        "ok     store: {store}: can be read and written; 1 session, 1 of them in use by process "
+    );
+    assert!(held.starts_with(&begin) && held.ends_with("; format 3"), "{held}");
+    assert_eq!(holder.turn("r2", "two"), "ok");
+    holder.finish();
+    let before = fs::read(&store).expect("a file");
+    let free = format!(
+        "ok     store: {store}: can be read and written; 1 session, none of them is in use; format 3"
+    );
+    assert_eq!(line(&folder, &store), free);
+    assert_eq!(fs::read(&store).expect("a file"), before, "doctor changes no store");
+}
+
+#[test]
+fn both_stores_of_a_conversation_are_checked() {
+    let folder = Folder::new();
+    let (turns, timeline) = (folder.name("turns"), folder.name("timeline"));
+    let words = ["doctor", "--engine", "echo", "--turns-db", &turns, "--timeline-db", &timeline];
+    let ended = run(&folder, &words);
+    for (place, part) in [(&turns, "turns"), (&timeline, "timeline")] {
+        let expected = format!("ok     store: {place} ({part}): can be made");
+        assert!(ended.stdout.lines().any(|line| line.starts_with(&expected)), "{ended:?}");
+    }
+    let mut by_variable = duologue(&folder, &["doctor", "--engine", "echo"]);
+    by_variable.env("DUOLOGUE_STORE", &turns);
+    let mut once = Once::start(by_variable);
+    once.close_stdin();
+    assert!(one_line(&once.finish()).contains(&turns));
+}
+
+#[test]
+fn an_old_store_keeps_its_format() {
+    let folder = Folder::new();
+    let store = folder.name("store");
+    fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/store_format_1.db"), &store)
+        .expect("a file");
+    let before = fs::read(&store).expect("a file");
+    let shown = line(&folder, &store);
+    assert!(
+        shown.starts_with("ok     ")
+            && shown.ends_with("format 1, which the next conversation changes to 3"),
+        "{shown}"
+    );
+    assert_eq!(fs::read(&store).expect("a file"), before);
+}
+
+#[test]
+fn a_store_that_can_not_be_used_is_wrong() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("folder")).expect("a folder");
+    fs::write(folder.path("notes"), "hello\n".repeat(1000)).expect("a file");
+    Connection::open(folder.path("foreign"))
+        .and_then(|it| it.execute_batch("CREATE TABLE notes(text)"))
+        .expect("a database");
+    let newer = Connection::open(folder.path("newer")).expect("a database");
+    newer.pragma_update(None, "application_id", 0x6475_6f6c).expect("a number");
+    newer.pragma_update(None, "user_version", 99).expect("a number");
+    drop(newer);
+    stored(&folder, &[]).start().finish();
+    fs::rename(folder.path("store"), folder.path("linked")).expect("a file");
+    symlink(folder.path("folder"), folder.path("linked.locks")).expect("a link");
+    let pipe = folder.fifo("pipe");
+    let [dir, notes, foreign, newer, linked] =
+        ["folder", "notes", "foreign", "newer", "linked"].map(|name| folder.name(name));
+    let below_a_file = folder.name("notes/store");
+    for (place, why) in [
+        (&*dir, "it is a folder"),
+        (&pipe, "not a regular file"),
+        (&notes, "not a database"),
+        (&foreign, "a database of another program"),
+        (&newer, "use a newer version"),
+        (&linked, "it is a symbolic link"),
+        (&below_a_file, "can't be"),
+        ("mysql://h/x", "are not known"),
+    ] {
+        let shown = line(&folder, place);
+        assert!(shown.starts_with("wrong  store: ") && shown.contains(why), "{why}: {shown}");
+    }
+    let both = ["--turns-db", "a", "--turns-dsn", "postgres://h/x"];
+    let ended = run(&folder, &[&["doctor", "--engine", "echo"], &both[..]].concat());
+    assert!(one_line(&ended).contains("--turns-db and --turns-dsn both say"), "{ended:?}");
+}
+
+#[test]
+fn a_store_that_another_program_has_locked_is_wrong() {
+    let folder = Folder::new();
+    let store = folder.name("store");
+    stored(&folder, &[]).start().finish();
+    let other = Connection::open(&store).expect("a database");
+    other.execute_batch("BEGIN IMMEDIATE").expect("a transaction");
+    let shown = line(&folder, &store);
+    assert!(shown.starts_with("wrong  ") && shown.contains("keeps it locked"), "{shown}");
+    other.execute_batch("ROLLBACK").expect("the transaction");
+    assert!(line(&folder, &store).starts_with("ok     "));
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_database_on_a_server_is_checked() {
+    let database = Database::new();
+    let folder = Folder::new();
+    let dsn = database.bare_dsn();
+    let line = |words: &[&str]| {
+        let words = [&["doctor", "--engine", "echo", "--store", &dsn], words].concat();
+        let mut command = duologue(&folder, &words);
+        command.env("PGPASSWORD", PASSWORD);
+        let mut once = Once::start(command);
+        once.close_stdin();
+        let ended = once.finish();
+        assert!(!format!("{ended:?}").contains(PASSWORD), "{ended:?}");
+        one_line(&ended)
+    };
+    assert!(line(&[]).ends_with(": can be made; no conversation is stored there yet"));
+    assert_eq!(
+        database.query("SELECT to_regnamespace('duologue') IS NULL"),
+        "t",
+        "nothing is made"
+    );
+    assert!(
+        line(&["--offline"]).starts_with("note   ")
+            && line(&["--offline"]).ends_with("not connected to (--offline)")
+    );
+    let mut holder = database.stored(&[]).start();
+    assert_eq!(holder.turn("r1", "one"), "ok");
+    let held = line(&[]);
+    assert!(held.contains("1 session, 1 of them in use by process "), "{held}");
+    holder.finish();
+    let free = line(&[]);
+    assert!(
+        free.starts_with("ok     ") && free.contains("1 session, none of them is in use; format 2"),
+        "{free}"
+    );
+    database
+        .query(&format!("ALTER DATABASE {} SET default_transaction_read_only = on", database.name));
+    let unwritable = line(&[]);
+    assert!(
+        unwritable.starts_with("wrong  ") && unwritable.contains("set to read only"),
+        "{unwritable}"
+    );
+    let gone =
+        run(&folder, &["doctor", "--engine", "echo", "--store", "postgres://ada@127.0.0.1:1/x"]);
+    assert!(one_line(&gone).starts_with("wrong  "), "{gone:?}");
+}
