@@ -11,6 +11,14 @@ pub enum Signal {
     Interrupt,
     /// SIGTERM: another process asks.
     Terminate,
+    /// SIGQUIT: a person pressed Ctrl-\\ in another program of the terminal. Heard by a chat alone, as the rest.
+    Quit,
+    /// SIGABRT of another process.
+    Abort,
+    /// SIGUSR1, which means nothing here.
+    User1,
+    /// SIGUSR2, which means nothing here.
+    User2,
 }
 
 /// What became of the last run.
@@ -78,11 +86,19 @@ impl From<Verdict> for ExitCode {
 }
 
 impl Signal {
-    /// Its number, the same on every Unix.
+    /// The signals that end a chat as well as those that end every process: it has a terminal to restore.
+    pub(crate) const OF_CHATS: [Self; 4] = [Self::Quit, Self::Abort, Self::User1, Self::User2];
+
+    /// Its number, which for the signals of users depends on the system.
     pub fn number(self) -> u8 {
+        let (user1, user2) = if cfg!(target_os = "linux") { (10, 12) } else { (30, 31) };
         match self {
             Self::Hangup => 1,
             Self::Interrupt => 2,
+            Self::Quit => 3,
+            Self::Abort => 6,
+            Self::User1 => user1,
+            Self::User2 => user2,
             Self::Terminate => 15,
         }
     }
@@ -94,6 +110,10 @@ impl fmt::Display for Signal {
             Self::Hangup => "SIGHUP",
             Self::Interrupt => "SIGINT",
             Self::Terminate => "SIGTERM",
+            Self::Quit => "SIGQUIT",
+            Self::Abort => "SIGABRT",
+            Self::User1 => "SIGUSR1",
+            Self::User2 => "SIGUSR2",
         })
     }
 }

@@ -10,65 +10,61 @@ use tokio::sync::mpsc::error::TrySendError;
 /// Signals that may wait to be handled. More of them mean nothing more.
 const WAITING_MAX: usize = 16;
 
-/// Receives the signals. A task of its own listens, so that a loop that waits for many things at a
+/// Receives the signals. Tasks of their own listen, so that a loop that waits for many things at a
 /// time asks one channel, and not one for each signal, whenever it goes round.
 #[derive(Debug)]
-pub(crate) struct Signals(mpsc::Receiver<Signal>);
-
-/// The signals that are listened to.
-struct Listened {
-    hangup: Option<unix::Signal>,
-    interrupt: Option<unix::Signal>,
-    terminate: Option<unix::Signal>,
+pub(crate) struct Signals {
+    received: mpsc::Receiver<Signal>,
+    to: mpsc::Sender<Signal>,
 }
 
+/// The signals that end every process.
+const ENDING: [Signal; 3] = [Signal::Hangup, Signal::Interrupt, Signal::Terminate];
+
 impl Signals {
-    /// Handles the signals from here on, so that they do not end the process by themselves. One that
-    /// was ignored when the process started, as under `nohup`, stays ignored. Needs a runtime.
+    /// Handles the signals that end every process from here on, so that they do not end it by
+    /// themselves. One that was ignored when the process started, as under `nohup`, stays ignored.
+    /// Needs a runtime.
     ///
     /// # Errors
     /// If a handler can't be installed.
     pub(crate) fn listen() -> io::Result<Self> {
+        let (to, received) = mpsc::channel(WAITING_MAX);
+        let signals = Self { received, to };
+        take_unless_ignored(Ignored::now())?;
+        signals.listen_to(&ENDING)?;
+        Ok(signals)
+    }
+
+    /// Handles these signals too. Needs a runtime.
+    ///
+    /// # Errors
+    /// If a handler can't be installed.
+    pub(crate) fn listen_to(&self, signals: &[Signal]) -> io::Result<()> {
         let ignored = Ignored::now();
-        let listen = |signal: Signal, kind: SignalKind| {
-            (!ignored.has(signal.number())).then(|| unix::signal(kind)).transpose()
-        };
-        take_unless_ignored(ignored)?;
-        let listened = Listened {
-            hangup: listen(Signal::Hangup, SignalKind::hangup())?,
-            interrupt: listen(Signal::Interrupt, SignalKind::interrupt())?,
-            terminate: listen(Signal::Terminate, SignalKind::terminate())?,
-        };
-        let (to, signals) = mpsc::channel(WAITING_MAX);
-        tokio::spawn(listened.pass_on(to));
-        Ok(Self(signals))
+        for signal in signals {
+            if !ignored.has(signal.number()) {
+                let kind = SignalKind::from_raw(signal.number().into());
+                tokio::spawn(pass_on(*signal, unix::signal(kind)?, self.to.clone()));
+            }
+        }
+        Ok(())
     }
 
     /// Waits for the next signal.
     pub(crate) async fn next(&mut self) -> Signal {
-        match self.0.recv().await {
+        match self.received.recv().await {
             Some(signal) => signal,
             None => pending().await,
         }
     }
 }
 
-impl Listened {
-    /// Sends each signal to `to`, for as long as somebody receives them.
-    async fn pass_on(mut self, to: mpsc::Sender<Signal>) {
-        loop {
-            let signal = self.next().await;
-            if let Err(TrySendError::Closed(_)) = to.try_send(signal) {
-                return;
-            }
-        }
-    }
-
-    async fn next(&mut self) -> Signal {
-        tokio::select! {
-            () = heard(&mut self.hangup) => Signal::Hangup,
-            () = heard(&mut self.interrupt) => Signal::Interrupt,
-            () = heard(&mut self.terminate) => Signal::Terminate,
+/// Sends the signal to `to` each time that it arrives, for as long as somebody receives it.
+async fn pass_on(signal: Signal, mut arrives: unix::Signal, to: mpsc::Sender<Signal>) {
+    while arrives.recv().await.is_some() {
+        if let Err(TrySendError::Closed(_)) = to.try_send(signal) {
+            return;
         }
     }
 }
@@ -91,16 +87,6 @@ fn take_unless_ignored(ignored: Ignored) -> io::Result<()> {
         drop(unix::signal(SignalKind::from_raw(number))?);
     }
     Ok(())
-}
-
-async fn heard(signal: &mut Option<unix::Signal>) {
-    match signal {
-        Some(signal) => match signal.recv().await {
-            Some(()) => {}
-            None => pending().await,
-        },
-        None => pending().await,
-    }
 }
 
 /// The signals that this process ignores, a bit for each.

@@ -166,6 +166,9 @@ impl<'a> Shell<'a> {
         } = chat;
         let Beginning { prompt, system, notices } = chat.beginning;
         let mut screen = chat.screen;
+        if !screen.is_plain() {
+            signals.listen_to(&Signal::OF_CHATS)?;
+        }
         screen.enter()?;
         let is_stored = host.store.is_some();
         let draw_fault = host.faults.at(Place::Draw);

@@ -128,9 +128,15 @@ fn a_conversation_whose_first_answer_was_cut_off_can_go_on() {
 
 #[test]
 fn a_signal_keeps_the_draft_and_the_prompts_that_wait() {
-    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+    let ending = [Signal::TERM, Signal::HUP, Signal::INT];
+    let of_chats = [Signal::QUIT, Signal::ABORT, Signal::USR1, Signal::USR2];
+    for (signal, screen) in
+        ending.iter().chain(&of_chats).flat_map(|it| [(*it, ""), (*it, "--fullscreen")])
+    {
         let folder = Folder::new();
-        let mut person = Person::start(chat(&folder, &["--echo-delay-ms", "60000"]));
+        let options = ["--echo-delay-ms", "60000", screen];
+        let options: Vec<_> = options.into_iter().filter(|it| !it.is_empty()).collect();
+        let mut person = Person::start(chat(&folder, &options));
         person.sees("/help");
         person.types("slow\r");
         person.sees("Esc stops");
@@ -139,7 +145,10 @@ fn a_signal_keeps_the_draft_and_the_prompts_that_wait() {
         person.types("a draft\u{1b}\rof two lines");
         person.sees("of two lines");
         person.process().send(signal);
-        person.ends();
+        let (status, shown) = person.ends();
+        assert_eq!(status, 128 + signal.as_raw());
+        // The live region is gone, and the modes of the terminal were compared.
+        assert!(!shown.text().contains("/help"), "{signal:?} {screen}: {}", shown.text());
         let expected = ["slow", "later", "a draft\nof two lines"];
         assert_eq!(remembered(&folder), expected, "{signal:?}");
         let mut person = Person::start(chat(&folder, &[]));

@@ -53,7 +53,8 @@ pub(super) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, String
 
 impl Shell<'_> {
     pub(super) fn interrupted(&mut self, signal: Signal) {
-        if signal == Signal::Interrupt && (self.child.is_some() || self.suspended.is_some()) {
+        let is_of_key = matches!(signal, Signal::Interrupt | Signal::Quit);
+        if is_of_key && (self.child.is_some() || self.suspended.is_some()) {
             // The key was pressed in another program.
             return;
         }
