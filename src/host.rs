@@ -96,7 +96,7 @@ impl HostSettings {
 impl Host {
     /// A new conversation, and its first frames.
     pub fn new(settings: HostSettings) -> (Self, Vec<Frame>) {
-        let HostSettings { mut rules, engines, servers, store, capabilities, seed, faults } =
+        let HostSettings { mut rules, mut engines, servers, store, capabilities, seed, faults } =
             settings;
         if let Some(store) = &store {
             rules.log.is_stored = true;
@@ -106,6 +106,9 @@ impl Host {
         }
         let keeping = Keeping::new(store, rules.session.is_some(), faults.clone());
         rules.tools.servers = servers.names().cloned().collect();
+        if let Some(choice) = &rules.choice {
+            engines.prepare(choice);
+        }
         rules.engines = engines.facts();
         let has_servers = !rules.tools.servers.is_empty();
         let mut session = Session::new(rules, seed);

@@ -72,6 +72,7 @@ pub(crate) use limits::ANSWER_BYTES_MAX;
 pub use recorder::FULL_SNAPSHOT_ENTITIES_MAX;
 pub use toolbox::ServerCall;
 
+use crate::chat::record::Choices;
 use crate::chat::timeline::Span;
 use crate::engine::{EngineFacts, EngineRef};
 use crate::protocol::any::Any;
@@ -139,7 +140,13 @@ impl Session {
             Some(id) => (Binding::Bound, id.clone()),
             None => (Binding::Open, ids.session()),
         };
-        let recorder = Recorder::new(id, &rules, &mut ids);
+        let mut recorder = Recorder::new(id, &rules, &mut ids);
+        let mut models = Models::new(rules.engines.clone());
+        if let Some(Err(why)) = rules.choice.as_ref().map(|choice| models.switch(choice)) {
+            let text = format!("the model that was chosen can't be used: {why}");
+            recorder.push(Output::Warning(text.into()));
+        }
+        recorder.log.begin_with(Choices { model: models.chosen().cloned(), tools: None });
         Self {
             binding,
             answer_limits: AnswerLimits::default(),
@@ -148,7 +155,7 @@ impl Session {
             phase: Phase::Idle,
             recorder,
             toolbox: Toolbox::new(&rules.tools),
-            models: Models::new(rules.engines.clone()),
+            models,
             declared: None,
             unannounced: Vec::new(),
             held_tools: None,

@@ -8,7 +8,7 @@ use crate::chat::record::{Record, Restored, StoreFailure};
 use crate::chat::transcript::Preamble;
 use crate::engine::prices::Prices;
 use crate::engine::{CallEnd, CallSpec, EngineEvent, EngineFacts, EngineRef};
-use crate::protocol::command::Extension;
+use crate::protocol::command::{Extension, ModelChoice};
 use crate::protocol::id::{SessionId, TaskId};
 use crate::protocol::wire::{BadLine, ClientError, Frame, Request};
 use crate::tool::approval::ApprovalRules;
@@ -177,6 +177,8 @@ pub struct Rules {
     pub tools: ToolRules,
     /// The engines that requests can choose, the initial one included. They are those of the host.
     pub engines: BTreeMap<EngineRef, EngineFacts>,
+    /// What the session begins with in the place of the initial engine. The host makes its engine known.
+    pub choice: Option<ModelChoice>,
     /// The model was chosen for this process: one that a stored session was switched to does not go on.
     pub is_model_typed: bool,
     /// Names of settings that were chosen for this process: they win over those of a stored switch.

@@ -22,6 +22,8 @@ pub(super) struct Log {
     has_begun: bool,
     /// The last event whose entities are recorded as a state.
     state_until: Ordinal,
+    /// What is chosen when the session begins.
+    choices: Choices,
 }
 
 /// The projections that records are made of, after the event was applied to them.
@@ -36,7 +38,18 @@ impl Log {
     pub(super) fn new(session: SessionId, rules: LogRules) -> Self {
         let (mode, fields) = (PatchMode::Append, PatchFields::Full);
         let ui = Ui::new(session, Patches { mode, fields });
-        Self { rules, ui, has_begun: false, state_until: Ordinal::default() }
+        let (has_begun, state_until) = (false, Ordinal::default());
+        Self { rules, ui, has_begun, state_until, choices: Choices::default() }
+    }
+
+    /// The session begins with these choices.
+    pub(super) fn begin_with(&mut self, choices: Choices) {
+        self.choices = choices;
+    }
+
+    /// The same log for a session of another name.
+    pub(super) fn renamed(&self, session: SessionId) -> Self {
+        Self { choices: self.choices.clone(), ..Self::new(session, self.rules) }
     }
 
     /// Nothing is recorded from here on, and backend events are shown as before.
@@ -161,7 +174,7 @@ impl Log {
             session: projections.session.clone(),
             preamble: projections.transcript.preamble().clone(),
             history,
-            choices: Choices::default(),
+            choices: self.choices.clone(),
         };
         vec![Output::Persist(Record::Start(Box::new(start)))]
     }

@@ -133,7 +133,7 @@ impl Recorder {
     /// Gives the session the name that its first request has for it. No event has happened yet.
     pub(super) fn rename(&mut self, session: SessionId) {
         self.ui = Ui::new(session.clone(), self.patches);
-        self.log = Log::new(session.clone(), self.log.rules());
+        self.log = self.log.renamed(session.clone());
         self.session = session;
     }
 

@@ -39,7 +39,7 @@ const VARIABLES: [&str; 12] = [
 /// Bytes of a line on standard error that are logged; the rest is left out.
 const LOG_LINE_BYTES_MAX: usize = 2048;
 
-/// Last lines on standard error that are kept for the reason why a server ended.
+/// Last lines on standard error that are logged once more when a server has ended.
 const LAST_LINES_MAX: usize = 3;
 
 /// How long standard error is read after the process has ended: others may still hold it open.
@@ -65,6 +65,7 @@ pub(super) struct Child {
     guard: Option<Pid>,
     log: JoinHandle<()>,
     last_lines: Arc<Mutex<VecDeque<String>>>,
+    server: ServerName,
 }
 
 /// The pipes to a server.
@@ -117,7 +118,8 @@ impl Child {
             last: Arc::clone(&last_lines),
         };
         let log = tokio::spawn(lines.read(stderr));
-        Ok((Self { process, group, guard, log, last_lines }, Pipes { input, output }))
+        let server = program.server.clone();
+        Ok((Self { process, group, guard, log, last_lines, server }, Pipes { input, output }))
     }
 
     /// Waits until the process has ended by itself. Returns why it ended, for people.
@@ -133,10 +135,23 @@ impl Child {
         if !self.log.is_finished() {
             timeout(STDERR_GRACE, &mut self.log).await.ok();
         }
-        let how = status.map_or_else(|error| error.to_string(), described);
-        let lines = self.last_lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-        if lines.is_empty() { how } else { format!("{how}: {}", lines.join(" | ")) }
+        let last = self.take_last_lines();
+        if let Some(why) =
+            last.iter().find(|line| self.guard.is_some() && line.starts_with(guard::CANT_START))
+        {
+            return why.clone();
+        }
+        if !last.is_empty() {
+            // It may be why it ended, or have nothing to do with that.
+            let last = last.join(" | ");
+            tracing::warn!("MCP server {} wrote before its end: {last}", self.server);
+        }
+        status.map_or_else(|error| error.to_string(), described)
+    }
+
+    fn take_last_lines(&self) -> Vec<String> {
+        let mut lines = self.last_lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.drain(..).collect()
     }
 
     /// Ends the process, whose standard input has been closed, and all that it started.

@@ -23,6 +23,9 @@ use tokio::signal::unix::{SignalKind, signal};
 /// The hidden command of this program that runs a guard.
 pub const COMMAND: &str = "__guard";
 
+/// Begins the line that a guard writes if the server could not be started.
+pub(super) const CANT_START: &str = "can't start ";
+
 /// How long a server has to end by itself after its standard input is closed.
 pub(super) const INPUT_GRACE: Duration = Duration::from_secs(1);
 
@@ -76,7 +79,7 @@ fn run(words: &[OsString]) -> Result<u8, String> {
     // From here on the usual signals end the server first.
     take_signals(events.clone()).map_err(|error| error.to_string())?;
     let server = Command::new(program).args(args).process_group(0).spawn();
-    let server = server.map_err(|error| format!("can't start {program:?}: {error}"))?;
+    let server = server.map_err(|error| format!("{CANT_START}{program:?}: {error}"))?;
     let server = Pid::from_child(&server);
     release_output().map_err(|error| error.to_string())?;
     let reaper = events.clone();

@@ -44,8 +44,8 @@ pub(crate) enum Command {
     Save(PathBuf),
     /// Write the conversation to a file.
     Export(PathBuf),
-    /// Drop the last turn.
-    Undo,
+    /// Drop the last turns, so many.
+    Undo(usize),
     /// Answer the last prompt again.
     Retry,
     /// Write the last prompt again, or replace it with this text.
@@ -62,6 +62,10 @@ pub(crate) enum Wrong {
     NoFile(&'static str),
     #[error("/copy takes the number of a code block, as in /copy 1")]
     NoNumber,
+    #[error("/undo takes the number of turns to drop, as in /undo 3")]
+    NoCount,
+    #[error("/{0} takes nothing after its name; to send a prompt that begins like it, write //{0}")]
+    TakesNothing(&'static str),
 }
 
 impl Name {
@@ -106,17 +110,11 @@ impl Name {
     /// What may stand after the name.
     pub(crate) fn parameter(self) -> &'static str {
         match self {
-            Self::Help
-            | Self::New
-            | Self::Fork
-            | Self::Tools
-            | Self::Undo
-            | Self::Retry
-            | Self::Quit => "",
+            Self::Help | Self::New | Self::Fork | Self::Tools | Self::Retry | Self::Quit => "",
             Self::Resume => "[WORDS]",
             Self::Model | Self::Profile => "[NAME]",
             Self::System | Self::Edit => "[TEXT]",
-            Self::Copy => "[NUMBER]",
+            Self::Copy | Self::Undo => "[NUMBER]",
             Self::Save | Self::Export => "FILE",
         }
     }
@@ -128,13 +126,13 @@ impl Name {
             Self::Resume => "choose a stored conversation and go on with it",
             Self::Fork => "copy the stored conversation and go on in the copy",
             Self::Model => "choose the model, or show which one answers",
-            Self::Profile => "choose a profile",
+            Self::Profile => "choose a profile, or list them",
             Self::Tools => "list the tool servers and their tools",
             Self::System => "begin another conversation with this system prompt, or show it",
             Self::Copy => "copy the last answer, or one of its code blocks",
             Self::Save => "write the last answer to a file",
             Self::Export => "write the conversation to a file, as Markdown",
-            Self::Undo => "drop the last turn",
+            Self::Undo => "drop the last turn, or the last turns",
             Self::Retry => "answer the last prompt again",
             Self::Edit => "write the last prompt again, or replace it with a text",
             Self::Quit => "leave",
@@ -181,6 +179,9 @@ impl Command {
     fn new(name: Name, parameter: &str) -> Result<Self, Wrong> {
         let given = (!parameter.is_empty()).then(|| parameter.to_owned());
         let file = |name| given.clone().map(PathBuf::from).ok_or(Wrong::NoFile(name));
+        if name.parameter().is_empty() && given.is_some() {
+            return Err(Wrong::TakesNothing(name.as_str()));
+        }
         Ok(match name {
             Name::Help => Self::Help,
             Name::New => Self::New,
@@ -196,7 +197,13 @@ impl Command {
             },
             Name::Save => Self::Save(file("save")?),
             Name::Export => Self::Export(file("export")?),
-            Name::Undo => Self::Undo,
+            Name::Undo => Self::Undo(match given {
+                None => 1,
+                Some(count) => {
+                    let count = count.parse().ok().filter(|count| *count > 0);
+                    count.ok_or(Wrong::NoCount)?
+                }
+            }),
             Name::Retry => Self::Retry,
             Name::Edit => Self::Edit(given),
             Name::Quit => Self::Quit,
@@ -219,6 +226,11 @@ mod tests {
         check("/save", Some(Err(Wrong::NoFile("save"))));
         check("/copy 2", Some(Ok(Command::Copy(Some(2)))));
         check("/copy x", Some(Err(Wrong::NoNumber)));
+        check("/undo", Some(Ok(Command::Undo(1))));
+        check("/undo 3", Some(Ok(Command::Undo(3))));
+        check("/undo 0", Some(Err(Wrong::NoCount)));
+        check("/undo all", Some(Err(Wrong::NoCount)));
+        check("/new chapter", Some(Err(Wrong::TakesNothing("new"))));
         check("/dance", Some(Err(Wrong::Unknown("dance".to_owned()))));
         check("//help", None);
         check("/usr/bin/env is a path", None);
@@ -227,7 +239,8 @@ mod tests {
     #[test]
     fn every_name_is_read_as_itself() {
         for name in Name::ALL {
-            let text = format!("/{} 1", name.as_str());
+            let more = if name.parameter().is_empty() { "" } else { " 1" };
+            let text = format!("/{}{more}", name.as_str());
             assert!(matches!(Command::read(&text), Some(Ok(_))), "{text}");
         }
     }

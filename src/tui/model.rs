@@ -14,6 +14,7 @@ mod orders;
 mod picker;
 mod requests;
 mod restored;
+mod servers;
 
 pub(crate) use answer::{Run, Step, ToolCall, ToolState};
 pub(crate) use approvals::Approval;
@@ -26,7 +27,7 @@ pub(crate) use requests::{Outgoing, Waiting};
 use super::input::{Candidates, Editor, History};
 use super::markdown::Block;
 use super::terminal::keys::Typed;
-use crate::protocol::command::Decision;
+use crate::protocol::command::{Decision, ModelChoice};
 use crate::protocol::wire::Frame;
 use hint::Hint;
 use std::collections::BTreeMap;
@@ -49,6 +50,8 @@ pub(crate) enum Event {
     Typed(Typed),
     /// A line was read where there are no keys.
     Line(String),
+    /// Ctrl-C where lines are typed at a terminal, and nothing runs.
+    LineInterrupted,
     /// No more lines come.
     InputEnded,
     Frame(Box<Frame>),
@@ -63,6 +66,8 @@ pub(crate) enum Event {
     Reported(Result<String, String>),
     /// The stored conversations.
     Sessions(Result<Vec<Choice>, String>),
+    /// The names of the profiles.
+    Profiles(Result<Vec<String>, String>),
     /// Files whose path begins with what was asked for, and where that stands in the text.
     Files(Candidates),
     /// The text as the editor of the person has left it.
@@ -87,6 +92,12 @@ pub(crate) enum Action {
     /// Copy the stored conversation of this id.
     Fork(String),
     ListSessions,
+    ListProfiles,
+    /// List the profiles whose names begin with `part`, which stands at `start`.
+    CompleteProfile {
+        start: usize,
+        part: String,
+    },
     ListFiles {
         start: usize,
         part: String,
@@ -214,10 +225,16 @@ pub(crate) struct State {
     pub(crate) picker: Option<Picker>,
     pub(crate) status: Status,
     pub(crate) servers: BTreeMap<String, ServerInfo>,
+    /// The names of all servers, also of those that have not reported yet.
+    pub(crate) server_names: Vec<String>,
+    /// What the conversation was switched to.
+    pub(crate) chosen: Option<ModelChoice>,
     pub(crate) unfolded: Unfolded,
     pub(crate) log: Log,
     /// Lines in place of keys and pictures, if there are no keys.
     pub(crate) lines: Option<Lines>,
+    /// The tools are to be listed once the servers are ready.
+    lists_tools: bool,
     /// Another conversation is being opened.
     is_opening: bool,
     /// All prompts of the conversation, oldest first.
@@ -258,9 +275,12 @@ impl State {
             picker: None,
             status: Status::default(),
             servers: BTreeMap::new(),
+            server_names: Vec::new(),
+            chosen: None,
             unfolded: Unfolded::default(),
             log: Log::default(),
             lines: None,
+            lists_tools: false,
             is_opening: false,
             prompts: Vec::new(),
             hint: None,
@@ -292,6 +312,7 @@ impl State {
         match event {
             Event::Typed(typed) => return self.typed(typed),
             Event::Line(line) => return self.line_read(line),
+            Event::LineInterrupted => return self.line_interrupted(),
             Event::InputEnded => self.lines_ended(),
             Event::Frame(frame) => self.frame(*frame),
             Event::Sent(outgoing, id) => self.sent(outgoing, id),
@@ -301,6 +322,7 @@ impl State {
             Event::Reported(Ok(done)) => self.hint(done),
             Event::Reported(Err(why)) => self.note(Note::Error, why),
             Event::Sessions(sessions) => return self.sessions_listed(sessions),
+            Event::Profiles(listed) => self.profiles_listed(listed),
             Event::Files(found) => self.files_listed(found),
             Event::Edited(Ok(text)) => {
                 self.history.leave();
@@ -352,6 +374,8 @@ impl State {
         self.approvals.clear();
         self.is_asked = false;
         self.servers.clear();
+        self.lists_tools = false;
+        self.chosen = None;
         self.log = Log::default();
         self.prompts.clear();
         self.edits = None;

@@ -32,6 +32,7 @@ use opening::Candidate;
 use std::collections::VecDeque;
 use std::future::pending;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::mpsc;
@@ -52,6 +53,9 @@ const LEAVE_MAX: Duration = Duration::from_secs(5);
 /// Makes the settings of another conversation.
 pub(crate) type Opener = Box<dyn Fn(&Opening) -> anyhow::Result<HostSettings>>;
 
+/// Lists the names of the profiles.
+pub(crate) type ProfileNames = Arc<dyn Fn() -> Result<Vec<String>, String> + Send + Sync>;
+
 /// Says how to go on with a session, if it is stored.
 pub(crate) type Resume = Box<dyn Fn(&str) -> Option<GoingOn>>;
 
@@ -63,6 +67,7 @@ pub(crate) struct Chat {
     pub(crate) opener: Opener,
     /// Stored conversations, if there is a store.
     pub(crate) library: Option<Library>,
+    pub(crate) profiles: ProfileNames,
     pub(crate) beginning: Beginning,
     /// Copies conversations, if there is a store to go on from.
     pub(crate) forker: Option<Forker>,
@@ -121,6 +126,7 @@ struct Shell<'a> {
     history: HistoryFile,
     opener: Opener,
     library: Option<Library>,
+    profiles: ProfileNames,
     forker: Option<Forker>,
     resume: Resume,
     debug_file: Option<DebugFile>,
@@ -162,7 +168,17 @@ struct Shell<'a> {
 impl<'a> Shell<'a> {
     fn start(chat: Chat, signals: &'a mut Signals) -> io::Result<Self> {
         let Chat {
-            host, opener, library, forker, resume, debug_file, logged, source, history, ..
+            host,
+            opener,
+            library,
+            profiles,
+            forker,
+            resume,
+            debug_file,
+            logged,
+            source,
+            history,
+            ..
         } = chat;
         let Beginning { prompt, system, notices } = chat.beginning;
         let mut screen = chat.screen;
@@ -172,10 +188,12 @@ impl<'a> Shell<'a> {
         screen.enter()?;
         let is_stored = host.store.is_some();
         let draw_fault = host.faults.at(Place::Draw);
+        let server_names = host.servers.names().map(ToString::to_string).collect();
         let (host, greeting) = Host::new(host);
         let mut state = State::new(screen.size(), history.load());
         state.status.is_stored = is_stored;
         state.status.system = system;
+        state.server_names = server_names;
         state.lines = screen.lines();
         let now = Instant::now();
         let mut shell = Self {
@@ -189,6 +207,7 @@ impl<'a> Shell<'a> {
             history,
             opener,
             library,
+            profiles,
             forker,
             resume,
             debug_file,

@@ -185,7 +185,7 @@ fn model_profile_and_system_prompt_are_chosen_and_shown() {
         assert!(ended.stdout.contains(shown), "{shown}: {}", ended.stdout);
     }
     let models = (1..=3).map(|number| provider.wait_request(number).body["model"].clone());
-    assert_eq!(models.collect::<Vec<_>>(), [json!("scripted"), json!("large"), json!("scripted")]);
+    assert_eq!(models.collect::<Vec<_>>(), [json!("scripted"), json!("large"), json!("large")]);
     let system = &provider.wait_request(3).body["messages"][0];
     assert_eq!((&system["role"], &system["content"]), (&json!("system"), &json!("Be brief.")));
 }

@@ -159,6 +159,7 @@ mod embedding;
 
 // What a person at a terminal sees.
 mod chat;
+mod chat_commands;
 mod chat_document;
 mod chat_drawing;
 mod chat_edits;

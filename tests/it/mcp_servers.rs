@@ -191,9 +191,8 @@ async fn a_server_that_does_not_start_fails_with_its_reason_and_costs_no_other()
     assert_eq!(*of("none"), ServerState::Ready);
     assert_eq!(*of("mute"), failed("it was not ready within 3s"));
     assert_eq!(*of("no-list"), failed("it was not ready within 3s"));
-    assert_eq!(*of("crash-at-init"), failed("it ended with status 4: database is locked"));
-    let escaped = "it ended with status 3: no configuration \\x1b[31mfound";
-    assert_eq!(*of("crash-at-start"), failed(escaped));
+    assert_eq!(*of("crash-at-init"), failed("it ended with status 4"));
+    assert_eq!(*of("crash-at-start"), failed("it ended with status 3"));
     let late = error(held.act("mute", "x").await);
     assert_eq!(late, "the MCP server `mute` is not running: it was not ready within 3s");
     held.close().await;
@@ -225,7 +224,7 @@ async fn open_calls_fail_with_the_server_which_is_started_again() {
     held.ready().await;
     let waiting = tokio::spawn(held.call("none", "act", "nothing"));
     let died = error(held.act("none", "crash").await);
-    let reason = "it ended with status 5: segmentation fault, as it were";
+    let reason = "it ended with status 5";
     let expected = format!(
         "the call failed: the server ended before it answered: {reason}; whatever was asked for may \
          or may not have been done"

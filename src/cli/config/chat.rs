@@ -1,16 +1,17 @@
 //! Settings of a chat: those of a conversation whose client is a person.
 
-use super::{Plan, PromptRequest, not_blank, stdin};
+use super::{Plan, PromptRequest, not_blank, profile, stdin};
 use crate::chat::transcript::Preamble;
 use crate::cli::store::StoreArgs;
-use crate::cli::{FinalSnapshot, Mode, OnBusy, PatchFields, PatchMode, SessionArgs};
+use crate::cli::{FinalSnapshot, Mode, OnBusy, PatchFields, PatchMode, ProfileFiles, SessionArgs};
 use crate::host::HostSettings;
 use crate::protocol::command::Extension;
 use crate::stdio::Settings;
 use crate::store::Library;
 use crate::support::shell_words;
-use crate::tui::{Forker, GoingOn, Opening};
+use crate::tui::{Forker, GoingOn, Opening, ProfileNames};
 use anyhow::Result;
+use std::sync::Arc;
 
 /// What a person can do and wants to know.
 const EXTENSIONS: [Extension; 10] = [
@@ -73,6 +74,14 @@ pub(crate) fn another(session: &SessionArgs, opening: &Opening) -> Result<HostSe
 pub(crate) fn library(session: &SessionArgs) -> Option<Library> {
     let (turns, timeline) = session.store.places().ok()?;
     (turns.is_some() || timeline.is_some()).then(|| Library::new(turns, timeline))
+}
+
+/// What lists the names of the profiles in all their files.
+pub(crate) fn profiles(registries: ProfileFiles) -> ProfileNames {
+    Arc::new(move || {
+        let profiles = profile::read(&registries).map_err(|error| format!("{error:#}"))?;
+        Ok(profiles.names().into_iter().map(str::to_owned).collect())
+    })
 }
 
 /// What copies conversations; `None` if a copy could not go on.

@@ -12,9 +12,14 @@ use crate::support::terminal::{has_colour, is_dumb};
 use crate::tui::{Beginning, Chat, Colours, HistoryFile, Look, Screen, Source, Theme, Tone};
 use crate::tui::{Terminal as Tty, plain_columns};
 use anyhow::{Context, Result, ensure};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, IsTerminal};
+use std::os::unix::fs::FileTypeExt;
 use tokio::sync::mpsc;
+
+/// Shown where a chat is forced to a terminal that is not standard input.
+const UNREAD_INPUT: &str = "standard input is not read, because --force-interactive chats on the terminal; to ask \
+     about a text, attach its file with --attach, or with @ before its name";
 
 /// A chat that is ready but for its screen.
 pub(crate) struct ReadyChat {
@@ -112,6 +117,7 @@ pub(super) fn ready(
     output: File,
 ) -> Result<Prepared, Reason> {
     let Opening { session, screen, forces_terminal, preamble, prompt } = opening;
+    let (is_typed, unread_input) = (terminal.is_typed, may_have_text(&terminal.stdin));
     let place = Place::new(screen, forces_terminal, terminal, output)?;
     let (level, file) = (session.log_level, session.log_file.as_deref());
     // On a terminal with pictures a line of the log has to be part of them.
@@ -120,6 +126,7 @@ pub(super) fn ready(
         true => (None, log::start_for_screen(level)?),
         false => (log::start_for_lines(level, file)?, mpsc::channel(1).1),
     };
+    let leaves_input = forces_terminal && !is_typed && unread_input;
     let system = config::chat::system(&session, &preamble);
     let settings = config::chat::chat(&session, preamble)?;
     let colours = match place {
@@ -127,7 +134,9 @@ pub(super) fn ready(
         Place::Lines { .. } => Colours::Plain,
     };
     let theme = Theme { tone: tone(screen.background), colours };
-    let beginning = Beginning { prompt, system, notices: settings.notices.clone() };
+    let unread = leaves_input.then_some(UNREAD_INPUT);
+    let notices = settings.notices.iter().copied().chain(unread).collect();
+    let beginning = Beginning { prompt, system, notices };
     Ok(Prepared::Chat(Box::new(ReadyChat {
         settings,
         session,
@@ -165,11 +174,13 @@ impl ReadyChat {
         let history = if screen.is_plain() { HistoryFile::none() } else { HistoryFile::of_user() };
         let (library, resumed) = (config::chat::library(&session), session.store.clone());
         let forker = config::chat::forker(&session);
+        let registries = session.provider.registries.clone();
         Ok(Chat {
             host: settings.host,
             opener: Box::new(move |opening| config::chat::another(&session, opening)),
             library,
             forker,
+            profiles: config::chat::profiles(registries),
             beginning,
             resume: Box::new(move |id| config::chat::resume(&resumed, id)),
             debug_file: settings.debug_file,
@@ -179,6 +190,15 @@ impl ReadyChat {
             history,
         })
     }
+}
+
+/// Whether a file may have text that somebody wants read: a pipe, a socket, a file that is not empty.
+fn may_have_text(input: &File) -> bool {
+    let is_some = |about: Metadata| {
+        let kind = about.file_type();
+        kind.is_fifo() || kind.is_socket() || kind.is_file() && about.len() > 0
+    };
+    input.metadata().is_ok_and(is_some)
 }
 
 /// The colours that the terminal has, as far as its variables say it.

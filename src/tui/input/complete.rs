@@ -8,6 +8,8 @@ use crate::tui::commands::Name;
 pub(crate) enum Completion {
     /// The beginning of a command, with its slash.
     Command { start: usize, part: String },
+    /// The beginning of the name of a profile after `/profile`.
+    Profile { start: usize, part: String },
     /// The beginning of a path after `@`.
     File { start: usize, part: String },
 }
@@ -26,6 +28,9 @@ impl Completion {
     pub(crate) fn of(before: &str) -> Option<Self> {
         if before.starts_with('/') && !before.contains(char::is_whitespace) {
             return Some(Self::Command { start: 0, part: before.to_owned() });
+        }
+        if let Some(part) = before.strip_prefix("/profile ").filter(|part| !part.contains(' ')) {
+            return Some(Self::Profile { start: before.len() - part.len(), part: part.to_owned() });
         }
         let last = scanned(before).pop().filter(|mention| mention.reaches_end)?;
         Some(Self::File { start: last.start, part: before[last.start..].to_owned() })
@@ -162,6 +167,9 @@ mod tests {
         let file = |start, part: &str| Some(Completion::File { start, part: part.to_owned() });
         check("/he", command("/he"));
         check("/model gp", None);
+        let profile = |part: &str| Some(Completion::Profile { start: 9, part: part.to_owned() });
+        check("/profile ", profile(""));
+        check("/profile sm", profile("sm"));
         check("@", file(1, ""));
         check("see @src/ma", file(5, "src/ma"));
         check("see (@ma", file(6, "ma"));

@@ -88,7 +88,30 @@ impl State {
         false
     }
 
-    /// `/undo` and `/retry`.
+    /// `/undo`: the last `turns` turns are dropped.
+    pub(super) fn undo(&mut self, turns: usize) -> Vec<Action> {
+        if !self.can_change_end() {
+            return Vec::new();
+        }
+        let known = self.prompts.iter().filter(|asked| asked.is_first()).count();
+        if turns > known.max(1) {
+            let text = match known {
+                1 => {
+                    "the conversation has 1 turn, so nothing was dropped; /undo drops it".to_owned()
+                }
+                _ => format!(
+                    "the conversation has {known} turns, so nothing was dropped; /undo {known} drops \
+                     all of them"
+                ),
+            };
+            self.note(Note::Error, text);
+            return Vec::new();
+        }
+        let drop = || Action::Request(Outgoing::Edit(Edit::DropLastTurn));
+        std::iter::repeat_with(drop).take(turns).collect()
+    }
+
+    /// `/retry`.
     pub(super) fn change_end(&mut self, edit: Edit) -> Vec<Action> {
         if !self.can_change_end() {
             return Vec::new();
@@ -298,6 +321,23 @@ mod tests {
         assert_eq!(scene.pieces.last(), Some(&dropped));
         assert_eq!(scene.state.log.last_answer().as_deref(), Some("answer to one"));
         assert!(!scene.state.log.markdown().contains("two"));
+    }
+
+    #[test]
+    fn several_turns_are_dropped_or_none() {
+        let mut scene = Scene::new();
+        for id in ["a", "b", "c"] {
+            turn(&mut scene, id, id);
+        }
+        enter(&mut scene, "/undo 4");
+        assert!(
+            notes(&scene)[0].starts_with("the conversation has 3 turns"),
+            "{:?}",
+            notes(&scene)
+        );
+        assert_eq!(edits(&scene), []);
+        enter(&mut scene, "/undo 3");
+        assert_eq!(edits(&scene), [(); 3].map(|()| Outgoing::Edit(Edit::DropLastTurn)));
     }
 
     #[test]

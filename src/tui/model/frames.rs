@@ -1,7 +1,8 @@
 //! Frames of the conversation, each taken in once.
 
-use super::{Note, Run, ServerInfo, State, Step, ToolState};
+use super::{Note, Run, State, Step, ToolState};
 use crate::protocol::any::Any;
+use crate::protocol::command::ModelChoice;
 use crate::protocol::proto::chat::{
     ChatRunFinished, ChatToolCallRequested, ChatUserMessageAccepted,
 };
@@ -9,7 +10,6 @@ use crate::protocol::proto::provider::{AnswerTruncated, ModelSwitched, RetrySche
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{HelloFrame, UiEventFrame};
 use crate::protocol::proto::session::{StoreDegraded, UsageTotals};
-use crate::protocol::proto::tools::{ToolServerChanged, ToolServerState};
 use crate::protocol::wire::Frame;
 use crate::protocol::words::finish;
 use crate::tui::text::clean;
@@ -185,6 +185,10 @@ impl State {
         self.status.engine = clean(&switched.engine);
         self.status.model = clean(&switched.model);
         self.status.profile = clean(&switched.profile);
+        let ModelSwitched { profile, engine, model, .. } = switched;
+        // A profile has an engine of its own.
+        let engine = if profile.is_empty() { engine } else { String::new() };
+        self.chosen = Some(ModelChoice { profile, engine, model, ..ModelChoice::default() });
         let text = format!("{} answers from the next prompt on", self.status.answers_with());
         self.note(Note::Information, text);
     }
@@ -221,22 +225,6 @@ impl State {
         self.status.turns += 1;
         self.reasoning_ends();
         self.text_ends();
-    }
-
-    fn server_changed(&mut self, changed: ToolServerChanged) {
-        let state = match ToolServerState::try_from(changed.state) {
-            Ok(ToolServerState::Starting) => "starting",
-            Ok(ToolServerState::Ready) => "ready",
-            Ok(ToolServerState::Unavailable) => "unavailable",
-            Ok(ToolServerState::Gone) => "gone",
-            Ok(ToolServerState::Unspecified) | Err(_) => "unknown",
-        };
-        let tools = changed.tools.iter().map(|name| clean(name)).collect();
-        let (server, reason) = (clean(&changed.server), clean(&changed.reason));
-        if !reason.is_empty() {
-            self.note(Note::Warning, format!("tool server {server} is {state}: {reason}"));
-        }
-        self.servers.insert(server, ServerInfo { state, reason, tools });
     }
 }
 

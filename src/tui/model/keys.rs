@@ -45,7 +45,7 @@ impl State {
             Some(Completion::Command { start, part }) => {
                 Some(Candidates::commands(start, &part)).filter(|found| !found.words.is_empty())
             }
-            Some(Completion::File { .. }) | None => None,
+            Some(Completion::File { .. } | Completion::Profile { .. }) | None => None,
         };
     }
 
@@ -217,6 +217,9 @@ impl State {
                 Vec::new()
             }
             Some(Completion::File { start, part }) => vec![Action::ListFiles { start, part }],
+            Some(Completion::Profile { start, part }) => {
+                vec![Action::CompleteProfile { start, part }]
+            }
             None => Vec::new(),
         }
     }
@@ -224,14 +227,21 @@ impl State {
     /// The files were listed; the text may have changed meanwhile.
     pub(super) fn files_listed(&mut self, found: Candidates) {
         let before = &self.editor.text()[..self.editor.cursor()];
-        let is_same = matches!(
-            Completion::of(before),
-            Some(Completion::File { start, .. }) if start == found.start
-        );
-        if is_same && found.words.is_empty() {
-            self.hint("no file begins like that");
-        } else if is_same {
-            self.insert_common(&found);
+        let nothing = match Completion::of(before) {
+            Some(Completion::File { start, .. }) if start == found.start => {
+                "no file begins like that"
+            }
+            Some(Completion::Profile { start, .. }) if start == found.start => {
+                "no profile begins like that"
+            }
+            Some(
+                Completion::File { .. } | Completion::Profile { .. } | Completion::Command { .. },
+            )
+            | None => return,
+        };
+        match found.words.is_empty() {
+            true => self.hint(nothing),
+            false => self.insert_common(&found),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Lines in place of keys, as a pipe or a screen reader gives them: each is handled when what was asked
 //! before it has ended, so that a command finds what the lines before it have made.
 
-use super::{Action, Event, Note, State};
+use super::{Action, Event, LEAVE_TIME, Note, State};
 use crate::protocol::command::Decision;
 use crate::tui::commands::Command;
 use std::collections::VecDeque;
@@ -96,8 +96,26 @@ impl State {
         self.lines.as_ref().is_some_and(|lines| lines.has_failed && !lines.are_typed)
     }
 
+    /// Whether a person types lines at a terminal.
+    pub(crate) fn takes_typed_lines(&self) -> bool {
+        self.lines.as_ref().is_some_and(|lines| lines.are_typed)
+    }
+
+    /// Ctrl-C while nothing runs: a second one leaves. It is not the end of input, and whoever meant to
+    /// stop an answer that has just ended stays.
+    pub(super) fn line_interrupted(&mut self) -> Vec<Action> {
+        if self.leave_until.take().is_some_and(|until| self.now <= until) {
+            return self.leave();
+        }
+        self.leave_until = Some(self.now + LEAVE_TIME);
+        let text = "nothing is being answered; Ctrl-C again, Ctrl-D or /quit leaves";
+        self.note(Note::Information, text.to_owned());
+        Vec::new()
+    }
+
     /// A line was read.
     pub(super) fn line_read(&mut self, line: String) -> Vec<Action> {
+        self.leave_until = None;
         let Some(lines) = &mut self.lines else { return Vec::new() };
         let word = line.trim();
         let is_asked = lines.has_shown_question();
@@ -131,7 +149,7 @@ impl State {
     pub(super) fn next_lines(&mut self) -> Vec<Action> {
         loop {
             let Some(lines) = &mut self.lines else { return Vec::new() };
-            if self.is_ending || self.is_opening || lines.is_acting {
+            if self.is_ending || self.is_opening || self.lists_tools || lines.is_acting {
                 return Vec::new();
             }
             if !self.approvals.is_empty() {
@@ -159,12 +177,14 @@ impl State {
         let ends = match event {
             Event::Reported(_)
             | Event::Sessions(_)
+            | Event::Profiles(_)
             | Event::Forked(_)
             | Event::Sent(..)
             | Event::Opened(_)
             | Event::NotOpened(_) => true,
             Event::Typed(_)
             | Event::Line(_)
+            | Event::LineInterrupted
             | Event::InputEnded
             | Event::Frame(_)
             | Event::Tick
@@ -279,10 +299,12 @@ fn ends_with_an_event(action: &Action) -> bool {
         Action::Open(_)
         | Action::Fork(_)
         | Action::ListSessions
+        | Action::ListProfiles
         | Action::Write { .. }
         | Action::Request(_) => true,
         Action::Stay
         | Action::ListFiles { .. }
+        | Action::CompleteProfile { .. }
         | Action::Edit(_)
         | Action::Suspend
         | Action::Redraw

@@ -126,8 +126,11 @@ impl State {
             Command::Model(None) | Command::Profile(None) => {
                 let text = format!("{} answers", self.status.answers_with());
                 self.note(Note::Information, text);
+                if command == Command::Profile(None) {
+                    return vec![Action::ListProfiles];
+                }
             }
-            Command::Tools => self.list_tools(),
+            Command::Tools => return self.tools(),
             Command::Copy(number) => return self.copy(number),
             Command::Save(path) => match self.log.last_answer() {
                 Some(text) => return vec![Action::Write { path, text }],
@@ -141,7 +144,7 @@ impl State {
                 self.note(Note::Error, "nothing was said yet".to_owned());
             }
             Command::Fork => return self.fork(),
-            Command::Undo => return self.change_end(Edit::DropLastTurn),
+            Command::Undo(turns) => return self.undo(turns),
             Command::Retry => return self.change_end(Edit::Regenerate),
             Command::Edit(text) => return self.edit_prompt(text),
             Command::Quit => return self.leave(),
@@ -211,21 +214,6 @@ impl State {
             lines.push(String::new());
             lines.push("Keys".to_owned());
             lines.extend(KEYS.iter().map(|(keys, about)| format!("  {keys}: {about}")));
-        }
-        self.print(Piece::Lines(lines));
-    }
-
-    fn list_tools(&mut self) {
-        if self.servers.is_empty() {
-            let text = "no tool server has reported yet; servers that --mcp or --mcp-config name report \
-                        with the first prompt";
-            return self.note(Note::Information, text.to_owned());
-        }
-        let mut lines = Vec::new();
-        for (server, info) in &self.servers {
-            let reason = if info.reason.is_empty() { "" } else { ": " };
-            lines.push(format!("{server} ({}{reason}{})", info.state, info.reason));
-            lines.extend(info.tools.iter().map(|tool| format!("  {tool}")));
         }
         self.print(Piece::Lines(lines));
     }

@@ -3,6 +3,7 @@
 use super::{Action, Note, Opening, Piece, State};
 use crate::tui::input::Move;
 use crate::tui::terminal::keys::{Key, Press};
+use crate::tui::text::clean;
 
 /// Entries that are matched against the search.
 const CHOICES_MAX: usize = 10_000;
@@ -79,6 +80,23 @@ impl State {
             (Ok(_), _) => {}
         }
         Vec::new()
+    }
+
+    pub(super) fn profiles_listed(&mut self, listed: Result<Vec<String>, String>) {
+        match listed {
+            Ok(names) if names.is_empty() => {
+                let text =
+                    "there are no profiles; `duologue profiles --help` says where they are written";
+                self.note(Note::Information, text.to_owned());
+            }
+            Ok(names) => {
+                let names: Vec<_> = names.iter().map(|name| clean(name)).collect();
+                let text =
+                    format!("profiles, each to be chosen with /profile NAME: {}", names.join(", "));
+                self.note(Note::Information, text);
+            }
+            Err(why) => self.note(Note::Error, clean(&why)),
+        }
     }
 
     /// Without keys the words choose: the only conversation that has them, or its id.

@@ -28,6 +28,8 @@ pub(crate) enum Outgoing {
         profile: String,
         model: String,
     },
+    /// Report the states of the tool servers, now and whenever they change.
+    FollowServers,
     /// Drop the end of the conversation, and perhaps ask again.
     Edit(Edit),
     /// Ask a prompt in place of an earlier one. Of what goes with that, `removed` is left out, by ids,
@@ -112,6 +114,7 @@ impl State {
             Outgoing::Cancel { .. }
             | Outgoing::Approve { .. }
             | Outgoing::SwitchModel { .. }
+            | Outgoing::FollowServers
             | Outgoing::Edit(_)
             | Outgoing::Replace { .. } => self.quiet.push((id, outgoing)),
         }
@@ -130,6 +133,14 @@ impl State {
             && let Some(text) = edits::failure(error)
         {
             return self.note(Note::Error, text.to_owned());
+        }
+        if let Some(Outgoing::SwitchModel { .. }) = outgoing
+            && !error.detail.is_empty()
+        {
+            // The message is about a request, which a person has not written.
+            let answers = self.status.answers_with();
+            let text = format!("{}; {answers} answers as before", clean(&error.detail));
+            return self.note(Note::Error, text);
         }
         self.has_reported_store |= error.code == code::STORE_FAILED;
         let text = match new_in_detail(&error.message, &error.detail) {

@@ -4,18 +4,20 @@ use super::child::Child;
 use super::{LEAVE_MAX, Lending, STOP_TIME, Shell, files};
 use crate::protocol::attachment::Attachment;
 use crate::protocol::command::{
-    Approve, Cancel, Command, Edit, ModelChoice, Prompt, Replacement, Submit,
+    Approve, Cancel, Command, Edit, Extension, ModelChoice, Prompt, Replacement, Submit,
 };
 use crate::protocol::id::{RequestId, ToolCallId};
 use crate::protocol::proto::chat::ChatAttachment;
 use crate::session::Input;
 use crate::support::threads;
-use crate::tui::input::{meanings, mentions};
+use crate::tui::input::{Candidates, meanings, mentions};
 use crate::tui::model::{Action, Choice, Event, Note, Outgoing};
 use crate::tui::text::clean;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use rustix::process::{Signal, kill_current_process_group};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Bytes that terminals take for the clipboard.
@@ -29,6 +31,19 @@ impl Shell<'_> {
             Action::Stay => self.candidate = None,
             Action::Fork(session) => self.fork(session),
             Action::ListSessions => self.list_sessions(),
+            Action::ListProfiles => {
+                let profiles = Arc::clone(&self.profiles);
+                self.find(move || Event::Profiles(profiles()));
+            }
+            Action::CompleteProfile { start, part } => {
+                let profiles = Arc::clone(&self.profiles);
+                self.find(move || {
+                    let names = profiles().unwrap_or_default().into_iter();
+                    let words =
+                        names.filter(|name| name.starts_with(&part) && clean(name) == *name);
+                    Event::Files(Candidates { start, words: words.collect() })
+                });
+            }
             Action::ListFiles { start, part } => {
                 self.find(move || Event::Files(files::listed(start, &part)));
             }
@@ -78,6 +93,7 @@ impl Shell<'_> {
                 call: ToolCallId(call.clone()),
                 decision: decision.clone(),
             }),
+            Outgoing::FollowServers => Command::Enable(BTreeSet::from([Extension::ToolServers])),
             Outgoing::Edit(edit) => Command::Edit(edit.clone()),
             Outgoing::Replace { message_id, prompt, removed, mentions } => {
                 let Some(prompt) = Prompt::new(prompt.clone()) else { return };

@@ -59,10 +59,13 @@ impl Shell<'_> {
             return;
         }
         // Without raw mode, this is how Ctrl-C arrives.
-        let is_key =
-            signal == Signal::Interrupt && self.state.is_plain() && self.state.run.is_some();
-        if is_key {
-            return self.stop_run();
+        if signal == Signal::Interrupt && self.state.is_plain() {
+            if self.state.run.is_some() {
+                return self.stop_run();
+            }
+            if self.state.takes_typed_lines() {
+                return self.update(Event::LineInterrupted);
+            }
         }
         if self.leaves_at.is_some() {
             self.exit = Some(ExitCode::Interrupted(signal));

@@ -5,7 +5,7 @@ use super::Shell;
 use crate::host::{Effect, Effects, Host};
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
-use crate::tui::model::{Event, Opening};
+use crate::tui::model::{Event, Opening, Status};
 use std::future::pending;
 
 /// A conversation that is being opened.
@@ -14,6 +14,7 @@ pub(super) struct Candidate {
     host: Host,
     greeting: Vec<Frame>,
     is_stored: bool,
+    server_names: Vec<String>,
 }
 
 /// Waits until the store of the candidate, if there is one, is open and its session locked and loaded.
@@ -28,10 +29,15 @@ impl Shell<'_> {
     /// Begins to open another conversation.
     pub(super) fn open(&mut self, opening: Opening) {
         match (self.opener)(&opening) {
-            Ok(settings) => {
+            Ok(mut settings) => {
+                if let Opening::New { .. } = &opening {
+                    settings.rules.choice.clone_from(&self.state.chosen);
+                }
                 let is_stored = settings.store.is_some();
+                let server_names = settings.servers.names().map(ToString::to_string).collect();
                 let (host, greeting) = Host::new(settings);
-                self.candidate = Some(Candidate { opening, host, greeting, is_stored });
+                self.candidate =
+                    Some(Candidate { opening, host, greeting, is_stored, server_names });
             }
             Err(error) => self.update(Event::NotOpened(format!("{error:#}"))),
         }
@@ -45,7 +51,7 @@ impl Shell<'_> {
             candidate.host.close().await;
             return self.update(Event::NotOpened(reason(&effects)));
         }
-        let Candidate { opening, host, greeting, is_stored } = candidate;
+        let Candidate { opening, host, greeting, is_stored, server_names } = candidate;
         if self.state.has_begun() && self.state.status.is_stored {
             self.before = Some(self.state.status.session.clone());
         }
@@ -55,9 +61,21 @@ impl Shell<'_> {
             self.state.status.system = Some(text.clone());
         }
         self.state.status.is_stored = is_stored;
+        self.state.server_names = server_names;
+        let chosen = match &opening {
+            Opening::New { .. } => self.state.chosen.take(),
+            Opening::Stored { .. } | Opening::Copied { .. } => None,
+        };
+        let Status { engine, model, profile, .. } = self.state.status.clone();
         self.together(|shell| {
             shell.update(Event::Opened(announced(&opening)));
             greeting.into_iter().for_each(|frame| shell.frame(frame));
+            if chosen.is_some() {
+                // The greeting names what the process began with.
+                let status = &mut shell.state.status;
+                (status.engine, status.model, status.profile) = (engine, model, profile);
+                shell.state.chosen = chosen;
+            }
             shell.perform(effects);
         });
     }

@@ -1,0 +1,100 @@
+//! Commands of a chat, and what it makes of wrong ones.
+
+use crate::chat_lines::piped;
+use crate::mcp_servers::{assert_gone, config, mark};
+use crate::once::Once;
+use crate::profiles::Scene;
+use crate::server::Folder;
+use crate::terminal::{in_session, read_until, with_terminal};
+use serde_json::json;
+use std::fs;
+use std::io::Write;
+
+const CTRL_C: &[u8] = b"\x03";
+
+/// `chat` with the built-in engine, as a person at a terminal types it in a shell.
+const PLAIN: [&str; 5] = [env!("CARGO_BIN_EXE_duologue"), "chat", "--engine", "echo", "--plain"];
+
+#[test]
+fn a_profile_that_is_not_there_is_named_with_those_that_are() {
+    let profiles = "profiles:\n  small:\n    engine: echo\n  large:\n    engine: echo\n";
+    let scene = Scene::new(profiles, "");
+    let mut once = Once::start(scene.command(&["chat", "--engine", "echo"]));
+    once.write("/profile nosuch\n/profile\nhi\n");
+    let ended = once.finish();
+    assert_eq!(ended.status, 0, "{ended:?}");
+    let shown = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let wrong =
+        "Error: there is no profile \"nosuch\"; there are: large, small; echo answers as before";
+    assert!(shown.starts_with(wrong), "{shown}");
+    let all = "echo answers profiles, each to be chosen with /profile NAME: large, small";
+    assert!(shown.contains(all), "{shown}");
+    assert!(shown.contains("You said: hi"), "{shown}");
+}
+
+#[test]
+fn tools_are_listed_before_the_first_prompt() {
+    let (folder, mark) = (Folder::new(), mark());
+    let servers = config(&mark, &["echo", "crash-at-init"], &json!({}));
+    fs::write(folder.path("servers"), servers).expect("a file");
+    let ended = piped(&folder, &["--mcp-config", "servers"], "/tools\nhi\n");
+    let listed = "\ncrash-at-init (unavailable: it ended with status 4)\necho (ready)\n  act\n";
+    let (before, after) = ended.stdout.split_once(listed).expect("the tools");
+    assert!(!before.contains("You: hi") && after.contains("You said: hi"), "{ended:?}");
+    assert_gone(&mark);
+    let ended = piped(&folder, &[], "/tools\n");
+    assert!(ended.stdout.starts_with("there are no tool servers"), "{ended:?}");
+}
+
+#[test]
+fn several_turns_are_dropped_at_once() {
+    let ended = piped(&Folder::new(), &[], "a\nb\nc\nd\n/undo 5\n/undo 3\ne\n");
+    let shown = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains("the conversation has 4 turns, so nothing was dropped"), "{shown}");
+    let end = "You: e Turn 2. You said: e Before that you said: a";
+    assert!(shown.ends_with(end), "{shown}");
+}
+
+#[test]
+fn what_stands_after_a_command_that_takes_nothing_is_not_lost() {
+    let ended = piped(&Folder::new(), &[], "/new chapter\n/undo all\n/quit now\nhi\n");
+    for wrong in
+        ["/new takes nothing after its name", "/undo takes the number", "/quit takes nothing"]
+    {
+        assert!(ended.stdout.contains(wrong), "{wrong}: {}", ended.stdout);
+    }
+    assert!(ended.stdout.contains("Turn 1. You said: hi"), "{}", ended.stdout);
+}
+
+#[test]
+fn ctrl_c_where_lines_are_typed_is_not_the_end_of_input() {
+    let folder = Folder::new();
+    let (status, seen) = with_terminal(80, &mut in_session(&folder, &PLAIN), |shown| {
+        shown.write_all(b"one\r").expect("it is typed");
+        let mut seen = read_until(shown, "You said: one");
+        shown.write_all(CTRL_C).expect("it is typed");
+        seen += &read_until(shown, "Ctrl-C again");
+        shown.write_all(b"two\r").expect("it is typed");
+        seen += &read_until(shown, "Turn 2. You said: two");
+        shown.write_all(CTRL_C).expect("it is typed");
+        seen += &read_until(shown, "Ctrl-C again");
+        shown.write_all(CTRL_C).expect("it is typed");
+        seen
+    });
+    assert_eq!(status, Some(0), "{seen}");
+}
+
+#[test]
+fn text_that_a_forced_terminal_leaves_unread_is_reported() {
+    let folder = Folder::new();
+    let script = format!("echo text | {} --force-interactive", PLAIN.join(" "));
+    let (status, seen) =
+        with_terminal(200, &mut in_session(&folder, &["sh", "-c", &script]), |shown| {
+            let seen = read_until(shown, "standard input is not read");
+            shown.write_all(b"hi\r").expect("it is typed");
+            let seen = seen + &read_until(shown, "You said: hi");
+            shown.write_all(b"/quit\r").expect("it is typed");
+            seen
+        });
+    assert_eq!(status, Some(0), "{seen}");
+}
