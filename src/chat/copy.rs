@@ -19,6 +19,9 @@ mod turn;
 
 use turn::{close, turn_of};
 
+/// The highest number that a turn has from an id: the session counts on from there.
+const TURN_NUMBER_MAX: u32 = 1 << 31;
+
 /// What a session is given to begin with.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CopiedTurns {
@@ -75,7 +78,8 @@ impl CopiedTurns {
                 None => turn::end_of(&group.entities),
             };
             let typed = group.turn.strip_prefix("turn-").and_then(|number| number.parse().ok());
-            last = typed.filter(|number| *number > last).unwrap_or(last + 1);
+            let free = last + 1..=TURN_NUMBER_MAX;
+            last = typed.filter(|number| free.contains(number)).unwrap_or(last + 1);
             let turn = turn_of(last, &group.entities, &end).map(Arc::new);
             for attachment in group.entities.iter_mut().flat_map(attached::shown_by) {
                 copy.lost_attachments += usize::from(attached::given(attachment).is_none());

@@ -1,8 +1,10 @@
 //! The conversation as frames show it: its entities, made of snapshots and UI events, whichever program
 //! wrote them. Pure.
 
+mod contradiction;
 mod tools;
 
+pub(crate) use contradiction::Contradiction;
 pub(super) use tools::result_id;
 
 use super::patch::apply_piece;
@@ -33,6 +35,8 @@ pub(crate) struct Entities {
     unplaced: Vec<usize>,
     /// The segment that the last event finished, and the provider's reason.
     finished: Option<(usize, String)>,
+    /// The first contradiction in the frames.
+    contradiction: Option<Contradiction>,
 }
 
 /// How a run ended.
@@ -74,7 +78,11 @@ impl Entities {
 
     /// Takes in a snapshot. One that has only part of the conversation leaves the rest as it is.
     pub(crate) fn snapshot(&mut self, frame: SnapshotFrame) {
+        if !self.may_have(frame.snapshot_ordinal) {
+            return;
+        }
         self.ordinal = self.ordinal.max(frame.snapshot_ordinal);
+        self.check_snapshot(&frame.entities);
         for entity in frame.entities {
             let key = (entity.kind.clone(), entity.id.clone());
             match self.places.get(&key).and_then(|&at| self.list.get_mut(at)) {
@@ -87,6 +95,9 @@ impl Entities {
     /// Takes in a UI event; returns whether it is one of the conversation. One that was shown before, as in
     /// two recordings that overlap, changes nothing.
     pub(crate) fn event(&mut self, ordinal: u64, payload: &Any) -> bool {
+        if !self.may_have(ordinal) {
+            return false;
+        }
         self.last = self.last.max(ordinal);
         if let Any::TurnDropped(dropped) = payload {
             self.ordinal = self.ordinal.max(ordinal);
@@ -334,6 +345,7 @@ impl Entities {
 
     /// Adds an entity that the current event creates.
     fn add(&mut self, kind: &str, id: String, payload: Any) -> usize {
+        self.check_new(kind, &id);
         let entity = SnapshotEntity {
             kind: kind.to_owned(),
             id,

@@ -15,6 +15,7 @@ pub(crate) struct Recording {
     line: u64,
     sessions: BTreeSet<String>,
     greeted: String,
+    damage: Option<String>,
 }
 
 /// A line that was skipped.
@@ -32,6 +33,8 @@ pub(crate) struct Recorded {
     pub(crate) shown: Shown,
     /// The ids of the sessions in it, of which there should be one.
     pub(crate) sessions: Vec<String>,
+    /// The first line that contradicts those before it, and how.
+    pub(crate) damage: Option<String>,
 }
 
 impl SkippedLine {
@@ -80,7 +83,7 @@ impl Recording {
         if sessions.is_empty() && !self.greeted.is_empty() {
             sessions.push(self.greeted);
         }
-        Recorded { shown: self.entities.finish(), sessions }
+        Recorded { shown: self.entities.finish(), sessions, damage: self.damage }
     }
 
     fn frame(&mut self, frame: RpcLine) {
@@ -104,6 +107,9 @@ impl Recording {
             }
             Some(Body::Error(_) | Body::Done(_)) | None => false,
         };
+        if let (None, Some(why)) = (&self.damage, self.entities.contradiction()) {
+            self.damage = Some(format!("line {}: {why}", self.line));
+        }
         if is_conversation && !session_id.is_empty() {
             self.sessions.insert(session_id);
         }

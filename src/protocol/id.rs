@@ -31,6 +31,17 @@ pub struct TaskId(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ordinal(pub u64);
 
+impl Ordinal {
+    /// The highest ordinal that a conversation may have before it goes on: that of a recording is not
+    /// trusted, and those after it must fit into the integers of a database.
+    pub(crate) const RESUMABLE_MAX: Self = Self(1 << 62);
+
+    /// The ordinal after this one.
+    pub(crate) fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
 /// An id is longer than [`ID_BYTES_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it has {bytes} bytes, and {ID_BYTES_MAX} are allowed")]

@@ -171,7 +171,7 @@ impl Recorder {
 
     /// Numbers an event, takes it into every projection and shows it.
     pub(super) fn record(&mut self, request: &RequestId, scope: Scope, event: Event) {
-        self.ordinal.0 += 1;
+        self.ordinal = self.ordinal.next();
         self.fault.step();
         let recorded = Recorded { ordinal: self.ordinal, scope, event };
         if self.keeps() {
@@ -227,7 +227,7 @@ impl Recorder {
     /// An event of a run that was cut off before this process began: it is stored and not shown, and
     /// the model knows of it already.
     pub(super) fn record_unseen(&mut self, scope: Scope, event: Event) {
-        self.ordinal.0 += 1;
+        self.ordinal = self.ordinal.next();
         let recorded = Recorded { ordinal: self.ordinal, scope, event };
         self.timeline.apply(&recorded);
         let payload = self.log.payload(&recorded);
@@ -269,7 +269,7 @@ impl Recorder {
         payload: Any,
         chosen: Option<Choices>,
     ) {
-        self.ordinal.0 += 1;
+        self.ordinal = self.ordinal.next();
         self.timeline.pass(self.ordinal);
         let Self { session, timeline, transcript, usage, .. } = self;
         let projections = Projections { session, timeline, transcript, usage };

@@ -11,7 +11,6 @@ use crate::chat::transcript::{Preamble, Step, Transcript};
 use crate::engine::CallSettings;
 use crate::protocol::any::Any;
 use crate::protocol::command::{Extension, ToolManifest};
-use crate::protocol::id::Ordinal;
 use crate::protocol::proto::session::StoreDegraded;
 use crate::protocol::words::kind;
 
@@ -22,7 +21,7 @@ impl Session {
         self.turns = restored.turns;
         let loss = restored.loss.clone();
         let choices = restored.choices.clone();
-        let first_new = Ordinal(restored.ordinal.0 + 1);
+        let first_new = restored.ordinal.next();
         let replay = self.recorder.restore(restored);
         match &loss {
             // What follows is not stored; what closes the run is no exception.

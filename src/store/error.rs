@@ -29,6 +29,11 @@ pub(super) enum StoreError {
     )]
     Elsewhere(String),
     #[error(
+        "the session {0} can't go on: an event that was imported into it has a number that leaves no room \
+         for more; `duologue sessions export` still has what was said, and a new session can begin with it"
+    )]
+    Exhausted(String),
+    #[error(
         "the store {} was removed or replaced while it was in use, so what was stored of this \
          conversation is lost with it", .0.display()
     )]
@@ -63,6 +68,7 @@ impl StoreError {
             Self::Missing(_)
             | Self::Unreadable { .. }
             | Self::Elsewhere(_)
+            | Self::Exhausted(_)
             | Self::Gone(_)
             | Self::Exists(_)
             | Self::Newer { .. }
@@ -76,6 +82,7 @@ impl StoreError {
             Self::Missing(_) | Self::Elsewhere(_) => SESSION_NOT_FOUND,
             Self::Locked(_)
             | Self::Unreadable { .. }
+            | Self::Exhausted(_)
             | Self::Gone(_)
             | Self::Exists(_)
             | Self::Newer { .. }
@@ -98,6 +105,7 @@ impl StoreError {
             | Self::Missing(_)
             | Self::Unreadable { .. }
             | Self::Elsewhere(_)
+            | Self::Exhausted(_)
             | Self::Gone(_)
             | Self::Exists(_)
             | Self::Newer { .. }
@@ -134,6 +142,7 @@ impl StoreError {
             | Self::Missing(_)
             | Self::Unreadable { .. }
             | Self::Elsewhere(_)
+            | Self::Exhausted(_)
             | Self::Gone(_)
             | Self::Exists(_)
             | Self::Newer { .. }

@@ -6,7 +6,7 @@ use super::part::{Part, restored};
 use super::place::{StorePlace, StoreSettings};
 use super::{Roles, Store};
 use crate::chat::record::{Record, Restored};
-use crate::protocol::id::SessionId;
+use crate::protocol::id::{Ordinal, SessionId};
 use crate::support::fail_point::FailPoint;
 
 /// Attempts to write a batch while another program has locked the database. Each waits as long as the
@@ -149,6 +149,7 @@ fn check_found(session: &SessionId, part: &Part) -> Result<(), StoreError> {
     let session = session.as_str().to_owned();
     match (part.is_there, &part.loss) {
         (true, _) if part.is_without_turns => Err(StoreError::Elsewhere(session)),
+        (true, _) if part.ordinal > Ordinal::RESUMABLE_MAX => Err(StoreError::Exhausted(session)),
         (true, _) => Ok(()),
         (false, None) => Err(StoreError::Missing(session)),
         (false, Some(loss)) => Err(StoreError::Unreadable { session, reason: loss.reason.clone() }),

@@ -31,7 +31,7 @@ pub(super) struct Part {
     pub(super) is_there: bool,
     /// It began with its turns in another store.
     pub(super) is_without_turns: bool,
-    ordinal: Ordinal,
+    pub(super) ordinal: Ordinal,
     turns: u32,
     pub(super) preamble: Preamble,
     /// Those of the states so far.

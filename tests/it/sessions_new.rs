@@ -296,3 +296,72 @@ fn the_bytes_of_attachments_survive_an_export() {
     let imported = sessions(&folder, &["import", "lines"]);
     assert!(imported.stderr.contains("only an export has their bytes"), "{imported:?}");
 }
+
+/// What no conversation can be is refused as a whole: no session is made that can't go on or says
+/// something else.
+#[test]
+fn a_recording_that_contradicts_itself_is_refused() {
+    let folder = Folder::new();
+    let script = folder.name("script");
+    fs::write(&script, r#"{"tools":[{"name":"look","arguments":{}}]}"#).expect("a file");
+    let mut server = echo(&["--echo-script", &script, "--final-snapshot", "none"]).start();
+    // The call is in the events, with a result that says there is no such tool.
+    assert_eq!(server.turn("r1", "one"), "failed");
+    let frames = server.finish().frames;
+    let events: Vec<String> = frames.iter().map(|frame| format!("{}\n", frame.0)).collect();
+    let last = frames.iter().filter_map(Frame::ordinal).max().expect("events");
+    let recording = events.concat();
+    let place = |ordinal: u64| format!("\"ordinal\":\"{ordinal}\"");
+    let result = events.iter().find(|line| line.contains("ChatToolResultReady")).expect("a result");
+    let again = result.replace("\"ordinal\":\"", "\"ordinal\":\"10");
+    fs::write(folder.path("whole"), &recording).expect("a file");
+    assert_eq!(sessions(&folder, &["import", "whole", "--as", "t"]).status, 0);
+    let exported = sessions(&folder, &["export", "t"]).stdout;
+    let (hello, snapshot) = exported.split_once('\n').expect("two lines");
+    let mut twice: Value = serde_json::from_str(snapshot).expect("a frame");
+    let entities = twice["snapshot"]["entities"].as_array_mut().expect("a list");
+    let is_call = |entity: &&mut Value| entity["kind"] == "ToolCall";
+    let call = entities.iter_mut().find(is_call).expect("a call").clone();
+    let mut other = call.clone();
+    other["id"] = json!("another");
+    for (lines, why) in [
+        (recording.replace(&place(last), &place(u64::MAX)), "18446744073709551615 is higher"),
+        (format!("{recording}{again}"), "twice"),
+        (
+            exported.replace("\"snapshotOrdinal\":\"", "\"snapshotOrdinal\":\"9999999999999999"),
+            "is higher",
+        ),
+        (with(hello, &twice, &call), "twice"),
+        (with(hello, &twice, &other), "twice"),
+    ] {
+        fs::write(folder.path("wrong"), &lines).expect("a file");
+        let refused = sessions(&folder, &["import", "wrong", "--as", "wrong"]);
+        assert_eq!((refused.status, &*refused.stdout), (2, ""), "{refused:?}");
+        assert!(refused.stderr.contains("line ") && refused.stderr.contains(why), "{refused:?}");
+    }
+    assert_eq!(sessions(&folder, &["list"]).stdout.lines().count(), 2, "nothing was made");
+}
+
+/// An export with another entity.
+fn with(hello: &str, snapshot: &Value, entity: &Value) -> String {
+    let mut snapshot = snapshot.clone();
+    snapshot["snapshot"]["entities"].as_array_mut().expect("a list").push(entity.clone());
+    format!("{hello}\n{snapshot}\n")
+}
+
+/// A store to which an earlier version has imported such an event.
+#[test]
+fn a_session_whose_ordinals_are_used_up_is_not_resumed() {
+    let folder = Folder::new();
+    talk(&folder, &["one"]);
+    let store = rusqlite::Connection::open(folder.path("store")).expect("a store");
+    let highest = "UPDATE sessions SET last_ordinal = 9223372036854775807";
+    store.execute(highest, []).expect("it is changed");
+    drop(store);
+    let place = folder.name("store");
+    let words =
+        ["exec", "--engine", "echo", "two", "--store", &place, "--session-id", "s", "--resume"];
+    let refused = run(&folder, &words);
+    assert_eq!((refused.status, &*refused.stdout), (2, ""), "{refused:?}");
+    assert!(refused.stderr.contains("no room for more"), "{refused:?}");
+}

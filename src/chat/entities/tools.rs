@@ -59,16 +59,21 @@ impl Entities {
         change: impl FnOnce(&mut ToolCallEntity),
     ) {
         let id = begun.tool_call_id.clone();
+        let is_end = status == tool_call::COMPLETED;
         let at = match self.places.get(&(kind::TOOL_CALL.to_owned(), id.clone())) {
             Some(&at) => at,
-            None => self.add(kind::TOOL_CALL, id, begun.into()),
+            None => self.add(kind::TOOL_CALL, id.clone(), begun.into()),
         };
         let Some(entity) = self.list.get_mut(at) else { return };
         entity.last_event_ordinal = self.ordinal;
         if let Some(Any::ToolCallEntity(call)) = &mut entity.payload {
+            let has_ended = call.status == tool_call::COMPLETED && !is_end;
             status.clone_into(&mut call.status);
             call.executing = status == tool_call::EXECUTING;
             change(call);
+            if has_ended && !entity.tombstone {
+                self.repeated(kind::TOOL_CALL, id);
+            }
         }
     }
 }

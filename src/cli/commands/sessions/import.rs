@@ -19,7 +19,12 @@ pub(super) fn import(args: &ImportArgs) -> Result<u8, Failure> {
     let mut maker = Maker::new(&args.places, args.output.is_json());
     let typed = args.new_id.as_deref().map(typed_id).transpose()?;
     let label = lines::label(Some(&args.file));
-    let Recorded { shown, sessions } = read(&args.file, &label, &mut maker)?;
+    let Recorded { shown, sessions, damage } = read(&args.file, &label, &mut maker)?;
+    if let Some(damage) = damage {
+        let damage = escape_control(&damage);
+        let why = format!("it is damaged: {damage}; nothing was made; export or record it again");
+        return Err(Failure::Usage(format!("{label}: {why}")));
+    }
     let copy = CopiedTurns::of_shown(shown);
     if copy.turns.is_empty() && copy.history.is_empty() {
         let why =
