@@ -36,6 +36,10 @@ pub(crate) struct Summary {
     /// When it was written first and last, in milliseconds since 1970.
     pub(crate) created_ms: i64,
     pub(crate) updated_ms: i64,
+    /// Its place in the order of the last writes in its store; a clock may be put back.
+    pub(crate) changed: i64,
+    /// The place of that store among those of the library.
+    pub(crate) store: usize,
 }
 
 /// A conversation as people see it.
@@ -97,19 +101,21 @@ impl Library {
     pub(crate) fn sessions(&self) -> Result<Listing, String> {
         let mut all: BTreeMap<String, Summary> = BTreeMap::new();
         let mut losses = Vec::new();
-        for (place, _) in &self.stores {
+        for (number, (place, _)) in self.stores.iter().enumerate() {
             if place.path().is_some_and(reader::is_empty) {
                 continue;
             }
             let read = Store::look(place).and_then(|mut store| store.summaries());
             let (summaries, loss) = read.map_err(|error| error.to_string())?;
             for summary in summaries {
+                let summary = Summary { store: number, ..summary };
                 all.entry(summary.id.clone()).or_default().add(summary);
             }
             losses.extend(loss);
         }
         let mut all: Vec<_> = all.into_values().collect();
-        all.sort_by(|a, b| b.updated_ms.cmp(&a.updated_ms).then_with(|| a.id.cmp(&b.id)));
+        // Each store has an order of its own; that of the turns counts for the sessions in it.
+        all.sort_by(|a, b| a.store.cmp(&b.store).then(b.changed.cmp(&a.changed)));
         Ok(Listing { sessions: all, losses })
     }
 
@@ -194,6 +200,9 @@ impl Summary {
         self.bytes += other.bytes;
         self.turns = self.turns.max(other.turns);
         self.updated_ms = self.updated_ms.max(other.updated_ms);
+        if self.id.is_empty() {
+            (self.store, self.changed) = (other.store, other.changed);
+        }
         if self.id.is_empty() || other.created_ms < self.created_ms {
             self.created_ms = other.created_ms;
         }

@@ -170,7 +170,7 @@ impl Core {
 
     async fn latest(&mut self, folder: &str) -> Result<Option<SessionId>, PostgresError> {
         let sql = "SELECT id, preamble FROM duologue.sessions WHERE folder = $1 AND turns > 0 \
-                   ORDER BY updated_ms DESC, key DESC LIMIT 1 OFFSET $2";
+                   ORDER BY changed DESC, key DESC LIMIT 1 OFFSET $2";
         let link = self.link().await?;
         let mut skipped: i64 = 0;
         loop {

@@ -22,8 +22,8 @@ const BUSY_WAIT_MAX: Duration = Duration::from_secs(5);
 const IN_URI: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_').remove(b'~');
 
-const SUMMARIES: &str = "SELECT id, title, folder, turns - dropped_turns, created_ms, updated_ms, bytes, key \
-     FROM sessions";
+const SUMMARIES: &str =
+    "SELECT id, title, folder, turns - dropped_turns, created_ms, updated_ms, bytes, key";
 
 /// The bytes that no other session has.
 const DELETE_BLOBS: &str = "DELETE FROM blobs WHERE sha256 IN \
@@ -107,8 +107,9 @@ pub(super) fn summaries(sqlite: &Sqlite) -> Result<(Vec<Summary>, Option<String>
     let mut unread = Unread::default();
     let (mut all, mut last) = (BTreeMap::new(), None);
     // In a damaged file, as far as they are found from either end.
+    let changed = schema::order(&sqlite.connection);
     for order in ["ORDER BY key", "ORDER BY key DESC"] {
-        let sql = format!("{SUMMARIES} {order}");
+        let sql = format!("{SUMMARIES}, {changed} FROM sessions {order}");
         match each_summary(sqlite, &sql, &mut all) {
             Ok(rows) => {
                 unread = rows;
@@ -165,6 +166,8 @@ fn summary(row: &Row<'_>) -> Result<Summary, rusqlite::Error> {
         turns: row.get(3)?,
         created_ms: row.get(4)?,
         updated_ms: row.get(5)?,
+        changed: row.get(8)?,
+        store: 0,
         bytes,
     })
 }

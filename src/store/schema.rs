@@ -14,10 +14,11 @@ struct Migration {
 }
 
 /// All changes, oldest first. The format of a database is how many of them it has had.
-const MIGRATIONS: [Migration; 3] = [
+const MIGRATIONS: [Migration; 4] = [
     Migration { name: "sessions", sql: SESSIONS },
     Migration { name: "session_sizes", sql: SESSION_SIZES },
     Migration { name: "session_rows", sql: SESSION_ROWS },
+    Migration { name: "session_order", sql: SESSION_ORDER },
 ];
 
 /// The newest format.
@@ -128,6 +129,27 @@ UPDATE sessions SET
     step_rows = (SELECT count(*) FROM steps WHERE session = sessions.key AND turn <> 0),
     drop_rows = (SELECT count(*) FROM steps WHERE session = sessions.key AND turn = 0);
 ";
+
+/// `changed` orders sessions by their last write: a clock may be put back. In an older store the times are
+/// all there is.
+const SESSION_ORDER: &str = "
+ALTER TABLE sessions ADD COLUMN changed INTEGER NOT NULL DEFAULT 0;
+UPDATE sessions SET changed = place FROM
+    (SELECT key AS of, row_number() OVER (ORDER BY updated_ms, key) AS place FROM sessions)
+    WHERE key = of;
+DROP INDEX sessions_by_folder;
+CREATE INDEX sessions_by_folder ON sessions(folder, changed);
+CREATE INDEX sessions_by_change ON sessions(changed);
+";
+
+/// The first format in which sessions have an order of their own.
+const ORDERED_FORMAT: i64 = 4;
+
+/// The column by which sessions are ordered. A damaged file keeps its older format.
+pub(super) fn order(connection: &Connection) -> &'static str {
+    let format = connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
+    if format.is_ok_and(|format| format < ORDERED_FORMAT) { "updated_ms" } else { "changed" }
+}
 
 /// Checks whose database it is and which format it has; gives the format. All is read in one
 /// transaction: another process may make the tables at the same moment.

@@ -124,9 +124,12 @@ impl Sqlite {
     /// The session of this folder that was changed last, of those in which something was said and
     /// which have their turns here.
     pub(super) fn latest(&mut self, folder: &str) -> Result<Option<SessionId>, StoreError> {
-        let sql = "SELECT id, preamble FROM sessions WHERE folder = ? AND turns > 0 \
-                   ORDER BY updated_ms DESC, key DESC";
-        let mut statement = self.connection.prepare(sql)?;
+        let order = schema::order(&self.connection);
+        let sql = format!(
+            "SELECT id, preamble FROM sessions WHERE folder = ? AND turns > 0 \
+             ORDER BY {order} DESC, key DESC"
+        );
+        let mut statement = self.connection.prepare(&sql)?;
         let mut rows = statement.query([folder])?;
         while let Some(row) = rows.next()? {
             let preamble = row.get_ref(1)?.as_blob().unwrap_or_default();

@@ -32,8 +32,11 @@ const DROP_STATES: &str = "DELETE FROM states WHERE session = ? AND ordinal >= ?
 const BLOB: &str = "INSERT OR IGNORE INTO blobs(sha256, data) VALUES (?, ?)";
 const BLOB_OF: &str = "INSERT OR IGNORE INTO session_blobs(session, sha256) VALUES (?, ?)";
 const SESSION: &str = "INSERT INTO sessions(id, title, folder, created_ms, updated_ms, \
-     last_ordinal, turns, preamble) VALUES (?, '', ?, ?, ?, 0, 0, ?)";
+     last_ordinal, turns, preamble, changed) \
+     VALUES (?, '', ?, ?, ?, 0, 0, ?, (SELECT coalesce(max(changed), 0) + 1 FROM sessions))";
 const CHANGED: &str = "UPDATE sessions SET updated_ms = max(updated_ms, ?2), \
+     changed = CASE WHEN changed < (SELECT max(changed) FROM sessions) \
+     THEN (SELECT max(changed) + 1 FROM sessions) ELSE changed END, \
      last_ordinal = max(last_ordinal, ?3), \
      turns = max(turns, ?4), title = CASE \
      WHEN title = '' OR turns <= dropped_turns + ?8 THEN ?5 ELSE title END, \

@@ -167,10 +167,11 @@ fn a_session_that_was_just_released_is_resumed_at_once() {
 fn a_store_of_format_1_is_brought_to_the_newest() {
     let database = talk(2);
     database.query(
-        "DELETE FROM duologue.migrations WHERE number = 2; DROP TABLE duologue.session_messages; \
+        "DELETE FROM duologue.migrations WHERE number > 1; DROP TABLE duologue.session_messages; \
          ALTER TABLE duologue.sessions DROP COLUMN dropped_turns, DROP COLUMN turn_rows, \
              DROP COLUMN state_rows, DROP COLUMN tail_rows, DROP COLUMN step_rows, \
-             DROP COLUMN drop_rows, DROP COLUMN word_rules",
+             DROP COLUMN drop_rows, DROP COLUMN word_rules, DROP COLUMN changed; \
+         CREATE INDEX sessions_by_folder ON duologue.sessions(folder, updated_ms)",
     );
     let (messages, stderr, is_reported) = go_on(&database);
     assert_eq!((messages, is_reported), (4, false), "{stderr}");

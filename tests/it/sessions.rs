@@ -4,6 +4,7 @@ use crate::once::{Ended, duologue, run};
 use crate::server::{Folder, echo};
 use crate::store::stored;
 use crate::terminal::{in_session, read_until, with_terminal};
+use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -69,6 +70,40 @@ fn sessions_are_listed_newest_first() {
     let mut command = duologue(&folder, &["sessions", "list"]);
     command.env("DUOLOGUE_STORE", folder.name("store"));
     assert_eq!(crate::once::Once::start(command).finish().stdout, table.stdout);
+}
+
+/// The clock was an hour ahead while what is in the store was written.
+#[test]
+fn a_clock_that_is_put_back_changes_no_order() {
+    let folder = Folder::new();
+    let place = folder.name("store");
+    let store = || Connection::open(folder.path("store")).expect("a store");
+    let put_back = || store().execute("UPDATE sessions SET updated_ms = updated_ms + 3600000", []);
+    let check = |last: &str, prompt: &str| {
+        let rows = envelope(&folder, &["list"]).0;
+        assert_eq!(rows["data"][0]["id"], last);
+        let words = ["exec", "--engine", "echo", "more", "--store", &place, "--continue"];
+        let ended = run(&folder, &words);
+        assert!(ended.status == 0 && ended.stdout.contains(prompt), "{ended:?}");
+    };
+    ask(&folder, "first", "apples");
+    put_back().expect("it is changed");
+    ask(&folder, "second", "pears");
+    check("second", "pears");
+    put_back().expect("it is changed");
+    let words = ["exec", "--engine", "echo", "plums", "--store", &place];
+    let ended = run(&folder, &[&words[..], &["--session-id", "first", "--resume"]].concat());
+    assert_eq!(ended.status, 0, "{ended:?}");
+    check("first", "plums");
+    // A store of the format before knows only the times.
+    let older = "DROP INDEX sessions_by_folder; DROP INDEX sessions_by_change; \
+         ALTER TABLE sessions DROP COLUMN changed; \
+         CREATE INDEX sessions_by_folder ON sessions(folder, updated_ms); \
+         DELETE FROM migrations WHERE number = 4; PRAGMA user_version = 3; \
+         UPDATE sessions SET updated_ms = 2000 WHERE id = 'first'; \
+         UPDATE sessions SET updated_ms = 3000 WHERE id = 'second'";
+    store().execute_batch(older).expect("it is changed");
+    check("second", "Turn 3.");
 }
 
 #[test]

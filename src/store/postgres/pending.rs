@@ -49,6 +49,7 @@ const BLOBS_OF: &str = "INSERT INTO duologue.session_blobs(session, sha256) \
 const WORDS: &str = "INSERT INTO duologue.words(session, ordinal, terms) \
      SELECT s.key, $2, array_to_tsvector($3) FROM duologue.sessions s WHERE s.id = $1";
 const CHANGED: &str = "UPDATE duologue.sessions SET updated_ms = greatest(updated_ms, $2), \
+     changed = nextval('duologue.fences'), \
      last_ordinal = greatest(last_ordinal, $3), turns = greatest(turns, $4), \
      title = CASE WHEN title = '' OR turns <= dropped_turns + $9 THEN $5 ELSE title END, \
      writer = $6, batch = $7, digest = $8, \

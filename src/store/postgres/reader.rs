@@ -25,7 +25,7 @@ const SUMMARIES: &str = "SELECT id, title, folder, turns - dropped_turns, create
         WHERE session = key) \
      + (SELECT coalesce(sum(octet_length(data)), 0) FROM duologue.session_blobs \
         JOIN duologue.blobs USING (sha256) WHERE session = key) \
-     )::bigint FROM duologue.sessions";
+     )::bigint, changed FROM duologue.sessions";
 
 /// The sessions that have all of the words, those with something that is not in the index yet, and those
 /// whose words were split by other rules.
@@ -97,6 +97,8 @@ fn summary(row: &Row) -> Summary {
         created_ms: row.get(4),
         updated_ms: row.get(5),
         bytes: u64::try_from(row.get::<_, i64>(6)).unwrap_or_default(),
+        changed: row.get(7),
+        store: 0,
     }
 }
 

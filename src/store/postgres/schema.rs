@@ -14,9 +14,10 @@ struct Migration {
 }
 
 /// All changes, oldest first. The format of a database is how many of them it has had.
-const MIGRATIONS: [Migration; 2] = [
+const MIGRATIONS: [Migration; 3] = [
     Migration { name: "sessions", sql: SESSIONS },
     Migration { name: "session_rows", sql: SESSION_ROWS },
+    Migration { name: "session_order", sql: SESSION_ORDER },
 ];
 
 /// The newest format.
@@ -134,6 +135,17 @@ UPDATE duologue.sessions s SET
     step_rows = (SELECT count(*) FROM duologue.steps WHERE session = s.key AND turn <> 0),
     drop_rows = (SELECT count(*) FROM duologue.steps WHERE session = s.key AND turn = 0);
 DELETE FROM duologue.words;
+";
+
+/// As in a file: `changed` orders sessions by their last write, with numbers of the sequence that also
+/// numbers leases. It has given more of them than there are sessions.
+const SESSION_ORDER: &str = "
+ALTER TABLE duologue.sessions ADD COLUMN changed bigint NOT NULL DEFAULT 0;
+UPDATE duologue.sessions s SET changed = it.place FROM
+    (SELECT key, row_number() OVER (ORDER BY updated_ms, key) AS place FROM duologue.sessions) it
+    WHERE s.key = it.key;
+DROP INDEX duologue.sessions_by_folder;
+CREATE INDEX sessions_by_folder ON duologue.sessions(folder, changed);
 ";
 
 /// Checks that the database has the tables, in a format that is known; makes or changes them if needed.
