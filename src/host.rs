@@ -150,6 +150,9 @@ impl Host {
     /// Handles an input. A run that it starts or stops is started or stopped here. With a store,
     /// the effects come from [`Host::next`] once what they show is stored.
     pub fn handle(&mut self, input: Input) -> Effects {
+        if let Input::Interrupted(_) = input {
+            self.keeping.hurry();
+        }
         if self.keeping.is_opening() {
             match input {
                 Input::Interrupted(_) | Input::ReaderGone | Input::Refused(_) => {
@@ -220,11 +223,13 @@ impl Host {
             let has_room = has_room && !self.keeping.is_behind() && !self.keeping.is_opening();
             let deadline =
                 self.session.deadline().map(|at| self.started + Duration::from_millis(at.0));
+            let store_deadline = self.keeping.deadline();
             let Self { tasks, servers, has_servers, keeping, .. } = self;
             let is_unsent = keeping.is_due(false);
             let input = tokio::select! {
                 biased;
                 report = keeping.report() => return self.reported(report),
+                () = sleep_until(store_deadline) => return self.store_out_of_time(),
                 step = poll_fn(|context| tasks.poll_next(context, has_room)) => {
                     return self.step(step);
                 }

@@ -186,6 +186,16 @@ pub struct StoreFailure {
     pub first_missing: Option<Ordinal>,
 }
 
+/// Ordinal of the first event in a batch; `None` if it has none.
+pub(crate) fn first_ordinal(batch: &[Record]) -> Option<Ordinal> {
+    let ordinals = batch.iter().filter_map(|record| match record {
+        Record::Event(event) => Some(event.ordinal),
+        Record::Patch(patch) => Some(patch.first),
+        Record::Start(_) => None,
+    });
+    ordinals.min()
+}
+
 impl PatchRecord {
     /// The patch in `recorded`; `None` if it is another event.
     pub(crate) fn of(recorded: &Recorded) -> Option<Self> {

@@ -5,8 +5,8 @@
 //! slower than an engine writes larger batches, and not more of them.
 
 use super::Effects;
-use crate::chat::record::Record;
-use crate::protocol::id::SessionId;
+use crate::chat::record::{Record, StoreFailure, first_ordinal};
+use crate::protocol::id::{Ordinal, SessionId};
 use crate::session::Input;
 use crate::store::{Report, Request, StoreSettings, Worker};
 use crate::support::fail_point::Plan;
@@ -14,7 +14,7 @@ use crate::support::threads::NoThread;
 use std::collections::VecDeque;
 use std::future::pending;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// Inputs that are handled before the store has stored what came of the first of them.
 const EFFECTS_HELD_MAX: usize = 4096;
@@ -26,7 +26,10 @@ const RECORDS_DUE: u64 = 1024;
 /// Inputs that wait for a session to be loaded.
 const EARLY_INPUTS_MAX: usize = 256;
 
-/// How long the end of the process waits for the databases to be closed.
+/// How long after a signal the store is waited for. The last frames wait with what is not stored yet.
+const SIGNAL_WAIT_MAX: Duration = Duration::from_secs(4);
+
+/// How long the end of the process waits for the databases to be closed; after a signal, from the signal on.
 const CLOSE_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
@@ -49,6 +52,11 @@ pub(super) struct Keeping {
     /// Effects, each with how many records must be stored first.
     held: VecDeque<(u64, Effects)>,
     early: VecDeque<Input>,
+    /// Ordinal of the first event that the store was given and has not stored.
+    first_sent: Option<Ordinal>,
+    signaled_at: Option<Instant>,
+    /// The store has not answered in time; its thread ends with the process.
+    is_stuck: bool,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -154,6 +162,7 @@ impl Keeping {
             State::On if self.in_flight.is_none() && !self.unsent.is_empty() => {
                 (self.in_flight, self.sent) = (Some(self.recorded), self.recorded);
                 let batch = std::mem::take(&mut self.unsent);
+                self.first_sent = first_ordinal(&batch);
                 self.ask(Request::Write(batch))
             }
             State::Opening { .. } | State::On | State::Off => Ok(()),
@@ -201,6 +210,32 @@ impl Keeping {
         (self.sent, self.stored) = (self.recorded, self.recorded);
     }
 
+    /// A signal ends the process: the store is not waited for as long as otherwise, and one that is being
+    /// opened has nothing to be closed.
+    pub(super) fn hurry(&mut self) {
+        self.is_stuck |= self.is_opening();
+        self.signaled_at.get_or_insert_with(Instant::now);
+    }
+
+    /// When the store is not waited for any more.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let waits = self.state == State::On && self.stored < self.recorded;
+        self.signaled_at.filter(|_| waits).map(|at| at + SIGNAL_WAIT_MAX)
+    }
+
+    /// The deadline has come.
+    pub(super) fn out_of_time(&mut self) -> StoreFailure {
+        self.is_stuck = true;
+        let reason = format!(
+            "the store had not answered {} s after the signal, so the end of the conversation may be \
+             missing in it",
+            SIGNAL_WAIT_MAX.as_secs()
+        );
+        let is_sent = self.in_flight.is_some();
+        let sent = self.first_sent.filter(|_| is_sent);
+        StoreFailure { reason, first_missing: sent.or_else(|| first_ordinal(&self.unsent)) }
+    }
+
     /// Drops what waits: the process ends now.
     pub(super) fn abandon(&mut self) {
         self.give_up();
@@ -214,6 +249,11 @@ impl Keeping {
 
     /// Stores what is left, and closes the databases.
     pub(super) async fn close(&mut self, session: &SessionId) {
+        if self.is_stuck {
+            return;
+        }
+        let signaled_at = self.signaled_at;
+        let limit = signaled_at.map_or(CLOSE_MAX, |at| CLOSE_MAX.saturating_sub(at.elapsed()));
         let closing = async {
             loop {
                 if self.send(session).is_err() || self.in_flight.is_none() {
@@ -229,7 +269,7 @@ impl Keeping {
                 while !matches!(worker.report().await, Report::Closed | Report::Written(Err(_))) {}
             }
         };
-        if timeout(CLOSE_MAX, closing).await.is_err() {
+        if timeout(limit, closing).await.is_err() {
             tracing::warn!(
                 "the store was not closed in time: a file keeps its log beside it, and a server keeps the \
                  session locked for some seconds"

@@ -61,6 +61,12 @@ impl Host {
         self.take(Input::Refused(error), None)
     }
 
+    /// The store is not waited for any more, as a signal ends the process.
+    pub(super) fn store_out_of_time(&mut self) -> Effects {
+        let failure = self.keeping.out_of_time();
+        self.store_failed(failure)
+    }
+
     /// Nothing more is stored. The error comes before the frames that are not, and the event, which
     /// has an ordinal of its own, after them.
     fn store_failed(&mut self, failure: StoreFailure) -> Effects {

@@ -4,6 +4,7 @@
 //! One that is cut is made anew; what became of the batch that was being written is found out first.
 
 mod address;
+mod certificate;
 mod dsn;
 mod error;
 mod inspect;
@@ -35,11 +36,15 @@ use link::Link;
 use pending::Pending;
 use reactor::Reactor;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_postgres::types::Type;
 
 /// How long the end of a session waits for its lease to be freed.
 const RELEASE_MAX: Duration = Duration::from_secs(2);
+
+/// Attempts to get an answer while connections are cut, and the time between two of them.
+const ATTEMPTS_MAX: u32 = 3;
+const ATTEMPT_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A database of PostgreSQL.
 #[derive(Debug)]
@@ -75,14 +80,9 @@ impl Postgres {
     ) -> Result<Self, PostgresError> {
         let address = addressed(dsn)?;
         let reactor = Reactor::new()?;
-        let link = reactor.run(async {
-            let link = Link::open(&address).await?;
-            schema::prepare(&link, &address, may_be_new).await?;
-            Ok(link)
-        })?;
-        let core = Core {
+        let mut core = Core {
             address,
-            link: Some(link),
+            link: None,
             lease: None,
             is_there: false,
             pending: Vec::new(),
@@ -90,16 +90,22 @@ impl Postgres {
             synced: 0,
             fault,
         };
+        reactor.run(core.retried(async |core| {
+            let address = core.address.clone();
+            schema::prepare(core.link().await?, &address, may_be_new).await
+        }))?;
         Ok(Self { core, reactor })
     }
 
     pub(super) fn claim(&mut self, session: &SessionId) -> Result<(), StoreError> {
+        check_id(session)?;
         let Self { core, reactor } = self;
-        reactor.run(async { Ok(core.claim(session).await) })?
+        reactor.run(core.claim(session))?
     }
 
     pub(super) fn has(&mut self, session: &SessionId) -> Result<bool, PostgresError> {
-        self.reactor.run(self.core.has(session))
+        check_id(session)?;
+        self.reactor.run(self.core.retried(async |core| core.has(session).await))
     }
 
     pub(super) fn load(
@@ -107,7 +113,8 @@ impl Postgres {
         session: &SessionId,
         roles: Roles,
     ) -> Result<Part, PostgresError> {
-        self.reactor.run(self.core.load(session, roles))
+        check_id(session)?;
+        self.reactor.run(self.core.retried(async |core| core.load(session, roles).await))
     }
 
     /// Writes a batch for a session that was claimed.
@@ -122,7 +129,7 @@ impl Postgres {
     }
 
     pub(super) fn latest(&mut self, folder: &str) -> Result<Option<SessionId>, PostgresError> {
-        self.reactor.run(self.core.latest(folder))
+        self.reactor.run(self.core.retried(async |core| core.latest(folder).await))
     }
 }
 
@@ -138,6 +145,11 @@ fn addressed(dsn: &Dsn) -> Result<Address, PostgresError> {
     Ok(address)
 }
 
+/// PostgreSQL has no text with a zero character.
+fn check_id(session: &SessionId) -> Result<(), PostgresError> {
+    if session.as_str().contains('\0') { Err(PostgresError::ZeroInId) } else { Ok(()) }
+}
+
 impl Core {
     /// The connection; a new one if there is none.
     async fn link(&mut self) -> Result<&Link, PostgresError> {
@@ -147,18 +159,39 @@ impl Core {
         }
     }
 
-    async fn claim(&mut self, session: &SessionId) -> Result<(), StoreError> {
-        let address = self.address.clone();
-        let acquired = match lease::acquire(self.link().await?, &address, session).await {
-            // It may have been cut while the session had no name yet.
-            Err(StoreError::Postgres(PostgresError::Unreachable { .. })) => {
-                self.link = None;
-                lease::acquire(self.link().await?, &address, session).await
+    /// Asks the server, and asks it again over a new connection if the one before was cut. What is asked may
+    /// have been done already, as the answer may be what was lost.
+    async fn retried<T>(
+        &mut self,
+        mut ask: impl AsyncFnMut(&mut Self) -> Result<T, PostgresError>,
+    ) -> Result<T, PostgresError> {
+        for _ in 1..ATTEMPTS_MAX {
+            match ask(self).await {
+                Err(error) if error.is_cut() => {
+                    tracing::debug!(%error, "the store is asked again");
+                    self.link = None;
+                    sleep(ATTEMPT_INTERVAL).await;
+                }
+                answer => return answer,
             }
-            acquired => acquired,
-        };
-        self.lease = Some(acquired?);
-        Ok(())
+        }
+        ask(self).await
+    }
+
+    async fn claim(
+        &mut self,
+        session: &SessionId,
+    ) -> Result<Result<(), StoreError>, PostgresError> {
+        let address = self.address.clone();
+        // The same for each attempt: one whose answer was lost may have succeeded.
+        let token = lease::new_token();
+        let acquired = self.retried(async |core| {
+            match lease::acquire(core.link().await?, &address, session, &token).await {
+                Err(StoreError::Postgres(error)) => Err(error),
+                acquired => Ok(acquired),
+            }
+        });
+        Ok(acquired.await?.map(|lease| self.lease = Some(lease)))
     }
 
     async fn has(&mut self, session: &SessionId) -> Result<bool, PostgresError> {

@@ -3,7 +3,7 @@
 use super::error::StoreError;
 use super::keeper::Keeper;
 use super::place::StoreSettings;
-use crate::chat::record::{Record, Restored, StoreFailure};
+use crate::chat::record::{Record, Restored, StoreFailure, first_ordinal};
 use crate::protocol::id::SessionId;
 use crate::protocol::wire::{ClientError, Code};
 use crate::support::fail_point::{FailPoint, Place, Plan};
@@ -158,10 +158,5 @@ fn written(
 }
 
 fn failure(reason: String, batch: &[Record]) -> StoreFailure {
-    let ordinals = batch.iter().filter_map(|record| match record {
-        Record::Event(event) => Some(event.ordinal),
-        Record::Patch(patch) => Some(patch.first),
-        Record::Start(_) => None,
-    });
-    StoreFailure { reason, first_missing: ordinals.min() }
+    StoreFailure { reason, first_missing: first_ordinal(batch) }
 }

@@ -137,7 +137,7 @@ fn processes_that_make_the_tables_at_the_same_moment_do_not_disturb_each_other()
         assert_eq!(errors(&server.finish().frames, ""), [""; 0]);
     }
     let migrations = database.query("SELECT number, name FROM duologue.migrations ORDER BY number");
-    assert_eq!(migrations, "1|sessions\n2|session_rows");
+    assert_eq!(migrations, "1|sessions\n2|session_rows\n3|session_order");
     assert_eq!(database.query("SELECT count(*) FROM duologue.turns"), "6");
 }
 
@@ -378,5 +378,47 @@ fn the_certificate_of_a_server_is_verified() {
                          USING (pid) WHERE application_name = 'duologue'";
         assert!(database.query(encrypted).ends_with("|t"), "{options}");
         assert_eq!(errors(&server.finish().frames, ""), [""; 0], "{options}");
+    }
+}
+
+/// As with libpq, which knows it by its common name where it has no other.
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_certificate_that_its_server_has_signed_is_its_own_authority() {
+    let postgres = PostgresServer::start_with_own_certificate();
+    let database = postgres.database();
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tls");
+    let (own, another) = (format!("{data}/self_signed.pem"), format!("{data}/starred.pem"));
+    for (number, (host, mode, root, refused)) in [
+        ("localhost", "verify-full", &own, None),
+        ("localhost", "verify-ca", &own, None),
+        ("localhost", "require", &own, None),
+        ("localhost", "verify-full", &another, Some("invalid peer certificate")),
+        ("localhost", "verify-ca", &another, Some("invalid peer certificate")),
+        ("db.example", "verify-full", &own, Some("not valid for name")),
+        ("db.example", "verify-ca", &own, None),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let dsn = format!(
+            "host={host} hostaddr=127.0.0.1 port={} user={USER} dbname={} sslmode={mode} \
+             sslrootcert={root}",
+            database.port, database.name
+        );
+        let id = format!("s{number}");
+        let args = ["--turns-dsn", &dsn, "--timeline-dsn", &dsn, "--session-id", &id];
+        let launch = echo(&args).secret("PGPASSWORD", PASSWORD);
+        match refused {
+            Some(why) => {
+                let (code, message) = refusal(launch);
+                assert!(code == "store_failed" && message.contains(why), "{dsn}: {message}");
+            }
+            None => {
+                let mut server = launch.start();
+                assert_eq!(server.turn("r1", "one"), "ok", "{dsn}");
+                assert_eq!(errors(&server.finish().frames, ""), [""; 0], "{dsn}");
+            }
+        }
     }
 }

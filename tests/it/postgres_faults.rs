@@ -2,6 +2,7 @@
 //! stored, nothing is stored twice, and a process that lost its session can't write.
 
 use crate::frames::{Frame, errors, submit};
+use crate::oracle::Answers;
 use crate::postgres::wait_free;
 use crate::postgres_server::{Database, Loss, PostgresServer, Proxy};
 use crate::server::{Transcript, echo};
@@ -16,6 +17,9 @@ const KILLS: u64 = 40;
 /// Statements that write in one short turn, and some more.
 #[cfg(debug_assertions)]
 const STATEMENTS: u32 = 16;
+
+/// Questions while a store is opened and a session is locked.
+const QUESTIONS: u32 = 8;
 
 /// Each event that was shown is stored once.
 #[track_caller]
@@ -209,4 +213,62 @@ fn what_was_shown_before_a_kill_is_stored() {
     }
     assert!(seen.len() as u64 > KILLS * 5, "only {} events were seen", seen.len());
     check_events(&database.events(), &seen);
+}
+
+/// What is lost while the store is opened and the session is locked is asked again.
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_connection_that_is_cut_while_the_store_is_opened_is_made_again() {
+    let database = Database::new();
+    database.stored(&[]).start().finish();
+    for how in [Loss::Answer, Loss::Request] {
+        let mut lost = 0;
+        for nth in 1..=QUESTIONS {
+            let proxy = Proxy::start(database.port);
+            let (dsn, id) = (database.dsn_at(proxy.port), format!("s-{how:?}-{nth}"));
+            proxy.lose_question(nth, how);
+            let mut server = echo(&["--store", &dsn, "--session-id", &id]).start();
+            assert_eq!(server.turn("r1", "one"), "ok", "question {nth}, {how:?}");
+            let ended = server.finish();
+            assert_eq!(errors(&ended.frames, ""), [""; 0], "question {nth}, {how:?}");
+            lost += u32::from(proxy.has_lost());
+        }
+        assert_eq!(lost, QUESTIONS, "{how:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_signal_ends_a_process_whose_server_hangs() {
+    let database = Database::new();
+    let proxy = Proxy::start(database.port);
+    let dsn = database.dsn_at(proxy.port);
+    let options = ["--store", &dsn, "--session-id", "s", "--extensions", "store"];
+    let mut server = echo(&options).start();
+    assert_eq!(server.turn("r1", "one"), "ok");
+    proxy.stall();
+    server.send(submit("r2", "two"));
+    server.signal(Signal::TERM);
+    let ended = server.finish_with(143, Answers::AllAndFarewell);
+    // The limit for the server itself is longer.
+    assert!(ended.stderr.contains("4 s after the signal"), "{}", ended.stderr);
+    assert!(errors(&ended.frames, "").contains(&"store_failed"), "{:?}", ended.frames);
+    // Also while the store is opened.
+    let mut server = echo(&options).start();
+    server.wait_hello();
+    server.signal(Signal::TERM);
+    server.finish_with(143, Answers::AllAndFarewell);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn an_id_that_can_not_be_stored_is_refused() {
+    let database = Database::new();
+    let dsn = database.dsn();
+    let mut server = echo(&["--store", &dsn]).start();
+    server.send(r#"{"requestId":"r1","sessionId":"a\u0000b","submit":{"prompt":"one"}}"#);
+    assert_eq!(server.wait_done("r1"), "ok");
+    let ended = server.finish();
+    assert_eq!(errors(&ended.frames, ""), ["store_failed"]);
+    assert!(ended.stderr.contains("zero character"), "{}", ended.stderr);
 }

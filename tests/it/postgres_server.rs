@@ -98,15 +98,22 @@ impl PostgresServer {
 
     /// The same, with TLS and the certificate of the test authority, which is for this machine.
     pub(crate) fn start_with_tls() -> Self {
-        Self::start_with(&["server.pem", "server.key"])
+        Self::start_with(&[("server.pem", "server.pem"), ("server.key", "server.key")])
+    }
+
+    /// The same, with a certificate that the server has signed itself and that has a common name alone.
+    pub(crate) fn start_with_own_certificate() -> Self {
+        Self::start_with(&[("self_signed.pem", "server.pem"), ("self_signed.key", "server.key")])
     }
 
     /// The same, and it knows the user `cert_user` by a certificate.
     pub(crate) fn start_with_clients() -> Self {
-        Self::start_with(&["server.pem", "server.key", "client.pem"])
+        let files = ["server.pem", "server.key", "client.pem"];
+        Self::start_with(&files.map(|name| (name, name)))
     }
 
-    fn start_with(files: &[&str]) -> Self {
+    /// With files of the tests under other names.
+    fn start_with(files: &[(&str, &str)]) -> Self {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         // Its user must be able to enter the folder, and a socket's path is short.
@@ -115,8 +122,8 @@ impl PostgresServer {
         fs::create_dir(&folder).expect("a folder");
         fs::write(folder.join("password"), PASSWORD).expect("a file");
         let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tls");
-        for file in files {
-            fs::copy(data.join(file), folder.join(file)).expect("a copy");
+        for (file, name) in files {
+            fs::copy(data.join(file), folder.join(name)).expect("a copy");
         }
         let port = free_port();
         let mut shell = Command::new("/bin/sh")
@@ -236,23 +243,37 @@ impl Database {
 enum Fate {
     Open,
     Cut,
+    Stalled,
 }
 
-/// A proxy before a server, which can lose the answer to a commit.
+/// A proxy before a server, which can lose a question or its answer, or everything from a moment on.
 pub(crate) struct Proxy {
     pub(crate) port: u16,
     armed: Arc<Mutex<Armed>>,
 }
 
-/// Which commit is lost, and how.
+/// What is lost, and how.
 #[derive(Clone, Copy, Debug, Default)]
 struct Armed {
-    /// Commits of batches until then.
+    what: Lost,
+    /// How many of these until then.
     after: u32,
     how: Option<Loss>,
+    /// Nothing gets through, and no connection ends.
+    is_stalled: bool,
 }
 
-/// How a commit is lost.
+/// What is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Lost {
+    /// The commit of a batch.
+    #[default]
+    Commit,
+    /// What a client sends at once, whatever it is.
+    Question,
+}
+
+/// How it is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
     /// The server gets it, and its answer is lost.
@@ -282,7 +303,22 @@ impl Proxy {
 
     /// The `nth` commit of a batch from here on is lost, and its connection with it.
     pub(crate) fn lose(&self, nth: u32, how: Loss) {
-        *self.armed.lock().expect("no panic") = Armed { after: nth, how: Some(how) };
+        self.arm(Armed { after: nth, how: Some(how), ..Armed::default() });
+    }
+
+    /// The same for the `nth` of all questions.
+    pub(crate) fn lose_question(&self, nth: u32, how: Loss) {
+        let what = Lost::Question;
+        self.arm(Armed { what, after: nth, how: Some(how), ..Armed::default() });
+    }
+
+    /// From here on the server hangs.
+    pub(crate) fn stall(&self) {
+        self.arm(Armed { is_stalled: true, ..Armed::default() });
+    }
+
+    fn arm(&self, armed: Armed) {
+        *self.armed.lock().expect("no panic") = armed;
     }
 
     /// Whether that has happened.
@@ -306,11 +342,15 @@ fn forward(client: &TcpStream, server: &TcpStream, armed: &Mutex<Armed>) {
             let has = |text: &str| bytes.windows(text.len()).any(|it| it == text.as_bytes());
             // The renewal of a lease writes no batch, nor does what brings the tables to the newest format.
             writes |= has("UPDATE duologue.sessions SET updated_ms");
-            if !(writes && has("COMMIT\0")) {
+            let is_commit = writes && has("COMMIT\0");
+            writes &= !is_commit;
+            let mut armed = armed.lock().expect("no panic");
+            if armed.is_stalled {
+                return Fate::Stalled;
+            }
+            if armed.what == Lost::Commit && !is_commit {
                 return Fate::Open;
             }
-            writes = false;
-            let mut armed = armed.lock().expect("no panic");
             let Some(how) = armed.how else { return Fate::Open };
             armed.after = armed.after.saturating_sub(1);
             if armed.after > 0 {
@@ -327,7 +367,12 @@ fn forward(client: &TcpStream, server: &TcpStream, armed: &Mutex<Armed>) {
 fn copy(mut from: &TcpStream, mut to: &TcpStream, mut fate: impl FnMut(&[u8]) -> Fate) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(bytes @ 1..) = from.read(&mut buffer) {
-        if fate(&buffer[..bytes]) == Fate::Cut || to.write_all(&buffer[..bytes]).is_err() {
+        let is_over = match fate(&buffer[..bytes]) {
+            Fate::Open => to.write_all(&buffer[..bytes]).is_err(),
+            Fate::Cut => true,
+            Fate::Stalled => false,
+        };
+        if is_over {
             return;
         }
     }

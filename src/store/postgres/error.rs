@@ -39,6 +39,10 @@ pub(in crate::store) enum PostgresError {
     Forgotten(String),
     #[error("the store {place} can't be written: {why}")]
     Unwritable { place: String, why: String },
+    #[error(
+        "the id of the session has a zero character, which PostgreSQL can't store; choose another id"
+    )]
+    ZeroInId,
     #[error("the session was not locked before it was written")]
     Unclaimed,
     #[error("the system can't wait for the server: {0}")]
@@ -87,6 +91,33 @@ impl PostgresError {
             | Self::Lost { .. }
             | Self::Forgotten(_)
             | Self::Unwritable { .. }
+            | Self::ZeroInId
+            | Self::Unclaimed
+            | Self::Runtime(_)
+            | Self::Planted => false,
+        }
+    }
+
+    /// The connection was cut or not made: the server ends or starts, is full, or the network is at fault.
+    pub(super) fn is_cut(&self) -> bool {
+        let of_server = [
+            SqlState::ADMIN_SHUTDOWN,
+            SqlState::CRASH_SHUTDOWN,
+            SqlState::CANNOT_CONNECT_NOW,
+            SqlState::TOO_MANY_CONNECTIONS,
+        ];
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Server { code, .. } => of_server.contains(code) || is_of_connection(code),
+            Self::Silent { .. }
+            | Self::Address(_)
+            | Self::Absent(_)
+            | Self::Newer { .. }
+            | Self::Foreign(_)
+            | Self::Lost { .. }
+            | Self::Forgotten(_)
+            | Self::Unwritable { .. }
+            | Self::ZeroInId
             | Self::Unclaimed
             | Self::Runtime(_)
             | Self::Planted => false,
@@ -114,8 +145,12 @@ fn is_passing(code: &SqlState) -> bool {
         SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
         SqlState::READ_ONLY_SQL_TRANSACTION,
     ];
-    // Class 08 is about connections.
-    passing.contains(code) || code.code().starts_with("08")
+    passing.contains(code) || is_of_connection(code)
+}
+
+/// Class 08 is about connections.
+fn is_of_connection(code: &SqlState) -> bool {
+    code.code().starts_with("08")
 }
 
 #[cfg(test)]
@@ -136,6 +171,7 @@ mod tests {
         }
         let limit = Duration::from_secs(1);
         assert!(PostgresError::Silent { place: String::new(), limit }.is_passing());
+        assert!(!PostgresError::Silent { place: String::new(), limit }.is_cut());
         assert!(!PostgresError::Lost { limit, holder: String::new() }.is_passing());
     }
 }

@@ -70,17 +70,23 @@ pub(super) struct Lease {
     _renewing: SyncSender<()>,
 }
 
-/// Gets the lease of a session.
+/// The token of a new lease.
+pub(super) fn new_token() -> String {
+    Uuid::new_v4().to_string()
+}
+
+/// Gets the lease of a session, also if an attempt with the same token has got it already.
 pub(super) async fn acquire(
     link: &Link,
     address: &Address,
     session: &SessionId,
+    token: &str,
 ) -> Result<Lease, StoreError> {
     let session = session.as_str().to_owned();
-    let identity = match attempt(link, &session, "").await? {
+    let identity = match attempt(link, (&session, token), token).await? {
         Ok(identity) => identity,
         Err(held) if machine::has_ended(&held.machine) => {
-            match attempt(link, &session, &held.token).await? {
+            match attempt(link, (&session, token), &held.token).await? {
                 Ok(identity) => identity,
                 Err(held) => return Err(held.locked()),
             }
@@ -113,14 +119,14 @@ impl Held {
     }
 }
 
-/// Tries to get the lease once. `ended` is the token of a lease whose process is known to have ended.
+/// Tries to get the lease once. `free` is the token of a lease that is ours, or whose process is known to
+/// have ended.
 async fn attempt(
     link: &Link,
-    session: &str,
-    ended: &str,
+    (session, token): (&str, &str),
+    free: &str,
 ) -> Result<Result<Identity, Held>, PostgresError> {
-    let token = Uuid::new_v4().to_string();
-    let acquired = match insert(link, session, &token, ended).await {
+    let acquired = match insert(link, session, token, free).await {
         // Its holder writes, or was stopped while it wrote.
         Err(error) if error.has_code(&[SqlState::LOCK_NOT_AVAILABLE]) => {
             link.run("ROLLBACK").await?;
@@ -129,7 +135,8 @@ async fn attempt(
         acquired => acquired?,
     };
     if let Some(fence) = acquired {
-        return Ok(Ok(Identity { session: session.to_owned(), fence, token }));
+        let (session, token) = (session.to_owned(), token.to_owned());
+        return Ok(Ok(Identity { session, fence, token }));
     }
     let row = link.row(HOLDER, &[(&session, Type::TEXT)]).await?;
     Ok(Err(row.map_or_else(Held::default, |row| Held {
@@ -144,7 +151,7 @@ async fn insert(
     link: &Link,
     session: &str,
     token: &str,
-    ended: &str,
+    free: &str,
 ) -> Result<Option<i64>, PostgresError> {
     let (holder, machine) = (own_name(), machine::own());
     let values: [Value<'_>; 6] = [
@@ -153,7 +160,7 @@ async fn insert(
         (&holder, Type::TEXT),
         (&machine, Type::TEXT),
         (&duration_ms(), Type::FLOAT8),
-        (&ended, Type::TEXT),
+        (&free, Type::TEXT),
     ];
     // A number that is in use must never be given again, so this is synced.
     link.run(&format!("{BEGIN}{LOCK_LIMIT}SET LOCAL synchronous_commit = on")).await?;

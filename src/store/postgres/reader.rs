@@ -63,7 +63,8 @@ impl Postgres {
     /// All sessions, in no order.
     pub(in crate::store) fn summaries(&mut self) -> Result<Vec<Summary>, PostgresError> {
         let Self { core, reactor } = self;
-        let rows = reactor.run(async { core.link().await?.rows(SUMMARIES, &[]).await })?;
+        let ask = async |core: &mut Core| core.link().await?.rows(SUMMARIES, &[]).await;
+        let rows = reactor.run(core.retried(ask))?;
         Ok(rows.iter().map(summary).collect())
     }
 
@@ -78,7 +79,8 @@ impl Postgres {
             |term: &String| format!("'{}'", term.replace('\\', "\\\\").replace('\'', "''"));
         let terms: Vec<String> = terms.iter().map(quoted).collect();
         let values = [(&terms as _, Type::TEXT_ARRAY), (&words::RULES as _, Type::INT8)];
-        let rows = reactor.run(async { core.link().await?.rows(WITH_WORDS, &values).await })?;
+        let ask = async |core: &mut Core| core.link().await?.rows(WITH_WORDS, &values).await;
+        let rows = reactor.run(core.retried(ask))?;
         Ok(rows.iter().map(|row| row.get(0)).collect())
     }
 

@@ -1,13 +1,17 @@
 //! TLS to a PostgreSQL server, and which certificates are accepted.
 
 use super::address::{Address, Authorities, Identity, Tls};
+use super::certificate;
 use crate::engine::provider::roots::{RootsReader, TlsRoots};
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, InvalidDnsNameError, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+};
 use std::fmt;
 use std::fs;
 use std::io;
@@ -51,10 +55,8 @@ impl Connector {
             Tls::Off | Tls::Preferred | Tls::Unverified => {
                 Arc::new(AnyCertificate { provider: Arc::clone(&provider) })
             }
-            Tls::Authority(authorities) => {
-                Arc::new(AnyHost(verifier(authorities, &provider).await?))
-            }
-            Tls::Host(authorities) => verifier(authorities, &provider).await?,
+            Tls::Authority(authorities) => Arc::new(trusted(authorities, &provider, false).await?),
+            Tls::Host(authorities) => Arc::new(trusted(authorities, &provider, true).await?),
         };
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -106,10 +108,11 @@ fn read_regular(path: &Path, is_secret: bool) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| error.to_string())
 }
 
-async fn verifier(
+async fn trusted(
     authorities: &Authorities,
     provider: &Arc<CryptoProvider>,
-) -> Result<Arc<WebPkiServerVerifier>, String> {
+    checks_host: bool,
+) -> Result<Trusted, String> {
     let reader = match authorities {
         Authorities::Builtin => {
             let file = std::env::var_os("SSL_CERT_FILE").filter(|path| !path.is_empty());
@@ -120,9 +123,17 @@ async fn verifier(
     };
     let roots = reader.roots(ROOTS_READ_MAX).await;
     let roots = roots.map_err(|why| format!("root certificates can't be read: {why}"))?;
+    let roots = Arc::new(roots);
     let builder =
-        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
-    builder.build().map_err(|error| error.to_string())
+        WebPkiServerVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(provider));
+    let chain = builder.build().map_err(|error| error.to_string())?;
+    Ok(Trusted { chain, roots, checks_host })
+}
+
+/// Whether the certificate is for another host, and nothing else is wrong with it.
+fn is_of_name(error: &Error) -> bool {
+    use CertificateError::{NotValidForName, NotValidForNameContext};
+    matches!(error, Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. }))
 }
 
 /// Accepts every certificate whose owner makes the handshake.
@@ -168,11 +179,26 @@ impl ServerCertVerifier for AnyCertificate {
     }
 }
 
-/// Accepts the certificates of an authority, whichever host they are for.
+/// Accepts the certificates of authorities, and those of servers that are named as an authority, as libpq
+/// does: that of a server which has signed its own certificate.
 #[derive(Debug)]
-struct AnyHost(Arc<WebPkiServerVerifier>);
+struct Trusted {
+    chain: Arc<WebPkiServerVerifier>,
+    roots: Arc<RootCertStore>,
+    /// The certificate must be for the host.
+    checks_host: bool,
+}
 
-impl ServerCertVerifier for AnyHost {
+impl Trusted {
+    /// Whether the key and the name of the certificate are those of a root.
+    fn is_root(&self, certificate: &CertificateDer<'_>) -> bool {
+        let mut own = RootCertStore::empty();
+        let added = own.add(certificate.clone().into_owned());
+        added.is_ok() && own.roots.iter().all(|it| self.roots.roots.contains(it))
+    }
+}
+
+impl ServerCertVerifier for Trusted {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -181,12 +207,24 @@ impl ServerCertVerifier for AnyHost {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        // The name is checked last: with a wrong one everything else is right.
-        match self.0.verify_server_cert(certificate, between, host, ocsp, now) {
+        use CertificateError::{Expired, ExpiredContext, NotValidYet, NotValidYetContext};
+        let verified = match self.chain.verify_server_cert(certificate, between, host, ocsp, now) {
+            // The dates are checked first.
             Err(Error::InvalidCertificate(
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) => Ok(ServerCertVerified::assertion()),
-            verified => verified,
+                why @ (Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. }),
+            )) => Err(Error::InvalidCertificate(why)),
+            Err(error) if !is_of_name(&error) && self.is_root(certificate) => {
+                verify_server_name(&ParsedCertificate::try_from(certificate)?, host)
+            }
+            verified => verified.map(drop),
+        };
+        match verified {
+            // The name is checked last: with a wrong one everything else is right.
+            Err(error) if is_of_name(&error) => {
+                let is_right = !self.checks_host || certificate::is_named(certificate, host);
+                if is_right { Ok(ServerCertVerified::assertion()) } else { Err(error) }
+            }
+            verified => verified.map(|()| ServerCertVerified::assertion()),
         }
     }
 
@@ -196,7 +234,7 @@ impl ServerCertVerifier for AnyHost {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls12_signature(message, certificate, signature)
+        self.chain.verify_tls12_signature(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -205,11 +243,11 @@ impl ServerCertVerifier for AnyHost {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls13_signature(message, certificate, signature)
+        self.chain.verify_tls13_signature(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+        self.chain.supported_verify_schemes()
     }
 }
 
