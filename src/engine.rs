@@ -44,6 +44,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 pub enum EngineEvent {
     /// A call to the provider begins. Everything up to its `CallFinished` belongs to it.
     CallStarted,
+    /// The head of a successful response has come.
+    ResponseStarted,
     /// The model reasons.
     Reasoning {
         /// The provider's field name.
@@ -224,6 +226,7 @@ impl EngineEvent {
                 text.len()
             }
             Self::CallStarted
+            | Self::ResponseStarted
             | Self::ToolCallStarted(_)
             | Self::ToolCallRequested { .. }
             | Self::Usage(_)

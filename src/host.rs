@@ -132,6 +132,12 @@ impl Host {
         (host, greeting)
     }
 
+    /// The state before the first request, for a front end that is not shown it with the first frames;
+    /// that of a stored session comes by itself.
+    pub(crate) fn beginning_state(&self) -> Option<Frame> {
+        self.session.beginning_state()
+    }
+
     /// Time since the host was made.
     pub fn uptime(&self) -> Uptime {
         Uptime(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX))

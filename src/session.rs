@@ -199,6 +199,13 @@ impl Session {
         }
     }
 
+    /// The state before the first request, if it is known: that of a stored session comes once it is
+    /// loaded.
+    pub(crate) fn beginning_state(&self) -> Option<Frame> {
+        let is_known = !self.rules.log.resumes;
+        is_known.then(|| self.recorder.state(None, Span::Conversation))
+    }
+
     /// Takes in what happened at `now`, and says what to do about it. A defect met on the way ends
     /// what it was about, with an error, and not the conversation.
     pub(crate) fn handle(&mut self, now: Uptime, input: Input) -> Vec<Output> {

@@ -49,7 +49,8 @@ pub(crate) fn rpc(
     let requests = stdin(&args.session)?;
     let preamble = Preamble { system: None, history };
     let request = PromptRequest { preamble, ..PromptRequest::default() };
-    let plan = Plan { command, mode, is_attended: true, session: args.session, request };
+    let (session, own_extensions) = (args.session, Vec::new());
+    let plan = Plan { command, mode, is_attended: true, session, own_extensions, request };
     let mut settings = plan.settings(requests)?;
     if is_terminal {
         settings.notices.insert(0, TERMINAL_READ);
@@ -84,7 +85,9 @@ pub(crate) fn once(once: Once, mut session: SessionArgs) -> Result<Settings> {
     };
     // The option that an extension belongs to turns it on.
     session.extensions.extend(has_attachments.then_some(Extension::Attachments));
-    let mut settings = Plan { command, mode, is_attended, session, request }.settings(requests)?;
+    let own_extensions = plan::extensions_of_document(mode, &session);
+    let plan = Plan { command, mode, is_attended, session, own_extensions, request };
+    let mut settings = plan.settings(requests)?;
     settings.unread = unread.filter(|_| !mode.reads_stdin());
     settings.progress = match mode {
         Mode::Text if is_shown => Progress::for_person(stdio::Shown::Text),

@@ -34,6 +34,7 @@ pub(crate) use line::is_cut_off;
 pub use rule::{Rule, Violation};
 
 use crate::protocol::proto::rpc::RpcLine;
+use crate::protocol::words::extension_of;
 use conversation::Conversation;
 use lean::LeanPatches;
 use line::Reader;
@@ -114,7 +115,7 @@ impl Checker {
         let reader = Reader::new();
         let names = reader.types().payloads().filter_map(|full| {
             let name = full.rsplit('.').next()?.to_owned();
-            Some((name, line::extension(full)?.to_owned()))
+            Some((name, extension_of(full)?.to_owned()))
         });
         Self {
             extensions: names.collect(),

@@ -10,9 +10,16 @@ use std::fmt;
 /// The first line of a listing as JSON Lines: it names the format of the following lines.
 pub const PREAMBLE: &str = r#"{"_format": "jsonl", "_schema": "EventEntry", "_version": 1}"#;
 
-/// Seconds since 1970-01-01T00:00:00Z.
+/// The latest time at which an event can have happened, as frames have no timestamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct UnixSeconds(pub u64);
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EventTime {
+    /// Seconds since 1970-01-01T00:00:00Z.
+    pub ts: u64,
+    /// The same in milliseconds, of a stream that is read as it is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ts_ms: Option<u64>,
+}
 
 /// One event of a stream. Absent fields are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -23,8 +30,9 @@ pub(crate) struct Entry {
     /// The event's name, as in `ChatTextPatch`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The latest time at which it can have happened: frames have no timestamps.
-    pub ts: UnixSeconds,
+    /// When it happened at the latest.
+    #[serde(flatten)]
+    pub time: EventTime,
     /// Line number of the frame in the stream, from 1.
     pub line: u64,
     /// The request it answers.
@@ -158,16 +166,16 @@ impl Lister {
         Self::default()
     }
 
-    /// Lists the next line, without its line feed, which was there at `ts`; returns its event, if
+    /// Lists the next line, without its line feed, which was there at `time`; returns its event, if
     /// it has one.
     ///
     /// # Errors
     /// If the line is not a frame.
-    pub(crate) fn line(&mut self, ts: UnixSeconds, line: &[u8]) -> Result<Option<Entry>, BadLine> {
+    pub(crate) fn line(&mut self, time: EventTime, line: &[u8]) -> Result<Option<Entry>, BadLine> {
         self.line += 1;
         let frame = read(line).map_err(|reason| self.bad(reason))?;
         let entry = frame.ui_event.map(|event| self.entry(frame.request_id, event));
-        Ok(entry.map(|entry| Entry { ts, ..entry }))
+        Ok(entry.map(|entry| Entry { time, ..entry }))
     }
 
     /// Reports a line of more than `bytes_max` bytes, which was not kept.
@@ -180,8 +188,8 @@ impl Lister {
     ///
     /// # Errors
     /// If it is not a whole frame: either incomplete, or something that can't become one.
-    pub(crate) fn tail(&mut self, ts: UnixSeconds, tail: &[u8]) -> Result<Option<Entry>, BadLine> {
-        self.line(ts, tail).map_err(|bad| match check::is_cut_off(tail) {
+    pub(crate) fn tail(&mut self, time: EventTime, tail: &[u8]) -> Result<Option<Entry>, BadLine> {
+        self.line(time, tail).map_err(|bad| match check::is_cut_off(tail) {
             false => bad,
             true => BadLine {
                 reason: format!("the last line is cut off after {} bytes", tail.len()),
@@ -208,7 +216,7 @@ impl Lister {
         Entry {
             id: self.id(event.ordinal.map_or(0, |ordinal| ordinal.0)),
             kind: event.name.unwrap_or_default(),
-            ts: UnixSeconds::default(),
+            time: EventTime::default(),
             line: self.line,
             request_id,
             message_id: payload.message_id,
@@ -246,18 +254,26 @@ fn read(line: &[u8]) -> Result<Frame, String> {
 mod tests {
     use super::*;
 
+    fn at(ts: u64) -> EventTime {
+        EventTime { ts, ts_ms: None }
+    }
+
     #[test]
     fn entries() {
         let patch = r#"{"version":1,"sessionId":"s","requestId":"r","uiEvent":{"ordinal":"7","name":"ChatTextPatch","payload":{"@type":"type.googleapis.com/pinocchio.chatapp.v1.ChatTextPatch","messageId":"m","role":"assistant","text":"Grüße","status":"streaming"}}}"#;
         let mut lister = Lister::new();
         let hello = br#"{"version":1,"sessionId":"s","hello":{}}"#;
-        assert_eq!(lister.line(UnixSeconds(9), hello), Ok(None));
-        let entry =
-            lister.line(UnixSeconds(10), patch.as_bytes()).expect("a frame").expect("an event");
+        assert_eq!(lister.line(at(9), hello), Ok(None));
+        let entry = lister.line(at(10), patch.as_bytes()).expect("a frame").expect("an event");
         assert_eq!(
             serde_json::to_string(&entry).expect("JSON"),
             r#"{"id":"e7","type":"ChatTextPatch","ts":10,"line":2,"requestId":"r","messageId":"m","role":"assistant","status":"streaming","textBytes":7}"#
         );
+        let live = EventTime { ts: 10, ts_ms: Some(10_007) };
+        let entry = lister.line(live, patch.as_bytes()).expect("a frame").expect("an event");
+        let entry = serde_json::to_string(&entry).expect("JSON");
+        let expected = r#"{"id":"e7.2","type":"ChatTextPatch","ts":10,"tsMs":10007,"line":3,"#;
+        assert!(entry.starts_with(expected), "{entry}");
     }
 
     #[test]
@@ -267,7 +283,7 @@ mod tests {
             let line = format!(
                 r#"{{"uiEvent":{{"ordinal":"1","name":"{name}","payload":{{{payload}}}}}}}"#
             );
-            lister.line(UnixSeconds(1), line.as_bytes()).expect("a frame").expect("an event")
+            lister.line(at(1), line.as_bytes()).expect("a frame").expect("an event")
         };
         let denied = entry(
             "ToolApprovalResolved",
@@ -290,7 +306,7 @@ mod tests {
         let mut lister = Lister::new();
         let mut id = |ordinal: &str| {
             let line = format!(r#"{{"uiEvent":{{"ordinal":{ordinal},"name":"X"}}}}"#);
-            lister.line(UnixSeconds(1), line.as_bytes()).expect("a frame").expect("an event").id
+            lister.line(at(1), line.as_bytes()).expect("a frame").expect("an event").id
         };
         let ids = ["\"1\"", "1", "2", "\"2\"", "2", "3"].map(&mut id);
         assert_eq!(ids, ["e1", "e1.2", "e2", "e2.2", "e2.3", "e3"]);
@@ -302,13 +318,13 @@ mod tests {
         let wrong: [&[u8]; 6] =
             [b"", b"x", b"{}", b"[]", b"\xff", br#"{"uiEvent":{"ordinal":"x"}}"#];
         for (line, wrong) in (1..).zip(wrong) {
-            let error = lister.line(UnixSeconds(1), wrong).expect_err("no frame").to_string();
+            let error = lister.line(at(1), wrong).expect_err("no frame").to_string();
             assert!(error.starts_with(&format!("line {line}: ")), "{error}");
         }
-        let error = lister.tail(UnixSeconds(1), br#"{"version":1,"ses"#).expect_err("a piece");
+        let error = lister.tail(at(1), br#"{"version":1,"ses"#).expect_err("a piece");
         assert_eq!(error.to_string(), "line 7: the last line is cut off after 17 bytes");
         assert!(error.is_cut_off());
-        let garbage = lister.tail(UnixSeconds(1), b"garbage");
+        let garbage = lister.tail(at(1), b"garbage");
         assert!(!garbage.expect_err("no frame").is_cut_off());
     }
 

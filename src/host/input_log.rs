@@ -66,6 +66,7 @@ fn command(command: &Command) -> &'static str {
 fn kind(event: &EngineEvent) -> &'static str {
     match event {
         EngineEvent::CallStarted => "call started",
+        EngineEvent::ResponseStarted => "response started",
         EngineEvent::Reasoning { .. } => "reasoning",
         EngineEvent::Text(_) => "text",
         EngineEvent::ToolCallStarted(_) => "tool call started",

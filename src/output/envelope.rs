@@ -7,6 +7,7 @@ use crate::chat::event::Usage;
 use crate::protocol::json::{self, Error};
 use crate::protocol::proto::chat::{ChatToolCallRequested, ChatToolResultReady, UsageInfo};
 use crate::protocol::proto::extract::ObjectExtracted;
+use crate::protocol::proto::provider::CallTiming;
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::proto::session::UsageTotals;
 use crate::protocol::wire::Frame;
@@ -65,6 +66,7 @@ pub(crate) struct Envelope {
     warnings: Vec<Value>,
     meta: Map<String, Value>,
     is_truncated: bool,
+    is_timed: bool,
     bytes: usize,
     lost: u64,
     omitted: u64,
@@ -94,6 +96,7 @@ impl Envelope {
             warnings: Vec::new(),
             meta,
             is_truncated: false,
+            is_timed: false,
             bytes: 0,
             lost: 0,
             omitted: 0,
@@ -150,6 +153,7 @@ impl Envelope {
             View::AnswerRejected(rejected) => self.warn(json!({
                 "code": "answer_rejected", "message": rejected.reason
             })),
+            View::Timing(timing) => self.timing(timing),
             View::UsageTotals(totals) => self.cost(totals),
             View::Error(error) => self.error(error),
             View::Hello
@@ -224,6 +228,17 @@ impl Envelope {
         call["success"] = success.into();
         if !success {
             call["error"] = result.result.as_str().into();
+        }
+    }
+
+    /// How soon the first provider call was answered. The built-in engine, which has no first byte,
+    /// is not timed.
+    fn timing(&mut self, timing: &CallTiming) {
+        let Some(first_byte_ms) = timing.first_byte_ms.filter(|_| !self.is_timed) else { return };
+        self.is_timed = true;
+        self.meta.insert("first_byte_ms".to_owned(), first_byte_ms.into());
+        if let Some(first_token_ms) = timing.first_token_ms {
+            self.meta.insert("first_token_ms".to_owned(), first_token_ms.into());
         }
     }
 

@@ -51,6 +51,7 @@ impl Objects {
             | View::Rejected(_)
             | View::Extracted(_)
             | View::AnswerRejected(_)
+            | View::Timing(_)
             | View::UsageTotals(_)
             | View::Other => Ok(()),
         }

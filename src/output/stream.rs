@@ -136,7 +136,7 @@ impl JsonStream {
                 let message = format!("The answer is asked for again: {}", rejected.reason);
                 self.status(now, ("repairing", &message), out)
             }
-            View::Object(_) | View::UsageTotals(_) | View::Other => Ok(()),
+            View::Object(_) | View::Timing(_) | View::UsageTotals(_) | View::Other => Ok(()),
         }
     }
 

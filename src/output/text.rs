@@ -62,6 +62,7 @@ impl Text {
             | View::CallFinished(_)
             | View::Rejected(_)
             | View::Extracted(_)
+            | View::Timing(_)
             | View::UsageTotals(_)
             | View::Error(_)
             | View::Other => {}

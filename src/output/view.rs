@@ -8,6 +8,7 @@ use crate::protocol::proto::chat::{
 use crate::protocol::proto::extract::{
     AnswerRejected, ExtractionFinished, LineRejected, ObjectExtracted,
 };
+use crate::protocol::proto::provider::CallTiming;
 use crate::protocol::proto::rpc::ErrorFrame;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::session::UsageTotals;
@@ -46,6 +47,8 @@ pub(super) enum View<'a> {
     Extracted(&'a ExtractionFinished),
     /// An answer was refused, and another is asked for.
     AnswerRejected(&'a AnswerRejected),
+    /// How soon a provider call was answered.
+    Timing(&'a CallTiming),
     /// Counts and costs so far.
     UsageTotals(&'a UsageTotals),
     Error(&'a ErrorFrame),
@@ -94,6 +97,9 @@ impl<'a> View<'a> {
         }
         if let Any::AnswerRejected(rejected) = payload {
             return Self::AnswerRejected(rejected);
+        }
+        if let Any::CallTiming(timing) = payload {
+            return Self::Timing(timing);
         }
         if let Any::UsageTotals(totals) = payload {
             return Self::UsageTotals(totals);

@@ -77,6 +77,16 @@ macro_rules! payloads {
                 }
             }
 
+            /// The message's name with its package, of a message that may be an extension's: those with
+            /// shared or stored texts, and those that are not known, are none.
+            pub(crate) fn full_name(&self) -> Option<&'static str> {
+                match self {
+                    $(Self::$name(_) => Some(full_name($url)),)*
+                    $(Self::$known(_) => Some(full_name($known_url)),)*
+                    Self::Shared(_) | Self::Stored(_) | Self::Other(_) => None,
+                }
+            }
+
             /// The payload, with copies of its shared texts, read if it was stored.
             pub fn into_whole(self) -> Self {
                 if let Self::Shared(shared) = &self {

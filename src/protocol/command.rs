@@ -174,6 +174,8 @@ pub enum Extension {
     SwitchModel,
     /// A cancel names what it stops.
     TargetedCancel,
+    /// Events report how soon provider calls were answered.
+    Timing,
     /// Events report the state of tool servers.
     ToolServers,
     /// Events report token counts and costs.
@@ -230,7 +232,7 @@ impl Prompt {
 
 impl Extension {
     /// All of them, in the order of their names.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Approvals,
         Self::Attachments,
         Self::ClientTools,
@@ -243,6 +245,7 @@ impl Extension {
         Self::Structured,
         Self::SwitchModel,
         Self::TargetedCancel,
+        Self::Timing,
         Self::ToolServers,
         Self::Usage,
     ];
@@ -262,6 +265,7 @@ impl Extension {
             Self::Structured => capability::STRUCTURED,
             Self::SwitchModel => capability::SWITCH_MODEL,
             Self::TargetedCancel => capability::TARGETED_CANCEL,
+            Self::Timing => capability::TIMING,
             Self::ToolServers => capability::TOOL_SERVERS,
             Self::Usage => capability::USAGE,
         }

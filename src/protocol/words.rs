@@ -215,11 +215,42 @@ pub(crate) mod capability {
     /// Extension: events report that the conversation is not stored any more.
     pub(crate) const STORE: &str = "store";
 
+    /// Extension: events report how soon provider calls were answered.
+    pub(crate) const TIMING: &str = "timing";
+
     /// Extension: events report token counts and costs.
     pub(crate) const USAGE: &str = "usage";
 
     /// Before the longest request line that is read, in bytes.
     pub(crate) const REQUEST_BYTES: &str = "max-request-bytes=";
+}
+
+/// Packages of this server's extensions, `duologue.<extension>.v1`.
+pub(crate) const EXTENSIONS: &str = "duologue.";
+
+/// The package of the messages about tools that the client runs.
+const CLIENT_TOOLS_PACKAGE: &str = "pinocchio.chatapp.frontendtools.";
+
+/// The extension that a message belongs to: `extract` for `duologue.extract.v1.LineRejected`. Some
+/// packages have the messages of several extensions, or one with another name.
+pub(crate) fn extension_of(full_name: &str) -> Option<&str> {
+    match full_name {
+        "duologue.tools.v1.ToolApprovalRequested" | "duologue.tools.v1.ToolApprovalResolved" => {
+            Some(capability::APPROVALS)
+        }
+        "duologue.tools.v1.ToolServerChanged" => Some(capability::TOOL_SERVERS),
+        "duologue.session.v1.SteeringAccepted" => Some(capability::STEER),
+        "duologue.session.v1.UsageTotals" => Some(capability::USAGE),
+        "duologue.session.v1.StoreDegraded" => Some(capability::STORE),
+        "duologue.session.v1.TurnDropped" => Some(capability::EDIT),
+        "duologue.provider.v1.RetryScheduled"
+        | "duologue.provider.v1.RetryStarted"
+        | "duologue.provider.v1.AnswerTruncated" => Some(capability::RETRIES),
+        "duologue.provider.v1.CallTiming" => Some(capability::TIMING),
+        "duologue.provider.v1.ModelSwitched" => Some(capability::SWITCH_MODEL),
+        _ if full_name.starts_with(CLIENT_TOOLS_PACKAGE) => Some(capability::CLIENT_TOOLS),
+        _ => full_name.strip_prefix(EXTENSIONS)?.split('.').next(),
+    }
 }
 
 /// Roles that a payload can have, by the name of its message; empty if the contract fixes none.

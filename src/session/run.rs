@@ -306,6 +306,7 @@ impl Run {
             | EngineEvent::ToolCallRequested { .. }
             | EngineEvent::Usage(_)
             | EngineEvent::RetryScheduled(_)
+            | EngineEvent::ResponseStarted
             | EngineEvent::RetryStarted(_)
             | EngineEvent::CallFinished { .. } => return false,
         };

@@ -2,10 +2,14 @@
 //! conversation never waits for it: a file that can't keep up loses lines, and a warning says how many.
 
 use crate::protocol::json;
+use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::Frame;
+use crate::protocol::words::extension_of;
 use crate::support::files::{self, write_all};
 use crate::support::threads;
 use anyhow::Result;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
@@ -46,6 +50,8 @@ pub(crate) struct DebugFile {
     written: oneshot::Receiver<()>,
     waiting_bytes: Arc<AtomicUsize>,
     waiting_bytes_max: usize,
+    /// Names of extensions that nobody asked for, but the front end.
+    hidden: BTreeSet<&'static str>,
     /// Size of the largest frame so far.
     largest_bytes: usize,
     lost_lines: u64,
@@ -85,9 +91,17 @@ impl DebugFile {
             written,
             waiting_bytes,
             waiting_bytes_max: WAITING_BYTES_MAX,
+            hidden: BTreeSet::new(),
             largest_bytes: 0,
             lost_lines: 0,
         })
+    }
+
+    /// The same without what the extensions of these names add to the protocol: who reads the file need
+    /// not know them.
+    pub(crate) fn hiding(mut self, names: impl IntoIterator<Item = &'static str>) -> Self {
+        self.hidden.extend(names);
+        self
     }
 
     /// Empties the file and writes the frames so far. A process that runs nothing never gets here, so
@@ -103,15 +117,38 @@ impl DebugFile {
 
     /// Copies a frame.
     pub(crate) fn record(&mut self, frame: &Frame) {
+        let Some(frame) = self.shown(frame) else { return };
         let mut line = Vec::new();
         // Standard output reports a frame that can't be encoded.
-        if json::write_line(frame, &mut line).is_err() {
+        if json::write_line(&*frame, &mut line).is_err() {
             return;
         }
         match &mut self.held {
             Some(held) => held.lines.push(line),
             None => self.write(line),
         }
+    }
+
+    /// The frame without the hidden extensions; `None` if nothing is left.
+    fn shown<'f>(&self, frame: &'f Frame) -> Option<Cow<'f, Frame>> {
+        let payload = match &frame.frame {
+            Some(Body::Hello(hello)) => {
+                let is_hidden = |word: &String| self.hidden.contains(&**word);
+                if !hello.capabilities.iter().any(is_hidden) {
+                    return Some(Cow::Borrowed(frame));
+                }
+                let mut hello = hello.clone();
+                hello.capabilities.retain(|word| !is_hidden(word));
+                let body = Some(Body::Hello(hello));
+                return Some(Cow::Owned(Frame { frame: body, ..frame.clone() }));
+            }
+            Some(Body::UiEvent(event)) => event.payload.as_ref(),
+            Some(Body::BackendEvent(event)) => event.payload.as_ref(),
+            Some(Body::Snapshot(_) | Body::Error(_) | Body::Done(_)) | None => None,
+        };
+        let extension = payload.and_then(|payload| payload.full_name()).and_then(extension_of);
+        let is_hidden = extension.is_some_and(|extension| self.hidden.contains(extension));
+        (!is_hidden).then_some(Cow::Borrowed(frame))
     }
 
     fn write(&mut self, line: Vec<u8>) {

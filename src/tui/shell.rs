@@ -241,14 +241,22 @@ impl<'a> Shell<'a> {
         if let Some(file) = &mut self.debug_file {
             file.begin();
         }
-        for frame in greeting {
-            self.frame(frame);
-        }
+        self.greet(greeting);
         for notice in beginning.notices {
             self.update(Event::Logged(notice.to_owned()));
         }
         if let Some(submit) = beginning.prompt {
             self.submit(submit, None);
+        }
+    }
+
+    /// Shows the first frames of a conversation. Its debug file has its first state as well.
+    fn greet(&mut self, greeting: Vec<Frame>) {
+        greeting.into_iter().for_each(|frame| self.frame(frame));
+        if let Some(file) = &mut self.debug_file
+            && let Some(state) = self.host.beginning_state()
+        {
+            file.record(&state);
         }
     }
 

@@ -1,10 +1,12 @@
 //! Chats over a pipe: each line is handled when what was asked before it has ended.
 
 use crate::chat::chat;
+use crate::frames::Frame;
 use crate::mcp_servers::{assert_gone, config, mark};
 use crate::once::{Ended, Once, duologue};
 use crate::provider::{Provider, Step, says};
 use crate::server::{Folder, KEY};
+use crate::tools::run;
 use serde_json::json;
 use std::fs;
 
@@ -194,4 +196,36 @@ fn a_server_that_can_not_be_started_is_reported_once() {
     let all = format!("{}{}", ended.stdout, ended.stderr);
     assert_eq!(all.matches("/no/such/program").count(), 1, "{all}");
     assert!(ended.stdout.contains("tool server broken is unavailable"), "{all}");
+}
+
+/// The chat uses extensions that nobody named. A client of the published protocol reads its debug file.
+#[test]
+fn the_debug_file_has_only_extensions_that_were_named() {
+    let lines = "one\n/undo\n/model other\ntwo\n";
+    let debug = |extensions: &[&str]| {
+        let folder = Folder::new();
+        let options = [&["--debug-events-jsonl", "frames.jsonl"][..], extensions].concat();
+        assert_eq!(piped(&folder, &options, lines).status, 0);
+        let file = fs::read_to_string(folder.path("frames.jsonl")).expect("the debug file");
+        let checked = run(&["check"], file.as_bytes());
+        assert!(checked.status.success(), "{checked:?}\n{file}");
+        let frames: Vec<Frame> = file.lines().map(|line| Frame::parse(line.as_bytes())).collect();
+        frames
+    };
+    let names = |frame: &Frame| frame.0["hello"]["capabilities"].to_string();
+    let frames = debug(&[]);
+    for word in ["edit", "queue", "usage", "switch-model"] {
+        assert!(!names(&frames[0]).contains(&format!("{word:?}")), "{:?}", frames[0]);
+    }
+    assert_eq!(frames[1].0["snapshot"], json!({}), "the state before the first prompt");
+    assert_eq!(frames[1].0.get("requestId"), None);
+    let is_of_extension = |frame: &&Frame| frame.0.to_string().contains("duologue.");
+    assert_eq!(frames.iter().find(is_of_extension), None);
+    assert_eq!(frames.iter().filter(|frame| frame.is_event("ChatRunFinished")).count(), 2);
+
+    let frames = debug(&["--extensions", "edit,usage"]);
+    assert!(names(&frames[0]).contains("\"edit\""), "{:?}", frames[0]);
+    for (name, count) in [("TurnDropped", 1), ("UsageTotals", 2), ("ModelSwitched", 0)] {
+        assert_eq!(frames.iter().filter(|frame| frame.is_event(name)).count(), count, "{name}");
+    }
 }

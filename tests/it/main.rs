@@ -116,6 +116,9 @@ mod completions;
 // Wrong command lines, and what to write instead.
 mod tips;
 
+// How soon an answer begins.
+mod timing;
+
 // Programs that are not ours on both sides of the binary.
 mod clients;
 

@@ -13,12 +13,16 @@ use std::thread::{self, JoinHandle};
 const UUID_BYTES: usize = 36;
 
 /// What is followed by a number that differs from run to run.
-const CHANCE: [&str; 6] = [
+const CHANCE: [&str; 10] = [
     "\"timestamp\":",
     "\"duration\":",
     "\"durationMs\":\"",
     "\"duration_ms\": ",
     "duration_ms: ",
+    "\"first_byte_ms\": ",
+    "\"first_token_ms\": ",
+    "first_byte_ms: ",
+    "first_token_ms: ",
     "127.0.0.1:",
 ];
 

@@ -2,7 +2,7 @@
 
 use super::envelope::Error;
 use super::output::Failure;
-use crate::conformance::events::UnixSeconds;
+use crate::conformance::events::EventTime;
 use crate::support::files;
 use rustix::event::PollFlags;
 use std::fs::File;
@@ -77,14 +77,17 @@ pub(super) enum WriteTime {
 
 impl WriteTime {
     /// The latest time at which they can have been written.
-    pub(super) fn latest(&self) -> UnixSeconds {
-        let time = match self {
-            Self::Modified(file) => file.metadata().and_then(|metadata| metadata.modified()),
-            Self::Now => Ok(SystemTime::now()),
+    pub(super) fn latest(&self) -> EventTime {
+        let (time, is_live) = match self {
+            // Some file systems record no times.
+            Self::Modified(file) => {
+                (file.metadata().and_then(|metadata| metadata.modified()).ok(), false)
+            }
+            Self::Now => (Some(SystemTime::now()), true),
         };
-        // Some file systems record no times.
-        let since = time.map(|time| time.duration_since(UNIX_EPOCH).unwrap_or_default());
-        UnixSeconds(since.unwrap_or_default().as_secs())
+        let since = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+        let ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        EventTime { ts: since.as_secs(), ts_ms: is_live.then_some(ms) }
     }
 }
 

@@ -5,7 +5,7 @@ use super::envelope::{Envelope, Error};
 use super::lines::{self, Input, Piece, StreamLines, Unread, WriteTime};
 use super::output::{Failure, Out, message, status};
 use super::{FOUND, LINE_BYTES_MAX};
-use crate::conformance::events::{Entry, Lister, PREAMBLE, UnixSeconds};
+use crate::conformance::events::{Entry, EventTime, Lister, PREAMBLE};
 use crate::protocol::json;
 use std::io::Read;
 
@@ -79,7 +79,7 @@ fn read_all(
     out: &mut Out,
 ) -> Result<Option<String>, Failure> {
     let mut lister = Lister::new();
-    let mut ts = UnixSeconds::default();
+    let mut read_at = EventTime::default();
     loop {
         let will_wait = lines.will_wait();
         if will_wait {
@@ -87,14 +87,14 @@ fn read_all(
         }
         let piece = lines.next();
         if will_wait {
-            ts = time.latest();
+            read_at = time.latest();
         }
         let entry = match piece {
             Err(error) => return Ok(Some(error.to_string())),
             Ok(None) => return Ok(None),
-            Ok(Some(Piece::Line(line))) => lister.line(ts, line),
+            Ok(Some(Piece::Line(line))) => lister.line(read_at, line),
             Ok(Some(Piece::Long)) => Err(lister.long_line(LINE_BYTES_MAX)),
-            Ok(Some(Piece::Tail(tail))) => lister.tail(ts, tail),
+            Ok(Some(Piece::Tail(tail))) => lister.tail(read_at, tail),
         };
         match entry {
             Ok(Some(entry)) => sink.report(&entry, out)?,

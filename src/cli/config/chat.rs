@@ -6,6 +6,7 @@ use crate::cli::store::StoreArgs;
 use crate::cli::{FinalSnapshot, Mode, OnBusy, PatchFields, PatchMode, ProfileFiles, SessionArgs};
 use crate::host::HostSettings;
 use crate::protocol::command::Extension;
+use crate::protocol::words::capability::QUEUE;
 use crate::stdio::Settings;
 use crate::store::Library;
 use crate::support::shell_words;
@@ -33,16 +34,25 @@ const EXTENSIONS: [Extension; 10] = [
 /// If an option, or the file it names, can't be used.
 pub(crate) fn chat(session: &SessionArgs, preamble: Preamble) -> Result<Settings> {
     let mut session = session.clone();
+    let queue = (session.on_busy != OnBusy::Queue).then_some(QUEUE);
     session.on_busy = OnBusy::Queue;
     session.patch_mode = PatchMode::Append;
     session.patch_fields = PatchFields::Full;
     session.final_snapshot = Some(FinalSnapshot::None);
     session.store.backend_events = false;
-    session.extensions.extend(EXTENSIONS);
     let requests = stdin(&session)?;
     let request = PromptRequest { preamble, ..PromptRequest::default() };
-    let plan = Plan { command: "chat", mode: Mode::Server, is_attended: true, session, request };
-    plan.settings(requests)
+    let plan = Plan {
+        command: "chat",
+        mode: Mode::Server,
+        is_attended: true,
+        session,
+        own_extensions: EXTENSIONS.to_vec(),
+        request,
+    };
+    let mut settings = plan.settings(requests)?;
+    settings.debug_file = settings.debug_file.map(|file| file.hiding(queue));
+    Ok(settings)
 }
 
 /// Settings of another conversation in the same chat.

@@ -27,7 +27,6 @@ use crate::support::fail_point::Plan as Faults;
 use crate::support::terminal::escape_control;
 use crate::tool::servers::ToolServers;
 use anyhow::{Context, Result};
-use std::collections::BTreeSet;
 
 /// The name of the warning that no provider is configured.
 const NO_PROVIDER: &str = "no_provider";
@@ -39,6 +38,8 @@ pub(super) struct Plan {
     /// A person, or a client of the protocol, sees which engine answers.
     pub(super) is_attended: bool,
     pub(super) session: SessionArgs,
+    /// Extensions that the front end needs, beside those that were named.
+    pub(super) own_extensions: Vec<Extension>,
     pub(super) request: PromptRequest,
 }
 
@@ -58,7 +59,7 @@ impl Plan {
         // Before the debug file is truncated: a wrong option changes no file.
         let tools = self.session.tools.settings(self.mode.session_mode(), &profile.tools)?;
         let prices = self.session.answers.prices()?;
-        let debug_file = debug_file(&self.session)?;
+        let debug_file = self.debug_file()?;
         for warning in &tools.warnings {
             tracing::warn!("--mcp-config: {}", escape_control(warning));
         }
@@ -120,7 +121,7 @@ impl Plan {
     /// The rules that follow from the mode and the options alone. `of_profile` is the system prompt of
     /// the profile.
     fn rules(&mut self, of_profile: Option<String>) -> Rules {
-        let Self { mode, session: args, request, .. } = self;
+        let Self { mode, session: args, request, own_extensions, .. } = self;
         let Preamble { system, history } = std::mem::take(&mut request.preamble);
         let system = system.or(not_blank(args.system.clone())).or(of_profile);
         let is_protocol = mode.is_protocol();
@@ -139,7 +140,7 @@ impl Plan {
                 None if is_protocol => FinalSnapshot::FullUntilLong,
                 None => FinalSnapshot::Full,
             },
-            extensions: extensions(*mode, args),
+            extensions: args.extensions.iter().chain(own_extensions.iter()).copied().collect(),
             is_model_typed: args.provider.is_model_typed,
             typed_settings: args.calls.typed_names(),
             repairs: args.answers.repair,
@@ -149,6 +150,17 @@ impl Plan {
             },
             ..Rules::default()
         }
+    }
+
+    /// The debug file, without the extensions that nobody named.
+    fn debug_file(&self) -> Result<Option<DebugFile>> {
+        let Some(path) = &self.session.debug_events_jsonl else { return Ok(None) };
+        let file = DebugFile::open(path).with_context(|| {
+            format!("--debug-events-jsonl: {} can't be written", path.display())
+        })?;
+        let own = self.own_extensions.iter();
+        let unnamed = own.filter(|extension| !self.session.extensions.contains(extension));
+        Ok(Some(file.hiding(unnamed.map(|extension| extension.as_str()))))
     }
 
     fn extraction(&self) -> Option<Extraction> {
@@ -174,19 +186,21 @@ impl Plan {
     }
 }
 
-/// The extensions that are on from the start. A document shows costs where a client would be shown
-/// them.
-fn extensions(mode: Mode, args: &SessionArgs) -> BTreeSet<Extension> {
-    let shows_cost = matches!(mode, Mode::Json | Mode::Yaml) && args.answers.prices.is_some();
-    let usage = shows_cost.then_some(Extension::Usage);
-    args.extensions.iter().copied().chain(usage).collect()
-}
-
-fn debug_file(args: &SessionArgs) -> Result<Option<DebugFile>> {
-    let Some(path) = &args.debug_events_jsonl else { return Ok(None) };
-    let file = DebugFile::open(path)
-        .with_context(|| format!("--debug-events-jsonl: {} can't be written", path.display()))?;
-    Ok(Some(file))
+/// The extensions whose events a document needs: for the times of the answer, and for costs where a
+/// client would be shown them.
+pub(super) fn extensions_of_document(mode: Mode, args: &SessionArgs) -> Vec<Extension> {
+    match mode {
+        Mode::Json | Mode::Yaml if args.answers.prices.is_some() => {
+            vec![Extension::Timing, Extension::Usage]
+        }
+        Mode::Json | Mode::Yaml => vec![Extension::Timing],
+        Mode::Text
+        | Mode::Objects { .. }
+        | Mode::JsonStream
+        | Mode::OneShot
+        | Mode::Server
+        | Mode::Frames => Vec::new(),
+    }
 }
 
 /// The failure planted by a test: `<place>:<nth>`, as in `project:3`. Anything else plants none.

@@ -14,6 +14,8 @@ pub(super) struct SessionCalls {
     /// Every retry, and every answer that is cut off, has its event: `hello` announces them, or there
     /// was one before.
     reports_retries: bool,
+    /// Every call has its times.
+    reports_timing: bool,
     /// Every call has its token counts.
     reports_usage: bool,
     /// The counts of all calls; `None` after a call whose counts were not reported.
@@ -51,12 +53,24 @@ struct EndedCall {
     reason: u64,
     is_cut_off: bool,
     usage: CallUsage,
+    /// A part of an answer was shown in it.
+    has_answer: bool,
+    /// CallTiming has come.
+    is_timing_reported: bool,
     /// AnswerTruncated has come.
     is_truncation_reported: bool,
     /// UsageTotals has come.
     is_usage_reported: bool,
     /// What reports on the call can't come any more.
     is_settled: bool,
+}
+
+/// The reports that `hello` announces.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Announced {
+    pub(super) retries: bool,
+    pub(super) timing: bool,
+    pub(super) usage: bool,
 }
 
 /// An event of a retry.
@@ -71,13 +85,19 @@ pub(super) struct Retry {
 impl SessionCalls {
     pub(super) fn new() -> Self {
         let totals = Some(Totals::default());
-        Self { reports_retries: false, reports_usage: false, totals, currency: None }
+        Self {
+            reports_retries: false,
+            reports_timing: false,
+            reports_usage: false,
+            totals,
+            currency: None,
+        }
     }
 
-    /// `hello` announces that retries, or token counts, are reported.
-    pub(super) fn announced(&mut self, retries: bool, usage: bool) {
-        self.reports_retries |= retries;
-        self.reports_usage |= usage;
+    pub(super) fn announced(&mut self, announced: Announced) {
+        self.reports_retries |= announced.retries;
+        self.reports_timing |= announced.timing;
+        self.reports_usage |= announced.usage;
     }
 
     /// A call was not counted: the next counts are taken as they come.
@@ -131,12 +151,14 @@ impl Calls {
     }
 
     pub(super) fn finish(&mut self, class: &str, reason: &str, usage: CallUsage, namer: &Namer) {
-        self.open = None;
+        let open = self.open.take();
         self.ended = Some(EndedCall {
             class: namer.key(class),
             reason: namer.key(reason),
             is_cut_off: matches!(class, finish::MAX_TOKENS | finish::CONTENT_FILTER),
             usage,
+            has_answer: open.is_some_and(|open| open.has_answer),
+            is_timing_reported: false,
             is_truncation_reported: false,
             is_usage_reported: false,
             is_settled: false,
@@ -169,6 +191,34 @@ impl Calls {
                  call has others"
             );
             report.add(Rule::FieldChanged, message);
+        }
+    }
+
+    /// CallTiming: milliseconds to the first byte and to the first token.
+    pub(super) fn timed(
+        &mut self,
+        (first_byte_ms, first_token_ms): (Option<u64>, Option<u64>),
+        session: &mut SessionCalls,
+        report: &mut Report,
+    ) {
+        session.reports_timing = true;
+        let Some(ended) = self.reported_call().filter(|ended| !ended.is_timing_reported) else {
+            let message = "CallTiming does not follow the end of a provider call, or comes twice";
+            return report.add(Rule::EventOrder, message);
+        };
+        ended.is_timing_reported = true;
+        if ended.has_answer != first_token_ms.is_some() {
+            let message = match ended.has_answer {
+                true => "CallTiming has no firstTokenMs, but the call has an answer",
+                false => "CallTiming has a firstTokenMs, but the call has no answer",
+            };
+            report.add(Rule::CallTiming, message);
+        }
+        if let (Some(byte), Some(token)) = (first_byte_ms, first_token_ms)
+            && byte > token
+        {
+            let message = format!("firstByteMs is {byte}, after firstTokenMs, which is {token}");
+            report.add(Rule::CallTiming, message);
         }
     }
 
@@ -225,10 +275,15 @@ impl Calls {
     pub(super) fn settle(&mut self, session: &mut SessionCalls, report: &mut Report) {
         let Some(ended) = self.reported_call() else { return };
         ended.is_settled = true;
-        let (is_truncation_missing, is_usage_missing) =
-            (ended.is_cut_off && !ended.is_truncation_reported, !ended.is_usage_reported);
+        let is_truncation_missing = ended.is_cut_off && !ended.is_truncation_reported;
+        let is_timing_missing = !ended.is_timing_reported;
+        let is_usage_missing = !ended.is_usage_reported;
         if is_truncation_missing && session.reports_retries {
             let message = "a provider call was cut off, but its AnswerTruncated does not follow";
+            report.add(Rule::EventOrder, message);
+        }
+        if is_timing_missing && session.reports_timing {
+            let message = "a provider call has ended, but its CallTiming does not follow";
             report.add(Rule::EventOrder, message);
         }
         if is_usage_missing {

@@ -122,6 +122,7 @@ impl<'a> Fields<'a> {
             AnswerTruncated: message_id finish_class;
             RetryScheduled: ;
             RetryStarted: ;
+            CallTiming: ;
             UsageTotals: ;
         }
         fields.take_others(payload);

@@ -3,10 +3,11 @@
 use super::Checker;
 use super::answers::{Answer, check_error};
 use super::attachments::check_attachments;
+use super::calls::Announced;
 use super::conversation::SnapshotOf;
 use super::entity::check_entities;
 use super::fields::{Context, Fields};
-use super::line::{self, Read};
+use super::line::Read;
 use super::names::Name;
 use super::rule::{Report, Rule};
 use super::runs::{Activity, RunSeen};
@@ -14,7 +15,7 @@ use crate::protocol::any::Any;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::proto::rpc::{DoneFrame, SnapshotFrame};
 use crate::protocol::wire;
-use crate::protocol::words::{capability, code, done};
+use crate::protocol::words::{capability, code, done, extension_of};
 
 impl Checker {
     pub(super) fn frame(&mut self, read: &Read, report: &mut Report) {
@@ -32,7 +33,11 @@ impl Checker {
         let name = self.namer.name(id);
         if let Body::Hello(hello) = body {
             let has = |word: &str| hello.capabilities.iter().any(|given| given == word);
-            self.runs.calls.announced(has(capability::RETRIES), has(capability::USAGE));
+            self.runs.calls.announced(Announced {
+                retries: has(capability::RETRIES),
+                timing: has(capability::TIMING),
+                usage: has(capability::USAGE),
+            });
             return;
         }
         self.process.check_end(&name, body, report);
@@ -89,7 +94,7 @@ impl Checker {
 
     fn check_strange(&mut self, strange: &[String], report: &mut Report) {
         for name in strange {
-            if let Some(extension) = line::extension(name) {
+            if let Some(extension) = extension_of(name) {
                 self.process.need_extension(extension, report);
             }
         }

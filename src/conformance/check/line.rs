@@ -6,9 +6,7 @@ use crate::protocol::any::message_from_value;
 use crate::protocol::descriptors::{Field, Kind, Types};
 use crate::protocol::json;
 use crate::protocol::proto::rpc::RpcLine;
-use crate::protocol::words::capability::{
-    APPROVALS, CLIENT_TOOLS, EDIT, RETRIES, STEER, STORE, SWITCH_MODEL, TOOL_SERVERS, USAGE,
-};
+use crate::protocol::words::EXTENSIONS;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 use std::sync::LazyLock;
@@ -20,12 +18,6 @@ const ANY: &str = "google.protobuf.Any";
 
 /// The prefix of a type name in an `Any`.
 const URL: &str = "type.googleapis.com/";
-
-/// Packages of this server's extensions, `duologue.<extension>.v1`.
-const EXTENSIONS: &str = "duologue.";
-
-/// The package of the messages about tools that the client runs.
-const CLIENT_TOOLS_PACKAGE: &str = "pinocchio.chatapp.frontendtools.";
 
 /// A frame, and the types of the payloads that were removed because they are unknown.
 #[derive(Debug)]
@@ -238,27 +230,6 @@ impl Walk<'_> {
 
     fn wrong(&mut self, message: String) {
         self.report.add(Rule::WrongValue, message);
-    }
-}
-
-/// The extension that a message belongs to: `extract` for `duologue.extract.v1.LineRejected`. Some
-/// packages have the messages of several extensions, or one with another name.
-pub(super) fn extension(full_name: &str) -> Option<&str> {
-    match full_name {
-        "duologue.tools.v1.ToolApprovalRequested" | "duologue.tools.v1.ToolApprovalResolved" => {
-            Some(APPROVALS)
-        }
-        "duologue.tools.v1.ToolServerChanged" => Some(TOOL_SERVERS),
-        "duologue.session.v1.SteeringAccepted" => Some(STEER),
-        "duologue.session.v1.UsageTotals" => Some(USAGE),
-        "duologue.session.v1.StoreDegraded" => Some(STORE),
-        "duologue.session.v1.TurnDropped" => Some(EDIT),
-        "duologue.provider.v1.RetryScheduled"
-        | "duologue.provider.v1.RetryStarted"
-        | "duologue.provider.v1.AnswerTruncated" => Some(RETRIES),
-        "duologue.provider.v1.ModelSwitched" => Some(SWITCH_MODEL),
-        _ if full_name.starts_with(CLIENT_TOOLS_PACKAGE) => Some(CLIENT_TOOLS),
-        _ => full_name.strip_prefix(EXTENSIONS)?.split('.').next(),
     }
 }
 

@@ -171,6 +171,7 @@ impl Process {
             Extension::Approvals
             | Extension::Retries
             | Extension::Store
+            | Extension::Timing
             | Extension::ToolServers
             | Extension::Usage => self.has_other_answers,
         }

@@ -129,6 +129,9 @@ rules! {
     CutOff = "cut-off",
     /// Retries and repairs are numbered one by one, up to their maximum.
     AttemptNumber = "attempt-number",
+    /// The first byte of a provider call is not after its first token, which there is if there was an
+    /// answer, and only then.
+    CallTiming = "call-timing",
     /// Token counts are those of the provider calls, or their sums.
     TokenCounts = "token-counts",
     /// Attachments of a message have ids of their own, and stay the same.

@@ -108,7 +108,7 @@ impl Run {
             let message = "a prompt has joined the run, but its SteeringAccepted does not follow";
             report.add(Rule::EventOrder, message);
         }
-        if !matches!(step, Step::Truncated { .. } | Step::Counted(_) | Step::Other) {
+        if !step.reports_on_call() {
             self.calls.settle(session, report);
         }
         match step {
@@ -130,6 +130,9 @@ impl Run {
             Step::Retried(retry) => self.calls.retry(retry, session, report),
             Step::Truncated { class, reason } => {
                 self.calls.truncated((class, reason), session, namer, report);
+            }
+            Step::Timed { first_byte_ms, first_token_ms } => {
+                self.calls.timed((first_byte_ms, first_token_ms), session, report);
             }
             Step::Counted(totals) => self.calls.counted(totals, session, namer, report),
             Step::Rejected { repair, repairs_max } => {

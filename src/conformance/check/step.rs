@@ -59,6 +59,11 @@ pub(super) enum Step<'a> {
         class: &'a str,
         reason: &'a str,
     },
+    /// How soon the call was answered.
+    Timed {
+        first_byte_ms: Option<u64>,
+        first_token_ms: Option<u64>,
+    },
     /// The token counts of the call.
     Counted(&'a UsageTotals),
     /// The model is asked for another answer.
@@ -115,6 +120,11 @@ pub(super) enum ToolStep<'a> {
 }
 
 impl<'a> Step<'a> {
+    /// Whether it may stand between the end of a provider call and a report on that call.
+    pub(super) fn reports_on_call(&self) -> bool {
+        matches!(self, Self::Truncated { .. } | Self::Timed { .. } | Self::Counted(_) | Self::Other)
+    }
+
     pub(super) fn of(payload: &'a Any) -> Self {
         of_run(payload)
             .or_else(|| of_text(payload))
@@ -250,6 +260,10 @@ fn of_call(payload: &Any) -> Option<Step<'_>> {
     }
     if let Any::AnswerTruncated(it) = payload {
         return Some(Step::Truncated { class: &it.finish_class, reason: &it.stop_reason });
+    }
+    if let Any::CallTiming(it) = payload {
+        let (first_byte_ms, first_token_ms) = (it.first_byte_ms, it.first_token_ms);
+        return Some(Step::Timed { first_byte_ms, first_token_ms });
     }
     if let Any::UsageTotals(it) = payload {
         return Some(Step::Counted(it));

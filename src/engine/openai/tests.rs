@@ -74,8 +74,14 @@ async fn collect(mut events: mpsc::Receiver<TaggedEvent>) -> Vec<EngineEvent> {
     collected
 }
 
+/// The next event but for the head of the response.
 async fn next(events: &mut mpsc::Receiver<TaggedEvent>) -> Option<EngineEvent> {
-    events.recv().await.map(|said| said.event)
+    loop {
+        let event = events.recv().await.map(|said| said.event);
+        if event != Some(EngineEvent::ResponseStarted) {
+            return event;
+        }
+    }
 }
 
 async fn run(settings: Settings) -> (Vec<EngineEvent>, CallEnd) {
@@ -94,6 +100,7 @@ fn text(events: &[EngineEvent]) -> String {
         | EngineEvent::ToolCallRequested { .. }
         | EngineEvent::Usage(_)
         | EngineEvent::RetryScheduled(_)
+        | EngineEvent::ResponseStarted
         | EngineEvent::RetryStarted(_)
         | EngineEvent::CallFinished { .. } => None,
     });
@@ -198,6 +205,7 @@ async fn an_answer_comes_through_in_order() {
     let kept = ProviderData { engine: NAME, host, model: "scripted".into(), json };
     let expected = [
         EngineEvent::CallStarted,
+        EngineEvent::ResponseStarted,
         EngineEvent::Reasoning { source: "reasoning_content", text: "hm".into() },
         EngineEvent::Text("hello".into()),
         EngineEvent::Usage(Usage { input_tokens: 3, output_tokens: 2, ..Usage::default() }),

@@ -82,6 +82,7 @@ impl<'a, A: Answer<'a>, F: Fn(BodyEnd) -> A> ProviderCall<'a, F> {
             Ok(response) => response,
             Err(failure) => return Err(Failed { failure, has_output: false }),
         };
+        clock.apart(self.sink.send(EngineEvent::ResponseStarted)).await;
         let mut has_output = false;
         let read = self.read(response, clock, &mut has_output).await;
         read.map_err(|failure| Failed { failure, has_output })

@@ -120,6 +120,7 @@ impl<'a> Reading<'a> {
                 | EngineEvent::ToolCallRequested { .. }
                 | EngineEvent::Usage(_)
                 | EngineEvent::RetryScheduled(_)
+                | EngineEvent::ResponseStarted
                 | EngineEvent::RetryStarted(_)
                 | EngineEvent::CallFinished { .. } => {}
             }

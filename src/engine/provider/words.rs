@@ -39,6 +39,7 @@ fn word(event: &EngineEvent) -> (String, String) {
             (format!("END {stop_reason:?} {}{data}", class.as_str()), String::new())
         }
         EngineEvent::CallStarted => ("CALL".into(), String::new()),
+        EngineEvent::ResponseStarted => ("RESPONSE".into(), String::new()),
         EngineEvent::RetryScheduled(_) | EngineEvent::RetryStarted(_) => {
             ("RETRY".into(), String::new())
         }
@@ -52,6 +53,7 @@ pub(in crate::engine) fn texts(events: &[EngineEvent]) -> String {
         | EngineEvent::Reasoning { text, .. }
         | EngineEvent::ToolArguments { text, .. } => Some(text.as_str()),
         EngineEvent::CallStarted
+        | EngineEvent::ResponseStarted
         | EngineEvent::ToolCallStarted(_)
         | EngineEvent::ToolCallRequested { .. }
         | EngineEvent::Usage(_)

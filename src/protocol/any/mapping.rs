@@ -84,7 +84,7 @@ messages! {
     session in "duologue.session.v1":
         SteeringAccepted StoreDegraded TokenCounts TurnDropped UsageTotals;
     provider in "duologue.provider.v1":
-        AnswerTruncated ModelSwitched RetryScheduled RetryStarted;
+        AnswerTruncated CallTiming ModelSwitched RetryScheduled RetryStarted;
     store in "duologue.store.v1":
         StoredAttachment StoredChoices StoredDrop StoredMessage StoredModel StoredPreamble StoredPrompt
         StoredProviderData StoredStep StoredToolCall StoredToolResult StoredTurn;
@@ -151,7 +151,7 @@ fn every_message_is_a_payload() {
             payloads += 1;
         }
     }
-    assert_eq!(payloads, 52);
+    assert_eq!(payloads, 53);
 }
 
 /// One line in wire format.

@@ -10,7 +10,7 @@ use crate::protocol::any::Any;
 use crate::protocol::command::Extension;
 use crate::protocol::id::ToolCallId;
 use crate::protocol::proto::chat::CorrelationInfo;
-use crate::protocol::proto::provider::{AnswerTruncated, RetryScheduled, RetryStarted};
+use crate::protocol::proto::provider::{AnswerTruncated, CallTiming, RetryScheduled, RetryStarted};
 use crate::session::recorder::Recorder;
 use crate::session::usage::Spent;
 use crate::support::text::Text;
@@ -37,6 +37,11 @@ impl Run {
     ) {
         match event {
             EngineEvent::CallStarted => self.open_call(recorder, now),
+            EngineEvent::ResponseStarted => {
+                if let Some(call) = &mut self.call {
+                    call.response_started(now);
+                }
+            }
             EngineEvent::Reasoning { text, .. } => {
                 self.stream(recorder, now, SegmentKind::Thinking, text);
             }
@@ -49,22 +54,8 @@ impl Run {
                     call.usage = Some(usage);
                 }
             }
-            EngineEvent::RetryScheduled(retry) => {
-                let scheduled = RetryScheduled {
-                    attempt: retry.attempt,
-                    attempts_max: retry.attempts_max,
-                    wait_ms: retry.wait_ms,
-                    error_class: retry.class.as_str().to_owned(),
-                    reason: retry.reason,
-                    correlation: self.correlation(recorder),
-                };
-                self.report_retry(recorder, scheduled.into());
-            }
-            EngineEvent::RetryStarted(Retry { attempt, attempts_max, .. }) => {
-                let correlation = self.correlation(recorder);
-                let started = RetryStarted { attempt, attempts_max, correlation };
-                self.report_retry(recorder, started.into());
-            }
+            EngineEvent::RetryScheduled(retry) => self.retry_scheduled(recorder, retry),
+            EngineEvent::RetryStarted(retry) => self.retry_started(recorder, now, &retry),
             EngineEvent::CallFinished { stop_reason, class, provider_data } => {
                 let (segment, is_free) = (Ending::Finished, false);
                 let finish = CallFinish { stop_reason, class, segment, provider_data, is_free };
@@ -80,7 +71,7 @@ impl Run {
         self.scope.call = self.calls;
         self.record(recorder, Event::CallStarted);
         // Only now: after a defect in recording it there is nothing to finish.
-        self.call = Some(OpenCall { started: now, usage: None, has_tool_calls: false });
+        self.call = Some(OpenCall::new(now));
     }
 
     pub(super) fn close_call(&mut self, recorder: &mut Recorder, now: Uptime, end: CallFinish) {
@@ -107,6 +98,12 @@ impl Run {
         };
         self.record(recorder, finished);
         self.report_truncation(recorder, class);
+        let timing = CallTiming {
+            first_byte_ms: call.first_byte_ms,
+            first_token_ms: call.first_token_ms,
+            correlation: self.correlation(recorder),
+        };
+        self.report(recorder, Extension::Timing, timing.into());
         self.count_usage(recorder, Spent::of(call.usage.as_ref(), is_free));
     }
 
@@ -126,6 +123,28 @@ impl Run {
         let (engine, model) = (self.model.engine, self.model.name.as_str());
         let totals = recorder.usage().call_ended(engine, model, spent, ids);
         self.report(recorder, Extension::Usage, totals.into());
+    }
+
+    fn retry_scheduled(&self, recorder: &mut Recorder, retry: Retry) {
+        let scheduled = RetryScheduled {
+            attempt: retry.attempt,
+            attempts_max: retry.attempts_max,
+            wait_ms: retry.wait_ms,
+            error_class: retry.class.as_str().to_owned(),
+            reason: retry.reason,
+            correlation: self.correlation(recorder),
+        };
+        self.report_retry(recorder, scheduled.into());
+    }
+
+    fn retry_started(&mut self, recorder: &mut Recorder, now: Uptime, retry: &Retry) {
+        if let Some(call) = &mut self.call {
+            call.ask_again(now);
+        }
+        let (attempt, attempts_max) = (retry.attempt, retry.attempts_max);
+        let correlation = self.correlation(recorder);
+        let started = RetryStarted { attempt, attempts_max, correlation };
+        self.report_retry(recorder, started.into());
     }
 
     /// Retries are of a call: without one they would name the call before.
@@ -150,6 +169,9 @@ impl Run {
     fn need_call(&mut self, recorder: &mut Recorder, now: Uptime) {
         if self.call.is_none() {
             self.open_call(recorder, now);
+        }
+        if let Some(call) = &mut self.call {
+            call.answered(now);
         }
     }
 

@@ -12,6 +12,11 @@ pub(super) struct OpenCall {
     pub(super) started: Uptime,
     pub(super) usage: Option<Usage>,
     pub(super) has_tool_calls: bool,
+    /// When its request was sent, for the last time so far.
+    pub(super) asked: Uptime,
+    /// Milliseconds from there to the head of the response, and to the first token.
+    pub(super) first_byte_ms: Option<u64>,
+    pub(super) first_token_ms: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -54,6 +59,33 @@ pub(super) struct CallFinish {
     pub(super) provider_data: Option<ProviderData>,
     /// The provider has done nothing for it.
     pub(super) is_free: bool,
+}
+
+impl OpenCall {
+    pub(super) fn new(now: Uptime) -> Self {
+        Self {
+            started: now,
+            usage: None,
+            has_tool_calls: false,
+            asked: now,
+            first_byte_ms: None,
+            first_token_ms: None,
+        }
+    }
+
+    /// Its request is sent again: only what follows counts.
+    pub(super) fn ask_again(&mut self, now: Uptime) {
+        (self.asked, self.first_byte_ms, self.first_token_ms) = (now, None, None);
+    }
+
+    pub(super) fn response_started(&mut self, now: Uptime) {
+        self.first_byte_ms.get_or_insert(now.since(self.asked));
+    }
+
+    /// A piece of an answer has come.
+    pub(super) fn answered(&mut self, now: Uptime) {
+        self.first_token_ms.get_or_insert(now.since(self.asked));
+    }
 }
 
 impl CallFinish {

@@ -83,6 +83,7 @@ fn rules(script: &str) -> Rules {
             "approvals" => drop(rules.extensions.insert(Extension::Approvals)),
             "tool servers" => drop(rules.extensions.insert(Extension::ToolServers)),
             "retries" => drop(rules.extensions.insert(Extension::Retries)),
+            "timing" => drop(rules.extensions.insert(Extension::Timing)),
             "usage" => drop(rules.extensions.insert(Extension::Usage)),
             "engines" => rules.engines = engines(),
             "prices" => rules.prices = Arc::new(prices()),
@@ -285,6 +286,7 @@ impl Play {
         let text = |text: &str| text.to_owned();
         let event = match words {
             ["call"] => EngineEvent::CallStarted,
+            ["response"] => EngineEvent::ResponseStarted,
             ["text", it] => EngineEvent::Text(text(it)),
             ["reasoning", it] => EngineEvent::Reasoning { source: "reasoning", text: text(it) },
             ["tool", tool, name] => {

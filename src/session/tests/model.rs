@@ -135,6 +135,7 @@ impl Answers {
             | EngineEvent::ToolCallRequested { .. }
             | EngineEvent::Usage(_)
             | EngineEvent::RetryScheduled(_)
+            | EngineEvent::ResponseStarted
             | EngineEvent::RetryStarted(_) => {}
         }
     }

@@ -69,7 +69,7 @@ impl Shell<'_> {
         let Status { engine, model, profile, .. } = self.state.status.clone();
         self.together(|shell| {
             shell.update(Event::Opened(announced(&opening)));
-            greeting.into_iter().for_each(|frame| shell.frame(frame));
+            shell.greet(greeting);
             if chosen.is_some() {
                 // The greeting names what the process began with.
                 let status = &mut shell.state.status;

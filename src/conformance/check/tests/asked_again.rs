@@ -166,6 +166,9 @@ pub(super) fn planted() -> Vec<(Stream, u64, Rule)> {
         (switched_in_a_run(), RETRIED as u64 + 1, Rule::EventOrder),
         (without_repair, SECOND_CALL as u64 + 1, Rule::EventOrder),
         (run().with(15, "/uiEvent/payload/error", json!("cut off")), 16, Rule::CutOff),
+        (timed(json!({ "firstByteMs": "21", "firstTokenMs": "20" })), 12, Rule::CallTiming),
+        (timed(json!({ "firstByteMs": "20" })), 12, Rule::CallTiming),
+        (timed(json!({ "firstTokenMs": "20" })), FINISHED as u64 + 2, Rule::EventOrder),
     ];
     planted.extend(changed_fields().map(|(at, field, value, rule)| {
         (asked_again().with(at, field, value), at as u64 + 1, rule)
@@ -288,4 +291,9 @@ fn costs_add_up_but_for_rounding() {
     for wrong in ["0.350003", "0.36", "1e-1", ".35", "0,35"] {
         assert_ne!(cost(wrong), [], "{wrong}");
     }
+}
+
+/// The stream with the times of its first call, and then none of its second.
+fn timed(times: Value) -> Stream {
+    asked_again().inserted(11, ours(9, (PROVIDER, "CallTiming"), 1, times))
 }

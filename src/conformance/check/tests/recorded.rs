@@ -262,7 +262,8 @@ fn is_free(frames: &[Value], at: usize, pointer: &str, mutation: Mutation) -> bo
         "/hello/server" | "/error/message" => mutation == Mutation::Replaced,
         "/error/detail" => is_detail_free(frame, mutation),
         _ if pointer.starts_with("/uiEvent/payload/") || pointer.starts_with("/snapshot/") => {
-            is(&["durationMs", "hasToolCalls", "waitMs"])
+            is(&["durationMs", "hasToolCalls", "waitMs", "firstByteMs"])
+                || (key == "firstTokenMs" && mutation != Mutation::Removed)
                 || is_error_free(frame, pointer, mutation)
                 || is_attempt_free(frames, at, key, mutation)
                 || is_model_free(frame, key, mutation)

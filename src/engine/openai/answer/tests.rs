@@ -57,6 +57,7 @@ fn described(event: &EngineEvent) -> (String, String) {
         }
         EngineEvent::CallStarted
         | EngineEvent::RetryScheduled(_)
+        | EngineEvent::ResponseStarted
         | EngineEvent::RetryStarted(_) => (format!("{event:?}"), String::new()),
     }
 }
@@ -469,6 +470,7 @@ fn kept_of(pieces: &[&[u8]]) -> Option<String> {
             | EngineEvent::ToolCallRequested { .. }
             | EngineEvent::Usage(_)
             | EngineEvent::RetryScheduled(_)
+            | EngineEvent::ResponseStarted
             | EngineEvent::RetryStarted(_) => None,
         })
         .map(|data| data.json.to_string())

@@ -45,7 +45,9 @@ async fn a_provider_that_does_not_stream_is_understood() {
         provider_data: None,
     };
     assert_eq!(end, CallEnd::Finished);
-    assert_eq!(events, [EngineEvent::CallStarted, EngineEvent::Text("all".into()), finished]);
+    let begin = [EngineEvent::CallStarted, EngineEvent::ResponseStarted];
+    assert_eq!(events[..2], begin);
+    assert_eq!(events[2..], [EngineEvent::Text("all".into()), finished]);
 }
 
 #[tokio::test]
