@@ -10,6 +10,8 @@
 //! clients of a provider's API, each in a folder of its own, and share `provider`.
 
 pub mod anthropic;
+#[cfg(test)]
+pub(crate) mod dialects;
 pub mod echo;
 pub mod gemini;
 pub mod ollama;

@@ -24,6 +24,8 @@ mod rows;
 mod schema;
 mod sqlite;
 mod states;
+#[cfg(test)]
+pub(crate) mod testing;
 mod turn;
 mod words;
 mod worker;

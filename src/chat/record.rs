@@ -118,8 +118,13 @@ pub(crate) enum TurnChange {
         /// What goes with it.
         attachments: Attachments,
     },
-    /// The next piece of the open text.
-    Piece(String),
+    /// The next piece of the open text, which is of that provider call of the run.
+    Piece {
+        /// Number of the call, from 1.
+        round: u32,
+        /// The piece.
+        text: String,
+    },
     /// A step of the turn.
     Step(Step),
     /// The result of a tool call.

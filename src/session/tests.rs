@@ -1,5 +1,5 @@
 //! The state machine against its contract: every short sequence of inputs, long random ones, the
-//! table of answers, planted defects, and conversations kept as text.
+//! table of answers, planted defects, conversations kept as text, and the requests to providers.
 //!
 //! `contract` holds what must be true; `scene` makes the inputs; the rest feeds the one from the
 //! other.
@@ -21,3 +21,4 @@ mod scene;
 mod story;
 mod table;
 mod tool_loop;
+mod valid_requests;

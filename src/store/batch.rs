@@ -2,6 +2,7 @@
 
 use super::Roles;
 use super::turn::{Blobs, change_message, choices_message, preamble_message, turn_message};
+use crate::chat::event::Scope;
 use crate::chat::record::{Choices, EventRecord, PatchRecord, Record, SessionStart, TurnChange};
 use crate::protocol::any::Any;
 use crate::protocol::id::Ordinal;
@@ -123,8 +124,8 @@ struct Building {
     roles: Roles,
     batch: Batch,
     blobs: Blobs,
-    /// Pieces of a text that are one step: the last event, the turn and the text.
-    piece: Option<(Ordinal, u32, String)>,
+    /// Pieces of a text that are one step: the last event, its place and the text.
+    piece: Option<(Ordinal, Scope, String)>,
 }
 
 impl Building {
@@ -180,7 +181,7 @@ impl Building {
             // It is no step of a turn, and stays when turns end.
             TurnChange::Dropped(..) => Some(NO_TURN),
             TurnChange::Began { .. }
-            | TurnChange::Piece(_)
+            | TurnChange::Piece { .. }
             | TurnChange::Step(_)
             | TurnChange::Result(..)
             | TurnChange::Ended(_) => event.scope.map(|scope| scope.turn),
@@ -210,7 +211,10 @@ impl Building {
             self.row(ordinal, Some((scope.turn, scope.call)), &patch.payload());
         }
         if self.roles.turns && patch.is_answer() {
-            let piece = self.piece.get_or_insert_with(|| (ordinal, scope.turn, String::new()));
+            if self.piece.as_ref().is_some_and(|(_, of, _)| *of != scope) {
+                self.flush_piece();
+            }
+            let piece = self.piece.get_or_insert_with(|| (ordinal, scope, String::new()));
             piece.0 = ordinal;
             piece.2 += &patch.text;
         }
@@ -239,10 +243,10 @@ impl Building {
     }
 
     fn flush_piece(&mut self) {
-        if let Some((ordinal, turn, piece)) = self.piece.take()
-            && let Some(step) = change_message(&TurnChange::Piece(piece), &mut self.blobs)
-        {
-            self.step(ordinal, turn, &step);
+        let Some((ordinal, scope, text)) = self.piece.take() else { return };
+        let piece = TurnChange::Piece { round: scope.call, text };
+        if let Some(step) = change_message(&piece, &mut self.blobs) {
+            self.step(ordinal, scope.turn, &step);
         }
     }
 

@@ -101,7 +101,7 @@ pub(super) fn change_message(change: &TurnChange, blobs: &mut Blobs) -> Option<S
             text: prompt.as_str().to_owned(),
             attachments: attachments_message(attachments, blobs),
         }),
-        TurnChange::Piece(piece) => Kind::Piece(piece.clone()),
+        TurnChange::Piece { text, .. } => Kind::Piece(text.clone()),
         TurnChange::Step(step) => return Some(step_message(step, blobs)),
         TurnChange::Result(id, result) => Kind::Result(result_message(id, result)),
         TurnChange::Dropped(first_turn, last_turn) => {
@@ -109,7 +109,16 @@ pub(super) fn change_message(change: &TurnChange, blobs: &mut Blobs) -> Option<S
         }
         TurnChange::Ended(_) | TurnChange::Chose(_) => return None,
     };
-    Some(StoredStep { step: Some(kind), text_round: 0 })
+    let text_round = match change {
+        TurnChange::Piece { round, .. } => *round,
+        TurnChange::Began { .. }
+        | TurnChange::Step(_)
+        | TurnChange::Result(..)
+        | TurnChange::Dropped(..)
+        | TurnChange::Ended(_)
+        | TurnChange::Chose(_) => 0,
+    };
+    Some(StoredStep { step: Some(kind), text_round })
 }
 
 fn step_message(step: &Step, blobs: &mut Blobs) -> StoredStep {
@@ -251,13 +260,18 @@ pub(super) struct OpenTurn {
     steps: Vec<StoredStep>,
     /// The text that has not ended.
     piece: String,
+    /// Number of its provider call; 0 if it was stored without one.
+    piece_round: u32,
 }
 
 impl OpenTurn {
     pub(super) fn add(&mut self, stored: StoredStep) {
         match stored.step {
             Some(Kind::Began(prompt)) => self.prompt = prompt,
-            Some(Kind::Piece(piece)) => self.piece += &piece,
+            Some(Kind::Piece(piece)) => {
+                self.piece += &piece;
+                self.piece_round = stored.text_round;
+            }
             Some(Kind::Result(result)) => self.returned(result),
             Some(Kind::Text(_)) => {
                 self.piece.clear();
@@ -285,7 +299,8 @@ impl OpenTurn {
     /// The turn, which was cut off here.
     pub(super) fn cut_off(mut self) -> StoredTurn {
         if !self.piece.is_empty() {
-            self.steps.push(StoredStep { step: Some(Kind::Text(self.piece)), text_round: 0 });
+            let (step, text_round) = (Some(Kind::Text(self.piece)), self.piece_round);
+            self.steps.push(StoredStep { step, text_round });
         }
         let StoredPrompt { text: prompt, attachments } = self.prompt;
         let (steps, usage) = (self.steps, None);

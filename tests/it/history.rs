@@ -159,7 +159,7 @@ messages:
 prompt: 'fifth, {{ .how }}'
 ";
     let folder = folder("f.yaml", text);
-    let provider = Provider::start(vec![says("fine")]);
+    let provider = Provider::start(vec![says("fine")]).taking_any_request();
     let transcript = run_command(&provider, &folder.name("f.yaml"), &["--rpc"]);
     let expected = json!([
         {"role": "system", "content": "Be brief."},
@@ -183,7 +183,7 @@ messages-template: true
 messages: ['first {{ .how }}', 'second {{ .how }}']
 ";
     let folder = folder("f.yaml", text);
-    let provider = Provider::start(vec![says("fine")]);
+    let provider = Provider::start(vec![says("fine")]).taking_any_request();
     let transcript = run_command(&provider, &folder.name("f.yaml"), &["--rpc"]);
     assert_eq!(messages(&provider), json!([user("first brief"), user("second brief")]));
     assert_eq!(transcript.stderr, "");
@@ -193,6 +193,7 @@ messages: ['first {{ .how }}', 'second {{ .how }}']
 fn a_system_prompt_alone_is_answered() {
     let folder = folder("f.yaml", "system-prompt: Tell a joke.\n");
     let provider = Provider::start(vec![says("Knock, knock."), says("Knock, knock.")]);
+    let provider = provider.taking_any_request();
     let frames = run_command(&provider, &folder.name("f.yaml"), &["--rpc"]).frames;
     assert_eq!(frames.last().and_then(Frame::done), Some("ok"));
     assert_eq!(messages(&provider), json!([{"role": "system", "content": "Tell a joke."}]));

@@ -12,9 +12,12 @@ mod oracle;
 // What the system reports about a process.
 mod process;
 
-// A provider whose timing and faults are written down.
+// A provider whose timing and faults are written down, and what real ones want of a request.
 mod provider;
 mod provider_quirks;
+mod request_rules;
+#[path = "../rules/mod.rs"]
+mod rules;
 
 // The other engines, what each engine can do, and what each survives.
 mod anthropic;

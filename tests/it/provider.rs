@@ -1,8 +1,10 @@
 //! A scripted provider: an HTTP server with OpenAI's chat completions whose timing and faults are
-//! written down step by step. Answers are played in the order in which requests arrive.
+//! written down step by step. Answers are played in the order in which requests arrive. A request that
+//! a real provider would refuse fails the test.
 //!
 //! Nothing in it sleeps unless a script says so, and what waits for it has a deadline.
 
+use crate::rules::broken_rules;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
@@ -99,6 +101,9 @@ struct Shared {
 struct State {
     script: VecDeque<Vec<Step>>,
     requests: Vec<Request>,
+    /// The rules of real providers that requests have broken.
+    broken: Vec<String>,
+    takes_any: bool,
     connections: Vec<Connection>,
     open_gates: usize,
     hangups: usize,
@@ -143,6 +148,12 @@ impl Provider {
             move || accept(&listener, &shared)
         });
         Self { address, shared, accepting: Some(accepting) }
+    }
+
+    /// Takes requests with messages that a person wrote, whom no rule binds.
+    pub(crate) fn taking_any_request(self) -> Self {
+        self.shared.change(|state| state.takes_any = true);
+        self
     }
 
     /// What a client takes for its base URL.
@@ -208,6 +219,13 @@ impl Drop for Provider {
         drop(TcpStream::connect(self.address));
         if let Some(accepting) = self.accepting.take() {
             drop(accepting.join());
+        }
+        if !thread::panicking() {
+            let State { broken, requests, takes_any, .. } = &*self.shared.lock();
+            assert!(
+                broken.is_empty() || *takes_any,
+                "a provider would refuse it: {broken:?}\n{requests:#?}"
+            );
         }
     }
 }
@@ -291,7 +309,10 @@ fn serve(stream: TcpStream, connection: usize, shared: &Arc<Shared>) {
     });
     let mut reader = BufReader::new(stream);
     while let Some(request) = read_request(&mut reader) {
+        let host = request.header("host").unwrap_or_default();
+        let broken = broken_rules(&request.path, host, &request.body);
         let steps = shared.change(|state| {
+            state.broken.extend(broken);
             state.requests.push(request);
             state.connections[connection].answering = true;
             state.script.pop_front()

@@ -445,6 +445,7 @@ fn a_command_file_is_the_context_of_a_conversation() {
 #[track_caller]
 fn check_context(file: &str, options: &[&str], context: &Value) {
     let provider = Provider::start(vec![says("first answer"), says("second answer")]);
+    let provider = provider.taking_any_request();
     let base_url = provider.base_url();
     let words =
         ["run-command", file, "--engine", "openai", "--model", "m", "--base-url", &base_url];
@@ -474,7 +475,7 @@ fn check_context(file: &str, options: &[&str], context: &Value) {
 /// A prompt that is typed is context as well.
 #[test]
 fn a_prompt_of_exec_is_the_context_of_a_conversation() {
-    let provider = Provider::start(vec![says("an answer")]);
+    let provider = Provider::start(vec![says("an answer")]).taking_any_request();
     let base_url = provider.base_url();
     let words = ["exec", "The topic is numbers.", "--rpc", "--stdin-rpc", "--system", "Be brief."];
     let engine = ["--engine", "openai", "--model", "m", "--base-url", &base_url];

@@ -52,8 +52,8 @@ enum Format<'a> {
     JsonSchema { schema: &'a Map<String, Value> },
 }
 
-/// What a call with `spec` asks `model` for.
-pub(super) fn generation<'a>(model: &str, spec: &'a CallSpec) -> Generation<'a> {
+/// What a call with `spec` asks `model` for; no budget for reasoning unless the model `may_think` so.
+pub(super) fn generation<'a>(model: &str, spec: &'a CallSpec, may_think: bool) -> Generation<'a> {
     let settings = &*spec.settings;
     let format = native(model, spec).map(|schema| Format::JsonSchema { schema: &schema.schema });
     Generation {
@@ -61,7 +61,7 @@ pub(super) fn generation<'a>(model: &str, spec: &'a CallSpec) -> Generation<'a> 
         temperature: settings.temperature,
         top_p: settings.top_p,
         stop_sequences: settings.stop.as_deref(),
-        thinking: thinking(model, settings),
+        thinking: thinking(model, settings).filter(|it| may_think || !it.has_budget()),
         output_config: OutputConfig { effort: effort(settings), format },
     }
 }
@@ -135,6 +135,15 @@ fn effort(settings: &CallSettings) -> Option<&str> {
         "none" => None,
         "minimal" => Some("low"),
         effort => Some(effort),
+    }
+}
+
+impl Thinking {
+    fn has_budget(&self) -> bool {
+        match self {
+            Self::Enabled { .. } => true,
+            Self::Adaptive | Self::Disabled => false,
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::chat::transcript::Message;
 use crate::engine::CallSpec;
 use crate::engine::provider::remote::Refused;
 use crate::engine::provider::schema;
-use crate::engine::provider::tool::{self, WIRE_ID_BYTES_MAX, arguments, parameters, wire_name};
+use crate::engine::provider::tool::{arguments, parameters, wire_id_word, wire_name};
 use crate::protocol::attachment::Attachment;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -37,13 +37,14 @@ pub(super) fn body(
 ) -> Result<Vec<u8>, Refused> {
     let schema = schema::instruction(spec, native(model, spec).is_some());
     let schema = schema.map(|text| Block::Text { text: text.into(), cache_control: None });
+    let wire = wire_messages(model, messages)?;
     let mut body = Body {
         model,
-        generation: generation(model, spec),
+        generation: generation(model, spec, may_think(&wire)),
         stream: true,
         tools: spec.tools.iter().map(wire_tool).collect(),
         system: messages.iter().filter_map(system).chain(schema).collect(),
-        messages: wire_messages(model, messages)?,
+        messages: wire,
     };
     mark(&mut body);
     serde_json::to_vec(&body).map_err(Refused::Unwritable)
@@ -95,6 +96,14 @@ fn wire_messages<'a>(
     Ok(wire)
 }
 
+/// The provider refuses a budget for reasoning if the answer whose results stand last does not begin
+/// with reasoning: that answer may be of a model that had none.
+fn may_think(messages: &[WireMessage<'_>]) -> bool {
+    let [.., answer, last] = messages else { return true };
+    let has_results = last.content.iter().any(|block| matches!(block, Block::ToolResult { .. }));
+    !has_results || answer.content.first().is_some_and(Block::is_reasoning)
+}
+
 /// A text, unless it is blank: the provider refuses those.
 fn text_block(text: Cow<'_, str>) -> Option<Block<'_>> {
     (!text.trim().is_empty()).then_some(Block::Text { text, cache_control: None })
@@ -118,7 +127,7 @@ fn attached(attachment: &Attachment) -> Result<Block<'_>, Refused> {
 fn tool_result<'a>(tool: &'a ToolCall, result: &'a str, is_error: bool) -> Block<'a> {
     // The provider refuses an error without words.
     let content = if is_error && result.trim().is_empty() { NO_ERROR_TEXT } else { result };
-    let tool_use_id = wire_id(&tool.id.0);
+    let tool_use_id = wire_id_word(&tool.id.0);
     Block::ToolResult { tool_use_id, content, is_error, cache_control: None }
 }
 
@@ -165,17 +174,7 @@ fn answer<'a>(
 
 fn tool_use<'a>(tool: &'a ToolCall, input: &str) -> Result<Block<'a>, serde_json::Error> {
     let input = serde_json::from_str::<Box<RawValue>>(arguments(input).trim())?;
-    Ok(Block::ToolUse { id: wire_id(&tool.id.0), name: wire_name(&tool.name), input })
-}
-
-/// An id in the form that the provider takes: other engines give others.
-fn wire_id(id: &str) -> Cow<'_, str> {
-    let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    let id = tool::wire_id(id, WIRE_ID_BYTES_MAX);
-    match id.chars().all(is_fine) {
-        true => id,
-        false => id.replace(|c| !is_fine(c), "_").into(),
-    }
+    Ok(Block::ToolUse { id: wire_id_word(&tool.id.0), name: wire_name(&tool.name), input })
 }
 
 /// Marks what later calls begin with: the tools and the system prompt, and the messages so far.

@@ -16,9 +16,12 @@ use crate::chat::transcript::Message;
 use crate::engine::provider::media::{self, Media};
 use crate::engine::provider::remote::Refused;
 use crate::engine::provider::schema;
-use crate::engine::provider::tool::{WIRE_ID_BYTES_MAX, arguments, parameters, wire_id, wire_name};
+use crate::engine::provider::tool::{
+    WIRE_ID_BYTES_MAX, arguments, parameters, wire_id, wire_id_of_chars, wire_name,
+};
 use crate::engine::{CallSettings, CallSpec, ResponseSchema};
 use crate::protocol::attachment::Attachment;
+use std::borrow::Cow;
 
 #[cfg(test)]
 mod tests;
@@ -36,6 +39,13 @@ pub(super) enum Server {
 
 /// Bytes of a call's id that OpenAI takes in chat completions.
 const OPENAI_ID_BYTES_MAX: usize = 40;
+
+/// Letters and digits of a call's id at Mistral, which refuses any other.
+const MISTRAL_ID_CHARS: usize = 9;
+
+/// Stands between results and a prompt at Mistral, which wants an answer there: a prompt that joins a
+/// run comes before it.
+const BRIDGE: &str = "I have the results.";
 
 /// Domains of Azure's servers with models.
 const AZURE_DOMAINS: [&str; 3] =
@@ -69,10 +79,13 @@ impl Server {
         }
     }
 
-    fn id_bytes_max(self) -> usize {
+    /// The id of a call in the form that the server takes.
+    fn id(self, id: &str) -> Cow<'_, str> {
         match self {
-            Self::OpenAi | Self::Azure => OPENAI_ID_BYTES_MAX,
-            Self::Mistral | Self::Other => WIRE_ID_BYTES_MAX,
+            Self::OpenAi | Self::Azure => wire_id(id, OPENAI_ID_BYTES_MAX),
+            Self::Mistral => wire_id_of_chars(id, MISTRAL_ID_CHARS),
+            // Ids of some servers mean something to them, and have up to 64 bytes.
+            Self::Other => wire_id(id, WIRE_ID_BYTES_MAX),
         }
     }
 }
@@ -157,6 +170,9 @@ fn wire_messages<'a>(
 ) -> Result<Vec<Wire<'a>>, Refused> {
     let wire = messages.iter().map(|message| wire(to, message));
     let mut wire = wire.collect::<Result<Vec<_>, _>>()?;
+    if to.1 == Server::Mistral {
+        bridge(&mut wire);
+    }
     let Some(instruction) = instruction else { return Ok(wire) };
     // Many servers take only one message of the system.
     match wire.first_mut() {
@@ -172,11 +188,20 @@ fn wire_messages<'a>(
     Ok(wire)
 }
 
+/// Has an answer stand between results and what the user says next.
+fn bridge(wire: &mut Vec<Wire<'_>>) {
+    let is_gap = |pair: &[Wire<'_>]| matches!(pair, [Wire::Tool { .. }, Wire::User { .. }]);
+    while let Some(at) = wire.windows(2).position(is_gap) {
+        let (tool_calls, reasoning) = (Vec::new(), kept::KeptReasoning::default());
+        wire.insert(at + 1, Wire::Assistant { content: Some(BRIDGE), tool_calls, reasoning });
+    }
+}
+
 fn wire<'a>(
     (model, server): (&str, Server),
     message: &'a Message<'_>,
 ) -> Result<Wire<'a>, Refused> {
-    let id = |tool: &'a ToolCall| wire_id(&tool.id.0, server.id_bytes_max());
+    let id = |tool: &'a ToolCall| server.id(&tool.id.0);
     Ok(match message {
         Message::System(content) => Wire::System { content: (*content).into() },
         Message::User { text, attachments } => {

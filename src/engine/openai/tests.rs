@@ -1,5 +1,6 @@
 //! The engine against a scripted provider, over real connections.
 
+#[expect(dead_code, reason = "the tests of the program use all of it")]
 #[path = "../../../tests/it/provider.rs"]
 mod provider;
 

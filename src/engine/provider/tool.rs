@@ -2,7 +2,7 @@
 
 use crate::protocol::command::{TOOL_NAME_BYTES_MAX, is_tool_name};
 use crate::protocol::id::ToolCallId;
-use data_encoding::HEXLOWER;
+use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -93,14 +93,42 @@ pub(in crate::engine) fn wire_id(id: &str, bytes_max: usize) -> Cow<'_, str> {
     if id.len() <= bytes_max {
         return id.into();
     }
-    let hash = HEXLOWER.encode(&digest(&SHA256, id.as_bytes()).as_ref()[..ID_HASH_BYTES]);
+    let hash = id_hash(id);
     let start = id.floor_char_boundary(bytes_max.saturating_sub(hash.len() + 1));
     format!("{}_{hash}", &id[..start]).into()
+}
+
+/// The id of a call with nothing but letters, digits, `_` and `-`, up to [`WIRE_ID_BYTES_MAX`] bytes.
+pub(in crate::engine) fn wire_id_word(id: &str) -> Cow<'_, str> {
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if id.chars().all(is_fine) {
+        return wire_id(id, WIRE_ID_BYTES_MAX);
+    }
+    // Without the hash, two ids that differ in one of these characters would be one.
+    let hash = id_hash(id);
+    let room = WIRE_ID_BYTES_MAX - hash.len() - 1;
+    let fine: String = id.chars().map(|c| if is_fine(c) { c } else { '_' }).take(room).collect();
+    format!("{fine}_{hash}").into()
+}
+
+/// The id of a call with exactly `chars` letters and digits, 52 at most.
+pub(in crate::engine) fn wire_id_of_chars(id: &str, chars: usize) -> Cow<'_, str> {
+    if id.len() == chars && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return id.into();
+    }
+    let mut hash = BASE32_NOPAD.encode(digest(&SHA256, id.as_bytes()).as_ref());
+    hash.truncate(chars);
+    hash.into()
+}
+
+fn id_hash(id: &str) -> String {
+    HEXLOWER.encode(&digest(&SHA256, id.as_bytes()).as_ref()[..ID_HASH_BYTES])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn a_name_that_a_model_made_up_takes_the_pattern_of_providers() {
@@ -125,6 +153,21 @@ mod tests {
             }
         }
         assert_ne!(wire_id(&one, 64), wire_id(&two, 64));
+    }
+
+    #[test]
+    fn ids_of_other_forms_take_the_pattern_and_stay_apart() {
+        assert_eq!(wire_id_word("toolu_a-1"), "toolu_a-1");
+        let ids = ["a:1", "a.1", "a 1", &"\u{e9}".repeat(90), &"x".repeat(90)];
+        let words: BTreeSet<_> = ids.iter().map(|id| wire_id_word(id).into_owned()).collect();
+        assert_eq!(words.len(), ids.len(), "{words:?}");
+        assert!(words.iter().all(|word| is_tool_name(word)), "{words:?}");
+        assert_eq!(wire_id_of_chars("D681PevKs", 9), "D681PevKs");
+        let ids = ["call_abcd", "call_abc", "D681PevKsX", ""];
+        let exact: BTreeSet<_> = ids.iter().map(|id| wire_id_of_chars(id, 9)).collect();
+        assert_eq!(exact.len(), ids.len(), "{exact:?}");
+        let is_fine = |id: &str| id.len() == 9 && id.bytes().all(|it| it.is_ascii_alphanumeric());
+        assert!(exact.iter().all(|id| is_fine(id)), "{exact:?}");
     }
 
     #[test]

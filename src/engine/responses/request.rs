@@ -164,10 +164,11 @@ fn answer<'a>(
                 None
             }
             // A blank text is left out of the transcript.
-            KeptItem::Text { bytes, phase } => text.split_at_checked(bytes).map(|(piece, rest)| {
+            KeptItem::Text { bytes, phase } => {
+                let (piece, rest) = text.split_at_checked(bytes).unwrap_or(("", text));
                 text = rest;
                 answered(piece, phase)
-            }),
+            }
             KeptItem::Call => calls.next().map(|(tool, input)| called(tool, input)),
         };
         if let Some(item) = item {
@@ -176,15 +177,15 @@ fn answer<'a>(
         }
     }
     // Without kept items, all of it; with them, what was added to the answer later.
-    if !text.is_empty() {
-        items.push(answered(text, None));
-    }
+    items.extend(answered(text, None));
     items.extend(calls.map(|(tool, input)| called(tool, input)));
     items
 }
 
-fn answered(text: &str, phase: Option<String>) -> WireItem<'_> {
-    WireItem::Answer { role: Role::Assistant, content: text, phase }
+/// A text, unless it is blank: strict servers refuse those.
+fn answered(text: &str, phase: Option<String>) -> Option<WireItem<'_>> {
+    let is_blank = text.trim().is_empty();
+    (!is_blank).then_some(WireItem::Answer { role: Role::Assistant, content: text, phase })
 }
 
 fn called<'a>(tool: &'a ToolCall, input: &'a str) -> WireItem<'a> {

@@ -51,7 +51,7 @@ fn a_turn_is_the_same_after_it_was_stored() {
 #[test]
 fn a_turn_that_was_cut_off_has_the_steps_so_far() {
     let mut blobs = Blobs::new();
-    let text = |text: &str| TurnChange::Piece(text.to_owned());
+    let text = |text: &str| TurnChange::Piece { round: 3, text: text.to_owned() };
     let attachments = attached(Content::Data(b"bytes".as_slice().into()));
     let mut changes = vec![TurnChange::Began { prompt: "why?".into(), attachments }];
     changes.extend([text("Let "), text("me see.")]);
@@ -82,7 +82,7 @@ fn a_turn_that_was_cut_off_has_the_steps_so_far() {
     }
     let cut = turn(1, open.cut_off(), &blobs);
     let mut expected: Vec<_> = steps().into_iter().take(2).collect();
-    expected.push(Step::Text { round: None, text: "It is".into() });
+    expected.push(Step::Text { round: Some(3), text: "It is".into() });
     assert_eq!((cut.prompt.as_str(), cut.steps), ("why?", expected));
     assert_eq!(cut.state, TurnState::Interrupted);
     assert_eq!(cut.attachments[0].content, Content::Data(b"bytes".as_slice().into()));

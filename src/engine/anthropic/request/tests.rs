@@ -37,12 +37,12 @@ fn a_conversation_takes_the_form_of_the_interface() {
             { "role": "assistant", "content": [
                 { "type": "text", "text": "Let me look." },
                 { "type": "tool_use", "id": "a", "name": "look", "input": { "city": "Rome", "n": 1.5 } },
-                { "type": "tool_use", "id": "b_1", "name": "look",
+                { "type": "tool_use", "id": "b_1_34340f0e82d75a34", "name": "look",
                   "input": { "unreadable_arguments": "{\"ci" } },
             ] },
             { "role": "user", "content": [
                 { "type": "tool_result", "tool_use_id": "a", "content": "sun" },
-                { "type": "tool_result", "tool_use_id": "b_1", "content": "no", "is_error": true },
+                { "type": "tool_result", "tool_use_id": "b_1_34340f0e82d75a34", "content": "no", "is_error": true },
                 { "type": "text", "text": "and?" },
             ] },
             { "role": "assistant", "content": [{ "type": "text", "text": "done" }] },
@@ -121,6 +121,32 @@ fn an_answer_does_not_end_with_its_reasoning() {
     assert_eq!(content("Hello"), json!([{ "type": "text", "text": "Hello" }]));
     // Reasoning before a text that was added to the answer stays.
     assert_eq!(content("Hello!").as_array().map(Vec::len), Some(4));
+}
+
+/// "When `thinking` is enabled, a final `assistant` message must start with a thinking block": another
+/// model, or one without a budget, may have begun the round of tools.
+#[test]
+fn a_budget_for_reasoning_waits_for_an_answer_that_begins_with_reasoning() {
+    let tool = call("a");
+    let blocks =
+        json!([{ "type": "thinking", "thinking": "t", "signature": "s" }, { "type": "tool_use" }]);
+    let own = data("anthropic", "m", blocks);
+    let mut spec = spec(&json!({ "reasoning_budget": 2_048 }), &[], None);
+    let mut thinking = |provider_data, is_answered: bool| {
+        let calls = vec![(&tool, "{}")];
+        let mut messages = vec![
+            user("q"),
+            Message::Assistant { text: "".into(), calls, provider_data },
+            Message::Tool { tool: &tool, result: "42".into(), is_error: false },
+        ];
+        messages.extend(is_answered.then(|| [says("done"), user("next")]).into_iter().flatten());
+        spec.tools = [look()].into();
+        let body = body("m", &spec, &messages).expect("serializes");
+        serde_json::from_slice::<Value>(&body).expect("JSON")["thinking"]["type"].clone()
+    };
+    assert_eq!(thinking(Some(&own), false), "enabled");
+    assert_eq!(thinking(None, false), Value::Null);
+    assert_eq!(thinking(None, true), "enabled");
 }
 
 /// Each turn begins with the bytes of the one before, but for the marks: the provider reads the rest

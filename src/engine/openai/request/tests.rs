@@ -230,6 +230,30 @@ fn a_server_is_known_by_its_host() {
     }
 }
 
+/// "Tool call id was … but must be a-z, A-Z, 0-9, with a length of 9", and "Unexpected role 'user'
+/// after role 'tool'".
+#[test]
+fn mistral_gets_ids_of_nine_characters_and_an_answer_after_results() {
+    let tool = call("call_1");
+    let messages = [
+        user("hi"),
+        Message::Assistant { text: "".into(), calls: vec![(&tool, "{}")], provider_data: None },
+        Message::Tool { tool: &tool, result: "out".into(), is_error: false },
+        user("and?"),
+    ];
+    let sent = |server: Server| -> Value {
+        let text = text_of(&messages, &CallSpec::default(), server);
+        serde_json::from_str(&text).expect("JSON")
+    };
+    let own = sent(Server::Mistral);
+    let id = own["messages"][1]["tool_calls"][0]["id"].as_str().expect("an id");
+    assert!(id.len() == 9 && id.bytes().all(|it| it.is_ascii_alphanumeric()), "{own}");
+    assert_eq!(own["messages"][2]["tool_call_id"], id);
+    assert_eq!(own["messages"][3], json!({ "role": "assistant", "content": BRIDGE }));
+    assert_eq!(own["messages"][4]["content"], "and?");
+    assert_eq!(sent(Server::Other)["messages"][3]["content"], "and?");
+}
+
 #[test]
 fn mistral_gets_no_stream_options_and_azures_reasoning_models_their_limit() {
     let spec = spec(&json!({ "max_tokens": 9 }), None);
