@@ -193,11 +193,18 @@ impl Transcript {
     /// Leaves out what providers on other hosts than `host` wrote for themselves: nobody else can read
     /// it, and it may hold what the user did not mean for others.
     pub(crate) fn leave_out_data_of_others(&mut self, host: &str) {
-        let is_foreign =
-            |step: &Step| matches!(step, Step::ProviderData(data) if &*data.host != host);
+        self.leave_out(|step| matches!(step, Step::ProviderData(data) if &*data.host != host));
+    }
+
+    /// Leaves out what all providers wrote for themselves.
+    pub(crate) fn leave_out_provider_data(&mut self) {
+        self.leave_out(|step| matches!(step, Step::ProviderData(_)));
+    }
+
+    fn leave_out(&mut self, is_meant: impl Fn(&Step) -> bool) {
         for turn in &mut self.turns {
-            if turn.steps.iter().any(is_foreign) {
-                Arc::make_mut(turn).steps.retain(|step| !is_foreign(step));
+            if turn.steps.iter().any(&is_meant) {
+                Arc::make_mut(turn).steps.retain(|step| !is_meant(step));
             }
         }
     }

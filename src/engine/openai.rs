@@ -60,6 +60,7 @@ impl Interface for ChatCompletions {
     const PROVIDER: &'static str = "OpenAI";
     const BASE_URL: &'static str = DEFAULT_BASE_URL;
     const MODEL: &'static str = DEFAULT_MODEL;
+    const OPTIONAL_MEMBERS: &'static [&'static str] = &["stream_options"];
     const SOURCES: SettingSources = OPENAI_SOURCES;
 
     type Answer<'a> = Answer<'a>;

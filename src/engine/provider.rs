@@ -18,6 +18,7 @@ pub(super) mod lines;
 
 pub(super) mod body;
 pub(super) mod models;
+pub(super) mod optional;
 pub(super) mod retry;
 
 pub(super) mod key;

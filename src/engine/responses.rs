@@ -46,6 +46,7 @@ impl Interface for ResponsesApi {
     const PROVIDER: &'static str = "OpenAI";
     const BASE_URL: &'static str = DEFAULT_BASE_URL;
     const MODEL: &'static str = DEFAULT_MODEL;
+    const OPTIONAL_MEMBERS: &'static [&'static str] = &["include"];
     const SOURCES: SettingSources = OPENAI_SOURCES;
 
     type Answer<'a> = Answer<'a>;

@@ -312,3 +312,17 @@ fn signed_reasoning_goes_to_no_other_server() {
     let words = |text: &str| json!([{ "type": "text", "text": text }]);
     assert_eq!(messages(&request)[1], json!({ "role": "assistant", "content": words("one") }));
 }
+
+#[test]
+fn a_call_of_a_made_up_tool_goes_back_to_anthropic_in_its_pattern() {
+    let call = json!({ "type": "tool_use", "id": "toolu.a:1", "name": "functions.get_time",
+                       "input": {} });
+    ANTHROPIC.check_made_up_call(answer(vec![block(0, call, &[])], "tool_use"));
+}
+
+#[test]
+fn reasoning_that_anthropic_refuses_is_left_out() {
+    let script = answer(vec![thinking(0, "hm", "c2ln"), text(1, "one")], "end_turn");
+    let words = "messages.1.content.0: Invalid `signature` in `thinking` block";
+    ANTHROPIC.check_refused_reasoning(script, words, r#""signature":"c2ln""#);
+}

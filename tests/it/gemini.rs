@@ -303,3 +303,16 @@ fn settings_of_gemini_that_cannot_work_name_its_variables() {
          DUOLOGUE_MODEL",
     );
 }
+
+#[test]
+fn a_call_of_a_made_up_tool_goes_back_to_gemini_in_its_pattern() {
+    let call = json!({ "functionCall": { "name": "functions.get_time", "args": {} } });
+    GEMINI.check_made_up_call(vec![event(&last(json!([call]), "STOP"))]);
+}
+
+#[test]
+fn signatures_that_gemini_refuses_are_left_out() {
+    let parts = json!([{ "text": "one", "thoughtSignature": "c2ln" }]);
+    let words = "Thought signature is not valid";
+    GEMINI.check_refused_reasoning(vec![event(&last(parts, "STOP"))], words, "c2ln");
+}

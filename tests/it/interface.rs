@@ -132,6 +132,48 @@ impl Interface {
         request
     }
 
+    /// After `script`, an answer that calls a tool by a name that the model made up, the conversation
+    /// goes on: the provider checks each request.
+    #[track_caller]
+    pub(crate) fn check_made_up_call(&self, script: Vec<Step>) {
+        let scripts = vec![script, (self.says)("one"), (self.says)("two")];
+        let provider = Provider::start(scripts);
+        let mut server = (self.launch)(&provider, &[]).start();
+        declare_get_time(&mut server);
+        for turn in ["r1", "r2"] {
+            assert_eq!(server.turn(turn, "hi"), "ok", "{turn}");
+        }
+        server.finish();
+        let body = provider.wait_request(3).body.to_string();
+        assert!(body.contains("functions_get_time"), "{body}");
+    }
+
+    /// A server that refuses, with these words, what the request after `script` sends back of its
+    /// reasoning, gets the request once more without it, and every later one, too. `kept` is a part of
+    /// that reasoning.
+    #[track_caller]
+    pub(crate) fn check_refused_reasoning(&self, script: Vec<Step>, words: &str, kept: &str) {
+        let refusal = json!({ "error": { "message": words, "type": "invalid_request_error" } });
+        let refusal = vec![Step::Status(400, Vec::new(), refusal.to_string())];
+        let scripts = vec![script, refusal, (self.says)("two"), (self.says)("three")];
+        let provider = Provider::start(scripts);
+        let mut server = (self.launch)(&provider, &[]).start();
+        for turn in ["r1", "r2", "r3"] {
+            assert_eq!(server.turn(turn, "hi"), "ok", "{turn}");
+        }
+        let transcript = server.finish();
+        assert_eq!(finished_text(&transcript.frames, "r2"), "two");
+        let has_kept = |number| {
+            let body = provider.wait_request(number).body;
+            body.to_string().contains(kept)
+        };
+        assert_eq!([1, 2, 3, 4].map(has_kept), [false, true, false, false]);
+        let line = "may refuse: the reasoning of earlier answers";
+        assert_eq!(transcript.stderr.matches(line).count(), 1, "{}", transcript.stderr);
+        let started = transcript.frames.iter().filter(|it| it.is_event("ChatProviderCallStarted"));
+        assert_eq!(started.count(), 3, "one call for each turn");
+    }
+
     /// With these options and no variables a run fails with an error that begins with `expected`.
     #[track_caller]
     pub(crate) fn check_unusable(&self, args: &[&str], expected: &str) {

@@ -15,6 +15,7 @@ mod process;
 // A provider whose timing and faults are written down, and what real ones want of a request.
 mod provider;
 mod provider_quirks;
+mod refused_parts;
 mod request_rules;
 #[path = "../rules/mod.rs"]
 mod rules;

@@ -251,3 +251,16 @@ fn ollama_has_no_default_model_and_is_never_chosen_by_default() {
     assert!(hello.contains("engine=echo"), "{hello}");
     server.finish();
 }
+
+#[test]
+fn a_call_of_a_made_up_tool_goes_back_to_ollama_in_its_pattern() {
+    let call = json!({ "function": { "name": "functions.get_time", "arguments": {} } });
+    OLLAMA.check_made_up_call(answer(vec![calls(json!([call]))], "stop"));
+}
+
+#[test]
+fn reasoning_that_ollama_refuses_is_left_out() {
+    let script = answer(vec![thinking("hm"), text("one")], "stop");
+    let words = "invalid message: unknown field thinking";
+    OLLAMA.check_refused_reasoning(script, words, r#""thinking":"hm""#);
+}

@@ -270,3 +270,42 @@ fn encrypted_reasoning_goes_to_no_other_server() {
     let input = request.body["input"].to_string();
     assert!(input.contains("one") && !input.contains("ZW5j"), "{input}");
 }
+
+#[test]
+fn a_call_of_a_made_up_tool_goes_back_to_responses_in_its_pattern() {
+    let call = json!({ "type": "function_call", "call_id": "x".repeat(100),
+                       "name": "functions.get_time", "arguments": "{}" });
+    RESPONSES.check_made_up_call(answer(vec![item(0, call.clone(), &[], call)]));
+}
+
+#[test]
+fn reasoning_that_a_server_of_responses_refuses_is_left_out() {
+    let script = answer(vec![reasoning(0, "hm", "ZW5j"), text(1, "one")]);
+    let words = "Invalid 'input[1].encrypted_content': it can't be verified";
+    RESPONSES.check_refused_reasoning(script, words, "ZW5j");
+}
+
+/// As servers want it that check the items with the types of OpenAI's client: whole items of an
+/// answer, or plain messages. The scripted provider has these rules.
+#[test]
+fn two_turns_with_tools_are_taken_by_a_strict_server() {
+    let called = |id: &str| answer(vec![reasoning(0, "hm", "ZW5j"), tool(1, id, &["{}"])]);
+    let scripts = vec![called("call_a"), says("one"), called("call_b"), says("two")];
+    let provider = Provider::start(scripts);
+    let mut server = responses(&provider, &[]).start();
+    declare_get_time(&mut server);
+    for (turn, call) in [("r1", "call_a"), ("r2", "call_b")] {
+        server.send(submit(turn, "hi"));
+        return_results(&mut server, &[call]);
+        assert_eq!(server.wait_done(turn), "ok");
+    }
+    server.finish();
+    let body = provider.wait_request(4).body;
+    let items = body["input"].as_array().expect("items");
+    let kind = |item: &Value| item["type"].as_str().unwrap_or("answer").to_owned();
+    let kinds: Vec<_> = items.iter().map(kind).collect();
+    let round = ["message", "reasoning", "function_call", "function_call_output"];
+    assert_eq!(kinds, [&round[..], &["answer"], &round].concat(), "{body}");
+    assert_eq!(items[4], json!({ "role": "assistant", "content": "one" }));
+    assert!(items.iter().all(|it| it["type"] != "reasoning" || it["id"] == "rs_1"), "{body}");
+}

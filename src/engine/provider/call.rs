@@ -21,12 +21,14 @@ const LINGER_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// One call, with its retries.
 pub(in crate::engine) struct ProviderCall<'a, F> {
-    pub(in crate::engine) settings: &'a Settings,
+    settings: &'a Settings,
     pub(in crate::engine) post: Post<'a>,
-    pub(in crate::engine) failures: &'a Failures,
-    pub(in crate::engine) sink: &'a Sink,
+    failures: &'a Failures,
+    sink: &'a Sink,
     /// Begins the answer in a body that ends so.
-    pub(in crate::engine) begin_answer: F,
+    begin_answer: F,
+    /// The provider has taken the request, as its status said.
+    is_taken: bool,
 }
 
 /// A request that failed.
@@ -37,11 +39,26 @@ struct Failed {
 }
 
 impl<'a, A: Answer<'a>, F: Fn(BodyEnd) -> A> ProviderCall<'a, F> {
+    pub(in crate::engine) fn new(
+        settings: &'a Settings,
+        post: Post<'a>,
+        failures: &'a Failures,
+        sink: &'a Sink,
+        begin_answer: F,
+    ) -> Self {
+        Self { settings, post, failures, sink, begin_answer, is_taken: false }
+    }
+
+    /// Whether the provider has taken the request of a run, whatever came then.
+    pub(in crate::engine) fn is_taken(&self) -> bool {
+        self.is_taken
+    }
+
     /// Makes the call: all events of the answer go to the sink.
     ///
     /// # Errors
     /// If no answer came, or only a part of one, after as many retries as the settings allow.
-    pub(in crate::engine) async fn run(&self, clock: &mut Clock) -> Result<(), Failure> {
+    pub(in crate::engine) async fn run(&mut self, clock: &mut Clock) -> Result<(), Failure> {
         let mut attempt = 1;
         loop {
             let Err(failed) = self.attempt(clock).await else { return Ok(()) };
@@ -77,12 +94,13 @@ impl<'a, A: Answer<'a>, F: Fn(BodyEnd) -> A> ProviderCall<'a, F> {
         (wait < clock.left()).then_some(wait)
     }
 
-    async fn attempt(&self, clock: &mut Clock) -> Result<(), Failed> {
+    async fn attempt(&mut self, clock: &mut Clock) -> Result<(), Failed> {
         let response = match self.post.send(clock, self.failures).await {
             Ok(response) => response,
             Err(failure) => return Err(Failed { failure, has_output: false }),
         };
         clock.apart(self.sink.send(EngineEvent::ResponseStarted)).await;
+        self.is_taken = true;
         let mut has_output = false;
         let read = self.read(response, clock, &mut has_output).await;
         read.map_err(|failure| Failed { failure, has_output })

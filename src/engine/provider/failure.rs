@@ -5,6 +5,7 @@ mod complaint;
 mod quoting;
 mod setup;
 mod status;
+mod suspects;
 #[cfg(test)]
 mod tests;
 mod transport;

@@ -1,6 +1,8 @@
 //! An engine for a remote provider: its settings, its connection, and one call of it. What differs
 //! between providers is their [`Interface`].
 
+mod listing;
+
 use super::address;
 use super::answer::Answer;
 use super::body::BodyEnd;
@@ -10,7 +12,8 @@ use super::connection::Connection;
 use super::failure::{Failure, Failures, SettingSources};
 use super::key::{Key, KeySource};
 use super::models::ModelList;
-use super::post::{Post, Target, get};
+use super::optional::OptionalParts;
+use super::post::{Post, Target};
 use super::retry::Retry;
 use super::settings::Settings;
 use crate::engine::spec::merge;
@@ -27,9 +30,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Names a file of root certificates, here as in other programs that use TLS.
 const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
 
-/// Pages of a list of models that are asked for.
-const LIST_PAGES_MAX: usize = 10;
-
 /// What distinguishes the interface of one provider from that of others.
 pub(in crate::engine) trait Interface {
     /// The provider whose interface it is, as errors name it.
@@ -44,6 +44,9 @@ pub(in crate::engine) trait Interface {
     /// The model there, if none is named; empty if one has to be. Other providers have their own
     /// names.
     const MODEL: &'static str;
+
+    /// Members of a request that a server may not know, and that a call can do without.
+    const OPTIONAL_MEMBERS: &'static [&'static str] = &[];
 
     /// How the provider lists its models.
     const MODELS: ModelList = ModelList::OpenAi;
@@ -249,15 +252,36 @@ impl<I: Interface> Remote<I> {
         let headers = headers::<I>(key, &spec.settings, &failures)?;
         let has_secret = key.is_some() || !spec.settings.extra_headers.is_empty();
         let client = connection.client(&url, has_secret, &failures).await?;
-        let body = self.body(model, spec).map_err(|why| failures.refused(why))?;
+        let host = self.host();
+        let refused = OptionalParts::refused_by(&host, model);
+        let body = |parts| self.body(model, spec, parts).map_err(|why| failures.refused(why));
+        let body_first = body(refused)?;
         if is_first {
             clock.apart(sink.send(EngineEvent::CallStarted)).await;
         }
         let target = Target { url, headers };
-        let post = Post { client, target, body, idle_timeout: settings.idle_timeout };
+        let post = Post { client, target, body: body_first, idle_timeout: settings.idle_timeout };
         let begin_answer = |end| I::answer(&failures, model, end);
-        let call = ProviderCall { settings, post, failures: &failures, sink, begin_answer };
-        call.run(clock).await
+        let mut call = ProviderCall::new(settings, post, &failures, sink, begin_answer);
+        let Err(failure) = call.run(clock).await else { return Ok(()) };
+        let Retry::Without(suspects) = failure.retry else { return Err(failure) };
+        let body_without = body(refused.and(suspects))?;
+        if body_without == call.post.body {
+            return Err(failure);
+        }
+        tracing::warn!(
+            why = failure.message(),
+            "the request is sent again without a part that {host} may refuse: {}",
+            suspects.words(I::OPTIONAL_MEMBERS)
+        );
+        call.post.body = body_without;
+        let result = call.run(clock).await;
+        match call.is_taken() {
+            true => suspects.remember(&host, model),
+            // The part was not the reason.
+            false => return Err(failure),
+        }
+        result
     }
 
     /// The failures of calls of `model` with `key`, which hide the headers of `settings`, too.
@@ -287,42 +311,6 @@ impl<I: Interface> Remote<I> {
         }
     }
 
-    /// The models that the provider lists, asked for with the headers of `of_calls`.
-    ///
-    /// # Errors
-    /// If it can't be asked, or has no list.
-    pub(in crate::engine) async fn models(
-        &self,
-        of_calls: &CallSettings,
-    ) -> Result<Vec<String>, RunError> {
-        let Shared { settings, key, connection, .. } = &*self.shared;
-        let unkeyed = self.failures(key.known().as_ref(), "", of_calls);
-        self.ensure_key(&unkeyed).map_err(Failure::into_error)?;
-        let key = key.get().await.map_err(|why| unkeyed.no_key_from_source(why).into_error())?;
-        let failures = self.failures(key.as_ref(), "", of_calls);
-        let headers =
-            headers::<I>(key.as_ref(), of_calls, &failures).map_err(Failure::into_error)?;
-        let has_secret = key.is_some() || !of_calls.extra_headers.is_empty();
-        let mut clock = Clock::new(settings.total_timeout);
-        let (mut models, mut next) = (Vec::new(), None);
-        for _ in 0..LIST_PAGES_MAX {
-            let url = I::MODELS.url(self.base_url(), key.is_none(), next.as_deref());
-            let url = url.map_err(|why| failures.bad_base_url(&why).into_error())?;
-            let client = connection.client(&url, has_secret, &failures);
-            let client = client.await.map_err(Failure::into_error)?;
-            let body = get(client, url, headers.clone(), &mut clock, &failures).await;
-            let page =
-                body.and_then(|body| I::MODELS.read(&body).ok_or_else(|| failures.no_list()));
-            let page = page.map_err(Failure::into_error)?;
-            models.extend(page.models);
-            next = page.next;
-            if next.is_none() {
-                break;
-            }
-        }
-        Ok(models)
-    }
-
     /// Where requests go, if the settings are complete.
     fn url(&self, model: &str, failures: &Failures) -> Result<Url, Failure> {
         let url = I::url(self.base_url(), model, !self.shared.key.is_configured());
@@ -342,8 +330,14 @@ impl<I: Interface> Remote<I> {
         if is_missing { Err(failures.no_key(I::PROVIDER)) } else { Ok(()) }
     }
 
-    /// The request with what the settings add to it.
-    fn body(&self, model: &str, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
+    /// The request with what the settings add to it, and without the parts `without`.
+    fn body(
+        &self,
+        model: &str,
+        spec: &CallSpec,
+        without: OptionalParts,
+    ) -> Result<Vec<u8>, Refused> {
+        let spec = &without.left_out_of(spec);
         let body = match self.is_own() {
             true => I::body(model, spec)?,
             false => {
@@ -351,6 +345,11 @@ impl<I: Interface> Remote<I> {
                 I::body_for_others(model, spec, &host)?
             }
         };
+        let body = self.with_extra(body, spec)?;
+        without.left_out_of_body(body, I::OPTIONAL_MEMBERS).map_err(Refused::Unwritable)
+    }
+
+    fn with_extra(&self, body: Vec<u8>, spec: &CallSpec) -> Result<Vec<u8>, Refused> {
         let extra = &spec.settings.extra_body;
         if extra.is_empty() {
             return Ok(body);

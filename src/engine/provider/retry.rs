@@ -4,6 +4,7 @@
 //! refused connection and after a status that stands for a temporary error. Time-outs are not tried
 //! again: the user has waited long enough, and the provider may still be working on the request.
 
+use super::optional::OptionalParts;
 use std::time::{Duration, SystemTime};
 
 /// The wait before the first retry, before its jitter; doubles with each.
@@ -29,6 +30,8 @@ pub(in crate::engine) enum Retry {
     After(Duration),
     /// With another key, if there is one.
     OtherKey,
+    /// Without these parts, if the request has them.
+    Without(OptionalParts),
 }
 
 impl Retry {
@@ -37,7 +40,7 @@ impl Retry {
     /// tells all processes the same, and from the second retry on the wait grows as without a request.
     pub(in crate::engine) fn wait(self, retry: u32, seed: u64) -> Option<Duration> {
         match self {
-            Self::Never | Self::OtherKey => None,
+            Self::Never | Self::OtherKey | Self::Without(_) => None,
             Self::Backoff => Some(backoff(retry, seed)),
             Self::After(wait) if wait > RETRY_AFTER_MAX => None,
             Self::After(wait) if retry > 1 => Some(spread(wait, seed).max(backoff(retry, seed))),

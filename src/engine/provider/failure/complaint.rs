@@ -99,6 +99,12 @@ impl Complaint {
         }
     }
 
+    /// All its words.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        let words = self.codes.iter().chain([&self.message]).chain(&self.field);
+        words.map(String::as_str)
+    }
+
     /// True if `word` is in one of its words for programs.
     fn has_code(&self, word: &str) -> bool {
         self.codes.iter().any(|code| code.contains(word))

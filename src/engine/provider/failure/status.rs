@@ -48,6 +48,10 @@ impl Failures {
             }
             Some(wait) if passing => failure.or(Retry::After(wait)),
             None if passing => failure.or(Retry::Backoff),
+            Some(_) | None if failure.class == ErrorClass::Provider => {
+                let suspects = complaint.suspects(status);
+                if suspects.is_empty() { failure } else { failure.or(Retry::Without(suspects)) }
+            }
             Some(_) | None => failure,
         }
     }

@@ -1,0 +1,172 @@
+//! Parts of a request that a call can do without. A server that refuses one gets the request once more
+//! without it; from then on requests of this process go to that server without it. Pure, but for
+//! what was refused so far.
+
+use crate::engine::{CallSettings, CallSpec, StructuredMode};
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Refusals that are remembered. Past it, a refused part costs a request at each call.
+const REFUSED_MAX: usize = 1_024;
+
+/// Parts of a request that a call can do without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::engine) struct OptionalParts {
+    /// Members that ask for more than the answer, as token counts or encrypted reasoning.
+    pub(in crate::engine) members: bool,
+    /// What an earlier answer's provider wrote for itself: reasoning, signatures, ids, phases.
+    pub(in crate::engine) provider_data: bool,
+    /// The schema of the answer in a member of its own. The prompt has it then.
+    pub(in crate::engine) schema: bool,
+}
+
+/// One of the parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Members,
+    ProviderData,
+    Schema,
+}
+
+/// A part that the server at a host refused for a model.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Refusal {
+    host: String,
+    /// Empty where the model doesn't matter.
+    model: String,
+    part: Part,
+}
+
+/// What servers have refused.
+static REFUSED: Mutex<BTreeSet<Refusal>> = Mutex::new(BTreeSet::new());
+
+impl OptionalParts {
+    /// Those that the server at `host` has refused for `model`.
+    pub(in crate::engine) fn refused_by(host: &str, model: &str) -> Self {
+        let refused = REFUSED.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_refused = |part| refused.contains(&Refusal::new(host, model, part));
+        Self {
+            members: is_refused(Part::Members),
+            provider_data: is_refused(Part::ProviderData),
+            schema: is_refused(Part::Schema),
+        }
+    }
+
+    /// Remembers that the server at `host` takes a request for `model` only without these.
+    pub(in crate::engine) fn remember(self, host: &str, model: &str) {
+        let mut refused = REFUSED.lock().unwrap_or_else(PoisonError::into_inner);
+        for part in self.parts() {
+            if refused.len() < REFUSED_MAX {
+                refused.insert(Refusal::new(host, model, part));
+            }
+        }
+    }
+
+    /// These, and those of `other`.
+    pub(in crate::engine) fn and(self, other: Self) -> Self {
+        Self {
+            members: self.members || other.members,
+            provider_data: self.provider_data || other.provider_data,
+            schema: self.schema || other.schema,
+        }
+    }
+
+    pub(in crate::engine) fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+
+    /// `spec` without those that are not members of their own.
+    pub(in crate::engine) fn left_out_of(self, spec: &CallSpec) -> CallSpec {
+        let mut spec = spec.clone();
+        if self.provider_data {
+            spec.transcript.leave_out_provider_data();
+        }
+        // Where the settings ask for the member, they are obeyed.
+        if self.schema && spec.settings.structured.is_none() {
+            let structured = Some(StructuredMode::Prompt);
+            spec.settings = Arc::new(CallSettings { structured, ..(*spec.settings).clone() });
+        }
+        spec
+    }
+
+    /// `body` without the members `names`, if these are to be left out. Other members stay as they
+    /// are written.
+    ///
+    /// # Errors
+    /// If it is no object.
+    pub(in crate::engine) fn left_out_of_body(
+        self,
+        body: Vec<u8>,
+        names: &[&str],
+    ) -> Result<Vec<u8>, serde_json::Error> {
+        if !self.members || names.is_empty() {
+            return Ok(body);
+        }
+        let mut members: BTreeMap<String, &RawValue> = serde_json::from_slice(&body)?;
+        members.retain(|name, _| !names.contains(&name.as_str()));
+        serde_json::to_vec(&members)
+    }
+
+    /// What they are, for a line of the log; `names` are those of the members.
+    pub(in crate::engine) fn words(self, names: &[&str]) -> String {
+        let words = self.parts().map(|part| match part {
+            Part::Members => names.join(", "),
+            Part::ProviderData => "the reasoning of earlier answers".to_owned(),
+            Part::Schema => "the schema of the answer, which the prompt has instead".to_owned(),
+        });
+        let words = words.filter(|words| !words.is_empty());
+        words.collect::<Vec<_>>().join("; ")
+    }
+
+    fn parts(self) -> impl Iterator<Item = Part> {
+        let all = [
+            (Part::Members, self.members),
+            (Part::ProviderData, self.provider_data),
+            (Part::Schema, self.schema),
+        ];
+        all.into_iter().filter_map(|(part, is_in)| is_in.then_some(part))
+    }
+}
+
+impl Refusal {
+    fn new(host: &str, model: &str, part: Part) -> Self {
+        // A router has models with other rules behind it, but one reader of members.
+        let model = match part {
+            Part::Members => "",
+            Part::ProviderData | Part::Schema => model,
+        };
+        Self { host: host.to_owned(), model: model.to_owned(), part }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_refused_is_remembered_for_its_server() {
+        let all = OptionalParts { members: true, provider_data: true, schema: true };
+        let none = OptionalParts::default();
+        assert_eq!(OptionalParts::refused_by("h.example", "m"), none);
+        all.remember("h.example", "m");
+        assert_eq!(OptionalParts::refused_by("h.example", "m"), all);
+        let members = OptionalParts { members: true, ..none };
+        assert_eq!(OptionalParts::refused_by("h.example", "other"), members);
+        assert_eq!(OptionalParts::refused_by("other.example", "m"), none);
+        assert!(none.is_empty() && !members.is_empty());
+        assert_eq!(none.and(members), members);
+    }
+
+    #[test]
+    fn members_are_left_out_and_the_others_stay_as_they_are() {
+        let members = OptionalParts { members: true, ..OptionalParts::default() };
+        let body = br#"{"a": {"z":1, "b":2.50},"stream_options":{},"include":[]}"#.to_vec();
+        let names = ["stream_options", "include"];
+        let left = members.left_out_of_body(body.clone(), &names).expect("an object");
+        assert_eq!(left, br#"{"a":{"z":1, "b":2.50}}"#);
+        let whole = OptionalParts::default().left_out_of_body(body.clone(), &names);
+        assert_eq!(whole.expect("an object"), body);
+        assert_eq!(members.left_out_of_body(body.clone(), &[]).expect("an object"), body);
+    }
+}

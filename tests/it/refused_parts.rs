@@ -1,0 +1,104 @@
+//! Servers that refuse a part of a request that a call can do without: the request is sent once more.
+
+use crate::frames::{errors, finished_text};
+use crate::interface::Interface;
+use crate::once::run;
+use crate::provider::{Provider, Step, says};
+use crate::server::{Folder, openai};
+use serde_json::json;
+
+/// A refusal in the form of Mistral's server.
+fn refused_options() -> Vec<Step> {
+    let why = json!([{ "type": "extra_forbidden", "msg": "Extra inputs are not permitted",
+                       "loc": ["body", "stream_options", "include_usage"] }]);
+    let error = json!({ "object": "error", "message": { "detail": why } });
+    vec![Step::Status(422, Vec::new(), error.to_string())]
+}
+
+/// Once for a server: later requests go without what it refuses.
+#[test]
+fn a_member_that_a_server_refuses_is_left_out() {
+    let provider = Provider::start(vec![refused_options(), says("one"), says("two")]);
+    let mut server = openai(&provider, &[]).start();
+    assert_eq!(server.turn("r1", "hi"), "ok");
+    assert_eq!(server.turn("r2", "again"), "ok");
+    let transcript = server.finish();
+    assert_eq!(finished_text(&transcript.frames, "r1"), "one");
+    assert_eq!(provider.requests(), 3);
+    let has_options = |number| provider.wait_request(number).body.get("stream_options").is_some();
+    assert_eq!([1, 2, 3].map(has_options), [true, false, false]);
+    let line = "may refuse: stream_options";
+    assert_eq!(transcript.stderr.matches(line).count(), 1, "{}", transcript.stderr);
+    assert!(errors(&transcript.frames, "r1").is_empty());
+}
+
+#[test]
+fn a_request_that_is_refused_without_the_part_as_well_fails_with_the_first_error() {
+    let other = r#"{"error":{"message":"messages[0] is odd"}}"#;
+    let other = vec![Step::Status(400, Vec::new(), other.to_owned())];
+    let provider = Provider::start(vec![refused_options(), other, says("fine")]);
+    let mut server = openai(&provider, &[]).start();
+    assert_eq!(server.turn("r1", "hi"), "failed");
+    assert_eq!(server.turn("r2", "again"), "ok");
+    let frames = server.finish().frames;
+    let error = frames.iter().find(|frame| frame.error().is_some()).expect("an error");
+    assert!(error.text("/error/message").contains("include_usage"), "{error:?}");
+    // The part was not the reason: it is sent again.
+    let has_options = |number| provider.wait_request(number).body.get("stream_options").is_some();
+    assert_eq!([1, 2, 3].map(has_options), [true, false, true]);
+}
+
+#[test]
+fn a_request_that_is_refused_for_another_reason_is_sent_once() {
+    for (status, message) in [
+        (400, "Invalid value for 'temperature'"),
+        (400, "messages[0] was flagged by the content policy"),
+        (400, "messages resulted in 9 tokens: this model's maximum context length is 8"),
+        (400, "Incorrect API key provided, see stream_options"),
+        (401, "stream_options"),
+        (404, "stream_options"),
+        (429, "stream_options"),
+        (500, "stream_options"),
+    ] {
+        let error = json!({ "error": { "message": message } }).to_string();
+        let provider = Provider::start(vec![vec![Step::Status(status, Vec::new(), error)]]);
+        let mut server = openai(&provider, &["--retries", "0"]).start();
+        assert_eq!(server.turn("r1", "hi"), "failed", "{message}");
+        server.finish();
+        assert_eq!(provider.requests(), 1, "{message}");
+    }
+}
+
+/// The schema goes into the prompt then, unless it was asked for in its field.
+#[test]
+fn a_schema_that_a_server_refuses_goes_into_the_prompt() {
+    let folder = Folder::new();
+    let schema = json!({ "type": "object", "properties": { "a": { "type": "integer" } },
+                         "required": ["a"], "additionalProperties": false });
+    std::fs::write(folder.path("schema.json"), schema.to_string()).expect("a file");
+    for (structured, is_asked_again) in [(&[][..], true), (&["-O", "structured=native"], false)] {
+        let error = r#"{"error":{"message":"response_format is not supported"}}"#;
+        let refusal = vec![Step::Status(400, Vec::new(), error.to_owned())];
+        let provider = Provider::start(vec![refusal, says(r#"{"a":1}"#)]);
+        let base_url = provider.base_url();
+        let words = ["exec", "hi", "--model", "m", "--base-url", &base_url, "--schema"];
+        let words = [&words[..], &["schema.json"], structured].concat();
+        let ended = run(&folder, &words);
+        assert_eq!(ended.status == 0, is_asked_again, "{ended:?}");
+        if is_asked_again {
+            let body = provider.wait_request(2).body;
+            assert!(body.get("response_format").is_none(), "{body}");
+            assert!(body["messages"][0].to_string().contains("additionalProperties"), "{body}");
+        }
+        assert_eq!(provider.requests(), if is_asked_again { 2 } else { 1 });
+    }
+}
+
+/// DeepSeek's form of reasoning, and a server that takes it no more.
+#[test]
+fn reasoning_that_a_server_refuses_is_left_out() {
+    const OPENAI: Interface = Interface { engine: "openai", launch: openai, says };
+    let script = vec![Step::Reasoning("hm".to_owned()), Step::Text("one".to_owned()), Step::Done];
+    let words = "messages[1]: unknown field `reasoning_content`";
+    OPENAI.check_refused_reasoning(script, words, r#""reasoning_content":"hm""#);
+}
