@@ -22,6 +22,7 @@ mod postgres;
 mod reader;
 mod rows;
 mod schema;
+mod search;
 mod sqlite;
 mod states;
 #[cfg(test)]
@@ -37,7 +38,8 @@ pub(crate) use keeper::latest_session;
 pub(crate) use library::{Conversation, Deleted, Library, Listing, Summary};
 pub use place::{StorePlace, StoreSettings};
 pub use postgres::Dsn;
-pub(crate) use words::{Page, WordIndex};
+pub(crate) use search::Hit;
+pub(crate) use words::Phrases;
 pub(crate) use worker::{Report, Request, Worker};
 
 use crate::chat::record::Record;
@@ -46,6 +48,7 @@ use crate::support::fail_point::FailPoint;
 use error::StoreError;
 use part::Part;
 use postgres::Postgres;
+use search::Search;
 use sqlite::Sqlite;
 use std::collections::BTreeSet;
 
@@ -111,6 +114,15 @@ impl Store {
         match self {
             Self::Sqlite(sqlite) => sqlite.load(session, roles),
             Self::Postgres(postgres) => Ok(postgres.load(session, roles)?),
+        }
+    }
+
+    /// What is stored of the session that people see, with what `search` finds in it.
+    fn search(&mut self, session: &SessionId, search: Search) -> Result<Part, StoreError> {
+        let (roles, part) = (Roles { turns: false, timeline: true }, Part::searching(search));
+        match self {
+            Self::Sqlite(sqlite) => sqlite.load_into(session, roles, part),
+            Self::Postgres(postgres) => Ok(postgres.search(session, part)?),
         }
     }
 

@@ -5,6 +5,8 @@ use super::error::StoreError;
 use super::inspection::{Inspected, inspect};
 use super::part::{Part, restored};
 use super::place::StorePlace;
+use super::search::{Hit, Search};
+use super::words::Phrases;
 use super::{Roles, Store, reader, words};
 use crate::chat::event::Recorded;
 use crate::chat::record::Restored;
@@ -16,6 +18,10 @@ use crate::protocol::proto::rpc::SnapshotFrame;
 use crate::support::fail_point::FailPoint;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Only its turns are named.
+const NO_TIMELINE: &str = "what was said is in the timeline of a session, and no timeline is named; name \
+     it with --timeline-db, --timeline-dsn or --store";
 
 /// The stores in which sessions are kept.
 #[derive(Clone, Debug)]
@@ -49,6 +55,15 @@ pub(crate) struct Conversation {
     pub(crate) state: SnapshotFrame,
     /// The turns as the model is sent them, if they are stored here.
     pub(crate) turns: Vec<Arc<Turn>>,
+    /// What could not be read, for people.
+    pub(crate) loss: Option<String>,
+}
+
+/// Where the words of a search are in a session.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    /// Oldest first.
+    pub(crate) hits: Vec<Hit>,
     /// What could not be read, for people.
     pub(crate) loss: Option<String>,
 }
@@ -132,15 +147,44 @@ impl Library {
         found.map_err(|error| error.to_string())
     }
 
+    /// Where all words of a search are in a session, at most `max` places; `None` if there is no such
+    /// session.
+    ///
+    /// # Errors
+    /// If the store can't be read, or there is no timeline, for a person.
+    pub(crate) fn search(
+        &self,
+        session: &SessionId,
+        phrases: &Phrases,
+        max: usize,
+    ) -> Result<Option<Found>, String> {
+        let Some((place, _)) = self.stores.iter().find(|(_, roles)| roles.timeline) else {
+            return Err(NO_TIMELINE.to_owned());
+        };
+        let searched =
+            Store::look(place).and_then(|mut it| it.search(session, Search::new(phrases, max)));
+        let mut part = searched.map_err(|error| error.to_string())?;
+        if !part.is_there && part.loss.is_none() {
+            return Ok(None);
+        }
+        let Some(mut search) = part.take_search() else { return Ok(None) };
+        let mut timeline = Timeline::restored(Vec::new(), part.entities_until);
+        let mut replay = Replay::default();
+        for stored in &part.tail {
+            replay.apply(stored, &mut timeline);
+        }
+        let entities = timeline.snapshot(session, Span::Conversation).entities;
+        entities.into_iter().for_each(|entity| search.entity(entity));
+        Ok(Some(Found { hits: search.finish(), loss: part.loss.map(|loss| loss.reason) }))
+    }
+
     /// What was said in a session; `None` if there is no such session.
     ///
     /// # Errors
     /// If a store can't be read, or has no timeline, for a person.
     pub(crate) fn conversation(&self, session: &SessionId) -> Result<Option<Conversation>, String> {
         if !self.stores.iter().any(|(_, roles)| roles.timeline) {
-            let why = "what was said is in the timeline of a session, and no timeline is named; \
-                       name it with --timeline-db, --timeline-dsn or --store";
-            return Err(why.to_owned());
+            return Err(NO_TIMELINE.to_owned());
         }
         let whole = self.load(session).map_err(|error| error.to_string())?;
         if !whole.is_there && whole.loss.is_none() {

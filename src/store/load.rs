@@ -27,7 +27,16 @@ const MESSAGES: &str = "SELECT name, payload FROM session_messages WHERE session
 
 impl Sqlite {
     pub(super) fn load(&mut self, session: &SessionId, roles: Roles) -> Result<Part, StoreError> {
-        let mut part = Part::default();
+        self.load_into(session, roles, Part::default())
+    }
+
+    /// Loads into `part`, which may be one that is searched.
+    pub(super) fn load_into(
+        &mut self,
+        session: &SessionId,
+        roles: Roles,
+        mut part: Part,
+    ) -> Result<Part, StoreError> {
         if let Some(damage) = &self.damage {
             part.lost(self.damaged(damage), true);
         }

@@ -2,6 +2,7 @@
 
 use super::Roles;
 use super::batch::{CHOICES, COUNTS, NO_TURN};
+use super::search::Search;
 use super::states::{States, UnreadStates};
 use super::turn::{Blobs, OpenTurn, choices, preamble, turn};
 use crate::chat::record::{Choices, Loss, Restored, StoredEvent};
@@ -36,10 +37,12 @@ pub(super) struct Part {
     pub(super) preamble: Preamble,
     /// Those of the states so far.
     states: States,
+    /// What is searched in the states instead.
+    search: Option<Search>,
     /// With the tombstones of those that were dropped.
     pub(super) entities: Vec<SnapshotEntity>,
     pub(super) entities_until: Ordinal,
-    tail: Vec<StoredEvent>,
+    pub(super) tail: Vec<StoredEvent>,
     pub(super) transcript: BTreeMap<u32, Arc<Turn>>,
     /// The turns of the transcript that go on or were cut off.
     pub(super) open_turns: BTreeSet<u32>,
@@ -80,6 +83,21 @@ pub(super) struct SessionRow<'a> {
 }
 
 impl Part {
+    /// One whose entities are searched, each by itself, and not kept.
+    pub(super) fn searching(search: Search) -> Self {
+        Self { search: Some(search), ..Self::default() }
+    }
+
+    /// Whether it is one of these.
+    pub(super) fn is_search(&self) -> bool {
+        self.search.is_some()
+    }
+
+    /// The search, which goes on in the events after the states.
+    pub(super) fn take_search(&mut self) -> Option<Search> {
+        self.search.take()
+    }
+
     /// Reads the row of the session.
     pub(super) fn begin(&mut self, row: &SessionRow<'_>) -> Result<(), DecodeError> {
         self.is_there = true;
@@ -103,7 +121,12 @@ impl Part {
     /// Takes in the state at the end of a run.
     pub(super) fn state(&mut self, until: i64, payload: &[u8]) {
         self.found.states += 1;
-        self.states.add(ordinal(until), payload);
+        let until = ordinal(until);
+        match self.search.as_mut().map(|search| search.state(payload)) {
+            None => self.states.add(until, payload),
+            Some(Ok(())) => self.entities_until = until,
+            Some(Err(error)) => self.states.left_out(error),
+        }
     }
 
     /// Reads the states that can be read.

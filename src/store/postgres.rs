@@ -114,7 +114,19 @@ impl Postgres {
         roles: Roles,
     ) -> Result<Part, PostgresError> {
         check_id(session)?;
-        self.reactor.run(self.core.retried(async |core| core.load(session, roles).await))
+        let load = async |core: &mut Core| core.load(session, roles, Part::default()).await;
+        self.reactor.run(self.core.retried(load))
+    }
+
+    /// Searches what people see of a session.
+    pub(super) fn search(
+        &mut self,
+        session: &SessionId,
+        part: Part,
+    ) -> Result<Part, PostgresError> {
+        check_id(session)?;
+        let roles = Roles { turns: false, timeline: true };
+        self.reactor.run(self.core.load(session, roles, part))
     }
 
     /// Writes a batch for a session that was claimed.

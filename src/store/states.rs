@@ -15,6 +15,8 @@ pub(super) struct States {
     bytes: Vec<u8>,
     /// The ordinal of each state and the end of its bytes.
     ends: Vec<(Ordinal, usize)>,
+    /// Those of states that were read at once.
+    unread: Option<UnreadStates>,
 }
 
 /// A `SnapshotFrame` whose payloads are not read.
@@ -64,15 +66,20 @@ impl States {
         self.ends.push((ordinal, self.bytes.len()));
     }
 
+    /// Notes a state that can't be read.
+    pub(super) fn left_out(&mut self, why: DecodeError) {
+        self.unread.get_or_insert(UnreadStates { count: 0, why }).count += 1;
+    }
+
     /// Adds the entities of all states that can be read; `until` is the ordinal of the last one.
     pub(super) fn read(
         self,
         entities: &mut Vec<SnapshotEntity>,
         until: &mut Ordinal,
     ) -> Result<(), UnreadStates> {
-        let Self { bytes, ends } = self;
+        let Self { bytes, ends, unread } = self;
         let (bytes, mut start) = (Bytes::from(bytes), 0);
-        let (mut count, mut first) = (0, None);
+        let (mut count, mut first) = unread.map_or((0, None), |it| (it.count, Some(it.why)));
         for (ordinal, end) in ends {
             let whole = entities.len();
             match read_state(bytes.slice(start..end), entities) {
@@ -92,6 +99,17 @@ impl States {
 fn read_state(state: Bytes, entities: &mut Vec<SnapshotEntity>) -> Result<(), DecodeError> {
     for entity in RawState::decode(state)?.entities {
         entities.push(entity.read()?);
+    }
+    Ok(())
+}
+
+/// Gives `take` the entities of a state, up to one that can't be read.
+pub(super) fn each_entity(
+    state: &[u8],
+    mut take: impl FnMut(SnapshotEntity),
+) -> Result<(), DecodeError> {
+    for entity in RawState::decode(Bytes::copy_from_slice(state))?.entities {
+        take(entity.read()?);
     }
     Ok(())
 }

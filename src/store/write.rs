@@ -27,8 +27,10 @@ const DROP_PATCHES: &str = "DELETE FROM events WHERE session = ?1 AND turn = ?2 
      (SELECT max(ordinal) FROM states WHERE session = ?1), 0) RETURNING length(payload)";
 const LOOSE: &str = "SELECT loose_states FROM sessions WHERE key = ?";
 const LAST_STATES: &str =
-    "SELECT ordinal, payload FROM states WHERE session = ? ORDER BY ordinal DESC LIMIT ?";
-const DROP_STATES: &str = "DELETE FROM states WHERE session = ? AND ordinal >= ?";
+    "SELECT ordinal, length(payload) FROM states WHERE session = ? ORDER BY ordinal DESC LIMIT ?";
+const STATES_BETWEEN: &str =
+    "SELECT payload FROM states WHERE session = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal";
+const DROP_STATES: &str = "DELETE FROM states WHERE session = ? AND ordinal BETWEEN ? AND ?";
 const BLOB: &str = "INSERT OR IGNORE INTO blobs(sha256, data) VALUES (?, ?)";
 const BLOB_OF: &str = "INSERT OR IGNORE INTO session_blobs(session, sha256) VALUES (?, ?)";
 const SESSION: &str = "INSERT INTO sessions(id, title, folder, created_ms, updated_ms, \
@@ -54,6 +56,9 @@ const MESSAGE: &str = "INSERT INTO session_messages(session, name, payload) VALU
 /// States that are kept each on its own before they are joined: what loading reads grows with one row for
 /// so many turns.
 const LOOSE_STATES_MAX: i64 = 128;
+
+/// Bytes of states that become one row.
+const JOINED_BYTES_MAX: i64 = 16 * 1024 * 1024;
 
 impl Sqlite {
     /// Writes a batch for a session that was claimed.
@@ -240,19 +245,78 @@ impl Writing<'_> {
             return Ok(());
         }
         let mut statement = self.transaction.prepare_cached(LAST_STATES)?;
-        let rows = statement
-            .query_map((self.session, loose), |row| Ok((row.get(0)?, row.get::<_, Vec<u8>>(1)?)))?;
-        let mut states: Vec<(i64, Vec<u8>)> = rows.collect::<Result<_, _>>()?;
-        states.reverse();
-        let (Some(&(first, _)), Some(&(last, _))) = (states.first(), states.last()) else {
-            return Ok(());
-        };
-        let fewer = i64::try_from(states.len()).unwrap_or(i64::MAX) - 1;
-        // Messages of protobuf that follow each other are one message, with the fields of all.
-        let joined: Vec<u8> = states.into_iter().flat_map(|(_, payload)| payload).collect();
-        self.run(DROP_STATES, (self.session, first))?;
-        self.run(STATE, (self.session, last, joined))?;
+        let rows =
+            statement.query_map((self.session, loose), |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let mut sizes: Vec<(i64, i64)> = rows.collect::<Result<_, _>>()?;
+        drop(statement);
+        sizes.reverse();
+        let mut fewer = 0;
+        for group in joinable(&sizes) {
+            self.join(group.first().map_or(0, |it| it.0), group.last().map_or(0, |it| it.0))?;
+            fewer += i64::try_from(group.len()).unwrap_or(i64::MAX) - 1;
+        }
         self.run(JOINED, (self.session, fewer))?;
         Ok(())
+    }
+
+    /// Joins the states from one ordinal to another.
+    fn join(&mut self, first: i64, last: i64) -> Result<(), StoreError> {
+        // Messages of protobuf that follow each other are one message, with the fields of all.
+        let mut joined: Vec<u8> = Vec::new();
+        let mut statement = self.transaction.prepare_cached(STATES_BETWEEN)?;
+        let mut rows = statement.query((self.session, first, last))?;
+        while let Some(row) = rows.next()? {
+            joined.extend_from_slice(row.get_ref(0)?.as_blob().unwrap_or_default());
+        }
+        drop(rows);
+        drop(statement);
+        self.run(DROP_STATES, (self.session, first, last))?;
+        self.run(STATE, (self.session, last, joined))?;
+        Ok(())
+    }
+}
+
+/// The states that follow each other and become one row, of these ordinals and sizes in bytes: a row is read
+/// as a whole.
+fn joinable(sizes: &[(i64, i64)]) -> Vec<&[(i64, i64)]> {
+    let mut groups = Vec::new();
+    let mut rest = sizes;
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fits = |(_, size): &&(i64, i64)| {
+            bytes += size;
+            bytes <= JOINED_BYTES_MAX
+        };
+        // One that is too large stays by itself.
+        let count = rest.iter().take_while(fits).count().max(1);
+        let (group, after) = rest.split_at(count);
+        groups.push(group);
+        rest = after;
+    }
+    groups.retain(|group: &&[(i64, i64)]| group.len() > 1);
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_joined_as_far_as_they_fit_into_a_row() {
+        let most = JOINED_BYTES_MAX;
+        for (sizes, expected) in [
+            (&[][..], &[][..]),
+            (&[1], &[]),
+            (&[1, 2, 3], &[(0, 2)]),
+            (&[most, 1, 1], &[(1, 2)]),
+            (&[1, most - 1, 1, 1], &[(0, 1), (2, 3)]),
+            (&[most + 1, most + 1], &[]),
+            (&[1, most + 1, 1, 1, most], &[(2, 3)]),
+        ] {
+            let sizes: Vec<_> = (0..).zip(sizes.iter().copied()).collect();
+            let ends = |group: &[(i64, i64)]| (group[0].0, group[group.len() - 1].0);
+            let groups: Vec<_> = joinable(&sizes).into_iter().map(ends).collect();
+            assert_eq!(groups, expected, "{sizes:?}");
+        }
     }
 }

@@ -23,6 +23,9 @@ const STEPS: &str = "SELECT turn, payload FROM duologue.steps WHERE session = $1
 const BLOBS: &str = "SELECT sha256, data FROM duologue.blobs WHERE sha256 = ANY($1)";
 const STATES: &str =
     "SELECT ordinal, payload FROM duologue.states WHERE session = $1 ORDER BY ordinal";
+const STATE_ORDINALS: &str =
+    "SELECT ordinal FROM duologue.states WHERE session = $1 ORDER BY ordinal";
+const STATE: &str = "SELECT payload FROM duologue.states WHERE session = $1 AND ordinal = $2";
 const EVENTS: &str = "SELECT ordinal, turn, call, name, payload FROM duologue.events \
      WHERE session = $1 AND ordinal > $2 ORDER BY ordinal";
 
@@ -31,11 +34,11 @@ impl Core {
         &mut self,
         session: &SessionId,
         roles: Roles,
+        mut part: Part,
     ) -> Result<Part, PostgresError> {
         let place = self.address.to_string();
         let link = self.link().await?;
         link.run(&format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {LIMITS}")).await?;
-        let mut part = Part::default();
         let Some(row) = link.row(SESSION, &[(&session.as_str(), Type::TEXT)]).await? else {
             link.run("COMMIT").await?;
             return Ok(part);
@@ -93,8 +96,19 @@ async fn timeline(
     part: &mut Part,
     unread: &mut Unread,
 ) -> Result<(), PostgresError> {
-    for row in link.rows(STATES, &[(&key, Type::INT8)]).await? {
-        part.state(row.get(0), row.get(1));
+    if part.is_search() {
+        // One by one: none of them is kept.
+        for row in link.rows(STATE_ORDINALS, &[(&key, Type::INT8)]).await? {
+            let ordinal: i64 = row.get(0);
+            let values = [(&key as _, Type::INT8), (&ordinal as _, Type::INT8)];
+            if let Some(row) = link.row(STATE, &values).await? {
+                part.state(ordinal, row.get(0));
+            }
+        }
+    } else {
+        for row in link.rows(STATES, &[(&key, Type::INT8)]).await? {
+            part.state(row.get(0), row.get(1));
+        }
     }
     if let Err(UnreadStates { count, why }) = part.end_states() {
         unread.left_out(count, &why.into());

@@ -328,7 +328,7 @@ impl Columns {
             Change::State { ordinal, payload } => {
                 content.add(b"state", ordinal, &payload);
                 if let Ok(state) = SnapshotFrame::decode(&*payload) {
-                    let terms = words::terms_of(&state).into_iter();
+                    let terms = words::terms_of(state).into_iter();
                     self.words.extend(terms.map(|terms| Words { ordinal, terms }));
                 }
                 self.states.ordinals.push(ordinal);

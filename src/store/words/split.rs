@@ -96,7 +96,7 @@ fn is_alone(word: &Word) -> bool {
 
 /// A letter of a script that has no spaces between words, or, as Korean, writes particles together with
 /// them: Thai, Lao, Burmese, Khmer, Korean, Japanese and Chinese.
-fn has_no_spaces(char: char) -> bool {
+pub(super) fn has_no_spaces(char: char) -> bool {
     matches!(char,
         '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1100}'..='\u{11ff}'
         | '\u{1780}'..='\u{17ff}' | '\u{2e80}'..='\u{2fdf}' | '\u{3005}'..='\u{3007}'

@@ -2,7 +2,7 @@
 
 use super::args::{ExportArgs, ExportFormat};
 use super::markdown::contained;
-use super::message::{Entry, Said, entries};
+use super::message::{Said, entries};
 use super::{Failure, Out, conversation, message, status_of};
 use crate::chat::attached::show_bytes;
 use crate::cli::commands::FOUND;
@@ -139,7 +139,7 @@ fn write(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), Failure> {
 
 fn markdown(found: &Conversation) -> String {
     let mut text = format!("# Conversation {}\n", found.session.as_str());
-    for Entry { said, .. } in entries(&found.state) {
+    for said in entries(&found.state) {
         text += &match said {
             Said::Message { role, text, files, mark } => {
                 let files: String = files.iter().map(|name| format!("\n- file: {name}")).collect();
@@ -168,7 +168,7 @@ fn html(found: &Conversation) -> String {
     let title = escaped(found.session.as_str());
     let mut page =
         format!("{PAGE_START}<title>{title}</title>\n</head>\n<body>\n<h1>{title}</h1>\n");
-    for Entry { said, .. } in entries(&found.state) {
+    for said in entries(&found.state) {
         let (head, text, mark) = match said {
             Said::Message { role, text, files, mark } => {
                 let files = files.iter().map(|name| format!("file: {name}"));

@@ -1,13 +1,12 @@
-//! `duologue sessions search`: words in all conversations, found by SQLite's full-text search,
-//! in those that the store's own index names if it has one.
+//! `duologue sessions search`: words in all conversations, or in those that the store's own index names if
+//! it has one.
 
 use super::args::SearchArgs;
-use super::message::entries;
 use super::{Failure, Out, degraded, library, message};
 use crate::cli::commands::FOUND;
 use crate::cli::commands::envelope::Envelope;
 use crate::protocol::id::SessionId;
-use crate::store::{Listing, Page, WordIndex};
+use crate::store::{Hit, Listing, Phrases};
 use crate::support::terminal::escape_control;
 use serde::Serialize;
 
@@ -42,26 +41,23 @@ pub(super) fn search(args: &SearchArgs) -> Result<u8, Failure> {
         message(&format!("warning: {why}"));
         envelope.warn("no_words", why.to_owned());
     }
+    let phrases = Phrases::new(&args.words);
     for summary in &sessions {
         let Some(session) = SessionId::new(&summary.id) else { continue };
-        let found = library.conversation(&session).map_err(Failure::Usage)?;
-        let Some(conversation) = found else { continue };
-        if let Some(loss) = conversation.loss {
+        let found = library.search(&session, &phrases, RESULTS_MAX - count);
+        let Some(found) = found.map_err(Failure::Usage)? else { continue };
+        if let Some(loss) = found.loss {
             degraded(&mut envelope, loss);
             is_partial = true;
         }
-        let entries = entries(&conversation.state);
-        let pages = entries.iter().map(|entry| entry.said.text());
-        let results = WordIndex::new(pages).and_then(|index| index.find(&args.words));
-        for Page { number, snippet } in results.map_err(Failure::Usage)? {
-            let Some(entry) = entries.get(number).filter(|_| count < RESULTS_MAX) else { continue };
+        for Hit { turn, by, snippet, .. } in &found.hits {
             count += 1;
-            let (turn, by, id) = (entry.turn, entry.said.by(), &summary.id);
+            let (turn, id) = (*turn, &summary.id);
             if args.output.is_json() {
-                let (session_id, title, snippet) = (id, &summary.title, &snippet);
+                let (session_id, title) = (id, &summary.title);
                 envelope.push(&Found { session_id, title, turn, by, snippet }, &mut out)?;
             } else {
-                let [id, by, snippet] = [id, by, &snippet].map(escape_control);
+                let [id, by, snippet] = [id, by, snippet].map(|it| escape_control(it));
                 out.line(&format!("{id}  turn {turn}  {by}: {snippet}"))?;
             }
         }

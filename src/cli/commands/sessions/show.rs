@@ -1,7 +1,7 @@
 //! `duologue sessions show`: a conversation for people.
 
 use super::args::ShowArgs;
-use super::message::{Entry, Said, entries};
+use super::message::{Said, entries};
 use super::{Failure, Out, conversation, message, status_of};
 use crate::cli::commands::FOUND;
 use crate::cli::commands::envelope::Envelope;
@@ -35,18 +35,18 @@ pub(super) fn show(args: &ShowArgs) -> Result<u8, Failure> {
         envelope.finish(None, None, &mut out)?;
         return Ok(status_of(&found));
     }
-    for (number, entry) in entries(&found.state).iter().enumerate() {
-        if number > 0 && matches!(entry.said, Said::Message { .. }) {
+    for (number, said) in entries(&found.state).iter().enumerate() {
+        if number > 0 && matches!(said, Said::Message { .. }) {
             out.line("")?;
         }
-        out.line(&line(entry))?;
+        out.line(&line(said))?;
     }
     out.flush()?;
     Ok(status_of(&found))
 }
 
-/// An entry for people.
-fn line(Entry { said, .. }: &Entry) -> String {
+/// A message, a call or a result for people.
+fn line(said: &Said) -> String {
     match said {
         Said::Message { role, text, files, mark } => {
             let mut shown = format!("{role}: {}", visible(text, Escapes::Text));
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_shown_without_control_characters() {
-        let shown = |said| line(&Entry { turn: 1, said });
+        let shown = |said: Said| line(&said);
         let (tool, input) = ("sum".to_owned(), "{\n}".to_owned());
         assert_eq!(shown(Said::Call { tool: tool.clone(), input }), "    sum({ })");
         let text = "a\u{1b}[2J".to_owned() + &"b".repeat(300);
