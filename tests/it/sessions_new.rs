@@ -320,7 +320,7 @@ fn a_recording_that_contradicts_itself_is_refused() {
     let (hello, snapshot) = exported.split_once('\n').expect("two lines");
     let mut twice: Value = serde_json::from_str(snapshot).expect("a frame");
     let entities = twice["snapshot"]["entities"].as_array_mut().expect("a list");
-    let is_call = |entity: &&mut Value| entity["kind"] == "ToolCall";
+    let is_call = |entity: &&mut Value| entity["kind"] == "ChatToolCall";
     let call = entities.iter_mut().find(is_call).expect("a call").clone();
     let mut other = call.clone();
     other["id"] = json!("another");
@@ -328,7 +328,7 @@ fn a_recording_that_contradicts_itself_is_refused() {
         (recording.replace(&place(last), &place(u64::MAX)), "18446744073709551615 is higher"),
         (format!("{recording}{again}"), "twice"),
         (
-            exported.replace("\"snapshotOrdinal\":\"", "\"snapshotOrdinal\":\"9999999999999999"),
+            exported.replace("\"snapshotOrdinal\":\"", "\"snapshotOrdinal\":\"99999999999999999"),
             "is higher",
         ),
         (with(hello, &twice, &call), "twice"),
