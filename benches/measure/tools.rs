@@ -89,5 +89,5 @@ async fn run(script: &Path, calls: usize, bytes: usize) -> io::Result<f64> {
 
 fn result(bytes: usize) -> Struct {
     let text = Value { kind: Some(Kind::String("x".repeat(bytes))) };
-    Struct { fields: [("text".to_owned(), text)].into() }
+    Struct { fields: Box::new([("text".to_owned(), text)].into()) }
 }

@@ -265,7 +265,10 @@ impl Contents {
     fn lists(&self) -> Result<Value, String> {
         let mut lists = Vec::new();
         self.rows(b',', Blanks::Kept, |row| {
-            lists.push(row.iter().map(Value::from).collect::<Value>());
+            // Collected, a short row would have room for more.
+            let mut list = Vec::with_capacity(row.len());
+            list.extend(row.iter().map(Value::from));
+            lists.push(Value::Array(list));
         })?;
         Ok(Value::Array(lists))
     }

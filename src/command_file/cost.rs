@@ -15,11 +15,11 @@ const TEXT_COPIES_MAX: usize = 4;
 const MEMORY_BYTES_MIN: usize = 32 * 1024 * 1024;
 
 /// Memory of a value as JSON, and in a template.
-const JSON_BYTES: usize = 32;
+const JSON_BYTES: usize = size_of::<serde_json::Value>();
 const VALUE_BYTES: usize = 24;
 
 /// Memory of a list without its items, as JSON and in a template.
-const LIST_BYTES: usize = 96;
+const LIST_BYTES: usize = JSON_BYTES + VALUE_BYTES + 40;
 
 /// Memory of a map without its members, as JSON and in a template.
 const MAP_BYTES: usize = JSON_BYTES + VALUE_BYTES + 64;
@@ -27,9 +27,14 @@ const MAP_BYTES: usize = JSON_BYTES + VALUE_BYTES + 64;
 /// Memory of a member of a map in a template, besides its value.
 const MEMBER_BYTES: usize = 24;
 
-/// Memory of a node of serde_json's maps, and the members that it has at least.
-const NODE_BYTES: usize = 640;
-const NODE_MEMBERS_MIN: usize = 5;
+/// Memory of a place in serde_json's maps besides the member in it: a hash, an index, a control byte.
+const PLACE_BYTES: usize = 17;
+
+/// Memory of a key in serde_json's maps without its text.
+const KEY_BYTES: usize = size_of::<String>();
+
+/// Fewest places of a map that has members.
+const PLACES_MIN: usize = 4;
 
 /// Memory of a record without its values: itself, a list item and a map in a
 /// template.
@@ -83,6 +88,15 @@ pub(super) fn of_text(bytes: usize) -> usize {
 /// The cost of a row of strings of these lengths.
 pub(super) fn of_row(texts: impl Iterator<Item = usize>) -> usize {
     texts.map(|bytes| VALUE_BYTES + shared(bytes)).fold(RECORD_BYTES, usize::saturating_add)
+}
+
+/// The places of serde_json's maps for this many members: a power of two, of which one in eight stays
+/// free.
+fn places(members: usize) -> usize {
+    match members {
+        0 => 0,
+        _ => members.saturating_mul(8).div_ceil(7).next_power_of_two().max(PLACES_MIN),
+    }
 }
 
 /// The memory taken by an allocation of this many bytes.
@@ -181,8 +195,10 @@ impl Counter {
                 return MAP_BYTES.saturating_add(members).saturating_add(values);
             }
             Self::Plain | Self::Member => {
-                let nodes = members.div_ceil(NODE_MEMBERS_MIN);
-                MAP_BYTES.saturating_add(nodes.saturating_mul(NODE_BYTES))
+                // Members are counted by themselves: this adds the places, up to half of them free.
+                let places = places(members);
+                let free = places.saturating_sub(members).saturating_mul(KEY_BYTES + JSON_BYTES);
+                MAP_BYTES.saturating_add(places.saturating_mul(PLACE_BYTES)).saturating_add(free)
             }
         };
         map.saturating_add(keys).saturating_add(values)

@@ -29,7 +29,8 @@ impl Maker {
     }
 
     /// The record of a map.
-    pub(super) fn record(&mut self, map: Map<String, Value>) -> Record {
+    pub(super) fn record(&mut self, mut map: Map<String, Value>) -> Record {
+        map.sort_keys();
         let is_same = self.last.len() == map.len()
             && self.last.iter().zip(map.keys()).all(|(known, key)| **known == **key);
         if !is_same {

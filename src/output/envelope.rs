@@ -2,7 +2,7 @@
 //! whole output at once. Always written, failures included.
 
 use super::Warning;
-use super::view::{CallBreaks, View, cut_off, error_document, nothing_found};
+use super::view::{CallBreaks, View, by_name, cut_off, error_document, nothing_found};
 use crate::chat::event::Usage;
 use crate::protocol::json::{self, Error};
 use crate::protocol::proto::chat::{ChatToolCallRequested, ChatToolResultReady, UsageInfo};
@@ -254,7 +254,7 @@ impl Envelope {
         });
         match cost {
             Some(cost) => drop(self.meta.insert("cost".to_owned(), cost)),
-            None => drop(self.meta.remove("cost")),
+            None => drop(self.meta.shift_remove("cost")),
         }
     }
 
@@ -290,11 +290,16 @@ impl Envelope {
         if let (Some(tokens), Some(usage)) = (self.reasoning_tokens, self.meta.get_mut("usage")) {
             usage["reasoningTokens"] = tokens.into();
         }
+        if let Some(usage) = self.meta.get_mut("usage") {
+            *usage = by_name(usage.take());
+        }
         if !self.tool_calls.is_empty() {
-            let calls = std::mem::take(&mut self.tool_calls);
-            self.meta.insert("tool_calls".to_owned(), calls.into());
+            let calls = std::mem::take(&mut self.tool_calls).into_iter().map(by_name);
+            self.meta.insert("tool_calls".to_owned(), calls.collect());
         }
         self.meta.extend(self.totals(now, code));
+        // When each of them became known says nothing: equal runs give equal bytes.
+        self.meta.sort_keys();
         match self.layout {
             Layout::Json => self.json(code, out),
             Layout::Yaml => self.yaml(code, out),
@@ -337,7 +342,7 @@ impl Envelope {
         let mut as_json = Vec::new();
         self.json(code, &mut as_json)?;
         let mut whole: Map<String, Value> = serde_json::from_slice(&as_json)?;
-        let data = whole.remove("data");
+        let data = whole.shift_remove("data");
         let text = serde_saphyr::to_string(&self.document(code, data))
             .map_err(|error| Error::from(serde_json::Error::custom(error)))?;
         out.extend_from_slice(text.as_bytes());

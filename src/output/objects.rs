@@ -35,7 +35,7 @@ impl Objects {
             }
             // Has a `_format`, so that a reader that skips the first line skips this one too.
             View::Error(error) if self.has_preamble => json::write_line(
-                &json!({ "_format": "jsonl", "_error": error_document(error) }),
+                &json!({ "_error": error_document(error), "_format": "jsonl" }),
                 out,
             ),
             View::Hello

@@ -2,7 +2,9 @@
 //! own. `start` comes first and exactly one `done` comes last, whatever happens in between.
 
 use super::Warning;
-use super::view::{CallBreaks, View, class, cut_off, is_recoverable, nothing_found, rejected};
+use super::view::{
+    CallBreaks, View, by_name, class, cut_off, is_recoverable, nothing_found, rejected,
+};
 use crate::chat::event::Usage;
 use crate::engine::ErrorClass;
 use crate::protocol::json::{self, Error};
@@ -308,7 +310,7 @@ impl JsonStream {
         if let Some(class) = class {
             document["class"] = class.as_str().into();
         }
-        self.event(now, "error", json!({ "error": document }), out)
+        self.event(now, "error", json!({ "error": by_name(document) }), out)
     }
 
     fn event(
@@ -324,7 +326,7 @@ impl JsonStream {
             r#type,
             session_id: &self.session,
             timestamp,
-            payload,
+            payload: by_name(payload),
         };
         json::write_line(&event, out)
     }
@@ -354,9 +356,9 @@ impl CutOff {
             _ => ("UNKNOWN", ""),
         };
         let message = format!("{}; the text before this event is incomplete{advice}", self.message);
-        json!({
+        by_name(json!({
             "code": code, "message": message, "detail": self.finish_class, "recoverable": false
-        })
+        }))
     }
 }
 

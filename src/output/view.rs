@@ -168,12 +168,21 @@ pub(super) fn is_recoverable(error: &ErrorFrame) -> bool {
 
 /// An error as it is written in a document.
 pub(super) fn error_document(error: &ErrorFrame) -> Value {
-    json!({
+    by_name(json!({
         "code": error.code,
         "class": class(error).map(ErrorClass::as_str),
         "message": error.message,
         "detail": error.detail,
-    })
+    }))
+}
+
+/// A document whose members are this program's own, in the order of their names. What stands in them
+/// may be a person's or a model's, and keeps its order.
+pub(super) fn by_name(mut document: Value) -> Value {
+    if let Value::Object(members) = &mut document {
+        members.sort_keys();
+    }
+    document
 }
 
 /// Why an answer is incomplete, if `call` cut it off.

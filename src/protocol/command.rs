@@ -58,9 +58,9 @@ pub struct Submit {
     /// Images and files that go with it.
     pub attachments: Vec<Attachment>,
     /// The model and settings of its turn; `None` for those of the session.
-    pub choice: Option<ModelChoice>,
+    pub choice: Option<Box<ModelChoice>>,
     /// The JSON Schema that the answer must match.
-    pub schema: Option<Map<String, Value>>,
+    pub schema: Option<Box<Map<String, Value>>>,
 }
 
 /// The model that is to answer, and how. What is empty stays as it is.
@@ -281,7 +281,7 @@ impl Command {
     /// The engine, model and settings that the command chooses.
     pub(crate) fn choice(&self) -> Option<&ModelChoice> {
         match self {
-            Self::Submit(submit) => submit.choice.as_ref(),
+            Self::Submit(submit) => submit.choice.as_deref(),
             Self::SwitchModel(choice) => Some(choice),
             Self::Cancel(_)
             | Self::Snapshot(_)

@@ -39,7 +39,7 @@ impl Session {
         let selection = submit.choice.as_ref().map(|choice| self.models.choose(choice));
         let repairs = self.rules.repairs;
         let extraction =
-            submit.schema.clone().map(|schema| Extraction::of_request(schema, repairs));
+            submit.schema.clone().map(|schema| Extraction::of_request(*schema, repairs));
         Ok(TurnChoice { selection: selection.transpose()?, extraction: extraction.transpose()? })
     }
 

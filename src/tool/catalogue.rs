@@ -246,7 +246,10 @@ fn is_name_char(c: char) -> bool {
 }
 
 fn definition(server: Option<&ServerName>, own: &ToolSpec) -> u64 {
-    let schema = Value::Object((*own.input_schema).clone()).to_string();
+    // The order of members says nothing about what a tool does: an approval outlives a change of it.
+    let mut schema = Value::Object((*own.input_schema).clone());
+    schema.sort_all_objects();
+    let schema = schema.to_string();
     let (kind, server) = server.map_or(("client", ""), |server| ("server", server.as_str()));
     hash(&[kind, server, &own.name, &own.description, &schema])
 }

@@ -121,7 +121,7 @@ fn of_object(mut schema: Map<String, Value>) -> Result<Map<String, Value>, &'sta
         schema.insert("properties".to_owned(), json!({}));
     }
     if !schema.get("required").is_none_or(Value::is_array) {
-        schema.remove("required");
+        schema.shift_remove("required");
     }
     // Its size is that of a request to the provider, again and again.
     let bytes = serde_json::to_string(&schema).map_or(usize::MAX, |text| text.len());

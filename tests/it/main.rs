@@ -35,6 +35,9 @@ mod responses;
 mod chosen_models;
 mod structured;
 
+// Members of JSON objects stay in the order in which they were written.
+mod member_order;
+
 // Runs, requests and their ends, one process long.
 mod lean_patches;
 mod lifecycle;

@@ -141,6 +141,10 @@ impl Fixture {
                 {"name": "list", "inputSchema": ["object"]},
                 {"name": "with.dots/and more", "description": "\u{1b}[31mred\nsecond line"},
             ]})),
+            ("ordered", _) => Some(json!({"tools": [{"name": "act", "inputSchema": {
+                "type": "object",
+                "properties": {"text": {}, "mcp_z": {}, "mcp_a": {}},
+            }}]})),
             ("repeats", _) => Some(json!({"tools": [{"name": "once"}], "nextCursor": "again"})),
             ("pages", None) => Some(json!({"tools": [{"name": "first"}], "nextCursor": "2"})),
             ("pages", Some(_)) => Some(json!({"tools": [{"name": "second"}]})),
@@ -206,6 +210,7 @@ impl Fixture {
             }
             "folder" => answer(&std::env::current_dir().expect("a folder").to_string_lossy()),
             "error" => Some(json!({"isError": true, "content": [{"type": "text", "text": "no"}]})),
+            "ordered" => Some(json!({"structuredContent": {"result_z": 1, "result_a": 2}})),
             "hologram" => Some(json!({"content": [{"type": "hologram"}]})),
             other => answer(&format!("unknown: {other}")),
         }

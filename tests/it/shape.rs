@@ -77,7 +77,7 @@ fn check_envelope(document: &Value, is_one_answer: bool, ended: &Ended) {
     }
     assert!(document["warnings"].is_array(), "{document}");
     let keys: Vec<_> = document.as_object().expect("a map").keys().collect();
-    assert_eq!(keys, ["data", "error", "meta", "ok", "warnings"]);
+    assert_eq!(keys, ["ok", "data", "error", "warnings", "meta"]);
     if let (Some(data), Some(total)) = (document["data"].as_array(), document["meta"].get("total"))
     {
         assert_eq!(*total, data.len());

@@ -42,7 +42,7 @@ fn parts(rendered: &Rendered, attachments: &[Attachment]) -> Result<Value> {
     let message =
         |message: &FileMessage| json!({ "role": message.role.as_str(), "text": message.text });
     let messages: Vec<_> = messages.iter().map(message).collect();
-    let mut parts = json!({ "system": system, "messages": messages, "prompt": prompt });
+    let mut parts = json!({ "messages": messages, "prompt": prompt, "system": system });
     if !attachments.is_empty() {
         let shown: Vec<_> = attachments.iter().map(|attachment| &attachment.shown).collect();
         parts["attachments"] = serde_json::to_value(shown)?;

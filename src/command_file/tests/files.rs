@@ -14,7 +14,7 @@ fn read(kind: &str, names: &[&OsStr]) -> Result<Value, String> {
     let file = parse(&format!("prompt: hi\nflags: [{{name: x, type: {kind}}}]")).expect("a file");
     let typed: Vec<OsString> =
         names.iter().flat_map(|name| [OsString::from("--x"), (*name).to_owned()]).collect();
-    values(&file, &typed).map(|mut values| values.remove("x").unwrap_or_default())
+    values(&file, &typed).map(|mut values| values.shift_remove("x").unwrap_or_default())
 }
 
 /// What flag `x` of this type gets from a file of this name and text.

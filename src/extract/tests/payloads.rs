@@ -46,7 +46,7 @@ fn a_value() {
         "ObjectExtracted",
         concat!(
             r#""messageId":"m","index":"1","line":"3","type":"a","#,
-            r#""object":{"n":9007199254740992,"type":"a","z":1.5},"#,
+            r#""object":{"z":1.5,"type":"a","n":9007199254740992},"#,
             r#""json":"{\"z\":1.50,\"type\":\"a\",\"n\":9007199254740993}","correlation":CORRELATION"#
         ),
     );

@@ -1,7 +1,7 @@
 //! Tests the JSON mapping with `tests/data/json_mapping.jsonl`, whose expectations come from
 //! other implementations of protobuf.
 
-use super::{Any, Duration, FieldMask, Kind, Timestamp, read_message};
+use super::{Any, Duration, FieldMask, Kind, Struct, Timestamp, read_message};
 use crate::protocol::json::{self, Error};
 use crate::protocol::proto::{
     DESCRIPTORS, chat, extract, frontendtools, provider, rpc, session, store, tools,
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 const CORPUS: &str = include_str!("../../../tests/data/json_mapping.jsonl");
 
@@ -161,21 +162,47 @@ fn written(any: &Any) -> Result<String, Error> {
     Ok(String::from_utf8(line).expect("what is written is UTF-8"))
 }
 
-#[test]
-fn the_type_is_written_first_and_keys_are_sorted() {
-    let object = r#"{"z":1,"a":{"c":null,"b":[1.5,true]}}"#;
+/// A payload with this object in it.
+fn any_of(object: &str) -> Any {
     let text = format!(
         r#"{{"input":{object},"@type":"{}FrontendToolCallRequested","messageId":"m"}}"#,
         "type.googleapis.com/pinocchio.chatapp.frontendtools.v1."
     );
-    let any: Any = json::read(&text).expect("a payload");
+    json::read(&text).expect("a payload")
+}
+
+fn hash_of(any: &Any) -> u64 {
+    let mut state = DefaultHasher::new();
+    any.hash(&mut state);
+    state.finish()
+}
+
+#[test]
+fn the_type_is_written_first_and_an_object_keeps_its_order() {
+    let any = any_of(r#"{"z":1,"a":{"c":null,"b":[1.5,true]}}"#);
     let expected = concat!(
         r#"{"@type":"type.googleapis.com/pinocchio.chatapp.frontendtools.v1."#,
         r#"FrontendToolCallRequested","messageId":"m","#,
-        r#""input":{"a":{"b":[1.5,true],"c":null},"z":1}}"#,
+        r#""input":{"z":1,"a":{"c":null,"b":[1.5,true]}}}"#,
         "\n"
     );
     assert_eq!(written(&any).as_deref(), Ok(expected));
+    let stored = Any::decode(&*any.encode_to_vec()).expect("a payload");
+    assert_eq!(written(&stored).as_deref(), Ok(expected), "by way of bytes");
+    let sorted = any_of(r#"{"a":{"b":[1.5,true],"c":null},"z":1}"#);
+    assert_eq!((&any, hash_of(&any)), (&sorted, hash_of(&sorted)), "in whatever order");
+}
+
+/// In binary an object is a map: a member may lack its key or its value, and the last of a name counts.
+#[test]
+fn an_object_in_binary_is_any_map() {
+    let member = |bytes: &[u8]| [&[0x0a, bytes.len() as u8], bytes].concat();
+    let one = |number: u8| [0x0a, 1, b'k', 0x12, 2, 0x20, number];
+    let bytes = [member(&one(0)), member(&[0x12, 0]), vec![0x10, 7], member(&one(1))].concat();
+    let object = Struct::decode(&*bytes).expect("an object");
+    let text = serde_json::to_string(&object).expect("JSON");
+    assert_eq!(text, r#"{"k":true,"":null}"#);
+    assert!(Struct::decode(&[0x08, 1][..]).is_err(), "fields are messages");
 }
 
 #[test]

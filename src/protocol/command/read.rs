@@ -51,9 +51,10 @@ impl TryFrom<SubmitPromptRequest> for Submit {
         let attachments = attachment::requested(submit.attachments);
         let attachments = attachments.map_err(CommandFault::InvalidAttachment)?;
         let choice = submit.settings.map(|settings| members(&settings, "settings"));
-        let choice = choice.transpose()?.map(ModelChoice::from_settings).transpose()?;
+        let choice = choice.transpose()?.map(ModelChoice::from_settings).transpose()?.map(Box::new);
         let schema = submit.response_schema.map(|schema| members(&schema, "responseSchema"));
-        Ok(Self { prompt, joins, attachments, choice, schema: schema.transpose()? })
+        let schema = schema.transpose()?.map(Box::new);
+        Ok(Self { prompt, joins, attachments, choice, schema })
     }
 }
 
@@ -71,7 +72,7 @@ impl ModelChoice {
     /// The choice in the settings of a submit, where the names of profile, engine and model stand
     /// beside the settings of the call.
     fn from_settings(mut settings: Map<String, Value>) -> Result<Self, CommandFault> {
-        let mut name = |member: &str| match settings.remove(member) {
+        let mut name = |member: &str| match settings.shift_remove(member) {
             None | Some(Value::Null) => Ok(String::new()),
             Some(Value::String(name)) => Ok(name),
             Some(_) => {

@@ -243,7 +243,7 @@ impl Model {
             return refused(id, "session_mismatch");
         }
         match request.command {
-            Command::Submit(ref submit) if submit.choice.as_ref().is_some_and(is_wrong) => {
+            Command::Submit(ref submit) if submit.choice.as_deref().is_some_and(is_wrong) => {
                 refused(id, "invalid_settings")
             }
             Command::Submit(ref submit) => {

@@ -83,7 +83,7 @@ impl Reports {
         match command {
             Command::Submit(submit) if submit.choice.is_some() || submit.schema.is_some() => {
                 let id = id.as_str().to_owned();
-                self.submits.push((id, submit.choice.clone(), submit.schema.is_some()));
+                self.submits.push((id, submit.choice.as_deref().cloned(), submit.schema.is_some()));
             }
             Command::SwitchModel(choice) => self.switch = Some(choice.clone()),
             _ => {}

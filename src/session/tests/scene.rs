@@ -294,6 +294,7 @@ impl<M: Machine> Scene<M> {
         schema: Option<Map<String, Value>>,
     ) -> Input {
         let Command::Submit(submit) = submit(self.steps) else { unreachable!("a submit") };
+        let (choice, schema) = (choice.map(Box::new), schema.map(Box::new));
         self.request(None, Command::Submit(Submit { choice, schema, ..submit }))
     }
 

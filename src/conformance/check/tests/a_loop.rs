@@ -22,7 +22,7 @@ fn call_of(id: &str, name: &str, more: Value) -> Value {
 /// The answers of the client have no ids.
 fn of_client(more: Value) -> Value {
     let mut payload = call_of("b", "ask", more);
-    payload.as_object_mut().expect("an object").remove("correlation");
+    payload.as_object_mut().expect("an object").shift_remove("correlation");
     payload
 }
 

@@ -192,7 +192,7 @@ fn mutated(frame: &Value, pointer: &str, mutation: Mutation) -> Option<Value> {
         return None;
     }
     match (parent, new) {
-        (Value::Object(members), None) => drop(members.remove(key)),
+        (Value::Object(members), None) => drop(members.shift_remove(key)),
         (Value::Object(members), Some(new)) => drop(members.insert(key.to_owned(), new)),
         (Value::Array(values), None) => drop(values.remove(key.parse().ok()?)),
         (Value::Array(values), Some(new)) => values[key.parse::<usize>().ok()?] = new,

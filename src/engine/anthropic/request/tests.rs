@@ -192,9 +192,9 @@ fn the_cache_is_marked_after_what_stays_and_at_the_last_two_prompts() {
         found
     };
     assert_eq!(marks(&[user("a")], &[]), ["/messages/0/content/0"]);
-    assert_eq!(marks(&[user("a")], &[look()]), ["/messages/0/content/0", "/tools/0"]);
+    assert_eq!(marks(&[user("a")], &[look()]), ["/tools/0", "/messages/0/content/0"]);
     let messages = [Message::System("s"), user("a"), says("b"), user("c"), says("d"), user("e")];
-    let expected = ["/messages/2/content/0", "/messages/4/content/0", "/system/0"];
+    let expected = ["/system/0", "/messages/2/content/0", "/messages/4/content/0"];
     assert_eq!(marks(&messages, &[look()]), expected);
 }
 
@@ -224,7 +224,7 @@ fn asked_for(settings: &Value) -> Value {
     let mut body: Value = serde_json::from_slice(&body).expect("JSON");
     let members = body.as_object_mut().expect("an object");
     for name in ["model", "stream", "messages"] {
-        assert!(members.remove(name).is_some(), "{name}");
+        assert!(members.shift_remove(name).is_some(), "{name}");
     }
     body
 }

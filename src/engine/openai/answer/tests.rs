@@ -433,8 +433,8 @@ fn the_reasoning_to_send_back_is_kept_as_it_came() {
         r#"{"content":"a","reasoning_content":"h\u00f6m"}}]}"#
     );
     let detailed = concat!(
-        r#"{"reasoning_details":[{"index":0,"text":"hm","type":"reasoning.text"},"#,
-        r#"{"data":"eHg=","index":1,"type":"reasoning.encrypted"}]}"#
+        r#"{"reasoning_details":[{"type":"reasoning.text","text":"hm","index":0},"#,
+        r#"{"type":"reasoning.encrypted","data":"eHg=","index":1}]}"#
     );
     for (body, expected) in [
         (by_name.as_str(), Some("{\"reasoning_content\":\"h\u{f6}m\"}")),

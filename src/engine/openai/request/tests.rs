@@ -99,7 +99,7 @@ fn settings_have_the_names_of_the_server() {
     });
     assert_eq!(sent(&[user("q")], &spec), expected);
     let members = expected.as_object_mut().expect("an object");
-    let limit = members.remove("max_tokens").expect("a limit");
+    let limit = members.shift_remove("max_tokens").expect("a limit");
     members.insert("max_completion_tokens".to_owned(), limit);
     let own: Value =
         serde_json::from_str(&text_of(&[user("q")], &spec, Server::OpenAi)).expect("JSON");

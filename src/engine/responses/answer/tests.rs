@@ -147,8 +147,8 @@ const LONG_ANSWER: &str = concat!(
     "<summary>hm \u{1F600}\n\nso <text>Let me lo\u{f6}k. +call_a:look ",
     "[call_a]{\"city\": \"Rome\"} !call_a +call_b:look [call_b]{} !call_b 113/9 ",
     "END \"completed\" tool_calls ",
-    "[{\"type\":\"reasoning\",\"summary\":[{\"text\":\"hm \u{1F600}\",\"type\":\"summary_text\"},",
-    "{\"text\":\"so\",\"type\":\"summary_text\"}],\"encrypted_content\":\"c2ln\",\"id\":\"rs_1\"},",
+    "[{\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\",\"text\":\"hm \u{1F600}\"},",
+    "{\"type\":\"summary_text\",\"text\":\"so\"}],\"encrypted_content\":\"c2ln\",\"id\":\"rs_1\"},",
     "{\"type\":\"text\",\"bytes\":13,\"phase\":\"commentary\"},{\"type\":\"call\"},{\"type\":\"call\"}]",
 );
 
@@ -340,7 +340,7 @@ fn what_has_no_event_of_its_own_is_taken_from_where_it_is_repeated() {
     };
     let all = concat!(
         r#"<summary>hm <text>a +t:look [t]{} !t +u:look [u]{"x":1} !u 113/9 END "completed" tool_calls "#,
-        r#"[{"type":"reasoning","summary":[{"text":"hm","type":"summary_text"}],"#,
+        r#"[{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"#,
         r#""encrypted_content":"c2ln","id":"rs_1"},{"type":"text","bytes":1},{"type":"call"},{"type":"call"}]"#,
     );
     check(&(start() + &ending(&output())), all);
@@ -371,7 +371,7 @@ fn items_without_numbers_follow_one_another() {
     assert!(!body.contains("output_index"), "{body}");
     let expected = concat!(
         r#"<summary>hm <text>a +t:look [t]{} !t 113/9 END "completed" tool_calls "#,
-        r#"[{"type":"reasoning","summary":[{"text":"hm","type":"summary_text"}],"#,
+        r#"[{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"#,
         r#""encrypted_content":"c2ln","id":"rs_1"},{"type":"text","bytes":1},{"type":"call"}]"#,
     );
     check(&body, expected);

@@ -97,7 +97,7 @@ fn reasoning_goes_back_in_its_place_to_the_model_that_wrote_it() {
             .as_array_mut()
             .expect("a list")
             .iter_mut()
-            .filter_map(|item| item.as_object_mut()?.remove("phase"))
+            .filter_map(|item| item.as_object_mut()?.shift_remove("phase"))
             .collect();
         (input, phases)
     };

@@ -1,19 +1,87 @@
 //! `Struct`, `ListValue` and `Value`: any JSON.
 
+use indexmap::IndexMap;
+use prost::DecodeError;
+use prost::bytes::{Buf, BufMut};
+use prost::encoding::{self, DecodeContext, WireType};
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{self, Serializer};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// A JSON object, keys sorted.
-#[derive(Clone, PartialEq, Eq, Hash, prost::Message, Serialize, Deserialize)]
+/// A JSON object, its members in the order in which they were written. Two are equal if their
+/// members are, in whatever order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Struct {
     /// Its members.
-    #[prost(btree_map = "string, message", tag = "1")]
-    pub fields: BTreeMap<String, Value>,
+    // Boxed: most values are no objects, and each would be as large as one.
+    pub fields: Box<IndexMap<String, Value>>,
+}
+
+/// The number of the field `fields`.
+const FIELDS: u32 = 1;
+
+/// A member in binary, as of any map.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Member {
+    #[prost(string, tag = "1")]
+    key: String,
+    #[prost(message, required, tag = "2")]
+    value: Value,
+}
+
+fn member_len(key: &String, value: &Value) -> usize {
+    encoding::string::encoded_len(1, key) + encoding::message::encoded_len(2, value)
+}
+
+impl prost::Message for Struct {
+    fn encode_raw(&self, bytes: &mut impl BufMut) {
+        for (key, value) in self.fields.iter() {
+            encoding::encode_key(FIELDS, WireType::LengthDelimited, bytes);
+            encoding::encode_varint(member_len(key, value) as u64, bytes);
+            encoding::string::encode(1, key, bytes);
+            encoding::message::encode(2, value, bytes);
+        }
+    }
+
+    fn merge_field(
+        &mut self,
+        tag: u32,
+        wire_type: WireType,
+        bytes: &mut impl Buf,
+        context: DecodeContext,
+    ) -> Result<(), DecodeError> {
+        if tag != FIELDS {
+            return encoding::skip_field(wire_type, tag, bytes, context);
+        }
+        let mut member = Member::default();
+        encoding::message::merge(wire_type, &mut member, bytes, context)?;
+        self.fields.insert(member.key, member.value);
+        Ok(())
+    }
+
+    fn encoded_len(&self) -> usize {
+        let member = |(key, value)| {
+            let len = member_len(key, value);
+            encoding::key_len(FIELDS) + encoding::encoded_len_varint(len as u64) + len
+        };
+        self.fields.iter().map(member).sum()
+    }
+
+    fn clear(&mut self) {
+        self.fields.clear();
+    }
+}
+
+/// Equal objects have equal hashes, whatever the order of their members.
+impl Hash for Struct {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let mut members: Vec<_> = self.fields.iter().collect();
+        members.sort_unstable_by_key(|(key, _)| *key);
+        members.hash(state);
+    }
 }
 
 /// A JSON array.

@@ -254,7 +254,7 @@ impl<M: Machine> Scene<M> {
             Symbol::Submit => self.submit(None),
             Symbol::SubmitChosen => {
                 let prompt = Prompt::new(format!("prompt {}.", self.steps)).expect("a prompt");
-                let choice = Some(self.choice());
+                let choice = Some(Box::new(self.choice()));
                 self.request(Command::Submit(Submit { choice, ..Submit::new(prompt) }))
             }
             Symbol::Switch => self.request(Command::SwitchModel(self.choice())),
