@@ -3,6 +3,7 @@
 use crate::tool::catalogue::ServerTool;
 use crate::tool::http::SESSION_ENDED;
 use crate::tool::listing::{Listing, Next};
+use crate::tool::server_requests::AnsweringTransport;
 use rmcp::ClientHandler;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest,
@@ -105,15 +106,25 @@ impl Connection {
     pub(super) async fn open<T>(
         transport: T,
         version: Option<ProtocolVersion>,
-        closed: watch::Receiver<Option<Closing>>,
+        closed: Closed,
     ) -> Result<Self, NotReady>
     where
         T: Transport<RoleClient> + 'static,
     {
         let client = Client::new(version);
         let list_changed = Arc::clone(&client.list_changed);
-        let service = serve_client(client, transport).await.map_err(|error| not_opened(&error))?;
-        Ok(Self { service, list_changed, closed, ended: watch::Sender::new(None) })
+        let is_closed = closed.subscribe();
+        let transport = AnsweringTransport::new(transport, closed);
+        match serve_client(client, transport).await {
+            Ok(service) => {
+                let ended = watch::Sender::new(None);
+                Ok(Self { service, list_changed, closed: is_closed, ended })
+            }
+            Err(error) => {
+                let fault = fault(&is_closed).map(NotReady::Refused);
+                Err(fault.unwrap_or_else(|| not_opened(&error)))
+            }
+        }
     }
 
     /// What calls need of the connection.
@@ -126,9 +137,14 @@ impl Connection {
         self.list_changed.notified().await;
     }
 
-    /// Whether nothing more comes.
-    pub(super) fn is_closed(&self) -> bool {
-        self.closed.borrow().is_some()
+    /// Why there is no list of tools, as far as the connection knows more than `reason`.
+    pub(super) fn not_listed(&self, reason: String) -> NotReady {
+        let is_closed = self.closed.borrow().is_some();
+        match fault(&self.closed) {
+            Some(fault) => NotReady::Refused(fault),
+            None if is_closed => NotReady::Closed(reason),
+            None => NotReady::Refused(reason),
+        }
     }
 
     /// Waits until nothing more comes.
@@ -164,8 +180,7 @@ impl Link {
                 Next::End => break,
             }
         }
-        let warnings = std::mem::take(&mut listing.warnings);
-        Ok((listing.tools(), warnings))
+        Ok(listing.finish())
     }
 
     /// Calls a tool. Returns its result as the server wrote it.
@@ -257,6 +272,14 @@ impl Drop for OpenRequest {
     fn drop(&mut self) {
         let (Some(handle), Ok(runtime)) = (self.0.take(), Handle::try_current()) else { return };
         runtime.spawn(async move { handle.cancel(None).await.ok() });
+    }
+}
+
+/// What is wrong with a connection that was closed for a fault of the server.
+fn fault(closed: &watch::Receiver<Option<Closing>>) -> Option<String> {
+    match &*closed.borrow() {
+        Some(Closing::Fault(why)) => Some(why.clone()),
+        Some(Closing::Remote) | None => None,
     }
 }
 

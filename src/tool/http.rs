@@ -5,8 +5,9 @@ use crate::engine::provider::http;
 use crate::engine::provider::roots::{self, RootsReader};
 use crate::tool::config::Protected;
 use crate::tool::connection::{Closed, Closing};
+use crate::tool::http_streams::{PacedClient, RECONNECT_DELAY_MAX, RECONNECTS_MAX};
+use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
-use reqwest::{Client, Url};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::{
@@ -21,12 +22,6 @@ use std::time::Duration;
 /// Longest time to connect, and to read the file of root certificates.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often a broken stream of notifications is opened again; the SDK has no limit of its own.
-const RECONNECTS_MAX: usize = 5;
-
-/// Longest wait before that.
-const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(30);
-
 /// Names a file of root certificates, here as in other programs that use TLS.
 const ROOTS_VARIABLE: &str = "SSL_CERT_FILE";
 
@@ -36,7 +31,7 @@ pub(super) const SESSION_ENDED: &str =
 
 /// A connection over HTTP.
 pub(super) struct HttpTransport {
-    inner: StreamableHttpClientTransport<Client>,
+    inner: StreamableHttpClientTransport<PacedClient>,
     closed: Closed,
 }
 
@@ -60,13 +55,14 @@ impl HttpTransport {
         let client = http::client(url, CONNECT_TIMEOUT, roots).map_err(|why| why.to_string())?;
         let headers = headers.iter().map(|(name, value)| header(name, value));
         let mut retry = ExponentialBackoff::default();
-        retry.max_times = Some(RECONNECTS_MAX);
+        retry.max_times = usize::try_from(RECONNECTS_MAX).ok();
         retry.max_delay = Some(RECONNECT_DELAY_MAX);
         let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
             .custom_headers(headers.collect::<Result<HashMap<_, _>, _>>()?);
         config.retry_config = Arc::new(retry);
         // The SDK would send a call again in the new session, though the server may have run it.
         config.reinit_on_expired_session = false;
+        let client = PacedClient::new(client);
         Ok(Self { inner: StreamableHttpClientTransport::with_client(client, config), closed })
     }
 }
@@ -81,7 +77,7 @@ fn header(name: &str, value: &Protected) -> Result<(HeaderName, HeaderValue), St
 }
 
 impl Transport<RoleClient> for HttpTransport {
-    type Error = <StreamableHttpClientTransport<Client> as Transport<RoleClient>>::Error;
+    type Error = <StreamableHttpClientTransport<PacedClient> as Transport<RoleClient>>::Error;
 
     fn send(
         &mut self,

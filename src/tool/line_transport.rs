@@ -18,9 +18,6 @@ pub(super) const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// A line that is still not at its end after this many bytes ends the connection.
 const SKIPPED_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// The notification that is of use here; all others are ignored before they cost a task each.
-const LIST_CHANGED: &str = "notifications/tools/list_changed";
-
 /// Error code for an answer that can't be read: the first of JSON-RPC's "server error".
 const UNREADABLE: i32 = -32000;
 
@@ -135,11 +132,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
             return None;
         }
         let Ok(mut value) = serde_json::from_slice::<Value>(line) else { return unread(line) };
-        let method = value.get("method").and_then(Value::as_str);
-        if method.is_some() && value.get("id").is_none() && method != Some(LIST_CHANGED) {
-            return None;
-        }
-        if method.is_none()
+        if value.get("method").is_none()
             && self.is_initialized
             && let Some(answer) = answer(&mut value)
         {
@@ -167,7 +160,7 @@ fn answer(value: &mut Value) -> Option<RxJsonRpcMessage<RoleClient>> {
 
 /// What to make of a line that is no message: an error for the call whose answer it is, if it is one.
 /// Programs that print to their standard output are common, also JSON, so other lines are only logged.
-fn unread(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
+pub(super) fn unread(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
     let mut scanner = IdScanner::default();
     if memchr::memmem::find(line, b"\"jsonrpc\"").is_some() {
         scanner.feed(line);

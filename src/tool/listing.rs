@@ -12,6 +12,9 @@ const PAGES_MAX: usize = 100;
 /// Most tools of one server. Providers take fewer.
 const TOOLS_MAX: usize = 1000;
 
+/// Longest cursor, in bytes: each is kept while the list is read.
+const CURSOR_BYTES_MAX: usize = 64 * 1024;
+
 /// Longest name, in bytes; names are shortened for the model only.
 const NAME_BYTES_MAX: usize = 256;
 
@@ -21,6 +24,12 @@ const DESCRIPTION_BYTES_MAX: usize = 16 * 1024;
 /// Largest schema, in bytes of JSON.
 const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 
+/// Bytes of the descriptions and schemas of one server's tools.
+const TOOLS_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Most warnings about the list of one server.
+const WARNINGS_MAX: usize = 20;
+
 /// The tools of a server, as its pages come in.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
@@ -28,8 +37,12 @@ pub(super) struct Listing {
     names: BTreeSet<String>,
     cursors: BTreeSet<String>,
     pages: usize,
+    /// Of descriptions and schemas.
+    bytes: usize,
     /// What was left out, for people.
-    pub(super) warnings: Vec<String>,
+    warnings: Vec<String>,
+    /// Warnings past the limit.
+    untold: usize,
 }
 
 /// What comes after a page.
@@ -54,15 +67,25 @@ impl Listing {
         self.pages += 1;
         for tool in tools {
             if self.tools.len() == TOOLS_MAX {
-                self.warnings.push(format!("only its first {TOOLS_MAX} tools are used"));
+                self.warn(format!("only its first {TOOLS_MAX} tools are used"));
                 return Ok(Next::End);
             }
             match read(tool) {
-                Ok(tool) if !self.names.insert(tool.name.clone()) => {
-                    self.warnings.push(format!("its tool `{}` is listed twice", tool.name));
+                Ok((tool, _)) if !self.names.insert(tool.name.clone()) => {
+                    self.warn(format!("its tool `{}` is listed twice", tool.name));
                 }
-                Ok(tool) => self.tools.push(tool),
-                Err(why) => self.warnings.push(why),
+                Ok((tool, bytes)) if self.bytes + bytes > TOOLS_BYTES_MAX => {
+                    let name = &tool.name;
+                    self.warn(format!(
+                        "its tool `{name}` is left out: its tools have more than {TOOLS_BYTES_MAX} \
+                         bytes of descriptions and schemas"
+                    ));
+                }
+                Ok((tool, bytes)) => {
+                    self.bytes += bytes;
+                    self.tools.push(tool);
+                }
+                Err(why) => self.warn(why),
             }
         }
         Ok(self.next(result.get("nextCursor").and_then(Value::as_str)))
@@ -71,24 +94,43 @@ impl Listing {
     fn next(&mut self, cursor: Option<&str>) -> Next {
         // Some servers end their list with an empty cursor.
         let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) else { return Next::End };
+        if cursor.len() > CURSOR_BYTES_MAX {
+            self.warn(format!(
+                "its list of tools was cut where it goes on at a cursor of more than \
+                 {CURSOR_BYTES_MAX} bytes"
+            ));
+            return Next::End;
+        }
         if !self.cursors.insert(cursor.to_owned()) {
-            self.warnings.push("its list of tools repeats itself and was cut there".to_owned());
+            self.warn("its list of tools repeats itself and was cut there".to_owned());
             return Next::End;
         }
         if self.pages == PAGES_MAX {
-            self.warnings.push(format!("only the first {PAGES_MAX} pages of its tools are used"));
+            self.warn(format!("only the first {PAGES_MAX} pages of its tools are used"));
             return Next::End;
         }
         Next::Page(cursor.to_owned())
     }
 
-    /// All tools.
-    pub(super) fn tools(self) -> Arc<[ServerTool]> {
-        self.tools.into()
+    fn warn(&mut self, warning: String) {
+        if self.warnings.len() < WARNINGS_MAX {
+            self.warnings.push(warning);
+        } else {
+            self.untold += 1;
+        }
+    }
+
+    /// All tools, and what is to be said about those that were left out.
+    pub(super) fn finish(mut self) -> (Arc<[ServerTool]>, Vec<String>) {
+        if self.untold > 0 {
+            self.warnings.push(format!("and {} more such warnings", self.untold));
+        }
+        (self.tools.into(), self.warnings)
     }
 }
 
-fn read(mut tool: Value) -> Result<ServerTool, String> {
+/// A tool, and the bytes of its description and schema.
+fn read(mut tool: Value) -> Result<(ServerTool, usize), String> {
     let name = tool.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         return Err("one of its tools has no usable name".to_owned());
@@ -100,16 +142,17 @@ fn read(mut tool: Value) -> Result<ServerTool, String> {
         Some(Value::Object(schema)) => schema,
         Some(_) => return Err(unusable("its inputSchema is not an object")),
     };
-    let input_schema = of_object(input_schema).map_err(unusable)?;
+    let (input_schema, schema_bytes) = of_object(input_schema).map_err(unusable)?;
     let text = |member: &str| tool.get(member).and_then(Value::as_str).filter(|it| !it.is_empty());
     let description = text("description").or(text("title")).unwrap_or_default();
     let description = cut(description, DESCRIPTION_BYTES_MAX).to_owned();
-    Ok(ServerTool { name, description, input_schema: Arc::new(input_schema) })
+    let bytes = schema_bytes + description.len();
+    Ok((ServerTool { name, description, input_schema: Arc::new(input_schema) }, bytes))
 }
 
 /// The schema with what some providers want written out: that it describes an object, and its
-/// properties.
-fn of_object(mut schema: Map<String, Value>) -> Result<Map<String, Value>, &'static str> {
+/// properties. With its bytes of JSON.
+fn of_object(mut schema: Map<String, Value>) -> Result<(Map<String, Value>, usize), &'static str> {
     match schema.get("type") {
         None | Some(Value::Null) => {
             schema.insert("type".to_owned(), json!("object"));
@@ -128,7 +171,7 @@ fn of_object(mut schema: Map<String, Value>) -> Result<Map<String, Value>, &'sta
     if bytes > SCHEMA_BYTES_MAX {
         return Err("its inputSchema is too large");
     }
-    Ok(schema)
+    Ok((schema, bytes))
 }
 
 /// The beginning of `text` that has at most `bytes_max` bytes.
@@ -146,12 +189,12 @@ mod tests {
         for page in pages {
             next = listing.add(page.clone()).expect("a page");
         }
-        let warnings = std::mem::take(&mut listing.warnings);
-        (listing.tools().iter().map(|tool| tool.name.clone()).collect(), warnings, next)
+        let (tools, warnings) = listing.finish();
+        (tools.iter().map(|tool| tool.name.clone()).collect(), warnings, next)
     }
 
     fn schema(tool: Value) -> Result<Value, String> {
-        read(tool).map(|tool| Value::Object((*tool.input_schema).clone()))
+        read(tool).map(|(tool, _)| Value::Object((*tool.input_schema).clone()))
     }
 
     #[test]
@@ -196,12 +239,32 @@ mod tests {
         }
         let (_, warnings, next) = listed(&[page(json!("2")), page(json!("2"))]);
         assert_eq!((warnings.len(), next), (1, Next::End));
+        let long = page(json!("x".repeat(CURSOR_BYTES_MAX + 1)));
+        let (_, warnings, next) = listed(&[long]);
+        assert_eq!((warnings.len(), next), (1, Next::End));
         let pages: Vec<_> = (0..PAGES_MAX).map(|at| page(json!(at.to_string()))).collect();
         assert_eq!(listed(&pages[..PAGES_MAX - 1]).2, Next::Page((PAGES_MAX - 2).to_string()));
         assert_eq!(listed(&pages).2, Next::End);
         let many: Vec<_> = (0..=TOOLS_MAX).map(|at| json!({"name": at.to_string()})).collect();
         let (names, warnings, _) = listed(&[json!({"tools": many})]);
         assert_eq!((names.len(), warnings.len()), (TOOLS_MAX, 1));
+    }
+
+    #[test]
+    fn large_lists_are_cut_with_few_words() {
+        let odd: Vec<_> = (0..10_000).map(Value::from).collect();
+        let (names, warnings, _) = listed(&[json!({"tools": odd})]);
+        assert_eq!((names.len(), warnings.len()), (0, WARNINGS_MAX + 1));
+        let last = format!("and {} more such warnings", 10_000 - WARNINGS_MAX);
+        assert_eq!(warnings.last(), Some(&last));
+        let schema = json!({"x": "x".repeat(SCHEMA_BYTES_MAX - 100)});
+        let fitting = TOOLS_BYTES_MAX / (SCHEMA_BYTES_MAX - 100);
+        let large: Vec<_> = (0..fitting + 2)
+            .map(|at| json!({"name": at.to_string(), "inputSchema": schema}))
+            .collect();
+        let (names, warnings, _) = listed(&[json!({"tools": large})]);
+        assert!(names.len() + warnings.len() == fitting + 2 && names.len() + 2 >= fitting);
+        assert!(warnings[0].contains("left out"), "{warnings:?}");
     }
 
     #[test]
@@ -213,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_description_may_be_missing_or_long() {
-        let description = |tool: Value| read(tool).expect("a tool").description;
+        let description = |tool: Value| read(tool).expect("a tool").0.description;
         assert_eq!(description(json!({"name": "a"})), "");
         assert_eq!(description(json!({"name": "a", "description": 7})), "");
         assert_eq!(description(json!({"name": "a", "title": "A", "description": ""})), "A");

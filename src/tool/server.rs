@@ -25,8 +25,12 @@ const RESTART_DELAY: Duration = Duration::from_millis(500);
 /// A server that ran for so long is given all its restarts again.
 const STABLE_AFTER: Duration = Duration::from_secs(60);
 
-/// Changes of a list of tools within this time are one.
+/// Changes of a list of tools within this time are one. It doubles while a server goes on to report
+/// changes as soon as its tools are listed.
 const LIST_DELAY: Duration = Duration::from_millis(50);
+
+/// Longest such time.
+const LIST_DELAY_MAX: Duration = Duration::from_secs(30);
 
 /// How long the status of a process is waited for after it has closed its output.
 const STATUS_MAX: Duration = Duration::from_millis(500);
@@ -173,20 +177,19 @@ impl Keeper {
     async fn begin(&self) -> Result<(Endpoint, Opening), String> {
         let version = self.version()?;
         let closed = watch::Sender::new(None);
-        let is_closed = closed.subscribe();
         match &self.config.transport {
             Transport::Stdio { command, args, env, cwd } => {
                 let server = &self.config.name;
                 let program = Program { server, command, args, env, cwd: cwd.as_deref() };
                 let started = Child::start(&program, self.guard.as_ref());
                 let (child, pipes) = started.map_err(|error| format!("can't start it: {error}"))?;
-                let transport = LineTransport::new(pipes.output, pipes.input, closed);
+                let transport = LineTransport::new(pipes.output, pipes.input, closed.clone());
                 let endpoint = Endpoint::Process(Box::new(child), transport.writer());
-                Ok((endpoint, Box::pin(Connection::open(transport, version, is_closed))))
+                Ok((endpoint, Box::pin(Connection::open(transport, version, closed))))
             }
             Transport::Http { url, headers } => {
-                let transport = HttpTransport::new(url, headers, closed).await?;
-                Ok((Endpoint::Remote, Box::pin(Connection::open(transport, version, is_closed))))
+                let transport = HttpTransport::new(url, headers, closed.clone()).await?;
+                Ok((Endpoint::Remote, Box::pin(Connection::open(transport, version, closed))))
             }
         }
     }
@@ -203,9 +206,13 @@ impl Keeper {
 
     /// Lists the server's tools again whenever it says that they have changed. Never ends.
     async fn follow_list(&self, connection: &Connection, link: &Link) {
+        let mut delay = LIST_DELAY;
+        let mut listed = None::<Instant>;
         loop {
             connection.list_changed().await;
-            sleep(LIST_DELAY).await;
+            let is_flood = listed.is_some_and(|listed| listed.elapsed() < delay);
+            delay = if is_flood { (delay * 2).min(LIST_DELAY_MAX) } else { LIST_DELAY };
+            sleep(delay).await;
             match timeout(self.config.start_limit, link.tools()).await {
                 Ok(Ok((tools, warnings))) => {
                     self.warn(&warnings);
@@ -214,6 +221,7 @@ impl Keeper {
                 Ok(Err(reason)) => self.warn(&[format!("its tools can't be listed: {reason}")]),
                 Err(_) => self.warn(&["it did not list its changed tools in time".to_owned()]),
             }
+            listed = Some(Instant::now());
         }
     }
 
@@ -246,8 +254,7 @@ async fn initialized(
     let connection = opening.await?;
     match connection.link().tools().await {
         Ok((tools, warnings)) => Ok((connection, tools, warnings)),
-        Err(reason) if connection.is_closed() => Err(NotReady::Closed(reason)),
-        Err(reason) => Err(NotReady::Refused(reason)),
+        Err(reason) => Err(connection.not_listed(reason)),
     }
 }
 

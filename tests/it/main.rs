@@ -133,6 +133,7 @@ mod clients;
 mod mcp_command;
 mod mcp_ends;
 mod mcp_fixture;
+mod mcp_floods;
 mod mcp_http;
 mod mcp_servers;
 

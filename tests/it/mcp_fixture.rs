@@ -16,6 +16,9 @@ pub(crate) const FAULT_VARIABLE: &str = "MCP_FIXTURE";
 /// A file to which each message that is read is appended.
 pub(crate) const LOG_VARIABLE: &str = "MCP_FIXTURE_LOG";
 
+/// A file, as the tool for it returns it: as text, and as structured content.
+pub(crate) const FILE: &str = "fn main() {\n\tprintln!(\"{}\", 'a');\n}\n";
+
 /// Longer than any test waits.
 const LONG: Duration = Duration::from_secs(600);
 
@@ -104,11 +107,33 @@ impl Fixture {
             {
                 send(&json!({"result": result, "jsonrpc": "2.0", "id": id}));
             }
+            if message["method"] == "tools/list" {
+                self.flood();
+            }
         }
         if self.fault == "stubborn" {
             wait();
         }
         exit(0);
+    }
+
+    /// Messages without end, once the tools are listed.
+    fn flood(&mut self) {
+        match self.fault.as_str() {
+            "ping-flood" => requests("ping"),
+            "sampling-flood" => requests("sampling/createMessage"),
+            "list-flood" if !self.is_changed => {
+                self.is_changed = true;
+                let changed =
+                    json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+                thread::spawn(move || {
+                    loop {
+                        send(&changed);
+                    }
+                });
+            }
+            _ => {}
+        }
     }
 
     fn result(&mut self, method: &str, params: &Value) -> Option<Value> {
@@ -147,6 +172,7 @@ impl Fixture {
             }}]})),
             ("repeats", _) => Some(json!({"tools": [{"name": "once"}], "nextCursor": "again"})),
             ("pages", None) => Some(json!({"tools": [{"name": "first"}], "nextCursor": "2"})),
+            ("spoof", _) => Some(json!({"tools": [{"name": "none__act"}]})),
             ("pages", Some(_)) => Some(json!({"tools": [{"name": "second"}]})),
             _ => {
                 let properties = json!({"text": {"type": "string"}});
@@ -211,10 +237,29 @@ impl Fixture {
             "folder" => answer(&std::env::current_dir().expect("a folder").to_string_lossy()),
             "error" => Some(json!({"isError": true, "content": [{"type": "text", "text": "no"}]})),
             "ordered" => Some(json!({"structuredContent": {"result_z": 1, "result_a": 2}})),
+            "file" => Some(json!({
+                "content": [{"type": "text", "text": FILE}],
+                "structuredContent": {"content": FILE},
+            })),
+            "more" => Some(json!({
+                "content": [{"type": "text", "text": "It is warm."}],
+                "structuredContent": {"celsius": 23.5},
+            })),
             "hologram" => Some(json!({"content": [{"type": "hologram"}]})),
             other => answer(&format!("unknown: {other}")),
         }
     }
+}
+
+/// Requests without end, whose answers are not read.
+fn requests(method: &str) -> ! {
+    for first in (0_u64..).step_by(200) {
+        let lines = (first..first + 200).map(|id| {
+            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {}}).to_string() + "\n"
+        });
+        print(lines.collect::<String>().as_bytes());
+    }
+    unreachable!("the numbers have no end")
 }
 
 fn say(line: &str) {

@@ -17,20 +17,20 @@ use tokio::time::timeout;
 const KEY: &str = "s3cret-key-0123456789";
 
 /// A server that keeps the requests it got: the method of HTTP and that of MCP, and the headers.
-struct HttpServer {
+pub(crate) struct HttpServer {
     address: String,
     requests: Arc<Mutex<Vec<Request>>>,
 }
 
 #[derive(Clone)]
-struct Request {
-    line: String,
+pub(crate) struct Request {
+    pub(crate) line: String,
     head: String,
-    message: Value,
+    pub(crate) message: Value,
 }
 
 impl HttpServer {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
         let requests: Arc<Mutex<Vec<Request>>> = Arc::default();
@@ -44,16 +44,16 @@ impl HttpServer {
         Self { address, requests }
     }
 
-    fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<Request> {
         self.requests.lock().expect("no panic").clone()
     }
 
     /// How many requests had this method of MCP.
-    fn count(&self, method: &str) -> usize {
+    pub(crate) fn count(&self, method: &str) -> usize {
         self.requests().iter().filter(|it| it.message["method"] == method).count()
     }
 }
@@ -64,9 +64,22 @@ fn serve(mut stream: TcpStream, log: &Mutex<Vec<Request>>) -> Option<()> {
     loop {
         let request = read(&mut input)?;
         log.lock().expect("no panic").push(request.clone());
+        if request.line.starts_with("GET /pings") {
+            return pings(&mut stream);
+        }
         let answer = answer(&request)?;
         stream.write_all(answer.as_bytes()).ok()?;
     }
+}
+
+/// A stream of requests without end.
+fn pings(stream: &mut TcpStream) -> Option<()> {
+    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n").ok()?;
+    for id in 0_u64.. {
+        let ping = json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+        stream.write_all(format!("data: {ping}\n\n").as_bytes()).ok()?;
+    }
+    None
 }
 
 fn read(input: &mut impl BufRead) -> Option<Request> {
@@ -102,6 +115,15 @@ fn answer(request: &Request) -> Option<String> {
     if request.line.contains("/private") {
         return Some(response("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", ""));
     }
+    if request.line.starts_with("GET /eager") {
+        let more = "Content-Type: text/event-stream\r\n";
+        return Some(response("200 OK", more, "retry: 0\n\n"));
+    }
+    let token = request.head.lines().find_map(|it| it.split_once("Bearer ")).map(|it| it.1.trim());
+    if let Some(token) = token.filter(|_| request.line.contains("/expired")) {
+        let quoting = format!("WWW-Authenticate: Bearer error_description=\"{token} has expired\"");
+        return Some(response("401 Unauthorized", &format!("{quoting}\r\n"), ""));
+    }
     if !request.line.starts_with("POST ") {
         return Some(response("405 Method Not Allowed", "", ""));
     }
@@ -117,8 +139,22 @@ fn answer(request: &Request) -> Option<String> {
             {"name": "odd", "inputSchema": [1]},
             {"name": "empty", "inputSchema": null},
             {"name": "lost", "inputSchema": {"type": "object"}},
+            {"name": "quoting"},
+            {"name": "deep"},
         ]})),
         Some("tools/call") if params["name"] == "empty" => None,
+        Some("tools/call") if params["name"] == "quoting" => {
+            let message = format!("token {} has expired", token.unwrap_or_default());
+            let error = json!({"code": -32001, "message": message});
+            let answer = json!({"jsonrpc": "2.0", "id": request.message["id"], "error": error});
+            Some(response("200 OK", "Content-Type: application/json\r\n", &answer.to_string()))
+        }
+        Some("tools/call") if params["name"] == "deep" => {
+            let (id, deep) = (&request.message["id"], "[".repeat(200) + &"]".repeat(200));
+            let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{deep}}}"#);
+            let event = format!("data: {message}\n\n");
+            Some(response("200 OK", "Content-Type: text/event-stream\r\n", &event))
+        }
         Some("tools/call") if params["name"] == "lost" => Some(response("404 Not Found", "", "")),
         Some("tools/call") => {
             let content = json!([{"type": "text", "text": "found"}, {"type": "hologram"}]);
@@ -160,7 +196,7 @@ async fn tools_are_listed_and_called_over_http() {
     let server = HttpServer::start();
     let mut servers = servers(&server.url("/mcp"));
     let (state, tools) = first_state(&mut servers).await;
-    let expected = ["search", "empty", "lost"].map(str::to_owned).to_vec();
+    let expected = ["search", "empty", "lost", "quoting", "deep"].map(str::to_owned).to_vec();
     assert_eq!((state, tools), (ServerState::Ready, expected));
     let found = call(&servers, "search").await;
     let expected = "found\n[content of type `hologram`, which can't be shown]";
@@ -199,6 +235,17 @@ async fn a_call_whose_session_is_unknown_is_not_sent_again() {
     while first_state(&mut servers).await.0 != ServerState::Ready {}
     assert!(matches!(call(&servers, "search").await, ToolResult::Success(_)));
     assert_eq!((server.count("initialize"), server.count("tools/call")), (2, 2));
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_nested_too_deep_is_an_error_at_once() {
+    let server = HttpServer::start();
+    let mut servers = servers(&server.url("/mcp"));
+    assert_eq!(first_state(&mut servers).await.0, ServerState::Ready);
+    let ToolResult::Error(deep) = call(&servers, "deep").await else { panic!("a success") };
+    assert!(deep.contains("nested too deep"), "{deep}");
+    assert!(matches!(call(&servers, "search").await, ToolResult::Success(_)));
     servers.close().await;
 }
 

@@ -1,0 +1,295 @@
+//! How often streams of events are opened. The SDK opens a stream that has ended again, after the time
+//! that the server names, which may be none, and without a limit if opening succeeds.
+
+use crate::tool::line_transport::{self, MESSAGE_BYTES_MAX};
+use futures_util::StreamExt;
+use reqwest::Client;
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::ClientJsonRpcMessage;
+use rmcp::service::{RoleClient, RxJsonRpcMessage};
+use rmcp::transport::common::client_side_sse::BoxedSseResponse;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+
+/// How often a stream of notifications that brings nothing is opened again.
+pub(super) const RECONNECTS_MAX: u32 = 5;
+
+/// Wait before a stream that brought nothing is opened again, which doubles each time.
+const RECONNECT_DELAY: Duration = Duration::from_secs(1);
+
+/// Longest such wait.
+pub(super) const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(30);
+
+/// A stream that was open for so long is as good as one that brought an event.
+const STABLE_AFTER: Duration = Duration::from_secs(10);
+
+/// Shortest mean time between two streams, whatever they bring.
+const STREAM_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Streams that may be opened at once: answers of several calls go on in a stream each.
+const STREAM_BURST: u32 = 16;
+
+/// An HTTP client that opens streams in limits.
+#[derive(Clone, Debug)]
+pub(super) struct PacedClient {
+    client: Client,
+    pace: Arc<Mutex<Pace>>,
+}
+
+/// When streams were opened, and what they brought.
+#[derive(Debug, Default)]
+struct Pace {
+    /// When all streams so far would have been opened at the shortest mean interval.
+    due: Option<Instant>,
+    /// Streams in a row that ended soon and brought nothing.
+    fruitless: u32,
+    /// The end of the last stream.
+    ended: Option<Instant>,
+}
+
+impl Pace {
+    /// When a stream can be opened that is asked for at `now`; `None` if it is not worth it. A stream
+    /// that `resumes` another is the rest of an answer that is waited for.
+    fn open(&mut self, now: Instant, resumes: bool) -> Option<Instant> {
+        if !resumes && self.fruitless > RECONNECTS_MAX {
+            return None;
+        }
+        let due = self.due.map_or(now, |due| due.max(now));
+        self.due = Some(due + STREAM_INTERVAL);
+        let mean = due.checked_sub(STREAM_INTERVAL * (STREAM_BURST - 1)).unwrap_or(now);
+        let delay = match self.fruitless.checked_sub(1) {
+            None => Duration::ZERO,
+            Some(times) => {
+                let factor = 2_u32.saturating_pow(times);
+                RECONNECT_DELAY.saturating_mul(factor).min(RECONNECT_DELAY_MAX)
+            }
+        };
+        let after_last = self.ended.map_or(now, |ended| ended + delay);
+        Some(now.max(mean).max(after_last))
+    }
+
+    /// A stream that was opened at `opened` has ended.
+    fn end(&mut self, opened: Instant, now: Instant, brought_event: bool) {
+        let is_good = brought_event || now.duration_since(opened) >= STABLE_AFTER;
+        self.fruitless = if is_good { 0 } else { self.fruitless.saturating_add(1) };
+        self.ended = Some(now);
+    }
+}
+
+impl PacedClient {
+    pub(super) fn new(client: Client) -> Self {
+        Self { client, pace: Arc::default() }
+    }
+
+    fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `stream` with an error in place of an answer that can't be read. Its end is noted.
+    fn observed(&self, stream: BoxedSseResponse) -> BoxedSseResponse {
+        let pace = Arc::clone(&self.pace);
+        let mut open = OpenStream { pace, opened: Instant::now(), brought_event: false };
+        let events = stream.map(move |event| {
+            let mut event = event?;
+            // The time after which the stream is to be opened again is no event.
+            if event.data.is_some() || event.id.is_some() {
+                open.note_event();
+            }
+            event.data = event.data.map(readable);
+            Ok(event)
+        });
+        events.boxed()
+    }
+}
+
+/// A message, or an error for the call whose answer it is: the SDK skips what it can't read, and the
+/// call would wait for its time limit.
+fn readable(data: String) -> String {
+    if serde_json::from_str::<RxJsonRpcMessage<RoleClient>>(&data).is_ok() {
+        return data;
+    }
+    let error = line_transport::unread(data.as_bytes());
+    error.and_then(|error| serde_json::to_string(&error).ok()).unwrap_or(data)
+}
+
+/// Notes the end of a stream when it is dropped.
+struct OpenStream {
+    pace: Arc<Mutex<Pace>>,
+    opened: Instant,
+    brought_event: bool,
+}
+
+impl OpenStream {
+    fn note_event(&mut self) {
+        self.brought_event = true;
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        pace.end(self.opened, Instant::now(), self.brought_event);
+    }
+}
+
+impl StreamableHttpClient for PacedClient {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        auth_header: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, StreamableHttpError<Self::Error>> {
+        let max = MESSAGE_BYTES_MAX;
+        let posted = self.post_message_with_max_sse_event_size(
+            uri,
+            message,
+            session_id,
+            auth_header,
+            headers,
+            max,
+        );
+        posted.await
+    }
+
+    async fn post_message_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        auth_header: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+        max_sse_event_size: usize,
+    ) -> Result<StreamableHttpPostResponse, StreamableHttpError<Self::Error>> {
+        let posted = self.client.post_message_with_max_sse_event_size(
+            uri,
+            message,
+            session_id,
+            auth_header,
+            headers,
+            max_sse_event_size,
+        );
+        let answer = posted.await?;
+        let StreamableHttpPostResponse::Sse(stream, session_id) = answer else { return Ok(answer) };
+        Ok(StreamableHttpPostResponse::Sse(self.observed(stream), session_id))
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session_id: Arc<str>,
+        auth_header: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), StreamableHttpError<Self::Error>> {
+        self.client.delete_session(uri, session_id, auth_header, headers).await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        auth_header: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxedSseResponse, StreamableHttpError<Self::Error>> {
+        let max = MESSAGE_BYTES_MAX;
+        let opened = self.get_stream_with_max_sse_event_size(
+            uri,
+            session_id,
+            last_event_id,
+            auth_header,
+            headers,
+            max,
+        );
+        opened.await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        auth_header: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+        max_sse_event_size: usize,
+    ) -> Result<BoxedSseResponse, StreamableHttpError<Self::Error>> {
+        let Some(at) = self.pace().open(Instant::now(), last_event_id.is_some()) else {
+            tracing::debug!("a stream of notifications is not opened again: it brought nothing");
+            // The one error after which the SDK does not try again, and which it does not log.
+            return Err(StreamableHttpError::ServerDoesNotSupportSse);
+        };
+        sleep_until(at).await;
+        let opened = self.client.get_stream_with_max_sse_event_size(
+            uri,
+            session_id,
+            last_event_id,
+            auth_header,
+            headers,
+            max_sse_event_size,
+        );
+        Ok(self.observed(opened.await?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Opens streams one after the other, as soon as they may be opened, each of which ends after
+    /// `lifetime`. Returns the seconds after which each was opened.
+    fn opened(resumes: bool, lifetime: Duration, brings_event: bool) -> Vec<u64> {
+        let (start, mut pace) = (Instant::now(), Pace::default());
+        let mut now = start;
+        let mut seconds = Vec::new();
+        while let Some(at) = pace.open(now, resumes)
+            && seconds.len() < 40
+        {
+            assert!(at >= now);
+            seconds.push(at.duration_since(start).as_secs());
+            now = at + lifetime;
+            pace.end(at, now, brings_event);
+        }
+        seconds
+    }
+
+    #[test]
+    fn a_stream_that_brings_nothing_is_opened_again_five_times_with_growing_waits() {
+        assert_eq!(opened(false, Duration::ZERO, false), [0, 1, 3, 7, 15, 31]);
+    }
+
+    #[test]
+    fn the_rest_of_an_answer_is_asked_for_with_growing_waits() {
+        let opened = opened(true, Duration::ZERO, false);
+        assert_eq!(opened[..8], [0, 1, 3, 7, 15, 31, 61, 91]);
+        assert_eq!(opened.len(), 40);
+    }
+
+    #[test]
+    fn a_stream_that_brings_events_or_stays_is_opened_at_once_but_not_more_than_each_second() {
+        for resumes in [false, true] {
+            let eager = opened(resumes, Duration::ZERO, true);
+            assert_eq!(eager[..18], [[0; 16].as_slice(), &[1, 2]].concat());
+            assert_eq!(eager.len(), 40);
+            let long = opened(resumes, STABLE_AFTER, false);
+            assert_eq!(long[..3], [0, 10, 20]);
+        }
+    }
+
+    #[test]
+    fn an_answer_that_can_not_be_read_is_an_error_for_its_call() {
+        let answer = |result: &str| format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result}}}"#);
+        let deep = answer(&("[".repeat(200) + &"]".repeat(200)));
+        assert!(readable(deep).starts_with(r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32000"#));
+        for other in [answer(r#"{"odd":[1]}"#), "no JSON".to_owned()] {
+            assert_eq!(readable(other.clone()), other);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Requests and notifications of servers, in limits. The SDK starts a task for each of them and keeps
+//! every reply until it is sent, so a server that sends them without end, or reads no replies, would
+//! take all memory. Here requests are answered, or left unanswered, before the SDK sees them, and only
+//! the notification that is of use is passed on.
+
+use crate::tool::connection::{Closed, Closing};
+use rmcp::model::{
+    ClientResult, CustomResult, ErrorCode, ErrorData, JsonRpcMessage, JsonRpcRequest, RequestId,
+    ServerNotification, ServerRequest,
+};
+use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde_json::json;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// Replies that are being sent. While there are so many, requests are left unanswered.
+const REPLIES_MAX: usize = 64;
+
+/// Requests of a server within [`PERIOD`]; with one more the connection is closed.
+const REQUESTS_MAX: u32 = 1000;
+
+/// In which requests are counted.
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// Longest id of a request that is answered, in bytes: replies repeat it.
+const ID_BYTES_MAX: usize = 256;
+
+/// A transport whose server's requests are answered here.
+pub(super) struct AnsweringTransport<T> {
+    inner: T,
+    closed: Closed,
+    replies: JoinSet<()>,
+    count: RequestCount,
+}
+
+/// The requests of a server in the current period.
+#[derive(Debug)]
+struct RequestCount {
+    since: Instant,
+    requests: u32,
+}
+
+impl<T: Transport<RoleClient>> AnsweringTransport<T> {
+    /// Answers what is requested over `inner`; `closed` is set when a server requests too much.
+    pub(super) fn new(inner: T, closed: Closed) -> Self {
+        let count = RequestCount { since: Instant::now(), requests: 0 };
+        Self { inner, closed, replies: JoinSet::new(), count }
+    }
+
+    /// Answers `request`, if there is room for the reply. `None`: it is one too many.
+    fn answer(&mut self, request: JsonRpcRequest<ServerRequest>) -> Option<()> {
+        if !self.count.add(Instant::now()) {
+            let why = format!("it sent more than {REQUESTS_MAX} requests within {PERIOD:?}");
+            self.closed.send_replace(Some(Closing::Fault(why)));
+            return None;
+        }
+        if self.replies.len() >= REPLIES_MAX || id_bytes(&request.id) > ID_BYTES_MAX {
+            tracing::debug!("a request of an MCP server was left unanswered");
+            return Some(());
+        }
+        let sent = self.inner.send(reply(request));
+        self.replies.spawn(async move {
+            if let Err(error) = sent.await {
+                tracing::debug!(%error, "a reply to an MCP server was not sent");
+            }
+        });
+        Some(())
+    }
+}
+
+impl RequestCount {
+    /// Counts a request. Returns whether it is within the limit.
+    fn add(&mut self, now: Instant) -> bool {
+        if now.duration_since(self.since) >= PERIOD {
+            *self = Self { since: now, requests: 0 };
+        }
+        self.requests += 1;
+        self.requests <= REQUESTS_MAX
+    }
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for AnsweringTransport<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.inner.send(item)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        loop {
+            let message = tokio::select! {
+                biased;
+                Some(_) = self.replies.join_next() => continue,
+                message = self.inner.receive() => message?,
+            };
+            match message {
+                JsonRpcMessage::Request(request) => self.answer(request)?,
+                JsonRpcMessage::Notification(it) if !is_of_use(&it.notification) => {}
+                JsonRpcMessage::Notification(_)
+                | JsonRpcMessage::Response(_)
+                | JsonRpcMessage::Error(_) => return Some(message),
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.replies.shutdown().await;
+        self.inner.close().await
+    }
+}
+
+fn is_of_use(notification: &ServerNotification) -> bool {
+    matches!(notification, ServerNotification::ToolListChangedNotification(_))
+}
+
+fn id_bytes(id: &RequestId) -> usize {
+    match id {
+        RequestId::Number(_) => 0,
+        RequestId::String(text) => text.len(),
+    }
+}
+
+/// The reply of a client without capabilities: there is nobody to ask, and nothing to sample.
+#[expect(clippy::wildcard_enum_match_arm, reason = "servers may request anything")]
+fn reply(request: JsonRpcRequest<ServerRequest>) -> TxJsonRpcMessage<RoleClient> {
+    let result = match request.request {
+        ServerRequest::PingRequest(_) => ClientResult::empty(()),
+        ServerRequest::ListRootsRequest(_) => custom(json!({ "roots": [] })),
+        ServerRequest::ElicitRequest(_) => custom(json!({ "action": "decline" })),
+        _ => {
+            let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "Method not found", None);
+            return JsonRpcMessage::error(error, Some(request.id));
+        }
+    };
+    JsonRpcMessage::response(result, request.id)
+}
+
+fn custom(result: serde_json::Value) -> ClientResult {
+    ClientResult::CustomResult(CustomResult::new(result))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+    use std::convert::Infallible;
+    use std::sync::{Arc, Mutex};
+    use tokio::sync::watch;
+
+    /// A server that has written `received`, and reads replies only if `is_read`.
+    struct Scripted {
+        received: std::vec::IntoIter<Value>,
+        sent: Arc<Mutex<Vec<Value>>>,
+        is_read: bool,
+    }
+
+    impl Transport<RoleClient> for Scripted {
+        type Error = Infallible;
+
+        fn send(
+            &mut self,
+            item: TxJsonRpcMessage<RoleClient>,
+        ) -> impl Future<Output = Result<(), Infallible>> + Send + 'static {
+            let item = serde_json::to_value(&item).expect("JSON");
+            self.sent.lock().expect("no panic").push(item);
+            let is_read = self.is_read;
+            async move { if is_read { Ok(()) } else { std::future::pending().await } }
+        }
+
+        async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+            // Tasks run between two messages.
+            tokio::task::yield_now().await;
+            let next = self.received.next()?;
+            Some(serde_json::from_value(next).expect("a message"))
+        }
+
+        async fn close(&mut self) -> Result<(), Infallible> {
+            Ok(())
+        }
+    }
+
+    /// What the SDK is given of `received`, what was sent, and why the connection was closed.
+    async fn handled(received: Vec<Value>, is_read: bool) -> (Vec<Value>, Vec<Value>, String) {
+        let (sent, closed) = (Arc::default(), watch::Sender::new(None));
+        let received = received.into_iter();
+        let scripted = Scripted { received, sent: Arc::clone(&sent), is_read };
+        let mut transport = AnsweringTransport::new(scripted, closed.clone());
+        let mut given = Vec::new();
+        while let Some(message) = transport.receive().await {
+            given.push(serde_json::to_value(&message).expect("JSON"));
+        }
+        let why = match closed.borrow().clone() {
+            Some(Closing::Fault(why)) => why,
+            Some(Closing::Remote) | None => String::new(),
+        };
+        let sent = sent.lock().expect("no panic").clone();
+        (given, sent, why)
+    }
+
+    fn request(id: impl Into<Value>, method: &str) -> Value {
+        json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": {}})
+    }
+
+    #[tokio::test]
+    async fn requests_are_answered_here_and_answers_are_passed_on() {
+        let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {"x": 1}});
+        let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+        let received = vec![
+            request(7, "ping"),
+            request("a", "roots/list"),
+            json!({"jsonrpc": "2.0", "method": "notifications/message",
+                "params": {"level": "info", "data": "x"}}),
+            answer.clone(),
+            request(8, "sampling/createMessage"),
+            changed.clone(),
+            request(9, "made/up"),
+        ];
+        let (given, sent, why) = handled(received, true).await;
+        assert_eq!((given, why.as_str()), (vec![answer, changed], ""));
+        let not_found = json!({"code": -32601, "message": "Method not found"});
+        assert_eq!(
+            sent,
+            [
+                json!({"jsonrpc": "2.0", "id": 7, "result": {}}),
+                json!({"jsonrpc": "2.0", "id": "a", "result": {"roots": []}}),
+                json!({"jsonrpc": "2.0", "id": 8, "error": not_found}),
+                json!({"jsonrpc": "2.0", "id": 9, "error": not_found}),
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn nobody_is_asked_what_a_server_asks_a_person() {
+        let schema = json!({"type": "object", "properties": {}});
+        let params = json!({"message": "Your name?", "requestedSchema": schema});
+        let asked =
+            json!({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": params});
+        let (_, sent, _) = handled(vec![asked], true).await;
+        assert_eq!(sent, [json!({"jsonrpc": "2.0", "id": 1, "result": {"action": "decline"}})]);
+    }
+
+    #[tokio::test]
+    async fn replies_that_nobody_reads_are_so_many_and_no_more() {
+        let most = REQUESTS_MAX as usize;
+        let pings: Vec<_> = (0..most).map(|id| request(id, "ping")).collect();
+        let (_, sent, why) = handled(pings.clone(), false).await;
+        assert_eq!((sent.len(), why.as_str()), (REPLIES_MAX, ""));
+        // Replies that are read make room for others, up to the limit on requests.
+        let (_, sent, why) = handled(pings, true).await;
+        assert_eq!((sent.len(), why.as_str()), (most, ""));
+        let long = vec![request("x".repeat(ID_BYTES_MAX + 1), "ping")];
+        assert_eq!(handled(long, true).await.1, [Value::Null; 0]);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_requests_without_end_is_left() {
+        let pings = (0..=REQUESTS_MAX + 5).map(|id| request(id, "ping")).collect();
+        let (_, sent, why) = handled(pings, true).await;
+        assert_eq!(sent.len(), REQUESTS_MAX as usize);
+        assert_eq!(why, "it sent more than 1000 requests within 60s");
+    }
+
+    #[test]
+    fn each_period_has_its_own_count() {
+        let start = Instant::now();
+        let mut count = RequestCount { since: start, requests: 0 };
+        for period in 0..3 {
+            let now = start + PERIOD * period;
+            assert!((0..REQUESTS_MAX).all(|_| count.add(now)));
+            assert!(!count.add(now));
+        }
+    }
+}
