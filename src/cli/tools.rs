@@ -2,7 +2,7 @@
 
 use super::numbers::whole;
 use crate::session::SessionMode;
-use crate::tool::approval::{ApprovalMode, ApprovalRules, ToolGlob};
+use crate::tool::approval::{ApprovalMode, ApprovalRules, ServerNames, ToolGlob};
 use crate::tool::config::{ServerConfig, Servers};
 use crate::tool::limits::ToolLimits;
 use anyhow::{Result, anyhow, ensure};
@@ -165,6 +165,13 @@ impl ToolOptions {
             allow: globs(&profile.allow, &self.allow),
             deny: globs(&profile.deny, &self.deny),
         };
+        let names = ServerNames::new(servers.configs.iter().map(|config| &config.name));
+        if let Some((glob, ways)) = rules.ambiguous(&names) {
+            let glob = glob.as_str();
+            return Err(anyhow!(
+                "--allow '{glob}' can be read as {ways}; give one of the servers another name"
+            ));
+        }
         let limits = ToolLimits {
             rounds: self.limits.max_tool_rounds,
             calls: self.limits.max_tool_calls,
@@ -292,6 +299,23 @@ mod tests {
             argument_bytes: 7,
         };
         assert_eq!(settings.limits, limits);
+    }
+
+    #[test]
+    fn a_rule_that_names_tools_of_two_servers_is_refused() {
+        let profile = ProfileTools {
+            servers: ["my", "my__server"]
+                .map(|name| (name.to_owned(), Map::from_iter([("command".to_owned(), "x".into())])))
+                .to_vec(),
+            ..ProfileTools::default()
+        };
+        let settings =
+            |rule: &str| options(&["--allow", rule]).settings(SessionMode::OneShot, &profile);
+        assert!(settings("my__rm").is_ok());
+        let error = settings("my__server__rm").expect_err("two tools").to_string();
+        let expected = "--allow 'my__server__rm' can be read as \"server__rm\" of the server \"my\" \
+                        or \"rm\" of the server \"my__server\"; give one of the servers another name";
+        assert_eq!(error, expected);
     }
 
     #[test]

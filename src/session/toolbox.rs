@@ -6,7 +6,7 @@ use crate::chat::event::ToolResult;
 use crate::chat::tool::ToolSpec;
 use crate::protocol::any::Struct;
 use crate::protocol::command;
-use crate::tool::approval::Ruling;
+use crate::tool::approval::{Ruling, ServerNames};
 use crate::tool::catalogue::{Catalogue, ClientTool, Entry, ServerName, ServerTool, Source};
 use crate::tool::servers::{ServerChange, ServerState};
 use serde_json::{Map, Value};
@@ -22,6 +22,8 @@ pub(super) struct Toolbox {
     rules: ToolRules,
     client: Vec<ClientTool>,
     servers: BTreeMap<ServerName, Vec<ServerTool>>,
+    /// The names of all servers, also of those without tools.
+    names: ServerNames,
     /// Servers that have neither come nor failed yet.
     starting: BTreeSet<ServerName>,
     /// Until when provider calls wait for those; set when the first one does.
@@ -66,6 +68,7 @@ impl Toolbox {
             rules: rules.clone(),
             client: Vec::new(),
             servers: BTreeMap::new(),
+            names: ServerNames::new(&rules.servers),
             starting: rules.servers.iter().cloned().collect(),
             start_deadline: None,
             states: BTreeMap::new(),
@@ -134,6 +137,8 @@ impl Toolbox {
             self.starting.remove(&change.server);
         }
         self.servers.insert(change.server.clone(), change.tools.to_vec());
+        let all: BTreeSet<_> = self.rules.servers.iter().chain(self.servers.keys()).collect();
+        self.names = ServerNames::new(all);
         self.states.insert(change.server.clone(), change.state.clone());
         self.rebuild();
     }
@@ -171,7 +176,7 @@ impl Toolbox {
             Ok(arguments) => arguments,
             Err(why) => return Verdict::Refuse(why),
         };
-        let ruling = entry.ruling(&self.rules.approval);
+        let ruling = entry.ruling(&self.rules.approval, &self.names);
         if let Ruling::Deny { rule } = ruling {
             return Verdict::Refuse(format!(
                 "The call was not made: {rule} does not allow this tool."

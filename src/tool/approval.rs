@@ -1,5 +1,9 @@
 //! Which tool calls may run, need a person's approval, or are denied.
 
+mod reading;
+
+pub use reading::ServerNames;
+
 /// Between the name of a server and that of its tool.
 pub(super) const SEPARATOR: &str = "__";
 
@@ -67,9 +71,16 @@ impl ApprovalRules {
     /// What applies to the tool of a server: `deny` first, then `allow`, then the mode. The order
     /// within a list makes no difference. A rule that denies holds for every name of the tool: it must
     /// not get around the rule because another tool has taken its name. A rule that allows must name
-    /// the tool's own server: servers choose the names of their tools.
-    pub fn ruling_of(&self, tool: &NamedTool<'_>) -> Ruling {
-        self.decide(|glob| tool.is_denied_by(glob), |glob| tool.is_allowed_by(glob))
+    /// the tool's own server: servers choose the names of their tools. One that can be read as naming
+    /// tools of several of the `servers` allows none.
+    pub fn ruling_of(&self, tool: &NamedTool<'_>, servers: &ServerNames) -> Ruling {
+        self.decide(|glob| tool.is_denied_by(glob), |glob| tool.is_allowed_by(glob, servers))
+    }
+
+    /// A rule that allows nothing, because it can be read in several ways with these `servers`, and
+    /// the ways, for people.
+    pub fn ambiguous(&self, servers: &ServerNames) -> Option<(&ToolGlob, String)> {
+        self.allow.iter().find_map(|glob| Some((glob, servers.ambiguity(glob.as_str())?)))
     }
 
     fn decide(
@@ -100,11 +111,10 @@ impl NamedTool<'_> {
         [self.shown, self.tool, &self.full()].into_iter().any(|name| glob.matches(name))
     }
 
-    fn is_allowed_by(&self, glob: &ToolGlob) -> bool {
+    fn is_allowed_by(&self, glob: &ToolGlob, servers: &ServerNames) -> bool {
         if glob.as_str().contains(SEPARATOR) {
-            let made = self.made.as_ref().map(|(server, tool)| (server.as_str(), tool.as_str()));
-            let names = [Some((self.server, self.tool)), made];
-            return names.into_iter().flatten().any(|(server, tool)| glob.names(server, tool));
+            let readings = servers.readings(glob.as_str());
+            return matches!(readings.as_slice(), [only] if only.names(self));
         }
         // A name with a separator reads as that of another server's tool.
         let is_plain = self.shown == self.tool && !self.tool.contains(SEPARATOR);
@@ -121,17 +131,6 @@ impl ToolGlob {
     /// The pattern as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-
-    /// Whether the part before a separator fits `server` and the part after it `tool`.
-    fn names(&self, server: &str, tool: &str) -> bool {
-        let splits = self
-            .0
-            .char_indices()
-            .filter_map(|(at, _)| Some((&self.0[..at], self.0[at..].strip_prefix(SEPARATOR)?)));
-        splits
-            .into_iter()
-            .any(|(of_server, of_tool)| fits(of_server, server) && fits(of_tool, tool))
     }
 
     /// Whether the whole of `name` fits.

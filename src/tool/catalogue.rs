@@ -1,7 +1,7 @@
 //! All tools that the model is offered, under names that every provider takes.
 
 use crate::chat::tool::ToolSpec;
-use crate::tool::approval::{ApprovalRules, NamedTool, Ruling, SEPARATOR};
+use crate::tool::approval::{ApprovalRules, NamedTool, Ruling, SEPARATOR, ServerNames};
 use ring::digest::{Context, SHA256};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -103,15 +103,16 @@ impl fmt::Display for ServerName {
 }
 
 impl Entry {
-    /// What `rules` say about a call of this tool.
-    pub fn ruling(&self, rules: &ApprovalRules) -> Ruling {
+    /// What `rules` say about a call of this tool, if these are all `servers`.
+    pub fn ruling(&self, rules: &ApprovalRules, servers: &ServerNames) -> Ruling {
         match &self.source {
             Source::Client { .. } => rules.ruling(&self.spec.name),
             Source::Server { server, tool } => {
                 let shown = self.spec.name.as_str();
                 let is_made = shown != tool;
                 let made = is_made.then(|| made_parts(server, shown)).flatten();
-                rules.ruling_of(&NamedTool { shown, server: server.as_str(), tool, made })
+                let tool = NamedTool { shown, server: server.as_str(), tool, made };
+                rules.ruling_of(&tool, servers)
             }
         }
     }
@@ -237,7 +238,8 @@ fn is_valid(name: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(is_name_char)
 }
 
-fn sanitised(name: &str) -> String {
+/// `name` with `_` for characters that no provider takes.
+pub(super) fn sanitised(name: &str) -> String {
     name.chars().map(|c| if is_name_char(c) { c } else { '_' }).collect()
 }
 

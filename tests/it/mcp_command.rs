@@ -84,5 +84,9 @@ fn a_wrong_configuration_is_a_wrong_command_line() {
     let expected =
         format!("duologue: --mcp-config: {shown}: mcpServers.s.env.KEY: must be a string\n");
     assert_eq!(run(&["--mcp-config", &shown]), expected);
-    fs::remove_file(path).expect("a file");
+    let text = r#"{"mcpServers": {"my": {"command": "a"}, "my__server": {"command": "b"}}}"#;
+    fs::write(&path, text).expect("a file");
+    let refused = run(&["--mcp-config", &shown, "--allow", "my__server__rm"]);
+    assert!(refused.contains("--allow 'my__server__rm' can be read as"), "{refused}");
+    fs::remove_file(&path).expect("a file");
 }

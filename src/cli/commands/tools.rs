@@ -8,7 +8,7 @@ use crate::cli::tools::{ProfileTools, ToolSettings, guard};
 use crate::cli::{log, shell};
 use crate::session::SessionMode;
 use crate::support::terminal::escape_control;
-use crate::tool::approval::{ApprovalRules, Ruling};
+use crate::tool::approval::{ApprovalRules, Ruling, ServerNames};
 use crate::tool::catalogue::{Catalogue, Entry, ServerName, ServerTool, Source};
 use crate::tool::servers::{ServerState, ToolServers};
 use serde::Serialize;
@@ -28,6 +28,7 @@ pub(super) struct Offered {
 /// What a model would be offered.
 struct Found {
     catalogue: Catalogue,
+    servers: ServerNames,
     failed: BTreeMap<ServerName, String>,
 }
 
@@ -69,7 +70,8 @@ fn run(args: &ToolsArgs) -> Result<u8, Failure> {
             return Ok(OUTPUT);
         }
     };
-    let found = Found { catalogue: Catalogue::new(&[], &tools), failed };
+    let servers = ServerNames::new(tools.keys().chain(failed.keys()));
+    let found = Found { catalogue: Catalogue::new(&[], &tools), servers, failed };
     for (server, reason) in &found.failed {
         message(&format!("MCP server {}: {reason}", escape_control(server.as_str())));
     }
@@ -126,7 +128,7 @@ fn print_json(found: &Found, rules: &ApprovalRules, out: &mut Out) -> Result<(),
             server_tool,
             description: &entry.spec.description,
             input_schema: &entry.spec.input_schema,
-            approval: match entry.ruling(rules) {
+            approval: match entry.ruling(rules, &found.servers) {
                 Ruling::Allow => "allow",
                 Ruling::Ask => "ask",
                 Ruling::Deny { .. } => "deny",

@@ -1,4 +1,5 @@
 use super::*;
+use crate::tool::approval::ToolGlob;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -45,15 +46,55 @@ fn names_are_kept_where_they_can_be() {
     assert_eq!(names(&[], &[("s", &[""])]), ["s__"]);
 }
 
+/// The names of the tools that a rule allows, and whether it can be read in several ways.
+fn allowed(rule: &str, list: &[(&str, &[&str])]) -> (Vec<String>, bool) {
+    let rules = ApprovalRules { allow: vec![ToolGlob::new(rule)], ..Default::default() };
+    let servers = servers(list);
+    let names = ServerNames::new(servers.keys());
+    let catalogue = Catalogue::new(&[], &servers);
+    let is_allowed = |it: &&Entry| it.ruling(&rules, &names) == Ruling::Allow;
+    let allowed = catalogue.entries().iter().filter(is_allowed);
+    (allowed.map(|it| it.spec.name.clone()).collect(), rules.ambiguous(&names).is_some())
+}
+
+#[test]
+fn a_rule_is_read_with_the_names_of_the_servers() {
+    let check = |rule: &str, list: &[(&str, &[&str])], expected: &[&str], is_ambiguous: bool| {
+        let (allowed, ambiguous) = allowed(rule, list);
+        assert_eq!((allowed.as_slice(), ambiguous), (&*owned(expected), is_ambiguous), "{rule}");
+    };
+    let nested: &[(&str, &[&str])] =
+        &[("my", &["server__rm", "ls"]), ("my__server", &["rm", "cat"])];
+    check("my__server__rm", nested, &[], true);
+    check("my__server__*", nested, &[], true);
+    check("my__ls", nested, &["ls"], false);
+    check("my__*", nested, &["ls", "server__rm"], false);
+    check("cat", nested, &["cat"], false);
+    let alone: &[(&str, &[&str])] = &[("my__server", &["rm", "cat"])];
+    check("my__server__rm", alone, &["rm"], false);
+    check("my__rm", alone, &[], false);
+    let underscores: &[(&str, &[&str])] = &[("a", &["_b"]), ("a_", &["b"])];
+    check("a___b", underscores, &[], true);
+    // Patterns are read in the same way.
+    check("*__server__rm", nested, &[], true);
+    check("my*__server__rm", &[nested, &[("my__x__server", &["rm"])]].concat(), &[], true);
+    check("m*__rm", nested, &["rm"], false);
+    // A server's own name goes before one that only looks like it in names that are shown.
+    let alike: &[(&str, &[&str])] = &[("my.server", &["rm"]), ("my_server", &["rm"])];
+    let (own, is_ambiguous) = allowed("my_server__rm", alike);
+    assert!(own.len() == 1 && own[0].starts_with("my_server__rm_") && !is_ambiguous, "{own:?}");
+    let both: &[(&str, &[&str])] = &[("my.server", &["rm"]), ("my server", &["rm"])];
+    check("my_server__rm", both, &[], true);
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
 #[test]
 fn a_rule_that_allows_names_a_server_and_a_tool() {
-    use crate::tool::approval::ToolGlob;
     let check = |allow: &str, list: &[(&str, &[&str])], expected: &[&str]| {
-        let rules = ApprovalRules { allow: vec![ToolGlob::new(allow)], ..Default::default() };
-        let catalogue = Catalogue::new(&[], &servers(list));
-        let allowed = catalogue.entries().iter().filter(|it| it.ruling(&rules) == Ruling::Allow);
-        let allowed: Vec<_> = allowed.map(|it| it.spec.name.as_str()).collect();
-        assert_eq!(allowed, expected, "{allow}");
+        assert_eq!(allowed(allow, list).0, expected, "{allow}");
     };
     let spoof: &[(&str, &[&str])] = &[("a", &["rm"]), ("b", &["a__rm", "ls"])];
     check("a__rm", spoof, &["rm"]);
