@@ -13,8 +13,8 @@ use std::fmt;
 /// Replaces a secret.
 const REDACTED: &str = "[redacted]";
 
-/// A shorter key, in bytes, may be part of ordinary words: it is only recognized as a whole
-/// word.
+/// A shorter key, in bytes, may be part of ordinary words: it is only recognized as a whole word, and
+/// if it is a word itself, as what people set for servers that need no key, not at all.
 const LONE_BYTES_MAX: usize = 7;
 
 /// First characters of the escapes of JSON, URLs and HTML.
@@ -39,8 +39,12 @@ impl Secret {
 
     /// `text` without this key, and without the user names and passwords of URLs. Case is ignored;
     /// the key is also recognized with its middle masked, and in base64. If it occurs
-    /// escaped for JSON, URLs or HTML, the text is returned with all such escapes decoded.
+    /// escaped for JSON, URLs or HTML, the text is returned with all such escapes decoded. A key that
+    /// is an ordinary word stays.
     pub(crate) fn redact(&self, text: &str) -> String {
+        if is_ordinary_word(&self.0) {
+            return without_userinfo(text);
+        }
         let redacted = without_forms(&self.0, text);
         let (key, plain) = (unescaped(&self.0), unescaped(&redacted));
         let redacted_plain = without_forms(&key, &plain);
@@ -52,6 +56,9 @@ impl Secret {
     /// its end may be that of a cut key or escape, the text is returned with all escapes decoded.
     pub(crate) fn redact_cut(&self, text: &str) -> String {
         let redacted = self.redact(text);
+        if is_ordinary_word(&self.0) {
+            return redacted;
+        }
         let (key, plain) = (unescaped(&self.0), unescaped(&redacted));
         let whole = without_open_escapes(&plain);
         let kept = without_beginning(&key, whole);
@@ -137,6 +144,18 @@ fn without_open_escapes(text: &str) -> &str {
         kept = &kept[..at];
     }
     kept
+}
+
+/// Whether `key` is as short as a word and written like one: letters alone, in lower case, in upper
+/// case, or with a capital. A key that a program has made has digits or letters of both cases.
+fn is_ordinary_word(key: &str) -> bool {
+    let rest = key.get(1..).unwrap_or_default();
+    let has_letters_alone = key.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let is_in_one_case = |text: &str, is_case: fn(&u8) -> bool| text.as_bytes().iter().all(is_case);
+    key.len() <= LONE_BYTES_MAX
+        && has_letters_alone
+        && (is_in_one_case(rest, u8::is_ascii_lowercase)
+            || is_in_one_case(key, u8::is_ascii_uppercase))
 }
 
 fn is_in_word(c: char) -> bool {

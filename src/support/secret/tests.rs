@@ -28,12 +28,24 @@ fn a_short_key_is_no_part_of_a_word() {
     let check = |key: &str, text: &str, redacted: &str| {
         assert_eq!(Secret::new(key).expect("not empty").redact(text), redacted, "{key}");
     };
-    check("e", "the answer", "the answer");
-    check("e", "bad key e, \"e\" e", "bad key [redacted], \"[redacted]\" [redacted]");
-    check("ollama", "ollama-server, ollama.", "ollama-server, [redacted].");
-    check("ollama", r#"{"key":"\nollama"#, "{\"key\":\" [redacted]");
+    check("7", "1978 answers", "1978 answers");
+    check("7", "bad key 7, \"7\" 7", "bad key [redacted], \"[redacted]\" [redacted]");
+    check("llama9", "llama9-server, llama9.", "llama9-server, [redacted].");
+    check("llama9", r#"{"key":"\nllama9"#, "{\"key\":\" [redacted]");
+    check("abCdEfg", "abCdEfgh, abCdEfg", "abCdEfgh, [redacted]");
     check("7-bytes", "77-bytes", "77-bytes");
     check("8--bytes", "88--bytes", "8[redacted]");
+}
+
+#[test]
+fn a_key_that_is_an_ordinary_word_stays_in_what_others_write() {
+    for key in ["x", "no", "none", "ollama", "Ollama", "EMPTY"] {
+        let secret = Secret::new(key).expect("not empty");
+        let text = format!("try {key} pull; {key}... {key}*** {}", &key[..1]);
+        assert_eq!(secret.redact(&text), text);
+        assert_eq!(secret.redact_cut(&text), text);
+        assert_eq!(secret.redact(&format!("http://{key}@h {key}")), format!("http://h {key}"));
+    }
 }
 
 const ODD_KEYS: [&str; 6] =
@@ -127,8 +139,8 @@ fn check_forms(text: &str, redacted: &str) {
 fn upper_and_lower_case_are_one() {
     check_forms(&format!("bad key {}.", KEY.to_uppercase()), "bad key [redacted].");
     check_forms(&format!("bad key {}.", KEY.to_lowercase()), "bad key [redacted].");
-    let short = Secret::new("Ollama").expect("not empty");
-    assert_eq!(short.redact("OLLAMA ollama-server"), "[redacted] ollama-server");
+    let short = Secret::new("Llama9").expect("not empty");
+    assert_eq!(short.redact("LLAMA9 llama9-server"), "[redacted] llama9-server");
 }
 
 #[test]
