@@ -77,11 +77,13 @@ impl Entities {
     }
 
     /// Takes in a snapshot. One that has only part of the conversation leaves the rest as it is.
-    pub(crate) fn snapshot(&mut self, frame: SnapshotFrame) {
+    pub(crate) fn snapshot(&mut self, mut frame: SnapshotFrame) {
         if !self.may_have(frame.snapshot_ordinal) {
             return;
         }
         self.ordinal = self.ordinal.max(frame.snapshot_ordinal);
+        // A question that is answered later, and no part of the conversation.
+        frame.entities.retain(|entity| entity.kind != kind::TOOL_APPROVAL);
         self.check_snapshot(&frame.entities);
         for entity in frame.entities {
             let key = (entity.kind.clone(), entity.id.clone());

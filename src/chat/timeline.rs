@@ -1,13 +1,17 @@
 //! The conversation as a person sees it: messages, tool calls and tool results, with their current
 //! state. `apply` the events, and take a `snapshot` at any time.
 
+mod approvals;
 mod dropping;
 
 mod on_wire;
 
 mod page;
 
+pub(crate) use approvals::approval_id;
 pub(crate) use dropping::{LastTurns, turn_id, turn_number};
+
+use approvals::Approval;
 
 use super::event::{Ending, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult};
 use super::transcript::HistoryMessage;
@@ -27,6 +31,8 @@ pub(crate) struct Timeline {
     /// Those of runs that had ended when the conversation was loaded; they don't change any more.
     loaded: Vec<SnapshotEntity>,
     entities: Vec<Entity>,
+    /// Calls that wait for approval, in the order in which it was requested.
+    approvals: Vec<Approval>,
     /// Tombstones of what was dropped, in that order.
     dropped: Vec<SnapshotEntity>,
 }
@@ -203,11 +209,13 @@ impl Timeline {
             Event::TurnDropped { .. } => {
                 self.drop_turns(recorded.scope.turn, recorded.ordinal);
             }
+            Event::ApprovalRequested { tool, server, input } => {
+                self.approval_requested(recorded, tool, (server, input));
+            }
+            Event::ApprovalResolved { tool, .. } => self.approval_resolved(tool),
             Event::RunStarted { .. }
             | Event::RepairRequested { .. }
             | Event::CallStarted
-            | Event::ApprovalRequested { .. }
-            | Event::ApprovalResolved { .. }
             | Event::ClientCallRequested { .. }
             | Event::ClientResultReceived { .. }
             | Event::CallMetadataUpdated { .. }

@@ -76,6 +76,7 @@ words! {
         MESSAGE = "ChatMessage",
         TOOL_CALL = "ChatToolCall",
         TOOL_RESULT = "ChatToolResult",
+        TOOL_APPROVAL = "ToolApproval",
     }
 }
 

@@ -130,6 +130,10 @@ impl Conversation {
         self.is_resumed |= !self.has_events && frame.snapshot_ordinal > 0;
         let mut seen = HashSet::with_capacity(frame.entities.len());
         for entity in &frame.entities {
+            if entity.kind == kind::TOOL_APPROVAL {
+                part::check_approval(entity, (runs, namer), report);
+                continue;
+            }
             let key = self.key_of(entity);
             if entity.tombstone {
                 self.tombstone(key, entity, report);

@@ -3,6 +3,7 @@
 use super::fields::Fields;
 use super::names::shown;
 use super::rule::{Report, Rule};
+use crate::chat::timeline::approval_id;
 use crate::protocol::any::Any;
 use crate::protocol::proto::chat::ChatMessageEntity;
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
@@ -11,6 +12,10 @@ use std::collections::HashSet;
 
 /// The prefix of the id of a segment of this server; its number follows.
 const SEGMENT_PREFIX: &str = "segment-";
+
+/// Payloads of entities, each of which has a kind of its own.
+const OWN_PAYLOADS: [&str; 4] =
+    ["ChatMessageEntity", "ToolCallEntity", "ToolResultEntity", "ToolApprovalRequested"];
 
 /// Checks the entities of a snapshot.
 pub(super) fn check_entities(frame: &SnapshotFrame, is_strange: bool, report: &mut Report) {
@@ -38,8 +43,9 @@ fn wrong_with(entity: &SnapshotEntity, snapshot_ordinal: u64, is_strange: bool) 
         kind::MESSAGE => "ChatMessageEntity",
         kind::TOOL_CALL => "ToolCallEntity",
         kind::TOOL_RESULT => "ToolResultEntity",
+        kind::TOOL_APPROVAL => "ToolApprovalRequested",
         _ if is_strange && payload.is_empty() => "",
-        _ if matches!(payload, "ChatMessageEntity" | "ToolCallEntity" | "ToolResultEntity") => {
+        _ if OWN_PAYLOADS.contains(&payload) => {
             return Some(format!(
                 "its kind is {:?}, but it holds a {payload}",
                 shown(&entity.kind)
@@ -67,6 +73,7 @@ fn check_payload(entity: &SnapshotEntity, payload: &Any, report: &mut Report) {
         "ChatMessageEntity" => fields.message_id.unwrap_or_default().to_owned(),
         "ToolCallEntity" => fields.tool_call_id.unwrap_or_default().to_owned(),
         "ToolResultEntity" => format!("{}:result", fields.tool_call_id.unwrap_or_default()),
+        "ToolApprovalRequested" => approval_id(fields.tool_call_id.unwrap_or_default()),
         _ => return,
     };
     if expected != entity.id && !entity.tombstone {

@@ -52,6 +52,11 @@ impl Runs {
         self.live.iter().any(|run| run.request == *request)
     }
 
+    /// Whether a call waits for the client's approval.
+    pub(super) fn awaits_approval(&self, call: &Name) -> bool {
+        self.live.iter().any(|run| run.awaits_approval(call))
+    }
+
     /// The text so far of an open segment.
     pub(super) fn open_text(&self, segment: &Name) -> Option<&Text> {
         self.live.iter().find_map(|run| run.open_text(segment))

@@ -3,6 +3,7 @@
 use super::Recorder;
 use crate::chat::timeline::Span;
 use crate::engine::RunError;
+use crate::protocol::command::Extension;
 use crate::protocol::id::RequestId;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{self, ClientError, Done, Frame};
@@ -20,9 +21,13 @@ impl Recorder {
         self.push(Output::Frame(frame));
     }
 
-    /// A frame with the state of the conversation.
+    /// A frame with the state of the conversation, and of the calls that wait for the client's
+    /// approval.
     pub(in crate::session) fn state(&self, request: Option<&RequestId>, span: Span) -> Frame {
-        let snapshot = self.timeline.snapshot(&self.session, span);
+        let mut snapshot = self.timeline.snapshot(&self.session, span);
+        if self.is_on(Extension::Approvals) {
+            snapshot.entities.extend(self.timeline.approvals(&self.session, span));
+        }
         wire::frame(&self.session, request, wire::snapshot(snapshot))
     }
 

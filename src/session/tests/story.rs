@@ -25,6 +25,8 @@ pub(super) struct Story {
     may_prepare: bool,
     ordinal: u64,
     entities: Vec<Entity>,
+    /// Calls that wait for approval.
+    approvals: Vec<Entity>,
     /// Where the entities of the newest turn begin.
     turn: usize,
     run: Option<Run>,
@@ -43,6 +45,7 @@ impl Story {
             may_prepare: !rules.tools.servers.is_empty(),
             ordinal: 0,
             entities: Vec::new(),
+            approvals: Vec::new(),
             turn: 0,
             run: None,
             reports: Reports::new(rules),
@@ -142,8 +145,14 @@ impl Story {
     #[expect(clippy::wildcard_enum_match_arm, reason = "a payload that is no event is a fault")]
     fn event_of_run(&mut self, payload: &Any) -> Result<()> {
         match payload {
-            Any::ToolApprovalRequested(m) => self.is_requested(&m.tool_call_id),
-            Any::ToolApprovalResolved(m) => self.is_requested(&m.tool_call_id),
+            Any::ToolApprovalRequested(m) => {
+                self.approvals.push(entities::approval(m, self.ordinal));
+                self.is_requested(&m.tool_call_id)
+            }
+            Any::ToolApprovalResolved(m) => {
+                self.approvals.retain(|it| it.id != format!("{}:approval", m.tool_call_id));
+                self.is_requested(&m.tool_call_id)
+            }
             Any::FrontendToolCallRequested(m) => self.is_executing(&m.tool_call_id),
             Any::FrontendToolResultReceived(m) => self.is_executing(&m.tool_call_id),
             Any::ChatRunStarted(_) => self.advance(Step::Accepted, Step::Started),

@@ -2,8 +2,10 @@
 //! was dropped.
 
 use super::{Conversation, Entity, Origin};
-use crate::conformance::check::names::{Name, shown};
+use crate::conformance::check::names::{Name, Namer, shown};
 use crate::conformance::check::rule::{Report, Rule};
+use crate::conformance::check::runs::Runs;
+use crate::protocol::any::Any;
 use crate::protocol::proto::rpc::SnapshotEntity;
 use crate::protocol::proto::session::TurnDropped;
 use crate::protocol::words::kind;
@@ -135,5 +137,21 @@ impl Conversation {
             }
             Some(_) | None => {}
         }
+    }
+}
+
+/// An approval is in a snapshot while its call waits for it, and is no part of the conversation.
+pub(super) fn check_approval(
+    entity: &SnapshotEntity,
+    (runs, namer): (&Runs, &Namer),
+    report: &mut Report,
+) {
+    let call = match &entity.payload {
+        Some(Any::ToolApprovalRequested(asked)) => namer.name(&asked.tool_call_id),
+        Some(_) | None => return,
+    };
+    if !runs.awaits_approval(&call) {
+        let message = format!("an approval of {}, which does not wait for one", call.shown);
+        report.add(Rule::SnapshotEntity, message);
     }
 }

@@ -23,6 +23,12 @@ impl Run {
         }
     }
 
+    /// Whether a call waits for the client's approval, as far as it is tracked.
+    pub(in crate::conformance::check) fn awaits_approval(&self, call: &Name) -> bool {
+        let is_it = |tool: &Tool| tool.name == *call && tool.awaits_approval();
+        self.is_too_wide || self.tools.iter().any(is_it)
+    }
+
     pub(super) fn segment(&mut self, name: Name, step: SegmentStep<'_>, report: &mut Report) {
         let at = self.segments.iter().position(|open| open.name == name);
         let shown = format!("segment {}", name.shown);

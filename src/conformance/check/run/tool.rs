@@ -39,6 +39,11 @@ impl Tool {
         Self { name, input, stage, requested: None, arguments: None }
     }
 
+    /// Whether it waits for the client's approval.
+    pub(super) fn awaits_approval(&self) -> bool {
+        self.stage == ToolStage::AwaitsApproval
+    }
+
     /// Whether it may finish: before it was requested, or after its result.
     pub(super) fn may_finish(&self) -> bool {
         matches!(self.stage, ToolStage::Started | ToolStage::Returned)

@@ -4,6 +4,7 @@ use super::sample::{
     PROMPT, STDIN, Stream, accepted, done, ended, entity, event, foreign, hello, ids_of, merged,
     prompt_of, started, state,
 };
+use crate::conformance::check::Rule;
 use serde_json::{Value, json};
 
 const TOOLS: &str = "duologue.tools";
@@ -195,4 +196,28 @@ fn entities() -> Vec<Value> {
         entity(message, "chat-msg-1-user-2", (28, 28), joined),
         entity(message, "chat-msg-1:text:segment-1", (30, 31), text),
     ]
+}
+
+/// An approval is in a snapshot while its call waits for it, and is missed in none.
+#[test]
+fn an_approval_is_shown_while_its_call_waits() {
+    let rules = |call: &str| {
+        let stream = a_loop();
+        let is_last_question = |frame: &Value| frame["uiEvent"]["ordinal"] == "16";
+        let at = stream.0.iter().position(is_last_question).expect("it is there") + 1;
+        let asked = merged(call_of(call, "clock", input()), json!({ "server": "clock" }));
+        let kind = ("ToolApproval", "ToolApprovalRequested");
+        let mut approval = entity(kind, &format!("{call}:approval"), (13, 13), asked);
+        approval["payload"]["@type"] =
+            "type.googleapis.com/duologue.tools.v1.ToolApprovalRequested".into();
+        let shown =
+            stream.inserted(at, done("s", "ok")).inserted(at, state("s", 16, vec![approval]));
+        shown.check().into_iter().map(|(_, rule)| rule).collect::<Vec<_>>()
+    };
+    for waits in ["a", "c"] {
+        assert_eq!(rules(waits), [], "{waits}");
+    }
+    for other in ["b", "d"] {
+        assert_eq!(rules(other), [Rule::SnapshotEntity], "{other}");
+    }
 }

@@ -6,6 +6,7 @@ use crate::protocol::any::Any;
 use crate::protocol::command::Page;
 use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
 use crate::protocol::proto::session::TurnDropped;
+use crate::protocol::proto::tools::ToolApprovalRequested;
 use crate::session::FinalSnapshot;
 use anyhow::{Context, Result, bail, ensure};
 
@@ -34,7 +35,8 @@ impl Story {
         };
         let shown: Result<Vec<_>> = snapshot.entities.iter().map(entity).collect();
         let whole = self.page.is_everything();
-        let known = if whole { self.entities[from..].to_vec() } else { self.part() };
+        let mut known = if whole { self.entities[from..].to_vec() } else { self.part() };
+        known.extend(self.approvals.iter().filter(|it| self.is_in_page(it)).cloned());
         let shown = shown?;
         ensure!(shown == known, "the snapshot says {shown:?}\n  the events said {known:?}");
         if is_final {
@@ -66,16 +68,21 @@ impl Story {
 
     /// The part of the conversation that was asked for.
     fn part(&self) -> Vec<Entity> {
-        let Page { since, before, limit } = self.page;
+        let Page { since, limit, .. } = self.page;
         let mut part = self.entities.clone();
-        if let Some(since) = since {
+        if since.is_some() {
             part.extend(self.dropped.iter().cloned());
-            part.retain(|entity| entity.changed > since.0);
         }
-        part.retain(|entity| before.is_none_or(|before| entity.created < before.0));
+        part.retain(|entity| self.is_in_page(entity));
         part.sort_by_key(|entity| entity.created);
         let limit = limit.map_or(part.len(), |limit| limit.get() as usize);
         part.split_off(part.len().saturating_sub(limit))
+    }
+
+    fn is_in_page(&self, entity: &Entity) -> bool {
+        let Page { since, before, .. } = self.page;
+        since.is_none_or(|since| entity.changed > since.0)
+            && before.is_none_or(|before| entity.created < before.0)
     }
 
     pub(super) fn add(
@@ -111,6 +118,18 @@ impl Story {
     }
 }
 
+/// A call that waits for approval, as its event shows it.
+pub(super) fn approval(asked: &ToolApprovalRequested, ordinal: u64) -> Entity {
+    Entity {
+        kind: "ToolApproval",
+        id: format!("{}:approval", asked.tool_call_id),
+        created: ordinal,
+        changed: ordinal,
+        text: asked.input.clone(),
+        status: asked.server.clone(),
+    }
+}
+
 impl Entity {
     /// What is shown of it once it was dropped.
     fn gone(self, changed: u64) -> Self {
@@ -137,6 +156,7 @@ fn entity(entity: &SnapshotEntity) -> Result<Entity> {
         }
         Any::ToolCallEntity(m) => ("ChatToolCall", &m.input, &m.status),
         Any::ToolResultEntity(m) => ("ChatToolResult", &m.result, &m.status),
+        Any::ToolApprovalRequested(m) => ("ToolApproval", &m.input, &m.server),
         other => bail!("no entity: {other:?}"),
     };
     ensure!(entity.kind == kind, "{kind} is called {}", entity.kind);
