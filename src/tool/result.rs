@@ -49,6 +49,9 @@ fn parts(result: &Value, blocks: &[Value], bytes_max: usize) -> Vec<String> {
     let structured = result.get("structuredContent").filter(|it| !it.is_null());
     let mut shown: Vec<String> = blocks.iter().map(described).collect();
     let has_text = blocks.iter().filter_map(text_of).any(|text| !text.trim().is_empty());
+    // Some servers send the blocks a second time.
+    let is_repeated = |value: &Value| value.as_object().is_some_and(|it| repeats(it, blocks));
+    let structured = structured.filter(|value| !is_repeated(value));
     let Some(structured) = structured.map(|value| without_data(value, blocks)) else {
         return shown;
     };
@@ -60,6 +63,12 @@ fn parts(result: &Value, blocks: &[Value], bytes_max: usize) -> Vec<String> {
         shown.push(text);
     }
     shown
+}
+
+/// Whether `structured` has the `blocks` of the result, and nothing else.
+fn repeats(structured: &Map<String, Value>, blocks: &[Value]) -> bool {
+    let has_blocks = |value: &Value| value.as_array().is_some_and(|it| it.as_slice() == blocks);
+    !structured.is_empty() && structured.values().all(has_blocks)
 }
 
 fn text_of(block: &Value) -> Option<&str> {
@@ -229,6 +238,10 @@ mod tests {
         let file = "a \"b\"\n\tc\n";
         check(json!({"content": content(file), "structuredContent": {"content": file}}), file);
         check(json!({"content": content("One."), "structuredContent": null}), "One.");
+        // The blocks a second time.
+        let image = json!({"type": "image", "mimeType": "image/png", "data": "aGVsbG8="});
+        let again = json!({"content": [image], "structuredContent": {"content": [image]}});
+        check(again, "[image: image/png, 5 bytes, not shown]");
         let long = json!({"n": "x".repeat(2000)});
         check(json!({"content": content("One."), "structuredContent": long}), "One.");
     }

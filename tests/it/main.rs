@@ -134,6 +134,7 @@ mod mcp_command;
 mod mcp_ends;
 mod mcp_fixture;
 mod mcp_floods;
+mod mcp_guarantees;
 mod mcp_http;
 mod mcp_servers;
 

@@ -91,3 +91,23 @@ fn a_project_that_is_not_trusted_gets_no_key_and_starts_nothing() {
     assert_eq!((request.body["model"].as_str(), request.header("x-evil")), (Some("other"), None));
     assert!(fs::metadata(&ran).is_err(), "a server of an untrusted file was started");
 }
+
+/// A project's file of Pinocchio's form can hold a key. If others can read the file, it is left out,
+/// and the person's own profiles work.
+#[test]
+fn a_project_file_with_a_readable_key_does_not_stop_the_own_profiles() {
+    let own = "profiles:\n  mine:\n    engine: echo\n";
+    let pinocchio = format!(
+        "p:\n  ai-chat:\n    ai-engine: m\n    ai-api-type: openai\n  openai-chat:\n    \
+         openai-api-key: {KEY}\n"
+    );
+    for project in [pinocchio.as_str(), "nonsense: [1"] {
+        let scene = Scene::new(own, project);
+        let file = scene.project_file();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("our own file");
+        let ended = scene.run(&["exec", "hi", "--profile", "mine"]);
+        assert_eq!(ended.status, 0, "{ended:?}");
+        assert_eq!(ended.stdout, "Turn 1. You said: hi\n", "{ended:?}");
+        assert!(ended.stderr.contains("profiles.yaml"), "{ended:?}");
+    }
+}
