@@ -171,6 +171,23 @@ fn text_after_and_between_the_calls_of_an_answer_stands_before_their_results() {
     assert_eq!(messages(&transcript(&recorder, None)), whole[..4]);
 }
 
+/// Of a conversation that was copied from what frames showed, the request for another answer is not
+/// known.
+#[test]
+fn answers_and_prompts_with_nothing_between_them_are_one_message() {
+    let said = [
+        ModelStep::Text(&["One."]),
+        ModelStep::Round,
+        ModelStep::Text(&["Two."]),
+        ModelStep::Round,
+        ModelStep::Text(&["Three."]),
+        ModelStep::Call("t1"),
+    ];
+    let answer = "model: One.\n\nTwo.\n\nThree. t1({})";
+    check(&said, Ending::Finished, &["user: hi", answer, "tool t1: NO RESULT"]);
+    check(&said[..3], Ending::Stopped, &["user: hi", "model: One.\n\nTwo.\n\nMARK"]);
+}
+
 #[test]
 fn a_tool_id_used_again_in_a_later_round_gets_its_own_result() {
     check(

@@ -91,15 +91,35 @@ impl<'a> Message<'a> {
                 Self::User { text, attachments },
                 Self::User { text: more, attachments: more_attachments },
             ) => {
-                *text += "\n\n";
-                *text += more;
+                add_paragraph(text, more);
                 if !more_attachments.is_empty() {
                     attachments.to_mut().extend_from_slice(&more_attachments);
                 }
                 None
             }
+            // What stood between them was not stored, or not shown.
+            (
+                Self::Assistant { text, calls, provider_data },
+                Self::Assistant { text: more, calls: more_calls, .. },
+            ) if calls.is_empty() => {
+                add_paragraph(text, more);
+                *calls = more_calls;
+                // It refers to the one text or the other.
+                *provider_data = None;
+                None
+            }
             (_, next) => Some(next),
         }
+    }
+}
+
+/// Adds a text to another one, as a paragraph of its own.
+fn add_paragraph<'a>(text: &mut Cow<'a, str>, more: Cow<'a, str>) {
+    if text.trim().is_empty() {
+        *text = more;
+    } else if !more.trim().is_empty() {
+        *text += "\n\n";
+        *text += more;
     }
 }
 

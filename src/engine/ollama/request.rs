@@ -224,6 +224,6 @@ fn user<'a>(text: &'a str, attachments: &[Attachment]) -> Result<Wire<'a>, Refus
     if files.is_empty() {
         return Ok(Wire::User { content: text.into(), images });
     }
-    files.extend((!text.is_empty()).then(|| text.to_owned()));
+    files.extend((!text.trim().is_empty()).then(|| text.to_owned()));
     Ok(Wire::User { content: files.join("\n\n").into(), images })
 }

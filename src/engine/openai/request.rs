@@ -237,7 +237,7 @@ fn user_content<'a>(
         return Ok(UserContent::Text(text));
     }
     let mut parts = attachments.iter().map(part).collect::<Result<Vec<_>, _>>()?;
-    if !text.is_empty() {
+    if !text.trim().is_empty() {
         parts.push(WirePart::Text { text: text.into() });
     }
     Ok(UserContent::Parts(parts))

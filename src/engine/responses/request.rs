@@ -127,7 +127,7 @@ fn user_parts<'a>(
     attachments: &'a [Attachment],
 ) -> Result<Vec<WirePart<'a>>, Refused> {
     let mut parts = attachments.iter().map(part).collect::<Result<Vec<_>, _>>()?;
-    if !text.is_empty() || parts.is_empty() {
+    if !text.trim().is_empty() || parts.is_empty() {
         parts.push(WirePart::Text { text: text.into() });
     }
     Ok(parts)

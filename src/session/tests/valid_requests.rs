@@ -96,6 +96,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     let said: Vec<_> = SHORT.iter().chain(&MORE).map(|said| Happening::Says(*said)).collect();
     let between = vec![
         Happening::Submit,
+        Happening::SubmitImage,
         Happening::Steer,
         Happening::Cancel,
         Happening::DropLast,

@@ -6,10 +6,12 @@ use crate::chat::transcript::Message;
 use crate::engine::CallSpec;
 use crate::engine::dialects::{AnswerEnd, Dialect, Said};
 use crate::protocol::any::Any;
+use crate::protocol::attachment::{Attachment, Content};
 use crate::protocol::command::{
     Cancel, ClientToolResult, Command, Edit, Extension, Prompt, Submit,
 };
 use crate::protocol::id::{RequestId, SessionId, TaskId, ToolCallId};
+use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::rpc::rpc_line::Frame as Body;
 use crate::protocol::wire::{Frame, Request};
 use crate::session::tests::scene::client_tools;
@@ -20,6 +22,8 @@ use crate::store::testing::restore;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Happening {
     Submit,
+    /// An image without a word.
+    SubmitImage,
     /// A prompt joins the run.
     Steer,
     /// The model says something.
@@ -106,6 +110,11 @@ impl Talk {
         self.steps += 1;
         match happening {
             Happening::Submit => self.submit(None),
+            Happening::SubmitImage => {
+                let submit = Submit::new(Prompt::nothing());
+                let attachments = vec![image()];
+                self.run_of(Command::Submit(Submit { attachments, ..submit }));
+            }
             Happening::Steer => {
                 if let Some(run) = self.run.clone() {
                     self.submit(Some(run));
@@ -250,11 +259,20 @@ impl Talk {
     }
 }
 
+fn image() -> Attachment {
+    let shown = ChatAttachment {
+        media_type: "image/png".to_owned(),
+        filename: "a.png".to_owned(),
+        ..ChatAttachment::default()
+    };
+    Attachment { shown, content: Content::Data(b"abc".as_slice().into()) }
+}
+
 fn rules(resumes: bool) -> Rules {
     let mut rules = Rules {
         session: SessionId::new("s"),
         final_snapshot: FinalSnapshot::None,
-        extensions: [Extension::ClientTools].into(),
+        extensions: [Extension::Attachments, Extension::ClientTools].into(),
         ..Rules::default()
     };
     rules.log.is_stored = true;
