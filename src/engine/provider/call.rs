@@ -27,6 +27,8 @@ pub(in crate::engine) struct ProviderCall<'a, F> {
     sink: &'a Sink,
     /// Begins the answer in a body that ends so.
     begin_answer: F,
+    /// Number of the attempt that goes on, from 1.
+    attempt: u32,
     /// The provider has taken the request, as its status said.
     is_taken: bool,
 }
@@ -46,7 +48,7 @@ impl<'a, A: Answer<'a>, F: Fn(BodyEnd) -> A> ProviderCall<'a, F> {
         sink: &'a Sink,
         begin_answer: F,
     ) -> Self {
-        Self { settings, post, failures, sink, begin_answer, is_taken: false }
+        Self { settings, post, failures, sink, begin_answer, attempt: 1, is_taken: false }
     }
 
     /// Whether the provider has taken the request of a run, whatever came then.
@@ -54,17 +56,18 @@ impl<'a, A: Answer<'a>, F: Fn(BodyEnd) -> A> ProviderCall<'a, F> {
         self.is_taken
     }
 
-    /// Makes the call: all events of the answer go to the sink.
+    /// Makes the call: all events of the answer go to the sink. If it is run again, its attempts are
+    /// counted on.
     ///
     /// # Errors
     /// If no answer came, or only a part of one, after as many retries as the settings allow.
     pub(in crate::engine) async fn run(&mut self, clock: &mut Clock) -> Result<(), Failure> {
-        let mut attempt = 1;
         loop {
-            let Err(failed) = self.attempt(clock).await else { return Ok(()) };
-            let Some(wait) = self.retry_wait(&failed, attempt, clock) else {
+            let Err(failed) = self.send(clock).await else { return Ok(()) };
+            let Some(wait) = self.retry_wait(&failed, clock) else {
                 return Err(failed.failure);
             };
+            let attempt = self.attempt;
             let attempts_max = self.settings.retries.saturating_add(1);
             let (class, why) = (failed.failure.class, failed.failure.message());
             let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
@@ -74,9 +77,9 @@ impl<'a, A: Answer<'a>, F: Fn(BodyEnd) -> A> ProviderCall<'a, F> {
                 why,
                 "attempt {attempt} of {attempts_max} failed; trying again in {wait_ms} ms"
             );
-            attempt += 1;
+            self.attempt += 1;
             let reason = why.to_owned();
-            let retry = Retry { attempt, attempts_max, wait_ms, class, reason };
+            let retry = Retry { attempt: self.attempt, attempts_max, wait_ms, class, reason };
             clock.apart(self.sink.send(EngineEvent::RetryScheduled(retry.clone()))).await;
             sleep(wait).await;
             clock.apart(self.sink.send(EngineEvent::RetryStarted(retry))).await;
@@ -84,17 +87,17 @@ impl<'a, A: Answer<'a>, F: Fn(BodyEnd) -> A> ProviderCall<'a, F> {
     }
 
     /// How long to wait before the request is sent again; `None` if it is not.
-    fn retry_wait(&self, failed: &Failed, attempt: u32, clock: &Clock) -> Option<Duration> {
-        if failed.has_output || attempt > self.settings.retries {
+    fn retry_wait(&self, failed: &Failed, clock: &Clock) -> Option<Duration> {
+        if failed.has_output || self.attempt > self.settings.retries {
             return None;
         }
         // Processes that were refused together must not come back together.
         let seed = RandomState::new().hash_one(self.sink.call);
-        let wait = failed.failure.retry.wait(attempt, seed)?;
+        let wait = failed.failure.retry.wait(self.attempt, seed)?;
         (wait < clock.left()).then_some(wait)
     }
 
-    async fn attempt(&mut self, clock: &mut Clock) -> Result<(), Failed> {
+    async fn send(&mut self, clock: &mut Clock) -> Result<(), Failed> {
         let response = match self.post.send(clock, self.failures).await {
             Ok(response) => response,
             Err(failure) => return Err(Failed { failure, has_output: false }),
