@@ -19,6 +19,10 @@ pub mod openai;
 pub mod prices;
 pub(crate) mod provider;
 pub mod responses;
+// The rules of providers for requests, which the tests of the program have as well.
+#[cfg(test)]
+#[path = "../tests/rules/mod.rs"]
+mod rules;
 pub mod spec;
 pub mod table;
 mod unusable;

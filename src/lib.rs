@@ -43,11 +43,6 @@
 
 // In reading order: each module uses only those above it.
 
-// The rules of providers for requests, which the program's tests have as well.
-#[cfg(test)]
-#[path = "../tests/rules/mod.rs"]
-mod rules;
-
 pub mod support;
 
 pub mod protocol;

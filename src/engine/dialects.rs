@@ -5,9 +5,9 @@ use super::provider::body::BodyEnd;
 use super::provider::failure::Failures;
 use super::provider::remote::{Interface, Refused};
 use super::provider::testing::read_pieces;
+use super::rules::broken_rules;
 use super::{CallEnd, CallSettings, CallSpec, EngineEvent};
 use super::{anthropic, gemini, ollama, openai, responses};
-use crate::rules::broken_rules;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 //!
 //! Nothing in it sleeps unless a script says so, and what waits for it has a deadline.
 
-use crate::rules::broken_rules;
+use super::rules::broken_rules;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, ErrorKind, Write};

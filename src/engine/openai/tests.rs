@@ -15,6 +15,7 @@ use crate::chat::event::{Event, FinishClass, ProviderData, Recorded, Scope, Usag
 use crate::chat::transcript::{Preamble, Transcript};
 use crate::engine::provider::post::ERROR_BODY_BYTES_MAX;
 use crate::engine::provider::remote::Remote;
+use crate::engine::rules;
 use crate::engine::{
     CONNECT_TIMEOUT, CallEnd, Engine, EngineEvent, ErrorClass, RunError, Running, Sink, Stage,
     TaggedEvent,
