@@ -236,11 +236,12 @@ impl Host {
                 biased;
                 report = keeping.report() => return self.reported(report),
                 () = sleep_until(store_deadline) => return self.store_out_of_time(),
-                step = poll_fn(|context| tasks.poll_next(context, has_room)) => {
-                    return self.step(step);
-                }
+                // Before the result of a call that failed with its server: that may end the last run.
                 change = servers.changed(), if *has_servers && has_room => {
                     Input::ServerChanged(change)
+                }
+                step = poll_fn(|context| tasks.poll_next(context, has_room)) => {
+                    return self.step(step);
                 }
                 () = sleep_until(deadline), if has_room => Input::DeadlineReached,
                 // Nothing else can be done now, so nothing more comes for the batch.

@@ -82,22 +82,26 @@ impl Keeper {
                     self.set(Phase::Failed { reason: self.shown(&reason) }, Arc::new([]));
                     return;
                 }
-                End::NotStarted(reason) => reason,
+                End::NotStarted(reason) => {
+                    let reason = self.shown(&reason);
+                    if restarts < RESTARTS_MAX {
+                        self.set(Phase::Gone { reason: reason.clone() }, Arc::new([]));
+                    }
+                    reason
+                }
                 End::Ended(reason, lifetime) => {
                     has_run = true;
                     if lifetime >= STABLE_AFTER {
                         restarts = 0;
                     }
-                    reason
+                    self.shown(&reason)
                 }
             };
-            let reason = self.shown(&reason);
             if restarts == RESTARTS_MAX {
                 let reason = format!("{reason}; it was started again {RESTARTS_MAX} times");
                 self.set(Phase::Failed { reason }, Arc::new([]));
                 return;
             }
-            self.set(Phase::Gone { reason }, Arc::new([]));
             tokio::select! {
                 biased;
                 () = self.closed() => return,
@@ -168,6 +172,10 @@ impl Keeper {
             End::Closing => CLOSED.to_owned(),
             End::NotStarted(reason) | End::Ended(reason, _) => self.shown(reason),
         };
+        if let End::Ended(..) = end {
+            // Before its calls fail: who has their results has also heard why.
+            self.set(Phase::Gone { reason: reason.clone() }, Arc::new([]));
+        }
         connection.close(&reason).await;
         endpoint.end().await;
         end

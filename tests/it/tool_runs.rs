@@ -361,6 +361,42 @@ fn a_server_that_can_not_be_used_is_among_the_warnings() {
     assert!(warned[0]["payload"]["message"].to_string().contains("crash-at-init"), "{stream}");
 }
 
+/// The warning stands in the output of every form, though the run ends at once after the call.
+#[test]
+fn a_server_that_ends_in_the_run_is_among_the_warnings() {
+    let scene = Scene::new(&["none"], &[("act", "crash")]);
+    let words = scene.words();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (schema, file) = (scene.folder.name("schema.json"), scene.folder.name("command.yaml"));
+    fs::write(&schema, r#"{"type": "string"}"#).expect("a file");
+    fs::write(&file, "name: c\nshort: c\nprompt: go\n").expect("a file");
+    let engine = ["--engine", "echo", "--allow", "*"];
+    for command in [&["exec", "go"][..], &["run-command", &file]] {
+        let all = [command, &engine, &words].concat();
+        let ended = run(&scene.folder, &[&all[..], &["--output", "json"]].concat());
+        let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        check_ended(&document["warnings"], &document);
+        let ended = run(&scene.folder, &[&all[..], &["--json-stream"]].concat());
+        let is_warning = |line: &&str| line.contains(r#""status":"warning""#);
+        let warned: Vec<_> = ended.stdout.lines().filter(is_warning).collect();
+        assert!(warned.len() == 1 && warned[0].contains("MCP server none can't"), "{ended:?}");
+    }
+    // Also where the answer is none.
+    let exec = [&["exec", "go", "--schema", &schema, "--output", "json"], &engine[..], &words];
+    let ended = run(&scene.folder, &exec.concat());
+    let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!((ended.status, &document["ok"]), (1, &json!(false)), "{document}");
+    check_ended(&document["warnings"], &document);
+}
+
+#[track_caller]
+fn check_ended(warnings: &Value, document: &Value) {
+    let [warning] = &warnings.as_array().expect("a list")[..] else { panic!("{document}") };
+    assert_eq!(warning["code"], "tool_server_unavailable", "{document}");
+    let message = warning["message"].as_str().expect("a text");
+    assert!(message.contains("none") && message.contains("segmentation fault"), "{message}");
+}
+
 #[test]
 fn a_rule_that_denies_holds_when_another_tool_takes_the_name() {
     let calls = [("none__echo", "one"), ("junk__echo", "two")];
