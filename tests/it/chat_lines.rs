@@ -38,6 +38,22 @@ You: more
     assert!(ended.stdout.starts_with(expected), "{}", ended.stdout);
 }
 
+/// What was said and can't be written is no success, also where that is found at the very end.
+#[test]
+fn a_full_disk_is_a_failure() {
+    for options in [&[][..], &["--plain"], &["--echo-delay-ms", "5"]] {
+        let folder = Folder::new();
+        fs::write(folder.path("lines"), "hi\nmore\n").expect("a file");
+        let mut command = chat(&folder, options);
+        command.stdin(fs::File::open(folder.path("lines")).expect("a file"));
+        let full = fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+        let ended = command.stdout(full).output().expect("it ends");
+        let stderr = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(74), "{options:?}: {stderr}");
+        assert!(stderr.contains("No space left on device"), "{options:?}: {stderr}");
+    }
+}
+
 #[test]
 fn two_slashes_begin_a_prompt_with_one() {
     let folder = Folder::new();

@@ -171,7 +171,9 @@ impl Shell<'_> {
     /// Gives the terminal to the person's editor. Nothing reads keys until it has ended.
     fn edit(&mut self, text: &str) {
         let Some(terminal) = self.screen.for_child() else { return };
-        self.screen.leave(&mut self.state);
+        if let Err(error) = self.screen.leave(&mut self.state) {
+            return self.gone(&error);
+        }
         match Child::start(text, terminal) {
             Ok(child) => self.child = Some(child),
             Err(error) => {
@@ -192,7 +194,9 @@ impl Shell<'_> {
         if !self.screen.takes_pictures() {
             return;
         }
-        self.screen.leave(&mut self.state);
+        if let Err(error) = self.screen.leave(&mut self.state) {
+            return self.gone(&error);
+        }
         self.suspended = Some(Instant::now() + STOP_TIME);
         if let Err(error) = kill_current_process_group(Signal::TSTP) {
             tracing::warn!(%error, "the chat can't be suspended");

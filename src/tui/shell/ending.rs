@@ -154,12 +154,16 @@ impl Shell<'_> {
     pub(super) async fn finish(&mut self, mut code: ExitCode) -> Finish {
         self.take_reports().await;
         self.keep_unsent();
-        self.screen.leave(&mut self.state);
+        let left = self.screen.leave(&mut self.state);
         if let Some(child) = self.child.take() {
             child.abandon();
         }
         if code == ExitCode::Ok && self.state.has_failed_unseen() {
             code = ExitCode::RunFailed;
+        }
+        if let Err(error) = left {
+            tracing::error!(%error, "standard output could not be written; not all of the chat was");
+            code = ExitCode::OutputFailed;
         }
         tokio::select! {
             biased;
@@ -202,8 +206,9 @@ impl Shell<'_> {
     pub(super) async fn crashed(&mut self, what: &str) -> Finish {
         let tidy = AssertUnwindSafe(|| {
             self.keep_unsent();
-            self.screen.leave(&mut self.state);
+            self.screen.leave(&mut self.state)
         });
+        // The status says that there was a defect, whatever could be written.
         if catch_unwind(tidy).is_err() {
             self.screen.abandon();
         }

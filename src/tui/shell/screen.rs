@@ -82,7 +82,10 @@ impl Screen {
     }
 
     /// Gives the terminal back, without the live region but with everything that was said.
-    pub(super) fn leave(&mut self, state: &mut State) {
+    ///
+    /// # Errors
+    /// If that can't be written where no terminal is.
+    pub(super) fn leave(&mut self, state: &mut State) -> io::Result<()> {
         let (size, now) = (self.size(), Instant::now());
         match self {
             Self::Inline { terminal, inline, printer } => {
@@ -96,10 +99,9 @@ impl Screen {
                 terminal.leave();
             }
             Self::Full { terminal, .. } => terminal.leave(),
-            Self::Plain { .. } => {
-                self.draw(state, now).ok();
-            }
+            Self::Plain { .. } => drop(self.draw(state, now)?),
         }
+        Ok(())
     }
 
     /// Gives the terminal back after a defect: only what was drawn last is removed.
