@@ -33,7 +33,7 @@ use crate::cli::commands::args::{
     self, CheckArgs, CompletionsArgs, DoctorArgs, ListEventsArgs, ManArgs, ModelsArgs,
     ProfilesArgs, SchemaArgs, ToolsArgs,
 };
-use crate::cli::commands::sessions::args::{SESSIONS_ABOUT, SESSIONS_AFTER, SessionsArgs};
+use crate::cli::commands::sessions::args::{SESSIONS_ABOUT, SESSIONS_EXAMPLES, SessionsArgs};
 use crate::command_file::CommandFile;
 use clap::builder::Resettable;
 use clap::error::ErrorKind;
@@ -102,47 +102,50 @@ pub enum Command {
     #[command(about = words::CHAT_ABOUT, long_about = words::CHAT_LONG_ABOUT, after_help = words::after("chat"))]
     Chat(ChatArgs),
     /// Check a stream of the protocol against its contract.
-    #[command(long_about = args::CHECK_LONG_ABOUT, after_help = args::CHECK_AFTER)]
+    #[command(long_about = args::CHECK_LONG_ABOUT, after_help = words::after_examples("check", args::CHECK_EXAMPLES))]
     Check(CheckArgs),
     /// List the events of a stream.
     #[command(
         about = args::LIST_EVENTS_ABOUT,
         long_about = args::LIST_EVENTS_LONG_ABOUT,
-        after_help = args::LIST_EVENTS_AFTER
+        after_help = words::after_examples("list-events", args::LIST_EVENTS_EXAMPLES)
     )]
     ListEvents(ListEventsArgs),
     /// List the tools of MCP servers.
     #[command(
         about = args::TOOLS_ABOUT,
         long_about = args::TOOLS_LONG_ABOUT,
-        after_help = args::TOOLS_AFTER
+        after_help = words::after_examples("tools", args::TOOLS_EXAMPLES)
     )]
     Tools(ToolsArgs),
     /// List profiles and which of them can answer now.
     #[command(
         about = args::PROFILES_ABOUT,
         long_about = args::PROFILES_LONG_ABOUT,
-        after_help = args::PROFILES_AFTER
+        after_help = words::after_examples("profiles", args::PROFILES_EXAMPLES)
     )]
     Profiles(ProfilesArgs),
     /// List the models of the provider.
-    #[command(after_help = args::MODELS_AFTER)]
+    #[command(after_help = words::after_examples("models", args::MODELS_EXAMPLES))]
     Models(ModelsArgs),
     /// Report what is configured and whether it works.
     #[command(
         about = args::DOCTOR_ABOUT,
         long_about = args::DOCTOR_LONG_ABOUT,
-        after_help = args::DOCTOR_AFTER
+        after_help = words::after_examples("doctor", args::DOCTOR_EXAMPLES)
     )]
     Doctor(DoctorArgs),
     /// Work with stored conversations.
-    #[command(about = SESSIONS_ABOUT, after_help = SESSIONS_AFTER)]
+    #[command(about = SESSIONS_ABOUT, after_help = words::after_examples("sessions", SESSIONS_EXAMPLES))]
     Sessions(SessionsArgs),
     /// Print the schema of the protocol.
+    #[command(after_help = words::statuses("schema"))]
     Schema(SchemaArgs),
     /// Print a completion script for a shell.
+    #[command(after_help = words::statuses("completions"))]
     Completions(CompletionsArgs),
     /// Print the manual pages in roff, the format that `man` reads.
+    #[command(after_help = words::statuses("man"))]
     Man(ManArgs),
 }
 

@@ -43,3 +43,6 @@ const USAGE: u8 = 2;
 
 /// Exit status if standard output can't be written.
 const OUTPUT: u8 = 74;
+
+/// Exit status if the same may succeed later: `EX_TEMPFAIL` of sysexits.h.
+const LATER: u8 = 75;

@@ -84,7 +84,10 @@ const LIST_EVENTS: Facts = Facts {
     supports_streaming: true,
     output_formats: &["jsonl", "json"],
     exit_codes: &[
-        (0, "all lines could be read, or the reader of the output has gone"),
+        (
+            0,
+            "all lines could be read, or the last is cut off, or the reader of the output has gone",
+        ),
         (1, "some lines are not frames; the others are listed"),
         (2, "the command line is wrong, or the stream can't be read"),
         (74, "standard output could not be written"),
@@ -109,7 +112,7 @@ const TOOLS: Facts = Facts {
     output_formats: &["text", "json"],
     exit_codes: &[
         (0, "all servers could be used, or the reader of the output has gone"),
-        (1, "some servers could not be used; the tools of the others are listed"),
+        (1, "some servers could not be used, or not in time; the tools of the others are listed"),
         WRONG,
         (74, "standard output could not be written"),
     ],
@@ -135,6 +138,7 @@ const MODELS: Facts = Facts {
         (1, "the provider can't be asked, or has no list"),
         (2, "the command line or a file of profiles is wrong"),
         (74, "standard output could not be written"),
+        (75, "the same may succeed later: rate limit, server error, network, timeout"),
     ],
 };
 
@@ -143,7 +147,7 @@ const DOCTOR: Facts = Facts {
     supports_streaming: false,
     output_formats: &["text", "json"],
     exit_codes: &[
-        (0, "nothing was found that can't work, or the reader of the output has gone"),
+        (0, "nothing was found that can't work, or it could not be checked"),
         (1, "something can't work: the provider, the key, a profile, the store or an MCP server"),
         (2, "the command line is wrong"),
         (74, "standard output could not be written"),
@@ -158,8 +162,8 @@ const SESSIONS: Facts = Facts {
 };
 
 const SESSION_ENDS: [(u8, &str); 4] = [
-    (0, "it was done, or the reader of the output has gone"),
-    (1, "a session is not in the store, can't be deleted, or could be read only in part"),
+    (0, "it was done, and a search may have found nothing; or the reader of the output has gone"),
+    (1, "a session is not in the store, can't be made or deleted, or could be read only in part"),
     (2, "the command line is wrong, or the store can't be read"),
     (74, "standard output could not be written"),
 ];
@@ -187,7 +191,7 @@ pub(crate) fn facts(command: &str) -> Facts {
         "profiles" => PROFILES,
         "models" => MODELS,
         "doctor" => DOCTOR,
-        "sessions" | "list" | "show" | "export" | "search" | "delete" => SESSIONS,
+        "sessions" => SESSIONS,
         _ => TEXT,
     }
 }
@@ -210,12 +214,13 @@ pub(crate) fn manifest(command: &Command, facts: impl Fn(&str) -> Facts) -> Valu
     manifest
 }
 
-/// A command with those under it.
+/// A command with those under it, which have its facts.
 fn with_commands(command: &Command, facts: impl Fn(&str) -> Facts) -> Value {
     let shown = command.get_subcommands().filter(|each| !each.is_hide_set());
     let own = shown.filter(|each| each.get_name() != "help");
-    let own: Vec<_> = own.map(|each| described(each, facts(each.get_name()))).collect();
-    let mut described = described(command, facts(command.get_name()));
+    let facts = facts(command.get_name());
+    let own: Vec<_> = own.map(|each| described(each, facts)).collect();
+    let mut described = described(command, facts);
     if !own.is_empty() {
         described["commands"] = own.into();
     }

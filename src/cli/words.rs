@@ -82,10 +82,21 @@ pub(super) fn after(command: &str) -> String {
         "chat" => CHAT_EXAMPLES,
         _ => RPC_EXAMPLES,
     };
+    let statuses = statuses(command);
+    format!("Examples:\n{examples}\n\nEnvironment:\n{ENVIRONMENT}\n\n{statuses}")
+}
+
+/// Text after the options of a command that holds no conversation.
+pub(super) fn after_examples(command: &str, examples: &str) -> String {
+    format!("Examples:\n{examples}\n\n{}", statuses(command))
+}
+
+/// The exit statuses of a command, as the manifest has them.
+pub(super) fn statuses(command: &str) -> String {
     let statuses = facts(command).exit_codes.iter();
     let statuses: String =
         statuses.map(|(code, meaning)| format!("\n  {code:<4} {meaning}")).collect();
-    format!("Examples:\n{examples}\n\nEnvironment:\n{ENVIRONMENT}\n\nExit status:{statuses}")
+    format!("Exit status:{statuses}")
 }
 
 pub(super) const EXEC_ABOUT: &str = "Run one prompt; prints text, JSON, or streams JSON Lines";

@@ -112,6 +112,20 @@ fn models_are_asked_for_with_the_key_of_the_profile() {
     );
 }
 
+/// Models that nobody named a provider for are those of the built-in engine, and a line says so.
+#[test]
+fn models_without_a_provider_are_noted() {
+    let scene = Scene::new("", "");
+    let models = scene.run(&["models"]);
+    assert_eq!((models.status, models.stdout.as_str()), (0, "echo\n"), "{models:?}");
+    assert!(models.stderr.contains("no provider is configured"), "{models:?}");
+    let named = scene.run(&["models", "--engine", "echo"]);
+    assert_eq!((named.status, named.stderr.as_str()), (0, ""), "{named:?}");
+    let provider = Provider::start(vec![vec![Step::Status(503, Vec::new(), "{}".to_owned())]]);
+    let words = ["models", "--engine", "openai", "--base-url", &provider.base_url()];
+    assert_eq!(scene.run(&words).status, 75, "the same may succeed later");
+}
+
 /// `--tls-roots system` trusts what the folder that stands for the system's store has, and no more.
 #[test]
 fn the_system_s_certificates_are_trusted_by_option() {
@@ -136,5 +150,5 @@ fn the_system_s_certificates_are_trusted_by_option() {
     fs::copy(ca, store.join("ca.pem")).expect("a certificate");
     fs::copy(ca, store.join("0123abcd.0")).expect("a certificate");
     let read = run();
-    assert!(read.status == 1 && read.stderr.contains("can't be reached"), "{read:?}");
+    assert!(read.status == 75 && read.stderr.contains("can't be reached"), "{read:?}");
 }

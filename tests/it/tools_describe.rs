@@ -147,6 +147,47 @@ fn the_manifest_has_every_command_and_flag() {
     assert_eq!(run(&["--manifest", "rpc"], b"").status.code(), Some(2));
 }
 
+/// One list of statuses for each command: the manifest, help and the documents have the same.
+#[test]
+fn exit_statuses_are_the_same_wherever_they_are_listed() {
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&run(&["--manifest"], b"").stdout).expect("JSON");
+    let commands = manifest["commands"].as_array().expect("a list");
+    let codes = |command: &serde_json::Value| -> Vec<(u64, String)> {
+        let codes = command["exit_codes"].as_array().expect("a list").iter();
+        let meaning =
+            |code: &serde_json::Value| code["meaning"].as_str().expect("words").to_owned();
+        codes.map(|code| (code["code"].as_u64().expect("a number"), meaning(code))).collect()
+    };
+    for command in commands {
+        let name = command["name"].as_str().expect("a name");
+        let help = run(&[name, "--help"], b"").stdout;
+        let (_, table) = text(&help).split_once("Exit status:\n").expect("a table");
+        let expected: String =
+            codes(command).iter().map(|(code, words)| format!("  {code:<4} {words}\n")).collect();
+        assert_eq!(table, expected, "{name}");
+        for below in command["commands"].as_array().into_iter().flatten() {
+            assert_eq!(below["exit_codes"], command["exit_codes"], "{name} {}", below["name"]);
+        }
+    }
+    let of = |name: &str| commands.iter().find(|command| command["name"] == name).expect("it");
+    let numbers =
+        |name: &str| codes(of(name)).into_iter().map(|(code, _)| code).collect::<Vec<_>>();
+    let document = include_str!("../../docs/protocol.md");
+    let (_, table) = document.split_once("\n| exit status | of `rpc` |").expect("a table");
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let rows: Vec<Vec<&str>> = rows.map(|row| row.split('|').map(str::trim).collect()).collect();
+    for (column, name) in [(2, "rpc"), (3, "exec"), (3, "run-command")] {
+        let listed = rows.iter().filter(|row| !row[column].is_empty());
+        let listed =
+            listed.flat_map(|row| row[1].split(", ").map(|code| code.parse().expect("a number")));
+        let mut listed: Vec<u64> = listed.collect();
+        listed.dedup();
+        assert_eq!(listed, numbers(name), "{name}");
+    }
+    assert!(numbers("exec").contains(&75) && !numbers("rpc").contains(&75));
+}
+
 #[test]
 fn proto_files_are_printed_and_written() {
     let folder = Folder::new();
@@ -260,10 +301,11 @@ fn files_that_are_written_are_listed_in_a_document() {
 /// Tables in the text after the options stay tables, in every page.
 #[test]
 fn manual_pages_keep_their_tables() {
-    let table = "\nExit status:\n  0    ";
     let is_kept = |page: &str| {
-        let (_, after) = page.split_once(".SH EXTRA\n.nf\n").expect("lines as they are");
-        after.split_once("\n.fi\n").is_some_and(|(text, _)| text.contains(table))
+        let (_, after) =
+            page.split_once("\n.SH \"EXIT STATUS\"\n.nf\n").expect("lines as they are");
+        let table = after.split_once("\n.fi\n").map(|(table, _)| table).expect("its end");
+        table.starts_with("  0    ") && table.lines().all(|line| line.starts_with("  "))
     };
     let folder = crate::server::Folder::new();
     let ended = crate::once::run(&folder, &["man", "--out", "pages", "--output", "json"]);

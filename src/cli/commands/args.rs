@@ -5,13 +5,13 @@ mod setup;
 mod streams;
 
 pub(crate) use setup::{
-    DOCTOR_ABOUT, DOCTOR_AFTER, DOCTOR_LONG_ABOUT, DoctorArgs, MODELS_AFTER, ModelsArgs,
-    PROFILES_ABOUT, PROFILES_AFTER, PROFILES_LONG_ABOUT, ProfilesArgs, ProfilesCommand,
-    ShowProfileArgs, TOOLS_ABOUT, TOOLS_AFTER, TOOLS_LONG_ABOUT, ToolsArgs, TrustArgs,
+    DOCTOR_ABOUT, DOCTOR_EXAMPLES, DOCTOR_LONG_ABOUT, DoctorArgs, MODELS_EXAMPLES, ModelsArgs,
+    PROFILES_ABOUT, PROFILES_EXAMPLES, PROFILES_LONG_ABOUT, ProfilesArgs, ProfilesCommand,
+    ShowProfileArgs, TOOLS_ABOUT, TOOLS_EXAMPLES, TOOLS_LONG_ABOUT, ToolsArgs, TrustArgs,
 };
 pub(crate) use streams::{
-    CHECK_AFTER, CHECK_LONG_ABOUT, CheckArgs, CheckOutput, LIST_EVENTS_ABOUT, LIST_EVENTS_AFTER,
-    LIST_EVENTS_LONG_ABOUT, ListEventsArgs, ListOutput,
+    CHECK_EXAMPLES, CHECK_LONG_ABOUT, CheckArgs, CheckOutput, LIST_EVENTS_ABOUT,
+    LIST_EVENTS_EXAMPLES, LIST_EVENTS_LONG_ABOUT, ListEventsArgs, ListOutput,
 };
 
 use clap::{Args, ValueEnum};

@@ -16,6 +16,10 @@ use std::path::Path;
 /// The head of the section with the text after the options.
 const EXTRA: &str = ".SH EXTRA\n";
 
+/// The parts of that text, and the names that manual pages have for them (man-pages(7)).
+const SECTIONS: [(&str, &str); 3] =
+    [("Examples:", "EXAMPLES"), ("Environment:", "ENVIRONMENT"), ("Exit status:", "EXIT STATUS")];
+
 /// Prints the manifest of `command`; returns the exit status.
 pub fn manifest(command: &Command) -> u8 {
     document::print(&TextOutputArgs::default(), || {
@@ -98,14 +102,28 @@ fn names_of(command: &Command, name: String) -> Vec<String> {
     [name].into_iter().chain(below).collect()
 }
 
-/// The page with the lines of the text after its options as they are: if they were filled, a table would
-/// become a paragraph.
+/// The page with a section for each part of the text after its options, and with the lines as they are: if
+/// they were filled, a table would become a paragraph.
 fn with_tables(page: &str) -> String {
     let Some((before, after)) = page.split_once(EXTRA) else { return page.to_owned() };
     let end = after.find("\n.SH ").map_or(after.len(), |at| at + 1);
     let (text, rest) = after.split_at(end);
-    let text = text.trim_end_matches('\n');
-    format!("{before}{EXTRA}.nf\n{text}\n.fi\n{rest}")
+    let mut sections = vec![("NOTES", String::new())];
+    for line in text.lines() {
+        match (SECTIONS.iter().find(|(word, _)| *word == line), sections.last_mut()) {
+            (Some((_, name)), _) => sections.push((name, String::new())),
+            (None, Some((_, lines))) => *lines += &format!("{line}\n"),
+            (None, None) => {}
+        }
+    }
+    let mut page = before.to_owned();
+    for (name, lines) in sections {
+        let lines = lines.trim_matches('\n');
+        if !lines.is_empty() {
+            page += &format!(".SH \"{name}\"\n.nf\n{lines}\n.fi\n");
+        }
+    }
+    page + rest
 }
 
 #[cfg(test)]
@@ -114,11 +132,12 @@ mod tests {
 
     #[test]
     fn lines_after_the_options_are_not_filled() {
-        let page = ".SH NAME\nn\n.SH EXTRA\nStatus:\n  0    good\n  1    bad\n.SH VERSION\nv\n";
-        let expected = ".SH NAME\nn\n.SH EXTRA\n.nf\nStatus:\n  0    good\n  1    bad\n.fi\n\
-                        .SH VERSION\nv\n";
+        let page = ".SH NAME\nn\n.SH EXTRA\nExamples:\n  run\n\nExit status:\n  0    good\n  1    bad\n\
+                    .SH VERSION\nv\n";
+        let expected = ".SH NAME\nn\n.SH \"EXAMPLES\"\n.nf\n  run\n.fi\n.SH \"EXIT STATUS\"\n.nf\n  0    \
+                        good\n  1    bad\n.fi\n.SH VERSION\nv\n";
         assert_eq!(with_tables(page), expected);
-        assert_eq!(with_tables(".SH EXTRA\nlast"), ".SH EXTRA\n.nf\nlast\n.fi\n");
+        assert_eq!(with_tables(".SH EXTRA\nlast"), ".SH \"NOTES\"\n.nf\nlast\n.fi\n");
         assert_eq!(with_tables(".SH NAME\nn\n"), ".SH NAME\nn\n");
     }
 }

@@ -33,7 +33,11 @@ pub(super) fn print(
     })
 }
 
-fn print_data(data: &Value, error: Option<&Error>, begun: Instant) -> Result<u8, Failure> {
+pub(super) fn print_data(
+    data: &Value,
+    error: Option<&Error>,
+    begun: Instant,
+) -> Result<u8, Failure> {
     envelope::print_value(data, error, begun, &mut Out::new()?)?;
     Ok(0)
 }
@@ -47,7 +51,7 @@ pub(super) fn print_text(text: &[u8]) -> Result<u8, Failure> {
 
 fn error(failure: &Failure) -> Error {
     let (code, class) = match failure {
-        Failure::Unanswered(class, _) => ("provider_failed", Some(class.as_str())),
+        Failure::Unanswered(error) => ("provider_failed", Some(error.class.as_str())),
         Failure::Usage(_) => ("usage", Some(ErrorClass::Config.as_str())),
         Failure::Unwritten(_) | Failure::Output(_) | Failure::Gone => ("write_failed", None),
     };

@@ -17,9 +17,7 @@ pub fn models(args: &ModelsArgs) -> u8 {
     document::print(&args.output, || {
         log::start(LogLevel::Warn, None).map_err(wrong)?;
         let (engine, settings) = chosen(args).map_err(wrong)?;
-        let mut models = listed(&engine, &settings)
-            .map_err(wrong)?
-            .map_err(|error| Failure::Unanswered(error.class, escape_control(&error.message)))?;
+        let mut models = listed(&engine, &settings).map_err(wrong)?.map_err(Failure::Unanswered)?;
         models.sort_unstable();
         let text: String = models.iter().map(|model| escape_control(model) + "\n").collect();
         let data = models.iter().map(|model| json!({ "id": model })).collect();
@@ -37,7 +35,10 @@ fn chosen(args: &ModelsArgs) -> Result<(Engine, CallSettings)> {
     let profile = profile::chosen(&args.provider, &profiles)?;
     let choice = ProviderChoice::initial(&args.provider, &profile)?;
     let settings = settings(&choice, &profile, &args.calls)?;
-    Ok((engine(&choice, &args.engines, &mut Vec::new())?, settings))
+    let mut notices = Vec::new();
+    let engine = engine(&choice, &args.engines, &mut notices)?;
+    notices.iter().for_each(|notice| tracing::warn!("{notice}"));
+    Ok((engine, settings))
 }
 
 /// The settings of the options, with the headers of the profile if they are for the provider.

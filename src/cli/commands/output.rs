@@ -1,9 +1,10 @@
 //! Standard output and exit status of the commands around the protocol.
 
-use super::{FOUND, OUTPUT, USAGE};
-use crate::engine::ErrorClass;
+use super::{FOUND, LATER, OUTPUT, USAGE};
+use crate::engine::RunError;
 use crate::support::files;
 use crate::support::stderr;
+use crate::support::terminal::escape_control;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
@@ -24,8 +25,8 @@ pub(super) enum Failure {
     #[error("{0}")]
     Usage(String),
     /// The provider can't be asked, or has no answer.
-    #[error("{1}")]
-    Unanswered(ErrorClass, String),
+    #[error("{}", escape_control(&.0.message))]
+    Unanswered(RunError),
     /// A file given on the command line can't be written.
     #[error("{0}")]
     Unwritten(String),
@@ -83,7 +84,8 @@ pub(super) fn status(result: Result<u8, Failure>) -> u8 {
     let status = match &failure {
         Failure::Gone => return 0,
         Failure::Output(_) => OUTPUT,
-        Failure::Unanswered(..) => FOUND,
+        Failure::Unanswered(error) if error.class.may_pass(&error.detail) => LATER,
+        Failure::Unanswered(_) => FOUND,
         Failure::Usage(_) | Failure::Unwritten(_) => USAGE,
     };
     message(&failure.to_string());

@@ -22,17 +22,10 @@ Starts the servers, asks each for its tools, ends them, and prints each tool wit
 model is shown, the server, the description and the parameters; `?` marks those that may be left
 out. --output json has the whole schemas, and what --approval, --allow and --deny say.";
 
-/// Text after the options in the help of `tools`.
-pub(crate) const TOOLS_AFTER: &str = "\
-Examples:
-  duologue tools --mcp 'npx -y @modelcontextprotocol/server-filesystem /tmp'
-  duologue tools --mcp-config servers.json --output json
-
-Exit status:
-  0    all servers could be used
-  1    some servers could not be used, or not in time; the tools of the others are listed
-  2    the command line or a configuration file is wrong
-  74   standard output could not be written";
+/// Examples in the help of `tools`.
+pub(crate) const TOOLS_EXAMPLES: &str =
+    "  duologue tools --mcp 'npx -y @modelcontextprotocol/server-filesystem /tmp'
+  duologue tools --mcp-config servers.json --output json";
 
 /// Arguments of `tools`.
 #[derive(Args, Debug)]
@@ -67,17 +60,10 @@ Profiles are read from /etc/duologue/profiles.yaml, from duologue/profiles.yaml 
 from the files of --profile-registries. Later ones win. What the file of a project may do is limited
 until it is trusted.";
 
-/// Text after the options in the help of `profiles`.
-pub(crate) const PROFILES_AFTER: &str = "\
-Examples:
-  duologue profiles
+/// Examples in the help of `profiles`.
+pub(crate) const PROFILES_EXAMPLES: &str = "  duologue profiles
   duologue profiles show work
-  duologue profiles trust .duologue/profiles.yaml
-
-Exit status:
-  0    it was printed or done
-  2    the command line or a file of profiles is wrong
-  74   standard output could not be written";
+  duologue profiles trust .duologue/profiles.yaml";
 
 /// Arguments of `profiles`.
 #[derive(Args, Debug)]
@@ -135,18 +121,10 @@ pub struct TrustArgs {
     pub output: TextOutputArgs,
 }
 
-/// Text after the options in the help of `models`.
-pub(crate) const MODELS_AFTER: &str = "\
-Examples:
-  duologue models
+/// Examples in the help of `models`.
+pub(crate) const MODELS_EXAMPLES: &str = "  duologue models
   duologue models --engine anthropic
-  duologue models --base-url http://localhost:11434/v1
-
-Exit status:
-  0    the models were printed
-  1    the provider can't be asked, or has no list
-  2    the command line or a file of profiles is wrong
-  74   standard output could not be written";
+  duologue models --base-url http://localhost:11434/v1";
 
 /// Arguments of `models`.
 #[derive(Args, Debug)]
@@ -180,19 +158,11 @@ tools, and ended. Nothing is changed, no key is shown, and no prompt is sent.
 Each line begins with ok, with wrong where a conversation would fail, or with note: something could
 not be checked, or is left out.";
 
-/// Text after the options in the help of `doctor`.
-pub(crate) const DOCTOR_AFTER: &str = "\
-Examples:
-  duologue doctor
+/// Examples in the help of `doctor`.
+pub(crate) const DOCTOR_EXAMPLES: &str = "  duologue doctor
   duologue doctor --profile work --output json
   duologue doctor --offline
-  duologue doctor --store chat.db --mcp 'npx -y @modelcontextprotocol/server-filesystem /tmp'
-
-Exit status:
-  0    nothing was found that can't work, or it could not be checked
-  1    something can't work: a line begins with wrong
-  2    the command line is wrong
-  74   standard output could not be written";
+  duologue doctor --store chat.db --mcp 'npx -y @modelcontextprotocol/server-filesystem /tmp'";
 
 /// Arguments of `doctor`.
 #[derive(Args, Debug)]

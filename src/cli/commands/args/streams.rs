@@ -3,30 +3,14 @@
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Text after the options in the help of `check`.
-pub(crate) const CHECK_AFTER: &str = "\
-Examples:
-  duologue rpc < requests.jsonl | duologue check
+/// Examples in the help of `check`.
+pub(crate) const CHECK_EXAMPLES: &str = "  duologue rpc < requests.jsonl | duologue check
   tail -f events.jsonl | duologue check -
-  duologue check --output json events.jsonl
+  duologue check --output json events.jsonl";
 
-Exit status:
-  0    no violation
-  1    violations were found
-  2    the command line is wrong, or the stream can't be read
-  74   standard output could not be written";
-
-/// Text after the options in the help of `list-events`.
-pub(crate) const LIST_EVENTS_AFTER: &str = "\
-Examples:
-  duologue list-events events.jsonl
-  duologue rpc < requests.jsonl | duologue list-events --no-stream
-
-Exit status:
-  0    all lines could be read; an incomplete last line only causes a warning
-  1    some lines are not frames; the others are listed
-  2    the command line is wrong, or the stream can't be read
-  74   standard output could not be written";
+/// Examples in the help of `list-events`.
+pub(crate) const LIST_EVENTS_EXAMPLES: &str = "  duologue list-events events.jsonl
+  duologue rpc < requests.jsonl | duologue list-events --no-stream";
 
 /// Help summary of `list-events`.
 pub(crate) const LIST_EVENTS_ABOUT: &str =

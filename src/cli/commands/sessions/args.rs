@@ -10,22 +10,14 @@ use std::path::PathBuf;
 pub(crate) const SESSIONS_ABOUT: &str =
     "List, print, export, search, fork, import and delete stored conversations";
 
-/// Text after the options in the help of `sessions`.
-pub(crate) const SESSIONS_AFTER: &str = "\
-Examples:
-  duologue sessions list --store chat.db
+/// Examples in the help of `sessions`.
+pub(crate) const SESSIONS_EXAMPLES: &str = "  duologue sessions list --store chat.db
   duologue sessions show 3f0c9a --store chat.db
   duologue sessions export 3f0c9a --format markdown --store chat.db > chat.md
   duologue sessions search 'connection refused' --store chat.db
   duologue sessions fork 3f0c9a --turns 2 --store chat.db
   duologue sessions import recorded.jsonl --store chat.db
-  duologue sessions delete 3f0c9a --store chat.db
-
-Exit status:
-  0    it was done; a search may have found nothing
-  1    a session is not in the store, can't be made or deleted, or could be read only in part
-  2    the command line is wrong, or the store can't be read
-  74   standard output could not be written";
+  duologue sessions delete 3f0c9a --store chat.db";
 
 /// Arguments of `sessions`.
 #[derive(Args, Debug)]
