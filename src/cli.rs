@@ -212,6 +212,10 @@ pub struct RunCommandArgs {
     #[arg(value_name = "FILE.yaml", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
 
+    /// Ask also if standard input, which a flag names (-), is empty
+    #[arg(long)]
+    pub allow_empty: bool,
+
     /// Images and files that go with the prompt.
     #[command(flatten)]
     pub attachments: AttachmentArgs,

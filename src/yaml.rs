@@ -10,6 +10,7 @@ use raw::Raw;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::{Options, Spanned};
+use std::fmt;
 
 /// Most values in a document after its aliases are expanded.
 const NODES_MAX: usize = 1_000_000;
@@ -206,10 +207,24 @@ fn read<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, YamlError> {
         let message = message::ALIASES.to_owned();
         return Err(YamlError { line: None, message });
     }
-    serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
+    serde_saphyr::from_str_with_options(text, options()).map_err(|error| YamlError::of(&error))
+}
+
+impl YamlError {
+    /// What the library reports, for people.
+    pub(crate) fn of(error: &serde_saphyr::Error) -> Self {
         let line = error.location().and_then(|place| u32::try_from(place.line()).ok());
-        YamlError { line: line.filter(|line| *line > 0), message: message::of(&error) }
-    })
+        Self { line: line.filter(|line| *line > 0), message: message::of(error) }
+    }
+}
+
+impl fmt::Display for YamlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "line {line}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
 }
 
 fn options() -> Options {

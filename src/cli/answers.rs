@@ -5,6 +5,7 @@ use crate::engine::ResponseSchema;
 use crate::engine::prices::Prices;
 use crate::extract::{SCHEMA_BYTES_MAX, Schema};
 use crate::support::files::read_limited;
+use crate::yaml::YamlError;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, ValueHint};
 use serde::de::DeserializeOwned;
@@ -96,7 +97,7 @@ fn wire_name(name: &str) -> String {
 fn document<T: DeserializeOwned>(path: &Path, bytes_max: usize) -> Result<T> {
     let (text, _) = read_limited(path, bytes_max)
         .map_err(|error| anyhow!("it can't be read: {error}; name a file of YAML or JSON"))?;
-    serde_saphyr::from_str(&text).map_err(|error| anyhow!("{error}"))
+    serde_saphyr::from_str(&text).map_err(|error| anyhow!("{}", YamlError::of(&error)))
 }
 
 #[cfg(test)]

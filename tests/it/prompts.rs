@@ -76,6 +76,35 @@ fn empty_text_that_was_requested_is_an_error() {
     assert_eq!(ask(&["-", "--allow-empty"], "").status, 2);
 }
 
+/// The same where a flag of a command file names standard input.
+#[test]
+fn a_flag_that_reads_empty_standard_input_is_an_error() {
+    let folder = folder();
+    let file = "name: c\nshort: c\nflags:\n  - {name: text, type: stringFromFile, help: h}\nprompt: \"Sum \
+                up: {{ .text }}\"\n";
+    fs::write(folder.path("c.yaml"), file).expect("a file");
+    fs::write(folder.path("blank"), "").expect("a file");
+    let ask = |words: &[&str], piped: &str| {
+        let words = [&["run-command", "c.yaml", "--engine", "echo"][..], words].concat();
+        let mut once = Once::start(duologue(&folder, &words));
+        once.write(piped);
+        once.finish()
+    };
+    for (more, piped) in [(&[][..], ""), (&[], " \n"), (&["--print-prompt"], "")] {
+        let words = [&["--text", "-"], more].concat();
+        let ended = ask(&words, piped);
+        assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{words:?}: {ended:?}");
+        assert!(ended.stderr.contains("standard input is empty"), "{words:?}: {ended:?}");
+        let document = ask(&[&words[..], &["--output", "json"]].concat(), piped).stdout;
+        assert!(document.contains("\"code\": \"empty_prompt\""), "{words:?}: {document}");
+        let permitted = ask(&[&words[..], &["--allow-empty"]].concat(), piped);
+        assert_eq!(permitted.status, 0, "{words:?}: {permitted:?}");
+    }
+    assert!(ask(&["--text", "-"], "words").stdout.ends_with("Sum up: words\n"));
+    // A file is read, and nobody failed to write it just now.
+    assert_eq!(ask(&["--text", "blank"], "").status, 0);
+}
+
 #[test]
 fn files_come_after_the_prompt_with_their_names() {
     let folder = folder();

@@ -82,6 +82,11 @@ fn a_schema_that_cannot_be_used_is_refused_before_anything_is_asked() {
     let ended = exec(&folder, &[]);
     assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{ended:?}");
     assert!(ended.stderr.contains("--schema: schema.json"), "{ended:?}");
+    fs::write(folder.path("schema.json"), "{\"type\": \"object\",\n").expect("a file");
+    let ended = exec(&folder, &[]);
+    let place = "--schema: schema.json: line ";
+    assert!(ended.status == 2 && ended.stderr.contains(place), "{ended:?}");
+    assert!(!ended.stderr.contains("-->") && ended.stderr.lines().count() == 1, "{ended:?}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::shown::{Unasked, shown};
 use super::{Prepared, Reason, Refusal, Terminal, attachments, file_settings, history, text};
 use crate::chat::transcript::Preamble;
 use crate::cli::answers::AnswerSchema;
-use crate::cli::config::{self, Once, PromptRequest, Source};
+use crate::cli::config::{self, NothingAsked, Once, PromptRequest, Source};
 use crate::cli::log;
 use crate::cli::{Cli, CommandMode, Mode, RUN_COMMAND, RunCommandArgs};
 use crate::command_file::{CommandFile, FILE_BYTES_MAX, Outside, Rendered, is_stdin};
@@ -79,14 +79,18 @@ fn with_file(
     let mut inputs = Inputs::of(&args.session, &terminal.stdin);
     inputs.add("the command file", Some(&file.path));
     attachments::add(&args.attachments, &mut inputs);
+    let mut is_empty = false;
     let mut from_stdin = || match mode.reads_stdin() {
         true => Err(io::Error::other(REQUESTS_ARE_READ)),
-        false => all(&mut terminal.stdin),
+        false => all(&mut terminal.stdin).inspect(|bytes| is_empty = bytes.trim_ascii().is_empty()),
     };
     let history = history::read(args.session.history.as_deref())?;
     let mut outside = Outside::new(&mut from_stdin);
     let values = file.values(&typed, &mut outside)?;
     inputs.add_values(outside.files());
+    if is_empty && !args.allow_empty {
+        return Err(anyhow::Error::from(NothingAsked::StandardInput).into());
+    }
     inputs.ensure_kept(&args.session)?;
     let attachments = attachments::read(&args.attachments, mode)?;
     let is_chat = args.interactive.is_chat(terminal.is_typed && terminal.is_shown);
