@@ -225,6 +225,9 @@ fn tool_servers_are_checked_and_ended() {
     let json = run(&["none", "crash-at-init"], &["--output", "json"]);
     assert_eq!(json.status, 1, "{json:?}");
     let json: Value = serde_json::from_str(&json.stdout).expect("JSON");
+    assert_eq!((&json["ok"], &json["error"]["code"]), (&json!(false), &json!("check_failed")));
+    let detail = json["error"]["detail"].as_str().expect("a text");
+    assert!(detail.starts_with("tool server: crash-at-init: "), "{detail}");
     let servers: Vec<_> = json["data"]
         .as_array()
         .expect("a list")

@@ -8,13 +8,15 @@ mod store;
 
 use super::FOUND;
 use super::args::DoctorArgs;
-use super::document::{self, Document};
-use super::output::Failure;
+use super::document::{print_data, print_text};
+use super::envelope::Error;
+use super::output::{Failure, status};
 use crate::cli::{LogLevel, log};
+use crate::engine::ErrorClass;
 use crate::support::terminal::escape_control;
 use profiles::Chosen;
 use serde_json::{Value, json};
-use std::cell::Cell;
+use std::time::Instant;
 
 /// What was looked at, and what was found.
 struct Check {
@@ -59,29 +61,46 @@ impl Check {
 
 /// Prints what is configured; returns the exit status.
 pub fn doctor(args: &DoctorArgs) -> u8 {
-    let is_well = Cell::new(true);
-    let status = document::print(&args.output, || {
-        let started = log::start(LogLevel::Warn, None);
-        started.map_err(|error| Failure::Usage(format!("{error:#}")))?;
-        let checks = checks(args);
-        is_well.set(!checks.iter().any(|check| check.state == State::Wrong));
-        Ok(document(&checks))
-    });
-    if status == 0 && !is_well.get() { FOUND } else { status }
+    let begun = Instant::now();
+    if let Err(error) = log::start(LogLevel::Warn, None) {
+        return status(Err(Failure::Usage(format!("{error:#}"))));
+    }
+    let checks = checks(args);
+    let fault = fault(&checks);
+    let printed = match args.output.is_json() {
+        true => print_data(&data(&checks), fault.as_ref(), begun),
+        false => print_text(text(&checks).as_bytes()),
+    };
+    let found = if fault.is_some() { FOUND } else { 0 };
+    status(printed.map(|_| found))
 }
 
-fn document(checks: &[Check]) -> Document {
+fn text(checks: &[Check]) -> String {
     let line = |check: &Check| {
         let mark = check.state.as_str();
         format!("{mark:<5}  {}: {}\n", check.what, escape_control(&check.found))
     };
-    let data = |check: &Check| {
-        let Check { what, state, found } = check;
+    checks.iter().map(line).collect()
+}
+
+fn data(checks: &[Check]) -> Value {
+    let one = |Check { what, state, found }: &Check| {
         let ok = *state != State::Wrong;
         json!({ "check": what, "ok": ok, "state": state.as_str(), "found": found })
     };
-    let text: String = checks.iter().map(line).collect();
-    Document { text: text.into_bytes(), data: checks.iter().map(data).collect::<Value>() }
+    checks.iter().map(one).collect()
+}
+
+/// The error of a configuration that can't work.
+fn fault(checks: &[Check]) -> Option<Error> {
+    let wrong = || checks.iter().filter(|check| check.state == State::Wrong);
+    let first = wrong().next()?;
+    Some(Error {
+        code: "check_failed",
+        class: Some(ErrorClass::Config.as_str()),
+        message: format!("checks that found something wrong: {}", wrong().count()),
+        detail: format!("{}: {}", first.what, first.found),
+    })
 }
 
 fn checks(args: &DoctorArgs) -> Vec<Check> {
