@@ -65,7 +65,7 @@ fn pages(command: &Command) -> io::Result<Document> {
     for (command, name) in [(command.clone(), program.clone())].into_iter().chain(commands) {
         let mut page = Vec::new();
         Man::new(command).render(&mut page)?;
-        let page = with_tables(&String::from_utf8_lossy(&page));
+        let page = portable(&String::from_utf8_lossy(&page));
         document.text.extend(page.as_bytes());
         list.push(json!({ "name": format!("{name}.1"), "text": page }));
     }
@@ -86,7 +86,7 @@ fn write_pages(folder: &Path, command: &Command) -> Result<Document, Failure> {
     for name in pages {
         let path = folder.join(format!("{name}.1"));
         let page = std::fs::read_to_string(&path).map_err(unwritten)?;
-        std::fs::write(&path, with_tables(&page)).map_err(unwritten)?;
+        std::fs::write(&path, portable(&page)).map_err(unwritten)?;
         written.push(path.to_string_lossy().into_owned().into());
     }
     Ok(Document { text: Vec::new(), data: written.into() })
@@ -102,9 +102,20 @@ fn names_of(command: &Command, name: String) -> Vec<String> {
     [name].into_iter().chain(below).collect()
 }
 
+/// The page in the form that every `man` shows as it is meant.
+fn portable(page: &str) -> String {
+    let page = with_sections(page);
+    // What is not ASCII is an escape sequence: not every formatter knows the encoding of its input.
+    let escaped = |c: char| match c.is_ascii() {
+        true => c.to_string(),
+        false => format!("\\[u{:04X}]", u32::from(c)),
+    };
+    page.chars().map(escaped).collect()
+}
+
 /// The page with a section for each part of the text after its options, and with the lines as they are: if
 /// they were filled, a table would become a paragraph.
-fn with_tables(page: &str) -> String {
+fn with_sections(page: &str) -> String {
     let Some((before, after)) = page.split_once(EXTRA) else { return page.to_owned() };
     let end = after.find("\n.SH ").map_or(after.len(), |at| at + 1);
     let (text, rest) = after.split_at(end);
@@ -136,8 +147,9 @@ mod tests {
                     .SH VERSION\nv\n";
         let expected = ".SH NAME\nn\n.SH \"EXAMPLES\"\n.nf\n  run\n.fi\n.SH \"EXIT STATUS\"\n.nf\n  0    \
                         good\n  1    bad\n.fi\n.SH VERSION\nv\n";
-        assert_eq!(with_tables(page), expected);
-        assert_eq!(with_tables(".SH EXTRA\nlast"), ".SH \"NOTES\"\n.nf\nlast\n.fi\n");
-        assert_eq!(with_tables(".SH NAME\nn\n"), ".SH NAME\nn\n");
+        assert_eq!(portable(page), expected);
+        assert_eq!(portable(".SH EXTRA\nlast"), ".SH \"NOTES\"\n.nf\nlast\n.fi\n");
+        assert_eq!(portable(".SH NAME\nn\n"), ".SH NAME\nn\n");
+        assert_eq!(portable("a… é"), "a\\[u2026] \\[u00E9]");
     }
 }
