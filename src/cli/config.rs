@@ -5,7 +5,7 @@ pub(crate) mod chat;
 pub(crate) mod engine;
 mod engines;
 mod format;
-mod missing;
+pub(crate) mod missing;
 mod plan;
 pub(crate) mod profile;
 mod request;

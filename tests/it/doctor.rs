@@ -70,6 +70,24 @@ fn doctor_says_what_is_configured_and_whether_it_can_work() {
     check(&["--base-url", "http://127.0.0.1:1/v1"], "no model is named");
 }
 
+/// Parts of a configuration that chooses no provider are named.
+#[test]
+fn what_is_missing_in_a_configuration_is_said() {
+    let scene = Scene::new("profiles: {work: {engine: echo}}", "");
+    let part =
+        "wrong  settings: no provider is configured completely, so the model can't be asked: ";
+    let empty = doctor(&scene, &[], &[("OPENAI_API_KEY", "")]);
+    check(&empty, &format!("{part}OPENAI_API_KEY is set but empty"));
+    let unchosen = doctor(&scene, &[], &[]);
+    check(&unchosen, part);
+    assert!(unchosen.stdout.contains("no profile is chosen"), "{unchosen:?}");
+    let nothing = doctor(&Scene::new("", ""), &[], &[]);
+    check(
+        &nothing,
+        "wrong  settings: no provider is configured, so the built-in echo engine answers",
+    );
+}
+
 /// The key is named and never shown, whether it is there, and which option or profile chose it.
 #[test]
 fn the_origin_of_the_key_is_shown_and_whether_it_is_set() {

@@ -26,7 +26,7 @@ const OF_PROVIDERS: [&str; 10] = [
 
 /// # Errors
 /// If options, variables or files are a part of a provider's configuration, with what is missing.
-pub(super) fn ensure_unconfigured(args: &ProviderArgs) -> Result<()> {
+pub(crate) fn ensure_unconfigured(args: &ProviderArgs) -> Result<()> {
     let empty = ENOUGH.iter().filter(|name| is_empty(name) == Some(true)).map(|name| lacks(name));
     let variables = OF_PROVIDERS.iter().filter_map(|name| of_variable(name));
     let found: Vec<_> = of_options(args).chain(empty).chain(variables).collect();

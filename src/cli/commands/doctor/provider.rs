@@ -4,6 +4,7 @@ use super::Check;
 use crate::cli::commands::args::DoctorArgs;
 use crate::cli::commands::models::{listed, settings};
 use crate::cli::config::engine::{KeyOrigin, ProviderChoice, engine};
+use crate::cli::config::missing;
 use crate::cli::config::profile::ProfileValues;
 use crate::cli::{ProviderArgs, TlsRoots};
 use crate::engine::{CallSettings, Engine, ErrorClass, KeySource, RunError};
@@ -48,10 +49,12 @@ fn build(args: &DoctorArgs, values: &ProfileValues) -> Result<Built> {
     let settings = settings(&choice, values, &args.calls)?;
     let mut notices = Vec::new();
     let engine = engine(&choice, &args.engines, &mut notices)?;
-    match notices.first() {
-        Some(notice) => Err(anyhow!("{notice}")),
-        None => Ok(Built { engine, choice, settings }),
+    if let Some(notice) = notices.first() {
+        // A part of a configuration says more than that there is none.
+        missing::ensure_unconfigured(&args.provider)?;
+        return Err(anyhow!("{notice}"));
     }
+    Ok(Built { engine, choice, settings })
 }
 
 fn of_engine(
