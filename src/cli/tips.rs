@@ -32,6 +32,10 @@ pub(super) fn advise(error: Error, words: &[OsString], file: Option<&CommandFile
     let wrong = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand];
     let wrong = wrong.into_iter().find_map(|kind| text(&error, kind));
     let (Some(wrong), Some(words)) = (wrong, all_text(words)) else { return error };
+    if let Some(tip) = of_variable(&error, &wrong, &words) {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        return error;
+    }
     let has_similar = error.get(ContextKind::SuggestedSubcommand).is_some();
     let is_misspelt = has_similar && words.len() == 2;
     let tip = if error.kind() == ErrorKind::UnknownArgument {
@@ -59,6 +63,20 @@ fn as_unexpected(error: Error) -> Error {
     let mut unexpected = Error::new(ErrorKind::UnknownArgument);
     unexpected.insert(ContextKind::InvalidArg, ContextValue::String(value));
     unexpected
+}
+
+/// The variable that has the wrong value of the option `wrong`, if nobody typed that option.
+fn of_variable(error: &Error, wrong: &str, words: &[&str]) -> Option<String> {
+    let is_value = matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation);
+    let name = wrong.split([' ', '=']).next().filter(|_| is_value)?.strip_prefix("--")?;
+    let is_typed = |word: &&str| {
+        let rest = word.strip_prefix("--").and_then(|word| word.strip_prefix(name));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    };
+    let variable = format!("DUOLOGUE_{}", name.replace('-', "_").to_ascii_uppercase());
+    let is_set = std::env::var_os(&variable).is_some();
+    (is_set && !words.iter().any(is_typed))
+        .then(|| format!("the value comes from the variable {variable}; correct it or unset it"))
 }
 
 /// A flag of a command file may be misspelt or not defined yet: both get a suggestion.

@@ -1,6 +1,6 @@
 //! Command lines that are wrong, and the tips that say what to write instead.
 
-use crate::once::{Ended, run};
+use crate::once::{Ended, Once, duologue, run};
 use crate::server::Folder;
 use std::fs;
 
@@ -147,4 +147,30 @@ fn an_answer_that_is_not_there_is_a_wrong_command_line() {
         let ended = wrong(&[words, &["--engine", "echo", "--echo-answer", "nothing"]].concat());
         assert!(ended.stderr.contains("--echo-answer: nothing can't be read"), "{ended:?}");
     }
+}
+
+/// A person who typed no such option is shown where its value comes from.
+#[test]
+fn a_wrong_value_of_a_variable_names_the_variable() {
+    let folder = folder();
+    for (words, variable, value) in [
+        (&["exec", "hi", "--engine", "echo"][..], "DUOLOGUE_OUTPUT", "bad"),
+        (&["exec", "hi", "--engine", "echo"], "DUOLOGUE_RETRIES", "many"),
+        (&["rpc", "--engine", "echo"], "DUOLOGUE_LOG_LEVEL", "loud"),
+        (&["run-command", "ask.yaml"], "DUOLOGUE_ENGINE", "none"),
+    ] {
+        let mut command = duologue(&folder, words);
+        command.env(variable, value);
+        let mut once = Once::start(command);
+        once.close_stdin();
+        let ended = once.finish();
+        let tip = format!("  tip: the value comes from the variable {variable}; ");
+        assert!(ended.status == 2 && ended.stderr.contains(&tip), "{variable}: {ended:?}");
+    }
+    let mut command = duologue(&folder, &["exec", "hi", "--output=worse"]);
+    command.env("DUOLOGUE_OUTPUT", "bad");
+    let mut once = Once::start(command);
+    once.close_stdin();
+    let typed = once.finish();
+    assert!(typed.stderr.contains("worse") && !typed.stderr.contains("variable"), "{typed:?}");
 }
