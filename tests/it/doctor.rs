@@ -233,7 +233,7 @@ fn tool_servers_are_checked_and_ended() {
     assert_eq!(well.status, 0, "{well:?}");
     let some = run(&["none", "crash-at-init"], &[]);
     check(&some, "ok     tool server: none: works");
-    check(&some, "wrong  tool server: crash-at-init: it ended with status 4: database is locked");
+    check(&some, "wrong  tool server: crash-at-init: it ended with status 4");
     let offline = run(&["crash-at-init"], &["--offline"]);
     check(&offline, "note   tool servers: crash-at-init: not started (--offline)");
     let missing = doctor(&scene, &["--engine", "echo", "--mcp", "/no/such/program"], &[]);

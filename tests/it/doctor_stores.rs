@@ -42,14 +42,15 @@ fn a_store_that_can_be_used_is_described() {
     let begin = format!(
         "ok     store: {store}: can be read and written; 1 session, 1 of them in use by process "
     );
-    assert!(held.starts_with(&begin) && held.ends_with("; format 3"), "{held}");
+    assert!(held.starts_with(&begin) && held.contains("; format "), "{held}");
     assert_eq!(holder.turn("r2", "two"), "ok");
     holder.finish();
     let before = fs::read(&store).expect("a file");
     let free = format!(
-        "ok     store: {store}: can be read and written; 1 session, none of them is in use; format 3"
+        "ok     store: {store}: can be read and written; 1 session, none of them is in use; format "
     );
-    assert_eq!(line(&folder, &store), free);
+    let shown = line(&folder, &store);
+    assert!(shown.starts_with(&free) && !shown.contains("changes"), "{shown}");
     assert_eq!(fs::read(&store).expect("a file"), before, "doctor changes no store");
 }
 
@@ -80,7 +81,7 @@ fn an_old_store_keeps_its_format() {
     let shown = line(&folder, &store);
     assert!(
         shown.starts_with("ok     ")
-            && shown.ends_with("format 1, which the next conversation changes to 3"),
+            && shown.contains("; format 1, which the next conversation changes to "),
         "{shown}"
     );
     assert_eq!(fs::read(&store).expect("a file"), before);
@@ -169,7 +170,7 @@ fn a_database_on_a_server_is_checked() {
     holder.finish();
     let free = line(&[]);
     assert!(
-        free.starts_with("ok     ") && free.contains("1 session, none of them is in use; format 2"),
+        free.starts_with("ok     ") && free.contains("1 session, none of them is in use; format "),
         "{free}"
     );
     database
