@@ -5,6 +5,7 @@
 //! `Store` is one database of one kind: another kind is another variant.
 
 mod batch;
+mod content;
 mod copies;
 mod error;
 mod inspection;

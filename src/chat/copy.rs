@@ -126,7 +126,7 @@ impl CopiedTurns {
     pub(crate) fn records(self, session: &SessionId, ids: &mut Ids) -> Vec<Record> {
         let Self { preamble, history, turns, choices, .. } = self;
         let entities = history.into_iter().map(|entity| renamed(entity, session, None)).collect();
-        let history = SnapshotFrame { snapshot_ordinal: 0, entities };
+        let history = SnapshotFrame { snapshot_ordinal: 0, entities }.into();
         let session_start = SessionStart { session: session.clone(), preamble, history, choices };
         let mut records = vec![Record::Start(Box::new(session_start))];
         let mut last = 0;
@@ -186,7 +186,7 @@ impl EndedTurn {
                 payload,
                 change: Some(TurnChange::Ended(turn)),
                 usage: None,
-                state: Some(SnapshotFrame { snapshot_ordinal: ended, entities }),
+                state: Some(SnapshotFrame { snapshot_ordinal: ended, entities }.into()),
             },
         ]
     }

@@ -171,8 +171,8 @@ pub(crate) enum Event {
     ToolResultReady {
         /// The tool call.
         tool: ToolCall,
-        /// The result.
-        result: ToolResult,
+        /// The result: one text for all that remember it.
+        result: Arc<ToolResult>,
     },
     /// The tool call is finished.
     ToolCallFinished {
@@ -372,13 +372,6 @@ impl FinishClass {
 impl ToolResult {
     /// The tool's output or error message.
     pub(crate) fn text(&self) -> &str {
-        match self {
-            Self::Success(text) | Self::Error(text) => text,
-        }
-    }
-
-    /// A shared copy of the tool's output or error message.
-    pub(crate) fn into_text(self) -> String {
         match self {
             Self::Success(text) | Self::Error(text) => text,
         }

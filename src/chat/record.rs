@@ -4,13 +4,14 @@ use super::event::{
     Attachments, Event, Recorded, Scope, Segment, SegmentKind, ToolCall, ToolResult,
 };
 use super::patch::{PatchMode, Piece, lean_arguments_patch, lean_patch};
+use super::timeline::RunState;
 use super::transcript::{Preamble, Step, Turn, repair_prompt};
 use super::ui::message_id;
 use crate::protocol::any::Any;
 use crate::protocol::command::ModelChoice;
 use crate::protocol::id::{Ordinal, SessionId, ToolCallId};
 use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
-use crate::protocol::proto::rpc::{SnapshotEntity, SnapshotFrame};
+use crate::protocol::proto::rpc::SnapshotEntity;
 use crate::protocol::proto::session::TokenCounts;
 use crate::support::text::Text;
 use serde_json::{Map, Value};
@@ -58,7 +59,7 @@ pub(crate) struct SessionStart {
     /// What the model is sent before the first turn.
     pub preamble: Preamble,
     /// The earlier messages as people see them.
-    pub history: SnapshotFrame,
+    pub history: RunState,
     /// What was chosen in a session of which this one is a copy.
     pub choices: Choices,
 }
@@ -103,7 +104,7 @@ pub(crate) struct EventRecord {
     pub change: Option<TurnChange>,
     /// With the end of a run: the entities that were created since the end of the one before, so that
     /// loading need not replay their events. With dropped turns: their tombstones.
-    pub state: Option<SnapshotFrame>,
+    pub state: Option<RunState>,
     /// With the end of a run: the token counts of the session so far.
     pub usage: Option<TokenCounts>,
 }
@@ -128,7 +129,7 @@ pub(crate) enum TurnChange {
     /// A step of the turn.
     Step(Step),
     /// The result of a tool call.
-    Result(ToolCallId, ToolResult),
+    Result(ToolCallId, Arc<ToolResult>),
     /// The turn ended like this; `None` if the model is not sent it.
     Ended(Option<Arc<Turn>>),
     /// The turns from the first number to the last are not sent any more.
@@ -306,7 +307,7 @@ impl TurnChange {
                 Some(Self::Step(Step::Called { round, tool, input, result: None }))
             }
             Event::ToolResultReady { tool, result } => {
-                Some(Self::Result(tool.id.clone(), result.clone()))
+                Some(Self::Result(tool.id.clone(), Arc::clone(result)))
             }
             Event::TurnDropped { turns, .. } => {
                 let first = recorded.scope.turn;

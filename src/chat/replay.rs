@@ -162,7 +162,7 @@ fn closing_of_tool(open: &OpenRun, tool: ToolCall, with_result: &[ToolCallId]) -
         events.push(Event::ApprovalResolved { tool: tool.clone(), decision });
     }
     if open.requested.contains(&tool.id) && !with_result.contains(&tool.id) {
-        let result = ToolResult::Error(INTERRUPTED_TOOL.to_owned());
+        let result = ToolResult::Error(INTERRUPTED_TOOL.to_owned()).into();
         events.push(Event::ToolResultReady { tool: tool.clone(), result });
     }
     events.push(Event::ToolCallFinished { tool });
@@ -249,7 +249,7 @@ fn tool_event(payload: &Any) -> Option<Event> {
             true => ToolResult::Error(it.result.clone()),
             false => ToolResult::Success(it.result.clone()),
         };
-        return Some(Event::ToolResultReady { tool, result });
+        return Some(Event::ToolResultReady { tool, result: result.into() });
     }
     if let Any::ChatToolCallFinished(it) = payload {
         return Some(Event::ToolCallFinished { tool: call(&it.tool_call_id, &it.tool_name) });

@@ -61,7 +61,7 @@ impl Recorder {
                 self.event(Event::CallStarted);
             }
             ModelStep::Result(id, text) => {
-                let (tool, result) = (tool(id), ToolResult::Success((*text).to_owned()));
+                let (tool, result) = (tool(id), ToolResult::Success((*text).to_owned()).into());
                 self.event(Event::ToolResultReady { tool: tool.clone(), result });
                 self.event(Event::ToolCallFinished { tool });
             }

@@ -8,8 +8,11 @@ mod on_wire;
 
 mod page;
 
+mod state;
+
 pub(crate) use approvals::approval_id;
 pub(crate) use dropping::{LastTurns, turn_id, turn_number};
+pub(crate) use state::RunState;
 
 use approvals::Approval;
 
@@ -44,8 +47,6 @@ pub(crate) enum Span {
     Conversation,
     /// The entities of the newest run.
     LastTurn,
-    /// The entities that were created after that event.
-    Since(Ordinal),
     /// The part that a client asks for.
     Page(Page),
 }
@@ -93,7 +94,7 @@ enum Body {
     },
     ToolResult {
         tool: ToolCall,
-        result: ToolResult,
+        result: Arc<ToolResult>,
     },
 }
 
@@ -249,7 +250,6 @@ impl Timeline {
         let (loaded, entities) = match span {
             Span::Conversation => (self.loaded.as_slice(), self.entities.as_slice()),
             Span::LastTurn => (&[][..], self.last_turn()),
-            Span::Since(ordinal) => (&[][..], self.since(ordinal)),
             Span::Page(page) => {
                 let entities = self.page(session, &page);
                 return SnapshotFrame { snapshot_ordinal: self.ordinal.0, entities };
@@ -288,12 +288,6 @@ impl Timeline {
             }
         }
         open
-    }
-
-    /// The entities that were created after that event.
-    fn since(&self, ordinal: Ordinal) -> &[Entity] {
-        let start = self.entities.partition_point(|entity| entity.created <= ordinal);
-        &self.entities[start..]
     }
 
     fn last_turn(&self) -> &[Entity] {

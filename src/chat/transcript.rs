@@ -81,7 +81,7 @@ pub(crate) enum Step {
         /// The arguments, as JSON text.
         input: String,
         /// The tool's output; `None` if there is none yet.
-        result: Option<ToolResult>,
+        result: Option<Arc<ToolResult>>,
     },
 }
 
@@ -222,13 +222,13 @@ impl Transcript {
         self.step(Step::Called { round, tool, input, result: None });
     }
 
-    fn returned(&mut self, returned: &ToolCall, with: &ToolResult) {
+    fn returned(&mut self, returned: &ToolCall, with: &Arc<ToolResult>) {
         let Some(turn) = self.open() else { return };
         for step in turn.steps.iter_mut().rev() {
             if let Step::Called { tool, result, .. } = step
                 && tool.id == returned.id
             {
-                *result = Some(with.clone());
+                *result = Some(Arc::clone(with));
                 return;
             }
         }

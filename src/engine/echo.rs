@@ -197,7 +197,7 @@ fn reply(turns: &[Arc<Turn>]) -> String {
             }
             Step::Called { tool, result, .. } => {
                 reply += &format!("\nThe tool {} returned: ", tool.name);
-                reply += &quote(result.as_ref().map_or("nothing", ToolResult::text));
+                reply += &quote(result.as_deref().map_or("nothing", ToolResult::text));
             }
             Step::Text { .. } | Step::ProviderData(_) => {}
         }

@@ -116,11 +116,11 @@ impl Log {
         }
         let state = if let Event::TurnDropped { .. } = recorded.event {
             self.state_until = ordinal;
-            Some(projections.timeline.dropped_at(ordinal))
+            Some(projections.timeline.dropped_at(ordinal).into())
         } else {
             recorded.event.ends_run().then(|| {
                 let since = std::mem::replace(&mut self.state_until, ordinal);
-                projections.timeline.snapshot(projections.session, Span::Since(since))
+                projections.timeline.state_since(projections.session, since)
             })
         };
         let scope = Some(scope);
@@ -173,7 +173,7 @@ impl Log {
         let start = SessionStart {
             session: projections.session.clone(),
             preamble: projections.transcript.preamble().clone(),
-            history,
+            history: history.into(),
             choices: self.choices.clone(),
         };
         vec![Output::Persist(Record::Start(Box::new(start)))]

@@ -1,7 +1,8 @@
 //! What a batch of records changes in the tables of a store, whatever kind of database it is. Pure.
 
 use super::Roles;
-use super::turn::{Blobs, change_message, choices_message, preamble_message, turn_message};
+use super::content::{Content, EventContent};
+use super::turn::{Blobs, add_blobs, change_message, choices_message, preamble_message};
 use crate::chat::event::Scope;
 use crate::chat::record::{Choices, EventRecord, PatchRecord, Record, SessionStart, TurnChange};
 use crate::protocol::any::Any;
@@ -23,10 +24,10 @@ pub(super) const COUNTS: &str = "duologue.session.v1.TokenCounts";
 
 /// A batch as changes of rows, in order, and what it changes in the row of its session.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
+pub(super) struct Batch<'a> {
     /// The preamble of the session, if it begins here.
     pub(super) preamble: Vec<u8>,
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<Change<'a>>,
     /// Ordinal of the last event; 0 if there is none.
     pub(super) last: i64,
     /// Number of the last turn; 0 if there is none.
@@ -65,7 +66,7 @@ pub(super) struct RowCount {
 }
 
 impl RowChanges {
-    fn add(&mut self, change: &Change) {
+    fn add(&mut self, change: &Change<'_>) {
         let none = RowCount { is_reset: true, added: 0 };
         match change {
             Change::Event { .. } => self.tail.added += 1,
@@ -85,27 +86,27 @@ impl RowChanges {
 
 /// A change of rows.
 #[derive(Debug)]
-pub(super) enum Change {
+pub(super) enum Change<'a> {
     /// An event is added. `place` is its turn and provider call.
-    Event { ordinal: i64, place: Option<(u32, u32)>, name: &'static str, payload: Vec<u8> },
+    Event { ordinal: i64, place: Option<(u32, u32)>, content: EventContent<'a> },
     /// The patches of a run that ends are removed: the events that ended its segments and completed its
     /// calls have their whole text.
     DropPatches { turn: u32 },
     /// The entities that are new at the end of a run are added.
-    State { ordinal: i64, payload: Vec<u8> },
+    State { ordinal: i64, content: Content<'a> },
     /// A step of a turn that goes on is added.
     Step { ordinal: i64, turn: u32, payload: Vec<u8> },
     /// The steps of a turn are removed.
     DropSteps { turn: u32 },
     /// A turn that has ended is added.
-    Turn { ordinal: i64, turn: u32, payload: Vec<u8> },
+    Turn { ordinal: i64, turn: u32, content: Content<'a> },
     /// The session needs these bytes, which another one may have added.
     Blob { sha256: String, data: Arc<[u8]> },
 }
 
-impl Batch {
-    /// What `records` change in a store with these roles.
-    pub(super) fn of(records: &[Record], roles: Roles) -> Self {
+impl<'a> Batch<'a> {
+    /// What `records` change in a store with these roles. What is large is made of them as it is written.
+    pub(super) fn of(records: &'a [Record], roles: Roles) -> Self {
         let mut building =
             Building { roles, batch: Self::default(), blobs: Blobs::new(), piece: None };
         for record in records {
@@ -120,26 +121,26 @@ impl Batch {
 }
 
 /// A batch on its way.
-struct Building {
+struct Building<'a> {
     roles: Roles,
-    batch: Batch,
+    batch: Batch<'a>,
     blobs: Blobs,
     /// Pieces of a text that are one step: the last event, its place and the text.
     piece: Option<(Ordinal, Scope, String)>,
 }
 
-impl Building {
+impl<'a> Building<'a> {
     /// The session begins; its earlier messages are kept as people see them.
-    fn start(&mut self, start: &SessionStart) {
+    fn start(&mut self, start: &'a SessionStart) {
         let mut preamble = preamble_message(&start.preamble);
         preamble.without_turns = !self.roles.turns;
         self.batch.preamble = preamble.encode_to_vec();
         if start.choices != Choices::default() {
             self.choices(&start.choices);
         }
-        if self.roles.timeline && !start.history.entities.is_empty() {
-            let payload = start.history.encode_to_vec();
-            self.batch.changes.push(Change::State { ordinal: 0, payload });
+        if self.roles.timeline && start.history.len() > 0 {
+            let content = Content::State(&start.history);
+            self.batch.changes.push(Change::State { ordinal: 0, content });
         }
     }
 
@@ -149,7 +150,7 @@ impl Building {
         }
     }
 
-    fn event(&mut self, event: &EventRecord) {
+    fn event(&mut self, event: &'a EventRecord) {
         self.batch.last = signed(event.ordinal);
         self.batch.turns = self.batch.turns.max(event.scope.map_or(0, |scope| scope.turn));
         if let Some(TurnChange::Began { prompt, .. }) = &event.change
@@ -171,7 +172,7 @@ impl Building {
     }
 
     /// What the model is sent of an event.
-    fn sent(&mut self, event: &EventRecord) {
+    fn sent(&mut self, event: &'a EventRecord) {
         if let Some(counts) = &event.usage {
             self.batch.messages.insert(COUNTS, counts.encode_to_vec());
         }
@@ -192,23 +193,26 @@ impl Building {
     }
 
     /// What people see of an event.
-    fn shown(&mut self, event: &EventRecord) {
-        self.row(event.ordinal, place(event), &event.payload);
+    fn shown(&mut self, event: &'a EventRecord) {
+        // A type that is not known has no row.
+        if !matches!(event.payload, Any::Other(_)) {
+            self.row(event.ordinal, place(event), EventContent::Event(&event.payload));
+        }
         if let Some(state) = &event.state {
             if let Some(scope) = event.scope {
-                self.batch.changes.push(Change::DropPatches { turn: scope.turn });
+                self.drop_patches(scope.turn);
             }
-            let (ordinal, payload) = (signed(event.ordinal), state.encode_to_vec());
-            self.batch.changes.push(Change::State { ordinal, payload });
+            let (ordinal, content) = (signed(event.ordinal), Content::State(state));
+            self.batch.changes.push(Change::State { ordinal, content });
         }
     }
 
-    fn patch(&mut self, patch: &PatchRecord) {
+    fn patch(&mut self, patch: &'a PatchRecord) {
         let PatchRecord { ordinal, scope, .. } = *patch;
         self.batch.last = signed(ordinal);
         self.batch.turns = self.batch.turns.max(scope.turn);
         if self.roles.timeline {
-            self.row(ordinal, Some((scope.turn, scope.call)), &patch.payload());
+            self.row(ordinal, Some((scope.turn, scope.call)), EventContent::Patch(patch));
         }
         if self.roles.turns && patch.is_answer() {
             if self.piece.as_ref().is_some_and(|(_, of, _)| *of != scope) {
@@ -220,24 +224,51 @@ impl Building {
         }
     }
 
-    fn row(&mut self, ordinal: Ordinal, place: Option<(u32, u32)>, payload: &Any) {
-        if let Some((name, payload)) = payload.to_message() {
-            let ordinal = signed(ordinal);
-            self.batch.changes.push(Change::Event { ordinal, place, name, payload });
-        }
+    fn row(&mut self, ordinal: Ordinal, place: Option<(u32, u32)>, content: EventContent<'a>) {
+        let ordinal = signed(ordinal);
+        self.batch.changes.push(Change::Event { ordinal, place, content });
     }
 
-    fn change(&mut self, (ordinal, turn): (Ordinal, u32), change: &TurnChange) {
+    /// Also those that the batch would only just add.
+    fn drop_patches(&mut self, turn: u32) {
+        self.batch.changes.retain(|change| match change {
+            Change::Event { content: EventContent::Patch(patch), .. } => patch.scope.turn != turn,
+            Change::Event { .. }
+            | Change::DropPatches { .. }
+            | Change::State { .. }
+            | Change::Step { .. }
+            | Change::DropSteps { .. }
+            | Change::Turn { .. }
+            | Change::Blob { .. } => true,
+        });
+        self.batch.changes.push(Change::DropPatches { turn });
+    }
+
+    /// Also those that the batch would only just add.
+    fn drop_steps(&mut self, ended: u32) {
+        self.batch.changes.retain(|change| match change {
+            Change::Step { turn, .. } => *turn != ended,
+            Change::Event { .. }
+            | Change::DropPatches { .. }
+            | Change::State { .. }
+            | Change::DropSteps { .. }
+            | Change::Turn { .. }
+            | Change::Blob { .. } => true,
+        });
+        self.batch.changes.push(Change::DropSteps { turn: ended });
+    }
+
+    fn change(&mut self, (ordinal, turn): (Ordinal, u32), change: &'a TurnChange) {
         self.flush_piece();
+        add_blobs(change, &mut self.blobs);
         if let TurnChange::Ended(ended) = change {
-            self.batch.changes.push(Change::DropSteps { turn });
+            self.drop_steps(turn);
             let Some(ended) = ended else { return };
-            let payload = turn_message(ended, &mut self.blobs).encode_to_vec();
-            let ordinal = signed(ordinal);
-            self.batch.changes.push(Change::Turn { ordinal, turn, payload });
+            let (ordinal, content) = (signed(ordinal), Content::Turn(ended));
+            self.batch.changes.push(Change::Turn { ordinal, turn, content });
             return;
         }
-        if let Some(step) = change_message(change, &mut self.blobs) {
+        if let Some(step) = change_message(change) {
             self.step(ordinal, turn, &step);
         }
     }
@@ -245,7 +276,7 @@ impl Building {
     fn flush_piece(&mut self) {
         let Some((ordinal, scope, text)) = self.piece.take() else { return };
         let piece = TurnChange::Piece { round: scope.call, text };
-        if let Some(step) = change_message(&piece, &mut self.blobs) {
+        if let Some(step) = change_message(&piece) {
             self.step(ordinal, scope.turn, &step);
         }
     }
@@ -255,7 +286,7 @@ impl Building {
         self.batch.changes.push(Change::Step { ordinal, turn, payload });
     }
 
-    fn finish(mut self) -> Batch {
+    fn finish(mut self) -> Batch<'a> {
         self.flush_piece();
         let blobs = self.blobs.into_iter();
         self.batch.changes.extend(blobs.map(|(sha256, data)| Change::Blob { sha256, data }));

@@ -19,7 +19,7 @@ pub(crate) fn restore(session: SessionId, records: &[Record]) -> Restored {
         match change {
             Change::Step { turn, payload, .. } => steps.push((*turn, payload)),
             Change::DropSteps { turn } => steps.retain(|(of, _)| of != turn),
-            Change::Turn { turn, payload, .. } => drop(turns.insert(*turn, payload)),
+            Change::Turn { turn, content, .. } => drop(turns.insert(*turn, content.to_vec())),
             Change::Blob { sha256, data } => drop(blobs.insert(sha256.clone(), data.clone())),
             Change::Event { .. } | Change::DropPatches { .. } | Change::State { .. } => {}
         }

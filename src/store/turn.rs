@@ -82,27 +82,63 @@ pub(super) fn choices(stored: StoredChoices) -> Choices {
     Choices { model, tools: stored.tools }
 }
 
-/// The message of a turn. Bytes of attachments are added to `blobs`.
-pub(super) fn turn_message(turn: &Turn, blobs: &mut Blobs) -> StoredTurn {
-    let Turn { prompt, attachments, steps, state, .. } = turn;
+/// The message of a turn without its steps.
+pub(super) fn turn_head(turn: &Turn) -> StoredTurn {
     StoredTurn {
-        prompt: prompt.as_str().to_owned(),
-        attachments: attachments_message(attachments, blobs),
-        steps: steps.iter().map(|step| step_message(step, blobs)).collect(),
-        interrupted: *state != TurnState::Finished,
+        prompt: turn.prompt.as_str().to_owned(),
+        attachments: attachments_message(&turn.attachments),
+        steps: Vec::new(),
+        interrupted: turn.state != TurnState::Finished,
         usage: None,
     }
 }
 
+/// Adds the bytes of attachments that a change needs.
+pub(super) fn add_blobs(change: &TurnChange, blobs: &mut Blobs) {
+    match change {
+        TurnChange::Began { attachments, .. } => add_data(attachments, blobs),
+        TurnChange::Step(step) => add_data_of_step(step, blobs),
+        TurnChange::Ended(Some(turn)) => {
+            add_data(&turn.attachments, blobs);
+            turn.steps.iter().for_each(|step| add_data_of_step(step, blobs));
+        }
+        TurnChange::Ended(None)
+        | TurnChange::Piece { .. }
+        | TurnChange::Result(..)
+        | TurnChange::Dropped(..)
+        | TurnChange::Chose(_) => {}
+    }
+}
+
+fn add_data_of_step(step: &Step, blobs: &mut Blobs) {
+    match step {
+        Step::Prompt(_, attachments) => add_data(attachments, blobs),
+        Step::Text { .. } | Step::ProviderData(_) | Step::Called { .. } => {}
+    }
+}
+
+fn add_data(attachments: &[Attachment], blobs: &mut Blobs) {
+    for attachment in attachments {
+        if let Content::Data(data) = &attachment.content {
+            blobs.insert(hash(data), Arc::clone(data));
+        }
+    }
+}
+
+/// The name of bytes.
+fn hash(data: &[u8]) -> String {
+    HEXLOWER.encode(digest(&SHA256, data).as_ref())
+}
+
 /// The message of a change of the turn that goes on; `None` if it is kept in another way.
-pub(super) fn change_message(change: &TurnChange, blobs: &mut Blobs) -> Option<StoredStep> {
+pub(super) fn change_message(change: &TurnChange) -> Option<StoredStep> {
     let kind = match change {
         TurnChange::Began { prompt, attachments } => Kind::Began(StoredPrompt {
             text: prompt.as_str().to_owned(),
-            attachments: attachments_message(attachments, blobs),
+            attachments: attachments_message(attachments),
         }),
         TurnChange::Piece { text, .. } => Kind::Piece(text.clone()),
-        TurnChange::Step(step) => return Some(step_message(step, blobs)),
+        TurnChange::Step(step) => return Some(step_message(step)),
         TurnChange::Result(id, result) => Kind::Result(result_message(id, result)),
         TurnChange::Dropped(first_turn, last_turn) => {
             Kind::Dropped(StoredDrop { first_turn: *first_turn, last_turn: *last_turn })
@@ -121,12 +157,13 @@ pub(super) fn change_message(change: &TurnChange, blobs: &mut Blobs) -> Option<S
     Some(StoredStep { step: Some(kind), text_round })
 }
 
-fn step_message(step: &Step, blobs: &mut Blobs) -> StoredStep {
+/// The message of a step.
+pub(super) fn step_message(step: &Step) -> StoredStep {
     let kind = match step {
         Step::Text { text, .. } => Kind::Text(text.as_str().to_owned()),
         Step::Prompt(text, attachments) => Kind::Prompt(StoredPrompt {
             text: text.as_str().to_owned(),
-            attachments: attachments_message(attachments, blobs),
+            attachments: attachments_message(attachments),
         }),
         Step::ProviderData(ProviderData { engine, host, model, json }) => {
             Kind::ProviderData(StoredProviderData {
@@ -141,7 +178,7 @@ fn step_message(step: &Step, blobs: &mut Blobs) -> StoredStep {
             id: tool.id.0.clone(),
             name: tool.name.clone(),
             input: input.clone(),
-            result: result.as_ref().map(|result| result_message(&tool.id, result)),
+            result: result.as_deref().map(|result| result_message(&tool.id, result)),
         }),
     };
     let text_round = match step {
@@ -156,15 +193,11 @@ fn result_message(id: &ToolCallId, result: &ToolResult) -> StoredToolResult {
     StoredToolResult { id: id.0.clone(), text: result.text().to_owned(), failed }
 }
 
-fn attachments_message(attachments: &[Attachment], blobs: &mut Blobs) -> Vec<StoredAttachment> {
+fn attachments_message(attachments: &[Attachment]) -> Vec<StoredAttachment> {
     let message = |attachment: &Attachment| {
         let shown = Some(attachment.shown.clone());
         let (sha256, url) = match &attachment.content {
-            Content::Data(data) => {
-                let hash = HEXLOWER.encode(digest(&SHA256, data).as_ref());
-                blobs.insert(hash.clone(), Arc::clone(data));
-                (hash, String::new())
-            }
+            Content::Data(data) => (hash(data), String::new()),
             Content::Url(url) => (String::new(), url.clone()),
             // Files are read before a session gets them.
             Content::File(path) => (String::new(), path.display().to_string()),
@@ -228,7 +261,7 @@ fn step(stored: StoredStep, blobs: &Blobs) -> Option<Step> {
             round: call.round,
             tool: ToolCall { id: ToolCallId(call.id), name: call.name },
             input: call.input,
-            result: call.result.map(result),
+            result: call.result.map(|it| result(it).into()),
         },
         Kind::Result(_) | Kind::Dropped(_) => return None,
     })

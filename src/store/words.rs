@@ -8,7 +8,7 @@ mod split;
 
 use crate::protocol::any::Any;
 use crate::protocol::proto::chat::CorrelationInfo;
-use crate::protocol::proto::rpc::SnapshotFrame;
+use crate::protocol::proto::rpc::SnapshotEntity;
 pub(crate) use find::Phrases;
 use split::{composed, split};
 use std::collections::BTreeSet;
@@ -43,12 +43,15 @@ pub(super) fn said(payload: &Any) -> Option<Said<'_>> {
 }
 
 /// The words of what is searched in a state, in parts of a limited size.
-pub(super) fn terms_of(state: SnapshotFrame) -> Vec<Vec<String>> {
-    let payloads = state.entities.into_iter().filter_map(|entity| entity.payload);
-    let payloads: Vec<Any> = payloads.map(Any::into_whole).collect();
+pub(super) fn terms_of(state: impl Iterator<Item = SnapshotEntity>) -> Vec<Vec<String>> {
+    let payloads = state.filter_map(|entity| entity.payload).map(Any::into_whole);
+    let mut all = BTreeSet::new();
+    payloads.for_each(|payload| {
+        said(&payload).into_iter().for_each(|said| add_terms(said.text, &mut all));
+    });
     let mut parts: Vec<Vec<String>> = Vec::new();
     let mut room = 0;
-    for term in terms(payloads.iter().filter_map(said).map(|said| said.text)) {
+    for term in all {
         if room < term.len() {
             parts.push(Vec::new());
             room = TERMS_BYTES_MAX;
@@ -62,13 +65,15 @@ pub(super) fn terms_of(state: SnapshotFrame) -> Vec<Vec<String>> {
 /// The words in texts, as a database keeps them, each once.
 pub(super) fn terms<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut terms = BTreeSet::new();
-    for text in texts {
-        for mut word in split(&composed(text)) {
-            word.term.truncate(word.term.floor_char_boundary(TERM_BYTES_MAX));
-            terms.insert(word.term);
-        }
-    }
+    texts.for_each(|text| add_terms(text, &mut terms));
     terms.into_iter().collect()
+}
+
+fn add_terms(text: &str, terms: &mut BTreeSet<String>) {
+    for mut word in split(&composed(text)) {
+        word.term.truncate(word.term.floor_char_boundary(TERM_BYTES_MAX));
+        terms.insert(word.term);
+    }
 }
 
 #[cfg(test)]

@@ -2,12 +2,14 @@
 
 use super::Roles;
 use super::batch::{Batch, Change, RowChanges};
+use super::content::Content;
 use super::error::StoreError;
 use super::sqlite::{Sqlite, TRANSACTION_BYTES, now_ms};
 use crate::chat::record::Record;
 use crate::protocol::id::SessionId;
 use crate::support::fail_point::FailPoint;
-use rusqlite::{Params, Transaction, TransactionBehavior, params};
+use rusqlite::blob::ZeroBlob;
+use rusqlite::{MAIN_DB, Params, ToSql, Transaction, TransactionBehavior, params};
 
 const EVENT: &str = "INSERT INTO events(session, ordinal, turn, call, name, payload, at_ms) \
      VALUES (?, ?, ?, ?, ?, ?, ?)";
@@ -52,6 +54,9 @@ const JOINED: &str =
 const DROP_MESSAGE: &str =
     "DELETE FROM session_messages WHERE session = ? AND name = ? RETURNING length(payload)";
 const MESSAGE: &str = "INSERT INTO session_messages(session, name, payload) VALUES (?, ?, ?)";
+
+/// Bytes of a content above which no copy of it is made to write it.
+const WHOLE_BYTES_MAX: usize = 1024 * 1024;
 
 /// States that are kept each on its own before they are joined: what loading reads grows with one row for
 /// so many turns.
@@ -156,7 +161,7 @@ impl Writing<'_> {
     fn begin(
         &mut self,
         session: &SessionId,
-        batch: &Batch,
+        batch: &Batch<'_>,
         folder: &str,
     ) -> Result<i64, StoreError> {
         let at_ms = self.at_ms;
@@ -165,20 +170,20 @@ impl Writing<'_> {
         Ok(self.transaction.last_insert_rowid())
     }
 
-    fn change(&mut self, change: &Change) -> Result<(), StoreError> {
+    fn change(&mut self, change: &Change<'_>) -> Result<(), StoreError> {
         let session = self.session;
         match change {
-            Change::Event { ordinal, place, name, payload } => {
+            Change::Event { ordinal, place, content } => {
                 let (turn, call) = (place.map(|it| it.0), place.map(|it| it.1));
+                let Some((name, payload)) = content.message() else { return Ok(()) };
                 self.grows(payload.len());
                 self.run(EVENT, (session, ordinal, turn, call, name, payload, self.at_ms))?;
             }
             Change::DropPatches { turn } => {
                 self.delete(DROP_PATCHES, (session, turn))?;
             }
-            Change::State { ordinal, payload } => {
-                self.grows(payload.len());
-                self.run(STATE, (session, ordinal, payload))?;
+            Change::State { ordinal, content } => {
+                self.content(("states", STATE), &[&session, ordinal], content)?;
             }
             Change::Step { ordinal, turn, payload } => {
                 self.grows(payload.len());
@@ -187,10 +192,9 @@ impl Writing<'_> {
             Change::DropSteps { turn } => {
                 self.delete(DROP_STEPS, (session, turn))?;
             }
-            Change::Turn { ordinal, turn, payload } => {
+            Change::Turn { ordinal, turn, content } => {
                 self.replaced += self.delete(DROP_TURN, (session, turn))?;
-                self.grows(payload.len());
-                self.run(TURN, (session, turn, ordinal, payload))?;
+                self.content(("turns", TURN), &[&session, turn, ordinal], content)?;
             }
             Change::Blob { sha256, data } => {
                 self.run(BLOB, (sha256, &**data))?;
@@ -202,6 +206,40 @@ impl Writing<'_> {
         Ok(())
     }
 
+    /// Adds a row whose last column has a content. A large one is written piece by piece into its place.
+    fn content(
+        &mut self,
+        (table, sql): (&str, &str),
+        numbers: &[&dyn ToSql],
+        content: &Content<'_>,
+    ) -> Result<(), StoreError> {
+        let mut whole = Vec::new();
+        let mut pieces = content.pieces();
+        while whole.len() <= WHOLE_BYTES_MAX
+            && let Some(piece) = pieces.next()
+        {
+            whole.extend_from_slice(&piece);
+        }
+        if whole.len() <= WHOLE_BYTES_MAX {
+            self.grows(whole.len());
+            self.run(sql, &*[numbers, &[&whole as &dyn ToSql]].concat())?;
+            return Ok(());
+        }
+        let size = whole.len() + pieces.map(|piece| piece.len()).sum::<usize>();
+        drop(whole);
+        self.grows(size);
+        let zeros = ZeroBlob(size as u64);
+        self.run(sql, &*[numbers, &[&zeros as &dyn ToSql]].concat())?;
+        let (transaction, row) = (self.transaction, self.transaction.last_insert_rowid());
+        let mut blob = transaction.blob_open(MAIN_DB, table, "payload", row, false)?;
+        let mut written = 0;
+        for piece in content.pieces() {
+            blob.write_all_at(&piece, written)?;
+            written += piece.len();
+        }
+        Ok(blob.close()?)
+    }
+
     /// A message that the session has one of, in the place of an earlier one.
     fn message(&mut self, name: &str, payload: &[u8]) -> Result<(), StoreError> {
         self.delete(DROP_MESSAGE, (self.session, name))?;
@@ -211,7 +249,7 @@ impl Writing<'_> {
     }
 
     /// The row of the session.
-    fn changed(&mut self, batch: &Batch) -> Result<(), StoreError> {
+    fn changed(&mut self, batch: &Batch<'_>) -> Result<(), StoreError> {
         let Batch { last, turns, title, dropped_turns, .. } = batch;
         let RowChanges { turns: turn_rows, states, tail, steps, drops } = batch.rows;
         let (session, at_ms, bytes) = (self.session, self.at_ms, self.bytes);

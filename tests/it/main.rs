@@ -152,6 +152,7 @@ mod store_damage;
 mod store_faults;
 mod store_kills;
 mod store_long;
+mod store_memory;
 mod store_places;
 
 // Sessions that are made of others, and of recorded lines.

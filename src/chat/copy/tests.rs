@@ -120,11 +120,11 @@ fn records_rise_and_carry_the_new_session_everywhere() {
             let Record::Event(event) = record else { continue };
             assert!(event.ordinal.0 > last, "{name}");
             last = event.ordinal.0;
-            let entities = event.state.iter().flat_map(|state| &state.entities);
+            let entities = event.state.iter().flat_map(|state| state.entities());
             for entity in entities {
                 assert!(entity.created_ordinal <= entity.last_event_ordinal, "{name}");
                 assert!(entity.last_event_ordinal <= last, "{name}");
-                assert_eq!(ids_of(entity).expect("ids").session_id, "other", "{name}");
+                assert_eq!(ids_of(&entity).expect("ids").session_id, "other", "{name}");
             }
         }
         let json = format!("{records:?}");

@@ -12,6 +12,7 @@ use crate::protocol::proto::chat::{
 use crate::protocol::proto::rpc::SnapshotEntity;
 use crate::protocol::words::{kind, message, role, tool_call, tool_result};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Ends what is open in the entities of a run, as the end of a process does. `ordinal` is that of the
 /// last event. Returns whether something was open.
@@ -137,7 +138,7 @@ fn called(call: &ToolCallEntity, results: &HashMap<&str, &ToolResultEntity>) -> 
         round: round(call.correlation.as_ref()).unwrap_or(1),
         tool: ToolCall { id: ToolCallId(call.tool_call_id.clone()), name: call.tool_name.clone() },
         input: call.input.clone(),
-        result: Some(result),
+        result: Some(Arc::new(result)),
     })
 }
 

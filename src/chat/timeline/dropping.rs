@@ -265,10 +265,9 @@ mod tests {
             let attachments = Attachments::default();
             self.apply(scope, Event::PromptAccepted { prompt, attachments });
             self.apply(scope, Event::ToolCallStarted { tool: tool() });
-            let result = ToolResult::Success("noon".to_owned());
+            let result = ToolResult::Success("noon".to_owned()).into();
             self.apply(scope, Event::ToolResultReady { tool: tool(), result });
-            let state = self.timeline.snapshot(&session(), Span::Since(since));
-            self.states.extend(state.entities);
+            self.states.extend(self.timeline.state_since(&session(), since).entities());
         }
 
         /// Drops the turns from that number on; gives the event as it is stored.

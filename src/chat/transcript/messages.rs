@@ -194,7 +194,7 @@ impl<'a> Answer<'a> {
                         break;
                     }
                     round = Some(*own);
-                    answer.calls.push((tool, input, result.as_ref()));
+                    answer.calls.push((tool, input, result.as_deref()));
                 }
                 Step::Prompt(..) => break,
                 Step::ProviderData(data) => {

@@ -124,8 +124,8 @@ impl Names {
         about!(self, tool, chat::ChatToolExecutionStarted { input, executing: true, status })
     }
 
-    pub(super) fn tool_returned(&self, tool: ToolCall, result: ToolResult) -> Any {
-        let (status, result) = (result.status().to_owned(), result.into_text());
+    pub(super) fn tool_returned(&self, tool: ToolCall, result: &ToolResult) -> Any {
+        let (status, result) = (result.status().to_owned(), result.text().to_owned());
         about!(self, tool, chat::ChatToolResultReady { status, result })
     }
 

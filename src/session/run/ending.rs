@@ -69,7 +69,7 @@ impl Run {
                 self.record(recorder, Event::ApprovalResolved { tool, decision });
             }
             if step != ToolStep::Started {
-                let result = ToolResult::Error(INTERRUPTED_TOOL.to_owned());
+                let result = ToolResult::Error(INTERRUPTED_TOOL.to_owned()).into();
                 self.record(recorder, Event::ToolResultReady { tool: tool.clone(), result });
             }
             self.record(recorder, Event::ToolCallFinished { tool });

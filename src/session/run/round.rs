@@ -282,7 +282,8 @@ impl Run {
         let Some(at) = self.tools.iter().position(|open| open.tool.id == *id) else { return };
         let tool = self.tools.remove(at).tool;
         self.count.add_result(&result);
-        self.record(context.recorder, Event::ToolResultReady { tool: tool.clone(), result });
+        let (of, result) = (tool.clone(), result.into());
+        self.record(context.recorder, Event::ToolResultReady { tool: of, result });
         self.record(context.recorder, Event::ToolCallFinished { tool });
     }
 

@@ -3,12 +3,10 @@
 
 use super::link::{Statement, Value};
 use crate::protocol::id::SessionId;
-use crate::protocol::proto::rpc::SnapshotFrame;
 use crate::store::batch::{Batch, Change, RowChanges};
 use crate::store::patches::PATCHES;
 use crate::store::sqlite::now_ms;
 use crate::store::words;
-use prost::Message;
 use ring::digest::{Context, SHA256};
 use std::collections::BTreeMap;
 use tokio_postgres::types::Type;
@@ -135,7 +133,7 @@ struct Words {
 }
 
 impl Pending {
-    pub(super) fn new(session: &SessionId, number: i64, batch: Batch, folder: &str) -> Self {
+    pub(super) fn new(session: &SessionId, number: i64, batch: Batch<'_>, folder: &str) -> Self {
         let Batch { preamble, changes, last, turns, title, ends_turn, .. } = batch;
         let (columns, digest, bytes) = Columns::of(changes, &batch.messages, last);
         Self {
@@ -297,7 +295,7 @@ fn retain<T>(values: &mut Vec<T>, kept: &[bool]) {
 
 impl Columns {
     /// The columns of these changes, a hash of their content, and their size.
-    fn of(changes: Vec<Change>, messages: &Messages, last: i64) -> (Self, Vec<u8>, usize) {
+    fn of(changes: Vec<Change<'_>>, messages: &Messages, last: i64) -> (Self, Vec<u8>, usize) {
         let mut columns = Self::default();
         let mut content = Content(Context::new(&SHA256), 0);
         content.add(b"last", last, &[]);
@@ -310,9 +308,10 @@ impl Columns {
         (columns, content.0.finish().as_ref().to_vec(), content.1)
     }
 
-    fn add(&mut self, change: Change, content: &mut Content) {
+    fn add(&mut self, change: Change<'_>, content: &mut Content) {
         match change {
-            Change::Event { ordinal, place, name, payload } => {
+            Change::Event { ordinal, place, content: event } => {
+                let Some((name, payload)) = event.message() else { return };
                 content.add(name.as_bytes(), ordinal, &payload);
                 self.events.ordinals.push(ordinal);
                 self.events.turns.push(place.map(|(turn, _)| turn.into()));
@@ -325,12 +324,11 @@ impl Columns {
                 self.events.drop_patches(turn);
                 self.patch_drops.push(turn.into());
             }
-            Change::State { ordinal, payload } => {
+            Change::State { ordinal, content: state } => {
+                let payload = state.to_vec();
                 content.add(b"state", ordinal, &payload);
-                if let Ok(state) = SnapshotFrame::decode(&*payload) {
-                    let terms = words::terms_of(state).into_iter();
-                    self.words.extend(terms.map(|terms| Words { ordinal, terms }));
-                }
+                let terms = words::terms_of(state.entities()).into_iter();
+                self.words.extend(terms.map(|terms| Words { ordinal, terms }));
                 self.states.ordinals.push(ordinal);
                 self.states.payloads.push(payload);
             }
@@ -343,7 +341,8 @@ impl Columns {
                 self.steps.drop_turn(turn);
                 self.drops.push(turn.into());
             }
-            Change::Turn { ordinal, turn, payload } => {
+            Change::Turn { ordinal, turn, content: ended } => {
+                let payload = ended.to_vec();
                 content.add(b"turn", ordinal, &payload);
                 self.turns.add(ordinal, turn, payload);
             }

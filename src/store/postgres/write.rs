@@ -31,7 +31,7 @@ impl Core {
     pub(super) async fn write(
         &mut self,
         session: &SessionId,
-        batch: Batch,
+        batch: Batch<'_>,
         folder: &str,
     ) -> Result<(), PostgresError> {
         let unsynced: usize = self.pending.iter().map(|it| it.bytes).sum();

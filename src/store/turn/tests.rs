@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::protocol::proto::chat::ChatAttachment;
+use prost::Message;
 
 fn attached(content: Content) -> Attachments {
     let shown = ChatAttachment { filename: "a.png".to_owned(), ..ChatAttachment::default() };
@@ -13,8 +14,8 @@ fn steps() -> Vec<Step> {
     let called = |result| Step::Called { round: 2, tool: tool(), input: "{}".to_owned(), result };
     vec![
         Step::Text { round: Some(2), text: "Let me see.".into() },
-        called(Some(ToolResult::Success("42".to_owned()))),
-        called(Some(ToolResult::Error("no".to_owned()))),
+        called(Some(ToolResult::Success("42".to_owned()).into())),
+        called(Some(ToolResult::Error("no".to_owned()).into())),
         called(None),
         Step::ProviderData(ProviderData {
             engine: "anthropic",
@@ -33,7 +34,9 @@ fn a_turn_is_the_same_after_it_was_stored() {
         let (prompt, steps) = ("why?".into(), steps());
         let before = Turn { number: 3, prompt, attachments: attachments(), steps, state };
         let mut blobs = Blobs::new();
-        let message = turn_message(&before, &mut blobs);
+        add_blobs(&TurnChange::Ended(Some(Arc::new(before.clone()))), &mut blobs);
+        let message = crate::store::content::Content::Turn(&before).to_vec();
+        let message = StoredTurn::decode(&*message).expect("the message of a turn");
         assert_eq!(hashes_of_turn(&message).len(), 1);
         assert_eq!(turn(3, message, &blobs), before);
     }
@@ -78,7 +81,8 @@ fn a_turn_that_was_cut_off_has_the_steps_so_far() {
     changes.extend([text("It "), text("is")]);
     let mut open = OpenTurn::default();
     for change in &changes {
-        open.add(change_message(change, &mut blobs).expect("not the end"));
+        add_blobs(change, &mut blobs);
+        open.add(change_message(change).expect("not the end"));
     }
     let cut = turn(1, open.cut_off(), &blobs);
     let mut expected: Vec<_> = steps().into_iter().take(2).collect();

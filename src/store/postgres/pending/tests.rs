@@ -1,18 +1,19 @@
 //! Batches as statements.
 
 use super::*;
+use crate::store::content::Content as Stored;
 
-fn step(ordinal: i64, turn: u32, text: &str) -> Change {
+fn step(ordinal: i64, turn: u32, text: &str) -> Change<'static> {
     Change::Step { ordinal, turn, payload: text.as_bytes().to_vec() }
 }
 
-fn digest(changes: Vec<Change>) -> Vec<u8> {
+fn digest(changes: Vec<Change<'_>>) -> Vec<u8> {
     Columns::of(changes, &Messages::new(), 7).1
 }
 
 #[test]
 fn steps_of_a_turn_that_ends_in_the_same_batch_are_not_written() {
-    let turn = Change::Turn { ordinal: 4, turn: 1, payload: vec![1, 2] };
+    let turn = Change::Turn { ordinal: 4, turn: 1, content: Stored::Bytes(vec![1, 2]) };
     let changes = vec![
         step(2, 1, "a"),
         step(3, 1, "b"),
@@ -36,7 +37,7 @@ fn the_hash_is_that_of_the_whole_content() {
         vec![step(1, 1, "a"), step(2, 1, "bc")],
         vec![step(1, 1, "ab")],
         vec![step(1, 1, "ab"), step(3, 1, "c")],
-        vec![step(1, 1, "ab"), Change::State { ordinal: 2, payload: b"c".to_vec() }],
+        vec![step(1, 1, "ab"), Change::State { ordinal: 2, content: Stored::Bytes(b"c".to_vec()) }],
         vec![step(1, 1, "ab"), step(2, 1, "c"), blob(b"x")],
         vec![],
     ];
