@@ -27,15 +27,24 @@ impl State {
             server: revealed(&asked.server),
             input: revealed(&asked.input),
         };
-        // Printed, so that all of it was shown before it can be answered, whatever room the live region has. What
-        // stands there is short: rows that a terminal pushes above a lower screen can't be taken back.
-        if !self.is_plain() {
-            let Approval { tool, server, input, .. } = &approval;
-            let from = if server.is_empty() { String::new() } else { format!(" of {server}") };
-            self.note(Note::Warning, format!("{tool}{from} asks to run with {input}"));
-        }
         self.approvals.push(approval);
+        if self.approvals.len() == 1 {
+            self.announce();
+        }
         self.ask_by_line();
+    }
+
+    /// Prints the first call that waits, so that all of it was shown before it can be answered, whatever room the
+    /// live region has, and stands beside its question. What the question shows is short: rows that a terminal
+    /// pushes above a lower screen can't be taken back.
+    fn announce(&mut self) {
+        if self.is_plain() {
+            return;
+        }
+        let Some(Approval { tool, server, input, .. }) = self.approvals.first() else { return };
+        let from = if server.is_empty() { String::new() } else { format!(" of {server}") };
+        let text = format!("{tool}{from} asks to run with {input}");
+        self.note(Note::Warning, text);
     }
 
     pub(super) fn approval_resolved(&mut self, call: &str) {
@@ -44,6 +53,7 @@ impl State {
         // The keys that are on their way were meant for the call that is decided.
         if was_first {
             self.is_asked = false;
+            self.announce();
             self.ask_by_line();
         }
     }
@@ -99,6 +109,7 @@ impl State {
         let text = format!("{}: {}", approval.tool, super::decided(&decision));
         // Stays in the scrollback beside the questions: which of several calls were answered, and how.
         self.note(Note::Information, format!("{text} · {}", shortened(&approval.input)));
+        self.announce();
         self.ask_by_line();
         vec![Action::Request(Outgoing::Approve { call: approval.call, decision })]
     }
@@ -110,4 +121,54 @@ fn shortened(input: &str) -> String {
     let mut text: String = chars.by_ref().take(ANSWERED_CHARS_MAX).collect();
     text.extend(chars.next().map(|_| '…'));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::proto::tools::ToolApprovalResolved;
+    use crate::tui::model::Piece;
+    use crate::tui::model::tests::Scene;
+
+    fn asks(scene: &mut Scene, call: &str, input: &str) {
+        let (tool_call_id, input) = (call.to_owned(), input.to_owned());
+        let tool_name = "run".to_owned();
+        scene.ui(
+            "r",
+            ToolApprovalRequested { tool_call_id, tool_name, input, ..Default::default() },
+        );
+    }
+
+    /// Of several calls of the same tool, each is printed right above its question, and then how it was answered.
+    #[test]
+    fn each_question_stands_beside_its_call() {
+        let mut scene = Scene::new();
+        scene.ask("r", "go");
+        for call in ["one", "two", "three"] {
+            asks(&mut scene, call, call);
+        }
+        let notes = |scene: &Scene| {
+            let notes = scene.pieces.iter().filter_map(|piece| {
+                let Piece::Note(_, text) = piece else { return None };
+                Some(text.clone())
+            });
+            notes.collect::<Vec<_>>()
+        };
+        assert_eq!(notes(&scene), ["run asks to run with one"]);
+        scene.press(Press::ctrl('g'));
+        scene.key(Key::Char('y'));
+        // Another client has decided about the second one.
+        scene
+            .ui("r", ToolApprovalResolved { tool_call_id: "two".to_owned(), ..Default::default() });
+        scene.press(Press::ctrl('g'));
+        scene.key(Key::Char('n'));
+        let expected = [
+            "run asks to run with one",
+            "run: allowed · one",
+            "run asks to run with two",
+            "run asks to run with three",
+            "run: denied · three",
+        ];
+        assert_eq!(notes(&scene), expected);
+    }
 }
