@@ -10,6 +10,7 @@ mod rows;
 pub(crate) use full::FullScreen;
 pub(crate) use inline::{Inline, Next};
 
+use crate::tui::text::is_sent;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use std::fmt::Write;
@@ -43,7 +44,8 @@ fn go_right(out: &mut String, columns: usize) {
     }
 }
 
-/// A line with its colours. Texts are clean already; a control character that is left is not written.
+/// A line with its colours. Texts are clean already; a control character that is left is not written, nor is one
+/// that reorders text, as in the name of a file or a model.
 fn push_line(out: &mut String, line: &Line<'_>) {
     let mut current = Style::new();
     for span in &line.spans {
@@ -52,7 +54,7 @@ fn push_line(out: &mut String, line: &Line<'_>) {
             push_style(out, style);
             current = style;
         }
-        out.extend(span.content.chars().filter(|char| !char.is_control()));
+        out.extend(span.content.chars().filter(|char| is_sent(*char)));
     }
     if current != Style::new() {
         out.push_str("\x1b[0m");

@@ -6,6 +6,7 @@ mod fence;
 mod inline;
 mod languages;
 mod render;
+mod rest;
 mod stream;
 mod table;
 mod theme;
@@ -14,6 +15,7 @@ mod theme;
 mod tests;
 
 pub(crate) use render::render;
+pub(crate) use rest::{Committed, Rest};
 pub(crate) use stream::Markdown;
 #[cfg(test)]
 pub(crate) use theme::Role;
@@ -42,6 +44,8 @@ pub(crate) enum Kind {
         content: Vec<Block>,
     },
     Quote(Vec<Block>),
+    /// What the fence of a code block says after its language, such as the name of a file.
+    CodeCaption(String),
     /// One line of a code block, without its line break.
     CodeLine {
         place: CodePlace,

@@ -152,6 +152,8 @@ pub(crate) enum Piece {
     },
     /// A block of an answer.
     Block(Block),
+    /// All blocks of the answer were printed.
+    AnswerEnd,
     Reasoning {
         text: String,
         seconds: u64,
@@ -347,6 +349,17 @@ impl State {
             lines.question_is_shown();
         }
         std::mem::take(&mut self.finished)
+    }
+
+    /// These pieces were taken and not printed.
+    pub(crate) fn put_back(&mut self, mut pieces: Vec<Piece>) {
+        pieces.append(&mut self.finished);
+        self.finished = pieces;
+    }
+
+    /// Whether there is something to print.
+    pub(crate) fn has_finished(&self) -> bool {
+        !self.finished.is_empty()
     }
 
     /// Whether lines are read in place of keys.

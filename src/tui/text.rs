@@ -3,7 +3,7 @@
 mod clean;
 mod wrap;
 
-pub(crate) use clean::{Cleaner, clean};
+pub(crate) use clean::{Cleaner, clean, is_sent};
 pub(crate) use wrap::{cut, wrap};
 
 use unicode_segmentation::UnicodeSegmentation;

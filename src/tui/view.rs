@@ -53,7 +53,10 @@ fn one_line(text: &str, columns: usize) -> String {
 /// The live region in at most `rows` rows.
 #[cfg(test)]
 pub(crate) fn live(state: &State, printer: &Printer, rows: usize) -> Live {
-    live::region(state, printer, rows, rows)
+    let columns = state.size.columns;
+    live::region(state, &printer.look, rows, None, |room| {
+        page::growing(state, printer, columns, room)
+    })
 }
 
 /// A line in one style.

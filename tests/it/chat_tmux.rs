@@ -303,6 +303,93 @@ fn a_window_that_is_dragged_in_mid_stream_shows_everything_once() {
     resized(&[&drag, &back, &[(50, 20), (80, 24)], &drag]);
 }
 
+/// Words of the answer that is streamed while the window is resized.
+const WORDS: usize = 3_000;
+
+/// The numbers of the words that are there, in their order.
+fn words(text: &str) -> Vec<usize> {
+    let words = text.split(|char: char| !char.is_ascii_alphanumeric());
+    let words = words.filter_map(|word| word.strip_prefix('w')?.strip_suffix('x'));
+    words.map(|word| word.parse().expect("a number")).collect()
+}
+
+/// Resizes a window all the time while long paragraphs and lists of numbered words stream, with a draft of so
+/// many words. Each word of the answer must be there once, and in order.
+fn resized_words(draft: usize) {
+    let folder = Folder::new();
+    let word = |number: usize| match number {
+        number if number % 400 == 0 => format!("\n\nw{number}x"),
+        number if number % 100 == 0 => format!("\n- **w{number}x**"),
+        number => format!(" w{number}x"),
+    };
+    let answer: String = (0..WORDS).map(word).collect();
+    fs::write(folder.path("answer"), answer).expect("a file");
+    let tmux = Tmux::start(&folder, 80, 24);
+    tmux.line("clear; for n in $(seq 40); do echo before $n; done");
+    tmux.sees("before 40");
+    tmux.line(
+        "stty -g > before; $DUOLOGUE chat --engine echo --echo-answer answer --echo-delay-ms 4",
+    );
+    eventually("the chat is there", || tmux.screen().ends_with("/help").then_some(()));
+    tmux.line("go");
+    fs::write(folder.path("draft"), "draft ".repeat(draft)).expect("a file");
+    tmux.run(&["load-buffer", &folder.name("draft")]);
+    tmux.run(&["paste-buffer", "-p"]);
+    let sizes = [(44, 24), (100, 30), (30, 12), (80, 40), (20, 30), (80, 10), (61, 17), (120, 24)];
+    for (columns, rows) in sizes.iter().cycle().take(24) {
+        let before = words(&tmux.text()).len();
+        tmux.run(&["resize-window", "-x", &columns.to_string(), "-y", &rows.to_string()]);
+        eventually("the answer goes on", || {
+            let now = words(&tmux.text()).len();
+            (now > before || now >= WORDS).then_some(())
+        });
+    }
+    eventually("the answer is there", || {
+        let shown = tmux.text();
+        (words(&shown).contains(&(WORDS - 1)) && !tmux.screen().contains("Esc stops")).then_some(())
+    });
+    tmux.keys(&["C-c"]);
+    eventually("it is drawn", || tmux.screen().contains("brings the text back").then_some(()));
+    let text = tmux.text();
+    assert_eq!(words(&text), (0..WORDS).collect::<Vec<_>>(), "{text}");
+    tmux.line("/quit");
+    tmux.is_restored(&folder);
+}
+
+#[test]
+#[ignore = "needs tmux"]
+fn each_word_is_there_once_however_often_the_window_is_resized() {
+    resized_words(1);
+}
+
+#[test]
+#[ignore = "needs tmux"]
+fn each_word_is_there_once_with_a_long_draft() {
+    resized_words(120);
+}
+
+#[test]
+#[ignore = "needs tmux"]
+fn a_screen_that_is_drawn_again_leaves_nothing_in_the_scrollback() {
+    let folder = Folder::new();
+    let tmux = Tmux::start(&folder, 60, 15);
+    tmux.chat("--echo-delay-ms 5");
+    tmux.line("one");
+    tmux.sees("Turn 1. You said: one\n>");
+    for draft in ["a", "b"] {
+        tmux.keys(&["C-l"]);
+        tmux.types(draft);
+        eventually("it is drawn at the top", || tmux.screen().starts_with("> a").then_some(()));
+    }
+    tmux.keys(&["Enter"]);
+    tmux.sees("You said: ab Before that you said: one\n>");
+    let text = tmux.text();
+    assert_eq!((text.matches("/help").count(), text.matches("\n>").count()), (1, 3), "{text}");
+    assert!(text.contains("Turn 1. You said: one"), "{text}");
+    tmux.line("/quit");
+    tmux.is_restored(&folder);
+}
+
 #[test]
 #[ignore = "needs tmux"]
 fn a_paste_of_100_kb_is_one_prompt() {

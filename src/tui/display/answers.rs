@@ -3,7 +3,7 @@
 use crate::tui::model::Size;
 use std::time::{Duration, Instant};
 
-/// How long an answer is waited for. Over a slow connection it takes long.
+/// How long the first answer is waited for. Over a slow connection it takes long.
 const ANSWER_TIME: Duration = Duration::from_millis(250);
 
 /// How long a terminal that answers may take if it has much to draw.
@@ -36,11 +36,18 @@ impl Answers {
         self.open == 0
     }
 
+    /// Whether the terminal has answered in time when it was last asked.
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known
+    }
+
     pub(super) fn asked(&mut self, now: Instant) {
         // Half of an answer that was lost would be taken for the beginning of this one.
         self.row = None;
         self.open += 1;
-        self.until = Some(now + ANSWER_TIME);
+        // Without an answer, a picture may erase what is above the live region: a terminal that is busy is waited
+        // for, as it would show nothing else in the meantime.
+        self.until = Some(now + if self.answers { LATE_ANSWER_TIME } else { ANSWER_TIME });
     }
 
     /// Until when the answer is worth waiting for. A terminal that was never heard of is only waited for

@@ -37,6 +37,8 @@ pub(crate) struct Inline {
     screen_row: Option<usize>,
     asked: Asked,
     answers: Answers,
+    /// The terminal has just reported the size that it was believed to have.
+    is_confirmed: bool,
 }
 
 /// What can be done now.
@@ -83,11 +85,13 @@ impl Inline {
             screen_row: None,
             asked: Asked::Nothing,
             answers: Answers::default(),
+            is_confirmed: false,
         }
     }
 
-    /// What can be done on a terminal of this size.
-    pub(crate) fn next(&mut self, size: Size, now: Instant) -> Next {
+    /// What can be done on a terminal of this size. `is_moving`: pictures come by themselves, so the size may be
+    /// another one when this one arrives.
+    pub(crate) fn next(&mut self, size: Size, is_moving: bool, now: Instant) -> Next {
         let matters = matches!(self.asked, Asked::Place(_));
         if !matches!(self.asked, Asked::Nothing) {
             if let Some(until) = self.answers.awaited(now, matters) {
@@ -97,23 +101,53 @@ impl Inline {
             self.asked = Asked::Nothing;
             self.region.settle();
         }
-        match self.settles {
-            Some(until) if until > now => Next::Wait(until),
-            Some(_) => {
-                self.settles = None;
-                if self.reflows && self.answers.may_ask() {
-                    self.asked = Asked::Place(size);
-                    self.answers.asked(now);
-                    return Next::Ask(ASK);
+        let matters = match self.settles {
+            Some(until) if until > now => return Next::Wait(until),
+            Some(_) => true,
+            // Terminals report a new size late: this question finds it before a picture does.
+            None => is_moving && self.answers.is_known() && !self.is_confirmed,
+        };
+        if matters
+            && !self.answers.may_ask()
+            && let Some(until) = self.answers.awaited(now, true)
+        {
+            // The answer to a question that does not matter any more comes first.
+            return Next::Wait(until);
+        }
+        self.settles = None;
+        if matters && self.reflows && self.answers.may_ask() {
+            self.asked = Asked::Place(size);
+            self.answers.asked(now);
+            return Next::Ask(ASK);
+        }
+        Next::Picture
+    }
+
+    /// Whether the terminal has answered in time when it was last asked.
+    pub(crate) fn has_answers(&self) -> bool {
+        self.answers.is_known()
+    }
+
+    /// How many lines of the live region the terminal has pushed above its screen, where they can't be erased.
+    pub(crate) fn lines_above(&mut self, columns: usize) -> usize {
+        match self.screen_row {
+            Some(row) if self.is_stale => {
+                if self.reflows {
+                    self.region.reflow(columns);
                 }
-                Next::Picture
+                self.region.live_above(row)
             }
-            None => Next::Picture,
+            Some(_) | None => 0,
         }
     }
 
+    /// The first lines of the live region are printed as they are.
+    pub(crate) fn leave_lines(&mut self, lines: usize) {
+        self.region.leave_live(lines);
+    }
+
     /// The bytes that print `printed` and draw `live` under it on a terminal of this size; empty if nothing
-    /// changes. `is_moving`: pictures come by themselves, so the size may be another one when this one arrives.
+    /// changes. `is_moving` is as in [`Self::next`].
     pub(crate) fn picture(
         &mut self,
         printed: &[Line<'static>],
@@ -123,10 +157,11 @@ impl Inline {
         now: Instant,
     ) -> String {
         if printed.is_empty() && live == self.drawn && !self.is_stale {
+            self.is_confirmed = false;
             return String::new();
         }
         let asks = self.reflows && (is_moving || self.is_resized) && self.answers.may_ask();
-        self.is_resized = false;
+        (self.is_resized, self.is_confirmed) = (false, false);
         let is_new =
             !printed.is_empty() || self.is_stale || self.drawn.lines.len() > live.lines.len();
         let Redrawn { up, printed: mut lines } = self.redrawn(size.columns);
@@ -203,6 +238,7 @@ impl Inline {
         self.is_stale = true;
         self.is_resized = true;
         self.screen_row = None;
+        self.is_confirmed = false;
         self.settles = Some(now + SETTLED_TIME);
         if matches!(self.asked, Asked::Place(_)) {
             // The answer is about the size before.
@@ -219,7 +255,8 @@ impl Inline {
             Asked::Nothing => return None,
             Asked::Place(size) => {
                 self.screen_row = Some(answer.row);
-                size == answer.size
+                self.is_confirmed = size == answer.size;
+                self.is_confirmed
             }
             Asked::Picture(before) => {
                 if self.reflows && answer.size.columns != self.size.columns {
@@ -271,10 +308,17 @@ impl Inline {
         out
     }
 
-    /// The bytes that empty the screen, so that everything is drawn again at its top.
-    pub(crate) fn clear(&mut self) -> String {
+    /// The bytes that empty the screen, so that everything is drawn again at its top. What was printed goes into
+    /// the scrollback, the live region does not.
+    pub(crate) fn clear(&mut self, size: Size) -> String {
+        // The terminal still answers the questions that it was asked.
+        let answers = std::mem::take(&mut self.answers);
+        let mut out = self.erase(size.columns);
+        out.push_str(&"\n".repeat(size.rows.saturating_sub(1)));
+        out.push_str("\x1b[H");
         self.forget();
-        "\x1b[2J\x1b[H".to_owned()
+        self.answers = answers;
+        out
     }
 
     /// The terminal was somebody else's: the next picture begins where the cursor is. Answers to earlier

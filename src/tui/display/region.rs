@@ -55,14 +55,31 @@ impl Region {
             self.leave(lost + parts[lost..].iter().take_while(|of| **of == line).count());
             lost = 0;
         }
+        // If the picture is drawn in the wrong place, its copy is the one that counts.
+        self.rows.abandon();
         Redrawn { up: self.cursor.row - lost, printed: std::mem::take(&mut self.printed) }
+    }
+
+    /// How many lines of the live region are whole and at least in part above the screen, if the cursor is in this
+    /// row of it.
+    pub(super) fn live_above(&self, screen_row: usize) -> usize {
+        self.rows.live_lines(self.cursor.row.saturating_sub(screen_row))
+    }
+
+    /// Leaves the first lines of the live region as they are, and all that is above them.
+    pub(super) fn leave_live(&mut self, lines: usize) {
+        let is_left = |of: Of| matches!(of, Of::Live(line) if line < lines);
+        let last = self.rows.parts().rposition(is_left);
+        if let Some(last) = last {
+            self.leave(last + 1);
+        }
     }
 
     /// Leaves the first rows as they are.
     fn leave(&mut self, rows: usize) {
         let numbers = self.rows.parts().skip(rows).filter_map(|of| match of {
             Of::Printed(number) => Some(number),
-            Of::Leftover | Of::Live => None,
+            Of::Leftover | Of::Live(_) => None,
         });
         let first = numbers.min().unwrap_or(self.printed.len());
         self.printed.drain(..first);
@@ -86,8 +103,8 @@ impl Region {
         }
         let (row, column) = (self.rows.len() + live.row, live.column);
         self.cursor = Place { row, column: column.min(columns.saturating_sub(1)) };
-        for line in &live.lines {
-            self.rows.push_cut(line, columns, Of::Live);
+        for (number, line) in live.lines.iter().enumerate() {
+            self.rows.push_cut(line, columns, Of::Live(number));
         }
     }
 
@@ -115,6 +132,6 @@ impl Region {
     }
 
     fn live_top(&self) -> usize {
-        self.rows.parts().position(|of| of == Of::Live).unwrap_or(self.rows.len())
+        self.rows.parts().position(|of| matches!(of, Of::Live(_))).unwrap_or(self.rows.len())
     }
 }

@@ -1,6 +1,6 @@
 //! Rows as a terminal keeps them: when its width changes, it wraps the lines on its screen again. Pure.
 
-use crate::tui::text::{cut, width};
+use crate::tui::text::{cut, is_sent, width};
 use ratatui::text::Line;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -15,6 +15,8 @@ struct Row {
     text: String,
     /// The line goes on in the next row: the terminal has wrapped it.
     is_wrapped: bool,
+    /// The terminal had no room for the end of the line.
+    is_cut: bool,
     of: Of,
 }
 
@@ -25,7 +27,8 @@ pub(super) enum Of {
     Leftover,
     /// The printed line of this number.
     Printed(usize),
-    Live,
+    /// The line of this number in the live region.
+    Live(usize),
 }
 
 /// A row and a column, counted from 0.
@@ -45,21 +48,35 @@ impl Rows {
         self.rows.iter().map(|row| row.of)
     }
 
+    /// How many lines of the live region have a row among the first `count`, up to one that was cut.
+    pub(super) fn live_lines(&self, count: usize) -> usize {
+        let mut lines = 0;
+        for row in self.rows.iter().take(count) {
+            match row.of {
+                Of::Live(line) if row.is_cut => return line,
+                Of::Live(line) => lines = line + 1,
+                Of::Leftover | Of::Printed(_) => {}
+            }
+        }
+        lines
+    }
+
     /// Adds a line that the terminal wraps.
     pub(super) fn push_wrapped(&mut self, line: &Line<'_>, columns: usize, of: Of) {
-        self.push_text(&text(line), columns, of);
+        self.push_text(&text(line), columns, false, of);
     }
 
     /// Adds a line of which the terminal shows what has room in one row.
     pub(super) fn push_cut(&mut self, line: &Line<'_>, columns: usize, of: Of) {
-        self.rows.push(Row { text: String::new(), is_wrapped: false, of });
+        self.rows.push(Row { text: String::new(), is_wrapped: false, is_cut: false, of });
         self.replace(self.rows.len() - 1, line, columns);
     }
 
     /// Draws a line in place of a row, as far as it has room there. It is no part of the line before it.
     pub(super) fn replace(&mut self, at: usize, line: &Line<'_>, columns: usize) {
         let (mut shown, mut used) = (String::new(), 0);
-        for grapheme in text(line).graphemes(true) {
+        let text = text(line);
+        for grapheme in text.graphemes(true) {
             let next = used + width(grapheme);
             if next <= columns {
                 shown.push_str(grapheme);
@@ -67,7 +84,8 @@ impl Rows {
             }
         }
         if let Some(row) = self.rows.get_mut(at) {
-            (row.text, row.is_wrapped) = (shown, false);
+            (row.is_cut, row.is_wrapped) = (shown.len() < text.len(), false);
+            row.text = shown;
         }
         if let Some(before) = at.checked_sub(1).and_then(|at| self.rows.get_mut(at)) {
             before.is_wrapped = false;
@@ -76,8 +94,9 @@ impl Rows {
 
     /// Rows, from this one on, become so many rows of the live region.
     pub(super) fn set_live(&mut self, from: usize, count: usize) {
-        let of = |row: usize| if row < from { Of::Leftover } else { Of::Live };
-        let empty = Row { text: String::new(), is_wrapped: false, of: Of::Live };
+        let of = |row: usize| row.checked_sub(from).map_or(Of::Leftover, Of::Live);
+        let (is_wrapped, is_cut, of_none) = (false, false, Of::Leftover);
+        let empty = Row { text: String::new(), is_wrapped, is_cut, of: of_none };
         self.rows.resize(from + count, empty);
         for (at, row) in self.rows.iter_mut().enumerate() {
             if !matches!(row.of, Of::Printed(_)) {
@@ -86,10 +105,15 @@ impl Rows {
         }
     }
 
+    /// What was printed there is printed again elsewhere.
+    pub(super) fn abandon(&mut self) {
+        self.rows.iter_mut().for_each(|row| row.of = Of::Leftover);
+    }
+
     /// The first `count` rows, of which those of the live region are left over. What is drawn after them is no
     /// part of their last line.
     pub(super) fn before(&self, count: usize) -> Self {
-        let of = |row: &Row| if row.of == Of::Live { Of::Leftover } else { row.of };
+        let of = |row: &Row| if matches!(row.of, Of::Live(_)) { Of::Leftover } else { row.of };
         let rows = self.rows.iter().take(count);
         let mut rows: Vec<_> = rows.map(|row| Row { of: of(row), ..row.clone() }).collect();
         if let Some(last) = rows.last_mut() {
@@ -102,7 +126,7 @@ impl Rows {
     pub(super) fn after(&self, count: usize, first: usize) -> Self {
         let of = |row: &Row| match row.of {
             Of::Printed(number) => Of::Printed(number - first),
-            Of::Leftover | Of::Live => row.of,
+            Of::Leftover | Of::Live(_) => row.of,
         };
         let rows = self.rows.iter().skip(count);
         Self { rows: rows.map(|row| Row { of: of(row), ..row.clone() }).collect() }
@@ -121,7 +145,8 @@ impl Rows {
             let line = &self.rows[start..end];
             let first = wrapped.rows.len();
             let text: String = line.iter().map(|row| row.text.as_str()).collect();
-            wrapped.push_text(&text, columns, line[0].of);
+            let is_cut = line.iter().any(|row| row.is_cut);
+            wrapped.push_text(&text, columns, is_cut, line[0].of);
             if (start..end).contains(&cursor.row) {
                 place = within(line, cursor.row - start, cursor.column, &wrapped.rows[first..]);
                 place.row += first;
@@ -131,12 +156,12 @@ impl Rows {
         (wrapped, place)
     }
 
-    fn push_text(&mut self, text: &str, columns: usize, of: Of) {
+    fn push_text(&mut self, text: &str, columns: usize, is_cut: bool, of: Of) {
         let pieces = cut(text, columns);
         let last = pieces.len() - 1;
         for (number, range) in pieces.into_iter().enumerate() {
             let text = text[range].to_owned();
-            self.rows.push(Row { text, is_wrapped: number < last, of });
+            self.rows.push(Row { text, is_wrapped: number < last, is_cut, of });
         }
     }
 }
@@ -162,7 +187,7 @@ fn within(before: &[Row], row: usize, column: usize, after: &[Row]) -> Place {
 /// What is written of a line.
 fn text(line: &Line<'_>) -> String {
     let chars = line.spans.iter().flat_map(|span| span.content.chars());
-    chars.filter(|char| !char.is_control()).collect()
+    chars.filter(|char| is_sent(*char)).collect()
 }
 
 #[cfg(test)]
@@ -177,7 +202,7 @@ mod tests {
     fn rows_are_wrapped_and_joined_as_a_terminal_does() {
         let mut rows = Rows::default();
         rows.push_wrapped(&Line::raw("abcdefgh"), 20, Of::Printed(0));
-        rows.push_cut(&Line::raw("日本語x"), 6, Of::Live);
+        rows.push_cut(&Line::raw("日本語x"), 6, Of::Live(0));
         let texts = |rows: &Rows| rows.rows.iter().map(|row| row.text.clone()).collect::<Vec<_>>();
         assert_eq!(texts(&rows), ["abcdefgh", "日本語"]);
         let (narrow, cursor) = rows.reflowed(3, at(1, 4));

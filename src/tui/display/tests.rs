@@ -84,7 +84,7 @@ impl Scene {
             self.inline.resized(self.now);
         }
         loop {
-            match self.inline.next(self.drawn_for, self.now) {
+            match self.inline.next(self.drawn_for, true, self.now) {
                 Next::Wait(_) => return,
                 Next::Ask(question) => {
                     self.vt.write(question);
@@ -305,6 +305,20 @@ fn a_picture_writes_only_what_has_changed() {
         }
     }
     assert_eq!(picture(&[], "one tw"), (String::new(), String::new()));
+}
+
+/// Names of files and models are no text of a model, but strangers choose them too.
+#[test]
+fn what_reorders_text_is_never_sent() {
+    let unseen = "\u{202a}\u{202e}\u{2066}\u{2069}\u{200e}\u{200f}\u{61c}\u{200b}\u{9b}";
+    let line = format!("{unseen}photo{unseen}gpj.exe");
+    let size = Size { columns: 40, rows: 10 };
+    let live = Live { lines: lines(&[line.as_str()]), row: 0, column: 0 };
+    let mut inline = Inline::new(true);
+    let printed = inline.picture(&lines(&[line.as_str()]), live, size, false, Instant::now());
+    assert_eq!(printed.matches("photogpj.exe").count(), 2, "{printed:?}");
+    let full = FullScreen::default().picture(lines(&[line.as_str()]), (0, 0), size);
+    assert!(full.contains("photogpj.exe"), "{full:?}");
 }
 
 /// What was printed is not printed again because the window is lower or higher.

@@ -2,7 +2,7 @@
 //! decide which of them are closed.
 
 use super::super::text::clean;
-use super::code::Highlighter;
+use super::code::{Highlighter, caption};
 use super::inline::InlineReader;
 use super::{Align, Block, CodePlace, Face, Inline, Kind, Marker, Marks, Table};
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, OffsetIter, Options, Parser, Tag};
@@ -228,19 +228,16 @@ impl<'a> BlockReader<'a> {
             return shape;
         }
         let lines = Highlighter::new(info).lines(text.strip_suffix('\n').unwrap_or(&text));
-        for (at, spans) in lines.into_iter().enumerate() {
-            if at == 0 {
-                self.put(
-                    Kind::CodeLine { place: CodePlace::First, spans },
-                    range.start,
-                    place,
-                    blocks,
-                );
-            } else {
-                let kind = Kind::CodeLine { place: CodePlace::Later, spans };
-                blocks.push(Block { gap: false, kind });
-            }
+        let mut at = CodePlace::First;
+        let lines = lines.into_iter().map(|spans| Kind::CodeLine {
+            place: std::mem::replace(&mut at, CodePlace::Later),
+            spans,
+        });
+        let mut kinds = caption(info).into_iter().chain(lines);
+        if let Some(first) = kinds.next() {
+            self.put(first, range.start, place, blocks);
         }
+        blocks.extend(kinds.map(|kind| Block { gap: false, kind }));
         shape
     }
 

@@ -3,7 +3,7 @@
 
 use super::super::text::clean;
 use super::languages::{self, Language, Quote, QuoteKind};
-use super::{CodeSpan, Token};
+use super::{CodeSpan, Kind, Token};
 
 /// Reads the lines of one block of code.
 #[derive(Clone, Debug)]
@@ -21,11 +21,25 @@ enum State {
     Text(&'static Quote),
 }
 
+/// The name of the language in what a block says after its fence, which is the first word, and the rest.
+fn language_and_rest(info: &str) -> (&str, &str) {
+    let end = info.find(|it: char| it.is_whitespace() || ",{:;".contains(it));
+    info.split_at(end.unwrap_or(info.len()))
+}
+
+/// What a block says after its fence besides the language.
+pub(super) fn caption(info: &str) -> Option<Kind> {
+    let rest = language_and_rest(info).1;
+    let rest = rest.trim_start_matches(|it: char| it.is_whitespace() || ",:;".contains(it));
+    let rest = clean(rest).replace('\n', " ");
+    let rest = rest.trim();
+    (!rest.is_empty()).then(|| Kind::CodeCaption(rest.to_owned()))
+}
+
 impl Highlighter {
-    /// For a block that says `info` after its fence. What the language is called is its first word.
+    /// For a block that says `info` after its fence.
     pub(super) fn new(info: &str) -> Highlighter {
-        let end = info.find(|it: char| it.is_whitespace() || ",{:;".contains(it));
-        let name = &info[..end.unwrap_or(info.len())];
+        let (name, _) = language_and_rest(info);
         Highlighter { language: languages::find(name), state: State::default() }
     }
 

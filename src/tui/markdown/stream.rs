@@ -1,7 +1,7 @@
 //! Markdown that arrives in pieces: blocks are given as soon as nothing that follows can change them.
 
 use super::blocks::{self, After, Before, Shape, Top};
-use super::code::Highlighter;
+use super::code::{Highlighter, caption};
 use super::fence::Fence;
 use super::{Block, CodePlace, Kind};
 use std::borrow::Cow;
@@ -95,8 +95,9 @@ impl Markdown {
         if !code.in_line && (is_blank(open) || code.fence.is_closed_by(open)) {
             return Vec::new();
         }
-        let mut place = code.place;
-        code_lines(&mut code.highlighter.clone(), &code.text(open), &mut place, self.before)
+        let (mut place, caption) = (code.place, caption(code.fence.info()));
+        let mut highlighter = code.highlighter.clone();
+        code_lines(&mut highlighter, &code.text(open), &mut place, caption, self.before)
     }
 
     /// Takes a part of one line, or its end.
@@ -249,7 +250,8 @@ impl Markdown {
         let Some(code) = &mut self.code else { return };
         self.parsed_bytes += self.open.len();
         let text = code.text(&self.open);
-        let lines = code_lines(&mut code.highlighter, &text, &mut code.place, self.before);
+        let caption = caption(code.fence.info());
+        let lines = code_lines(&mut code.highlighter, &text, &mut code.place, caption, self.before);
         self.closed.extend(lines);
         self.before.after = After::Other;
     }
@@ -283,13 +285,18 @@ fn code_lines(
     highlighter: &mut Highlighter,
     text: &str,
     place: &mut CodePlace,
+    caption: Option<Kind>,
     before: Before,
 ) -> Vec<Block> {
-    let lines = highlighter.lines(text).into_iter();
-    let blocks = lines.map(|spans| {
+    let is_first = *place == CodePlace::First;
+    let lines = highlighter.lines(text).into_iter().map(|spans| {
         let place = std::mem::replace(place, CodePlace::Later);
-        let gap = place == CodePlace::First && before.after != After::Nothing;
-        Block { gap, kind: Kind::CodeLine { place, spans } }
+        Kind::CodeLine { place, spans }
+    });
+    let kinds: Vec<_> = caption.filter(|_| is_first).into_iter().chain(lines).collect();
+    let blocks = kinds.into_iter().enumerate().map(|(at, kind)| {
+        let gap = at == 0 && is_first && before.after != After::Nothing;
+        Block { gap, kind }
     });
     blocks.collect()
 }

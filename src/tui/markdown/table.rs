@@ -2,6 +2,7 @@
 
 use super::super::text::width;
 use super::render::Runs;
+use super::rest::Walk;
 use super::theme::{Role, Theme};
 use super::{Align, Inline, Table};
 use ratatui::style::Style;
@@ -16,8 +17,17 @@ const COLUMN_MIN: usize = 8;
 
 type Spans = Vec<Span<'static>>;
 
-/// The lines of `table`, at most `width` columns wide.
-pub(super) fn lines(table: &Table, width: usize, theme: &Theme, base: Style) -> Vec<Spans> {
+/// A line, and where its text ends if it ends a row.
+type Ended = (Spans, Option<usize>);
+
+/// The lines of `table`, at most `width` columns wide, but for the rows that `walk` leaves out.
+pub(super) fn lines(
+    table: &Table,
+    width: usize,
+    theme: &Theme,
+    base: Style,
+    walk: &mut Walk<'_>,
+) -> Vec<Ended> {
     let bold = base.patch(theme.style(Role::TableHead));
     let runs = |cells: &Vec<Vec<Inline>>, style| -> Vec<Runs> {
         cells.iter().map(|cell| Runs::inline(cell, theme, style)).collect()
@@ -25,24 +35,52 @@ pub(super) fn lines(table: &Table, width: usize, theme: &Theme, base: Style) -> 
     let head = runs(&table.head, bold);
     let rows: Vec<Vec<Runs>> = table.rows.iter().map(|cells| runs(cells, base)).collect();
     let natural = natural_widths(std::iter::once(&head).chain(&rows), table.columns.len());
+    let left = Left::of(&head, rows, walk);
     let Some(widths) = fit(&natural, width) else {
-        return as_list(&head, &rows, width, bold);
+        return as_list(&head, &left, width, bold);
     };
     let grid = Grid { columns: &table.columns, widths };
-    let mark = if theme.is_plain() { "-" } else { "─" };
-    let rule: Vec<_> = grid.widths.iter().map(|width| mark.repeat(*width)).collect();
-    let rule = Span::styled(rule.join(&" ".repeat(GAP)), theme.style(Role::Rule));
-    let mut lines = grid.row(&head);
-    lines.push(vec![rule]);
-    let rows: Vec<_> = rows.iter().map(|cells| grid.row(cells)).collect();
-    let is_loose = rows.iter().any(|row| row.len() > 1);
-    for (at, row) in rows.into_iter().enumerate() {
+    let mut lines = Vec::new();
+    if let Some(end) = left.head {
+        let mark = if theme.is_plain() { "-" } else { "─" };
+        let rule: Vec<_> = grid.widths.iter().map(|width| mark.repeat(*width)).collect();
+        let rule = Span::styled(rule.join(&" ".repeat(GAP)), theme.style(Role::Rule));
+        lines.extend(ended(grid.row(&head).into_iter().chain([vec![rule]]).collect(), end));
+    }
+    let rows: Vec<_> = left.rows.iter().map(|(cells, end)| (grid.row(cells), *end)).collect();
+    let is_loose = rows.iter().any(|(row, _)| row.len() > 1);
+    for (at, (row, end)) in rows.into_iter().enumerate() {
         if is_loose && at > 0 {
-            lines.push(Vec::new());
+            lines.push((Vec::new(), None));
         }
-        lines.extend(row);
+        lines.extend(ended(row, end));
     }
     lines
+}
+
+/// What was not printed of a table: each part with where its text ends.
+struct Left {
+    head: Option<usize>,
+    rows: Vec<(Vec<Runs>, usize)>,
+}
+
+impl Left {
+    fn of(head: &[Runs], rows: Vec<Vec<Runs>>, walk: &mut Walk<'_>) -> Self {
+        // A row is printed as a whole, so a part of it was never printed.
+        let mut leaf = |cells: &[Runs]| {
+            let texts: Vec<_> = cells.iter().map(|cell| cell.text.as_str()).collect();
+            walk.leaf(&texts.join(" ")).map(|_| walk.end())
+        };
+        let head = leaf(head);
+        let rows = rows.into_iter().filter_map(|cells| leaf(&cells).map(|end| (cells, end)));
+        Self { head, rows: rows.collect() }
+    }
+}
+
+/// The lines of a part whose text ends there.
+fn ended(lines: Vec<Spans>, end: usize) -> impl Iterator<Item = Ended> {
+    let last = lines.len().saturating_sub(1);
+    lines.into_iter().enumerate().map(move |(at, spans)| (spans, (at == last).then_some(end)))
 }
 
 /// The widest line of each column.
@@ -78,15 +116,16 @@ fn fit(natural: &[usize], width: usize) -> Option<Vec<usize>> {
 }
 
 /// One line `head: value` for each cell, and an empty line between rows.
-fn as_list(head: &[Runs], rows: &[Vec<Runs>], width: usize, bold: Style) -> Vec<Spans> {
-    if rows.is_empty() {
-        return head.iter().flat_map(|cell| cell.wrapped(width)).collect();
+fn as_list(head: &[Runs], left: &Left, width: usize, bold: Style) -> Vec<Ended> {
+    if let (true, Some(end)) = (left.rows.is_empty(), left.head) {
+        return ended(head.iter().flat_map(|cell| cell.wrapped(width)).collect(), end).collect();
     }
     let mut lines = Vec::new();
-    for (at, cells) in rows.iter().enumerate() {
+    for (at, (cells, end)) in left.rows.iter().enumerate() {
         if at > 0 {
-            lines.push(Vec::new());
+            lines.push((Vec::new(), None));
         }
+        let mut row = Vec::new();
         for (name, value) in head.iter().zip(cells) {
             let mut line = Runs::default();
             if !name.text.is_empty() {
@@ -95,9 +134,10 @@ fn as_list(head: &[Runs], rows: &[Vec<Runs>], width: usize, bold: Style) -> Vec<
             }
             line.append(value);
             if !line.text.is_empty() {
-                lines.extend(line.wrapped(width));
+                row.extend(line.wrapped(width));
             }
         }
+        lines.extend(ended(row, *end));
     }
     lines
 }

@@ -178,7 +178,7 @@ fn items_keep_their_numbers_and_markers() {
     );
     assert_eq!(picture("1. [x] a", 40, &DARK), "1. [x] a\n");
     assert_eq!(picture("- [x] a\n\n- b", 40, &DARK), "[x] a\n\n• b\n");
-    assert_eq!(picture("-\n- ```\n  a\n  ```", 40, &DARK), "•\n•\na\n");
+    assert_eq!(picture("-\n- ```\n  a\n  ```", 40, &DARK), "•\n•\n  a\n");
     for mark in ["> ", "- ", "1. ", "> - "] {
         let drawn = picture(&(mark.repeat(3000) + "deep"), 40, &DARK);
         assert_eq!(drawn.matches("deep").count(), 1, "{mark}");
@@ -246,6 +246,25 @@ fn a_long_block_of_code_in_an_item_stays_code() {
     });
     assert_eq!(code.sum::<usize>(), 2000);
     assert!(matches!(blocks[blocks.len() - 1].kind, Kind::Paragraph(_)));
+}
+
+#[test]
+fn code_in_an_item_is_indented_with_it_and_what_its_fence_says_is_shown() {
+    let code = "```python title=\"a.py\"\ndef f():\n    return 1\n```\n";
+    let caption = "title=\"a.py\"\n";
+    assert_eq!(
+        picture(&format!("See\n\n{code}"), 40, &DARK),
+        format!("See\n\n{caption}def f():\n    return 1\n")
+    );
+    let item = format!("1. see\n   {}", code.replace('\n', "\n   "));
+    let expected = "1. see\n   title=\"a.py\"\n   def f():\n       return 1\n";
+    assert_eq!(picture(&item, 40, &DARK), expected);
+    for info in ["rust", "", "{ }"] {
+        let drawn = picture(&format!("```{info}\nx\n```\n"), 40, &DARK);
+        assert_eq!(drawn.trim_start_matches("{ }\n"), "x\n", "{info}");
+    }
+    assert_eq!(picture("```js:src/a.js\nx\n```\n", 40, &DARK), "src/a.js\nx\n");
+    assert_eq!(picture("```rust,ignore\nx\n```\n", 40, &DARK), "ignore\nx\n");
 }
 
 #[test]

@@ -182,6 +182,7 @@ impl State {
         for block in blocks {
             self.print(Piece::Block(block));
         }
+        self.print(Piece::AnswerEnd);
         self.log.answer(&source);
     }
 

@@ -45,7 +45,7 @@ impl Shell<'_> {
             self.resized();
         }
         let now = Instant::now();
-        let drawn = match self.screen.waits(self.state.size, now) {
+        let drawn = match self.screen.waits(&self.state, now) {
             Ok(Some(until)) => {
                 self.waits_until = Some(until);
                 return;

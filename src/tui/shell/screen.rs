@@ -4,6 +4,7 @@ use crate::support::files::write_all;
 use crate::tui::display::{FullScreen, Inline, Next};
 use crate::tui::model::{Lines, Piece, Scroll, Size, State};
 use crate::tui::terminal::{self, Terminal};
+use crate::tui::text::is_sent;
 use crate::tui::view::{Live, Look, Pager, Printer, page, under_scrollback};
 use ratatui::text::Line;
 use std::fs::File;
@@ -90,7 +91,7 @@ impl Screen {
         match self {
             Self::Inline { terminal, inline, printer } => {
                 if terminal.is_entered() {
-                    let lines = printed(state, printer, size.columns);
+                    let lines = printed(state, printer, size.columns, usize::MAX);
                     let erased = inline.erase(size.columns);
                     let last = inline.picture(&lines, Live::default(), size, false, now);
                     terminal.write(&format!("{erased}{last}")).ok();
@@ -173,7 +174,7 @@ impl Screen {
     pub(super) fn redraw(&mut self) {
         match self {
             Self::Inline { terminal, inline, .. } => {
-                let cleared = inline.clear();
+                let cleared = inline.clear(terminal.size());
                 terminal.write(&cleared).ok();
             }
             Self::Full { full, .. } => full.forget(),
@@ -207,19 +208,19 @@ impl Screen {
         }
     }
 
-    /// Until when nothing can be drawn for `size`, because of what the terminal may do or has to report.
+    /// Until when nothing can be drawn, because of what the terminal may do or has to report.
     ///
     /// # Errors
     /// If it is gone.
-    pub(super) fn waits(&mut self, size: Size, now: Instant) -> io::Result<Option<Instant>> {
+    pub(super) fn waits(&mut self, state: &State, now: Instant) -> io::Result<Option<Instant>> {
         let Self::Inline { terminal, inline, .. } = self else { return Ok(None) };
         if !terminal.has_room() {
             return Ok(Some(now + ROOM_TIME));
         }
-        let mut next = inline.next(size, now);
+        let mut next = inline.next(state.size, is_moving(state), now);
         if let Next::Ask(question) = next {
             terminal.write(question)?;
-            next = inline.next(size, now);
+            next = inline.next(state.size, is_moving(state), now);
         }
         Ok(match next {
             Next::Wait(until) => Some(until),
@@ -227,7 +228,7 @@ impl Screen {
         })
     }
 
-    /// Draws what has changed; false if the terminal takes nothing now.
+    /// Draws what has changed; false if the terminal takes nothing now, or not all at once.
     ///
     /// # Errors
     /// If it is gone.
@@ -238,6 +239,7 @@ impl Screen {
         match self {
             Self::Inline { terminal, inline, printer } => {
                 terminal.write(&inline_picture(inline, printer, state, now))?;
+                return Ok(!state.has_finished());
             }
             Self::Full { terminal, full, pager } => {
                 terminal.write(&full_picture(full, pager, state))?;
@@ -249,7 +251,8 @@ impl Screen {
                         continue;
                     }
                     for line in printer.lines(&piece, *columns, state.unfolded.all) {
-                        text.extend(line.spans.iter().map(|span| span.content.as_ref()));
+                        let chars = line.spans.iter().flat_map(|span| span.content.chars());
+                        text.extend(chars.filter(|char| is_sent(*char)));
                         text.push('\n');
                     }
                 }
@@ -275,6 +278,16 @@ impl Screen {
     }
 }
 
+/// Whether pictures come by themselves.
+fn is_moving(state: &State) -> bool {
+    state.run.is_some() || !state.waiting.is_empty()
+}
+
+/// The part of the rows, one in so many, that is printed at once while pictures come by themselves. A picture that
+/// meets a new size on its way leaves rows of the picture before it above itself, and they must stay on the
+/// screen to be erased.
+const PRINTED_PART: usize = 3;
+
 /// What is written to draw the chat under the scrollback.
 pub(crate) fn inline_picture(
     inline: &mut Inline,
@@ -282,9 +295,14 @@ pub(crate) fn inline_picture(
     state: &mut State,
     now: Instant,
 ) -> String {
-    let lines = printed(state, printer, state.size.columns);
-    let live = under_scrollback(state, printer);
-    let is_moving = state.run.is_some() || !state.waiting.is_empty();
+    let Size { columns, rows } = state.size;
+    let above = inline.lines_above(columns);
+    inline.leave_lines(printer.pushed_up(above));
+    let is_moving = is_moving(state);
+    let is_bounded = is_moving && inline.has_answers();
+    let lines_max = if is_bounded { (rows / PRINTED_PART).max(1) } else { usize::MAX };
+    let mut lines = printed(state, printer, columns, lines_max);
+    let live = under_scrollback(state, printer, &mut lines, lines_max);
     inline.picture(&lines, live, state.size, is_moving, now)
 }
 
@@ -296,11 +314,23 @@ pub(crate) fn full_picture(full: &mut FullScreen, pager: &mut Pager, state: &mut
     full.picture(lines, (row, column), state.size)
 }
 
-/// The lines of what was not printed yet.
-fn printed(state: &mut State, printer: &mut Printer, columns: usize) -> Vec<Line<'static>> {
+/// The lines of what was not printed yet: no further piece is printed after so many lines.
+fn printed(
+    state: &mut State,
+    printer: &mut Printer,
+    columns: usize,
+    lines_max: usize,
+) -> Vec<Line<'static>> {
     let is_unfolded = state.unfolded.all;
-    let pieces = state.take_finished();
-    pieces.iter().flat_map(|piece| printer.lines(piece, columns, is_unfolded)).collect()
+    let mut pieces = state.take_finished().into_iter();
+    let mut lines = Vec::new();
+    while lines.len() < lines_max
+        && let Some(piece) = pieces.next()
+    {
+        lines.extend(printer.lines(&piece, columns, is_unfolded));
+    }
+    state.put_back(pieces.collect());
+    lines
 }
 
 /// Columns of plain lines on a terminal, or elsewhere.
@@ -308,3 +338,6 @@ pub(crate) fn plain_columns(output: &File, is_terminal: bool) -> usize {
     const ELSEWHERE: usize = 80;
     if is_terminal { terminal::size(output).columns } else { ELSEWHERE }
 }
+
+#[cfg(test)]
+mod tests;

@@ -103,16 +103,27 @@ fn visible(character: char) -> char {
     }
 }
 
+/// Whether a terminal is sent `character`: no control character, and none that reorders what stands around it,
+/// whatever part of the screen it is in.
+pub(crate) fn is_sent(character: char) -> bool {
+    !character.is_control() && !matches!(character, '\u{200b}') && !reorders(character)
+}
+
+/// Marks, embeddings, overrides and isolates of the bidirectional algorithm.
+fn reorders(character: char) -> bool {
+    matches!(character,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Whether `character` shows nothing but changes what is around it, or hides text from the reader.
 /// The joiners of emoji and of Arabic and Indic scripts, and variation selectors, are not among them.
 fn is_unseen(character: char) -> bool {
-    matches!(character,
+    reorders(character)
+        || matches!(character,
         // Soft hyphen: terminals do not agree on its width.
         '\u{ad}'
         // Zero width space.
         | '\u{200b}'
-        // Marks, embeddings, overrides and isolates of the bidirectional algorithm.
-        | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
         // Invisible operators, and deprecated characters that change shapes and digits.
         | '\u{180e}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}'
         // Byte order mark, annotations, musical formats, tags.

@@ -3,9 +3,8 @@
 
 use super::editor::written;
 use super::look::{Look, Part};
-use super::pieces::{Printer, arguments, wrapped};
+use super::pieces::{arguments, wrapped};
 use super::{one_line, seconds, styled};
-use crate::tui::markdown::render;
 use crate::tui::model::{
     Approval, Picker, PickerKind, Run, Size, State, Step, ToolState, retrying,
 };
@@ -37,17 +36,25 @@ pub(crate) struct Live {
     pub(crate) column: usize,
 }
 
-/// Draws the live region in at most `rows` rows, under what `printer` has printed. The part of the answer that
-/// may still change takes at most `growing_max` of them.
-pub(super) fn region(state: &State, printer: &Printer, rows: usize, growing_max: usize) -> Live {
+/// Rows of a hint.
+const HINT_ROWS_MAX: usize = 3;
+
+/// Draws the live region in at most `rows` rows, with a `notice` where hints are. The part of the answer that may still change is drawn by
+/// `growing` in as many rows as are left.
+pub(super) fn region(
+    state: &State,
+    look: &Look,
+    rows: usize,
+    notice: Option<&str>,
+    growing: impl FnOnce(usize) -> Vec<Line<'static>>,
+) -> Live {
     let Size { columns, .. } = state.size;
-    let look = &printer.look;
     let columns = columns.max(1);
     let mut room = Room(rows.max(1));
     // In this order if there is little room.
     room.reserve(1);
     let asked = room.first(asked(state, look, columns, room.0));
-    let status = room.first(vec![status_line(state, look, columns)]);
+    let status = room.first(status(state, look, columns, notice));
     let question = match asked.is_empty() {
         true => room.first(question(state, look, columns)),
         false => asked,
@@ -65,9 +72,8 @@ pub(super) fn region(state: &State, printer: &Printer, rows: usize, growing_max:
     room.take(input.lines.len() - 1);
     let waiting = room.first(waiting(state, look, columns));
     let tools = room.first(tools(state, look, columns));
-    let mut growing = growing(state, printer, columns);
-    growing.drain(..growing.len().saturating_sub(growing_max));
-    let growing = room.last(growing);
+    let growing = growing(room.0);
+    room.take(growing.len());
     // What is printed and what may still change stand apart.
     let gap = usize::from(room.0 > 0 && !progress.is_empty() && question.is_empty());
     let mut lines = Vec::new();
@@ -97,31 +103,17 @@ impl Room {
         self.take(lines.len());
         lines
     }
-
-    fn last(&mut self, mut lines: Vec<Line<'static>>) -> Vec<Line<'static>> {
-        lines.drain(..lines.len().saturating_sub(self.0));
-        self.take(lines.len());
-        lines
-    }
 }
 
-/// The part of the answer, or of the reasoning, that may still change.
-fn growing(state: &State, printer: &Printer, columns: usize) -> Vec<Line<'static>> {
-    let Some(run) = &state.run else { return Vec::new() };
-    if let Some(answer) = &run.text {
-        let mut lines = Vec::new();
-        for (number, block) in answer.markdown.open().iter().enumerate() {
-            let has_gap = number == 0 && printer.has_gap_before_open(block.gap);
-            lines.extend(has_gap.then(Line::default));
-            lines.extend(render(block, columns, &printer.look.theme));
-        }
-        return lines;
-    }
-    let Some(reasoning) = &run.reasoning else { return Vec::new() };
-    let style = printer.look.style(Part::Quiet);
+/// The end of the reasoning that streams.
+pub(super) fn reasoning(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> {
+    let Some(reasoning) = state.run.as_ref().and_then(|run| run.reasoning.as_ref()) else {
+        return Vec::new();
+    };
+    let style = look.style(Part::Quiet);
     let start = reasoning.text.len().saturating_sub(REASONING_BYTES_MAX);
     let tail = &reasoning.text[reasoning.text.ceil_char_boundary(start)..];
-    let mut lines = wrapped(tail.trim_end(), printer.look.signs().reasoning, columns, style);
+    let mut lines = wrapped(tail.trim_end(), look.signs().reasoning, columns, style);
     lines.drain(..lines.len().saturating_sub(REASONING_ROWS_MAX));
     lines.insert(0, Line::default());
     lines
@@ -305,15 +297,28 @@ fn candidates(state: &State, look: &Look, columns: usize) -> Vec<Line<'static>> 
 }
 
 /// The last row: a hint, or what answers, what it has cost, and which conversation this is.
+fn status(state: &State, look: &Look, columns: usize, notice: Option<&str>) -> Vec<Line<'static>> {
+    let edits = "Enter replaces the last prompt and its answer · Esc leaves them as they are";
+    let edits = state.edits.as_ref().map(|_| (edits, Part::Question));
+    let notice = notice.map(|notice| (notice, Part::Warning));
+    let hint = state.shown_hint().map(|hint| (hint, Part::Warning));
+    let Some((text, part)) = hint.or(notice).or(edits) else {
+        return vec![status_line(state, look, columns)];
+    };
+    // What a conversation costs is never hidden.
+    let cost = state.status.cost.as_deref();
+    let whole = cost.map_or_else(|| text.to_owned(), |cost| format!("{text} · {cost}"));
+    if width(&whole) <= columns {
+        return vec![styled(whole, look.style(part))];
+    }
+    let mut lines = wrapped(text, "", columns, look.style(part));
+    lines.truncate(HINT_ROWS_MAX);
+    lines.extend(cost.map(|cost| styled(one_line(cost, columns), look.style(Part::Quiet))));
+    lines
+}
+
 fn status_line(state: &State, look: &Look, columns: usize) -> Line<'static> {
     let style = look.style(Part::Quiet);
-    if let Some(hint) = state.shown_hint() {
-        return Line::from(Span::styled(one_line(hint, columns), look.style(Part::Warning)));
-    }
-    if state.edits.is_some() {
-        let text = "Enter replaces the last prompt and its answer · Esc leaves them as they are";
-        return Line::from(Span::styled(one_line(text, columns), look.style(Part::Question)));
-    }
     let status = &state.status;
     let mut parts = vec![status.answers_with()];
     if status.input_tokens + status.output_tokens > 0 {

@@ -33,7 +33,7 @@ struct Placed {
 impl Pager {
     pub(crate) fn new(printer: Printer, columns: usize) -> Self {
         Self {
-            start: printer,
+            start: printer.clone(),
             printer,
             pieces: Vec::new(),
             lines: Vec::new(),
@@ -52,7 +52,7 @@ impl Pager {
         if let Piece::Dropped { prompts, .. } = piece {
             return self.drop_turns(prompts);
         }
-        let (line, before) = (self.lines.len(), self.printer);
+        let (line, before) = (self.lines.len(), self.printer.clone());
         let lines = self.printer.lines(&piece, self.columns, self.is_unfolded);
         self.lines.extend(lines);
         self.pieces.push(Placed { piece, line, before });
@@ -78,10 +78,10 @@ impl Pager {
         }
         let place = self.top.map(|top| top as f64 / self.lines.len().max(1) as f64);
         (self.columns, self.is_unfolded) = (columns, is_unfolded);
-        self.printer = self.start;
+        self.printer = self.start.clone();
         self.lines.clear();
         for placed in &mut self.pieces {
-            (placed.line, placed.before) = (self.lines.len(), self.printer);
+            (placed.line, placed.before) = (self.lines.len(), self.printer.clone());
             self.lines.extend(self.printer.lines(&placed.piece, columns, is_unfolded));
         }
         self.top = place.map(|place| (place * self.lines.len() as f64) as usize);

@@ -59,9 +59,10 @@ impl Picture {
                 let mut printer = Printer::new(Look::new(self.theme), true);
                 let all = self.scene.state.unfolded.all;
                 let pieces = self.scene.pieces.iter();
-                let printed: Vec<_> =
+                let mut printed: Vec<_> =
                     pieces.flat_map(|piece| printer.lines(piece, size.columns, all)).collect();
-                let live = under_scrollback(&self.scene.state, &printer);
+                let live =
+                    under_scrollback(&self.scene.state, &mut printer, &mut printed, usize::MAX);
                 let mut inline = Inline::new(true);
                 let bytes = inline.picture(&printed, live.clone(), size, false, Instant::now());
                 let above = (printed.len() + live.lines.len()).saturating_sub(size.rows);

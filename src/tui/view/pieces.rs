@@ -2,7 +2,7 @@
 
 use super::look::{Look, Part};
 use super::{one_line, seconds, styled};
-use crate::tui::markdown::{Kind, render};
+use crate::tui::markdown::{Block, Committed, Kind, Rest};
 use crate::tui::model::{Note, Piece, ToolCall, ToolState};
 use crate::tui::text::{clean, width, wrap};
 use ratatui::style::Style;
@@ -18,12 +18,25 @@ const CODE_COLUMNS_MAX: usize = 64 * 1024;
 const DROPPED_COLUMNS_MAX: usize = 200;
 
 /// Prints pieces, with empty lines between them where a reader expects them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Printer {
     pub(crate) look: Look,
     /// The terminal wraps lines of code itself, so that a long one is one line when it is copied.
     keeps_code: bool,
     last: Option<Last>,
+    /// What was printed of an answer whose blocks are still open.
+    committed: Committed,
+    /// What was drawn of those blocks in the live region.
+    shown: Rest,
+}
+
+/// How much of the open blocks of an answer may be drawn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenRows {
+    /// Lines that may be printed.
+    pub(super) printed_max: usize,
+    /// Rows of the live region.
+    pub(super) live: usize,
 }
 
 /// What was printed last.
@@ -39,7 +52,8 @@ enum Last {
 
 impl Printer {
     pub(crate) fn new(look: Look, keeps_code: bool) -> Self {
-        Self { look, keeps_code, last: None }
+        let (committed, shown) = (Committed::default(), Rest::default());
+        Self { look, keeps_code, last: None, committed, shown }
     }
 
     /// The lines of `piece`, none wider than `columns` but for those of code.
@@ -49,13 +63,69 @@ impl Printer {
         columns: usize,
         is_unfolded: bool,
     ) -> Vec<Line<'static>> {
-        let mut lines = Vec::new();
-        if self.has_gap(piece) {
-            lines.push(Line::default());
+        let content = self.content(piece, columns.max(1), is_unfolded);
+        let Some(last) = last(piece) else { return Vec::new() };
+        let gap = self.has_gap(piece, &content).then(Line::default);
+        self.last = Some(last);
+        gap.into_iter().chain(content).collect()
+    }
+
+    /// Draws the open blocks of an answer. Gives the lines that can be printed, because nothing that follows
+    /// changes them, and those for the live region.
+    pub(super) fn open(
+        &mut self,
+        blocks: &[Block],
+        columns: usize,
+        room: OpenRows,
+    ) -> (Vec<Line<'static>>, Vec<Line<'static>>) {
+        let mut rest = self.committed.rest(blocks, columns.max(1), &self.look.theme);
+        if let Some(first) = rest.lines.first()
+            && self.has_gap_before_open(first.spans.is_empty())
+        {
+            rest = rest.with_gap();
         }
-        self.last = Some(last(piece));
-        lines.extend(self.content(piece, columns.max(1), is_unfolded));
-        lines
+        let mut count = rest.settled_lines();
+        if rest.is_prose() {
+            // Prose that does not settle for long is printed as it is.
+            count = count.max(rest.lines.len().saturating_sub(room.live));
+        }
+        let count = rest.place_after(count.min(room.printed_max)).unwrap_or(0);
+        let printed = rest.lines[..count].to_vec();
+        if count > 0 {
+            self.committed.commit(&rest, count);
+            self.last = Some(Last::Block);
+        }
+        self.shown = rest.after(count);
+        let more = self.shown.lines.len().saturating_sub(room.live);
+        let mut live = self.shown.lines.clone();
+        if more > 0 {
+            // The first lines and not the last ones: a terminal that pushes them above its screen has then
+            // all that was before them.
+            let first = room.live.saturating_sub(1);
+            self.shown = std::mem::take(&mut self.shown).truncated(first);
+            live.truncate(first);
+            let text = one_line(&format!("… {} more lines", more + 1), columns);
+            live.extend((room.live > 0).then(|| styled(text, self.look.style(Part::Quiet))));
+        }
+        (printed, live)
+    }
+
+    /// The terminal has pushed so many lines of the live region above its screen. Those of an answer are
+    /// printed then; gives how many lines that makes.
+    pub(crate) fn pushed_up(&mut self, lines: usize) -> usize {
+        let shown = std::mem::take(&mut self.shown);
+        let count = lines.min(shown.lines.len());
+        let count = shown.place_after(count).unwrap_or(count);
+        if count > 0 {
+            self.committed.commit(&shown, count);
+            self.last = Some(Last::Block);
+        }
+        count
+    }
+
+    /// No answer is open.
+    pub(super) fn close(&mut self) {
+        self.shown = Rest::default();
     }
 
     /// Whether a line stands empty before the open part of an answer, whose first block has a `gap` of
@@ -67,25 +137,30 @@ impl Printer {
         }
     }
 
-    fn has_gap(&self, piece: &Piece) -> bool {
+    fn has_gap(&self, piece: &Piece, content: &[Line<'_>]) -> bool {
+        let Some(first) = content.first() else { return false };
         match (self.last, piece) {
             (None, _) => false,
             // What stands between two blocks is drawn with the second one.
-            (Some(_), Piece::Block(block)) => self.has_gap_before_open(block.gap),
+            (Some(_), Piece::Block(_)) => self.has_gap_before_open(first.spans.is_empty()),
             (Some(before), piece) => {
-                let is_same = before == last(piece);
+                let is_same = Some(before) == last(piece);
                 !(is_same && matches!(before, Last::Tool | Last::Note))
             }
         }
     }
 
-    fn content(&self, piece: &Piece, columns: usize, is_unfolded: bool) -> Vec<Line<'static>> {
+    fn content(&mut self, piece: &Piece, columns: usize, is_unfolded: bool) -> Vec<Line<'static>> {
         match piece {
             Piece::Prompt { text, attachments } => self.prompt(text, attachments, columns),
             Piece::Block(block) => {
                 let is_whole = self.keeps_code && matches!(block.kind, Kind::CodeLine { .. });
                 let columns = if is_whole { CODE_COLUMNS_MAX } else { columns };
-                render(block, columns, &self.look.theme)
+                self.committed.complete(block, columns, &self.look.theme)
+            }
+            Piece::AnswerEnd => {
+                self.committed.clear();
+                Vec::new()
             }
             Piece::Reasoning { text, seconds } => {
                 self.reasoning(text, *seconds, columns, is_unfolded)
@@ -187,15 +262,16 @@ impl Printer {
     }
 }
 
-fn last(piece: &Piece) -> Last {
-    match piece {
+fn last(piece: &Piece) -> Option<Last> {
+    Some(match piece {
+        Piece::AnswerEnd => return None,
         Piece::Prompt { .. } => Last::Prompt,
         Piece::Block(_) => Last::Block,
         Piece::Reasoning { .. } => Last::Reasoning,
         Piece::Tool(_) => Last::Tool,
         Piece::Unfolded(_) | Piece::Lines(_) => Last::Lines,
         Piece::Note(..) | Piece::Dropped { .. } => Last::Note,
-    }
+    })
 }
 
 /// Arguments as they are shown after the name of a tool.

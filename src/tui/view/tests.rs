@@ -197,6 +197,21 @@ fn a_cost_that_is_not_known_whole_is_a_lower_bound() {
     check(&scene, "──\n> |\n12 in, 6 out · at least 0.12 USD · /help");
 }
 
+/// A hint fits its window, and what the conversation costs stays in sight beside it or below.
+#[test]
+fn a_hint_hides_no_cost() {
+    let mut scene = Scene::new();
+    scene.state.status.cost = Some("0.12 USD".to_owned());
+    scene.press(Press::ctrl('c'));
+    check(&scene, "──\n> |\npress Ctrl-C again to leave · 0.12 USD");
+    scene.event(Event::Resized(Size { columns: 20, rows: 20 }));
+    check(&scene, "──\n> |\npress Ctrl-C again\nto leave\n0.12 USD");
+    scene.event(Event::Resized(Size { columns: 20, rows: 2 }));
+    check(&scene, "──\n> |\npress Ctrl-C again");
+    scene.key(Key::Left);
+    check(&scene, "──\n> |\n0.12 USD · not stor…");
+}
+
 #[test]
 fn lists_and_completions() {
     let mut scene = Scene::new();
@@ -279,7 +294,8 @@ fn what_grows_takes_half_of_the_screen() {
     scene.says("r", &format!("| a | b |\n|---|---|\n{rows}"));
     for rows in 1..40 {
         scene.event(Event::Resized(Size { columns: 60, rows }));
-        let live = under_scrollback(&scene.state, &Printer::new(look(Colours::True), true));
+        let mut printer = Printer::new(look(Colours::True), true);
+        let live = under_scrollback(&scene.state, &mut printer, &mut Vec::new(), usize::MAX);
         let growing = text(&live.lines).matches("row").count();
         assert!(growing <= (rows / 2).max(1) && live.lines.len() <= rows, "{growing} of {rows}");
     }

@@ -165,3 +165,104 @@ const SHAPES: [&str; 16] = [
     "W<br>W\\\nW  \nW\n\n",
     "> ~~~\n> W\n> ~~~\n\n",
 ];
+
+/// The lines of a document that streams in these pieces, printed as they settle. After each piece, `also`
+/// chooses how many more lines are printed, and the width.
+fn printed_as_it_streams(
+    pieces: &[&str],
+    mut also: impl FnMut(usize) -> (usize, usize),
+) -> Vec<Line<'static>> {
+    let (mut markdown, mut committed) = (Markdown::default(), Committed::default());
+    let mut lines = Vec::new();
+    let mut width = 40;
+    for piece in pieces {
+        markdown.push(piece);
+        for block in markdown.take_closed() {
+            lines.extend(committed.complete(&block, width, &DARK));
+        }
+        let rest = committed.rest(&markdown.open(), width, &DARK);
+        let (more, next_width) = also(rest.lines.len());
+        let count = rest.settled_lines().max(more);
+        let count = rest.place_after(count).unwrap_or(rest.settled_lines());
+        committed.commit(&rest, count);
+        lines.extend(rest.lines.into_iter().take(count));
+        width = next_width;
+    }
+    markdown.finish();
+    for block in markdown.take_closed() {
+        lines.extend(committed.complete(&block, width, &DARK));
+    }
+    lines
+}
+
+fn cut<'a>(document: &'a str, cuts: &[Index]) -> Vec<&'a str> {
+    let ends: Vec<_> = document.char_indices().map(|(at, _)| at).chain([document.len()]).collect();
+    let mut cuts: Vec<_> = cuts.iter().map(|cut| *cut.get(&ends)).collect();
+    cuts.extend([0, document.len()]);
+    cuts.sort_unstable();
+    cuts.windows(2).map(|pair| &document[pair[0]..pair[1]]).collect()
+}
+
+const BEFORE_RUNS: [&str; 10] =
+    ["\n\n", "\n\n- ", "\n- ", "\n> ", "\n  - ", " ", " ", " ", "\n", "\n\n## "];
+
+/// Words that are told apart, in blocks and runs of every kind that can go on for several lines. The number of a
+/// numbered item is text until its dot is there.
+fn numbered() -> impl Strategy<Value = String> {
+    let before = select(&BEFORE_RUNS[..]);
+    let marks = select(&["", "", "", "", "**", "*", "`", "~~", "_"][..]);
+    let run = (before, marks, 1..40_usize);
+    proptest::collection::vec(run, 1..12).prop_map(|runs| {
+        let (mut document, mut number) = (String::new(), 0);
+        for (before, mark, count) in runs {
+            let words: Vec<_> = (number..number + count).map(|at| format!("w{at}x")).collect();
+            number += count;
+            document.push_str(&format!("{before}{mark}{}{mark}", words.join(" ")));
+        }
+        document
+    })
+}
+
+/// The letters and digits of lines.
+fn letters(lines: &[Line<'_>]) -> String {
+    text(lines).chars().filter(|char| char.is_alphanumeric()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Lines that were printed before their block was complete are those that the complete block has.
+    #[test]
+    fn lines_that_settle_do_not_change(
+        document in numbered(), cuts in proptest::collection::vec(any::<Index>(), 0..60),
+    ) {
+        let lines = printed_as_it_streams(&cut(&document, &cuts), |_| (0, 40));
+        prop_assert_eq!(text(&lines), picture(&document, 40, &DARK));
+    }
+
+    /// Whatever lines are printed early, and whatever the widths, each word is printed once.
+    #[test]
+    fn a_document_that_is_printed_in_parts_is_printed_once(
+        document in numbered(),
+        cuts in proptest::collection::vec(any::<Index>(), 0..60),
+        choices in proptest::collection::vec((any::<Index>(), any::<bool>(), 12..80_usize), 64),
+    ) {
+        let mut choices = choices.iter().cycle();
+        let lines = printed_as_it_streams(&cut(&document, &cuts), |lines| {
+            let (more, prints, width) = choices.next().expect("a choice");
+            (if *prints { more.index(lines + 1) } else { 0 }, *width)
+        });
+        let whole = draw(&read(&document), 40, &DARK);
+        prop_assert_eq!(letters(&lines), letters(&whole), "{}", document);
+    }
+
+    #[test]
+    fn any_document_is_printed_in_parts_without_a_loss(
+        document in document_without_definitions(),
+        cuts in proptest::collection::vec(any::<Index>(), 0..20),
+    ) {
+        let lines = printed_as_it_streams(&cut(&document, &cuts), |_| (0, 40));
+        let whole = draw(&read(&document), 40, &DARK);
+        prop_assert_eq!(letters(&lines), letters(&whole), "{:?}", document);
+    }
+}

@@ -22,6 +22,7 @@ fn notes(scene: &Scene) -> Vec<&str> {
         Piece::Note(_, text) => Some(text.as_str()),
         Piece::Prompt { .. }
         | Piece::Block(_)
+        | Piece::AnswerEnd
         | Piece::Reasoning { .. }
         | Piece::Tool(_)
         | Piece::Unfolded(_)
