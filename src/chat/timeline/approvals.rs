@@ -25,7 +25,6 @@ impl Timeline {
     pub(crate) fn approvals(&self, session: &SessionId, span: Span) -> Vec<SnapshotEntity> {
         let is_in = |approval: &&Approval| match span {
             Span::Conversation | Span::LastTurn => true,
-            Span::Since(since) => approval.requested > since,
             Span::Page(page) => {
                 page.since.is_none_or(|since| approval.requested > since)
                     && page.before.is_none_or(|before| approval.requested < before)
