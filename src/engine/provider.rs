@@ -30,6 +30,7 @@ pub(crate) mod roots;
 pub(super) mod clock;
 pub(super) mod connection;
 pub(super) mod post;
+mod proxy;
 pub(super) mod settings;
 
 pub(super) mod reading;

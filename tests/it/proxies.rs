@@ -84,3 +84,29 @@ fn this_machine_is_asked_directly() {
     assert_eq!((ended.status, ended.stdout.as_str()), (0, "directly\n"), "{ended:?}");
     assert_eq!(proxy.connections(), 0);
 }
+
+/// An error names the proxy, without its login, and not the provider, which was never reached.
+#[test]
+fn a_fault_of_the_proxy_names_the_proxy() {
+    let status = |status: u16| vec![vec![Step::Status(status, Vec::new(), "oops".to_owned())]];
+    let check = |scheme: &str, script: Option<u16>, says: &str, status_of_exit: i32| {
+        let proxy = Provider::start(script.map(status).unwrap_or_default());
+        let base_url = proxy.base_url();
+        let address = base_url.trim_start_matches("http://").trim_end_matches("/v1");
+        // Nobody listens there once the provider is gone.
+        let with_login = format!("http://ann:hidden@{address}");
+        let _proxy = script.map(|_| proxy);
+        let variables = [("HTTP_PROXY", &*with_login), ("HTTPS_PROXY", &with_login)];
+        let ended = exec(&format!("{scheme}://{NOWHERE}/v1"), &variables);
+        assert!(ended.stderr.contains(&says.replace("PROXY", address)), "{says}: {ended:?}");
+        assert!(!ended.stderr.contains("hidden") && !ended.stderr.contains("ann"), "{ended:?}");
+        assert_eq!(ended.status, status_of_exit, "{ended:?}");
+    };
+    check("https", None, "the proxy http://PROXY, through which https://models.invalid/v1", 75);
+    check("http", None, "the proxy http://PROXY, through which http://models.invalid/v1", 75);
+    check("https", Some(502), "the proxy http://PROXY makes no connection to https://", 75);
+    check("http", Some(502), "the request went through the proxy http://PROXY", 75);
+    for scheme in ["http", "https"] {
+        check(scheme, Some(407), "requires a login: put name and password", 1);
+    }
+}

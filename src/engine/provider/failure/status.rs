@@ -1,6 +1,7 @@
 //! What a provider reports: an error status, or an error inside an answer that began well.
 
 use super::complaint::{Complaint, ErrorNumber, is_out_of_credit};
+use super::transport::login_needed;
 use super::{DETAIL_CHARS_MAX, Failure, Failures, QUOTE_CHARS_MAX, SettingSources};
 use crate::engine::ErrorClass;
 use crate::engine::provider::retry::{RETRY_AFTER_MAX, Retry, is_passing};
@@ -19,6 +20,12 @@ const KEY_REFUSED: u16 = 401;
 const REFUSED_FIRST: u16 = 400;
 const REFUSED_LAST: u16 = 499;
 
+/// The status with which a proxy asks for a login (RFC 9110, section 15.5.8).
+const PROXY_LOGIN_NEEDED: u16 = 407;
+
+/// The first status of a failing server, which may be a proxy.
+const SERVER_FAILED_FIRST: u16 = 500;
+
 /// Whether a server answers so to an address, or a method, that it doesn't know.
 pub(in crate::engine) fn is_unknown_address(status: u16) -> bool {
     matches!(status, 404 | 405 | 501)
@@ -33,7 +40,8 @@ impl Failures {
         after: Option<Duration>,
     ) -> Failure {
         let complaint = Complaint::from_body(body);
-        let failure = self.complaint(ErrorNumber::Status(status), &complaint);
+        let failure =
+            self.by_way_of_proxy(status, self.complaint(ErrorNumber::Status(status), &complaint));
         let failure = match status {
             REFUSED_FIRST..=REFUSED_LAST => failure.at_refusal(),
             _ => failure,
@@ -54,6 +62,23 @@ impl Failures {
             }
             Some(_) | None => failure,
         }
+    }
+
+    /// `failure`, which may be the proxy's: what goes to a provider without TLS, a proxy may answer.
+    fn by_way_of_proxy(&self, status: u16, failure: Failure) -> Failure {
+        let is_plain = self.base_url.starts_with("http://");
+        let may_be_of_proxy = status == PROXY_LOGIN_NEEDED || status >= SERVER_FAILED_FIRST;
+        let Some(proxy) = may_be_of_proxy.then(|| self.proxy()).flatten().filter(|_| is_plain)
+        else {
+            return failure;
+        };
+        let proxy = self.quote(&proxy, QUOTE_CHARS_MAX);
+        if status == PROXY_LOGIN_NEEDED {
+            let message = login_needed(&proxy, &self.base());
+            return Failure { class: ErrorClass::Config, message, ..failure };
+        }
+        let message = format!("{}; the request went through the proxy {proxy}", failure.message);
+        Failure { message, ..failure }
     }
 
     /// The provider reports an error inside an answer that began well.

@@ -2,8 +2,8 @@
 
 use super::{DETAIL_CHARS_MAX, Failure, Failures, QUOTE_CHARS_MAX, SettingSources};
 use crate::engine::ErrorClass;
-use crate::engine::provider::address;
 use crate::engine::provider::retry::Retry;
+use crate::engine::provider::{address, proxy};
 use reqwest::Url;
 use rustls::InvalidMessage;
 use std::error::Error;
@@ -28,6 +28,10 @@ impl Failures {
         let SettingSources { base_url_source, .. } = self.sources;
         let detail = self.quote(&causes(error), DETAIL_CHARS_MAX);
         let base = self.base();
+        let fault = proxy_fault(error);
+        if let Some(proxy) = fault.and_then(|_| self.proxy()) {
+            return self.through(&proxy, fault, error.is_timeout(), detail);
+        }
         if error.is_connect() && error.is_timeout() {
             let message = format!(
                 "connecting to {base} took too long: check your network and {base_url_source}, or raise \
@@ -64,6 +68,84 @@ impl Failures {
         };
         Failure::new(ErrorClass::Network, message, detail).or(Retry::Backoff)
     }
+}
+
+impl Failures {
+    /// The proxy that requests to the provider go through, without its login.
+    pub(super) fn proxy(&self) -> Option<String> {
+        proxy::of(&Url::parse(&self.base_url).ok()?)
+    }
+
+    /// No connection could be made by way of `proxy`.
+    fn through(
+        &self,
+        proxy: &str,
+        fault: Option<ProxyFault>,
+        is_timeout: bool,
+        detail: String,
+    ) -> Failure {
+        let (base, proxy) = (self.base(), self.quote(proxy, QUOTE_CHARS_MAX));
+        match fault {
+            Some(ProxyFault::Login) => {
+                Failure::new(ErrorClass::Config, login_needed(&proxy, &base), detail)
+            }
+            Some(ProxyFault::Refused) => {
+                let message = format!(
+                    "the proxy {proxy} makes no connection to {base}: check that the proxy can \
+                     reach it and may, or exempt its host with NO_PROXY"
+                );
+                Failure::new(ErrorClass::Network, message, detail).or(Retry::Backoff)
+            }
+            Some(ProxyFault::Unreached) | None => {
+                let class = if is_timeout { ErrorClass::Timeout } else { ErrorClass::Network };
+                let message = format!(
+                    "the proxy {proxy}, through which {base} is asked, can't be reached: check \
+                     HTTP_PROXY, HTTPS_PROXY and ALL_PROXY, or exempt the host of the provider with \
+                     NO_PROXY"
+                );
+                let retry = if is_timeout { Retry::Never } else { Retry::Backoff };
+                Failure::new(class, message, detail).or(retry)
+            }
+        }
+    }
+}
+
+/// A proxy asks for a login, or for another one.
+pub(super) fn login_needed(proxy: &str, base: &str) -> String {
+    format!(
+        "the proxy {proxy}, through which {base} is asked, requires a login: put name and password \
+         into the address of the proxy, as in http://NAME:PASSWORD@HOST:PORT"
+    )
+}
+
+/// What is wrong with a proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ProxyFault {
+    /// It wants to know who asks.
+    Login,
+    /// It does not connect to the provider.
+    Refused,
+    /// There is no connection to it, if there is one in the way.
+    Unreached,
+}
+
+/// What a proxy has to do with a connection that could not be made. The HTTP client has no types for
+/// these errors, only their words.
+fn proxy_fault(error: &reqwest::Error) -> Option<ProxyFault> {
+    if !error.is_connect() || tls_fault(error).is_some() {
+        return None;
+    }
+    let words = causes(error);
+    let Some((_, tunnel)) = words.split_once("tunnel error: ") else {
+        return Some(ProxyFault::Unreached);
+    };
+    Some(if tunnel.starts_with("proxy authorization required") {
+        ProxyFault::Login
+    } else if tunnel.starts_with("failed to create underlying connection") {
+        ProxyFault::Unreached
+    } else {
+        ProxyFault::Refused
+    })
 }
 
 /// The error and what lies below it, without the URL.
