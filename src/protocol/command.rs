@@ -11,6 +11,7 @@ pub use page::Page;
 use crate::protocol::any::Struct;
 use crate::protocol::attachment::Attachment;
 use crate::protocol::id::{IdTooLong, RequestId, ToolCallId};
+use crate::protocol::proto::chat::ChatAttachment;
 use crate::protocol::proto::frontendtools::FrontendToolManifestCommand;
 use crate::protocol::words::capability;
 use serde_json::{Map, Value};
@@ -222,6 +223,15 @@ impl Prompt {
     /// Its length in bytes.
     pub fn len_bytes(&self) -> usize {
         self.0.len()
+    }
+
+    /// The prompt beside these attachments, which need no text.
+    ///
+    /// # Errors
+    /// If there is neither.
+    fn with(text: String, attachments: &[ChatAttachment]) -> Result<Self, CommandFault> {
+        let nothing = || (!attachments.is_empty()).then(Self::nothing);
+        Self::new(text).or_else(nothing).ok_or(CommandFault::EmptyPrompt)
     }
 
     /// As written.

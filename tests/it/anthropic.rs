@@ -326,3 +326,14 @@ fn reasoning_that_anthropic_refuses_is_left_out() {
     let words = "messages.1.content.0: Invalid `signature` in `thinking` block";
     ANTHROPIC.check_refused_reasoning(script, words, r#""signature":"c2ln""#);
 }
+
+#[test]
+fn a_prompt_may_be_an_image_alone() {
+    let request = ANTHROPIC.with_image_alone();
+    let content = request["messages"][0]["content"].as_array().expect("blocks");
+    assert_eq!(content.len(), 1, "{request}");
+    assert_eq!(
+        (&request["messages"][0]["role"], &content[0]["type"]),
+        (&json!("user"), &json!("image"))
+    );
+}

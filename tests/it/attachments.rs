@@ -242,3 +242,33 @@ fn a_prompt_that_joins_a_run_brings_its_attachments() {
     let expected = "Then you said: and this?\nAttached: cat.png (image/png, 3x2, 33 bytes)";
     assert!(answer.contains(expected), "{answer}");
 }
+
+/// A prompt without text needs an attachment; another prompt in its place may be one alone, too.
+#[test]
+fn a_prompt_may_be_an_attachment_alone() {
+    let folder = Folder::new();
+    fs::write(folder.path("cat.png"), PNG).expect("a file");
+    let mut server = Server::start(&["--extensions", "edit"]);
+    let cat = [named(&folder.name("cat.png"))];
+    server.send(attach("a", "", &cat));
+    let accepted = server.wait_event("ChatUserMessageAccepted");
+    assert_eq!(accepted.payload("prompt"), "");
+    assert_eq!(server.wait_done("a"), "ok");
+    let replace = |prompt: &str, attachments: &[Value]| -> Value {
+        json!({ "messageId": accepted.payload("messageId"), "prompt": prompt,
+                    "attachments": attachments })
+    };
+    let edit = |id: &str, replace: Value| {
+        json!({ "requestId": id, "edit": { "replace": replace } }).to_string()
+    };
+    server.send(edit("b", replace("  ", &[])));
+    assert_eq!(server.wait_done("b"), "failed");
+    server.send(edit("c", replace("", &cat)));
+    assert_eq!(server.wait_done("c"), "ok");
+    server.send(attach("d", " ", &[]));
+    assert_eq!(server.wait_done("d"), "failed");
+    let frames = server.finish().frames;
+    assert_eq!(errors(&frames, "b"), ["empty_prompt"]);
+    assert_eq!(errors(&frames, "d"), ["empty_prompt"]);
+    assert!(finished_text(&frames, "c").contains("cat.png"), "{}", finished_text(&frames, "c"));
+}

@@ -316,3 +316,11 @@ fn signatures_that_gemini_refuses_are_left_out() {
     let words = "Thought signature is not valid";
     GEMINI.check_refused_reasoning(vec![event(&last(parts, "STOP"))], words, "c2ln");
 }
+
+#[test]
+fn a_prompt_may_be_an_image_alone() {
+    let request = GEMINI.with_image_alone();
+    let parts = request["contents"][0]["parts"].as_array().expect("parts");
+    assert_eq!(parts.len(), 1, "{request}");
+    assert_eq!(parts[0]["inlineData"]["mimeType"], "image/png", "{request}");
+}

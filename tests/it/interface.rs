@@ -1,9 +1,12 @@
 //! What every interface must do, whatever its bytes are: checked with the scripts of each.
 
+use crate::attachments::PNG;
 use crate::frames::{Frame, cancel, errors, finished_text, patched_text, submit};
 use crate::once::run;
 use crate::provider::{Provider, Request, Step};
 use crate::server::{Folder, Launch, Server};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 /// An interface: how the binary is started for a provider that has it, and its plainest answer.
@@ -76,6 +79,18 @@ impl Interface {
         let finished = finished_call(&frames);
         let found = (finished.payload("stopReason"), finished.payload("finishClass"));
         assert_eq!(found, (reason, class));
+    }
+
+    /// A prompt of an image alone is sent without a text: the request.
+    pub(crate) fn with_image_alone(&self) -> Value {
+        let provider = Provider::start(vec![(self.says)("a cat")]);
+        let mut server = (self.launch)(&provider, &[]).start();
+        let url = format!("data:image/png;base64,{}", BASE64_STANDARD.encode(PNG));
+        let submit = json!({ "prompt": " ", "attachments": [{ "url": url }] });
+        server.send(json!({ "requestId": "r1", "submit": submit }).to_string());
+        assert_eq!(server.wait_done("r1"), "ok");
+        server.finish();
+        provider.wait_request(1).body
     }
 
     /// Gives the request that follows `script`, an answer with these calls, and their results.

@@ -264,3 +264,11 @@ fn reasoning_that_ollama_refuses_is_left_out() {
     let words = "invalid message: unknown field thinking";
     OLLAMA.check_refused_reasoning(script, words, r#""thinking":"hm""#);
 }
+
+#[test]
+fn a_prompt_may_be_an_image_alone() {
+    let request = OLLAMA.with_image_alone();
+    let message = &request["messages"][0];
+    assert_eq!(message["images"].as_array().expect("images").len(), 1, "{request}");
+    assert_eq!(message["content"], "", "a message has a content, also without text");
+}

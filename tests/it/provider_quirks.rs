@@ -449,3 +449,12 @@ fn reasoning_goes_back_to_a_server_that_wants_it() {
         assert_eq!(&third[1], answer);
     }
 }
+
+#[test]
+fn a_prompt_may_be_an_image_alone() {
+    const OPENAI: Interface = Interface { engine: "openai", launch: openai, says };
+    let request = OPENAI.with_image_alone();
+    let content = request["messages"][0]["content"].as_array().expect("parts");
+    assert_eq!(content.len(), 1, "{request}");
+    assert_eq!(content[0]["type"], "image_url", "{request}");
+}

@@ -309,3 +309,11 @@ fn two_turns_with_tools_are_taken_by_a_strict_server() {
     assert_eq!(items[4], json!({ "role": "assistant", "content": "one" }));
     assert!(items.iter().all(|it| it["type"] != "reasoning" || it["id"] == "rs_1"), "{body}");
 }
+
+#[test]
+fn a_prompt_may_be_an_image_alone() {
+    let request = RESPONSES.with_image_alone();
+    let content = request["input"][0]["content"].as_array().expect("parts");
+    assert_eq!(content.len(), 1, "{request}");
+    assert_eq!(content[0]["type"], "input_image", "{request}");
+}

@@ -44,7 +44,7 @@ impl TryFrom<EditRequest> for Edit {
             Some(Member::DropLastTurn(_)) => Ok(Self::DropLastTurn),
             Some(Member::Regenerate(_)) => Ok(Self::Regenerate),
             Some(Member::Replace(replace)) => {
-                let prompt = Prompt::new(replace.prompt).ok_or(CommandFault::EmptyPrompt)?;
+                let prompt = Prompt::with(replace.prompt, &replace.attachments)?;
                 let attachments = attachment::requested(replace.attachments);
                 let attachments = attachments.map_err(CommandFault::InvalidAttachment)?;
                 let (message_id, removed) = (replace.message_id, replace.removed_attachment_ids);

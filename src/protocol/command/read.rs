@@ -47,7 +47,7 @@ impl TryFrom<SubmitPromptRequest> for Submit {
 
     fn try_from(submit: SubmitPromptRequest) -> Result<Self, CommandFault> {
         let joins = target(&submit.target_request_id)?;
-        let prompt = Prompt::new(submit.prompt).ok_or(CommandFault::EmptyPrompt)?;
+        let prompt = Prompt::with(submit.prompt, &submit.attachments)?;
         let attachments = attachment::requested(submit.attachments);
         let attachments = attachments.map_err(CommandFault::InvalidAttachment)?;
         let choice = submit.settings.map(|settings| members(&settings, "settings"));
