@@ -44,6 +44,9 @@ fn read(words: Vec<OsString>) -> u8 {
     if words.get(1).is_some_and(|word| word == RUN_COMMAND) {
         return shell::run(Job::RunCommand(words));
     }
+    if let Some(page) = commands::topic(&words) {
+        return tool(|| commands::page(page));
+    }
     let command = match Cli::read(&words) {
         Ok(Invocation::Command(command)) => *command,
         Ok(Invocation::Manifest) => return tool(|| commands::manifest(&Cli::command())),

@@ -17,6 +17,7 @@ mod readiness;
 mod schema;
 pub(crate) mod sessions;
 mod tools;
+mod topics;
 
 pub use check::check;
 pub use complete::complete;
@@ -28,6 +29,7 @@ pub use profiles::profiles;
 pub use schema::schema;
 pub use sessions::sessions;
 pub use tools::tools;
+pub use topics::{page, topic};
 
 /// Longest accepted line of a stream, in bytes; a longer one is skipped. The longest frame that
 /// this program writes is the end of a segment, which contains the answer twice, plus ids and

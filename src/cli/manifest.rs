@@ -39,9 +39,10 @@ const RPC: Facts = Facts {
     ],
 };
 
+// What a person reads is no JSON Lines, though it comes as the model writes it.
 const CHAT: Facts = Facts {
-    streaming_default: true,
-    supports_streaming: true,
+    streaming_default: false,
+    supports_streaming: false,
     output_formats: &["text"],
     exit_codes: &[
         (0, "the person has left, or input has ended"),

@@ -9,7 +9,10 @@ pub(super) const LONG_ABOUT: &str = "\
 A chat runtime for language models that other programs hold as a subprocess.
 
 One process is one conversation. It reads one JSON request per line on standard input and writes one
-JSON frame per line on standard output. Without a command it does what `duologue rpc` does.";
+JSON frame per line on standard output. Without a command it does what `duologue rpc` does.
+
+`duologue help TOPIC` prints a page of the documentation: chat-guide, clients, command-files,
+cookbook, guarantees, outputs, profile-guide, protocol, providers, session-guide or tool-guide.";
 
 pub(super) const RPC_ABOUT: &str =
     "Hold one conversation over standard input and output; streams JSON Lines";

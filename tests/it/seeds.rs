@@ -488,3 +488,25 @@ fn a_prompt_of_exec_is_the_context_of_a_conversation() {
     let (topic, asked) = (["user", "The topic is numbers."], ["user", "a question"]);
     assert_eq!(messages_of(&provider, 1), json!([["system", "Be brief."], topic, asked]));
 }
+
+// What the documents refer to.
+
+#[test]
+fn the_topics_that_are_named_under_see_also_are_there() {
+    let folder = Folder::new();
+    for (topic, title) in [
+        ("profile-resolution-runtime-switching", "# Profiles"),
+        ("tui-integration-guide", "# A chat at a terminal"),
+        ("chatapp-protobuf-plugins", "# The protocol"),
+        ("outputs", "# Outputs"),
+    ] {
+        let ended = run(&folder, &["help", topic]);
+        assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{topic}");
+        assert!(ended.stdout.starts_with(title), "{topic}: {}", &ended.stdout[..40]);
+    }
+    // Help about commands is as it was.
+    let ended = run(&folder, &["help", "check"]);
+    assert!(ended.stdout.starts_with("Check a stream"), "{}", ended.stdout);
+    let ended = run(&folder, &["help", "no-such-topic"]);
+    assert_eq!(ended.status, 2, "{ended:?}");
+}

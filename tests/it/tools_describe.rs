@@ -127,7 +127,7 @@ fn the_manifest_has_every_command_and_flag() {
         command.expect("the command")["streaming_default"].clone()
     };
     assert_eq!((streaming("rpc"), streaming("list-events")), (true.into(), true.into()));
-    assert_eq!(streaming("check"), false);
+    assert_eq!((streaming("check"), streaming("chat")), (false.into(), false.into()));
     // The program without a command.
     assert_eq!(manifest["default_command"], "rpc");
     for fact in ["streaming_default", "supports_streaming", "output_formats", "exit_codes"] {

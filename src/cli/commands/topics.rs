@@ -1,0 +1,61 @@
+//! `duologue help TOPIC`: pages of the documentation, which is in the program.
+
+use super::output::{Failure, Out, status};
+use std::ffi::OsString;
+
+/// Topics and their pages. The last three have Pinocchio's names. Where a command has the name of a
+/// page, `help` is about the command.
+const TOPICS: [(&str, &str); 14] = [
+    ("chat-guide", include_str!("../../../docs/chat.md")),
+    ("clients", include_str!("../../../docs/clients.md")),
+    ("command-files", include_str!("../../../docs/command-files.md")),
+    ("cookbook", include_str!("../../../docs/cookbook.md")),
+    ("guarantees", include_str!("../../../docs/guarantees.md")),
+    ("outputs", include_str!("../../../docs/outputs.md")),
+    ("profile-guide", include_str!("../../../docs/profiles.md")),
+    ("protocol", include_str!("../../../docs/protocol.md")),
+    ("providers", include_str!("../../../docs/providers.md")),
+    ("session-guide", include_str!("../../../docs/sessions.md")),
+    ("tool-guide", include_str!("../../../docs/tools.md")),
+    ("profile-resolution-runtime-switching", include_str!("../../../docs/profiles.md")),
+    ("tui-integration-guide", include_str!("../../../docs/chat.md")),
+    ("chatapp-protobuf-plugins", include_str!("../../../docs/protocol.md")),
+];
+
+/// The page that the command line `words` asks for.
+pub fn topic(words: &[OsString]) -> Option<&'static str> {
+    let [_, help, name] = words else { return None };
+    let page = TOPICS.iter().find(|(topic, _)| help == "help" && name == topic);
+    page.map(|(_, page)| *page)
+}
+
+/// Prints a page; returns the exit status.
+pub fn page(page: &str) -> u8 {
+    status(print(page))
+}
+
+fn print(page: &str) -> Result<u8, Failure> {
+    let mut out = Out::new()?;
+    out.write(page.as_bytes())?;
+    out.flush()?;
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+    use clap::CommandFactory;
+
+    #[test]
+    fn topics_are_named_in_the_help_and_are_no_commands() {
+        let command = Cli::command();
+        for (name, _) in TOPICS {
+            assert!(command.find_subcommand(name).is_none(), "{name}");
+        }
+        let (own, others) = TOPICS.split_at(11);
+        let help = command.get_long_about().expect("a text").to_string();
+        assert!(own.iter().all(|(name, _)| help.contains(name)));
+        assert!(others.iter().all(|(name, _)| !help.contains(name)));
+    }
+}
