@@ -58,7 +58,7 @@ impl Replay {
         let mut parts = timeline.open_parts(open.scope.run);
         let mut events = Vec::new();
         if let Some((segment, prompt, text)) = parts.segment.take() {
-            let (status, finish_reason) = (Ending::Stopped, String::new());
+            let (status, finish_reason) = (Ending::Stopped, finish::CANCELLED.to_owned());
             let is_cut_off = false;
             events.push(Event::SegmentFinished {
                 segment,
@@ -71,7 +71,7 @@ impl Replay {
         }
         if open.has_call {
             events.push(Event::CallFinished {
-                stop_reason: String::new(),
+                stop_reason: finish::CANCELLED.to_owned(),
                 class: FinishClass::Cancelled,
                 usage: None,
                 duration_ms: 0,

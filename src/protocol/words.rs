@@ -142,6 +142,12 @@ words! {
     }
 }
 
+/// The reason with which a provider call that failed, and a segment that it cut off, end.
+pub(crate) const REASON_OF_FAILED: &str = "error";
+
+/// The reason with which a segment of reasoning ends that something follows.
+pub(crate) const REASON_OF_REASONING: &str = "stop";
+
 /// The `source` of reasoning in the event that starts a segment.
 pub(crate) const SOURCE_AT_START: &str = "provider";
 

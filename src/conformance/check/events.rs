@@ -28,7 +28,10 @@ impl Checker {
         check_event_name(&frame.name, payload_name, strange, report);
         let is_extension = self.check_extension(payload_name, report) || strange.is_some();
         let is_of_two = matches!(payload, Some(Any::SteeringAccepted(_)));
-        self.order.event(frame.ordinal, name, &frame.name, (is_extension, is_of_two), report);
+        // Most events are patches, whose names alone are compared.
+        let key = is_extension.then(|| self.namer.key(&format!("{payload:?}"))).unwrap_or_default();
+        let shown = (frame.name.as_str(), key);
+        self.order.event(frame.ordinal, name, shown, (is_extension, is_of_two), report);
         let Some(payload) = payload else { return };
         check_extension_fields(payload, report);
         check_attachments(payload, report);

@@ -84,7 +84,10 @@ impl Checker {
                 if is_error_of_extension(&frame.code, activity) {
                     self.process.extension_used();
                 }
-                self.requests.error(name, frame);
+                if self.requests.error(name, frame) {
+                    let message = "a second error for the same request";
+                    report.add(Rule::AnswerAgain, message);
+                }
                 self.process.error(name, frame);
             }
             Body::Done(frame) => return self.done(name, is_nameless, frame, report),
@@ -148,7 +151,17 @@ impl Checker {
         if self.process.reads_requests() && self.runs.seen(name) == RunSeen::Live {
             report.add(Rule::EventOrder, "the snapshot of a run that has not ended");
         }
-        self.requests.snapshot(name);
+        if self.requests.has_error(name) {
+            report.add(Rule::EventOrder, "a snapshot after the error of its request");
+        }
+        let is_again = match self.process.reads_requests() {
+            true => self.requests.snapshot(name),
+            // The first one of a single run may have its name as well.
+            false => self.requests.snapshot(name) && self.order.is_snapshot_of(frame),
+        };
+        if is_again {
+            report.add(Rule::AnswerAgain, "a second snapshot for the same request");
+        }
         check_entities(frame, !read.strange.is_empty(), report);
         // Tokens of an earlier process may be counted.
         if !self.order.has_events() && frame.snapshot_ordinal > 0 {

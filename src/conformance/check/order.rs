@@ -16,8 +16,9 @@ pub(super) struct Order {
     is_unshared: bool,
     snapshot: Option<u64>,
     backend: u64,
-    /// The UI events that share the last ordinal, and the request they belong to.
-    sharing: Vec<String>,
+    /// The UI events that share the last ordinal, by their names and the hashes of their payloads, and
+    /// the request they belong to.
+    sharing: Vec<(String, u64)>,
     sharer: u64,
 }
 
@@ -29,7 +30,7 @@ impl Order {
         &mut self,
         ordinal: u64,
         request: &Name,
-        name: &str,
+        (name, payload): (&str, u64),
         (is_extension, is_of_two): (bool, bool),
         report: &mut Report,
     ) {
@@ -52,19 +53,28 @@ impl Order {
         } else if self.sharer != request.key() && !is_of_two {
             let message = format!("ordinal {ordinal} again, for another request");
             report.add(Rule::OrdinalOrder, message);
-        } else if !is_extension && self.sharing.iter().any(|other| other == name) {
+        } else if self
+            .sharing
+            .iter()
+            .any(|(other, key)| other == name && (!is_extension || *key == payload))
+        {
             let name = shown(name);
             report.add(Rule::OrdinalOrder, format!("ordinal {ordinal} again, for another {name}"));
         }
         self.has_events = true;
         self.last = last.max(ordinal);
         if self.sharing.len() < SHARING_MAX {
-            self.sharing.push(shown(name));
+            self.sharing.push((shown(name), payload));
         }
     }
 
     pub(super) fn has_events(&self) -> bool {
         self.has_events
+    }
+
+    /// Whether the last snapshot, after events, was of the same ordinal.
+    pub(super) fn is_snapshot_of(&self, frame: &SnapshotFrame) -> bool {
+        self.has_events && self.snapshot == Some(frame.snapshot_ordinal)
     }
 
     /// Whether there was neither an event nor a snapshot.

@@ -80,18 +80,21 @@ impl Requests {
         }
     }
 
-    /// Records a snapshot of the request.
-    pub(super) fn snapshot(&mut self, name: &Name) {
-        if let Some(request) = self.open.get_mut(&name.key()) {
-            request.has_snapshot = true;
-        }
+    /// Records a snapshot of the request; true if it has had one.
+    pub(super) fn snapshot(&mut self, name: &Name) -> bool {
+        let request = self.open.get_mut(&name.key());
+        request.is_some_and(|request| std::mem::replace(&mut request.has_snapshot, true))
     }
 
-    /// Records an error of the request.
-    pub(super) fn error(&mut self, name: &Name, error: &ErrorFrame) {
-        if let Some(request) = self.open.get_mut(&name.key()) {
-            request.error = Some(ErrorSeen::of(error));
-        }
+    /// Whether the request has had an error.
+    pub(super) fn has_error(&self, name: &Name) -> bool {
+        self.open.get(&name.key()).is_some_and(|request| request.error.is_some())
+    }
+
+    /// Records an error of the request; true if it has had one.
+    pub(super) fn error(&mut self, name: &Name, error: &ErrorFrame) -> bool {
+        let request = self.open.get_mut(&name.key());
+        request.is_some_and(|request| request.error.replace(ErrorSeen::of(error)).is_some())
     }
 
     /// Records the `done` of a request and returns what was answered before it. A request
@@ -160,8 +163,9 @@ impl Requests {
         if self.unexplained > 0 {
             let count = self.unexplained;
             notes.push(format!(
-                "{count} requests have a done \"ok\" alone while no run was under way: right for \
-                 enable and for a cancel with waiting, wrong for any other"
+                "{count} requests got nothing but a done \"ok\" while no run was active: right if \
+                 each was an enable or a cancel with waiting; a request of any other kind gets \
+                 another frame before its done"
             ));
         }
         if self.finished.forgotten > 0 {

@@ -73,6 +73,8 @@ rules! {
     NamelessFrame = "nameless-frame",
     /// A request has one `done`.
     DoneAgain = "done-again",
+    /// A request has one error, and one snapshot.
+    AnswerAgain = "answer-again",
     /// Nothing of a request comes after its `done`.
     AfterDone = "after-done",
     /// A request that was answered at all has a `done`.

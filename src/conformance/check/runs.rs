@@ -139,8 +139,9 @@ impl Runs {
         let count = self.uncancelled;
         (count > 0).then(|| {
             format!(
-                "{count} runs were not stopped though a done \"ok\" alone came during them: right \
-                 for enable and for a cancel with waiting, wrong for a cancel of the run"
+                "{count} runs went on after another request got nothing but a done \"ok\": right if \
+                 that request was an enable or a cancel with waiting; a cancel of the run would have \
+                 stopped it"
             )
         })
     }

@@ -6,7 +6,7 @@ use crate::protocol::any::{Any, Struct};
 use crate::protocol::proto::chat::UsageInfo;
 use crate::protocol::proto::session::UsageTotals;
 use crate::protocol::proto::tools::ApprovalDecision;
-use crate::protocol::words::ending;
+use crate::protocol::words::{REASON_OF_REASONING, ending};
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,8 +188,12 @@ fn of_reasoning(payload: &Any) -> Option<Step<'_>> {
         return Some(Step::Segment(&it.message_id, SegmentStep::Started));
     }
     if let Any::ChatReasoningSegmentFinished(it) = payload {
-        let end =
-            SegmentStep::Finished { text: &it.text, status: &it.status, reason: &it.finish_reason };
+        // Where an answer follows, it is not yet known why the call will end.
+        let reason = match &*it.finish_reason {
+            REASON_OF_REASONING => "",
+            reason => reason,
+        };
+        let end = SegmentStep::Finished { text: &it.text, status: &it.status, reason };
         return Some(Step::Segment(&it.message_id, end));
     }
     None

@@ -6,6 +6,7 @@ mod planted;
 mod recorded;
 mod sample;
 mod snapshots;
+mod structural;
 mod tails;
 
 use super::{Checker, Rule};

@@ -11,6 +11,7 @@ use crate::protocol::command::Extension;
 use crate::protocol::id::ToolCallId;
 use crate::protocol::proto::chat::CorrelationInfo;
 use crate::protocol::proto::provider::{AnswerTruncated, CallTiming, RetryScheduled, RetryStarted};
+use crate::protocol::words::REASON_OF_REASONING;
 use crate::session::recorder::Recorder;
 use crate::session::usage::Spent;
 use crate::support::text::Text;
@@ -208,6 +209,10 @@ impl Run {
         let Some(OpenSegment { segment, prompt, .. }) = self.segment.take() else { return };
         let SegmentFinish { status, reason, is_cut_off } = finish;
         let text = recorder.segment_text(self.id(), segment);
+        let reason = match segment.kind {
+            SegmentKind::Thinking if reason.is_empty() => REASON_OF_REASONING,
+            SegmentKind::Thinking | SegmentKind::Text => reason,
+        };
         let finish_reason = reason.to_owned();
         self.record(
             recorder,

@@ -7,6 +7,7 @@ use crate::chat::transcript::INTERRUPTED_TOOL;
 use crate::engine::Stage;
 use crate::protocol::command::Decision;
 use crate::protocol::wire::Done;
+use crate::protocol::words::{REASON_OF_FAILED, finish};
 use crate::session::recorder::Recorder;
 
 impl Run {
@@ -20,15 +21,17 @@ impl Run {
         // First of all, so that provider and tools are stopped without delay.
         recorder.cancel_tasks();
         self.step = Step::Ended;
-        let (ending, class, is_free) = match &outcome {
-            Outcome::Finished => (Ending::Finished, FinishClass::Completed, false),
-            Outcome::Stopped(_) => (Ending::Stopped, FinishClass::Cancelled, false),
-            Outcome::Failed(error) => {
-                let is_free = matches!(error.stage, Stage::Init | Stage::Refused);
-                (Ending::Failed, FinishClass::Failed, is_free)
-            }
+        let (ending, class, reason) = match &outcome {
+            Outcome::Finished => (Ending::Finished, FinishClass::Completed, ""),
+            Outcome::Stopped(_) => (Ending::Stopped, FinishClass::Cancelled, finish::CANCELLED),
+            Outcome::Failed(_) => (Ending::Failed, FinishClass::Failed, REASON_OF_FAILED),
         };
-        let finish = CallFinish { is_free, ..CallFinish::cut(class, ending) };
+        let is_free = match &outcome {
+            Outcome::Finished | Outcome::Stopped(_) => false,
+            Outcome::Failed(error) => matches!(error.stage, Stage::Init | Stage::Refused),
+        };
+        let stop_reason = reason.to_owned();
+        let finish = CallFinish { stop_reason, is_free, ..CallFinish::cut(class, ending) };
         self.close_call(recorder, now, finish);
         self.close_tools(recorder);
         self.scope.call = 0;

@@ -98,12 +98,15 @@ impl Tool {
             // If the client has not answered, there is no result.
             ToolStage::Denied | ToolStage::AwaitsClient => false,
             ToolStage::Answered(is_success) => is_success,
-            ToolStage::Started
-            | ToolStage::Requested
-            | ToolStage::AwaitsApproval
-            | ToolStage::Allowed
-            | ToolStage::Executing
-            | ToolStage::Returned => return,
+            // A call that was not run has an error for its result.
+            ToolStage::Requested | ToolStage::AwaitsApproval | ToolStage::Allowed => {
+                if status == tool_result::SUCCESS {
+                    let message = format!("the result of {shown} is a success, but it was not run");
+                    report.add(Rule::EventOrder, message);
+                }
+                return;
+            }
+            ToolStage::Started | ToolStage::Executing | ToolStage::Returned => return,
         };
         if expected != (status == tool_result::SUCCESS) {
             let before = self.stage.as_str();

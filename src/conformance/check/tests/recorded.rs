@@ -25,9 +25,9 @@ enum Mutation {
 const ALL: [Mutation; 3] = [Mutation::Replaced, Mutation::Removed, Mutation::Emptied];
 
 /// A recorded stream, by the name of its file.
-struct Recorded {
-    name: String,
-    frames: Vec<Value>,
+pub(super) struct Recorded {
+    pub(super) name: String,
+    pub(super) frames: Vec<Value>,
     /// It is cut off.
     is_open: bool,
 }
@@ -88,7 +88,7 @@ fn check(frames: &[Value]) -> Vec<(u64, Rule)> {
 }
 
 /// These files are compared as JSON, so they have separators unescaped.
-fn line(frame: &Value) -> Vec<u8> {
+pub(super) fn line(frame: &Value) -> Vec<u8> {
     let line = frame.to_string().replace('\u{2028}', "\\u2028");
     line.replace('\u{2029}', "\\u2029").replace('\u{85}', "\\u0085").into_bytes()
 }
@@ -111,7 +111,7 @@ fn kept_conversations_have_no_violation() {
 }
 
 /// The streams whose fields are mutated: each recorded conversation once, and the samples.
-fn to_be_mutated() -> Vec<Recorded> {
+pub(super) fn to_be_mutated() -> Vec<Recorded> {
     let samples = [run(), one_shot(), refused(), cancelled(), a_loop(), asked_again()].into_iter();
     let samples = samples.map(|stream| Recorded {
         name: "sample".to_owned(),
@@ -316,8 +316,12 @@ fn is_reason_free(frames: &[Value], at: usize, key: &str, mutation: Mutation) ->
         "stopReason" if is_last => {
             let earlier = frames[..at].iter().rev().map(|frame| &frame["uiEvent"]);
             let mut call = earlier.take_while(|event| event["name"] != "ChatProviderCallStarted");
+            // That of reasoning before an answer is none of its call.
             let has = |event: &Value, key: &str| {
-                event["payload"][key].as_str().is_some_and(|reason| !reason.is_empty())
+                let is_of_reasoning = event["name"] == "ChatReasoningSegmentFinished"
+                    && event["payload"]["finishReason"] == "stop";
+                !is_of_reasoning
+                    && event["payload"][key].as_str().is_some_and(|reason| !reason.is_empty())
             };
             !call.any(|event| has(event, "stopReason") || has(event, "finishReason"))
         }
