@@ -7,6 +7,7 @@ mod chat;
 pub mod commands;
 pub(crate) mod config;
 mod file_flags;
+mod foreign;
 pub mod log;
 pub(crate) mod manifest;
 mod numbers;

@@ -8,6 +8,7 @@ mod batch;
 mod content;
 mod copies;
 mod error;
+mod file_url;
 mod inspection;
 mod keeper;
 mod library;

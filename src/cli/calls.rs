@@ -12,7 +12,7 @@ pub struct CallArgs {
     /// How random the choice of words is, from 0 to 2
     #[arg(
         long,
-        alias = "ai-temperature",
+        aliases = ["ai-temperature", "inference-temperature"],
         env = "DUOLOGUE_TEMPERATURE",
         value_name = "N",
         allow_negative_numbers = true
@@ -22,7 +22,7 @@ pub struct CallArgs {
     /// The share of likely words that are chosen from, from 0 to 1
     #[arg(
         long,
-        alias = "ai-top-p",
+        aliases = ["ai-top-p", "inference-top-p"],
         env = "DUOLOGUE_TOP_P",
         value_name = "N",
         allow_negative_numbers = true
@@ -32,7 +32,7 @@ pub struct CallArgs {
     /// Most tokens of an answer
     #[arg(
         long,
-        alias = "ai-max-response-tokens",
+        aliases = ["ai-max-response-tokens", "inference-max-response-tokens"],
         env = "DUOLOGUE_MAX_TOKENS",
         value_name = "N",
         allow_negative_numbers = true
@@ -40,20 +40,37 @@ pub struct CallArgs {
     pub max_tokens: Option<String>,
 
     /// A text that ends the answer. May be repeated
-    #[arg(long, alias = "ai-stop", env = "DUOLOGUE_STOP", value_name = "TEXT")]
+    #[arg(long, aliases = ["ai-stop", "inference-stop"], env = "DUOLOGUE_STOP", value_name = "TEXT")]
     pub stop: Vec<String>,
 
     /// Number that makes answers repeatable, as far as the provider can
-    #[arg(long, env = "DUOLOGUE_SEED", value_name = "N", allow_negative_numbers = true)]
+    #[arg(
+        long,
+        alias = "inference-seed",
+        env = "DUOLOGUE_SEED",
+        value_name = "N",
+        allow_negative_numbers = true
+    )]
     pub seed: Option<String>,
 
     /// How much the model reasons, in the provider's words: low, medium, high …
-    #[arg(long, env = "DUOLOGUE_REASONING_EFFORT", value_name = "WORD")]
+    #[arg(
+        long,
+        aliases = [
+            "inference-reasoning-effort",
+            "openai-reasoning-effort",
+            "openai-chat-reasoning-effort",
+            "gemini-thinking-level",
+        ],
+        env = "DUOLOGUE_REASONING_EFFORT",
+        value_name = "WORD"
+    )]
     pub reasoning_effort: Option<String>,
 
     /// Most tokens that the model reasons with
     #[arg(
         long,
+        aliases = ["inference-thinking-budget", "gemini-thinking-budget"],
         env = "DUOLOGUE_REASONING_BUDGET",
         value_name = "N",
         allow_negative_numbers = true

@@ -1,5 +1,6 @@
 //! Options about the provider: which one, where, with which key, and the profile that says so.
 
+use super::foreign::TypedKeys;
 use super::{EngineName, config};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum, ValueHint};
@@ -51,6 +52,10 @@ pub struct ProviderArgs {
     /// Get the key from the first line of this file, which only its owner may read
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key_file: Option<PathBuf>,
+
+    /// Keys as Pinocchio takes them.
+    #[command(flatten)]
+    pub typed_keys: TypedKeys,
 
     /// Root certificates that are trusted
     #[arg(long, env = "DUOLOGUE_TLS_ROOTS", value_name = "WHICH", value_enum, default_value_t)]

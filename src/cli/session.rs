@@ -263,7 +263,7 @@ pub enum EngineName {
     /// Any OpenAI-compatible chat-completions server
     Openai,
     /// OpenAI, or any server with its Responses
-    #[value(alias = "openai-responses")]
+    #[value(aliases = ["openai-responses", "open-responses"])]
     Responses,
     /// Anthropic, or any server with its Messages
     #[value(alias = "claude")]

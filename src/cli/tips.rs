@@ -1,6 +1,6 @@
 //! Suggestions for a wrong command line, where the intention can be guessed.
 
-use crate::cli::{RUN_COMMAND, named};
+use crate::cli::{RUN_COMMAND, foreign, named};
 use crate::command_file::CommandFile;
 use crate::support::terminal::escape_control;
 use clap::Error;
@@ -8,16 +8,14 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
 
 /// Options that people try for the key of a provider.
-const KEY_OPTIONS: [&str; 9] = [
+const KEY_OPTIONS: [&str; 7] = [
     "--api-key",
     "--apikey",
     "--api_key",
     "--key",
     "--token",
     "--api-token",
-    "--openai-api-key",
     "--anthropic-api-key",
-    "--gemini-api-key",
 ];
 
 const KEY_TIP: &str = "set the variable DUOLOGUE_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY \
@@ -131,7 +129,7 @@ fn own_option(wrong: &str, command: &str) -> Option<&'static str> {
             Some("--output jsonl prints the protocol, one frame a line")
         }
         "--yaml" if is_run => Some("--output yaml prints one YAML document at the end"),
-        _ => None,
+        other => foreign::equivalent(other),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where conversations are stored, as an option names it.
 
-use super::path;
 use super::postgres::Dsn;
+use super::{file_url, path};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -37,12 +37,16 @@ pub(crate) struct TypedPlace {
 }
 
 impl StorePlace {
-    /// A database of PostgreSQL, named by its address in either form.
+    /// A database of PostgreSQL, named by its address in either form, or a file, named by a URL of
+    /// SQLite's.
     ///
     /// # Errors
     /// If there is none. Whether it can be used is found out later, as an error of the command line
     /// would repeat it with its password.
     pub(crate) fn of_dsn(text: &str) -> Result<Self, String> {
+        if let Some(Ok(path)) = file_url::path(text) {
+            return Ok(Self::Sqlite(path));
+        }
         let dsn = Dsn::new(text).ok_or("it is empty; name a database")?;
         Ok(Self::Postgres(dsn))
     }

@@ -38,6 +38,9 @@ mod structured;
 // Members of JSON objects stay in the order in which they were written.
 mod member_order;
 
+// Options and values that people know from Pinocchio.
+mod pinocchio_options;
+
 // Runs, requests and their ends, one process long.
 mod lean_patches;
 mod lifecycle;

@@ -204,7 +204,7 @@ fn option_names_of_pinocchio_are_taken() {
         assert!(ended.stderr.contains(&format!("{option} is ignored")), "{ended:?}");
     }
     assert_eq!(provider.wait_request(1).body["model"], "m");
-    let refused = scene.run(&["exec", "hi", "--openai-api-key", "x"]);
+    let refused = scene.run(&["exec", "hi", "--api-key", "x"]);
     assert_eq!(refused.status, 2);
     assert!(refused.stderr.contains("OPENAI_API_KEY"), "{refused:?}");
 }

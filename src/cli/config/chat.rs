@@ -117,7 +117,13 @@ pub(crate) fn resume(store: &StoreArgs, id: &str) -> Option<GoingOn> {
         if let Some(place) = place {
             let typed = place.without_password()?;
             needs_password |= typed.had_password;
-            words.extend([option.to_owned(), typed.text]);
+            // A file that was named by a URL is shown by its path.
+            let is_file = place.path().is_some();
+            let option = option
+                .strip_suffix("-dsn")
+                .filter(|_| is_file)
+                .map_or_else(|| option.to_owned(), |part| format!("{part}-db"));
+            words.extend([option, typed.text]);
         }
     }
     // A name that begins with a dash would be read as an option.

@@ -4,6 +4,7 @@ mod key;
 
 use super::not_blank;
 use super::profile::ProfileValues;
+use crate::cli::foreign::TypedKeys;
 use crate::cli::session::EngineArgs;
 use crate::cli::{self, EngineName, ProviderArgs};
 use crate::command_file::is_stdin;
@@ -14,10 +15,10 @@ use crate::engine::ollama::{self, Ollama};
 use crate::engine::openai::{self, OpenAi, Settings};
 use crate::engine::responses::Responses;
 use crate::engine::{CallSettings, Engine, KeySource, TlsRoots, is_same_address};
-use crate::profile::KeyFrom;
 use crate::support::secret::Secret;
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 pub(crate) use key::KeyOrigin;
+use key::{key_of_options, key_of_profile, variables_of_name};
 use serde_json::Map;
 use std::collections::BTreeMap;
 use std::env::VarError;
@@ -77,9 +78,13 @@ pub(crate) struct ProviderChoice {
     base_url: Option<String>,
     /// A key that has precedence over the provider's own variable.
     key: Option<KeyChoice>,
+    /// Keys of options, each in place of the provider's variable.
+    typed_keys: TypedKeys,
     tls_roots: TlsRoots,
     /// The provider is the one that the profile means, so that its headers are for it.
     is_of_profile: bool,
+    /// The keys of options are for whatever address is chosen, also that of the profile.
+    sends_typed_key: bool,
     /// The address, if there is one, is the profile's: another provider's variable has no key for it.
     is_address_of_profile: bool,
     /// The profile has a key, headers or members of the body, which are for its own provider: no
@@ -111,7 +116,7 @@ impl ProviderChoice {
             (Some(_), None) => false,
         };
         let is_its_provider = is_its_address && (engine.is_none() || engine == profile.engine);
-        let typed = typed_key(args)?;
+        let typed = key_of_options(args)?;
         let general = variable(OWN_KEY_VARIABLE)?.as_deref().and_then(Secret::new);
         ensure!(
             !profile.is_engine_foreign
@@ -123,8 +128,13 @@ impl ProviderChoice {
         );
         // The key of a profile belongs to its provider, and goes to no other.
         let of_profile = profile.key.as_ref().filter(|_| is_its_provider).map(key_of_profile);
+        let has_own = match engine.or(profile.engine).map(variables_of_name) {
+            Some(common) => common.is_some_and(|common| args.typed_keys.of(common.keys).is_some()),
+            None => args.typed_keys.all().next().is_some(),
+        };
         let key = match (typed, of_profile) {
             (Some(typed), _) => Some(typed),
+            (None, _) if has_own => None,
             (None, Some(key)) => Some(key?),
             (None, None) => {
                 general.map(|key| KeyChoice::Variable(key, OWN_KEY_VARIABLE.to_owned()))
@@ -139,6 +149,9 @@ impl ProviderChoice {
             key,
             tls_roots: tls_roots(args),
             is_of_profile: is_its_provider,
+            // Typed together with the profile, the key is for its address.
+            sends_typed_key: true,
+            typed_keys: args.typed_keys.clone(),
         })
     }
 
@@ -154,6 +167,8 @@ impl ProviderChoice {
             model: profile.model.clone(),
             base_url: profile.base_url.clone(),
             key,
+            typed_keys: args.typed_keys.clone(),
+            sends_typed_key: false,
             tls_roots: tls_roots(args),
             is_of_profile: true,
             is_address_of_profile: true,
@@ -163,7 +178,8 @@ impl ProviderChoice {
 
     /// The engine of that name, with the settings of the environment.
     pub(crate) fn named(args: &ProviderArgs, engine: EngineName) -> Self {
-        Self { engine: Some(engine), tls_roots: tls_roots(args), ..Self::default() }
+        let typed_keys = args.typed_keys.clone();
+        Self { engine: Some(engine), typed_keys, tls_roots: tls_roots(args), ..Self::default() }
     }
 
     /// The settings of `profile` as far as the provider may have them: its headers and members of the
@@ -232,31 +248,6 @@ fn tls_roots(args: &ProviderArgs) -> TlsRoots {
     }
 }
 
-fn typed_key(args: &ProviderArgs) -> Result<Option<KeyChoice>> {
-    if let Some(command) = &args.key_command {
-        // Not with its text: arguments may be keys.
-        let words = shlex::split(command).context("--key-command: quotes that don't match")?;
-        ensure!(!words.is_empty(), "--key-command: there is no command");
-        return Ok(Some(KeyChoice::Got(KeySource::Command(words))));
-    }
-    Ok(args.key_file.clone().map(|path| KeyChoice::Got(KeySource::File(path))))
-}
-
-fn key_of_profile(from: &KeyFrom) -> Result<KeyChoice> {
-    match from {
-        KeyFrom::Variable(name) => {
-            let key = variable(name)?.as_deref().and_then(Secret::new);
-            let known = key.map(|key| KeyChoice::Variable(key, name.clone()));
-            known.with_context(|| {
-                format!("the variable {name}, which holds the profile's key, is not set; set it")
-            })
-        }
-        KeyFrom::Command(words) => Ok(KeyChoice::Got(KeySource::Command(words.clone()))),
-        KeyFrom::File(path) => Ok(KeyChoice::Got(KeySource::File(path.clone()))),
-        KeyFrom::Here(key) => Ok(KeyChoice::InProfile(key.clone())),
-    }
-}
-
 /// The engine, and a note for the user about how it was chosen.
 ///
 /// # Errors
@@ -307,7 +298,8 @@ fn default_engine(
         return Ok(EngineName::Anthropic);
     }
     let gemini_key = GEMINI_VARIABLES.keys.first().map_or(Ok(None), |name| variable(name))?;
-    if !has_provider && gemini_key.as_deref().and_then(Secret::new).is_some() {
+    let gemini_key = gemini_key.as_deref().and_then(Secret::new);
+    if !has_provider && gemini_key.or(choice.typed_key(GEMINI_VARIABLES)).is_some() {
         return Ok(EngineName::Gemini);
     }
     if has_provider || openai.model.is_some() {
@@ -331,8 +323,10 @@ fn settings(
     let (key, key_source) = match choice.key.clone() {
         Some(KeyChoice::Variable(key, _) | KeyChoice::InProfile(key)) => (Some(key), None),
         Some(KeyChoice::Got(source)) => (None, Some(source)),
-        None if choice.is_address_of_others(common)? => (None, None),
-        None => (own_key(common)?, None),
+        None if choice.is_address_of_others(common)? => {
+            (choice.typed_key(common).filter(|_| choice.sends_typed_key), None)
+        }
+        None => (choice.own_key(common)?, None),
     };
     let total_ms = args.timeout.map_or(args.total_timeout_ms, |s| s.saturating_mul(1_000));
     Ok(Settings {
@@ -369,16 +363,6 @@ fn text_file(option: &str, path: Option<&Path>) -> Result<Option<PathBuf>> {
     })?;
     ensure!(about.is_file(), "{option}: {shown} is not a regular file; name a text file");
     Ok(Some(path.to_owned()))
-}
-
-/// The key in the provider's own variables.
-fn own_key(common: CommonVariables) -> Result<Option<Secret>> {
-    for name in common.keys {
-        if let Some(key) = variable(name)?.as_deref().and_then(Secret::new) {
-            return Ok(Some(key));
-        }
-    }
-    Ok(None)
 }
 
 /// A variable that is not an option. Its value may be a secret and is never shown.

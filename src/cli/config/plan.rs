@@ -7,7 +7,7 @@ use super::missing;
 use super::not_blank;
 use super::request::PromptRequest;
 use super::store::store;
-use super::typed::warn_of_foreign;
+use super::typed::{warn_of_foreign, warn_of_keys};
 use crate::chat::patch::Patches;
 use crate::chat::transcript::Preamble;
 use crate::cli::tools::guard;
@@ -55,6 +55,7 @@ impl Plan {
             missing::ensure_unconfigured(&self.session.provider)?;
         }
         warn_of_foreign(&self.session.foreign);
+        warn_of_keys(&self.session.provider);
         let (store, session) = store(&self.session)?;
         // Before the debug file is truncated: a wrong option changes no file.
         let tools = self.session.tools.settings(self.mode.session_mode(), &profile.tools)?;

@@ -1,9 +1,19 @@
 //! Options whose meaning is a value of another module, and those that change nothing here.
 
 use crate::chat::patch::{PatchFields, PatchMode};
-use crate::cli;
 use crate::cli::session::ForeignArgs;
+use crate::cli::{self, ProviderArgs};
 use crate::session::{FinalSnapshot, OnBusy};
+
+/// Warns of keys that others can see.
+pub(super) fn warn_of_keys(args: &ProviderArgs) {
+    for (option, variable, _) in args.typed_keys.all() {
+        tracing::warn!(
+            "{option} is used, but other users of the machine can see the options of a process; set \
+             {variable} instead"
+        );
+    }
+}
 
 /// Warns of options of Pinocchio that change nothing here.
 pub(super) fn warn_of_foreign(typed: &ForeignArgs) {

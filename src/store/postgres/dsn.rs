@@ -2,6 +2,7 @@
 //! manual, "Connection Strings"). Pure.
 
 use super::address::Address;
+use crate::store::file_url;
 use crate::store::place::TypedPlace;
 use crate::support::secret::Secret;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -71,9 +72,11 @@ impl Dsn {
     /// The options in either form.
     fn options(&self) -> Result<Options, String> {
         let text = self.0.expose();
-        match after_scheme(text) {
-            Some(rest) => of_url(rest),
-            None => of_words(text),
+        match (after_scheme(text), file_url::path(text)) {
+            (Some(rest), _) => of_url(rest),
+            // Only those that can't be used get here.
+            (None, Some(file)) => Err(file.err().unwrap_or_else(malformed)),
+            (None, None) => of_words(text),
         }
     }
 

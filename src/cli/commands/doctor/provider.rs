@@ -128,6 +128,7 @@ fn shown(origin: KeyOrigin, by: &str) -> String {
         KeyOrigin::Source(KeySource::File(path)) => {
             format!("the file {}, which only its owner can read{by}", path.display())
         }
+        KeyOrigin::Option(option) => format!("the option {option}"),
         KeyOrigin::Login => "the login in the base URL".to_owned(),
         KeyOrigin::Unset(names) => {
             format!("none is sent, as none of these variables has a value: {}", names.join(", "))

@@ -4,9 +4,11 @@ use super::{
     ANTHROPIC_VARIABLES, CommonVariables, GEMINI_VARIABLES, KeyChoice, OLLAMA_VARIABLES,
     OPENAI_VARIABLES, OWN_KEY_VARIABLE, ProviderChoice, variable,
 };
+use crate::cli::{EngineName, ProviderArgs};
 use crate::engine::{Engine, KeySource};
+use crate::profile::KeyFrom;
 use crate::support::secret::Secret;
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use std::iter;
 
 /// Where a key comes from, or why requests have none.
@@ -20,6 +22,8 @@ pub(crate) enum KeyOrigin {
     ProfileFile,
     /// This program, or this file, when a call needs the key.
     Source(KeySource),
+    /// The option of this name, which was typed.
+    Option(&'static str),
     /// The login in the base URL.
     Login,
     /// None of these variables has a value.
@@ -29,6 +33,19 @@ pub(crate) enum KeyOrigin {
 }
 
 impl ProviderChoice {
+    /// The key of the option that stands for the provider's variable.
+    pub(super) fn typed_key(&self, common: CommonVariables) -> Option<Secret> {
+        self.typed_keys.of(common.keys).map(|(_, key)| key.clone())
+    }
+
+    /// The provider's own key: of an option, or in its variables.
+    pub(super) fn own_key(&self, common: CommonVariables) -> Result<Option<Secret>> {
+        match self.typed_key(common) {
+            Some(key) => Ok(Some(key)),
+            None => key_in(common.keys),
+        }
+    }
+
     /// Where the key of `engine` comes from, which was made of this choice.
     ///
     /// # Errors
@@ -57,6 +74,11 @@ impl ProviderChoice {
             }
         }
         let is_withheld = self.is_address_of_others(common)?;
+        if let Some((option, _)) = self.typed_keys.of(common.keys)
+            && (!is_withheld || self.sends_typed_key)
+        {
+            return Ok(KeyOrigin::Option(option));
+        }
         Ok(match set {
             Some(name) if !is_withheld => KeyOrigin::Variable(name.to_owned()),
             Some(_) | None if self.has_login(common)? => KeyOrigin::Login,
@@ -87,5 +109,52 @@ fn variables_of(engine: &Engine) -> Option<CommonVariables> {
         Engine::Gemini(_) => Some(GEMINI_VARIABLES),
         Engine::Ollama(_) => Some(OLLAMA_VARIABLES),
         Engine::Echo(_) | Engine::Unusable(_) => None,
+    }
+}
+
+/// The variables of the provider of an engine; `None` if it has none.
+pub(super) fn variables_of_name(engine: EngineName) -> Option<CommonVariables> {
+    match engine {
+        EngineName::Echo => None,
+        EngineName::Openai | EngineName::Responses => Some(OPENAI_VARIABLES),
+        EngineName::Anthropic => Some(ANTHROPIC_VARIABLES),
+        EngineName::Gemini => Some(GEMINI_VARIABLES),
+        EngineName::Ollama => Some(OLLAMA_VARIABLES),
+    }
+}
+
+/// The key in the first of these variables that has one.
+fn key_in(variables: &[&str]) -> Result<Option<Secret>> {
+    for name in variables {
+        if let Some(key) = variable(name)?.as_deref().and_then(Secret::new) {
+            return Ok(Some(key));
+        }
+    }
+    Ok(None)
+}
+
+/// The key that an option names the source of.
+pub(super) fn key_of_options(args: &ProviderArgs) -> Result<Option<KeyChoice>> {
+    if let Some(command) = &args.key_command {
+        // Not with its text: arguments may be keys.
+        let words = shlex::split(command).context("--key-command: quotes that don't match")?;
+        ensure!(!words.is_empty(), "--key-command: there is no command");
+        return Ok(Some(KeyChoice::Got(KeySource::Command(words))));
+    }
+    Ok(args.key_file.clone().map(|path| KeyChoice::Got(KeySource::File(path))))
+}
+
+pub(super) fn key_of_profile(from: &KeyFrom) -> Result<KeyChoice> {
+    match from {
+        KeyFrom::Variable(name) => {
+            let key = variable(name)?.as_deref().and_then(Secret::new);
+            let known = key.map(|key| KeyChoice::Variable(key, name.clone()));
+            known.with_context(|| {
+                format!("the variable {name}, which holds the profile's key, is not set; set it")
+            })
+        }
+        KeyFrom::Command(words) => Ok(KeyChoice::Got(KeySource::Command(words.clone()))),
+        KeyFrom::File(path) => Ok(KeyChoice::Got(KeySource::File(path.clone()))),
+        KeyFrom::Here(key) => Ok(KeyChoice::InProfile(key.clone())),
     }
 }

@@ -1,0 +1,173 @@
+//! Options of Pinocchio and of its libraries: keys, which are taken, and those that are something else
+//! here, or nothing.
+
+use crate::support::secret::Secret;
+use clap::Args;
+
+/// Keys of providers. They are taken so that a command line that was written for Pinocchio works.
+#[derive(Args, Clone, Debug, Default)]
+pub struct TypedKeys {
+    /// As the variable OPENAI_API_KEY
+    #[arg(long, hide = true, value_name = "KEY", value_parser = key)]
+    pub openai_api_key: Option<Secret>,
+
+    /// As the variable ANTHROPIC_API_KEY
+    #[arg(long, hide = true, value_name = "KEY", value_parser = key)]
+    pub claude_api_key: Option<Secret>,
+
+    /// As the variable GEMINI_API_KEY
+    #[arg(long, hide = true, value_name = "KEY", value_parser = key)]
+    pub gemini_api_key: Option<Secret>,
+}
+
+fn key(text: &str) -> Result<Secret, String> {
+    Secret::new(text).ok_or_else(|| "it is empty; leave the option out".to_owned())
+}
+
+impl TypedKeys {
+    /// Those that were typed: the option, and the variable that it stands for.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, &'static str, &Secret)> {
+        let all = [
+            ("--openai-api-key", "OPENAI_API_KEY", &self.openai_api_key),
+            ("--claude-api-key", "ANTHROPIC_API_KEY", &self.claude_api_key),
+            ("--gemini-api-key", "GEMINI_API_KEY", &self.gemini_api_key),
+        ];
+        all.into_iter().filter_map(|(option, name, key)| Some((option, name, key.as_ref()?)))
+    }
+
+    /// The option that stands for one of these variables, and its key.
+    pub(crate) fn of(&self, variables: &[&str]) -> Option<(&'static str, &Secret)> {
+        let mut all = self.all();
+        all.find(|(_, name, _)| variables.contains(name)).map(|(option, _, key)| (option, key))
+    }
+}
+
+/// What to write in place of an option of Pinocchio that is not taken; `None` if it has no such option.
+pub(super) fn equivalent(wrong: &str) -> Option<&'static str> {
+    let name = wrong.strip_prefix("--")?;
+    let known = |(names, _): &&(&[&str], _)| names.contains(&name);
+    EQUIVALENTS.iter().find(known).map(|(_, tip)| *tip)
+}
+
+/// Names of options, and what to write in their place.
+const EQUIVALENTS: [(&[&str], &str); 31] = [
+    (
+        &[
+            "ai-structured-output-mode",
+            "ai-structured-output-name",
+            "ai-structured-output-description",
+            "ai-structured-output-schema",
+            "ai-structured-output-strict",
+            "ai-structured-output-require-valid",
+        ],
+        "write `schema:` in the command file, or `exec --schema FILE`; -O structured=native or =prompt \
+         says who makes the answer fit it",
+    ),
+    (
+        &["ai-cache-type", "ai-cache-max-size", "ai-cache-max-entries", "ai-cache-directory"],
+        "leave it out: answers are not cached here",
+    ),
+    (&["organization"], "use --header 'OpenAI-Organization: ID'"),
+    (&["user-agent"], "use --header 'User-Agent: TEXT'"),
+    (&["proxy-url"], "set the variable HTTPS_PROXY, or HTTP_PROXY"),
+    (
+        &["proxy-from-environment"],
+        "leave it out: the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY always count",
+    ),
+    (&["claude-top-k"], r#"use --extra-body '{"top_k": N}'"#),
+    (&["claude-user-id"], r#"use --extra-body '{"metadata": {"user_id": "ID"}}'"#),
+    (&["gemini-api-version"], "write the version at the end of --base-url, as in …/v1beta"),
+    (&["gemini-include-thoughts"], "leave it out: reasoning is shown where the model sends it"),
+    (&["openai-n"], "leave it out: one answer is asked for"),
+    (&["openai-presence-penalty"], r#"use --extra-body '{"presence_penalty": N}'"#),
+    (&["openai-frequency-penalty"], r#"use --extra-body '{"frequency_penalty": N}'"#),
+    (&["openai-logit-bias"], r#"use --extra-body '{"logit_bias": {"TOKEN": N}}'"#),
+    (
+        &["openai-thinking-type", "inference-thinking-type"],
+        r#"use --extra-body '{"thinking": {"type": "enabled"}}'"#,
+    ),
+    (&["openai-parallel-tool-calls"], r#"use --extra-body '{"parallel_tool_calls": true}'"#),
+    (
+        &["openai-reasoning-summary", "inference-reasoning-summary"],
+        r#"use --extra-body '{"reasoning": {"summary": "auto"}}'"#,
+    ),
+    (
+        &["openai-include-reasoning-encrypted"],
+        "leave it out: reasoning is asked for in a form that can be sent back",
+    ),
+    (&["openai-stream-include-usage"], "leave it out: the counts of tokens are always asked for"),
+    (
+        &[
+            "embeddings-type",
+            "embeddings-engine",
+            "embeddings-dimensions",
+            "embeddings-cache-type",
+            "embeddings-cache-max-size",
+            "embeddings-cache-max-entries",
+            "embeddings-cache-directory",
+            "rerank-type",
+            "rerank-engine",
+            "rerank-max-request-bytes",
+            "rerank-max-response-bytes",
+        ],
+        "leave it out: there are no embeddings and no reranking here",
+    ),
+    (
+        &["message-file", "append-message-file"],
+        "use --history FILE, with a message as JSON on each line",
+    ),
+    (
+        &["print-inference-settings"],
+        "`duologue doctor` prints what is configured, and `duologue profiles show NAME` a profile",
+    ),
+    (
+        &["turns-backend", "timeline-backend"],
+        "leave it out: the value of --store, --turns-db, --turns-dsn, --timeline-db or --timeline-dsn \
+         says what kind of store it is",
+    ),
+    (&["autosave"], "use --store FILE, which stores the conversation while it is held"),
+    (&["with-metadata", "full-output"], "--output json prints counts, costs and times as `meta`"),
+    (
+        &["create-command", "create-alias", "create-cliopatra", "print-yaml"],
+        "copy the command file, and change it",
+    ),
+    (
+        &["print-parsed-fields", "print-parsed-parameters"],
+        "--print-prompt prints what would be sent to the model",
+    ),
+    (&["print-schema", "long-help"], "--help lists the flags of the command file"),
+    (
+        &["load-fields-from-file", "load-parameters-from-json"],
+        "type the values as flags of the command file, or write them as their `default`",
+    ),
+    (&["profile-file"], "use --profile-registries FILE"),
+    (
+        &["log-config", "log-area", "areas", "strict-log-areas", "logstash-host"],
+        "use --log-level and --log-file",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_option_has_one_equivalent() {
+        let names: Vec<_> = EQUIVALENTS.iter().flat_map(|(names, _)| *names).collect();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+        for name in names {
+            assert!(equivalent(&format!("--{name}")).is_some(), "{name}");
+        }
+        assert_eq!((equivalent("autosave"), equivalent("--nothing")), (None, None));
+    }
+
+    #[test]
+    fn a_key_stands_for_its_variable_and_is_not_shown() {
+        let typed = TypedKeys { claude_api_key: Secret::new("s3cret"), ..TypedKeys::default() };
+        let found = typed.of(&["ANTHROPIC_API_KEY"]).map(|(option, key)| (option, key.expose()));
+        assert_eq!(found, Some(("--claude-api-key", "s3cret")));
+        assert!(typed.of(&["OPENAI_API_KEY"]).is_none());
+        assert!(!format!("{typed:?}").contains("s3cret"));
+    }
+}
