@@ -7,6 +7,7 @@ pub(crate) mod text;
 
 pub(crate) mod hidden;
 pub(crate) mod shell_words;
+pub(crate) mod strconv;
 
 pub(crate) mod defect;
 

@@ -28,7 +28,7 @@ pub(crate) mod time;
 mod types;
 mod value;
 
-pub(crate) use data::{Data, Keys, Record, Values};
+pub(crate) use data::{Data, Keys, Record, Values, Yaml};
 pub use types::{Type, Types};
 pub(crate) use value::floats;
 

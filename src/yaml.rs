@@ -1,6 +1,7 @@
 //! YAML as Go's yaml.v3, for which existing files were written, reads it, with the line of each
 //! node.
 
+pub(crate) mod data;
 mod document;
 mod expand;
 mod message;
@@ -9,7 +10,7 @@ mod raw;
 use raw::Raw;
 use serde::Deserialize;
 use serde_json::Value;
-use serde_saphyr::{Options, Spanned};
+use serde_saphyr::{NonFiniteFloatPolicy, Options, Spanned};
 use std::fmt;
 
 /// Most values in a document after its aliases are expanded.
@@ -192,9 +193,11 @@ pub(crate) fn to_json(text: &str) -> Result<Value, YamlError> {
     deserialize(text)
 }
 
-/// Parses the first document of `text`.
+/// Parses the first document of `text`, in which numbers may be NaN or infinite.
 pub(crate) fn deserialize<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, YamlError> {
-    read(&document::first(without_mark(text)))
+    let mut options = options();
+    options.non_finite_float_policy = NonFiniteFloatPolicy::PassThrough;
+    read_with(&document::first(without_mark(text)), options)
 }
 
 /// The text without a byte order mark.
@@ -203,11 +206,15 @@ pub(crate) fn without_mark(text: &str) -> &str {
 }
 
 fn read<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, YamlError> {
+    read_with(text, options())
+}
+
+fn read_with<T: for<'de> Deserialize<'de>>(text: &str, options: Options) -> Result<T, YamlError> {
     if text.contains('*') && expand::bytes(text) > EXPANDED_BYTES_MAX {
         let message = message::ALIASES.to_owned();
         return Err(YamlError { line: None, message });
     }
-    serde_saphyr::from_str_with_options(text, options()).map_err(|error| YamlError::of(&error))
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| YamlError::of(&error))
 }
 
 impl YamlError {

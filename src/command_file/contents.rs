@@ -1,6 +1,8 @@
 //! Converts the content of a file to values, according to its extension. Pure; the file has already
 //! been read.
 
+mod of_yaml;
+
 use super::cost::{self, Cost, NoRoom, RecordsCost, Room, TemplateCost};
 use super::outside::{Contents, FileFacts};
 use super::records::{Found, Maker};
@@ -8,8 +10,8 @@ use super::table::{self, Blanks};
 use crate::protocol::json::Error;
 use crate::template::{Keys, Record};
 use crate::yaml;
+use crate::yaml::data::Root;
 use jiff::{Timestamp, Zoned};
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -197,25 +199,6 @@ impl Contents {
         Ok(if has_other { Found::Other } else { Found::Records(records) })
     }
 
-    fn yaml(&self) -> Result<Value, String> {
-        let Cost(cost) = self.read_yaml()?;
-        self.fits(self.room().take(cost))?;
-        self.read_yaml()
-    }
-
-    fn yaml_records(&self) -> Result<Found, String> {
-        let RecordsCost(cost) = self.read_yaml()?;
-        self.fits(self.room().take(cost))?;
-        self.read_yaml()
-    }
-
-    fn read_yaml<T: for<'de> Deserialize<'de>>(&self) -> Result<T, String> {
-        yaml::deserialize(self.unmarked()?).map_err(|error| {
-            let place = error.line.map(|line| format!(": line {line}")).unwrap_or_default();
-            format!("{}{place} is not valid YAML: {}", self.called(), error.message)
-        })
-    }
-
     /// The rows after the heading, which names the columns.
     fn table(&self, sign: u8) -> Result<Vec<Record>, String> {
         let mut heading: Vec<String> = Vec::new();
@@ -281,7 +264,7 @@ impl Contents {
         let (kind, parsed) = match self.format() {
             // A template reads it from the text.
             Format::Json => ("JSON", self.check_json().map(|()| Value::Null)),
-            Format::Yaml => ("YAML", self.yaml()),
+            Format::Yaml => ("YAML", self.read_yaml().map(|Cost(_)| Value::Null)),
             Format::Table(b',') => ("CSV", self.lists()),
             Format::Table(_) | Format::JsonLines | Format::Other => ("TEXT", Ok(Value::Null)),
         };
@@ -294,8 +277,12 @@ impl Contents {
                 && error.is_null()
                 && self.unmarked().is_ok_and(|text| text.trim_start().starts_with(sign))
         };
-        let (is_list, is_object) =
-            (parsed.is_array() || begins_with('['), parsed.is_object() || begins_with('{'));
+        let root = match (kind, error.is_null(), self.unmarked()) {
+            ("YAML", true, Ok(text)) => yaml::data::root(text),
+            (_, _, Ok(_) | Err(_)) => Root::Other,
+        };
+        let is_list = parsed.is_array() || begins_with('[') || root == Root::List;
+        let is_object = parsed.is_object() || begins_with('{') || root == Root::Map;
         let path = Path::new(&self.name);
         let extension =
             path.extension().map(|end| format!(".{}", end.to_string_lossy().to_lowercase()));

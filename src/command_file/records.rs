@@ -1,6 +1,7 @@
 //! Maps with the same keys, stored with their keys once.
 
 use crate::template::{Keys, Record};
+use crate::yaml::data as yaml;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -31,12 +32,24 @@ impl Maker {
     /// The record of a map.
     pub(super) fn record(&mut self, mut map: Map<String, Value>) -> Record {
         map.sort_keys();
-        let is_same = self.last.len() == map.len()
-            && self.last.iter().zip(map.keys()).all(|(known, key)| **known == **key);
-        if !is_same {
-            self.last = map.keys().map(|key| self.name(key)).collect();
-        }
+        self.share(map.keys().collect::<Vec<_>>().into_iter().map(String::as_str));
         Record::new(Arc::clone(&self.last), map.into_iter().map(|(_, value)| value))
+    }
+
+    /// The record of a map of YAML.
+    fn record_of_yaml(&mut self, mut map: Vec<(String, yaml::Data)>) -> Record {
+        map.sort_by(|(one, _), (other, _)| one.cmp(other));
+        self.share(map.iter().map(|(key, _)| key.as_str()));
+        Record::of_yaml(Arc::clone(&self.last), map.into_iter().map(|(_, value)| value))
+    }
+
+    /// Makes these the last keys.
+    fn share<'a>(&mut self, keys: impl ExactSizeIterator<Item = &'a str> + Clone) {
+        let is_same = self.last.len() == keys.len()
+            && self.last.iter().zip(keys.clone()).all(|(known, key)| **known == *key);
+        if !is_same {
+            self.last = keys.map(|key| self.name(key)).collect();
+        }
     }
 
     fn name(&mut self, key: &str) -> Arc<str> {
@@ -54,6 +67,28 @@ impl Maker {
 pub(super) enum Found {
     Records(Vec<Record>),
     Other,
+}
+
+impl Found {
+    /// What a document of YAML is.
+    pub(super) fn of_yaml(data: yaml::Data) -> Self {
+        let mut maker = Maker::default();
+        let maps = match data {
+            yaml::Data::List(items) => items.into_iter().map(yaml::Data::into_map).collect(),
+            other @ (yaml::Data::Nothing
+            | yaml::Data::Bool(_)
+            | yaml::Data::Int(_)
+            | yaml::Data::Uint(_)
+            | yaml::Data::Float(_)
+            | yaml::Data::Text(_)
+            | yaml::Data::Time(_)
+            | yaml::Data::Map(_)) => other.into_map().map(|map| vec![map]),
+        };
+        let mut records = |maps: Vec<_>| {
+            maps.into_iter().map(|map| maker.record_of_yaml(map)).collect::<Vec<_>>()
+        };
+        maps.map_or(Self::Other, |maps| Self::Records(records(maps)))
+    }
 }
 
 impl<'de> Deserialize<'de> for Found {

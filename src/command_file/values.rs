@@ -3,7 +3,8 @@
 use super::flag::{Flag, Type};
 use super::table::{self, Blanks};
 use super::{CommandFile, FlagError, Outside, date};
-use crate::template::{Data, Record, Values, floats};
+use crate::support::strconv::{parse_float, parse_int};
+use crate::template::{Data, Record, Values, Yaml, floats};
 use clap::ArgMatches;
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
@@ -79,6 +80,9 @@ impl Flag {
             Type::File => file(last, outside),
             Type::ObjectFromFile => {
                 let contents = outside.read(Path::new(last))?;
+                if let Some(map) = contents.yaml_object() {
+                    return map.map(|map| Some(Data::Yaml(Yaml(map))));
+                }
                 let map = Value::Object(contents.object()?);
                 Ok(if contents.has_floats() { floats(map) } else { map })
             }
@@ -103,7 +107,7 @@ fn text(typed: &OsStr) -> Result<&str, String> {
 /// Parses an integer in the syntax of Go's source code, as pflag does for an option: `0x10`,
 /// `0b11`, `1_000`, and `010`, which is octal.
 pub(super) fn int(text: &str) -> Result<i64, String> {
-    go_int(text).ok_or_else(|| not_whole(text))
+    parse_int(text).ok_or_else(|| not_whole(text))
 }
 
 /// Parses an integer in decimal digits, as glazed does for a list item and for an
@@ -116,44 +120,12 @@ fn not_whole(text: &str) -> String {
     format!("`{text}` is not a 64-bit integer, such as 42")
 }
 
-/// `strconv.ParseInt(text, 0, 64)`: <https://pkg.go.dev/strconv#ParseInt>.
-fn go_int(text: &str) -> Option<i64> {
-    let (sign, digits) = match text.split_at_checked(1) {
-        Some((sign @ ("-" | "+"), digits)) => (sign, digits),
-        _ => ("+", text),
-    };
-    let prefixes = [("0x", 16), ("0X", 16), ("0b", 2), ("0B", 2), ("0o", 8), ("0O", 8)];
-    let known =
-        prefixes.iter().find_map(|(prefix, base)| Some((digits.strip_prefix(prefix)?, *base)));
-    let (number, base) = match (known, digits.strip_prefix('0')) {
-        (Some((number, base)), _) => (number.strip_prefix('_').unwrap_or(number), base),
-        (None, Some(octal)) if !octal.is_empty() => (octal.strip_prefix('_').unwrap_or(octal), 8),
-        (None, _) => (digits, 10),
-    };
-    let is_digit = |byte: &u8| char::from(*byte).is_digit(base);
-    let is_number =
-        number.split('_').all(|run| !run.is_empty() && run.bytes().all(|b| is_digit(&b)));
-    // Parsed with its sign, so that the lowest number fits too.
-    let number = format!("{sign}{}", number.replace('_', ""));
-    is_number.then(|| i64::from_str_radix(&number, base).ok()).flatten()
-}
-
-/// Parses a number, including `NaN` and `Inf`, which become strings as JSON has no such numbers.
+/// Parses a number, including `NaN` and `Inf`, as Go does: `0x1p4` is 16.
 pub(super) fn float(text: &str) -> Result<f64, String> {
-    let is_grouped = text.contains('_')
-        && text.split('_').all(|run| {
-            run.starts_with(|char: char| char.is_ascii_digit() || "+-".contains(char))
-                && run.ends_with(|char: char| char.is_ascii_digit())
-        });
-    let plain = if is_grouped { &text.replace('_', "") } else { text };
-    let number = plain.parse().ok().filter(|number: &f64| {
-        // An infinite result of digits is an overflow.
-        number.is_finite() || !text.contains(|char: char| char.is_ascii_digit())
-    });
-    number.ok_or_else(|| format!("`{text}` is not a number, such as 1.5"))
+    parse_float(text).ok_or_else(|| format!("`{text}` is not a number, such as 1.5"))
 }
 
-/// A number as templates get it.
+/// A number as templates get it. NaN and the infinities become strings, as JSON has no such numbers.
 pub(super) fn float_value(number: f64) -> Value {
     if number.is_nan() {
         return Value::from("NaN");

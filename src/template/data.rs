@@ -1,6 +1,7 @@
 //! Values that templates are rendered with, as callers pass them.
 
 use super::value::{Value, floats};
+use crate::yaml::data as yaml;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +16,13 @@ pub enum Data {
     Json(Json),
     /// A list of maps, such as the rows of a table.
     Records(Vec<Record>),
+    /// What a file of YAML holds.
+    Yaml(Yaml),
 }
+
+/// A value of YAML, which may have times in it, and numbers that JSON does not have.
+#[derive(Clone, Debug)]
+pub struct Yaml(pub(crate) yaml::Data);
 
 /// Keys of [`Record`]s, sorted and without duplicates.
 pub(crate) type Keys = Arc<[Arc<str>]>;
@@ -25,7 +32,14 @@ pub(crate) type Keys = Arc<[Arc<str>]>;
 pub struct Record {
     pub(super) shared: Shared,
     /// The values that are lists or maps, with their indices; each template copies these.
-    pub(super) nested: Option<Box<[(usize, Json)]>>,
+    pub(super) nested: Option<Box<[(usize, Part)]>>,
+}
+
+/// A value that each template makes anew.
+#[derive(Clone, Debug)]
+pub(super) enum Part {
+    Json(Json),
+    Yaml(yaml::Data),
 }
 
 /// The members of an unchanged map.
@@ -45,11 +59,37 @@ impl Record {
             Json::Number(number) => Value::number(&number),
             Json::String(text) => Value::Text(text.into()),
             Json::Array(_) | Json::Object(_) => {
-                nested.push((place, value));
+                nested.push((place, Part::Json(value)));
                 Value::Nil
             }
         };
         let values = values.enumerate().map(value).collect();
+        Self::with(keys, values, nested)
+    }
+
+    /// The same for values of YAML.
+    pub(crate) fn of_yaml(keys: Keys, values: impl Iterator<Item = yaml::Data>) -> Self {
+        let mut nested = Vec::new();
+        let value = |(place, value)| match value {
+            yaml::Data::Nothing => Value::Nil,
+            yaml::Data::Bool(truth) => Value::Bool(truth),
+            yaml::Data::Int(number) => Value::Int(number),
+            yaml::Data::Float(number) => Value::Float(number),
+            yaml::Data::Text(text) => Value::Text(text.into()),
+            // The zone of a time is that of the template.
+            yaml::Data::Time(_)
+            | yaml::Data::Uint(_)
+            | yaml::Data::List(_)
+            | yaml::Data::Map(_) => {
+                nested.push((place, Part::Yaml(value)));
+                Value::Nil
+            }
+        };
+        let values = values.enumerate().map(value).collect();
+        Self::with(keys, values, nested)
+    }
+
+    fn with(keys: Keys, values: Arc<[Value]>, nested: Vec<(usize, Part)>) -> Self {
         let nested = (!nested.is_empty()).then(|| nested.into_boxed_slice());
         Self { shared: Shared { keys, values }, nested }
     }
@@ -63,7 +103,11 @@ impl Record {
         };
         let values = values.iter().map(float).collect();
         let nested = nested.map(|nested| {
-            nested.into_iter().map(|(place, value)| (place, floats(value))).collect()
+            let float = |part| match part {
+                Part::Json(value) => Part::Json(floats(value)),
+                Part::Yaml(_) => part,
+            };
+            nested.into_iter().map(|(place, part)| (place, float(part))).collect()
         });
         Self { shared: Shared { keys, values }, nested }
     }
@@ -85,7 +129,7 @@ impl Record {
             | Value::List(_)
             | Value::Map(_) => {
                 let nested = self.nested.iter().flatten().find(|(at, _)| *at == place);
-                nested.map_or(Json::Null, |(_, value)| value.clone())
+                nested.map_or(Json::Null, |(_, part)| part.json())
             }
             Value::Bool(truth) => Json::from(*truth),
             Value::Int(number) => Json::from(*number),
@@ -104,6 +148,16 @@ impl Data {
                 let map = |record: &Record| Json::Object(record.members().collect());
                 records.iter().map(map).collect()
             }
+            Self::Yaml(Yaml(value)) => value.json(),
+        }
+    }
+}
+
+impl Part {
+    fn json(&self) -> Json {
+        match self {
+            Self::Json(value) => value.clone(),
+            Self::Yaml(value) => value.json(),
         }
     }
 }

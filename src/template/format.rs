@@ -5,7 +5,7 @@ mod own_text;
 mod quotes;
 mod source;
 
-use super::types::{FILE_FIELDS, MapType};
+use super::types::{FILE_FIELDS, IntType, MapType};
 use super::value::{Heap, MapId, VALUE_LEVELS_MAX, Value};
 use numbers::{Spec, pad, write_float, write_int};
 use quotes::{can_backquote, quoted_char};
@@ -294,6 +294,9 @@ fn write_single(
     match (value, verb) {
         (Value::Nil | Value::Error(None), 'v') => pad(out, spec, "<nil>"),
         (Value::Bool(truth), 't' | 'v') => pad(out, spec, if *truth { "true" } else { "false" }),
+        (Value::Named(IntType::Uint64, number), verb) if *number < 0 && is_integer_verb(verb) => {
+            write_unsigned(out, number.cast_unsigned(), verb, spec);
+        }
         (Value::Int(number) | Value::Named(_, number), verb) if is_integer_verb(verb) => {
             write_integer(out, *number, verb, spec);
         }
@@ -337,6 +340,21 @@ fn write_integer(out: &mut String, number: i64, verb: char, spec: &Spec) {
             write_int(out, number, verb, &Spec { plus, ..*spec });
         }
     }
+}
+
+/// An integer beyond `i64`, which is no character.
+fn write_unsigned(out: &mut String, number: u64, verb: char, spec: &Spec) {
+    let text = match verb {
+        'b' => format!("{number:b}"),
+        'o' => format!("{number:o}"),
+        'x' => format!("{number:x}"),
+        'X' => format!("{number:X}"),
+        'U' => format!("U+{number:X}"),
+        'c' => char::REPLACEMENT_CHARACTER.to_string(),
+        'q' => quoted_char(char::REPLACEMENT_CHARACTER),
+        _ => number.to_string(),
+    };
+    pad(out, spec, &text);
 }
 
 fn first_chars(text: &str, count: Option<usize>) -> &str {

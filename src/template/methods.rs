@@ -106,7 +106,7 @@ impl Method<'_> {
 
     fn of_integer(&self, kind: IntType, this: i64) -> Result<Option<Value>, String> {
         match (kind, self.name) {
-            (IntType::Int64 | IntType::Uint8, _) => Ok(None),
+            (IntType::Int64 | IntType::Uint64 | IntType::Uint8, _) => Ok(None),
             (_, "String") => {
                 self.none(|| Value::text(format::written_integer(kind, this))).map(Some)
             }

@@ -35,6 +35,8 @@ pub type Types = BTreeMap<String, Type>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IntType {
     Int64,
+    /// Its bits are those of the number that it is stored in.
+    Uint64,
     Uint8,
     FileMode,
     Month,
@@ -92,6 +94,7 @@ impl IntType {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Int64 => "int64",
+            Self::Uint64 => "uint64",
             Self::Uint8 => "uint8",
             Self::FileMode => "fs.FileMode",
             Self::Month => "time.Month",
@@ -103,6 +106,7 @@ impl IntType {
     pub(super) fn kind(self) -> &'static str {
         match self {
             Self::Int64 | Self::Duration => "int64",
+            Self::Uint64 => "uint64",
             Self::Uint8 => "uint8",
             Self::FileMode => "uint32",
             Self::Month | Self::Weekday => "int",

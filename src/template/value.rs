@@ -240,7 +240,7 @@ impl Heap {
 
 /// Equality of scalars. Integers of different types may be equal.
 fn same(left: &Value, right: &Value) -> bool {
-    if let (Some(left), Some(right)) = (left.integer(), right.integer()) {
+    if let (Some(left), Some(right)) = (left.wide_integer(), right.wide_integer()) {
         return left == right;
     }
     match (left, right) {
@@ -287,6 +287,24 @@ impl Value {
     /// The number, if it is an integer of any type.
     pub(super) fn integer(&self) -> Option<i64> {
         if let Self::Int(number) | Self::Named(_, number) = self { Some(*number) } else { None }
+    }
+
+    /// The same with room for those of 64 bits without a sign, for comparisons.
+    pub(super) fn wide_integer(&self) -> Option<i128> {
+        match self {
+            Self::Named(IntType::Uint64, number) => Some(number.cast_unsigned().into()),
+            other @ (Self::Nil
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Named(..)
+            | Self::Float(_)
+            | Self::Text(_)
+            | Self::Time(_)
+            | Self::Version(_)
+            | Self::Error(_)
+            | Self::List(_)
+            | Self::Map(_)) => other.integer().map(i128::from),
+        }
     }
 
     /// The type as Go's `%T` names it.

@@ -40,6 +40,7 @@ mod member_order;
 
 // Options and values that people know from Pinocchio.
 mod pinocchio_options;
+mod pinocchio_values;
 
 // Runs, requests and their ends, one process long.
 mod lean_patches;

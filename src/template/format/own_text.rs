@@ -13,7 +13,7 @@ pub(super) fn own_text(value: &Value, verb: char) -> Option<String> {
         Value::Time(at) => Some(time::string(at)),
         Value::Version(version) => Some(version.to_string()),
         Value::Error(message) => message.as_deref().map(str::to_owned),
-        Value::Named(IntType::Int64 | IntType::Uint8, _) => None,
+        Value::Named(IntType::Int64 | IntType::Uint64 | IntType::Uint8, _) => None,
         Value::Named(kind, number) => Some(written_integer(*kind, *number)),
         Value::Nil
         | Value::Bool(_)
@@ -29,6 +29,7 @@ pub(super) fn own_text(value: &Value, verb: char) -> Option<String> {
 pub(in crate::template) fn written_integer(kind: IntType, number: i64) -> String {
     match kind {
         IntType::Int64 | IntType::Uint8 => number.to_string(),
+        IntType::Uint64 => number.cast_unsigned().to_string(),
         IntType::Month => time::month_name(number),
         IntType::Weekday => time::weekday_name(number),
         IntType::Duration => durations::written(number),

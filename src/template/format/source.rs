@@ -25,6 +25,9 @@ pub(super) fn write(
         Value::Named(IntType::Uint8 | IntType::FileMode, number) => {
             out.push_str(&format!("{number:#x}"));
         }
+        Value::Named(IntType::Uint64, number) => {
+            out.push_str(&format!("{:#x}", number.cast_unsigned()));
+        }
         Value::Named(_, number) => out.push_str(&number.to_string()),
         Value::Time(at) => out.push_str(&time::go_string(at, heap.zone())),
         Value::Version(version) => out.push_str(&version.to_string()),

@@ -42,7 +42,7 @@ fn eq(call: &mut FunctionCall<'_>) -> Result<Value, String> {
 
 fn equal(left: &Value, right: &Value) -> Result<bool, String> {
     const NIL: fn(&Value) -> bool = |value| matches!(value, Value::Nil | Value::Error(None));
-    if let (Some(left), Some(right)) = (left.integer(), right.integer()) {
+    if let (Some(left), Some(right)) = (left.wide_integer(), right.wide_integer()) {
         return Ok(left == right);
     }
     match (left, right) {
@@ -63,7 +63,7 @@ fn equal(left: &Value, right: &Value) -> Result<bool, String> {
 
 fn order(call: &FunctionCall<'_>, is_it: fn(Ordering) -> bool) -> Result<Value, String> {
     let (left, right) = (call.arg(0), call.arg(1));
-    if let (Some(left), Some(right)) = (left.integer(), right.integer()) {
+    if let (Some(left), Some(right)) = (left.wide_integer(), right.wide_integer()) {
         return Ok(Value::Bool(is_it(left.cmp(&right))));
     }
     let ordering = match (left, right) {

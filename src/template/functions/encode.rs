@@ -2,7 +2,7 @@
 
 use super::{Function, FunctionCall, function, yaml};
 use crate::template::time;
-use crate::template::types::{FILE_FIELDS, ListType, MapType};
+use crate::template::types::{FILE_FIELDS, IntType, ListType, MapType};
 use crate::template::value::{Heap, MapId, Value, check_levels};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,9 +11,11 @@ use serde_json::Value as Json;
 use std::sync::Arc;
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    function("toJson", (1, 1), |call| json(call, false, true)),
-    function("toRawJson", (1, 1), |call| json(call, false, false)),
-    function("toPrettyJson", (1, 1), |call| json(call, true, true)),
+    function("toJson", (1, 1), |call| json(call, false, true, false)),
+    function("toRawJson", (1, 1), |call| json(call, false, false, true)),
+    function("toPrettyJson", (1, 1), |call| json(call, true, true, false)),
+    function("mustToJson", (1, 1), |call| json(call, false, true, true)),
+    function("mustToPrettyJson", (1, 1), |call| json(call, true, true, true)),
     function("fromJson", (1, 1), from_json),
     function("toYaml", (1, 1), |call| {
         let value = call.heap.give(call.arg(0))?;
@@ -42,11 +44,31 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 /// JSON as Go's `encoding/json` writes it; `<`, `>` and `&` as escapes if `is_escaped`.
-fn json(call: &mut FunctionCall<'_>, is_pretty: bool, is_escaped: bool) -> Result<Value, String> {
+fn json(
+    call: &mut FunctionCall<'_>,
+    is_pretty: bool,
+    is_escaped: bool,
+    is_strict: bool,
+) -> Result<Value, String> {
     let value = call.arg(0);
-    let mut writer = Writer { heap: call.heap, out: String::new(), is_pretty, is_escaped };
-    writer.value(value, 0)?;
-    Ok(Value::text(writer.out))
+    let mut writer =
+        Writer { heap: call.heap, out: String::new(), is_pretty, is_escaped, unsupported: None };
+    let written = writer.value(value, 0);
+    match writer.unsupported {
+        // As sprig, which leaves out the error, but for `toRawJson` and the functions that begin with
+        // `must`.
+        Some(_) if !is_strict => Ok(Value::text("")),
+        Some(what) => Err(format!("json: unsupported {what}")),
+        None => written.map(|()| Value::text(writer.out)),
+    }
+}
+
+/// As Go prints it.
+fn infinite(number: f64) -> &'static str {
+    if number.is_nan() {
+        return "NaN";
+    }
+    if number > 0.0 { "+Inf" } else { "-Inf" }
 }
 
 /// Writes JSON.
@@ -55,6 +77,8 @@ struct Writer<'h> {
     out: String,
     is_pretty: bool,
     is_escaped: bool,
+    /// What JSON has no form for, once it was met.
+    unsupported: Option<String>,
 }
 
 impl Writer<'_> {
@@ -64,11 +88,12 @@ impl Writer<'_> {
         match value {
             Value::Nil | Value::Error(None) => self.out.push_str("null"),
             Value::Bool(truth) => self.out.push_str(if *truth { "true" } else { "false" }),
+            Value::Named(IntType::Uint64, number) => {
+                self.out.push_str(&number.cast_unsigned().to_string());
+            }
             Value::Int(number) | Value::Named(_, number) => self.out.push_str(&number.to_string()),
             Value::Float(number) if number.is_finite() => self.out.push_str(&go_number(*number)),
-            Value::Float(number) => {
-                return Err(format!("JSON can't represent the number {number}"));
-            }
+            Value::Float(number) => self.unsupported(&format!("value: {}", infinite(*number)))?,
             Value::Text(text) | Value::Error(Some(text)) => self.text(text)?,
             Value::Time(at) => self.text(&time::rfc3339(at))?,
             Value::Version(version) => self.text(&version.to_string())?,
@@ -77,6 +102,9 @@ impl Writer<'_> {
                 let items = list.iter().map(|item| (None, item.clone()));
                 self.parts(('[', ']'), items, level)?;
             }
+            Value::Map(id) if id.kind() == MapType::AnyKeys => {
+                self.unsupported("type: map[interface {}]interface {}")?;
+            }
             Value::Map(id) => {
                 let members = self.members(*id)?.into_iter();
                 let members = members.map(|(key, member)| (Some(key), member));
@@ -84,6 +112,12 @@ impl Writer<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Ends the writing.
+    fn unsupported(&mut self, what: &str) -> Result<(), String> {
+        self.unsupported = Some(what.to_owned());
+        Err(String::new())
     }
 
     /// The members of a map in the order of their keys, the fields of a file in Go's order.

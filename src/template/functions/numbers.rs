@@ -4,6 +4,7 @@
 //! `div` by functions that don't, and that return nil for an operand that is not a number.
 
 use super::{ANY, Function, FunctionCall, function};
+use crate::template::types::IntType;
 use crate::template::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -72,6 +73,7 @@ pub(super) fn real(value: &Value) -> f64 {
     match value {
         Value::Float(number) => *number,
         Value::Text(text) => text.parse().unwrap_or(0.0),
+        Value::Named(IntType::Uint64, number) => number.cast_unsigned() as f64,
         // An integer is converted to the nearest float.
         Value::Int(number) | Value::Named(_, number) => number.to_string().parse().unwrap_or(0.0),
         Value::Bool(truth) => f64::from(u8::from(*truth)),

@@ -2,10 +2,11 @@
 
 mod json;
 
-use super::super::data::{Data, Record, Values};
+use super::super::data::{Data, Part, Record, Values, Yaml};
 use super::super::time;
 use super::super::types::{IntType, ListType, MapType, Type, Types};
 use super::{Heap, Map, Value, check_levels};
+use crate::yaml::data as yaml;
 use serde_json::{Map as Members, Value as Json};
 use std::sync::Arc;
 
@@ -36,6 +37,7 @@ impl Heap {
             let value = match data {
                 Data::Json(json) => self.take_as(json, kind)?,
                 Data::Records(records) => self.take_records(records)?,
+                Data::Yaml(Yaml(value)) => self.take_yaml(value, 0)?,
             };
             Ok((Arc::from(name.as_str()), value))
         });
@@ -47,8 +49,11 @@ impl Heap {
         let mut list = Vec::with_capacity(records.len());
         for record in records {
             let mut map = Map::Shared(record.shared.clone());
-            for (place, value) in record.nested.iter().flatten() {
-                let value = self.take_level(value, 3)?;
+            for (place, part) in record.nested.iter().flatten() {
+                let value = match part {
+                    Part::Json(value) => self.take_level(value, 3)?,
+                    Part::Yaml(value) => self.take_yaml(value, 3)?,
+                };
                 map.insert(Arc::clone(&record.shared.keys[*place]), value);
             }
             list.push(self.map(map)?);
@@ -125,6 +130,7 @@ impl Heap {
         match (file.get("FileType").and_then(Json::as_str), parsed) {
             (Some("JSON"), Json::Null) => self.read_file_json(file),
             (Some("JSON"), parsed) => self.take_floats(parsed),
+            (Some("YAML"), Json::Null) => self.read_file_yaml(file),
             (Some("YAML"), parsed) => {
                 let parsed = self.take(parsed)?;
                 self.with_any_keys(parsed)
@@ -143,6 +149,19 @@ impl Heap {
         let content = file.get("Content").and_then(Json::as_str).unwrap_or_default();
         match file.get("ParseError") {
             None | Some(Json::Null) => json::read(self, content.trim_start_matches('\u{feff}')),
+            Some(_) => Ok(Value::Nil),
+        }
+    }
+
+    /// What a file of YAML holds; nothing, if that can't be read.
+    fn read_file_yaml(&mut self, file: &Members<String, Json>) -> Result<Value, String> {
+        let content = file.get("Content").and_then(Json::as_str).unwrap_or_default();
+        match file.get("ParseError") {
+            None | Some(Json::Null) => {
+                let read = yaml::read(content, yaml::Reader::V2)?;
+                let read = self.take_yaml(&read, 0)?;
+                self.with_any_keys(read)
+            }
             Some(_) => Ok(Value::Nil),
         }
     }
@@ -195,6 +214,35 @@ impl Heap {
         })
     }
 
+    /// The same for YAML, which has times, and integers of 64 bits without a sign.
+    fn take_yaml(&mut self, yaml: &yaml::Data, level: usize) -> Result<Value, String> {
+        check_levels(level)?;
+        Ok(match yaml {
+            yaml::Data::Nothing => Value::Nil,
+            yaml::Data::Bool(truth) => Value::Bool(*truth),
+            yaml::Data::Int(number) => Value::Int(*number),
+            yaml::Data::Uint(number) => Value::Named(IntType::Uint64, number.cast_signed()),
+            yaml::Data::Float(number) => Value::Float(*number),
+            yaml::Data::Text(text) => Value::Text(text.as_str().into()),
+            yaml::Data::Time(text) => match time::read(text, self.zone()) {
+                Some(time) => Value::Time(Arc::new(time)),
+                None => Value::text(text.as_str()),
+            },
+            yaml::Data::List(items) => {
+                let items = items.iter().map(|item| self.take_yaml(item, level + 1));
+                let items = items.collect::<Result<_, _>>()?;
+                self.list(items)?
+            }
+            yaml::Data::Map(entries) => {
+                let entries = entries.iter().map(|(key, value)| {
+                    Ok((Arc::from(key.as_str()), self.take_yaml(value, level + 1)?))
+                });
+                let map = entries.collect::<Result<_, String>>()?;
+                self.map(map)?
+            }
+        })
+    }
+
     /// The same for JSON that a template reads, where every number is a float, as in Go.
     pub(in crate::template) fn take_floats(&mut self, json: &Json) -> Result<Value, String> {
         self.take(&floats(json.clone()))
@@ -211,6 +259,7 @@ impl Heap {
         Ok(match value {
             Value::Nil | Value::Error(None) => Json::Null,
             Value::Bool(truth) => Json::Bool(*truth),
+            Value::Named(IntType::Uint64, number) => Json::from(number.cast_unsigned()),
             Value::Int(number) | Value::Named(_, number) => Json::from(*number),
             Value::Float(number) => match serde_json::Number::from_f64(*number) {
                 Some(number) => Json::Number(number),

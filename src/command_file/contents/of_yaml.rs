@@ -1,0 +1,57 @@
+//! Files of YAML.
+
+use super::Format;
+use crate::command_file::cost::{Cost, RecordsCost};
+use crate::command_file::outside::Contents;
+use crate::command_file::records::Found;
+use crate::yaml;
+use serde::Deserialize;
+use serde_json::Value;
+
+impl Contents {
+    /// The only map in a file of YAML, with the times in it; `None` for other files.
+    pub(in crate::command_file) fn yaml_object(&self) -> Option<Result<yaml::data::Data, String>> {
+        let Format::Yaml = self.format() else { return None };
+        let map = self.yaml_data::<Cost>(|Cost(cost)| cost).and_then(|data| match data {
+            yaml::data::Data::Map(_) => Ok(data),
+            yaml::data::Data::Nothing
+            | yaml::data::Data::Bool(_)
+            | yaml::data::Data::Int(_)
+            | yaml::data::Data::Uint(_)
+            | yaml::data::Data::Float(_)
+            | yaml::data::Data::Text(_)
+            | yaml::data::Data::Time(_)
+            | yaml::data::Data::List(_) => Err(format!("{} does not hold a map", self.called())),
+        });
+        Some(map)
+    }
+
+    /// What a file of YAML holds, if there is room for it.
+    fn yaml_data<C: for<'de> Deserialize<'de>>(
+        &self,
+        cost: impl FnOnce(C) -> usize,
+    ) -> Result<yaml::data::Data, String> {
+        let cost = cost(self.read_yaml()?);
+        self.fits(self.room().take(cost))?;
+        yaml::data::read(self.unmarked()?, yaml::data::Reader::V3)
+            .map_err(|why| format!("{} is not valid YAML: {why}", self.called()))
+    }
+
+    pub(super) fn yaml(&self) -> Result<Value, String> {
+        let Cost(cost) = self.read_yaml()?;
+        self.fits(self.room().take(cost))?;
+        self.read_yaml()
+    }
+
+    pub(super) fn yaml_records(&self) -> Result<Found, String> {
+        let data = self.yaml_data::<RecordsCost>(|RecordsCost(cost)| cost)?;
+        Ok(Found::of_yaml(data))
+    }
+
+    pub(super) fn read_yaml<T: for<'de> Deserialize<'de>>(&self) -> Result<T, String> {
+        yaml::deserialize(self.unmarked()?).map_err(|error| {
+            let place = error.line.map(|line| format!(": line {line}")).unwrap_or_default();
+            format!("{}{place} is not valid YAML: {}", self.called(), error.message)
+        })
+    }
+}

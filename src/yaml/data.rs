@@ -1,0 +1,296 @@
+//! A document as Go's readers of YAML give it where no type is expected: with times, and with integers of
+//! all 64 bits.
+
+mod scalar;
+
+use super::document;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use scalar::resolved;
+use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, Tag};
+use std::collections::HashMap;
+
+/// The reader that a document is meant for: they differ in a few scalars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// `gopkg.in/yaml.v2`: `yes` and `on` are true, and times are strings.
+    V2,
+    /// `gopkg.in/yaml.v3`.
+    V3,
+}
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Data {
+    Nothing,
+    Bool(bool),
+    Int(i64),
+    /// An integer beyond `i64`.
+    Uint(u64),
+    Float(f64),
+    Text(String),
+    /// A time, in RFC 3339.
+    Time(String),
+    List(Vec<Data>),
+    /// Without duplicates, merge keys expanded.
+    Map(Vec<(String, Data)>),
+}
+
+/// What a document is as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Root {
+    List,
+    Map,
+    Other,
+}
+
+/// The first document of `text`, which has been read before by [`super::deserialize`]: that has checked
+/// its syntax, its size with aliases expanded, and how deep it is nested.
+///
+/// # Errors
+/// If a scalar is not what its tag says.
+pub(crate) fn read(text: &str, reader: Reader) -> Result<Data, String> {
+    let text = document::first(super::without_mark(text));
+    let events = Parser::new_from_str(&text).map_while(Result::ok).map(|(event, _)| event);
+    Builder { events, reader, anchors: HashMap::new() }.document()
+}
+
+/// What the first document of `text` is.
+pub(crate) fn root(text: &str) -> Root {
+    let events = Parser::new_from_str(super::without_mark(text)).map_while(Result::ok);
+    for (event, _) in events {
+        if let Event::SequenceStart(..) = event {
+            return Root::List;
+        } else if let Event::MappingStart(..) = event {
+            return Root::Map;
+        } else if let Event::Scalar(..) = event {
+            return Root::Other;
+        }
+    }
+    Root::Other
+}
+
+impl Data {
+    /// The entries, if this is a map.
+    pub(crate) fn into_map(self) -> Option<Vec<(String, Self)>> {
+        if let Self::Map(entries) = self { Some(entries) } else { None }
+    }
+
+    /// The same as JSON, which has neither times nor NaN.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        match self {
+            Self::Nothing => serde_json::Value::Null,
+            Self::Bool(truth) => (*truth).into(),
+            Self::Int(number) => (*number).into(),
+            Self::Uint(number) => (*number).into(),
+            Self::Float(number) => (*number).into(),
+            Self::Text(text) | Self::Time(text) => text.as_str().into(),
+            Self::List(items) => items.iter().map(Self::json).collect(),
+            Self::Map(entries) => {
+                entries.iter().map(|(key, value)| (key.clone(), value.json())).collect()
+            }
+        }
+    }
+}
+
+struct Builder<E> {
+    events: E,
+    reader: Reader,
+    anchors: HashMap<usize, Data>,
+}
+
+/// A value, and whether it is the key that merges another map into its own.
+struct Built {
+    data: Data,
+    /// The text of a scalar as it is written: a key is a string.
+    text: Option<String>,
+    is_merge: bool,
+}
+
+impl<'a, E: Iterator<Item = Event<'a>>> Builder<E> {
+    fn document(mut self) -> Result<Data, String> {
+        loop {
+            match self.events.next() {
+                None => return Ok(Data::Nothing),
+                Some(event) if is_node(&event) => return self.node(event).map(|built| built.data),
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// The node that begins with `event`. Recursion is as deep as the nesting.
+    fn node(&mut self, event: Event<'a>) -> Result<Built, String> {
+        let (anchor, built) = if let Event::Scalar(text, style, anchor, tag) = event {
+            (anchor, scalar(&text, style, tag.as_deref(), self.reader)?)
+        } else if let Event::SequenceStart(_, anchor, _) = event {
+            (anchor, Built::of(Data::List(self.items()?)))
+        } else if let Event::MappingStart(_, anchor, _) = event {
+            (anchor, Built::of(Data::Map(self.entries()?)))
+        } else if let Event::Alias(anchor) = event {
+            let data = self.anchors.get(&anchor).cloned();
+            return Ok(Built::of(data.ok_or("it has an alias without an anchor")?));
+        } else {
+            return Err("it ends too early".to_owned());
+        };
+        if anchor > 0 {
+            self.anchors.insert(anchor, built.data.clone());
+        }
+        Ok(built)
+    }
+
+    /// The next node; `None` at the end of a list or map.
+    fn next(&mut self) -> Result<Option<Built>, String> {
+        loop {
+            match self.events.next() {
+                None => return Ok(None),
+                Some(Event::SequenceEnd | Event::MappingEnd) => return Ok(None),
+                Some(event) if is_node(&event) => return self.node(event).map(Some),
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn items(&mut self) -> Result<Vec<Data>, String> {
+        let mut items = Vec::new();
+        while let Some(built) = self.next()? {
+            items.push(built.data);
+        }
+        Ok(items)
+    }
+
+    fn entries(&mut self) -> Result<Vec<(String, Data)>, String> {
+        let (mut own, mut merged) = (Vec::new(), Vec::new());
+        while let Some(key) = self.next()? {
+            let value = self.next()?.ok_or("it ends too early")?.data;
+            if key.is_merge {
+                merged.extend(maps(value));
+                continue;
+            }
+            let data = key.data;
+            own.push((key.text.unwrap_or_else(|| data.json().to_string()), value));
+        }
+        if merged.is_empty() {
+            return Ok(own);
+        }
+        // A map's own entries have precedence, then those of the map that is merged first.
+        let mut seen: HashMap<String, ()> = own.iter().map(|(key, _)| (key.clone(), ())).collect();
+        for (key, value) in merged.into_iter().flatten() {
+            if seen.insert(key.clone(), ()).is_none() {
+                own.push((key, value));
+            }
+        }
+        Ok(own)
+    }
+}
+
+impl Built {
+    fn of(data: Data) -> Self {
+        let text = match &data {
+            Data::Text(text) | Data::Time(text) => Some(text.clone()),
+            Data::Nothing
+            | Data::Bool(_)
+            | Data::Int(_)
+            | Data::Uint(_)
+            | Data::Float(_)
+            | Data::List(_)
+            | Data::Map(_) => None,
+        };
+        Self { data, text, is_merge: false }
+    }
+}
+
+/// The maps that a merge key's value names: one, or a list.
+fn maps(value: Data) -> Vec<Vec<(String, Data)>> {
+    match value {
+        Data::Map(entries) => vec![entries],
+        Data::List(items) => items.into_iter().filter_map(Data::into_map).collect(),
+        Data::Nothing
+        | Data::Bool(_)
+        | Data::Int(_)
+        | Data::Uint(_)
+        | Data::Float(_)
+        | Data::Text(_)
+        | Data::Time(_) => Vec::new(),
+    }
+}
+
+fn is_node(event: &Event<'_>) -> bool {
+    matches!(
+        event,
+        Event::Scalar(..) | Event::SequenceStart(..) | Event::MappingStart(..) | Event::Alias(_)
+    )
+}
+
+fn scalar(
+    text: &str,
+    style: ScalarStyle,
+    tag: Option<&Tag>,
+    reader: Reader,
+) -> Result<Built, String> {
+    const OF_YAML: &str = "tag:yaml.org,2002:";
+    let is_plain = style == ScalarStyle::Plain;
+    let full = tag.map(|tag| format!("{}{}", tag.handle(), tag.suffix()));
+    let known = full.as_deref().and_then(|tag| tag.strip_prefix(OF_YAML));
+    let is_merge = match (known, tag) {
+        (Some(known), _) => known == "merge",
+        (None, Some(_)) => false,
+        (None, None) => is_plain && text == "<<",
+    };
+    let data = match (known, tag) {
+        (Some("binary"), _) => {
+            let bytes = text.split_ascii_whitespace().collect::<String>();
+            let bytes = STANDARD.decode(bytes).map_err(|why| format!("!!binary: {why}"))?;
+            Data::Text(String::from_utf8_lossy(&bytes).into_owned())
+        }
+        (Some(kind @ ("bool" | "float" | "int" | "merge" | "null" | "timestamp")), _) => {
+            resolved(text, Some(kind), reader)?
+        }
+        (None, None) if is_plain => resolved(text, None, reader)?,
+        // The tag `!` means none in yaml.v3.
+        (None, Some(_)) if is_plain && full.as_deref() == Some("!") && reader == Reader::V3 => {
+            resolved(text, None, reader)?
+        }
+        (Some(_) | None, _) => Data::Text(text.to_owned()),
+    };
+    Ok(Built { data, text: Some(text.to_owned()), is_merge })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: serde_json::Value) {
+        for reader in [Reader::V2, Reader::V3] {
+            let json = read(text, reader).map(|data| data.json());
+            assert_eq!(json.as_ref(), Ok(&expected), "{text}");
+            let is_other = !(expected.is_array() || expected.is_object());
+            assert_eq!(root(text) == Root::Other, is_other, "{text}");
+            assert_eq!(super::super::to_json(text).ok(), Some(expected.clone()), "{text}");
+        }
+    }
+
+    #[test]
+    fn documents_have_the_structure_that_the_other_reader_finds() {
+        use serde_json::json;
+        check("", json!(null));
+        check("# nothing\n", json!(null));
+        check("a: 1\nb: [x, {c: null}]\n", json!({"a": 1, "b": ["x", {"c": null}]}));
+        check(
+            "a: &x {p: 1, q: 2}\nb: {<<: *x, q: 3}",
+            json!({"a": {"p": 1, "q": 2}, "b": {"p": 1, "q": 3}}),
+        );
+        check(
+            "a: &x {p: 1}\nb: &y {q: 2, p: 3}\nc: {<<: [*x, *y]}",
+            json!({"a": {"p": 1}, "b": {"q": 2, "p": 3}, "c": {"p": 1, "q": 2}}),
+        );
+        check(
+            "- &t |\n  text\n- *t\n- 'it''s'\n- \"\\u00e9\"\n",
+            json!(["text\n", "text\n", "it's", "\u{e9}"]),
+        );
+        check("1: a\ntrue: b\n", json!({"1": "a", "true": "b"}));
+        check("\u{feff}---\na: 1\n---\nb: 2\n", json!({"a": 1}));
+        check("a: >\n  one\n  two", json!({"a": "one two"}));
+        check("{a: b, c: }", json!({"a": "b", "c": null}));
+    }
+}
