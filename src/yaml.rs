@@ -190,7 +190,7 @@ impl Node {
 /// Parses the first document of `text` as JSON.
 #[cfg(test)]
 pub(crate) fn to_json(text: &str) -> Result<Value, YamlError> {
-    deserialize(text)
+    read(&document::first(without_mark(text)))
 }
 
 /// Parses the first document of `text`, in which numbers may be NaN or infinite.

@@ -120,16 +120,16 @@ fn float_of(mantissa: u64, power: i64) -> Option<f64> {
     // The value of the last bit that the float has.
     let last = (power + bits - DIGITS).max(LAST_BIT_MIN);
     let dropped = last - power;
-    let whole = match u32::try_from(dropped) {
-        Err(_) => u128::from(mantissa) << u32::try_from(-dropped).ok()?,
-        Ok(dropped @ 0..=100) => {
-            let wide = u128::from(mantissa);
+    let wide = u128::from(mantissa);
+    let whole = match dropped {
+        ..0 => wide << u32::try_from(-dropped).ok()?,
+        0..=100 => {
             let (kept, rest) = (wide >> dropped, wide & ((1 << dropped) - 1));
             let half = (1_u128 << dropped) >> 1;
             let rounds_up = dropped > 0 && (rest > half || (rest == half && kept & 1 == 1));
             kept + u128::from(rounds_up)
         }
-        Ok(_) => 0,
+        _ => 0,
     };
     let whole = u64::try_from(whole).ok()?;
     let implied = 1_u64 << (DIGITS - 1);

@@ -3,7 +3,7 @@
 use super::{Data, Reader};
 use crate::support::strconv::{parse_float, parse_int, parse_uint};
 use jiff::civil::DateTime;
-use jiff::tz::{Offset, TimeZone};
+use jiff::tz::Offset;
 
 /// The value of a scalar that is not quoted, or that has this tag of YAML's own.
 ///
@@ -104,16 +104,13 @@ fn time(text: &str) -> Option<String> {
         None => (0, 0, 0, 0, ""),
         Some(_) => time_of_day(clock)?,
     };
-    let at = DateTime::new(i16::try_from(year).ok()?, month, day, hour, minute, second, nanosecond);
-    let at = at.ok()?;
-    let (zone, ending) = match (separator, rest) {
-        (None | Some(' '), "") => (Offset::UTC, "Z".to_owned()),
-        (Some('T' | 't'), "Z") => (Offset::UTC, "Z".to_owned()),
-        (Some('T' | 't'), offset) => (self::offset(offset)?, offset.to_owned()),
+    // Checks that the calendar has it.
+    DateTime::new(i16::try_from(year).ok()?, month, day, hour, minute, second, nanosecond).ok()?;
+    let ending = match (separator, rest) {
+        (None | Some(' '), "") | (Some('T' | 't'), "Z") => "Z",
+        (Some('T' | 't'), ending) => offset(ending).map(|_| ending)?,
         (None | Some(_), _) => return None,
     };
-    // Checks that the calendar has it.
-    at.to_zoned(TimeZone::fixed(zone)).ok()?;
     let fraction = match nanosecond {
         0 => String::new(),
         _ => format!(".{nanosecond:09}").trim_end_matches('0').to_owned(),
